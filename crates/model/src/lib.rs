@@ -1,1 +1,21 @@
-//! model
+//! The words of timecell as types, and the experiment file: parsing, validation, writing.
+//!
+//! What lives here is pure: no clock, no file, no kernel. Everything above speaks in these types.
+
+mod duration;
+mod engine;
+mod experiment;
+mod input_error;
+mod parse;
+mod reader;
+mod requirement;
+mod resolve;
+
+pub use duration::{Duration, DurationError};
+pub use engine::EngineKind;
+pub use experiment::{
+    Class, Experiment, Limits, Pacing, SCHEMA, Scheduling, TrialPlan, Work, Workload,
+};
+pub use input_error::InputError;
+pub use requirement::Requirement;
+pub use resolve::{Overrides, quick};

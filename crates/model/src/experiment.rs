@@ -1,0 +1,133 @@
+use crate::{Duration, EngineKind};
+
+/// Version of the experiment file that this timecell reads and writes.
+pub const SCHEMA: i64 = 1;
+
+/// Bounds on what an experiment may ask for; each is checked with the line it stands on.
+pub struct Limits;
+
+impl Limits {
+    /// Jobs in one trial of one cell: at 32 bytes each, the largest takes 3.2 GB of shared memory.
+    pub const JOBS: std::ops::RangeInclusive<i64> = 1..=100_000_000;
+    /// Steps of one `mac` job.
+    pub const STEPS: std::ops::RangeInclusive<i64> = 1..=1_000_000_000;
+    /// Rounds of an experiment.
+    pub const ROUNDS: std::ops::RangeInclusive<i64> = 1..=10_000;
+    /// Priorities of SCHED_FIFO, see sched(7).
+    pub const PRIORITY: std::ops::RangeInclusive<i64> = 1..=99;
+    /// Cells in one trial.
+    pub const CELLS: std::ops::RangeInclusive<i64> = 1..=4_096;
+    /// Periods in nanoseconds: 10 us (a sleep and a wake-up must fit) to 1 h.
+    pub const PERIOD_NS: std::ops::RangeInclusive<i64> = 10_000..=3_600_000_000_000;
+}
+
+/// When the next job is released.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pacing {
+    /// On an absolute grid: release k is at start + k * period. Activations that pass unserved are counted as missed.
+    Periodic,
+    /// One period after the end of the job before, as the program of the zcu102 thesis does (its appendix A).
+    Relative,
+}
+
+/// What a job does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// `steps` multiply-accumulate steps on a volatile: the thesis's dummy workload (100,000 steps).
+    Mac {
+        /// Steps of one job.
+        steps: u32,
+    },
+    /// Nothing: the job is the wake-up itself, as in cyclictest.
+    Timer,
+}
+
+impl Work {
+    /// The name used in files and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Work::Mac { .. } => "mac",
+            Work::Timer => "timer",
+        }
+    }
+}
+
+/// The real-time task of every cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workload {
+    /// What a job does.
+    pub work: Work,
+    /// Activations per cell and trial; executed and missed jobs add up to it.
+    pub jobs: u32,
+    /// Time between releases.
+    pub period: Duration,
+    /// How releases are laid out in time.
+    pub pacing: Pacing,
+}
+
+/// The scheduling class that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// SCHED_FIFO with a priority of 1 to 99.
+    Fifo {
+        /// Static priority, 99 is the highest.
+        priority: u8,
+    },
+    /// SCHED_OTHER, best effort: results are labelled "not real-time".
+    Other,
+}
+
+/// How the cells are scheduled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scheduling {
+    /// Class asked for; what a cell really got is recorded beside it.
+    pub class: Class,
+    /// Cpus for the cells: cell i is pinned to `cpus[i % len]`. Empty: one cpu, chosen on the machine
+    /// (an isolated one if there is any, else the highest).
+    pub cpus: Vec<u32>,
+}
+
+/// One point of the matrix: cells that run together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrialPlan {
+    /// Name in tables; unique in the experiment.
+    pub name: String,
+    /// The engine of each cell.
+    pub cells: Vec<EngineKind>,
+}
+
+/// An experiment file, resolved: every default is filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Experiment {
+    /// Name; becomes part of the run's directory name. Letters, digits, `-` and `_`.
+    pub name: String,
+    /// The question the experiment answers; the report opens with it.
+    pub question: String,
+    /// How often every trial is repeated, interleaved A B C A B C.
+    pub rounds: u32,
+    /// The real-time task.
+    pub workload: Workload,
+    /// Class and cpus.
+    pub scheduling: Scheduling,
+    /// The trial that the others are compared with: the first one unless named.
+    pub baseline: String,
+    /// The unprivileged user who runs rootless cells; `None`: found on the machine.
+    pub rootless_user: Option<String>,
+    /// The matrix.
+    pub trials: Vec<TrialPlan>,
+}
+
+impl Experiment {
+    /// Engines used, each once, in table order.
+    pub fn engines(&self) -> Vec<EngineKind> {
+        EngineKind::ALL
+            .into_iter()
+            .filter(|kind| self.trials.iter().any(|trial| trial.cells.contains(kind)))
+            .collect()
+    }
+
+    /// The largest number of cells that run together.
+    pub fn most_cells(&self) -> usize {
+        self.trials.iter().map(|t| t.cells.len()).max().unwrap_or(0)
+    }
+}

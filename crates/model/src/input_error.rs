@@ -1,0 +1,51 @@
+use std::fmt;
+
+/// A fault in something the user wrote: where it is, what is wrong, what would be right.
+///
+/// Prints as one sentence, `file:line: what; mend`. Maps to exit code 2.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct InputError {
+    /// File name as the user gave it, or the option's name.
+    pub place: String,
+    /// Line in the file, from 1; `None` where the fault has no line.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub what: String,
+    /// What would be right; empty when `what` already says it.
+    pub mend: String,
+}
+
+impl InputError {
+    /// A fault in `place` that has no line.
+    pub fn new(
+        place: impl Into<String>,
+        what: impl Into<String>,
+        mend: impl Into<String>,
+    ) -> InputError {
+        InputError {
+            place: place.into(),
+            line: None,
+            what: what.into(),
+            mend: mend.into(),
+        }
+    }
+
+    pub(crate) fn at(mut self, line: usize) -> InputError {
+        self.line = Some(line);
+        self
+    }
+}
+
+impl fmt::Display for InputError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.place)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        write!(f, ": {}", self.what)?;
+        if !self.mend.is_empty() {
+            write!(f, "; {}", self.mend)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,493 @@
+//! The experiment file: TOML to [`Experiment`] and back.
+
+use std::fmt::Write as _;
+
+use toml::de::{DeTable, DeValue};
+
+use crate::reader::{Source, Table, nearest};
+use crate::{
+    Class, Duration, EngineKind, Experiment, InputError, Limits, Pacing, SCHEMA, Scheduling,
+    TrialPlan, Work, Workload,
+};
+
+const TOP: [&str; 9] = [
+    "schema",
+    "name",
+    "question",
+    "rounds",
+    "baseline",
+    "rootless_user",
+    "workload",
+    "scheduling",
+    "trial",
+];
+const WORKLOAD: [&str; 5] = ["kind", "jobs", "period", "pacing", "steps"];
+const SCHEDULING: [&str; 3] = ["class", "priority", "cpus"];
+const TRIAL: [&str; 3] = ["name", "cells", "copies"];
+
+impl Experiment {
+    /// Reads an experiment file; `name` is what messages call it, usually its path.
+    ///
+    /// # Errors
+    /// The first fault, with its line and what would be right.
+    pub fn parse(name: &str, text: &str) -> Result<Experiment, InputError> {
+        let source = Source { name, text };
+        let document = DeTable::parse(text).map_err(|error| {
+            let offset = error.span().map_or(0, |span| span.start);
+            let message = error.message().replace('\n', ", ");
+            source.error(offset, format!("not TOML: {message}"), "")
+        })?;
+        let top = Table::new(source, "the top level", 0, document.get_ref(), &TOP)?;
+        schema(&top)?;
+        let name = top
+            .text("name")?
+            .ok_or_else(|| top.missing("name", "\"mine\""))?;
+        if !is_name(name) {
+            return Err(top.fault(
+                "name",
+                format!("the name `{name}` cannot be part of a directory name"),
+                "use 1 to 64 letters, digits, `-` and `_`",
+            ));
+        }
+        let trials = trials(&top)?;
+        let baseline = top.text("baseline")?.unwrap_or(&trials[0].name).to_owned();
+        if !trials.iter().any(|trial| trial.name == baseline) {
+            let names: Vec<&str> = trials.iter().map(|t| t.name.as_str()).collect();
+            return Err(top.fault(
+                "baseline",
+                format!("the baseline `{baseline}` is no trial"),
+                format!("the trials are {}", names.join(", ")),
+            ));
+        }
+        let rootless_user = top.text("rootless_user")?.map(str::to_owned);
+        if rootless_user.as_deref().is_some_and(|user| !is_name(user)) {
+            return Err(top.fault("rootless_user", "`rootless_user` is no user name", ""));
+        }
+        Ok(Experiment {
+            name: name.to_owned(),
+            question: top.text("question")?.unwrap_or_default().to_owned(),
+            rounds: small(top.integer("rounds", &Limits::ROUNDS)?, 3),
+            workload: workload(&top)?,
+            scheduling: scheduling(&top)?,
+            baseline,
+            rootless_user,
+            trials,
+        })
+    }
+
+    /// Writes the experiment as a file that [`Experiment::parse`] reads back to the same value.
+    pub fn to_toml(&self) -> String {
+        let mut out = String::new();
+        let _ = writeln!(out, "schema = {SCHEMA}");
+        let _ = writeln!(out, "name = {}", quoted(&self.name));
+        let _ = writeln!(out, "question = {}", quoted(&self.question));
+        let _ = writeln!(out, "rounds = {}", self.rounds);
+        let _ = writeln!(out, "baseline = {}", quoted(&self.baseline));
+        if let Some(user) = &self.rootless_user {
+            let _ = writeln!(out, "rootless_user = {}", quoted(user));
+        }
+        let workload = &self.workload;
+        let _ = writeln!(out, "\n[workload]\nkind = \"{}\"", workload.work.name());
+        if let Work::Mac { steps } = workload.work {
+            let _ = writeln!(out, "steps = {steps}");
+        }
+        let _ = writeln!(out, "jobs = {}", workload.jobs);
+        let _ = writeln!(out, "period = \"{}\"", workload.period);
+        let pacing = match workload.pacing {
+            Pacing::Periodic => "periodic",
+            Pacing::Relative => "relative",
+        };
+        let _ = writeln!(out, "pacing = \"{pacing}\"");
+        let _ = match self.scheduling.class {
+            Class::Fifo { priority } => writeln!(
+                out,
+                "\n[scheduling]\nclass = \"fifo\"\npriority = {priority}"
+            ),
+            Class::Other => writeln!(out, "\n[scheduling]\nclass = \"other\""),
+        };
+        let _ = writeln!(out, "cpus = {:?}", self.scheduling.cpus);
+        for trial in &self.trials {
+            let cells: Vec<String> = trial.cells.iter().map(|c| quoted(c.name())).collect();
+            let _ = writeln!(
+                out,
+                "\n[[trial]]\nname = {}\ncells = [{}]",
+                quoted(&trial.name),
+                cells.join(", ")
+            );
+        }
+        out
+    }
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+fn is_name(text: &str) -> bool {
+    (1..=64).contains(&text.len())
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+}
+
+fn small(value: Option<i64>, default: u32) -> u32 {
+    value.map_or(default, |n| u32::try_from(n).unwrap_or(u32::MAX))
+}
+
+fn schema(top: &Table<'_>) -> Result<(), InputError> {
+    let schema = top
+        .integer("schema", &(1..=i64::MAX))?
+        .ok_or_else(|| top.missing("schema", &SCHEMA.to_string()))?;
+    if schema > SCHEMA {
+        return Err(top.fault(
+            "schema",
+            format!("schema {schema} is newer than this timecell, which reads up to {SCHEMA}"),
+            "use a newer timecell",
+        ));
+    }
+    Ok(())
+}
+
+fn choice<T: Copy>(
+    table: &Table<'_>,
+    key: &str,
+    choices: &[(&str, T)],
+) -> Result<Option<T>, InputError> {
+    let Some(text) = table.text(key)? else {
+        return Ok(None);
+    };
+    let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+    match choices.iter().find(|(name, _)| *name == text) {
+        Some((_, value)) => Ok(Some(*value)),
+        None => {
+            let near = nearest(text, &names)
+                .map(|name| format!("did you mean `{name}`? "))
+                .unwrap_or_default();
+            Err(table.fault(
+                key,
+                format!("unknown {key} `{text}`"),
+                format!("{near}it is one of {}", names.join(", ")),
+            ))
+        }
+    }
+}
+
+fn workload(top: &Table<'_>) -> Result<Workload, InputError> {
+    let table = top
+        .table("workload", &WORKLOAD)?
+        .ok_or_else(|| top.missing("workload", "{ kind = \"mac\" }"))?;
+    let timer = choice(&table, "kind", &[("mac", false), ("timer", true)])?
+        .ok_or_else(|| table.missing("kind", "\"mac\""))?;
+    let steps = table.integer("steps", &Limits::STEPS)?;
+    if timer && steps.is_some() {
+        return Err(table.fault("steps", "a `timer` job has no steps", "remove the line"));
+    }
+    let period = table
+        .duration("period")?
+        .unwrap_or(Duration::from_ns(1_000_000));
+    if !Limits::PERIOD_NS.contains(&period.ns()) {
+        return Err(table.fault(
+            "period",
+            format!("`period` is {period}"),
+            "it must be 10us to 1h",
+        ));
+    }
+    let pacing = choice(
+        &table,
+        "pacing",
+        &[
+            ("periodic", Pacing::Periodic),
+            ("relative", Pacing::Relative),
+        ],
+    )?;
+    Ok(Workload {
+        work: if timer {
+            Work::Timer
+        } else {
+            Work::Mac {
+                steps: small(steps, 100_000),
+            }
+        },
+        jobs: small(table.integer("jobs", &Limits::JOBS)?, 5_000),
+        period,
+        pacing: pacing.unwrap_or(Pacing::Periodic),
+    })
+}
+
+fn scheduling(top: &Table<'_>) -> Result<Scheduling, InputError> {
+    let Some(table) = top.table("scheduling", &SCHEDULING)? else {
+        return Ok(Scheduling {
+            class: Class::Fifo { priority: 80 },
+            cpus: Vec::new(),
+        });
+    };
+    let other = choice(&table, "class", &[("fifo", false), ("other", true)])?.unwrap_or(false);
+    let priority = table.integer("priority", &Limits::PRIORITY)?;
+    if other && priority.is_some() {
+        return Err(table.fault(
+            "priority",
+            "class \"other\" has no priority",
+            "remove the line or set class = \"fifo\"",
+        ));
+    }
+    let cpus = table
+        .array("cpus", "a list of cpu numbers such as [1]", |item| {
+            let number = item.as_integer().and_then(|n| {
+                i64::from_str_radix(n.as_str(), n.radix())
+                    .ok()
+                    .and_then(|n| u32::try_from(n).ok())
+            });
+            number.ok_or_else(|| "a cpu is a whole number of 0 or more".to_owned())
+        })?
+        .unwrap_or_default();
+    let class = if other {
+        Class::Other
+    } else {
+        let priority = priority.and_then(|p| u8::try_from(p).ok()).unwrap_or(80);
+        Class::Fifo { priority }
+    };
+    Ok(Scheduling { class, cpus })
+}
+
+fn trials(top: &Table<'_>) -> Result<Vec<TrialPlan>, InputError> {
+    let tables = top.tables("trial", &TRIAL)?;
+    if tables.is_empty() {
+        return Err(InputError {
+            line: Some(1),
+            ..top.missing("trial", "[[trial]]")
+        });
+    }
+    let mut trials: Vec<TrialPlan> = Vec::with_capacity(tables.len());
+    for table in &tables {
+        let engines = table
+            .array(
+                "cells",
+                "a list of engines such as [\"bare\"]",
+                |item| match item {
+                    DeValue::String(name) => name.parse::<EngineKind>(),
+                    other => Err(format!("an engine is a text, not {}", other.type_str())),
+                },
+            )?
+            .ok_or_else(|| table.missing("cells", "[\"bare\"]"))?;
+        let copies = table.integer("copies", &Limits::CELLS)?.unwrap_or(1);
+        let count = engines.len() as i64 * copies;
+        if !Limits::CELLS.contains(&count) {
+            return Err(table.fault(
+                "cells",
+                format!("this trial has {count} cells"),
+                format!("a trial has 1 to {} cells", Limits::CELLS.end()),
+            ));
+        }
+        let name = match table.text("name")? {
+            Some(name) if is_name(name) => name.to_owned(),
+            Some(name) => {
+                return Err(table.fault(
+                    "name",
+                    format!("`{name}` is no name for a trial"),
+                    "use 1 to 64 letters, digits, `-` and `_`",
+                ));
+            }
+            None if count == 1 => engines[0].name().to_owned(),
+            None => return Err(table.missing("name", "\"two-rootful\"")),
+        };
+        if trials.iter().any(|trial| trial.name == name) {
+            return Err(table.fault(
+                "name",
+                format!("there are two trials named `{name}`"),
+                "give each its own name",
+            ));
+        }
+        let cells = engines.repeat(usize::try_from(copies).unwrap_or(1));
+        trials.push(TrialPlan { name, cells });
+    }
+    Ok(trials)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const GOOD: &str = r#"schema = 1
+name = "mine"
+
+[workload]
+kind = "mac"
+
+[[trial]]
+cells = ["bare"]
+
+[[trial]]
+name = "pair"
+cells = ["podman", "podman-rootless"]
+"#;
+
+    fn error(text: &str) -> String {
+        Experiment::parse("mine.toml", text)
+            .expect_err("must be refused")
+            .to_string()
+    }
+
+    #[test]
+    fn fills_in_the_defaults_of_the_thesis() {
+        let experiment = Experiment::parse("mine.toml", GOOD).unwrap();
+        assert_eq!(experiment.workload.work, Work::Mac { steps: 100_000 });
+        assert_eq!(experiment.workload.jobs, 5_000);
+        assert_eq!(experiment.workload.period.ns(), 1_000_000);
+        assert_eq!(experiment.scheduling.class, Class::Fifo { priority: 80 });
+        assert_eq!(experiment.baseline, "bare");
+        assert_eq!(experiment.rounds, 3);
+        assert_eq!(experiment.most_cells(), 2);
+    }
+
+    #[test]
+    fn a_fault_names_its_line_and_the_mend() {
+        let with = |from: &str, to: &str| error(&GOOD.replace(from, to));
+        let kind = "kind = \"mac\"";
+        for (message, expected) in [
+            (
+                with(kind, "kind = \"mac\"\nperoid = \"1ms\""),
+                "mine.toml:6: unknown key `peroid` in [workload]; did you mean `period`?",
+            ),
+            (
+                with(kind, "kind = \"mac\"\nperiod = \"-1ms\""),
+                "mine.toml:6: `period`: `-1ms` is negative; a duration is zero or more",
+            ),
+            (
+                with(kind, "kind = \"mac\"\nperiod = 5"),
+                "mine.toml:6: `period` has no unit; write it as a text with a unit, such as \"5us\"",
+            ),
+            (
+                with(kind, "kind = \"mac\"\nperiod = \"0ms\""),
+                "mine.toml:6: `period` is 0ns; it must be 10us to 1h",
+            ),
+            (
+                with(kind, "kind = \"mca\""),
+                "mine.toml:5: unknown kind `mca`; did you mean `mac`? it is one of mac, timer",
+            ),
+            (
+                with(
+                    "[[trial]]\ncells",
+                    "[scheduling]\npriority = 0\n[[trial]]\ncells",
+                ),
+                "mine.toml:8: `priority` is 0; it must be a whole number of 1 to 99",
+            ),
+            (
+                with(
+                    "[[trial]]\ncells",
+                    "[scheduling]\npriority = 100\n[[trial]]\ncells",
+                ),
+                "mine.toml:8: `priority` is 100; it must be a whole number of 1 to 99",
+            ),
+            (
+                with("\"podman\"", "\"podmna\""),
+                "mine.toml:12: unknown engine `podmna`; did you mean `podman`? the engines are \
+                 bare, embedded, crun, runc, podman, podman-rootless, docker",
+            ),
+            (
+                with("schema = 1", "schema = 99"),
+                "mine.toml:1: schema 99 is newer than this timecell, which reads up to 1; use a newer timecell",
+            ),
+            (
+                with("name = \"mine\"", "name = \"../etc\""),
+                "mine.toml:2: the name `../etc` cannot be part of a directory name; \
+                 use 1 to 64 letters, digits, `-` and `_`",
+            ),
+            (
+                with("name = \"pair\"\n", ""),
+                "mine.toml:10: [[trial]] has no `name`; add a line such as `name = \"two-rootful\"`",
+            ),
+        ] {
+            assert_eq!(message, expected);
+        }
+        assert!(error("schema = 1\nname = [").starts_with("mine.toml:2: not TOML: "));
+        assert!(error("").contains("has no `schema`"));
+    }
+
+    #[test]
+    fn a_huge_matrix_is_refused_before_it_takes_memory() {
+        let text = GOOD.replace(
+            "cells = [\"bare\"]",
+            "cells = [\"bare\", \"bare\"]\ncopies = 4096\nname = \"x\"",
+        );
+        assert!(error(&text).contains("this trial has 8192 cells"));
+    }
+
+    fn experiments() -> impl Strategy<Value = Experiment> {
+        let engine = prop::sample::select(EngineKind::ALL.to_vec());
+        let cells = prop::collection::vec(prop::collection::vec(engine, 1..5), 1..5);
+        let work = prop_oneof![
+            (1u32..=1_000_000_000).prop_map(|steps| Work::Mac { steps }),
+            Just(Work::Timer)
+        ];
+        let class = prop_oneof![
+            (1u8..=99).prop_map(|priority| Class::Fifo { priority }),
+            Just(Class::Other)
+        ];
+        (
+            "[a-zA-Z0-9_-]{1,64}",
+            "\\PC{0,40}",
+            1u32..=10_000,
+            work,
+            (1u32..=100_000_000, Limits::PERIOD_NS),
+            class,
+            prop::collection::vec(any::<u32>(), 0..4),
+            cells,
+            any::<bool>(),
+        )
+            .prop_map(
+                |(name, question, rounds, work, (jobs, period), class, cpus, cells, periodic)| {
+                    Experiment {
+                        name,
+                        question,
+                        rounds,
+                        workload: Workload {
+                            work,
+                            jobs,
+                            period: Duration::from_ns(period),
+                            pacing: if periodic {
+                                Pacing::Periodic
+                            } else {
+                                Pacing::Relative
+                            },
+                        },
+                        scheduling: Scheduling { class, cpus },
+                        baseline: "t0".to_owned(),
+                        rootless_user: periodic.then(|| "ann".to_owned()),
+                        trials: cells
+                            .into_iter()
+                            .enumerate()
+                            .map(|(i, cells)| TrialPlan {
+                                name: format!("t{i}"),
+                                cells,
+                            })
+                            .collect(),
+                    }
+                },
+            )
+    }
+
+    proptest! {
+        #[test]
+        fn writing_and_reading_give_the_same(experiment in experiments()) {
+            let text = experiment.to_toml();
+            prop_assert_eq!(Experiment::parse("x", &text).map_err(|e| e.to_string()), Ok(experiment));
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC{0,200}") {
+            let _ = Experiment::parse("x", &text);
+        }
+
+        #[test]
+        fn no_mutilated_file_panics(at in 0usize..160, with in "\\PC{0,8}") {
+            let mut text = GOOD.to_owned();
+            let at = at.min(text.len());
+            text.replace_range(at..(at + 3).min(GOOD.len()), &with);
+            if let Err(error) = Experiment::parse("x", &text) {
+                prop_assert!(!error.what.is_empty());
+                prop_assert!(error.line.is_some_and(|l| l >= 1 && l <= text.lines().count() + 1));
+            }
+        }
+    }
+}

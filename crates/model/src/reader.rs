@@ -1,0 +1,237 @@
+//! Reads a TOML table key by key so that every fault names its line and the nearest known key.
+
+use std::ops::RangeInclusive;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::{Duration, InputError};
+
+/// The candidate most like `text`, if any is like it at all. Damerau-Levenshtein sees swapped letters in
+/// short words, Jaro-Winkler sees shared beginnings of long ones.
+pub(crate) fn nearest<'a>(text: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    candidates
+        .iter()
+        .map(|name| {
+            let swaps = strsim::normalized_damerau_levenshtein(text, name);
+            ((swaps + 0.15).max(strsim::jaro_winkler(text, name)), *name)
+        })
+        .filter(|(likeness, _)| *likeness > 0.78)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
+/// The text and its name, for turning byte offsets into lines.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub name: &'a str,
+    pub text: &'a str,
+}
+
+impl Source<'_> {
+    pub fn line(&self, offset: usize) -> usize {
+        let end = offset.min(self.text.len());
+        1 + self.text.as_bytes()[..end]
+            .iter()
+            .filter(|b| **b == b'\n')
+            .count()
+    }
+
+    pub fn error(
+        &self,
+        offset: usize,
+        what: impl Into<String>,
+        mend: impl Into<String>,
+    ) -> InputError {
+        InputError::new(self.name, what, mend).at(self.line(offset))
+    }
+}
+
+/// One table with the keys it may hold.
+pub(crate) struct Table<'a> {
+    source: Source<'a>,
+    /// As a user would write it: `[workload]`, or `the file's top level`.
+    title: String,
+    start: usize,
+    table: &'a DeTable<'a>,
+}
+
+impl<'a> Table<'a> {
+    pub fn new(
+        source: Source<'a>,
+        title: &str,
+        start: usize,
+        table: &'a DeTable<'a>,
+        keys: &[&str],
+    ) -> Result<Table<'a>, InputError> {
+        let mut unknown: Vec<_> = table
+            .iter()
+            .filter(|(key, _)| !keys.contains(&key.get_ref().as_ref()))
+            .map(|(key, _)| (key.span().start, key.get_ref().as_ref()))
+            .collect();
+        unknown.sort_unstable();
+        if let Some((offset, key)) = unknown.first() {
+            let mend = match nearest(key, keys) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the keys here are {}", keys.join(", ")),
+            };
+            return Err(source.error(*offset, format!("unknown key `{key}` in {title}"), mend));
+        }
+        Ok(Table {
+            source,
+            title: title.to_owned(),
+            start,
+            table,
+        })
+    }
+
+    fn get(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+        self.table
+            .iter()
+            .find(|(name, _)| name.get_ref() == key)
+            .map(|(_, value)| value)
+    }
+
+    pub fn fault(&self, key: &str, what: impl Into<String>, mend: impl Into<String>) -> InputError {
+        let offset = self.get(key).map_or(self.start, |v| v.span().start);
+        self.source.error(offset, what, mend)
+    }
+
+    pub fn missing(&self, key: &str, example: &str) -> InputError {
+        self.source.error(
+            self.start,
+            format!("{} has no `{key}`", self.title),
+            format!("add a line such as `{key} = {example}`"),
+        )
+    }
+
+    fn wrong_type(&self, key: &str, found: &DeValue<'_>, wanted: &str) -> InputError {
+        self.fault(
+            key,
+            format!("`{key}` is of type {}", found.type_str()),
+            format!("it must be {wanted}"),
+        )
+    }
+
+    pub fn text(&self, key: &str) -> Result<Option<&'a str>, InputError> {
+        self.get(key)
+            .map(|value| {
+                value.get_ref().as_str().ok_or_else(|| {
+                    self.wrong_type(key, value.get_ref(), "a text in quotation marks")
+                })
+            })
+            .transpose()
+    }
+
+    pub fn integer(
+        &self,
+        key: &str,
+        range: &RangeInclusive<i64>,
+    ) -> Result<Option<i64>, InputError> {
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
+        let wanted = format!("a whole number of {} to {}", range.start(), range.end());
+        let integer = value
+            .get_ref()
+            .as_integer()
+            .ok_or_else(|| self.wrong_type(key, value.get_ref(), &wanted))?;
+        match i64::from_str_radix(integer.as_str(), integer.radix()) {
+            Ok(n) if range.contains(&n) => Ok(Some(n)),
+            _ => Err(self.fault(
+                key,
+                format!("`{key}` is {}", integer.as_str()),
+                format!("it must be {wanted}"),
+            )),
+        }
+    }
+
+    pub fn duration(&self, key: &str) -> Result<Option<Duration>, InputError> {
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
+        match value.get_ref() {
+            DeValue::String(text) => text
+                .parse()
+                .map(Some)
+                .map_err(|error| self.fault(key, format!("`{key}`: {error}"), "")),
+            DeValue::Integer(number) => Err(self.fault(
+                key,
+                format!("`{key}` has no unit"),
+                format!(
+                    "write it as a text with a unit, such as \"{}us\"",
+                    number.as_str()
+                ),
+            )),
+            other => Err(self.wrong_type(key, other, "a duration such as \"1ms\"")),
+        }
+    }
+
+    pub fn table(&self, key: &str, keys: &[&str]) -> Result<Option<Table<'a>>, InputError> {
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
+        let table = value
+            .get_ref()
+            .as_table()
+            .ok_or_else(|| self.wrong_type(key, value.get_ref(), &format!("a table [{key}]")))?;
+        Table::new(
+            self.source,
+            &format!("[{key}]"),
+            value.span().start,
+            table,
+            keys,
+        )
+        .map(Some)
+    }
+
+    pub fn tables(&self, key: &str, keys: &[&str]) -> Result<Vec<Table<'a>>, InputError> {
+        let Some(value) = self.get(key) else {
+            return Ok(Vec::new());
+        };
+        let wanted = format!("tables [[{key}]]");
+        let array = value
+            .get_ref()
+            .as_array()
+            .ok_or_else(|| self.wrong_type(key, value.get_ref(), &wanted))?;
+        array
+            .iter()
+            .map(|item| {
+                let table = item
+                    .get_ref()
+                    .as_table()
+                    .ok_or_else(|| self.wrong_type(key, item.get_ref(), &wanted))?;
+                Table::new(
+                    self.source,
+                    &format!("[[{key}]]"),
+                    item.span().start,
+                    table,
+                    keys,
+                )
+            })
+            .collect()
+    }
+
+    /// The items of an array, each read by `read`, which answers `Err(what, mend)` for a bad one.
+    pub fn array<T>(
+        &self,
+        key: &str,
+        wanted: &str,
+        read: impl Fn(&DeValue<'a>) -> Result<T, String>,
+    ) -> Result<Option<Vec<T>>, InputError> {
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
+        let array = value
+            .get_ref()
+            .as_array()
+            .ok_or_else(|| self.wrong_type(key, value.get_ref(), wanted))?;
+        array
+            .iter()
+            .map(|item| {
+                read(item.get_ref()).map_err(|what| self.source.error(item.span().start, what, ""))
+            })
+            .collect::<Result<Vec<T>, InputError>>()
+            .map(Some)
+    }
+}

@@ -1,0 +1,42 @@
+use serde::{Deserialize, Serialize};
+
+/// Something a trial needs of the machine: a privilege, a kernel feature, a program.
+///
+/// An unmet requirement is recorded in the run and printed, never skipped in silence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Requirement {
+    /// What is needed, such as `SCHED_FIFO` or `podman`.
+    pub what: String,
+    /// Whether the machine has it.
+    pub met: bool,
+    /// Why it is unmet, or what was found; one sentence without a full stop.
+    pub reason: String,
+    /// How to get it: a command or a setting.
+    pub mend: Option<String>,
+}
+
+impl Requirement {
+    /// A requirement that the machine does not meet.
+    pub fn unmet(
+        what: impl Into<String>,
+        reason: impl Into<String>,
+        mend: impl Into<String>,
+    ) -> Requirement {
+        Requirement {
+            what: what.into(),
+            met: false,
+            reason: reason.into(),
+            mend: Some(mend.into()),
+        }
+    }
+
+    /// A requirement that the machine meets; `found` says with what.
+    pub fn met(what: impl Into<String>, found: impl Into<String>) -> Requirement {
+        Requirement {
+            what: what.into(),
+            met: true,
+            reason: found.into(),
+            mend: None,
+        }
+    }
+}

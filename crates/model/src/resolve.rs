@@ -1,0 +1,186 @@
+//! What the command line changes in an experiment.
+
+use crate::{Class, Duration, EngineKind, Experiment, InputError, Limits};
+
+/// Options of `timecell bench` that override the file. `None` and empty leave the file's value.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// Smoke run: see [`quick`].
+    pub quick: bool,
+    /// Length of one cell's measurement; sets jobs = duration / period.
+    pub duration: Option<Duration>,
+    /// Activations per cell and trial.
+    pub jobs: Option<i64>,
+    /// Time between releases.
+    pub period: Option<Duration>,
+    /// Cpus for the cells.
+    pub cpus: Vec<u32>,
+    /// SCHED_FIFO priority.
+    pub priority: Option<i64>,
+    /// Best effort instead of the class in the file.
+    pub other_class: bool,
+    /// Repetitions of every trial.
+    pub rounds: Option<i64>,
+    /// Keep only trials whose cells all use these engines.
+    pub engines: Vec<EngineKind>,
+    /// The user who runs rootless cells.
+    pub rootless_user: Option<String>,
+}
+
+/// Jobs and rounds of a smoke run: 7 cells x 2 rounds x 500 ms plus their creation stay under 30 s.
+pub fn quick(experiment: &mut Experiment) {
+    let half_second = 500_000_000 / experiment.workload.period.ns().max(1);
+    let jobs = half_second.clamp(20, 500);
+    experiment.workload.jobs = u32::try_from(jobs).unwrap_or(500);
+    experiment.rounds = 2;
+}
+
+impl Overrides {
+    /// Applies the options to `experiment`.
+    ///
+    /// # Errors
+    /// Names the option whose value is out of range, or an empty selection of trials.
+    pub fn apply(&self, experiment: &mut Experiment) -> Result<(), InputError> {
+        if let Some(period) = self.period {
+            if !Limits::PERIOD_NS.contains(&period.ns()) {
+                return Err(InputError::new(
+                    "--period",
+                    format!("the period is {period}"),
+                    "it must be 10us to 1h",
+                ));
+            }
+            experiment.workload.period = period;
+        }
+        if self.quick {
+            quick(experiment);
+        }
+        if let Some(duration) = self.duration {
+            let jobs = duration.ns() / experiment.workload.period.ns().max(1);
+            if jobs < 1 {
+                let period = experiment.workload.period;
+                return Err(InputError::new(
+                    "--duration",
+                    format!("{duration} is shorter than one period of {period}"),
+                    "give at least one period",
+                ));
+            }
+            experiment.workload.jobs =
+                checked("--duration", "number of jobs", jobs, &Limits::JOBS)?;
+        }
+        if let Some(jobs) = self.jobs {
+            experiment.workload.jobs = checked("--jobs", "number of jobs", jobs, &Limits::JOBS)?;
+        }
+        if let Some(rounds) = self.rounds {
+            experiment.rounds = checked("--rounds", "number of rounds", rounds, &Limits::ROUNDS)?;
+        }
+        if !self.cpus.is_empty() {
+            experiment.scheduling.cpus.clone_from(&self.cpus);
+        }
+        if let Some(priority) = self.priority {
+            let priority: u32 = checked("--priority", "priority", priority, &Limits::PRIORITY)?;
+            experiment.scheduling.class = Class::Fifo {
+                priority: u8::try_from(priority).unwrap_or(1),
+            };
+        }
+        if self.other_class {
+            experiment.scheduling.class = Class::Other;
+        }
+        if let Some(user) = &self.rootless_user {
+            experiment.rootless_user = Some(user.clone());
+        }
+        if !self.engines.is_empty() {
+            experiment
+                .trials
+                .retain(|trial| trial.cells.iter().all(|cell| self.engines.contains(cell)));
+            let Some(first) = experiment.trials.first() else {
+                return Err(InputError::new(
+                    "--engine",
+                    format!("no trial of `{}` uses only these engines", experiment.name),
+                    "name the engines of at least one trial; --dry-run lists them",
+                ));
+            };
+            if !experiment
+                .trials
+                .iter()
+                .any(|t| t.name == experiment.baseline)
+            {
+                experiment.baseline.clone_from(&first.name);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn checked(
+    option: &str,
+    what: &str,
+    value: i64,
+    range: &std::ops::RangeInclusive<i64>,
+) -> Result<u32, InputError> {
+    u32::try_from(value)
+        .ok()
+        .filter(|_| range.contains(&value))
+        .ok_or_else(|| {
+            InputError::new(
+                option,
+                format!("the {what} is {value}"),
+                format!("it must be {} to {}", range.start(), range.end()),
+            )
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn experiment() -> Experiment {
+        Experiment::parse(
+            "x",
+            "schema = 1\nname = \"x\"\n[workload]\nkind = \"timer\"\n[[trial]]\ncells = [\"bare\"]\n[[trial]]\ncells = [\"crun\"]\n",
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn the_later_option_wins_over_quick() {
+        let mut e = experiment();
+        let overrides = Overrides {
+            quick: true,
+            jobs: Some(7),
+            ..Overrides::default()
+        };
+        overrides.apply(&mut e).unwrap();
+        assert_eq!((e.workload.jobs, e.rounds), (7, 2));
+    }
+
+    #[test]
+    fn a_priority_of_0_or_100_is_refused() {
+        for priority in [0, 100, -3, i64::MAX] {
+            let overrides = Overrides {
+                priority: Some(priority),
+                ..Overrides::default()
+            };
+            let error = overrides.apply(&mut experiment()).unwrap_err().to_string();
+            assert_eq!(
+                error,
+                format!("--priority: the priority is {priority}; it must be 1 to 99")
+            );
+        }
+    }
+
+    #[test]
+    fn selecting_engines_moves_the_baseline() {
+        let mut e = experiment();
+        let overrides = Overrides {
+            engines: vec![EngineKind::Crun],
+            ..Overrides::default()
+        };
+        overrides.apply(&mut e).unwrap();
+        assert_eq!(e.baseline, "crun");
+        let none = Overrides {
+            engines: vec![EngineKind::Docker],
+            ..Overrides::default()
+        };
+        assert!(none.apply(&mut e).is_err());
+    }
+}
