@@ -1,1 +1,13 @@
-//! host
+//! Linux as timecell sees it: scheduling classes, cgroups, cpus, latency switches, provenance and
+//! the doctor's checks. Here lives everything that reads or sets the state of the machine; what
+//! makes cells, measures them or judges the numbers lives in other crates.
+
+pub mod caps;
+pub mod cgroup;
+pub mod cpus;
+pub mod root;
+pub mod rtgroup;
+pub mod sched;
+
+#[cfg(test)]
+pub(crate) mod testing;

@@ -1,0 +1,630 @@
+//! Scheduling classes and affinities of processes, by the system calls themselves: the C libraries
+//! disagree about the structures, and one of them refuses the calls altogether.
+
+use crate::caps;
+use crate::cpus::format_list;
+use crate::root::Root;
+use crate::rtgroup;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How the kernel chooses when a thread runs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// SCHED_OTHER: a fair share, no guarantee.
+    Other,
+    /// SCHED_FIFO: runs until it blocks or a higher priority wants the cpu.
+    Fifo {
+        /// 1 (lowest) to 99 (highest).
+        priority: u8,
+    },
+    /// SCHED_RR: as FIFO, with time slices among equals.
+    RoundRobin {
+        /// 1 (lowest) to 99 (highest).
+        priority: u8,
+    },
+    /// SCHED_DEADLINE: `runtime_ns` in every `period_ns`, before `deadline_ns`. The kernel wants
+    /// 1024 <= runtime <= deadline <= period.
+    Deadline {
+        /// Processor time per period, in nanoseconds.
+        runtime_ns: u64,
+        /// Relative deadline, in nanoseconds.
+        deadline_ns: u64,
+        /// Period, in nanoseconds.
+        period_ns: u64,
+    },
+    /// SCHED_BATCH: as OTHER, for work that does not interact.
+    Batch,
+    /// SCHED_IDLE: runs when nothing else wants to.
+    Idle,
+    /// A policy this program does not know, by the kernel's number.
+    Unknown(i32),
+}
+
+impl Class {
+    /// Whether the class is a real-time one (FIFO, RR or DEADLINE).
+    pub fn is_real_time(&self) -> bool {
+        matches!(
+            self,
+            Class::Fifo { .. } | Class::RoundRobin { .. } | Class::Deadline { .. }
+        )
+    }
+
+    /// Policy number and priority of the classes that `sched_setscheduler` can set.
+    fn policy(&self) -> (i32, i32) {
+        match self {
+            Class::Other => (libc::SCHED_OTHER, 0),
+            Class::Fifo { priority } => (libc::SCHED_FIFO, i32::from(*priority)),
+            Class::RoundRobin { priority } => (libc::SCHED_RR, i32::from(*priority)),
+            Class::Deadline { .. } => (SCHED_DEADLINE, 0),
+            Class::Batch => (libc::SCHED_BATCH, 0),
+            Class::Idle => (libc::SCHED_IDLE, 0),
+            Class::Unknown(policy) => (*policy, 0),
+        }
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Class::Other => write!(f, "OTHER"),
+            Class::Fifo { priority } => write!(f, "FIFO {priority}"),
+            Class::RoundRobin { priority } => write!(f, "RR {priority}"),
+            Class::Deadline {
+                runtime_ns,
+                deadline_ns,
+                period_ns,
+            } => write!(
+                f,
+                "DEADLINE {}/{}/{}",
+                Nanoseconds(*runtime_ns),
+                Nanoseconds(*deadline_ns),
+                Nanoseconds(*period_ns)
+            ),
+            Class::Batch => write!(f, "BATCH"),
+            Class::Idle => write!(f, "IDLE"),
+            Class::Unknown(policy) => write!(f, "policy {policy}"),
+        }
+    }
+}
+
+/// A duration in the largest of s, ms, us and ns that shows it without loss.
+struct Nanoseconds(u64);
+
+impl fmt::Display for Nanoseconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scale, unit) = match self.0 {
+            0..1_000 => (1, "ns"),
+            1_000..1_000_000 => (1_000, "us"),
+            1_000_000..1_000_000_000 => (1_000_000, "ms"),
+            _ => (1_000_000_000, "s"),
+        };
+        let (whole, rest) = (self.0 / scale, self.0 % scale);
+        if rest == 0 {
+            return write!(f, "{whole} {unit}");
+        }
+        let width = scale.ilog10() as usize;
+        let decimals = format!("{rest:0width$}");
+        write!(f, "{whole}.{} {unit}", decimals.trim_end_matches('0'))
+    }
+}
+
+/// Why the kernel did not do what was asked of the scheduler.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SchedError {
+    /// The caller lacks the privilege for a real-time class (EPERM).
+    #[error(
+        "{class} was refused for process {pid}: {why}; run as root (or with CAP_SYS_NICE), or allow real-time priorities, as with `ulimit -r 99`"
+    )]
+    NoPrivilege {
+        /// What was asked for.
+        class: Class,
+        /// The process; 0 is the calling one.
+        pid: i32,
+        /// Which privilege is missing.
+        why: String,
+    },
+    /// The rt cgroup of the process has no runtime (EPERM although the privilege is there).
+    #[error(
+        "{class} was refused for process {pid}: its group {group} has no real-time budget (cpu.rt_runtime_us is 0); give it one, or move the process to a group that has one"
+    )]
+    NoRtBudget {
+        /// What was asked for.
+        class: Class,
+        /// The process; 0 is the calling one.
+        pid: i32,
+        /// The directory of the group.
+        group: String,
+    },
+    /// Both the privilege and the group's budget are missing (EPERM).
+    #[error(
+        "{class} was refused for process {pid} for two reasons: {why}, and its group {group} has no real-time budget (cpu.rt_runtime_us is 0)"
+    )]
+    NoPrivilegeNoBudget {
+        /// What was asked for.
+        class: Class,
+        /// The process; 0 is the calling one.
+        pid: i32,
+        /// Which privilege is missing.
+        why: String,
+        /// The directory of the group.
+        group: String,
+    },
+    /// A privileged caller was refused DEADLINE because the process may not use every cpu of its
+    /// root domain (EPERM).
+    #[error(
+        "{class} was refused for process {pid}: its affinity is narrower than its root domain; widen it, or give it an exclusive cpuset"
+    )]
+    AffinityTooNarrow {
+        /// What was asked for.
+        class: Class,
+        /// The process; 0 is the calling one.
+        pid: i32,
+    },
+    /// The deadline tasks of these cpus would ask for more than the kernel admits (EBUSY).
+    #[error(
+        "{class} was refused for process {pid}: with the deadline tasks already there it would exceed what the kernel admits (95% of these cpus unless changed)"
+    )]
+    OverBandwidth {
+        /// What was asked for.
+        class: Class,
+        /// The process; 0 is the calling one.
+        pid: i32,
+    },
+    /// The parameters are not ones the kernel accepts (EINVAL).
+    #[error("{class} was refused for process {pid}: {why}")]
+    Invalid {
+        /// What was asked for.
+        class: Class,
+        /// The process; 0 is the calling one.
+        pid: i32,
+        /// What would be right.
+        why: String,
+    },
+    /// There is no such process (ESRCH).
+    #[error("there is no process {pid}")]
+    NoSuchProcess {
+        /// The process that was asked for.
+        pid: i32,
+    },
+    /// None of the cpus can be used by the process (EINVAL), or the list is empty or too high.
+    #[error(
+        "process {pid} cannot be bound to cpus {cpus:?}: none of them is online and in its cpuset"
+    )]
+    NoUsableCpu {
+        /// The process; 0 is the calling one.
+        pid: i32,
+        /// The list asked for, as in "0-3,5".
+        cpus: String,
+    },
+    /// Anything else the kernel said.
+    #[error("{call} failed for process {pid}: {reason}")]
+    Other {
+        /// The system call.
+        call: &'static str,
+        /// The process; 0 is the calling one.
+        pid: i32,
+        /// The kernel's reason.
+        reason: String,
+        /// The kernel's error number.
+        errno: i32,
+    },
+}
+
+const SCHED_DEADLINE: i32 = 6;
+/// The bit `sched_getscheduler` adds when children do not inherit the class.
+const SCHED_RESET_ON_FORK: i32 = 0x4000_0000;
+const SCHED_FLAG_RESET_ON_FORK: u64 = 1;
+
+/// The kernel's `struct sched_param`; libc crates add fields under musl.
+#[repr(C)]
+struct KernelSchedParam {
+    priority: i32,
+}
+
+/// The kernel's `struct sched_attr`, first version (48 bytes).
+#[repr(C)]
+#[derive(Default)]
+struct KernelSchedAttr {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+/// Sets the scheduling class of a process's main thread, or of a thread by its id (0: the calling
+/// thread). The nice value is kept. Children inherit the class, except of DEADLINE: the kernel
+/// forbids a deadline task to fork (EAGAIN) unless [`set_class_reset_on_fork`] was used.
+///
+/// # Errors
+/// [`SchedError`] says which of the kernel's several reasons it was.
+pub fn set_class(pid: i32, class: &Class) -> Result<(), SchedError> {
+    set(pid, class, false)
+}
+
+/// As [`set_class`], but children start as OTHER.
+///
+/// # Errors
+/// As [`set_class`].
+pub fn set_class_reset_on_fork(pid: i32, class: &Class) -> Result<(), SchedError> {
+    set(pid, class, true)
+}
+
+fn set(pid: i32, class: &Class, reset_on_fork: bool) -> Result<(), SchedError> {
+    let result = match class {
+        Class::Deadline {
+            runtime_ns,
+            deadline_ns,
+            period_ns,
+        } => {
+            let attr = KernelSchedAttr {
+                size: size_of::<KernelSchedAttr>() as u32,
+                policy: SCHED_DEADLINE as u32,
+                flags: if reset_on_fork {
+                    SCHED_FLAG_RESET_ON_FORK
+                } else {
+                    0
+                },
+                runtime: *runtime_ns,
+                deadline: *deadline_ns,
+                period: *period_ns,
+                ..KernelSchedAttr::default()
+            };
+            // SAFETY: the kernel only reads `attr`, which says its own size and outlives the call.
+            unsafe { libc::syscall(libc::SYS_sched_setattr, pid, &raw const attr, 0u32) }
+        }
+        _ => {
+            let (mut policy, priority) = class.policy();
+            if reset_on_fork {
+                policy |= SCHED_RESET_ON_FORK;
+            }
+            let param = KernelSchedParam { priority };
+            // SAFETY: the kernel only reads `param`, which has its layout and outlives the call.
+            unsafe { libc::syscall(libc::SYS_sched_setscheduler, pid, policy, &raw const param) }
+        }
+    };
+    if result == 0 {
+        return Ok(());
+    }
+    Err(explain(pid, class, last_errno()))
+}
+
+/// Reads the scheduling class of a process's main thread or of a thread by its id (0: the calling
+/// thread).
+///
+/// # Errors
+/// [`SchedError::NoSuchProcess`], or what the kernel said.
+pub fn get_class(pid: i32) -> Result<Class, SchedError> {
+    let mut attr = KernelSchedAttr::default();
+    let size = size_of::<KernelSchedAttr>() as u32;
+    // SAFETY: the kernel writes at most `size` bytes into `attr`, which is that large.
+    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, pid, &raw mut attr, size, 0u32) };
+    if result != 0 {
+        return Err(other("sched_getattr", pid));
+    }
+    let priority = attr.priority.min(99) as u8;
+    Ok(match attr.policy as i32 {
+        libc::SCHED_OTHER => Class::Other,
+        libc::SCHED_FIFO => Class::Fifo { priority },
+        libc::SCHED_RR => Class::RoundRobin { priority },
+        SCHED_DEADLINE => Class::Deadline {
+            runtime_ns: attr.runtime,
+            deadline_ns: attr.deadline,
+            period_ns: attr.period,
+        },
+        libc::SCHED_BATCH => Class::Batch,
+        libc::SCHED_IDLE => Class::Idle,
+        policy => Class::Unknown(policy),
+    })
+}
+
+/// Bits of one word of a cpu mask.
+const WORD_BITS: usize = usize::BITS as usize;
+/// Words for 65,536 cpus, more than any kernel has.
+const MASK_WORDS: usize = 65_536 / WORD_BITS;
+
+/// Binds a process's main thread, or a thread by its id (0: the calling thread), to these cpus.
+/// Cpus that are offline or outside of its cpuset are left out by the kernel.
+///
+/// # Errors
+/// [`SchedError::NoUsableCpu`] if no cpu remains; DEADLINE threads are refused with EBUSY.
+pub fn set_affinity(pid: i32, cpus: &[u32]) -> Result<(), SchedError> {
+    let no_usable = || SchedError::NoUsableCpu {
+        pid,
+        cpus: format_list(cpus),
+    };
+    let highest = cpus.iter().copied().max().ok_or_else(no_usable)?;
+    if highest > crate::cpus::HIGHEST_CPU {
+        return Err(no_usable());
+    }
+    let mut mask = vec![0usize; highest as usize / WORD_BITS + 1];
+    for &cpu in cpus {
+        mask[cpu as usize / WORD_BITS] |= 1 << (cpu as usize % WORD_BITS);
+    }
+    let bytes = mask.len() * size_of::<usize>();
+    // SAFETY: the kernel reads `bytes` bytes of `mask`, which has them.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setaffinity, pid, bytes, mask.as_ptr()) };
+    if result == 0 {
+        return Ok(());
+    }
+    match last_errno() {
+        libc::EINVAL => Err(no_usable()),
+        _ => Err(other("sched_setaffinity", pid)),
+    }
+}
+
+/// The cpus a process's main thread, or a thread by its id (0: the calling thread), may run on, in
+/// ascending order.
+///
+/// # Errors
+/// [`SchedError::NoSuchProcess`], or what the kernel said.
+pub fn get_affinity(pid: i32) -> Result<Vec<u32>, SchedError> {
+    let mut mask = vec![0usize; MASK_WORDS];
+    let bytes = mask.len() * size_of::<usize>();
+    // SAFETY: the kernel writes at most `bytes` bytes into `mask`, which has them.
+    let result =
+        unsafe { libc::syscall(libc::SYS_sched_getaffinity, pid, bytes, mask.as_mut_ptr()) };
+    if result < 0 {
+        return Err(other("sched_getaffinity", pid));
+    }
+    let mut cpus = Vec::new();
+    for (index, word) in mask.iter().enumerate() {
+        for bit in (0..WORD_BITS).filter(|bit| word & (1 << bit) != 0) {
+            cpus.push((index * WORD_BITS + bit) as u32);
+        }
+    }
+    Ok(cpus)
+}
+
+fn last_errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+fn other(call: &'static str, pid: i32) -> SchedError {
+    let error = std::io::Error::last_os_error();
+    let errno = error.raw_os_error().unwrap_or(0);
+    if errno == libc::ESRCH {
+        return SchedError::NoSuchProcess { pid };
+    }
+    SchedError::Other {
+        call,
+        pid,
+        reason: crate::root::reason_of(&error),
+        errno,
+    }
+}
+
+/// Finds out what an error number of setting a class means here.
+fn explain(pid: i32, class: &Class, errno: i32) -> SchedError {
+    let class = class.clone();
+    match errno {
+        libc::ESRCH => SchedError::NoSuchProcess { pid },
+        libc::EBUSY if matches!(class, Class::Deadline { .. }) => {
+            SchedError::OverBandwidth { class, pid }
+        }
+        libc::EINVAL => {
+            let why = match class {
+                Class::Fifo { .. } | Class::RoundRobin { .. } => "its priority must be 1 to 99",
+                Class::Deadline { .. } => {
+                    "it needs 1.024 us <= runtime <= deadline <= period, and a period within kernel.sched_deadline_period_min_us and _max_us"
+                }
+                _ => "the kernel does not know this class",
+            }
+            .to_owned();
+            SchedError::Invalid { class, pid, why }
+        }
+        libc::EPERM if class.is_real_time() => explain_eperm(&Root::live(), pid, class),
+        _ => {
+            let error = std::io::Error::from_raw_os_error(errno);
+            SchedError::Other {
+                call: "sched_setscheduler",
+                pid,
+                reason: crate::root::reason_of(&error),
+                errno,
+            }
+        }
+    }
+}
+
+/// EPERM has two causes, a missing privilege and a group without budget: looks at both.
+fn explain_eperm(root: &Root, pid: i32, class: Class) -> SchedError {
+    let privilege = missing_privilege(root, pid, &class);
+    let deadline = matches!(class, Class::Deadline { .. });
+    // The kernel asks the group's budget for FIFO and RR only.
+    let group = if deadline {
+        None
+    } else {
+        rtgroup::group_without_budget(root, pid)
+    };
+    match (privilege, group) {
+        (Some(why), None) => SchedError::NoPrivilege { class, pid, why },
+        (None, Some(group)) => SchedError::NoRtBudget { class, pid, group },
+        (Some(why), Some(group)) => SchedError::NoPrivilegeNoBudget {
+            class,
+            pid,
+            why,
+            group,
+        },
+        (None, None) if deadline => SchedError::AffinityTooNarrow { class, pid },
+        (None, None) => SchedError::NoPrivilege {
+            class,
+            pid,
+            why: "the capability CAP_SYS_NICE is there and no group without budget was found, so a security filter or a cgroup v2 group on a kernel with RT_GROUP_SCHED is the likely cause".to_owned(),
+        },
+    }
+}
+
+/// Which privilege is missing for `class`, or `None` if the caller has it.
+fn missing_privilege(root: &Root, pid: i32, class: &Class) -> Option<String> {
+    if caps::effective_at(root).is_ok_and(|caps| caps.has("CAP_SYS_NICE")) {
+        return caps::in_user_namespace_at(root).then(|| {
+            "the caller's CAP_SYS_NICE counts only inside its user namespace, not for the scheduler"
+                .to_owned()
+        });
+    }
+    let (Class::Fifo { priority } | Class::RoundRobin { priority }) = class else {
+        return Some("the caller lacks CAP_SYS_NICE".to_owned());
+    };
+    match caps::limits_at(root, pid).map(|limits| limits.rtprio.soft) {
+        Ok(None) => None,
+        Ok(Some(limit)) if limit >= u64::from(*priority) => None,
+        Ok(Some(limit)) => Some(format!(
+            "the caller lacks CAP_SYS_NICE and the limit on real-time priorities (RLIMIT_RTPRIO) is {limit}"
+        )),
+        Err(_) => Some("the caller lacks CAP_SYS_NICE".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Tree;
+
+    #[test]
+    fn classes_print_as_people_say_them() {
+        let show = |class: Class| class.to_string();
+        assert_eq!(show(Class::Fifo { priority: 80 }), "FIFO 80");
+        assert_eq!(show(Class::Other), "OTHER");
+        assert_eq!(
+            show(Class::Deadline {
+                runtime_ns: 3_000_000,
+                deadline_ns: 10_000_000,
+                period_ns: 10_000_000
+            }),
+            "DEADLINE 3 ms/10 ms/10 ms"
+        );
+        assert_eq!(
+            show(Class::Deadline {
+                runtime_ns: 1_024,
+                deadline_ns: 250_500,
+                period_ns: 2_000_000_001
+            }),
+            "DEADLINE 1.024 us/250.5 us/2.000000001 s"
+        );
+        assert_eq!(show(Class::Unknown(9)), "policy 9");
+    }
+
+    #[test]
+    fn classes_survive_json() {
+        for class in [
+            Class::Other,
+            Class::Fifo { priority: 1 },
+            Class::Deadline {
+                runtime_ns: 1,
+                deadline_ns: 2,
+                period_ns: 3,
+            },
+            Class::Unknown(7),
+        ] {
+            let json = serde_json::to_string(&class).unwrap();
+            assert_eq!(serde_json::from_str::<Class>(&json).unwrap(), class);
+        }
+    }
+
+    fn eperm_tree(caps: &str, rtprio: u32, runtime: &str) -> Tree {
+        Tree::new()
+            .file("/proc/self/status", &format!("CapEff:\t{caps}\n"))
+            .file("/proc/self/uid_map", "0 0 4294967295")
+            .file(
+                "/proc/7/limits",
+                &format!(
+                    "Max processes 1 1\nMax open files 1 1\nMax locked memory 1 1\n\
+                     Max realtime priority {rtprio} {rtprio}\n"
+                ),
+            )
+            .file(
+                "/proc/self/mountinfo",
+                "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n",
+            )
+            .file("/proc/7/cgroup", "1:cpu:/cell\n")
+            .file("/sys/fs/cgroup/cpu/cpu.rt_runtime_us", "950000")
+            .file("/sys/fs/cgroup/cpu/cpu.rt_period_us", "1000000")
+            .file("/sys/fs/cgroup/cpu/cell/cpu.rt_runtime_us", runtime)
+            .file("/sys/fs/cgroup/cpu/cell/cpu.rt_period_us", "1000000")
+    }
+
+    #[test]
+    fn eperm_says_which_of_its_causes_it_was() {
+        let all = "000001ffffffffff";
+        let fifo = Class::Fifo { priority: 80 };
+        let explain = |tree: Tree, class: &Class| explain_eperm(&tree.root(), 7, class.clone());
+        assert!(matches!(
+            explain(eperm_tree(all, 0, "0"), &fifo),
+            SchedError::NoRtBudget { group, .. } if group == "/sys/fs/cgroup/cpu/cell"
+        ));
+        assert!(matches!(
+            explain(eperm_tree("0", 50, "100000"), &fifo),
+            SchedError::NoPrivilege { why, .. } if why.contains("RLIMIT_RTPRIO) is 50")
+        ));
+        assert!(matches!(
+            explain(eperm_tree("0", 0, "0"), &fifo),
+            SchedError::NoPrivilegeNoBudget { .. }
+        ));
+        assert!(matches!(
+            explain(eperm_tree("0", 99, "0"), &fifo),
+            SchedError::NoRtBudget { .. }
+        ));
+        let deadline = Class::Deadline {
+            runtime_ns: 1,
+            deadline_ns: 2,
+            period_ns: 3,
+        };
+        assert!(matches!(
+            explain(eperm_tree(all, 0, "0"), &deadline),
+            SchedError::AffinityTooNarrow { .. }
+        ));
+    }
+
+    #[test]
+    fn this_thread_can_be_asked_and_batched() {
+        std::thread::spawn(|| {
+            let before = get_class(0).unwrap();
+            assert!(!matches!(before, Class::Unknown(_)));
+            set_class(0, &Class::Batch).unwrap();
+            assert_eq!(get_class(0).unwrap(), Class::Batch);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn affinity_can_be_narrowed_and_nonsense_is_refused() {
+        std::thread::spawn(|| {
+            let before = get_affinity(0).unwrap();
+            let one = vec![*before.last().unwrap()];
+            set_affinity(0, &one).unwrap();
+            assert_eq!(get_affinity(0).unwrap(), one);
+            for nonsense in [&[][..], &[60_000], &[u32::MAX]] {
+                assert!(matches!(
+                    set_affinity(0, nonsense),
+                    Err(SchedError::NoUsableCpu { .. })
+                ));
+            }
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_is_named() {
+        // Above the highest pid a kernel gives out (4,194,304).
+        let pid = 2_000_000_000;
+        assert_eq!(get_class(pid), Err(SchedError::NoSuchProcess { pid }));
+        assert_eq!(get_affinity(pid), Err(SchedError::NoSuchProcess { pid }));
+        assert_eq!(
+            set_class(pid, &Class::Batch),
+            Err(SchedError::NoSuchProcess { pid })
+        );
+    }
+
+    #[test]
+    fn a_priority_of_zero_is_refused_with_the_range() {
+        let error = set_class(0, &Class::Fifo { priority: 0 }).unwrap_err();
+        assert!(error.to_string().contains("1 to 99"), "{error}");
+    }
+}

@@ -1,0 +1,208 @@
+//! Real-time groups on a real kernel, with real children. Each test needs root and the v1 cpu
+//! controller with RT_GROUP_SCHED, and says so when it is skipped.
+
+use host::root::Root;
+use host::rtgroup::{self, RtGroup, RtGroupError};
+use host::sched::{self, Class, SchedError};
+use std::process::{Child, Command};
+use std::sync::{Mutex, MutexGuard};
+
+/// The tests share one machine-wide budget, so they take turns.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn need(name: &str) -> Option<MutexGuard<'static, ()>> {
+    let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let reason = match rtgroup::detect() {
+        Err(error) => error.to_string(),
+        Ok(top) => match std::fs::OpenOptions::new()
+            .write(true)
+            .open(top.join("cgroup.procs"))
+        {
+            Err(error) => format!("groups cannot be made in {}: {error}", top.display()),
+            Ok(_) => match rtgroup::largest_free_runtime() {
+                Ok(free_us) if free_us >= 200_000 => return Some(turn),
+                Ok(free_us) => format!("only {free_us} us per 1,000,000 us are free"),
+                Err(error) => error.to_string(),
+            },
+        },
+    };
+    eprintln!("skipped: {name}: {reason}");
+    None
+}
+
+fn name(of: &str) -> String {
+    format!("timecell-test-{}-{of}", std::process::id())
+}
+
+/// A child that sleeps; ended and reaped when dropped.
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn start() -> Self {
+        Self(Command::new("sleep").arg("30").spawn().unwrap())
+    }
+    fn pid(&self) -> i32 {
+        self.0.id() as i32
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn root_a_child_gets_fifo_in_a_group_and_leaves_no_group() {
+    let Some(_turn) = need("root_a_child_gets_fifo_in_a_group_and_leaves_no_group") else {
+        return;
+    };
+    let group = RtGroup::create(&name("fifo"), 10_000, 100_000).unwrap();
+    let top = rtgroup::budget_of(&Root::live(), &rtgroup::detect().unwrap()).unwrap();
+    assert!(rtgroup::largest_free_runtime().unwrap() <= top.per_second_us() - 100_000);
+
+    let child = Sleeper::start();
+    group.add(child.pid()).unwrap();
+    assert_eq!(group.processes(), [child.pid()]);
+    let own = rtgroup::own_group(child.pid()).unwrap();
+    assert_eq!(own.path, group.path());
+    assert_eq!(own.budget.runtime_us, 10_000);
+    let fifo = Class::Fifo { priority: 10 };
+    sched::set_class(child.pid(), &fifo).unwrap();
+    assert_eq!(sched::get_class(child.pid()).unwrap(), fifo);
+
+    drop(child);
+    let path = group.path().to_owned();
+    group.remove().unwrap();
+    assert!(!path.exists());
+}
+
+#[test]
+fn root_groups_follow_one_another_without_refusal() {
+    let Some(_turn) = need("root_groups_follow_one_another_without_refusal") else {
+        return;
+    };
+    // Each takes more than half of what is free, so an echo of the one before would refuse it.
+    let most = rtgroup::largest_free_runtime().unwrap() * 3 / 4;
+    for _ in 0..10 {
+        let group = RtGroup::create(&name("again"), most, 1_000_000).unwrap();
+        let child = Sleeper::start();
+        group.add(child.pid()).unwrap();
+        sched::set_class(child.pid(), &Class::Fifo { priority: 1 }).unwrap();
+        drop(child);
+        group.remove().unwrap();
+    }
+}
+
+#[test]
+fn root_too_much_is_refused_with_what_is_free() {
+    let Some(_turn) = need("root_too_much_is_refused_with_what_is_free") else {
+        return;
+    };
+    let group_name = name("much");
+    match RtGroup::create(&group_name, 1_000_000, 1_000_000) {
+        Err(RtGroupError::AncestorRefused {
+            ancestor, free_us, ..
+        }) => {
+            assert_eq!(ancestor, rtgroup::detect().unwrap().display().to_string());
+            // Others on the machine may hold or return some at the same time.
+            assert!(free_us < 1_000_000);
+        }
+        other => panic!("{other:?}"),
+    }
+    let left = rtgroup::detect().unwrap().join(group_name);
+    assert!(!left.exists(), "a refused group was left behind");
+}
+
+#[test]
+fn root_ancestors_are_seeded_and_removed() {
+    let Some(_turn) = need("root_ancestors_are_seeded_and_removed") else {
+        return;
+    };
+    let top = name("nest");
+    let group = RtGroup::create(&format!("{top}/cell"), 20_000, 200_000).unwrap();
+    let ancestor = rtgroup::detect().unwrap().join(&top);
+    assert!(ancestor.exists());
+    // The ancestor is full: a second cell in it is refused by the ancestor, not by the root.
+    match RtGroup::create(&format!("{top}/other"), 20_000, 200_000) {
+        Err(RtGroupError::AncestorRefused {
+            ancestor: refused,
+            free_us: 0,
+            ..
+        }) => assert_eq!(refused, ancestor.display().to_string()),
+        other => panic!("{other:?}"),
+    }
+    drop(group);
+    assert!(!ancestor.exists());
+}
+
+#[test]
+fn root_fifo_in_a_group_without_budget_names_the_group() {
+    let Some(_turn) = need("root_fifo_in_a_group_without_budget_names_the_group") else {
+        return;
+    };
+    let path = rtgroup::detect().unwrap().join(name("empty"));
+    std::fs::create_dir(&path).unwrap();
+    let child = Sleeper::start();
+    std::fs::write(path.join("cgroup.procs"), child.pid().to_string()).unwrap();
+    let result = sched::set_class(child.pid(), &Class::Fifo { priority: 1 });
+    drop(child);
+    rtgroup::remove_group(&path).unwrap();
+    match result {
+        Err(SchedError::NoRtBudget { group, .. }) => {
+            assert_eq!(group, path.display().to_string());
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn root_a_group_with_a_process_is_not_removed_but_reported() {
+    let Some(_turn) = need("root_a_group_with_a_process_is_not_removed_but_reported") else {
+        return;
+    };
+    let group = RtGroup::create(&name("busy"), 10_000, 100_000).unwrap();
+    let child = Sleeper::start();
+    group.add(child.pid()).unwrap();
+    let path = group.path().to_owned();
+    let refused = group.remove();
+    drop(child);
+    rtgroup::remove_group(&path).unwrap();
+    assert!(
+        matches!(&refused, Err(RtGroupError::TasksRemain { .. })),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn root_over_the_bandwidth_a_deadline_is_refused() {
+    let Some(_turn) = need("root_over_the_bandwidth_a_deadline_is_refused") else {
+        return;
+    };
+    let child = Sleeper::start();
+    let deadline = |runtime_ns: u64| Class::Deadline {
+        runtime_ns,
+        deadline_ns: 100_000_000,
+        period_ns: 100_000_000,
+    };
+    match sched::set_class(child.pid(), &deadline(1_000_000)) {
+        Ok(()) => assert_eq!(sched::get_class(child.pid()).unwrap(), deadline(1_000_000)),
+        Err(error) => {
+            eprintln!("skipped: root_over_the_bandwidth_a_deadline_is_refused: {error}");
+            return;
+        }
+    }
+    // Hungry children, until the kernel says that the cpus are full.
+    let mut hungry = Vec::new();
+    let refused = (0..10_000).find_map(|_| {
+        let next = Sleeper::start();
+        let result = sched::set_class(next.pid(), &deadline(90_000_000));
+        hungry.push(next);
+        result.err()
+    });
+    assert!(
+        matches!(refused, Some(SchedError::OverBandwidth { .. })),
+        "{refused:?}"
+    );
+}
