@@ -1,1 +1,47 @@
-//! stats
+//! Samples in, summaries, confidence and comparisons out.
+//!
+//! Pure functions on signed 64-bit nanoseconds: no files, no clocks, no global random state (a bootstrap takes its
+//! seed from the caller). What lives here: what may be said about samples that have been recorded. What does not:
+//! measuring them, storing them, drawing them, or judging them against a threshold.
+//!
+//! Three promises hold everywhere:
+//! - **Nothing is invented.** A quantile that the sample is too small to bound is absent and says how many samples
+//!   it needs; a ratio over one round has no interval.
+//! - **No number is NaN or infinite.** What is undefined is an `Option` that is `None`.
+//! - **No input panics**, whatever its size, order, sign or ties.
+//!
+//! ```
+//! use stats::{CompareOptions, Sorted, Summary, Verdict, compare};
+//!
+//! let summary = Summary::of(&Sorted::new((1..=400).collect())).unwrap();
+//! assert_eq!(summary.median_ns, 200);
+//! assert_eq!(summary.quantile(0.999).unwrap().value_ns, None); // 400 samples are too few ...
+//! assert_eq!(summary.quantile(0.999).unwrap().needed_count, 2_995); // ... and this many would do.
+//!
+//! let bare = [vec![1_000; 50], vec![1_010; 50], vec![990; 50]];
+//! let container = [vec![1_200; 50], vec![1_215; 50], vec![1_185; 50]];
+//! let comparison = compare(&bare, &container, &CompareOptions::default()).unwrap();
+//! assert_eq!(comparison.ratio_of_medians.verdict, Verdict::Larger);
+//! ```
+
+mod autocorrelation;
+mod binomial;
+mod box_plot;
+mod ccdf;
+mod compare;
+mod moments;
+mod quantile;
+mod series;
+mod skew;
+mod sorted;
+mod summary;
+
+pub use autocorrelation::autocorrelation;
+pub use box_plot::BoxPlot;
+pub use ccdf::{CCDF_TAIL, ccdf};
+pub use compare::{CompareError, CompareOptions, Comparison, Ratio, Side, Verdict, compare};
+pub use quantile::{DEFAULT_CONFIDENCE, Quantile, needed_count};
+pub use series::{SeriesBucket, thin_series};
+pub use skew::skew_ns;
+pub use sorted::{Sorted, median_of};
+pub use summary::{DEFAULT_PROBABILITIES, Summary};

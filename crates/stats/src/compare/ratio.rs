@@ -1,0 +1,113 @@
+//! A ratio, how sure it is, and what it says.
+
+use serde::{Deserialize, Serialize};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// What a ratio says at its confidence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The interval encloses 1: no difference was shown, which does not show that there is none.
+    WithinNoise,
+    /// The whole interval lies above 1.
+    Larger,
+    /// The whole interval lies below 1.
+    Smaller,
+    /// There is no interval, so nothing can be said about noise.
+    Undecided,
+}
+
+/// A ratio without unit, of the other to the baseline, and its confidence interval: low <= value <= high.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    /// The estimate, positive.
+    pub value: f64,
+    /// The lower end of the interval, positive. `None` with fewer than 2 rounds, or when a resampled quantile was not
+    /// positive, so that the spread of the logarithm is unknown.
+    pub low: Option<f64>,
+    /// The upper end of the interval; absent exactly when the lower is.
+    pub high: Option<f64>,
+    /// The probability with which such intervals enclose the true ratio, strictly between 0 and 1.
+    pub confidence: f64,
+    /// What follows.
+    pub verdict: Verdict,
+}
+
+impl Ratio {
+    /// From the estimate of the logarithm, the bootstrap standard error of it (if there is one) and the rounds both
+    /// rest on. Ends are kept within 2^±63, as no ratio of positive 64-bit nanoseconds lies outside.
+    pub(super) fn new(
+        log: f64,
+        standard_error: Option<f64>,
+        rounds: usize,
+        confidence: f64,
+    ) -> Self {
+        let bound = 63.0 * std::f64::consts::LN_2;
+        let margin = standard_error
+            .zip(calibration(rounds, confidence))
+            .map(|(error, factor)| error * factor);
+        let low = margin.map(|margin| (log - margin).max(-bound).exp());
+        let high = margin.map(|margin| (log + margin).min(bound).exp());
+        let verdict = match (low, high) {
+            (Some(low), Some(_)) if low > 1.0 => Verdict::Larger,
+            (Some(_), Some(high)) if high < 1.0 => Verdict::Smaller,
+            (Some(_), Some(_)) => Verdict::WithinNoise,
+            _ => Verdict::Undecided,
+        };
+        Self {
+            value: log.exp(),
+            low,
+            high,
+            confidence,
+            verdict,
+        }
+    }
+}
+
+/// √(n/(n-1)) · t(n-1): the half width of an interval in bootstrap standard errors over n rounds, see
+/// [`compare`](super::compare()). `None` with fewer than 2 rounds.
+fn calibration(rounds: usize, confidence: f64) -> Option<f64> {
+    (rounds >= 2).then_some(())?;
+    let freedom = (rounds - 1) as f64;
+    let t = StudentsT::new(0.0, 1.0, freedom)
+        .ok()?
+        .inverse_cdf(0.5 + confidence / 2.0);
+    let factor = (rounds as f64 / freedom).sqrt() * t;
+    factor.is_finite().then_some(factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// t(0.975) with 1, 2, 4 and 9 degrees of freedom: 12.7062, 4.30265, 2.77645, 2.26216 (any table).
+    #[test]
+    fn the_calibration_matches_the_table_of_student() {
+        for (rounds, t) in [(2, 12.7062), (3, 4.30265), (5, 2.77645), (10, 2.26216)] {
+            let n = rounds as f64;
+            let factor = calibration(rounds, 0.95).unwrap();
+            assert!(
+                (factor - (n / (n - 1.0)).sqrt() * t).abs() < 1e-4,
+                "{rounds}: {factor}"
+            );
+        }
+        assert_eq!(calibration(1, 0.95), None);
+    }
+
+    #[test]
+    fn the_verdict_follows_the_interval() {
+        let verdict = |value: f64, error| Ratio::new(value.ln(), error, 5, 0.95).verdict;
+        assert_eq!(verdict(1.1, Some(0.001)), Verdict::Larger);
+        assert_eq!(verdict(0.9, Some(0.001)), Verdict::Smaller);
+        assert_eq!(verdict(1.1, Some(0.1)), Verdict::WithinNoise);
+        assert_eq!(verdict(1.0, Some(0.0)), Verdict::WithinNoise);
+        assert_eq!(verdict(1.1, None), Verdict::Undecided);
+    }
+
+    #[test]
+    fn ends_stay_finite_and_positive() {
+        let ratio = Ratio::new(40.0, Some(1e6), 2, 0.95);
+        assert_eq!(ratio.verdict, Verdict::WithinNoise);
+        assert!(ratio.low.unwrap() > 0.0 && ratio.high.unwrap().is_finite());
+    }
+}
