@@ -41,13 +41,15 @@ pub struct Comparison {
 ///
 /// With the few rounds a benchmark has, bootstrap intervals are far too narrow: the resampled spread lacks the
 /// factor √(n/(n-1)), and the normal quantile z stands where t with n-1 degrees of freedom belongs. Both are mended
-/// as Hesterberg shows ("What teachers should know about the bootstrap", The American Statistician 69(4), 2015,
-/// sections 3.2 and 5.3): the interval z · (bootstrap standard error) around the estimate is widened by
-/// √(n/(n-1)) · t/z. The standard error is used, not the percentiles, because with 2 or 3 rounds percentiles are
-/// merely the extreme rounds, and even widened cover less than they promise.
+/// as Hesterberg shows ("What teachers should know about the bootstrap", The American Statistician 69(4), 2015): the
+/// interval z · (bootstrap standard error) around the estimate is widened by √(n/(n-1)) · t/z. The standard error is
+/// used, not the percentiles, because with 2 or 3 rounds percentiles are merely the extreme rounds, and even widened
+/// cover less than they promise.
 ///
-/// The interval is exact when the logarithms of the rounds' ratios are normal, and conservative when the noise within
-/// rounds dominates, as that noise is then counted twice: once as it shows between rounds, once resampled.
+/// Intervals cover at the nominal rate when the logarithms of the rounds' ratios are normal and differ mainly between
+/// rounds. They are wider than they must be when the noise within rounds matters, as that noise then counts twice:
+/// once as it shows between rounds, once resampled. With 3 rounds this is also what keeps rounds that agree by chance
+/// from claiming too much.
 ///
 /// Errors: see [`CompareError`]; no input panics.
 pub fn compare(
