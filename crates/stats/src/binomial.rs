@@ -121,7 +121,7 @@ mod tests {
 
     /// B(4, 1/2) has mass 1/16, 4/16, 6/16, 4/16, 1/16.
     #[test]
-    fn tails_include_equality() {
+    fn tails_by_hand() {
         let binomial = Binomial::new(4, 0.5);
         assert_eq!(binomial.largest_with_fewer(0.05), 0);
         assert_eq!(binomial.largest_with_fewer(1.0 / 16.0 + 1e-12), 1);

@@ -24,8 +24,8 @@ use serde::{Deserialize, Serialize};
 pub struct Comparison {
     /// The median of the other over that of the baseline.
     pub ratio_of_medians: Ratio,
-    /// The 99th percentile of the other over that of the baseline; `None` when it is not positive in every round, or
-    /// a round has too few samples to bound it ([`needed_count`] of 0.99 at [`DEFAULT_CONFIDENCE`]: 299).
+    /// The 99th percentile of the other over that of the baseline; `None` when a round has too few samples to bound it
+    /// ([`needed_count`] of 0.99 at [`DEFAULT_CONFIDENCE`]: 299).
     pub ratio_of_p99: Option<Ratio>,
     /// The number of pairs of rounds compared, at least 1.
     pub rounds: u32,

@@ -137,6 +137,12 @@ fn what_cannot_be_compared_says_why() {
         wrong.to_string(),
         "the median of round 1 of the baseline is -3 ns; a ratio needs positive medians"
     );
+    let zero = CompareError::NonPositiveMedian {
+        side: Side::Other,
+        round: 0,
+        median_ns: 0,
+    };
+    assert_eq!(error(&good(), &[vec![0], vec![2]]), zero);
     for confidence in [0.0, 1.0, f64::NAN] {
         let options = CompareOptions {
             confidence,
