@@ -112,6 +112,13 @@ pub fn in_user_namespace_at(root: &Root) -> bool {
     })
 }
 
+/// The real user id of the calling process, from `/proc/self/status`.
+pub fn own_uid(root: &Root) -> Option<u32> {
+    let status = root.read("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
 /// One resource limit. `None` means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {

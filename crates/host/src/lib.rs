@@ -5,9 +5,14 @@
 pub mod caps;
 pub mod cgroup;
 pub mod cpus;
+pub mod doctor;
+pub mod kernel;
+pub mod latency;
+pub mod provenance;
 pub mod root;
 pub mod rtgroup;
 pub mod sched;
+pub mod virt;
 
 #[cfg(test)]
 pub(crate) mod testing;

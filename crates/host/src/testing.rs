@@ -26,3 +26,11 @@ impl Tree {
         Root::at(self.0.path())
     }
 }
+
+/// `text` as the kernel packs its build options.
+pub(crate) fn gzip(text: &str) -> Vec<u8> {
+    use std::io::Write;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(text.as_bytes()).expect("memory");
+    encoder.finish().expect("memory")
+}

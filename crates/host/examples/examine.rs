@@ -1,0 +1,18 @@
+//! Prints what the doctor finds on this machine.
+
+fn main() {
+    let provenance = host::provenance::Provenance::collect(env!("CARGO_PKG_VERSION"));
+    println!("{}", provenance.one_line());
+    for check in &provenance.checks {
+        println!(
+            "\n{:<8} {} [{}]",
+            check.state.to_string(),
+            check.title,
+            check.id
+        );
+        println!("         {}", check.found);
+        if let Some(mend) = &check.mend {
+            println!("         mend: {mend}");
+        }
+    }
+}

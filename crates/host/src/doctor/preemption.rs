@@ -1,0 +1,86 @@
+//! The preemption model: may a real-time task interrupt the kernel itself?
+
+use super::{Check, Question, State};
+use crate::kernel;
+use crate::root::Root;
+
+const QUESTION: Question = Question {
+    id: "preemption",
+    title: "Preemption model",
+    why: "A kernel that cannot be interrupted makes real-time tasks wait for whatever it is doing; only PREEMPT_RT bounds that wait.",
+};
+
+pub(super) fn check(root: &Root) -> Check {
+    let version = match kernel::version(root) {
+        Ok(version) => version,
+        Err(reason) if kernel::is_preempt_rt(root).is_none() => return QUESTION.unknown(&reason),
+        Err(_) => String::new(),
+    };
+    if kernel::is_preempt_rt(root) == Some(true) {
+        return QUESTION.answer(State::Good, "PREEMPT_RT");
+    }
+    let dynamic = kernel::is_dynamic(root);
+    let rt_kernel = "install a kernel built with PREEMPT_RT (on Debian: apt install linux-image-rt-amd64 or linux-image-rt-arm64)";
+    match kernel::preemption_model(root).as_deref() {
+        None => QUESTION
+            .answer(
+                State::Warning,
+                format!("not PREEMPT_RT; the model cannot be read (version `{version}`)"),
+            )
+            .with_mend(rt_kernel),
+        Some(model @ ("full" | "lazy")) => QUESTION
+            .answer(State::Warning, format!("not PREEMPT_RT; model {model}"))
+            .with_mend(rt_kernel),
+        Some(model) => {
+            let found = format!("not PREEMPT_RT; model {model}");
+            let mend = if root.exists("/sys/kernel/debug/sched/preempt") {
+                format!(
+                    "echo full > /sys/kernel/debug/sched/preempt (for ever: kernel parameter preempt=full); better, {rt_kernel}"
+                )
+            } else if dynamic {
+                format!("kernel parameter preempt=full; better, {rt_kernel}")
+            } else {
+                rt_kernel.to_owned()
+            };
+            QUESTION.answer(State::Bad, found).with_mend(mend)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Tree, gzip};
+
+    #[test]
+    fn preempt_rt_is_good_by_flag_or_version() {
+        for tree in [
+            Tree::new().file("/sys/kernel/realtime", "1\n"),
+            Tree::new().file("/proc/sys/kernel/version", "#1 SMP PREEMPT_RT Debian\n"),
+        ] {
+            assert_eq!(check(&tree.root()).state, State::Good);
+        }
+    }
+
+    #[test]
+    fn a_dynamic_kernel_without_preemption_is_bad_and_mended_at_boot() {
+        let tree = Tree::new()
+            .file("/proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC\n")
+            .bytes("/proc/config.gz", &gzip("CONFIG_PREEMPT_NONE=y\n"));
+        let check = check(&tree.root());
+        assert_eq!(check.state, State::Bad);
+        assert_eq!(check.found, "not PREEMPT_RT; model none");
+        assert!(
+            check
+                .mend
+                .unwrap()
+                .starts_with("kernel parameter preempt=full")
+        );
+    }
+
+    #[test]
+    fn a_fully_preemptible_kernel_is_only_warned_about() {
+        let tree = Tree::new().file("/proc/sys/kernel/version", "#1 SMP PREEMPT Thu\n");
+        assert_eq!(check(&tree.root()).state, State::Warning);
+    }
+}

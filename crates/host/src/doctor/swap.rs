@@ -1,0 +1,59 @@
+//! Swap: may memory of a real-time program be on a disk when it is needed?
+
+use super::{Check, Question, State};
+use crate::root::Root;
+
+const QUESTION: Question = Question {
+    id: "swap",
+    title: "Swap",
+    why: "Memory that was swapped out comes back in milliseconds, and programs that do not lock theirs cannot prevent it.",
+};
+
+pub(super) fn check(root: &Root) -> Check {
+    let text = match root.read("/proc/swaps") {
+        Ok(text) => text,
+        // Kernels built without swap have no such file.
+        Err(_) if root.exists("/proc/meminfo") => {
+            return QUESTION.answer(State::Good, "the kernel was built without swap");
+        }
+        Err(reason) => return QUESTION.unknown(&reason),
+    };
+    // Filename Type Size Used Priority, sizes in KiB.
+    let areas: Vec<String> = text
+        .lines()
+        .skip(1)
+        .filter_map(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let &[name, _, size, used, ..] = &fields[..] else {
+                return None;
+            };
+            Some(format!("{name} ({size} KiB, {used} KiB used)"))
+        })
+        .collect();
+    if areas.is_empty() {
+        return QUESTION.answer(State::Good, "none");
+    }
+    QUESTION
+        .answer(State::Warning, areas.join(", "))
+        .with_mend("swapoff -a (for ever: remove the swap lines from /etc/fstab)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Tree;
+
+    #[test]
+    fn areas_are_named_with_their_use() {
+        let header = "Filename\t\tType\t\tSize\t\tUsed\t\tPriority\n";
+        let none = Tree::new().file("/proc/swaps", header);
+        assert_eq!(check(&none.root()).state, State::Good);
+        let some = Tree::new().file(
+            "/proc/swaps",
+            &format!("{header}/dev/sda2 partition 1000 20 -2\n"),
+        );
+        let check = check(&some.root());
+        assert_eq!(check.state, State::Warning);
+        assert_eq!(check.found, "/dev/sda2 (1000 KiB, 20 KiB used)");
+    }
+}

@@ -1,0 +1,57 @@
+//! Transparent huge pages: does the kernel rearrange the memory of running programs?
+
+use super::{Check, Question, State, chosen};
+use crate::root::Root;
+
+const QUESTION: Question = Question {
+    id: "transparent-huge-pages",
+    title: "Transparent huge pages",
+    why: "Building huge pages stops a program for up to milliseconds at moments it did not choose.",
+};
+
+pub(super) fn check(root: &Root) -> Check {
+    let file = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let text = match root.read(file) {
+        Ok(text) => text,
+        Err(_) if root.exists("/sys/kernel/mm") => {
+            return QUESTION.answer(State::Good, "the kernel was built without them");
+        }
+        Err(reason) => return QUESTION.unknown(&reason),
+    };
+    match chosen(&text) {
+        Some("always") => QUESTION.answer(State::Warning, "always").with_mend(format!(
+            "echo madvise > {file} (for ever: kernel parameter transparent_hugepage=madvise)"
+        )),
+        Some("madvise") => QUESTION.answer(State::Good, "madvise: only programs that ask for them"),
+        Some("never") => QUESTION.answer(State::Good, "never"),
+        _ => QUESTION.answer(
+            State::Unknown,
+            format!("{file} holds {:?}", crate::root::shorten(&text)),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Tree;
+
+    fn state(text: &str) -> State {
+        let file = "/sys/kernel/mm/transparent_hugepage/enabled";
+        check(&Tree::new().file(file, text).root()).state
+    }
+
+    #[test]
+    fn only_always_is_warned_about() {
+        assert_eq!(state("[always] madvise never\n"), State::Warning);
+        assert_eq!(state("always [madvise] never\n"), State::Good);
+        assert_eq!(state("always madvise [never]\n"), State::Good);
+        assert_eq!(state("?\n"), State::Unknown);
+    }
+
+    #[test]
+    fn a_kernel_without_them_is_good() {
+        let tree = Tree::new().file("/sys/kernel/mm/ksm/run", "0\n");
+        assert_eq!(check(&tree.root()).state, State::Good);
+    }
+}

@@ -1,0 +1,201 @@
+//! What kernel runs: its release, its build options, its command line, its preemption model.
+
+use crate::root::{Root, Unreadable};
+use std::io::Read;
+
+/// The most bytes of build options that are unpacked; real ones have about 300 kB.
+const MOST_CONFIG_BYTES: u64 = 8 << 20;
+
+/// The parameters the kernel was booted with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandLine(String);
+
+impl CommandLine {
+    /// Reads `/proc/cmdline`.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read(root: &Root) -> Result<Self, Unreadable> {
+        root.read("/proc/cmdline").map(Self)
+    }
+
+    /// The whole line.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// The value of `name=value`; the empty text if it stands there without one. As in the kernel,
+    /// the last mention counts, and what follows ` -- ` belongs to init.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0
+            .split_whitespace()
+            .take_while(|word| *word != "--")
+            .filter_map(|word| {
+                let (key, value) = word.split_once('=').unwrap_or((word, ""));
+                (key == name).then_some(value.trim_matches('"'))
+            })
+            .last()
+    }
+}
+
+/// The options the kernel was built with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildOptions(String);
+
+impl BuildOptions {
+    /// Reads `/proc/config.gz`, else `/boot/config-<release>`.
+    ///
+    /// # Errors
+    /// If there is neither, or the first cannot be unpacked and the second is missing.
+    pub fn read(root: &Root) -> Result<Self, Unreadable> {
+        if let Ok(packed) = root.read_bytes("/proc/config.gz") {
+            let mut text = String::new();
+            let unpacked = flate2::read::GzDecoder::new(&packed[..])
+                .take(MOST_CONFIG_BYTES)
+                .read_to_string(&mut text);
+            if unpacked.is_ok() {
+                return Ok(Self(text));
+            }
+        }
+        root.read(format!("/boot/config-{}", release(root)?))
+            .map(Self)
+            .map_err(|error| Unreadable {
+                path: format!("/proc/config.gz (or {})", error.path),
+                reason: error.reason,
+            })
+    }
+
+    /// The value of an option such as `CONFIG_HZ`; `None` if it is not set.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0
+            .lines()
+            .find_map(|line| line.trim().strip_prefix(name)?.strip_prefix('='))
+    }
+
+    /// Whether an option is `y`.
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name) == Some("y")
+    }
+}
+
+/// The release, such as `6.18.0`.
+///
+/// # Errors
+/// If `/proc/sys/kernel/osrelease` cannot be read.
+pub fn release(root: &Root) -> Result<String, Unreadable> {
+    root.read("/proc/sys/kernel/osrelease")
+}
+
+/// The build version, such as `#1 SMP PREEMPT_RT Thu Jan 1`.
+///
+/// # Errors
+/// If `/proc/sys/kernel/version` cannot be read.
+pub fn version(root: &Root) -> Result<String, Unreadable> {
+    root.read("/proc/sys/kernel/version")
+}
+
+/// Whether the kernel is a PREEMPT_RT one; `None` if nothing tells.
+pub fn is_preempt_rt(root: &Root) -> Option<bool> {
+    if let Ok(flag) = root.read("/sys/kernel/realtime") {
+        return Some(flag == "1");
+    }
+    let version = version(root).ok()?;
+    // Patched kernels before 6.12 write "PREEMPT RT".
+    Some(version.contains("PREEMPT_RT") || version.contains("PREEMPT RT"))
+}
+
+/// How eagerly a kernel that is not PREEMPT_RT lets itself be interrupted: `none`, `voluntary`,
+/// `lazy` or `full`; `None` if nothing tells.
+pub fn preemption_model(root: &Root) -> Option<String> {
+    // "none voluntary (full) lazy"; needs debugfs and root.
+    if let Ok(models) = root.read("/sys/kernel/debug/sched/preempt")
+        && let Some(model) = models
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix('(')?.strip_suffix(')'))
+    {
+        return Some(model.to_owned());
+    }
+    if is_dynamic(root)
+        && let Ok(line) = CommandLine::read(root)
+        && let Some(model) = line.get("preempt")
+        && ["none", "voluntary", "full", "lazy"].contains(&model)
+    {
+        return Some(model.to_owned());
+    }
+    if let Ok(options) = BuildOptions::read(root) {
+        let models = [
+            ("CONFIG_PREEMPT_NONE", "none"),
+            ("CONFIG_PREEMPT_VOLUNTARY", "voluntary"),
+            ("CONFIG_PREEMPT_LAZY", "lazy"),
+            ("CONFIG_PREEMPT", "full"),
+        ];
+        if let Some((_, model)) = models.iter().find(|(name, _)| options.has(name)) {
+            return Some((*model).to_owned());
+        }
+    }
+    // "PREEMPT" alone is a fully preemptible kernel; "PREEMPT_DYNAMIC" does not tell the default.
+    version(root)
+        .ok()
+        .filter(|version| version.split_whitespace().any(|word| word == "PREEMPT"))
+        .map(|_| "full".to_owned())
+}
+
+/// Whether the preemption model can be chosen at boot and at run time.
+pub fn is_dynamic(root: &Root) -> bool {
+    version(root).is_ok_and(|version| version.contains("PREEMPT_DYNAMIC"))
+        || root.exists("/sys/kernel/debug/sched/preempt")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Tree, gzip};
+
+    #[test]
+    fn the_last_mention_of_a_parameter_counts() {
+        let tree = Tree::new().file(
+            "/proc/cmdline",
+            "quiet isolcpus=1 isolcpus=2-3 -- isolcpus=9\n",
+        );
+        let line = CommandLine::read(&tree.root()).unwrap();
+        assert_eq!(line.get("isolcpus"), Some("2-3"));
+        assert_eq!(line.get("quiet"), Some(""));
+        assert_eq!(line.get("iso"), None);
+    }
+
+    #[test]
+    fn build_options_come_packed_or_from_boot() {
+        let text = "CONFIG_HZ=250\n# CONFIG_NO_HZ_FULL is not set\nCONFIG_HZ_250=y\n";
+        let packed = Tree::new().bytes("/proc/config.gz", &gzip(text));
+        let boot = Tree::new()
+            .file("/proc/sys/kernel/osrelease", "6.1.0\n")
+            .bytes("/proc/config.gz", b"not gzip")
+            .file("/boot/config-6.1.0", text);
+        for tree in [packed, boot] {
+            let options = BuildOptions::read(&tree.root()).unwrap();
+            assert_eq!(options.get("CONFIG_HZ"), Some("250"));
+            assert!(options.has("CONFIG_HZ_250"));
+            assert!(!options.has("CONFIG_NO_HZ_FULL"));
+        }
+        assert!(BuildOptions::read(&Tree::new().root()).is_err());
+    }
+
+    #[test]
+    fn the_model_is_found_from_the_surest_source() {
+        let dynamic = || {
+            Tree::new()
+                .file("/proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC\n")
+                .bytes("/proc/config.gz", &gzip("CONFIG_PREEMPT_NONE=y\n"))
+        };
+        let model = |tree: Tree| preemption_model(&tree.root());
+        assert_eq!(model(dynamic()).unwrap(), "none");
+        let booted = dynamic().file("/proc/cmdline", "preempt=full");
+        assert_eq!(model(booted).unwrap(), "full");
+        let debugfs = dynamic().file(
+            "/sys/kernel/debug/sched/preempt",
+            "none voluntary full (lazy)\n",
+        );
+        assert_eq!(model(debugfs).unwrap(), "lazy");
+        assert_eq!(model(Tree::new()), None);
+    }
+}

@@ -1,0 +1,148 @@
+//! Whether this is a real machine, a virtual one, or the inside of a container.
+
+use crate::root::Root;
+use serde::{Deserialize, Serialize};
+
+/// What lies between this system and the hardware.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Virtualization {
+    /// Whether a hypervisor was found; `None` if nothing tells.
+    pub virtual_machine: Option<bool>,
+    /// The hypervisor's name, such as `KVM`, if it shows.
+    pub hypervisor: Option<String>,
+    /// Whether the calling process seems to be in a container.
+    pub container: bool,
+}
+
+impl std::fmt::Display for Virtualization {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.virtual_machine, &self.hypervisor) {
+            (Some(true), Some(name)) => write!(f, "virtual machine ({name})")?,
+            (Some(true), None) => write!(f, "virtual machine")?,
+            (Some(false), _) => write!(f, "no hypervisor")?,
+            (None, _) => write!(f, "unknown whether a virtual machine")?,
+        }
+        if self.container {
+            write!(f, ", inside a container")?;
+        }
+        Ok(())
+    }
+}
+
+/// Vendor or product names of DMI that belong to virtual machines.
+const DMI_NAMES: [(&str, &str); 10] = [
+    ("QEMU", "QEMU"),
+    ("KVM", "KVM"),
+    ("VMware", "VMware"),
+    ("VirtualBox", "VirtualBox"),
+    ("innotek", "VirtualBox"),
+    ("Xen", "Xen"),
+    ("Virtual Machine", "Hyper-V"),
+    ("Google Compute Engine", "KVM, Google"),
+    ("Parallels", "Parallels"),
+    ("BHYVE", "bhyve"),
+];
+
+/// Looks for a hypervisor and for a container.
+pub fn detect(root: &Root) -> Virtualization {
+    let cpuinfo = root.read("/proc/cpuinfo").ok();
+    let flag = cpuinfo.as_ref().map(|text| {
+        text.lines()
+            .filter(|line| line.starts_with("flags"))
+            .any(|line| line.split_whitespace().any(|word| word == "hypervisor"))
+    });
+    let hypervisor = dmi(root)
+        .or_else(|| {
+            let kind = root.read("/sys/hypervisor/type").ok()?;
+            Some(if kind == "xen" { "Xen".into() } else { kind })
+        })
+        .or_else(|| {
+            // On ARM and RISC-V the hypervisor announces itself in the device tree.
+            let name = root.read("/proc/device-tree/hypervisor/compatible").ok()?;
+            let name = name.trim_end_matches('\0').split('\0').next()?.to_owned();
+            Some(if name.contains("kvm") {
+                "KVM".into()
+            } else {
+                name
+            })
+        })
+        .or_else(|| {
+            let clocks = root
+                .read("/sys/devices/system/clocksource/clocksource0/available_clocksource")
+                .ok()?;
+            clocks.contains("kvm-clock").then(|| "KVM".to_owned())
+        })
+        .or_else(|| {
+            // QEMU's own ARM board, with or without acceleration.
+            let model = root.read("/proc/device-tree/model").ok()?;
+            model.contains("dummy-virt").then(|| "QEMU".to_owned())
+        });
+    let virtual_machine = if hypervisor.is_some() {
+        Some(true)
+    } else {
+        flag
+    };
+    let container = root.exists("/run/.containerenv")
+        || root.exists("/.dockerenv")
+        || root.exists("/run/systemd/container");
+    Virtualization {
+        virtual_machine,
+        hypervisor,
+        container,
+    }
+}
+
+fn dmi(root: &Root) -> Option<String> {
+    ["sys_vendor", "product_name", "board_vendor"]
+        .iter()
+        .filter_map(|file| root.read(format!("/sys/class/dmi/id/{file}")).ok())
+        .find_map(|text| {
+            let known = DMI_NAMES.iter().find(|(name, _)| text.contains(name))?;
+            Some(known.1.to_owned())
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Tree;
+
+    #[test]
+    fn a_cpu_flag_without_a_name_is_enough() {
+        let tree = Tree::new().file("/proc/cpuinfo", "flags\t\t: fpu hypervisor lahf_lm\n");
+        let virt = detect(&tree.root());
+        assert_eq!(virt.virtual_machine, Some(true));
+        assert_eq!(virt.to_string(), "virtual machine");
+    }
+
+    #[test]
+    fn real_machines_and_unknown_ones_differ() {
+        let real = Tree::new()
+            .file("/proc/cpuinfo", "flags : fpu\n")
+            .file("/sys/class/dmi/id/sys_vendor", "Dell Inc.\n");
+        assert_eq!(detect(&real.root()).virtual_machine, Some(false));
+        assert_eq!(detect(&Tree::new().root()).virtual_machine, None);
+    }
+
+    #[test]
+    fn hypervisors_are_named() {
+        let name = |file: &str, text: &str| {
+            detect(&Tree::new().file(file, text).root())
+                .hypervisor
+                .unwrap()
+        };
+        assert_eq!(name("/sys/class/dmi/id/sys_vendor", "QEMU\n"), "QEMU");
+        assert_eq!(name("/sys/hypervisor/type", "xen\n"), "Xen");
+        assert_eq!(
+            name("/proc/device-tree/hypervisor/compatible", "linux,kvm\0"),
+            "KVM"
+        );
+        assert_eq!(
+            name(
+                "/sys/devices/system/clocksource/clocksource0/available_clocksource",
+                "tsc kvm-clock\n"
+            ),
+            "KVM"
+        );
+    }
+}
