@@ -215,7 +215,7 @@ impl Cgroups {
         vec![Refusal {
             runtime: "crun".to_owned(),
             reason: format!(
-                "it refuses a hybrid layout in which controllers ({}) sit on v2 only",
+                "it refuses a hybrid layout with controllers on v2 only ({})",
                 v2_controllers.join(", ")
             ),
             mend,

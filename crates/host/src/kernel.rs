@@ -94,6 +94,13 @@ pub fn version(root: &Root) -> Result<String, Unreadable> {
     root.read("/proc/sys/kernel/version")
 }
 
+/// The instruction set, such as `x86_64` or `aarch64`.
+pub fn arch(root: &Root) -> String {
+    // Linux 6.1 and newer have the file.
+    root.read("/proc/sys/kernel/arch")
+        .unwrap_or_else(|_| std::env::consts::ARCH.to_owned())
+}
+
 /// Whether the kernel is a PREEMPT_RT one; `None` if nothing tells.
 pub fn is_preempt_rt(root: &Root) -> Option<bool> {
     if let Ok(flag) = root.read("/sys/kernel/realtime") {

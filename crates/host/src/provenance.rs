@@ -83,9 +83,7 @@ impl Provenance {
             kernel_release: kernel::release(root).ok(),
             kernel_version: kernel::version(root).ok(),
             preempt_rt: kernel::is_preempt_rt(root),
-            arch: root
-                .read("/proc/sys/kernel/arch")
-                .unwrap_or_else(|_| std::env::consts::ARCH.to_owned()),
+            arch: kernel::arch(root),
             cpu_model: cpu_model(root),
             cpus_online: cpus::online_at(root).unwrap_or_default(),
             memory_bytes: memory_bytes(root),

@@ -114,9 +114,7 @@ impl fmt::Display for Nanoseconds {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchedError {
     /// The caller lacks the privilege for a real-time class (EPERM).
-    #[error(
-        "{class} was refused for process {pid}: {why}; run as root (or with CAP_SYS_NICE), or allow real-time priorities, as with `ulimit -r 99`"
-    )]
+    #[error("{class} was refused for process {pid}: {why}; {mend}")]
     NoPrivilege {
         /// What was asked for.
         class: Class,
@@ -124,6 +122,8 @@ pub enum SchedError {
         pid: i32,
         /// Which privilege is missing.
         why: String,
+        /// What would give it.
+        mend: &'static str,
     },
     /// The rt cgroup of the process has no runtime (EPERM although the privilege is there).
     #[error(
@@ -442,7 +442,16 @@ fn explain_eperm(root: &Root, pid: i32, class: Class) -> SchedError {
         rtgroup::group_without_budget(root, pid)
     };
     match (privilege, group) {
-        (Some(why), None) => SchedError::NoPrivilege { class, pid, why },
+        (Some(why), None) => SchedError::NoPrivilege {
+            class,
+            pid,
+            why,
+            mend: if caps::in_user_namespace_at(root) {
+                "set the class from outside of the namespace, by process id, or start the cell from a process that has it"
+            } else {
+                "run as root (or with CAP_SYS_NICE), or allow real-time priorities, as with `ulimit -r 99`"
+            },
+        },
         (None, Some(group)) => SchedError::NoRtBudget { class, pid, group },
         (Some(why), Some(group)) => SchedError::NoPrivilegeNoBudget {
             class,
@@ -454,7 +463,9 @@ fn explain_eperm(root: &Root, pid: i32, class: Class) -> SchedError {
         (None, None) => SchedError::NoPrivilege {
             class,
             pid,
-            why: "the capability CAP_SYS_NICE is there and no group without budget was found, so a security filter or a cgroup v2 group on a kernel with RT_GROUP_SCHED is the likely cause".to_owned(),
+            why: "the caller has CAP_SYS_NICE, and no group without real-time budget was found"
+                .to_owned(),
+            mend: "look for a security filter (seccomp), or a cgroup v2 group on a kernel with RT_GROUP_SCHED (kernel parameter rt_group_sched=0)",
         },
     }
 }

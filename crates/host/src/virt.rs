@@ -82,9 +82,12 @@ pub fn detect(root: &Root) -> Virtualization {
     } else {
         flag
     };
-    let container = root.exists("/run/.containerenv")
+    let marked = root.exists("/run/.containerenv")
         || root.exists("/.dockerenv")
         || root.exists("/run/systemd/container");
+    // The marks also lie in machines whose disk was made from a container image; but only outside
+    // of containers are the kernel's own threads in sight.
+    let container = marked && root.read("/proc/2/comm").as_deref() != Ok("kthreadd");
     Virtualization {
         virtual_machine,
         hypervisor,
@@ -122,6 +125,14 @@ mod tests {
             .file("/sys/class/dmi/id/sys_vendor", "Dell Inc.\n");
         assert_eq!(detect(&real.root()).virtual_machine, Some(false));
         assert_eq!(detect(&Tree::new().root()).virtual_machine, None);
+    }
+
+    #[test]
+    fn a_mark_of_a_container_counts_only_where_kernel_threads_are_hidden() {
+        let marked = || Tree::new().file("/.dockerenv", "");
+        assert!(detect(&marked().root()).container);
+        let machine = marked().file("/proc/2/comm", "kthreadd\n");
+        assert!(!detect(&machine.root()).container);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(super) fn check(root: &Root) -> Check {
         .iter()
         .map(|refusal| {
             format!(
-                "{} will not start containers ({})",
+                "{} will not start containers: {}",
                 refusal.runtime, refusal.reason
             )
         })

@@ -44,7 +44,7 @@ pub(super) fn check(root: &Root) -> Check {
             && root.read(format!("/proc/{pid}/comm")).as_deref() == Ok("irqbalance")
     });
     let found = format!(
-        "{may} of {} interrupts may arrive on {}, {do_now} are directed there now; irqbalance is {}",
+        "{may} of {} interrupts may arrive on {}, now directed there: {do_now}; irqbalance is {}",
         irqs.len(),
         name_cpus(&rt),
         if balanced { "running" } else { "not running" }
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(check.state, State::Warning);
         assert_eq!(
             check.found,
-            "1 of 2 interrupts may arrive on cpu 3, 1 are directed there now; irqbalance is not running"
+            "1 of 2 interrupts may arrive on cpu 3, now directed there: 1; irqbalance is not running"
         );
         assert!(check.mend.unwrap().contains("echo 0-2 >"));
     }

@@ -20,7 +20,10 @@ pub(super) fn check(root: &Root) -> Check {
         return QUESTION.answer(State::Good, "PREEMPT_RT");
     }
     let dynamic = kernel::is_dynamic(root);
-    let rt_kernel = "install a kernel built with PREEMPT_RT (on Debian: apt install linux-image-rt-amd64 or linux-image-rt-arm64)";
+    let rt_kernel = format!(
+        "install a kernel built with PREEMPT_RT{}",
+        debian_package(root)
+    );
     match kernel::preemption_model(root).as_deref() {
         None => QUESTION
             .answer(
@@ -40,10 +43,19 @@ pub(super) fn check(root: &Root) -> Check {
             } else if dynamic {
                 format!("kernel parameter preempt=full; better, {rt_kernel}")
             } else {
-                rt_kernel.to_owned()
+                rt_kernel
             };
             QUESTION.answer(State::Bad, found).with_mend(mend)
         }
+    }
+}
+
+/// The name of Debian's package, for the architectures that have one.
+fn debian_package(root: &Root) -> &'static str {
+    match kernel::arch(root).as_str() {
+        "x86_64" => " (on Debian: apt install linux-image-rt-amd64)",
+        "aarch64" => " (on Debian: apt install linux-image-rt-arm64)",
+        _ => "",
     }
 }
 
