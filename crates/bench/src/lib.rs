@@ -1,1 +1,17 @@
-//! bench
+//! Experiment to trials to run: plans against the machine, runs the cells, writes the record.
+//!
+//! Nothing is judged here; `report` reads what this crate wrote.
+
+mod error;
+mod interrupt;
+mod place;
+mod plan;
+mod run;
+pub mod scenario;
+mod trial;
+mod watch;
+
+pub use error::BenchError;
+pub use place::{Place, sweep_stale};
+pub use plan::{Plan, PlannedTrial};
+pub use run::{Progress, Settings, run};

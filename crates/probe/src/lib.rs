@@ -1,1 +1,20 @@
-//! probe
+//! What runs inside a cell: arming, the release barrier, the measuring loop.
+//!
+//! The cell's side is [`run`]; the coordinator's side of the barrier is [`Barrier`]. Both meet in one shared
+//! page ([`control`]). Engines, which make cells, are one crate up.
+
+mod args;
+mod arm;
+mod barrier;
+mod cell;
+pub mod clock;
+pub mod control;
+mod futex;
+mod map;
+mod measure;
+mod work;
+
+pub use args::{ArgsError, BarrierKind, ClassBy, ProbeArgs};
+pub use barrier::{Barrier, BarrierError, Wake};
+pub use cell::{EXIT_ABANDONED, EXIT_BAD_ARGS, EXIT_FAILED, run};
+pub use map::prepare_samples;

@@ -1,1 +1,12 @@
-//! record
+//! The run directory and every file format in it, with versioned schemas; export to other tools' formats.
+//!
+//! Nothing here measures and nothing here judges: this crate writes down and reads back. A run is never edited.
+
+mod error;
+pub mod export;
+pub mod run;
+pub mod samples;
+pub mod summary;
+pub mod trial;
+
+pub use error::RecordError;

@@ -1,0 +1,34 @@
+use std::path::PathBuf;
+
+/// Why an experiment could not be run to its end. Each prints as one sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The user's input is at fault.
+    #[error(transparent)]
+    Input(#[from] model::InputError),
+    /// The record could not be written.
+    #[error(transparent)]
+    Record(#[from] record::RecordError),
+    /// An engine could not make or remove a cell.
+    #[error(transparent)]
+    Engine(#[from] engine::EngineError),
+    /// A place in shared memory could not be made.
+    #[error("{}: cannot {doing}: {source}", path.display())]
+    Place {
+        /// File or directory.
+        path: PathBuf,
+        /// What was attempted.
+        doing: &'static str,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// What the experiment needs is not there at all.
+    #[error("{0}")]
+    Unmet(String),
+    /// Ctrl-C or a termination signal.
+    #[error("interrupted; every cell was removed")]
+    Interrupted,
+    /// Anything else.
+    #[error("{0}")]
+    Failed(String),
+}

@@ -1,0 +1,275 @@
+//! Where a run keeps what is shared while it lasts: control pages, samples, the one-file root filesystem.
+//!
+//! One directory on tmpfs for each coordinator, with a note of who owns it. It is the journal too: whatever a
+//! coordinator that was killed has left behind is found and removed through it by the next start.
+
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::BenchError;
+
+const PREFIX: &str = "timecell-";
+const OWNER: &str = "owner.json";
+
+/// Who made a place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Owner {
+    pid: i32,
+    /// Start of that process in clock ticks since boot: a pid alone may have been given again.
+    start_ticks: u64,
+    /// The rt cgroup that the run made, if any.
+    rt_group: Option<String>,
+}
+
+/// The directory of one coordinator, removed on drop.
+#[derive(Debug)]
+pub struct Place {
+    dir: PathBuf,
+    owner: Owner,
+}
+
+impl Place {
+    /// Makes the directory, named after this process.
+    ///
+    /// # Errors
+    /// When shared memory is full or not writable.
+    pub fn create() -> Result<Place, BenchError> {
+        let pid = std::process::id().cast_signed();
+        let dir = base().join(format!("{PREFIX}{}-{pid}", uid()));
+        if dir.exists() {
+            // Of an earlier process with our pid: it is ours by name and its owner is gone.
+            remove_tree(&dir)?;
+        }
+        DirBuilder::new()
+            .mode(0o711)
+            .create(&dir)
+            .map_err(failed(&dir, "make the directory"))?;
+        let place = Place {
+            dir,
+            owner: Owner {
+                pid,
+                start_ticks: start_ticks(pid).unwrap_or(0),
+                rt_group: None,
+            },
+        };
+        place.write_owner()?;
+        Ok(place)
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Bytes free where samples are kept.
+    pub fn free_bytes() -> u64 {
+        free_bytes(&base())
+    }
+
+    /// Notes the rt cgroup, before it is made, so that it can be removed after a `kill -9`.
+    pub(crate) fn note_rt_group(&mut self, name: &str) -> Result<(), BenchError> {
+        self.owner.rt_group = Some(name.to_owned());
+        self.write_owner()
+    }
+
+    /// Makes the directory `name` in the place, reachable by the users of rootless cells.
+    pub(crate) fn sub(&self, name: &str) -> Result<PathBuf, BenchError> {
+        let dir = self.dir.join(name);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o711)
+            .create(&dir)
+            .map_err(failed(&dir, "make the directory"))?;
+        Ok(dir)
+    }
+
+    fn write_owner(&self) -> Result<(), BenchError> {
+        let path = self.dir.join(OWNER);
+        let text = serde_json::to_vec(&self.owner).unwrap_or_default();
+        record::run::write_atomically(&path, &text).map_err(BenchError::Record)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = remove_tree(&self.dir);
+    }
+}
+
+/// Removes what coordinators of this user have left behind that are no longer alive: cells by their engines'
+/// means, rt cgroups, directories. Returns one sentence for each place found.
+pub fn sweep_stale() -> Vec<String> {
+    let Ok(entries) = fs::read_dir(base()) else {
+        return Vec::new();
+    };
+    let mine = format!("{PREFIX}{}-", uid());
+    entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&mine))
+        .filter_map(|entry| sweep(&entry.path()))
+        .collect()
+}
+
+fn sweep(dir: &Path) -> Option<String> {
+    // Anybody may make files in /dev/shm: only a real directory of our own is trusted.
+    let meta = fs::symlink_metadata(dir).ok()?;
+    if !meta.is_dir() || meta.uid() != uid() || meta.mode() & 0o022 != 0 {
+        return None;
+    }
+    let owner: Option<Owner> = fs::read(dir.join(OWNER))
+        .ok()
+        .and_then(|text| serde_json::from_slice(&text).ok());
+    if let Some(owner) = &owner
+        && start_ticks(owner.pid) == Some(owner.start_ticks)
+    {
+        return None;
+    }
+    let mut problems = Vec::new();
+    let mut cells = 0;
+    for trial in list(&dir.join("trials")) {
+        for work_dir in list(&trial.join("work")) {
+            cells += 1;
+            if let Err(error) = engine::sweep(&work_dir) {
+                problems.push(error.to_string());
+            }
+        }
+    }
+    let group = owner.as_ref().and_then(|owner| owner.rt_group.as_deref());
+    if let Some(name) = group
+        && let Ok(root) = host::rtgroup::detect()
+        && let Err(error) = host::rtgroup::remove_group(&root.join(name))
+    {
+        problems.push(error.to_string());
+    }
+    if problems.is_empty()
+        && let Err(error) = remove_tree(dir)
+    {
+        problems.push(error.to_string());
+    }
+    let who = owner.map_or("an unknown process".to_owned(), |o| {
+        format!("process {}", o.pid)
+    });
+    Some(if problems.is_empty() {
+        format!(
+            "removed what {who} had left behind: {cells} cells, {}",
+            dir.display()
+        )
+    } else {
+        format!(
+            "could not remove all that {who} had left behind: {}",
+            problems.join("; ")
+        )
+    })
+}
+
+fn list(dir: &Path) -> Vec<PathBuf> {
+    fs::read_dir(dir)
+        .map(|entries| entries.filter_map(|e| Some(e.ok()?.path())).collect())
+        .unwrap_or_default()
+}
+
+/// tmpfs, so that no page of a control or samples file is ever written back to a disk.
+fn base() -> PathBuf {
+    let shm = Path::new("/dev/shm");
+    if shm.is_dir() && free_bytes(shm) > 0 {
+        shm.to_owned()
+    } else {
+        std::env::temp_dir()
+    }
+}
+
+pub(crate) fn uid() -> u32 {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Bytes that this user may still write below `dir`; 0 when that cannot be told.
+pub(crate) fn free_bytes(dir: &Path) -> u64 {
+    use std::os::unix::ffi::OsStrExt;
+    let Ok(path) = std::ffi::CString::new(dir.as_os_str().as_bytes()) else {
+        return 0;
+    };
+    // SAFETY: a valid C string and plain data that the call fills in.
+    unsafe {
+        let mut stat: libc::statvfs = std::mem::zeroed();
+        if libc::statvfs(path.as_ptr(), &raw mut stat) != 0 {
+            return 0;
+        }
+        stat.f_bavail as u64 * stat.f_frsize as u64
+    }
+}
+
+fn start_ticks(pid: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The command name may hold spaces and parentheses: fields are counted from the last one.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace();
+    let state = fields.next()?;
+    if state == "Z" || state == "X" {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+fn remove_tree(dir: &Path) -> Result<(), BenchError> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(failed(dir, "remove the directory")(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn failed(
+    path: &Path,
+    doing: &'static str,
+) -> impl FnOnce(std::io::Error) -> BenchError {
+    let path = path.to_owned();
+    move |source| BenchError::Place {
+        path,
+        doing,
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_of_the_living_stays_and_one_of_the_dead_goes() {
+        let place = Place::create().unwrap();
+        let dead = base().join(format!("{PREFIX}{}-0", uid()));
+        fs::create_dir_all(&dead).unwrap();
+        let owner = Owner {
+            pid: 1,
+            start_ticks: u64::MAX,
+            rt_group: None,
+        };
+        fs::write(dead.join(OWNER), serde_json::to_vec(&owner).unwrap()).unwrap();
+        let said = sweep_stale();
+        assert!(
+            said.iter().any(|line| line.contains("process 1")),
+            "{said:?}"
+        );
+        assert!(!dead.exists());
+        assert!(place.dir().exists());
+        let dir = place.dir().to_owned();
+        drop(place);
+        assert!(!dir.exists());
+    }
+
+    #[test]
+    fn a_place_that_others_may_write_is_not_trusted() {
+        use std::os::unix::fs::PermissionsExt;
+        let odd = base().join(format!("{PREFIX}{}-odd", uid()));
+        fs::create_dir_all(&odd).unwrap();
+        fs::set_permissions(&odd, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(sweep(&odd).is_none());
+        assert!(odd.exists());
+        fs::remove_dir_all(&odd).unwrap();
+    }
+}

@@ -1,0 +1,217 @@
+//! An experiment held against the machine: what will be measured, what not, and why.
+
+use std::collections::BTreeMap;
+
+use engine::Engine;
+use host::sched;
+use model::{Class, EngineKind, Experiment, InputError, Requirement, Work};
+use record::summary::NotMeasured;
+
+use crate::place;
+
+/// One trial that will take place in every round.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedTrial {
+    /// Its name.
+    pub name: String,
+    /// Engine and cpu of each cell.
+    pub cells: Vec<(EngineKind, u32)>,
+}
+
+/// What a run will do.
+pub struct Plan {
+    /// The experiment with cpus filled in and, where real time is not to be had, the class lowered.
+    pub experiment: Experiment,
+    /// What will be measured, in the order of one round.
+    pub trials: Vec<PlannedTrial>,
+    /// What will not.
+    pub not_measured: Vec<NotMeasured>,
+    /// Met and unmet, each once.
+    pub requirements: Vec<Requirement>,
+    /// Whether the cells run in a real-time class.
+    pub real_time: bool,
+    pub(crate) engines: BTreeMap<EngineKind, Box<dyn Engine>>,
+    pub(crate) rootless_user: Option<engine::User>,
+}
+
+impl Plan {
+    /// Holds `experiment` against this machine. Changes nothing on it.
+    ///
+    /// # Errors
+    /// When the experiment names a cpu that is not there.
+    pub fn new(mut experiment: Experiment) -> Result<Plan, InputError> {
+        let cpus = resolve_cpus(&mut experiment)?;
+        let mut requirements = Vec::new();
+        let real_time = class_requirement(&mut experiment, &mut requirements);
+        let options = engine::Options {
+            rootless_user: experiment.rootless_user.clone(),
+        };
+        let engines: BTreeMap<EngineKind, Box<dyn Engine>> = experiment
+            .engines()
+            .into_iter()
+            .map(|kind| (kind, engine::by_kind(kind, &options)))
+            .collect();
+        let mut unmet: BTreeMap<EngineKind, Requirement> = BTreeMap::new();
+        for (kind, engine) in &engines {
+            for requirement in engine.requirements() {
+                if !requirement.met {
+                    unmet.entry(*kind).or_insert_with(|| requirement.clone());
+                }
+                if !requirements.contains(&requirement) {
+                    requirements.push(requirement);
+                }
+            }
+        }
+        let mut plan = Plan {
+            trials: Vec::new(),
+            not_measured: Vec::new(),
+            requirements,
+            real_time,
+            rootless_user: engine::users::find(&options).ok(),
+            engines,
+            experiment,
+        };
+        for trial in &plan.experiment.trials {
+            match trial.cells.iter().find_map(|kind| unmet.get(kind)) {
+                Some(requirement) => plan.not_measured.push(NotMeasured {
+                    trial: trial.name.clone(),
+                    reason: requirement.reason.clone(),
+                    mend: requirement.mend.clone().unwrap_or_default(),
+                }),
+                None => plan.trials.push(PlannedTrial {
+                    name: trial.name.clone(),
+                    cells: (trial.cells.iter().copied())
+                        .zip(cpus.iter().copied().cycle())
+                        .collect(),
+                }),
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Requirements that the machine does not meet.
+    pub fn unmet(&self) -> impl Iterator<Item = &Requirement> {
+        self.requirements.iter().filter(|r| !r.met)
+    }
+
+    /// Version of each engine that is there, and the problem of each that is not.
+    pub fn engines_found(&self) -> Vec<host::provenance::EngineFound> {
+        self.engines
+            .values()
+            .map(|engine| {
+                let problem = engine.requirements().into_iter().find(|r| !r.met);
+                host::provenance::EngineFound {
+                    name: engine.kind().name().to_owned(),
+                    version: engine.version(),
+                    path: None,
+                    problem: problem.map(|r| r.reason),
+                }
+            })
+            .collect()
+    }
+
+    /// Cpus that cells are pinned to, ascending, each once.
+    pub fn cpus(&self) -> Vec<u32> {
+        let mut cpus: Vec<u32> = (self.trials.iter())
+            .flat_map(|trial| trial.cells.iter().map(|(_, cpu)| *cpu))
+            .collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        cpus
+    }
+
+    /// How long one cell's loop should take, ns.
+    pub fn loop_ns(&self) -> i64 {
+        let workload = &self.experiment.workload;
+        let work_ns = match (workload.pacing, workload.work) {
+            (model::Pacing::Relative, Work::Mac { steps }) => i64::from(steps) * 3,
+            _ => 0,
+        };
+        (workload.period.ns() + work_ns).saturating_mul(i64::from(workload.jobs))
+    }
+
+    /// How long the run should take, ns: the loops and some creation time.
+    pub fn expected_ns(&self) -> i64 {
+        let creation: i64 = (self.trials.iter())
+            .flat_map(|trial| &trial.cells)
+            .map(|(kind, _)| creation_guess_ns(*kind))
+            .sum();
+        let round = (self.trials.len() as i64)
+            .saturating_mul(self.loop_ns().saturating_add(100_000_000))
+            .saturating_add(creation);
+        round.saturating_mul(i64::from(self.experiment.rounds))
+    }
+
+    /// Bytes of samples of one trial in shared memory, at most.
+    pub fn trial_bytes(&self) -> u64 {
+        let one = record::samples::layout::file_bytes(self.experiment.workload.jobs.into());
+        one * self.experiment.most_cells() as u64
+    }
+
+    /// Bytes of samples of the whole run on disk.
+    pub fn run_bytes(&self) -> u64 {
+        let one = record::samples::layout::file_bytes(self.experiment.workload.jobs.into());
+        let cells: u64 = self.trials.iter().map(|t| t.cells.len() as u64).sum();
+        one * cells * u64::from(self.experiment.rounds)
+    }
+}
+
+/// Typical time from the request to the payload; only for the first estimate of how long a run takes.
+fn creation_guess_ns(kind: EngineKind) -> i64 {
+    match kind {
+        EngineKind::Bare => 5_000_000,
+        EngineKind::Embedded | EngineKind::Crun | EngineKind::Runc => 60_000_000,
+        EngineKind::Podman | EngineKind::PodmanRootless | EngineKind::Docker => 700_000_000,
+    }
+}
+
+fn resolve_cpus(experiment: &mut Experiment) -> Result<Vec<u32>, InputError> {
+    let allowed = sched::get_affinity(0)
+        .or_else(|_| host::cpus::online().map_err(|e| e.to_string()))
+        .unwrap_or_default();
+    let cpus = &mut experiment.scheduling.cpus;
+    if cpus.is_empty() {
+        cpus.push(host::cpus::default_rt_cpu());
+    }
+    if let Some(absent) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        return Err(InputError::new(
+            "cpus",
+            format!("cpu {absent} does not exist, is offline, or is not allowed to this process"),
+            format!("the usable cpus are {}", host::cpus::format_list(&allowed)),
+        ));
+    }
+    Ok(cpus.clone())
+}
+
+/// Whether the class asked for is to be had; if not, lowers it and says why.
+fn class_requirement(experiment: &mut Experiment, requirements: &mut Vec<Requirement>) -> bool {
+    let Class::Fifo { priority } = experiment.scheduling.class else {
+        return false;
+    };
+    let wanted = sched::Class::Fifo { priority };
+    let tried = std::thread::spawn(move || sched::set_class(0, &wanted)).join();
+    match tried {
+        Ok(Ok(())) => {
+            requirements.push(Requirement::met(
+                format!("SCHED_FIFO {priority}"),
+                "granted to this process",
+            ));
+            true
+        }
+        Ok(Err(error)) => {
+            let mend = if place::uid() == 0 {
+                "give this process CAP_SYS_NICE and its cpu cgroup a real-time budget (timecell doctor shows both)"
+            } else {
+                "run the same command with sudo, or allow real-time priorities to this user (ulimit -r 99)"
+            };
+            requirements.push(Requirement::unmet(
+                format!("SCHED_FIFO {priority}"),
+                error.to_string(),
+                mend,
+            ));
+            experiment.scheduling.class = Class::Other;
+            false
+        }
+        Err(_) => false,
+    }
+}

@@ -1,0 +1,274 @@
+//! The whole experiment: rounds of trials, interleaved, from plan to record.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use host::latency::DmaLatency;
+use host::provenance::Provenance;
+use host::rtgroup::RtGroup;
+use host::sched;
+use model::EngineKind;
+use record::run::{Manifest, RUN_SCHEMA, Run, Status};
+
+use crate::interrupt::Interrupt;
+use crate::place::{self, Place};
+use crate::trial::{self, Trial};
+use crate::{BenchError, Plan};
+
+/// Where and as what a run is recorded.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Directory in which the run directory is made.
+    pub out: PathBuf,
+    /// Version of timecell, for the record.
+    pub version: String,
+}
+
+/// What a caller learns while the run goes on.
+pub trait Progress {
+    /// The run directory exists.
+    fn began(&mut self, run: &Run, trials: u32);
+    /// A trial begins; `left_ns` is the expected time until the run's end.
+    fn trial(&mut self, number: u32, round: u32, name: &str, left_ns: i64);
+    /// Something the user should know now, one sentence.
+    fn note(&mut self, text: &str);
+}
+
+/// Runs the plan. Returns the run with its record complete, also when some trials failed.
+///
+/// Everything made on the way (cells, cgroups, shared memory) is removed before this returns, on errors and
+/// signals too.
+///
+/// # Errors
+/// [`BenchError::Interrupted`] after a signal, with the trials until then on record; otherwise what ended the run.
+pub fn run(
+    plan: &Plan,
+    settings: &Settings,
+    progress: &mut dyn Progress,
+) -> Result<Run, BenchError> {
+    room_for(plan, settings)?;
+    let interrupt = Interrupt::listen()
+        .map_err(|error| BenchError::Failed(format!("cannot listen for signals: {error}")))?;
+    for line in place::sweep_stale() {
+        progress.note(&line);
+    }
+    let mut provenance = Provenance::collect(&settings.version);
+    provenance.engines = plan.engines_found();
+    let rounds = plan.experiment.rounds;
+    let total = rounds * plan.trials.len() as u32;
+    let mut manifest = Manifest {
+        schema: RUN_SCHEMA,
+        timecell_version: settings.version.clone(),
+        status: Status::Running,
+        started: utc_now(),
+        finished: None,
+        trials_planned: total,
+        trials_done: 0,
+        requirements: plan.requirements.clone(),
+        not_measured: plan.not_measured.clone(),
+    };
+    let run = Run::create(
+        &settings.out,
+        &stamp(),
+        &plan.experiment,
+        &provenance,
+        &manifest,
+    )?;
+    progress.began(&run, total);
+    let result = rounds_of_trials(plan, &run, &interrupt, &mut manifest, progress);
+    manifest.status = match &result {
+        Ok(()) => Status::Complete,
+        Err(BenchError::Interrupted) => Status::Interrupted,
+        Err(_) => Status::Failed,
+    };
+    manifest.finished = Some(utc_now());
+    let written = run.write_manifest(&manifest);
+    result?;
+    written?;
+    Ok(run)
+}
+
+fn rounds_of_trials(
+    plan: &Plan,
+    run: &Run,
+    interrupt: &Interrupt,
+    manifest: &mut Manifest,
+    progress: &mut dyn Progress,
+) -> Result<(), BenchError> {
+    let mut place = Place::create()?;
+    let rootfs = place.sub("rootfs")?;
+    engine::rootfs::prepare(&rootfs)?;
+    let rt_group = rt_group(plan, &mut place, progress)?;
+    let _elsewhere = Elsewhere::than(&plan.cpus());
+    let _awake = hold_awake(plan, progress);
+    let began = Instant::now();
+    let expected = plan.expected_ns();
+    let mut number = 0;
+    for round in 1..=plan.experiment.rounds {
+        for planned in &plan.trials {
+            number += 1;
+            let left = left_ns(expected, began, number - 1, manifest.trials_planned);
+            progress.trial(number, round, &planned.name, left);
+            let trial = Trial {
+                plan,
+                planned,
+                number,
+                round,
+                place: &place,
+                rootfs: &rootfs,
+                rt_group: rt_group.as_ref(),
+                interrupt,
+            };
+            let outcome = trial::run(&trial)?;
+            run.write_trial(&outcome.record, &outcome.samples)?;
+            outcome.discard();
+            manifest.trials_done += 1;
+            if let Some(failure) = &outcome.record.failure {
+                progress.note(&format!(
+                    "trial {number} ({}) failed: {failure}",
+                    planned.name
+                ));
+            }
+            if interrupt.came() {
+                return Err(BenchError::Interrupted);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Expected at first, extrapolated from what was seen as the run goes on.
+fn left_ns(expected: i64, began: Instant, done: u32, total: u32) -> i64 {
+    if done == 0 {
+        return expected;
+    }
+    let seen = i64::try_from(began.elapsed().as_nanos()).unwrap_or(i64::MAX);
+    seen / i64::from(done) * i64::from(total - done)
+}
+
+fn room_for(plan: &Plan, settings: &Settings) -> Result<(), BenchError> {
+    if plan.trials.is_empty() {
+        let why: Vec<String> = (plan.not_measured.iter())
+            .map(|n| format!("{}: {} ({})", n.trial, n.reason, n.mend))
+            .collect();
+        return Err(BenchError::Unmet(format!(
+            "nothing of this experiment can be measured here: {}",
+            why.join("; ")
+        )));
+    }
+    let shared = Place::free_bytes();
+    let needed = plan.trial_bytes() + (64 << 20);
+    if shared < needed {
+        return Err(BenchError::Failed(format!(
+            "shared memory has {} MB free, the samples of one trial need {} MB; ask for fewer jobs or cells",
+            shared >> 20,
+            needed >> 20
+        )));
+    }
+    let mut existing = settings.out.as_path();
+    while !existing.exists() {
+        match existing.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => existing = parent,
+            _ => existing = std::path::Path::new("."),
+        }
+    }
+    let free = place::free_bytes(existing);
+    if free < plan.run_bytes() {
+        return Err(BenchError::Failed(format!(
+            "{}: the disk has {} MB free, the run may take {} MB; free some space, ask for fewer jobs, or name another place with --out",
+            settings.out.display(),
+            free >> 20,
+            plan.run_bytes() >> 20
+        )));
+    }
+    Ok(())
+}
+
+/// On cgroup v1 with RT_GROUP_SCHED a new container's group has no real-time budget at all. All cells of the run
+/// share one group with whatever is free: measuring wants no throttling, and many small budgets would throttle
+/// the release itself.
+fn rt_group(
+    plan: &Plan,
+    place: &mut Place,
+    progress: &mut dyn Progress,
+) -> Result<Option<RtGroup>, BenchError> {
+    let contained = (plan.trials.iter())
+        .flat_map(|trial| &trial.cells)
+        .any(|(kind, _)| *kind != EngineKind::Bare);
+    if !plan.real_time || !contained || host::rtgroup::detect().is_err() {
+        return Ok(None);
+    }
+    let failed = |error: host::rtgroup::RtGroupError| {
+        BenchError::Failed(format!("cannot give the cells a real-time budget: {error}"))
+    };
+    let free = host::rtgroup::largest_free_runtime().map_err(failed)?;
+    let name = format!("timecell-{}", std::process::id());
+    place.note_rt_group(&name)?;
+    let group = RtGroup::create(&name, free, 1_000_000).map_err(failed)?;
+    if free < 900_000 {
+        progress.note(&format!(
+            "only {} ms of real-time budget in every second are free for the cells; other cgroups hold the rest",
+            free / 1000
+        ));
+    }
+    Ok(Some(group))
+}
+
+/// Keeps the cpus out of deep idle states while anything is measured, as cyclictest does.
+fn hold_awake(plan: &Plan, progress: &mut dyn Progress) -> Option<DmaLatency> {
+    if !plan.real_time {
+        return None;
+    }
+    match DmaLatency::hold() {
+        Ok(held) => Some(held),
+        Err(why) => {
+            progress.note(&format!("idle states are left as they are: {why}"));
+            None
+        }
+    }
+}
+
+/// Keeps the coordinator off the cells' cpus, where it can; put back on drop.
+struct Elsewhere {
+    before: Option<Vec<u32>>,
+}
+
+impl Elsewhere {
+    fn than(cells: &[u32]) -> Elsewhere {
+        let Ok(before) = sched::get_affinity(0) else {
+            return Elsewhere { before: None };
+        };
+        let rest: Vec<u32> = before
+            .iter()
+            .copied()
+            .filter(|c| !cells.contains(c))
+            .collect();
+        let moved = !rest.is_empty() && sched::set_affinity(0, &rest).is_ok();
+        Elsewhere {
+            before: moved.then_some(before),
+        }
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = sched::set_affinity(0, before);
+        }
+    }
+}
+
+fn utc_now() -> String {
+    let format =
+        time::macros::format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
+    time::OffsetDateTime::now_utc()
+        .format(&format)
+        .unwrap_or_default()
+}
+
+fn stamp() -> String {
+    let format = time::macros::format_description!("[year]-[month]-[day]T[hour][minute][second]");
+    time::OffsetDateTime::now_utc()
+        .format(&format)
+        .unwrap_or_default()
+}

@@ -1,0 +1,67 @@
+//! The experiments shipped in the binary.
+
+use model::{Experiment, InputError};
+
+/// Name and text of every scenario. Adding one: a file in `scenarios/` and a line here.
+pub const SCENARIOS: [(&str, &str); 2] = [
+    ("overhead", include_str!("../scenarios/overhead.toml")),
+    ("concurrency", include_str!("../scenarios/concurrency.toml")),
+];
+
+/// The experiment that `what` names: a scenario, or the path of an experiment file.
+///
+/// # Errors
+/// When it is neither, cannot be read, or is faulty; the sentence names the place and the mend.
+pub fn find(what: &str) -> Result<Experiment, InputError> {
+    if let Some((name, text)) = SCENARIOS.iter().find(|(name, _)| *name == what) {
+        return Experiment::parse(name, text);
+    }
+    let is_path =
+        what.contains('/') || what.ends_with(".toml") || std::path::Path::new(what).exists();
+    if !is_path {
+        let names: Vec<&str> = SCENARIOS.iter().map(|(name, _)| *name).collect();
+        return Err(InputError::new(
+            what,
+            "there is no such scenario, and no such file",
+            format!(
+                "the scenarios are {}; an experiment file ends in .toml",
+                names.join(", ")
+            ),
+        ));
+    }
+    let text = std::fs::read_to_string(what).map_err(|error| {
+        InputError::new(
+            what,
+            format!("cannot read the experiment file: {error}"),
+            "",
+        )
+    })?;
+    Experiment::parse(what, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scenario_is_a_good_experiment_of_its_own_name() {
+        for (name, _) in SCENARIOS {
+            assert_eq!(find(name).unwrap().name, name);
+        }
+    }
+
+    #[test]
+    fn what_is_neither_is_refused_with_the_names() {
+        let error = find("overhaed").unwrap_err().to_string();
+        assert!(
+            error.contains("the scenarios are overhead, concurrency"),
+            "{error}"
+        );
+        assert!(
+            find("/nonexistent.toml")
+                .unwrap_err()
+                .to_string()
+                .contains("cannot read")
+        );
+    }
+}

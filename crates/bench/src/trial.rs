@@ -1,0 +1,427 @@
+//! One trial: cells created, placed, armed, released together, measured, removed.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Acquire;
+
+use engine::{Cell, CellSpec, Rights};
+use host::rtgroup::RtGroup;
+use host::sched;
+use model::{Class, EngineKind};
+use probe::control::State;
+use probe::{Barrier, BarrierError, BarrierKind, ClassBy, ProbeArgs, clock};
+use record::trial::{CellRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
+
+use crate::interrupt::Interrupt;
+use crate::place::{Place, failed};
+use crate::watch::Watch;
+use crate::{BenchError, Plan, PlannedTrial};
+
+/// Longest time for one cell from the request to its first message, ns. Podman on a loaded board takes tens of seconds.
+const CREATION_NS: i64 = 120_000_000_000;
+/// Longest time from the permit to being armed, ns.
+const ARMING_NS: i64 = 30_000_000_000;
+
+/// Everything one trial needs.
+pub(crate) struct Trial<'a> {
+    pub plan: &'a Plan,
+    pub planned: &'a PlannedTrial,
+    pub number: u32,
+    pub round: u32,
+    pub place: &'a Place,
+    pub rootfs: &'a Path,
+    pub rt_group: Option<&'a RtGroup>,
+    pub interrupt: &'a Interrupt,
+}
+
+/// What came of it. The samples files are still in shared memory.
+pub(crate) struct Outcome {
+    pub record: TrialRecord,
+    pub samples: Vec<(String, PathBuf)>,
+    dir: PathBuf,
+}
+
+impl Outcome {
+    /// Gives the shared memory back.
+    pub(crate) fn discard(&self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+struct Live {
+    cell: Box<dyn Cell>,
+    pid: i32,
+}
+
+/// Runs the trial. A cell that fails makes a failed trial on record, not an error.
+pub(crate) fn run(trial: &Trial<'_>) -> Result<Outcome, BenchError> {
+    let dir = trial.place.sub(&format!("trials/{}", trial.number))?;
+    let shared = trial
+        .place
+        .sub(&format!("trials/{}/shared", trial.number))?;
+    let control = shared.join("control");
+    let barrier = Barrier::create(&control, trial.planned.cells.len())
+        .map_err(failed(&control, "make the control page"))?;
+    trial.interrupt.wakes(Some(barrier.waker()));
+    let mut record = new_record(trial);
+    let mut live: Vec<Option<Live>> = Vec::new();
+    let steps = steps(trial, &barrier, &shared, &mut record, &mut live);
+    barrier.abort();
+    trial.interrupt.wakes(None);
+    let mut leftovers = Vec::new();
+    for (index, cell) in live.iter_mut().enumerate() {
+        let Some(live) = cell else { continue };
+        if let Err(error) = live.cell.remove() {
+            leftovers.push(error.to_string());
+        }
+        let _ = index;
+    }
+    let interrupted = trial.interrupt.came();
+    match steps {
+        Ok(()) => {}
+        Err(Ended::Failed(why)) => record.failure = Some(why),
+        Err(Ended::Error(error)) => {
+            let _ = std::fs::remove_dir_all(&dir);
+            return Err(error);
+        }
+    }
+    if interrupted {
+        record.failure.get_or_insert("interrupted".to_owned());
+    }
+    if !leftovers.is_empty() {
+        record
+            .failure
+            .get_or_insert(format!("could not be removed: {}", leftovers.join("; ")));
+    }
+    let samples = (record.cells.iter())
+        .map(|cell| (cell.id.clone(), shared.join(format!("{}.samples", cell.id))))
+        .filter(|(_, path)| record.go_ns.is_some() && path.exists())
+        .collect();
+    Ok(Outcome {
+        record,
+        samples,
+        dir,
+    })
+}
+
+/// Why the steps ended before their end.
+enum Ended {
+    /// The trial failed; the run goes on.
+    Failed(String),
+    /// The run cannot go on.
+    Error(BenchError),
+}
+
+impl From<BenchError> for Ended {
+    fn from(error: BenchError) -> Ended {
+        Ended::Error(error)
+    }
+}
+
+fn steps(
+    trial: &Trial<'_>,
+    barrier: &Barrier,
+    shared: &Path,
+    record: &mut TrialRecord,
+    live: &mut Vec<Option<Live>>,
+) -> Result<(), Ended> {
+    let watch = Watch::start(barrier.waker())
+        .map_err(|error| BenchError::Failed(format!("cannot watch the cells: {error}")))?;
+    let began = clock::now();
+    for index in 0..record.cells.len() {
+        create(trial, barrier, &watch, shared, index, record, live)?;
+    }
+    let patience = clock::now() + ARMING_NS;
+    wait(trial, barrier, &watch, record, live, |stop| {
+        barrier.wait_all(State::Armed, "armed", patience, stop)
+    })?;
+    record.arming_ns = Some(clock::now() - began);
+    for (index, cell) in record.cells.iter_mut().enumerate() {
+        verify(trial, barrier, index, cell, live);
+    }
+    if let Some(failure) = first_failure(record) {
+        return Err(Ended::Failed(failure));
+    }
+
+    record.go_ns = Some(barrier.open(Barrier::lead_ns(record.cells.len())));
+    let patience = clock::now() + longest_loop_ns(trial);
+    let ended = wait(trial, barrier, &watch, record, live, |stop| {
+        barrier.wait_all(State::Done, "done", patience, stop)
+    });
+    for (index, cell) in record.cells.iter_mut().enumerate() {
+        let started = barrier.slot(index).started_ns.load(Acquire);
+        cell.started_ns = (started != 0).then_some(started);
+    }
+    ended?;
+    barrier.leave();
+    Ok(())
+}
+
+fn new_record(trial: &Trial<'_>) -> TrialRecord {
+    let class = trial.plan.experiment.scheduling.class;
+    let cells = (trial.planned.cells.iter().enumerate())
+        .map(|(index, (kind, cpu))| {
+            let by_cell = trial.plan.engines[kind].cell_sets_class();
+            CellRecord {
+                id: format!("{}-{kind}", index + 1),
+                engine: *kind,
+                cpu: *cpu,
+                class_wanted: host_class(class).to_string(),
+                class_got: None,
+                set_by: if by_cell {
+                    SetBy::Cell
+                } else {
+                    SetBy::Coordinator
+                },
+                real_time: false,
+                create_ns: None,
+                started_ns: None,
+                notes: Vec::new(),
+                failure: None,
+            }
+        })
+        .collect();
+    TrialRecord {
+        schema: TRIAL_SCHEMA,
+        number: trial.number,
+        name: trial.planned.name.clone(),
+        round: trial.round,
+        go_ns: None,
+        arming_ns: None,
+        cells,
+        failure: None,
+    }
+}
+
+fn host_class(class: Class) -> sched::Class {
+    match class {
+        Class::Fifo { priority } => sched::Class::Fifo { priority },
+        Class::Other => sched::Class::Other,
+    }
+}
+
+fn create(
+    trial: &Trial<'_>,
+    barrier: &Barrier,
+    watch: &Watch,
+    shared: &Path,
+    index: usize,
+    record: &mut TrialRecord,
+    live: &mut Vec<Option<Live>>,
+) -> Result<(), Ended> {
+    let cell = &mut record.cells[index];
+    let samples = shared.join(format!("{}.samples", cell.id));
+    let jobs = trial.plan.experiment.workload.jobs;
+    probe::prepare_samples(&samples, jobs.into())
+        .map_err(failed(&samples, "make the samples file"))?;
+    let work = trial
+        .place
+        .sub(&format!("trials/{}/work/{}", trial.number, cell.id))?;
+    let spec = spec(trial, cell, index, shared, &work);
+    let asked_ns = clock::now();
+    match trial.plan.engines[&cell.engine].create(&spec) {
+        Ok(made) => {
+            let pid = made.pid();
+            watch.add(index, pid);
+            live.push(Some(Live { cell: made, pid }));
+        }
+        Err(error) => {
+            live.push(None);
+            cell.failure = Some(error.to_string());
+            return Err(Ended::Failed(error.to_string()));
+        }
+    }
+    let patience = asked_ns + CREATION_NS;
+    wait(trial, barrier, watch, record, live, |stop| {
+        barrier.wait_cell(index, State::Present, "present", patience, stop)
+    })?;
+    let cell = &mut record.cells[index];
+    let present_ns = barrier.slot(index).present_ns.load(Acquire);
+    cell.create_ns = Some(present_ns - asked_ns);
+    if let Some(live) = live[index].as_ref()
+        && let Err(why) = place_cell(trial, cell, live.pid)
+    {
+        cell.failure = Some(why.clone());
+        return Err(Ended::Failed(format!("{}: {why}", cell.id)));
+    }
+    barrier.permit(index);
+    Ok(())
+}
+
+fn spec(
+    trial: &Trial<'_>,
+    cell: &CellRecord,
+    index: usize,
+    shared: &Path,
+    work_dir: &Path,
+) -> CellSpec {
+    let workload = &trial.plan.experiment.workload;
+    let fifo = match trial.plan.experiment.scheduling.class {
+        Class::Fifo { priority } => Some(priority),
+        Class::Other => None,
+    };
+    // A bare cell sees the host's paths, every other one sees the shared directory as /cell.
+    let seen = match cell.engine {
+        EngineKind::Bare => shared,
+        _ => Path::new("/cell"),
+    };
+    let args = ProbeArgs {
+        control: seen.join("control"),
+        slot: index,
+        samples: Some(seen.join(format!("{}.samples", cell.id))),
+        work: workload.work,
+        pacing: workload.pacing,
+        period_ns: workload.period.ns(),
+        jobs: workload.jobs,
+        fifo,
+        cpu: cell.cpu,
+        class_by: match cell.set_by {
+            SetBy::Cell => ClassBy::Cell,
+            SetBy::Coordinator => ClassBy::Coordinator,
+        },
+        barrier: BarrierKind::Futex,
+    };
+    let words = ["probe".to_owned(), "run".to_owned()];
+    CellSpec {
+        id: format!(
+            "timecell-{}-{}-{}",
+            std::process::id(),
+            trial.number,
+            cell.id
+        ),
+        engine: cell.engine,
+        rootfs: trial.rootfs.to_owned(),
+        words: words.into_iter().chain(args.to_words()).collect(),
+        shared: shared.to_owned(),
+        work_dir: work_dir.to_owned(),
+        user: trial.plan.rootless_user.clone(),
+        rights: Rights {
+            rtprio: fifo.unwrap_or(0),
+            memlock_bytes: memlock_bytes(workload.jobs),
+            devices: Vec::new(),
+        },
+    }
+}
+
+/// Room to lock the samples, the binary and its data.
+fn memlock_bytes(jobs: u32) -> u64 {
+    record::samples::layout::file_bytes(jobs.into()) + (128 << 20)
+}
+
+/// Puts the payload in the run's real-time group and, where the cell may not do so itself, sets class and cpu.
+fn place_cell(trial: &Trial<'_>, cell: &CellRecord, pid: i32) -> Result<(), String> {
+    if cell.engine != EngineKind::Bare
+        && let Some(group) = trial.rt_group
+    {
+        group.add(pid).map_err(|error| error.to_string())?;
+    }
+    if cell.set_by == SetBy::Coordinator {
+        sched::set_affinity(pid, &[cell.cpu]).map_err(|error| error.to_string())?;
+        let class = host_class(trial.plan.experiment.scheduling.class);
+        sched::set_class(pid, &class).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// Looks from outside at what the armed cell really got.
+fn verify(
+    trial: &Trial<'_>,
+    barrier: &Barrier,
+    index: usize,
+    cell: &mut CellRecord,
+    live: &[Option<Live>],
+) {
+    let Some(pid) = live.get(index).and_then(|l| l.as_ref().map(|l| l.pid)) else {
+        return;
+    };
+    let wanted = host_class(trial.plan.experiment.scheduling.class);
+    match sched::get_class(pid) {
+        Ok(got) => {
+            cell.real_time = got.is_real_time();
+            cell.class_got = Some(got.to_string());
+            if got != wanted {
+                cell.failure = Some(format!("asked for {wanted}, the kernel reports {got}"));
+            }
+        }
+        Err(error) => cell.failure = Some(error.to_string()),
+    }
+    match sched::get_affinity(pid) {
+        Ok(cpus) if cpus == [cell.cpu] => {}
+        Ok(cpus) => {
+            let got = host::cpus::format_list(&cpus);
+            cell.failure = Some(format!(
+                "pinned to cpu {}, the kernel reports {got}",
+                cell.cpu
+            ));
+        }
+        Err(error) => cell.failure = Some(error.to_string()),
+    }
+    if barrier.slot(index).memory_locked.load(Acquire) == 0 {
+        cell.notes.push(
+            "memory could not be locked (RLIMIT_MEMLOCK); pages were touched, but may be taken away".to_owned(),
+        );
+    }
+}
+
+fn first_failure(record: &TrialRecord) -> Option<String> {
+    (record.cells.iter()).find_map(|cell| Some(format!("{}: {}", cell.id, cell.failure.as_ref()?)))
+}
+
+/// Waits on the barrier and turns what went wrong into sentences of the cells.
+fn wait(
+    trial: &Trial<'_>,
+    barrier: &Barrier,
+    watch: &Watch,
+    record: &mut TrialRecord,
+    live: &[Option<Live>],
+    waiting: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<(), BarrierError>,
+) -> Result<(), Ended> {
+    let ended_early = || -> Vec<usize> {
+        (watch.dead().into_iter())
+            .filter(|index| barrier.state(*index) < State::Done)
+            .collect()
+    };
+    let mut stop = || trial.interrupt.came() || !ended_early().is_empty();
+    let result = waiting(&mut stop);
+    for (index, cell) in record.cells.iter_mut().enumerate() {
+        if cell.failure.is_none() {
+            cell.failure = barrier.failure(index);
+        }
+    }
+    for index in ended_early() {
+        let said = live
+            .get(index)
+            .and_then(|l| l.as_ref())
+            .map(|l| l.cell.log_tail())
+            .unwrap_or_default();
+        let said = said.trim();
+        let cell = &mut record.cells[index];
+        cell.failure.get_or_insert_with(|| {
+            if said.is_empty() {
+                "its process ended before its jobs were done".to_owned()
+            } else {
+                format!("its process ended before its jobs were done, saying: {said}")
+            }
+        });
+    }
+    if let Some(failure) = first_failure(record) {
+        return Err(Ended::Failed(failure));
+    }
+    match result {
+        Ok(()) => Ok(()),
+        Err(BarrierError::Stopped) => Err(Ended::Failed("interrupted".to_owned())),
+        Err(late) => Err(Ended::Failed(late.to_string())),
+    }
+}
+
+/// Twice the expected time for every cell one after the other, and some: cells that share a cpu wait for each other.
+fn longest_loop_ns(trial: &Trial<'_>) -> i64 {
+    let work_ns = match trial.plan.experiment.workload.work {
+        model::Work::Mac { steps } => i64::from(steps) * 50,
+        model::Work::Timer => 0,
+    };
+    let workload = &trial.plan.experiment.workload;
+    let one = (workload.period.ns() + work_ns).saturating_mul(i64::from(workload.jobs));
+    one.saturating_mul(2)
+        .saturating_mul(trial.planned.cells.len() as i64)
+        .saturating_add(60_000_000_000)
+}

@@ -1,0 +1,172 @@
+//! What the coordinator tells a probe, as command-line words `key=value`.
+
+use std::path::PathBuf;
+
+use model::{Pacing, Work};
+
+/// Who sets class and affinity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClassBy {
+    /// The probe itself.
+    Cell,
+    /// The coordinator, from outside, before it grants the permit.
+    Coordinator,
+}
+
+/// How the cell waits for the release.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BarrierKind {
+    /// Futex on the shared page, then an absolute sleep: no polling.
+    Futex,
+    /// Looks every 1 ms whether a file exists, as the thesis's scripts do. Only for comparing against.
+    PollFile(PathBuf),
+}
+
+/// Everything a probe needs to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProbeArgs {
+    /// The control page, as seen from inside the cell.
+    pub control: PathBuf,
+    /// The cell's slot in it.
+    pub slot: usize,
+    /// The samples file, as seen from inside the cell; `None`: only stamp the start.
+    pub samples: Option<PathBuf>,
+    /// What a job does.
+    pub work: Work,
+    /// How releases are laid out.
+    pub pacing: Pacing,
+    /// Time between releases, ns.
+    pub period_ns: i64,
+    /// Activations.
+    pub jobs: u32,
+    /// SCHED_FIFO priority, or `None` for best effort.
+    pub fifo: Option<u8>,
+    /// Cpu to be pinned to.
+    pub cpu: u32,
+    /// Who sets class and affinity.
+    pub class_by: ClassBy,
+    /// How to wait.
+    pub barrier: BarrierKind,
+}
+
+/// A word that is not understood. Only seen when versions are mixed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("probe: {0}")]
+pub struct ArgsError(String);
+
+impl ProbeArgs {
+    /// The words, to stand behind `timecell probe run`.
+    pub fn to_words(&self) -> Vec<String> {
+        let mut words = vec![
+            format!("control={}", self.control.display()),
+            format!("slot={}", self.slot),
+            format!("period={}", self.period_ns),
+            format!("jobs={}", self.jobs),
+            format!("cpu={}", self.cpu),
+        ];
+        match self.work {
+            Work::Mac { steps } => words.push(format!("mac={steps}")),
+            Work::Timer => words.push("timer".to_owned()),
+        }
+        if self.pacing == Pacing::Relative {
+            words.push("relative".to_owned());
+        }
+        if let Some(samples) = &self.samples {
+            words.push(format!("samples={}", samples.display()));
+        }
+        if let Some(priority) = self.fifo {
+            words.push(format!("fifo={priority}"));
+        }
+        if self.class_by == ClassBy::Coordinator {
+            words.push("class-from-outside".to_owned());
+        }
+        if let BarrierKind::PollFile(path) = &self.barrier {
+            words.push(format!("poll={}", path.display()));
+        }
+        words
+    }
+
+    /// Reads the words back.
+    ///
+    /// # Errors
+    /// Names the word that is missing or not understood.
+    pub fn from_words(words: &[String]) -> Result<ProbeArgs, ArgsError> {
+        let mut args = ProbeArgs {
+            control: PathBuf::new(),
+            slot: 0,
+            samples: None,
+            work: Work::Timer,
+            pacing: Pacing::Periodic,
+            period_ns: 0,
+            jobs: 0,
+            fifo: None,
+            cpu: 0,
+            class_by: ClassBy::Cell,
+            barrier: BarrierKind::Futex,
+        };
+        for word in words {
+            let (key, value) = word.split_once('=').unwrap_or((word, ""));
+            let bad = || ArgsError(format!("cannot read `{word}`"));
+            match key {
+                "control" => args.control = value.into(),
+                "slot" => args.slot = value.parse().map_err(|_| bad())?,
+                "period" => args.period_ns = value.parse().map_err(|_| bad())?,
+                "jobs" => args.jobs = value.parse().map_err(|_| bad())?,
+                "cpu" => args.cpu = value.parse().map_err(|_| bad())?,
+                "mac" => {
+                    let steps = value.parse().map_err(|_| bad())?;
+                    args.work = Work::Mac { steps };
+                }
+                "timer" => args.work = Work::Timer,
+                "relative" => args.pacing = Pacing::Relative,
+                "samples" => args.samples = Some(value.into()),
+                "fifo" => args.fifo = Some(value.parse().map_err(|_| bad())?),
+                "class-from-outside" => args.class_by = ClassBy::Coordinator,
+                "poll" => args.barrier = BarrierKind::PollFile(value.into()),
+                _ => return Err(bad()),
+            }
+        }
+        if args.control.as_os_str().is_empty() {
+            return Err(ArgsError("no `control=` was given".to_owned()));
+        }
+        if args.samples.is_some() && (args.period_ns < 1 || args.jobs < 1) {
+            return Err(ArgsError("samples need `period=` and `jobs=`".to_owned()));
+        }
+        Ok(args)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn words_and_back(
+            slot in 0usize..5000, period in 1i64..i64::MAX, jobs in 1u32.., cpu in any::<u32>(),
+            steps in prop::option::of(any::<u32>()), fifo in prop::option::of(1u8..=99),
+            samples in any::<bool>(), relative in any::<bool>(), outside in any::<bool>(), poll in any::<bool>(),
+        ) {
+            let args = ProbeArgs {
+                control: "/cell/control".into(),
+                slot,
+                samples: samples.then(|| "/cell/0.samples".into()),
+                work: steps.map_or(Work::Timer, |steps| Work::Mac { steps }),
+                pacing: if relative { Pacing::Relative } else { Pacing::Periodic },
+                period_ns: period,
+                jobs,
+                fifo,
+                cpu,
+                class_by: if outside { ClassBy::Coordinator } else { ClassBy::Cell },
+                barrier: if poll { BarrierKind::PollFile("/cell/GO".into()) } else { BarrierKind::Futex },
+            };
+            prop_assert_eq!(ProbeArgs::from_words(&args.to_words()), Ok(args));
+        }
+
+        #[test]
+        fn no_words_panic(words in prop::collection::vec("\\PC{0,20}", 0..6)) {
+            let _ = ProbeArgs::from_words(&words);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Getting ready: memory locked, pages touched, cpu and class set, and a look at what was really got.
+
+use host::sched::{self, Class, SchedError};
+
+/// Locks present and future memory; `false` when the limit or the privilege does not allow it.
+pub(crate) fn lock_memory() -> bool {
+    // SAFETY: mlockall only changes how this process's pages are kept.
+    unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) == 0 }
+}
+
+/// Touches the stack that the loop may use.
+#[inline(never)]
+pub(crate) fn touch_stack() {
+    let mut room = [0u8; 32 * 1024];
+    for page in room.chunks_mut(1024) {
+        page[0] = 1;
+    }
+    std::hint::black_box(&mut room);
+}
+
+/// Asks the kernel not to delay timers of this thread by its default slack of 50 us, which applies to SCHED_OTHER.
+pub(crate) fn least_timer_slack() {
+    // SAFETY: changes a property of the calling thread only.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+}
+
+/// Pins the calling thread to `cpu`.
+pub(crate) fn pin(cpu: u32) -> Result<(), SchedError> {
+    sched::set_affinity(0, &[cpu])
+}
+
+/// Gives the calling thread `class`.
+pub(crate) fn take_class(class: &Class) -> Result<(), SchedError> {
+    sched::set_class(0, class)
+}
+
+/// Policy number and priority that the kernel reports for the calling thread.
+pub(crate) fn class_got() -> (i32, i32) {
+    let mut param = [0i32; 16];
+    // SAFETY: direct system calls, since musl's wrappers refuse them; sched_param is one int, with room to spare.
+    unsafe {
+        let policy = libc::syscall(libc::SYS_sched_getscheduler, 0) as i32;
+        libc::syscall(libc::SYS_sched_getparam, 0, param.as_mut_ptr());
+        // SCHED_RESET_ON_FORK is a flag in the number, not a policy.
+        (policy & !0x4000_0000, param[0])
+    }
+}
+
+/// The cpu the thread stands on.
+pub(crate) fn current_cpu() -> u32 {
+    // SAFETY: no arguments; fails on no Linux in use.
+    unsafe { libc::sched_getcpu() }.unsigned_abs()
+}
+
+/// Page faults and context switches of the calling thread so far.
+pub(crate) struct Usage {
+    pub minor_faults: u64,
+    pub major_faults: u64,
+    pub voluntary: u64,
+    pub involuntary: u64,
+}
+
+pub(crate) fn usage() -> Usage {
+    // SAFETY: rusage is plain data and the call fills it in.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+        usage
+    };
+    Usage {
+        minor_faults: usage.ru_minflt.unsigned_abs(),
+        major_faults: usage.ru_majflt.unsigned_abs(),
+        voluntary: usage.ru_nvcsw.unsigned_abs(),
+        involuntary: usage.ru_nivcsw.unsigned_abs(),
+    }
+}
+
+/// The errno behind a refusal, to be handed to the coordinator through the shared page.
+pub(crate) fn errno(error: &SchedError) -> i32 {
+    match error {
+        SchedError::NoPrivilege { .. }
+        | SchedError::NoRtBudget { .. }
+        | SchedError::NoPrivilegeNoBudget { .. }
+        | SchedError::AffinityTooNarrow { .. } => libc::EPERM,
+        SchedError::OverBandwidth { .. } => libc::EBUSY,
+        SchedError::Invalid { .. } | SchedError::NoUsableCpu { .. } => libc::EINVAL,
+        SchedError::NoSuchProcess { .. } => libc::ESRCH,
+        SchedError::Other { errno, .. } => *errno,
+    }
+}

@@ -1,0 +1,222 @@
+//! The cell's side: present, placed, armed, released, measured, let go.
+
+use std::fs::OpenOptions;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use host::sched::Class;
+use model::{Pacing, Work};
+use record::samples::layout::Header;
+
+use crate::args::{BarrierKind, ClassBy, ProbeArgs};
+use crate::control::{GO, Slot, Stage, State};
+use crate::map::{ControlMap, Map};
+use crate::measure::{self, Plan, Sheet};
+use crate::{arm, clock, futex};
+
+/// Exit code of a probe that could not arm itself; its slot says why.
+pub const EXIT_FAILED: i32 = 1;
+/// Exit code of a probe whose command line was not understood or whose control page is unusable.
+pub const EXIT_BAD_ARGS: i32 = 2;
+/// Exit code of a probe whose coordinator fell silent or called the trial off.
+pub const EXIT_ABANDONED: i32 = 3;
+
+/// Longest wait for the coordinator: an orphan of a killed coordinator ends by itself.
+const PATIENCE_NS: i64 = 600_000_000_000;
+/// Longest wait to be let go after the last job.
+const FAREWELL_NS: i64 = 120_000_000_000;
+
+/// Runs a probe to its end; returns the process's exit code.
+pub fn run(args: &ProbeArgs) -> i32 {
+    let present_ns = clock::now();
+    let control = match ControlMap::open(&args.control) {
+        Ok(control) => control,
+        Err(error) => {
+            eprintln!("probe: {}: {error}", args.control.display());
+            return EXIT_BAD_ARGS;
+        }
+    };
+    let Some(slot) = control.slot(args.slot) else {
+        eprintln!("probe: the control page has no slot {}", args.slot);
+        return EXIT_BAD_ARGS;
+    };
+    slot.present_ns.store(present_ns, Relaxed);
+    match live(args, &control, slot) {
+        Ok(()) => 0,
+        Err((stage, errno)) => {
+            slot.stage.store(stage as u32, Relaxed);
+            slot.errno.store(errno, Relaxed);
+            report(&control, slot, State::Failed);
+            if stage == Stage::Abandoned {
+                EXIT_ABANDONED
+            } else {
+                EXIT_FAILED
+            }
+        }
+    }
+}
+
+fn report(control: &ControlMap, slot: &Slot, state: State) {
+    slot.state.store(state as u32, Release);
+    control.head().events.fetch_add(1, Release);
+    futex::wake_all(&control.head().events);
+}
+
+fn live(args: &ProbeArgs, control: &ControlMap, slot: &Slot) -> Result<(), (Stage, i32)> {
+    let samples = map_samples(args).map_err(|errno| (Stage::MapSamples, errno))?;
+    let locked = arm::lock_memory();
+    slot.memory_locked.store(u32::from(locked), Relaxed);
+    arm::touch_stack();
+    arm::least_timer_slack();
+    let costs = samples.as_ref().map(|map| {
+        map.touch();
+        let sheet = Sheet::new(map, args.jobs).expect("checked when mapped");
+        (clock::reading_cost_ns(), measure::rehearse(&sheet))
+    });
+
+    report(control, slot, State::Present);
+    wait_while(&slot.permit, |permit| permit == 0)?;
+    if args.class_by == ClassBy::Cell {
+        arm::pin(args.cpu).map_err(|error| (Stage::Affinity, arm::errno(&error)))?;
+        if let Some(priority) = args.fifo {
+            arm::take_class(&Class::Fifo { priority })
+                .map_err(|error| (Stage::Class, arm::errno(&error)))?;
+        }
+    }
+    let (policy, priority) = arm::class_got();
+    slot.policy.store(policy, Relaxed);
+    slot.priority.store(priority, Relaxed);
+    slot.cpu.store(arm::current_cpu(), Relaxed);
+    slot.armed_ns.store(clock::now(), Relaxed);
+    report(control, slot, State::Armed);
+
+    let (go_ns, started_ns) = released(args, control)?;
+    slot.started_ns.store(started_ns, Release);
+    if let (Some(map), Some((clock_cost_ns, loop_cost_ns))) = (&samples, costs) {
+        let sheet = Sheet::new(map, args.jobs).expect("checked when mapped");
+        let header = Header {
+            started_ns,
+            go_ns,
+            policy,
+            priority,
+            memory_locked: u32::from(locked),
+            clock_cost_ns,
+            loop_cost_ns,
+            cpu_first: arm::current_cpu(),
+            ..sheet.read_header()
+        };
+        measured(args, &sheet, header);
+    }
+    // A peer that shares the cpu must not wait for this process to take itself apart.
+    let _ = arm::take_class(&Class::Other);
+    report(control, slot, State::Done);
+    farewell(control);
+    Ok(())
+}
+
+fn map_samples(args: &ProbeArgs) -> Result<Option<Map>, i32> {
+    let Some(path) = &args.samples else {
+        return Ok(None);
+    };
+    let errno = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EIO);
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .map_err(errno)?;
+    let map = Map::of(&file).map_err(errno)?;
+    match Sheet::new(&map, args.jobs) {
+        Some(_) => Ok(Some(map)),
+        None => Err(libc::EFBIG),
+    }
+}
+
+fn wait_while(
+    word: &std::sync::atomic::AtomicU32,
+    waiting: impl Fn(u32) -> bool,
+) -> Result<u32, (Stage, i32)> {
+    let deadline = clock::now() + PATIENCE_NS;
+    loop {
+        let seen = word.load(Acquire);
+        if !waiting(seen) {
+            return Ok(seen);
+        }
+        if clock::now() >= deadline {
+            return Err((Stage::Abandoned, libc::ETIMEDOUT));
+        }
+        futex::wait(word, seen, deadline);
+    }
+}
+
+/// Waits for the release; returns the published instant and the first clock reading after it.
+fn released(args: &ProbeArgs, control: &ControlMap) -> Result<(i64, i64), (Stage, i32)> {
+    if let BarrierKind::PollFile(file) = &args.barrier {
+        let deadline = clock::now() + PATIENCE_NS;
+        while !file.exists() {
+            if clock::now() > deadline {
+                return Err((Stage::Abandoned, libc::ETIMEDOUT));
+            }
+            clock::sleep_for(1_000_000);
+        }
+        let now = clock::now();
+        return Ok((now, now));
+    }
+    let head = control.head();
+    let go = wait_while(&head.go, |go| go == 0)?;
+    if go != GO {
+        return Err((Stage::Abandoned, libc::ECANCELED));
+    }
+    let go_ns = head.go_ns.load(Acquire);
+    clock::sleep_until(go_ns);
+    Ok((go_ns, clock::now()))
+}
+
+fn measured(args: &ProbeArgs, sheet: &Sheet<'_>, header: Header) {
+    let plan = Plan {
+        work: args.work,
+        pacing: args.pacing,
+        period_ns: args.period_ns,
+        jobs: args.jobs,
+    };
+    sheet.write_header(&header);
+    let before = arm::usage();
+    let cpu_before = clock::thread_cpu_time();
+    let tally = measure::run(&plan, sheet, header.go_ns, header.started_ns);
+    let cpu_after = clock::thread_cpu_time();
+    let ended_ns = clock::now();
+    let after = arm::usage();
+    sheet.write_header(&Header {
+        count: tally.executed.into(),
+        missed: tally.missed.into(),
+        planned: args.jobs.into(),
+        complete: 1,
+        ended_ns,
+        period_ns: args.period_ns,
+        work: match args.work {
+            Work::Mac { .. } => 1,
+            Work::Timer => 2,
+        },
+        pacing: match args.pacing {
+            Pacing::Periodic => 1,
+            Pacing::Relative => 2,
+        },
+        steps: match args.work {
+            Work::Mac { steps } => steps,
+            Work::Timer => 0,
+        },
+        cpu_last: arm::current_cpu(),
+        cpu_time_ns: (cpu_after - cpu_before).unsigned_abs(),
+        minor_faults: after.minor_faults - before.minor_faults,
+        major_faults: after.major_faults - before.major_faults,
+        voluntary_switches: after.voluntary - before.voluntary,
+        involuntary_switches: after.involuntary - before.involuntary,
+        ..header
+    });
+}
+
+fn farewell(control: &ControlMap) {
+    let leave = &control.head().leave;
+    let deadline = clock::now() + FAREWELL_NS;
+    while leave.load(Acquire) == 0 && clock::now() < deadline {
+        futex::wait(leave, 0, deadline);
+    }
+}

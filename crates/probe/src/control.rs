@@ -1,0 +1,127 @@
+//! The shared page: how coordinator and cells tell each other where they stand.
+//!
+//! One file on tmpfs, mapped by all: a head of 128 bytes and a slot of 128 bytes for each cell (two cache
+//! lines each, so that cells that stamp at the same instant do not share one).
+
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32};
+
+/// First word of the page.
+pub const MAGIC: u32 = u32::from_le_bytes(*b"TCBP");
+/// Version of the layout; coordinator and cell are the same binary, so it only catches mix-ups.
+pub const VERSION: u32 = 1;
+
+/// What every cell and the coordinator share.
+#[repr(C, align(128))]
+pub struct Head {
+    /// [`MAGIC`].
+    pub magic: AtomicU32,
+    /// [`VERSION`].
+    pub version: AtomicU32,
+    /// Number of slots.
+    pub cells: AtomicU32,
+    /// Futex of the coordinator: grows with everything that it may wait for.
+    pub events: AtomicU32,
+    /// Futex of the armed cells: 0 until the instant is published, then [`GO`], or [`ABORT`].
+    pub go: AtomicU32,
+    /// Futex of the cells that are done: 0 until they may leave.
+    pub leave: AtomicU32,
+    /// The published instant, CLOCK_MONOTONIC ns; valid once `go` is [`GO`].
+    pub go_ns: AtomicI64,
+}
+
+/// Value of [`Head::go`]: the instant is published.
+pub const GO: u32 = 1;
+/// Value of [`Head::go`]: the trial is called off.
+pub const ABORT: u32 = 2;
+
+/// Where one cell stands.
+#[repr(C, align(128))]
+pub struct Slot {
+    /// A [`State`] as a number.
+    pub state: AtomicU32,
+    /// Futex of the cell between presence and arming: 1 once the coordinator has placed it.
+    pub permit: AtomicU32,
+    /// errno of the failure, or 0.
+    pub errno: AtomicI32,
+    /// A [`Stage`] as a number: where it failed.
+    pub stage: AtomicU32,
+    /// Scheduling policy number that the kernel reports, once armed.
+    pub policy: AtomicI32,
+    /// Static priority that the kernel reports, once armed.
+    pub priority: AtomicI32,
+    /// 1 if all memory is locked.
+    pub memory_locked: AtomicU32,
+    /// Cpu on which the cell stood when armed.
+    pub cpu: AtomicU32,
+    /// First instruction of the payload, CLOCK_MONOTONIC ns.
+    pub present_ns: AtomicI64,
+    /// When the cell was armed, CLOCK_MONOTONIC ns.
+    pub armed_ns: AtomicI64,
+    /// First clock reading after the published instant, CLOCK_MONOTONIC ns.
+    pub started_ns: AtomicI64,
+}
+
+const _: () = assert!(size_of::<Head>() == 128 && size_of::<Slot>() == 128);
+
+/// The life of a cell, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum State {
+    /// Not heard of yet.
+    Absent = 0,
+    /// Runs, and waits to be placed in its scheduling group.
+    Present = 1,
+    /// Memory locked, pages touched, class set; sleeps on the barrier.
+    Armed = 2,
+    /// Loop ended in order; waits to be let go.
+    Done = 3,
+    /// Gave up; `stage` and `errno` say why.
+    Failed = 4,
+}
+
+impl State {
+    /// The state of a number; unknown numbers count as failed.
+    pub fn from_number(number: u32) -> State {
+        match number {
+            0 => State::Absent,
+            1 => State::Present,
+            2 => State::Armed,
+            3 => State::Done,
+            _ => State::Failed,
+        }
+    }
+}
+
+/// Where a cell gave up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Stage {
+    /// Nowhere.
+    None = 0,
+    /// Mapping the samples file.
+    MapSamples = 1,
+    /// Pinning itself to its cpu.
+    Affinity = 2,
+    /// Setting its class.
+    Class = 3,
+    /// The coordinator was silent for too long, or called the trial off.
+    Abandoned = 4,
+}
+
+impl Stage {
+    /// What the cell was doing, as the start of a sentence.
+    pub fn doing(number: u32) -> &'static str {
+        match number {
+            1 => "cannot map its samples file",
+            2 => "cannot pin itself to its cpu",
+            3 => "cannot set its scheduling class",
+            4 => "was abandoned by the coordinator",
+            _ => "failed",
+        }
+    }
+}
+
+/// Bytes of the page file for `cells` cells.
+pub const fn file_bytes(cells: usize) -> usize {
+    size_of::<Head>() + cells * size_of::<Slot>()
+}

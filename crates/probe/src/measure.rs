@@ -1,0 +1,296 @@
+//! The measuring loop. After it is armed: no allocation, no lock, no system call but the clock and the sleep.
+
+use model::{Pacing, Work};
+use record::samples::layout::{HEADER_BYTES, Header, Sample};
+
+use crate::clock;
+use crate::map::Map;
+use crate::work::mac;
+
+/// What to measure.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    pub work: Work,
+    pub pacing: Pacing,
+    pub period_ns: i64,
+    pub jobs: u32,
+}
+
+/// The room for records behind the header of a mapped samples file.
+pub(crate) struct Sheet<'a> {
+    map: &'a Map,
+    capacity: usize,
+}
+
+impl<'a> Sheet<'a> {
+    /// The sheet of `map`, or `None` if it has no room for `jobs` records.
+    pub(crate) fn new(map: &'a Map, jobs: u32) -> Option<Sheet<'a>> {
+        let room = map.len().checked_sub(HEADER_BYTES)?;
+        let capacity = room / size_of::<Sample>();
+        (capacity >= jobs as usize).then_some(Sheet { map, capacity })
+    }
+
+    fn header(&self) -> *mut Header {
+        self.map.as_ptr().cast()
+    }
+
+    /// Reads the header.
+    pub(crate) fn read_header(&self) -> Header {
+        // SAFETY: the mapping is page-aligned, longer than a header, and written by this process only.
+        unsafe { self.header().read() }
+    }
+
+    /// Replaces the header.
+    pub(crate) fn write_header(&self, header: &Header) {
+        // SAFETY: as in `read_header`.
+        unsafe { self.header().write(*header) }
+    }
+
+    /// Writes record `at` and then the count, so that a cell killed here leaves only whole records behind.
+    #[inline(always)]
+    fn put(&self, at: usize, sample: Sample) {
+        debug_assert!(at < self.capacity);
+        // SAFETY: `at` is below the capacity (the loop writes at most `jobs` records), 32-byte records follow
+        // the header page; the release fence keeps the record before the count.
+        unsafe {
+            let records = self.map.as_ptr().add(HEADER_BYTES).cast::<Sample>();
+            records.add(at).write(sample);
+            std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
+            (&raw mut (*self.header()).count).write_volatile(at as u64 + 1);
+        }
+    }
+}
+
+/// How the loop ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub executed: u32,
+    pub missed: u32,
+}
+
+/// Runs the jobs. The caller has slept to `go_ns` and read `started_ns` right after.
+///
+/// Periodic: release k is `go_ns + k * period`. A job that ends past later releases leaves the newest of them
+/// to run at once, late; the ones before it are missed and counted. Executed and missed always add up to the plan.
+#[inline(never)]
+pub(crate) fn run(plan: &Plan, sheet: &Sheet<'_>, go_ns: i64, started_ns: i64) -> Tally {
+    match plan.pacing {
+        Pacing::Periodic => periodic(plan, sheet, go_ns, started_ns),
+        Pacing::Relative => relative(plan, sheet, go_ns, started_ns),
+    }
+}
+
+#[inline(always)]
+fn job(work: Work, start_ns: i64) -> i64 {
+    match work {
+        Work::Mac { steps } => {
+            std::hint::black_box(mac(steps));
+            clock::now()
+        }
+        Work::Timer => start_ns,
+    }
+}
+
+fn periodic(plan: &Plan, sheet: &Sheet<'_>, go_ns: i64, started_ns: i64) -> Tally {
+    let period = plan.period_ns;
+    let mut at = 0usize;
+    let mut index = 0u32;
+    let mut missed = 0u32;
+    let mut missed_all = 0u32;
+    let mut release = go_ns;
+    let mut start = started_ns;
+    loop {
+        let end = job(plan.work, start);
+        sheet.put(
+            at,
+            Sample {
+                index,
+                missed,
+                release_ns: release,
+                start_ns: start,
+                end_ns: end,
+            },
+        );
+        at += 1;
+        missed = skipped(end - release, period, plan.jobs - index - 1);
+        missed_all += missed;
+        index += missed + 1;
+        if index >= plan.jobs {
+            return Tally {
+                executed: at as u32,
+                missed: missed_all,
+            };
+        }
+        release += i64::from(missed + 1) * period;
+        if end < release {
+            clock::sleep_until(release);
+        }
+        start = clock::now();
+    }
+}
+
+/// Activations that a job missed which ended `late` ns after its own release, `left` activations being left.
+///
+/// The newest release before the end is not missed: it starts at once, late.
+#[inline(always)]
+fn skipped(late: i64, period: i64, left: u32) -> u32 {
+    if late < 2 * period {
+        return 0;
+    }
+    let passed = late / period - 1;
+    u32::try_from(passed).map_or(left, |passed| passed.min(left))
+}
+
+fn relative(plan: &Plan, sheet: &Sheet<'_>, go_ns: i64, started_ns: i64) -> Tally {
+    let mut release = go_ns;
+    let mut start = started_ns;
+    for index in 0..plan.jobs {
+        if index > 0 {
+            clock::sleep_for(plan.period_ns);
+            start = clock::now();
+        }
+        let end = job(plan.work, start);
+        let sample = Sample {
+            index,
+            missed: 0,
+            release_ns: release,
+            start_ns: start,
+            end_ns: end,
+        };
+        sheet.put(index as usize, sample);
+        release = end + plan.period_ns;
+    }
+    Tally {
+        executed: plan.jobs,
+        missed: 0,
+    }
+}
+
+/// The loop's own cost per job in ns: recording without work or sleep, over the sheet's first records.
+///
+/// Also brings code and data of the loop into the caches before the real run. Leaves the count at 0.
+pub(crate) fn rehearse(sheet: &Sheet<'_>) -> u64 {
+    let jobs = u32::try_from(sheet.capacity).unwrap_or(u32::MAX).min(512);
+    if jobs == 0 {
+        return 0;
+    }
+    let begin = clock::now();
+    let mut start = begin;
+    for at in 0..jobs {
+        let end = job(Work::Timer, start);
+        let sample = Sample {
+            index: at,
+            missed: skipped(std::hint::black_box(0), 1, jobs),
+            release_ns: begin,
+            start_ns: start,
+            end_ns: end,
+        };
+        sheet.put(at as usize, sample);
+        start = clock::now();
+    }
+    let cost = (start - begin) / i64::from(jobs);
+    let mut header = sheet.read_header();
+    header.count = 0;
+    sheet.write_header(&header);
+    cost.unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::prepare_samples;
+    use proptest::prelude::*;
+    use std::fs::OpenOptions;
+
+    fn measured(plan: Plan, go_ns: impl FnOnce() -> i64) -> record::samples::Samples {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.samples");
+        prepare_samples(&path, u64::from(plan.jobs)).unwrap();
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .unwrap();
+        let map = Map::of(&file).unwrap();
+        let sheet = Sheet::new(&map, plan.jobs).unwrap();
+        rehearse(&sheet);
+        let go_ns = go_ns();
+        clock::sleep_until(go_ns);
+        let tally = run(&plan, &sheet, go_ns, clock::now());
+        let mut header = sheet.read_header();
+        assert_eq!(header.count, u64::from(tally.executed));
+        header.missed = u64::from(tally.missed);
+        header.complete = 1;
+        sheet.write_header(&header);
+        record::samples::read(&path).unwrap()
+    }
+
+    #[test]
+    fn a_periodic_plan_keeps_to_the_grid_and_accounts_for_every_activation() {
+        let plan = Plan {
+            work: Work::Timer,
+            pacing: Pacing::Periodic,
+            period_ns: 200_000,
+            jobs: 50,
+        };
+        let read = measured(plan, || clock::now() + 1_000_000);
+        let go = read.samples[0].release_ns;
+        for sample in &read.samples {
+            assert_eq!(sample.release_ns, go + i64::from(sample.index) * 200_000);
+            assert!(sample.start_ns >= sample.release_ns);
+        }
+        assert_eq!(read.header.count + read.header.missed, 50);
+    }
+
+    #[test]
+    fn a_stall_is_counted_activation_by_activation() {
+        // The barrier opened ten periods ago: activation 0 runs late, 1 to 9 or more are missed.
+        let plan = Plan {
+            work: Work::Timer,
+            pacing: Pacing::Periodic,
+            period_ns: 50_000_000,
+            jobs: 12,
+        };
+        let read = measured(plan, || clock::now() - 10 * 50_000_000);
+        assert_eq!(read.samples[0].index, 0);
+        assert!(read.samples[1].missed >= 9, "{:?}", read.samples[1]);
+        assert_eq!(read.header.count + read.header.missed, 12);
+    }
+
+    #[test]
+    fn a_plan_that_cannot_keep_up_ends_and_adds_up() {
+        let plan = Plan {
+            work: Work::Mac { steps: 200_000 },
+            pacing: Pacing::Periodic,
+            period_ns: 10_000,
+            jobs: 500,
+        };
+        let read = measured(plan, clock::now);
+        assert!(read.header.missed > 0);
+        assert_eq!(read.header.count + read.header.missed, 500);
+    }
+
+    #[test]
+    fn relative_pacing_waits_a_period_after_each_end() {
+        let plan = Plan {
+            work: Work::Mac { steps: 10 },
+            pacing: Pacing::Relative,
+            period_ns: 300_000,
+            jobs: 20,
+        };
+        let read = measured(plan, clock::now);
+        for pair in read.samples.windows(2) {
+            assert_eq!(pair[1].release_ns, pair[0].end_ns + 300_000);
+            assert!(pair[1].start_ns >= pair[1].release_ns);
+        }
+    }
+
+    proptest! {
+        /// Independent of the loop: the next index is the newest release not after the end, but at least the next.
+        #[test]
+        fn skipping_goes_to_the_newest_release(late in 0i64..1 << 40, period in 1i64..1 << 30, left in 0u32..1000) {
+            let next = (late / period).max(1).min(i64::from(left) + 1);
+            prop_assert_eq!(i64::from(skipped(late, period, left)), next - 1);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+use std::path::{Path, PathBuf};
+
+/// Why a record could not be written or read. Each variant prints as one sentence that names the file.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The operating system refused; a full disk and a read-only directory end here.
+    #[error("{}: cannot {doing}: {}", path.display(), plain(source))]
+    Io {
+        /// File or directory.
+        path: PathBuf,
+        /// What was attempted, such as `write`.
+        doing: &'static str,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// The file is not of the kind that its name promises.
+    #[error("{}: {what}", path.display())]
+    Malformed {
+        /// File.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The file ends early.
+    #[error("{}: cut short: {what}; the run cannot be studied unless this file is restored", path.display())]
+    CutShort {
+        /// File.
+        path: PathBuf,
+        /// What is missing.
+        what: String,
+    },
+    /// A newer timecell wrote the file.
+    #[error("{}: schema {found} is newer than this timecell, which reads up to {known}; use a newer timecell", path.display())]
+    Newer {
+        /// File.
+        path: PathBuf,
+        /// Schema of the file.
+        found: u64,
+        /// Newest schema known here.
+        known: u64,
+    },
+    /// The directory is not a run.
+    #[error("{}: not a run: it holds no {missing}", path.display())]
+    NotARun {
+        /// Directory.
+        path: PathBuf,
+        /// The file that every run has.
+        missing: &'static str,
+    },
+}
+
+fn plain(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull => {
+            "the disk is full; free some space or name another place with --out".to_owned()
+        }
+        std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+            format!("{error}; name a writable directory with --out")
+        }
+        _ => error.to_string(),
+    }
+}
+
+impl RecordError {
+    pub(crate) fn io(
+        path: &Path,
+        doing: &'static str,
+    ) -> impl FnOnce(std::io::Error) -> RecordError {
+        let path = path.to_owned();
+        move |source| RecordError::Io {
+            path,
+            doing,
+            source,
+        }
+    }
+
+    pub(crate) fn malformed(path: &Path, what: impl Into<String>) -> RecordError {
+        RecordError::Malformed {
+            path: path.to_owned(),
+            what: what.into(),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+use std::io::Write;
+use std::path::Path;
+
+use super::{NUMBERS, each_cell, numbers};
+use crate::RecordError;
+use crate::run::Run;
+
+/// Writes the run as CSV (RFC 4180, one header line) to `out`, which messages call `path`.
+///
+/// Returns the number of rows, the header not counted.
+///
+/// # Errors
+/// When the run cannot be read or `out` not written.
+pub fn write_csv(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordError> {
+    let mut writer = ::csv::Writer::from_writer(out);
+    let failed = |error: ::csv::Error| match error.into_kind() {
+        ::csv::ErrorKind::Io(error) => RecordError::io(path, "write")(error),
+        other => RecordError::malformed(path, format!("{other:?}")),
+    };
+    let head = ["trial", "round", "trial_name", "cell", "engine"];
+    writer
+        .write_record(head.iter().chain(&NUMBERS))
+        .map_err(failed)?;
+    let rows = each_cell(run, |trial, cell, samples| {
+        let place = [
+            trial.number.to_string(),
+            trial.round.to_string(),
+            trial.name.clone(),
+            cell.id.clone(),
+            cell.engine.to_string(),
+        ];
+        for sample in &samples.samples {
+            let measured = numbers(sample).map(|n| n.to_string());
+            writer
+                .write_record(place.iter().chain(&measured))
+                .map_err(failed)?;
+        }
+        Ok(())
+    })?;
+    writer.flush().map_err(RecordError::io(path, "write"))?;
+    Ok(rows)
+}

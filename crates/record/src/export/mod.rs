@@ -1,0 +1,61 @@
+//! A run for other tools: one row per executed job, every cell and round in one table.
+//!
+//! Columns: `trial` (number), `round`, `trial_name`, `cell`, `engine`, `index`, `missed_before`, `release_ns`,
+//! `start_ns`, `end_ns`, `wakeup_latency_ns`, `execution_time_ns`, `response_time_ns`.
+
+mod csv;
+mod parquet;
+
+pub use self::csv::write_csv;
+pub use self::parquet::write_parquet;
+
+use crate::run::Run;
+use crate::samples::Samples;
+use crate::trial::{CellRecord, TrialRecord};
+use crate::{RecordError, samples};
+
+/// Calls `row_group` with the samples of each cell of each trial, in order of execution.
+///
+/// Returns the number of rows.
+fn each_cell(
+    run: &Run,
+    mut row_group: impl FnMut(&TrialRecord, &CellRecord, &Samples) -> Result<(), RecordError>,
+) -> Result<u64, RecordError> {
+    let mut rows = 0;
+    for number in run.trial_numbers()? {
+        let trial = run.trial(number)?;
+        for cell in &trial.cells {
+            if let Some(samples) = run.samples(number, &cell.id)? {
+                rows += samples.samples.len() as u64;
+                row_group(&trial, cell, &samples)?;
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// The measured columns of a row, in the order of the module's list.
+fn numbers(sample: &samples::Sample) -> [i64; 8] {
+    [
+        i64::from(sample.index),
+        i64::from(sample.missed),
+        sample.release_ns,
+        sample.start_ns,
+        sample.end_ns,
+        sample.wakeup_latency_ns(),
+        sample.execution_time_ns(),
+        sample.response_time_ns(),
+    ]
+}
+
+/// Names of the columns of [`numbers`].
+const NUMBERS: [&str; 8] = [
+    "index",
+    "missed_before",
+    "release_ns",
+    "start_ns",
+    "end_ns",
+    "wakeup_latency_ns",
+    "execution_time_ns",
+    "response_time_ns",
+];

@@ -1,0 +1,111 @@
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use ::parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical};
+use ::parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+use ::parquet::errors::ParquetError;
+use ::parquet::file::properties::WriterProperties;
+use ::parquet::file::writer::SerializedFileWriter;
+use ::parquet::schema::types::{ColumnPath, Type};
+
+use super::{NUMBERS, each_cell, numbers};
+use crate::RecordError;
+use crate::run::Run;
+
+const TEXTS: [&str; 3] = ["trial_name", "cell", "engine"];
+const PLACES: [&str; 2] = ["trial", "round"];
+
+/// Writes the run as Parquet to `path`: a row group per cell and trial, Snappy, integers delta-encoded.
+///
+/// Returns the number of rows.
+///
+/// # Errors
+/// When the run cannot be read or the file not written; a part-written file is removed.
+pub fn write_parquet(run: &Run, path: &Path) -> Result<u64, RecordError> {
+    let written = try_write(run, path);
+    if written.is_err() {
+        let _ = std::fs::remove_file(path);
+    }
+    written
+}
+
+fn try_write(run: &Run, path: &Path) -> Result<u64, RecordError> {
+    let file = File::create(path).map_err(RecordError::io(path, "create"))?;
+    let failed = |error: ParquetError| match error {
+        ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
+            Ok(error) => RecordError::io(path, "write")(*error),
+            Err(other) => RecordError::malformed(path, other.to_string()),
+        },
+        other => RecordError::malformed(path, other.to_string()),
+    };
+    let schema = Arc::new(schema().map_err(failed)?);
+    let mut writer =
+        SerializedFileWriter::new(file, schema, Arc::new(properties())).map_err(failed)?;
+    let rows = each_cell(run, |trial, cell, samples| {
+        let count = samples.samples.len();
+        let columns: Vec<[i64; 8]> = samples.samples.iter().map(numbers).collect();
+        let mut write = || -> Result<(), ParquetError> {
+            let mut group = writer.next_row_group()?;
+            let mut integers = |values: &[i64]| -> Result<(), ParquetError> {
+                let mut column = group.next_column()?.expect("the schema has this column");
+                column
+                    .typed::<Int64Type>()
+                    .write_batch(values, None, None)?;
+                column.close()
+            };
+            integers(&vec![i64::from(trial.number); count])?;
+            integers(&vec![i64::from(trial.round); count])?;
+            for at in 0..NUMBERS.len() {
+                let values: Vec<i64> = columns.iter().map(|row| row[at]).collect();
+                integers(&values)?;
+            }
+            for text in [&trial.name, &cell.id, &cell.engine.to_string()] {
+                let mut column = group.next_column()?.expect("the schema has this column");
+                let values = vec![ByteArray::from(text.as_str()); count];
+                column
+                    .typed::<ByteArrayType>()
+                    .write_batch(&values, None, None)?;
+                column.close()?;
+            }
+            group.close()?;
+            Ok(())
+        };
+        write().map_err(failed)
+    })?;
+    writer.close().map_err(failed)?;
+    Ok(rows)
+}
+
+fn schema() -> Result<Type, ParquetError> {
+    let mut fields = Vec::new();
+    for name in PLACES.iter().chain(&NUMBERS) {
+        let column = Type::primitive_type_builder(name, Physical::INT64)
+            .with_repetition(Repetition::REQUIRED)
+            .build()?;
+        fields.push(Arc::new(column));
+    }
+    for name in TEXTS {
+        let column = Type::primitive_type_builder(name, Physical::BYTE_ARRAY)
+            .with_repetition(Repetition::REQUIRED)
+            .with_logical_type(Some(LogicalType::String))
+            .build()?;
+        fields.push(Arc::new(column));
+    }
+    Type::group_type_builder("timecell_jobs")
+        .with_fields(fields)
+        .build()
+}
+
+fn properties() -> WriterProperties {
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_created_by(concat!("timecell ", env!("CARGO_PKG_VERSION")).to_owned());
+    for name in NUMBERS {
+        let column = ColumnPath::from(name);
+        properties = properties
+            .set_column_dictionary_enabled(column.clone(), false)
+            .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
+    }
+    properties.build()
+}

@@ -1,0 +1,400 @@
+//! The run directory: `runs/<time>-<name>/`.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use host::provenance::Provenance;
+use model::{Experiment, Requirement};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::RecordError;
+use crate::samples::{self, Samples};
+use crate::summary::{NotMeasured, RunSummary, SUMMARY_SCHEMA};
+use crate::trial::{TRIAL_SCHEMA, TrialRecord};
+
+/// Schema of `run.json`.
+pub const RUN_SCHEMA: u64 = 1;
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// Still going on, or ended without a word (power cut, `kill -9`).
+    Running,
+    /// Every planned trial took place.
+    Complete,
+    /// Ctrl-C or a signal.
+    Interrupted,
+    /// An error ended it.
+    Failed,
+}
+
+/// `run.json`: the manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`RUN_SCHEMA`].
+    pub schema: u64,
+    /// Version of timecell that measured.
+    pub timecell_version: String,
+    /// How it ended.
+    pub status: Status,
+    /// UTC, RFC 3339.
+    pub started: String,
+    /// UTC, RFC 3339; `None` while running.
+    pub finished: Option<String>,
+    /// Trials planned, over all rounds.
+    pub trials_planned: u32,
+    /// Trials on record.
+    pub trials_done: u32,
+    /// What the experiment needs of the machine, met and unmet.
+    pub requirements: Vec<Requirement>,
+    /// Trials that did not take place.
+    pub not_measured: Vec<NotMeasured>,
+}
+
+/// A run directory.
+#[derive(Debug, Clone)]
+pub struct Run {
+    dir: PathBuf,
+}
+
+impl Run {
+    /// Makes `base/<time>-<name>/` with the resolved experiment, the provenance and the manifest.
+    ///
+    /// `time` is local wall time as `2026-11-21T210500`; a suffix is added if the directory exists.
+    ///
+    /// # Errors
+    /// When the directory cannot be made or written.
+    pub fn create(
+        base: &Path,
+        time: &str,
+        experiment: &Experiment,
+        provenance: &Provenance,
+        manifest: &Manifest,
+    ) -> Result<Run, RecordError> {
+        fs::create_dir_all(base).map_err(RecordError::io(base, "make the directory"))?;
+        let mut tries = 1;
+        let dir = loop {
+            let suffix = if tries == 1 {
+                String::new()
+            } else {
+                format!("-{tries}")
+            };
+            let dir = base.join(format!("{time}-{}{suffix}", experiment.name));
+            match fs::create_dir(&dir) {
+                Ok(()) => break dir,
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && tries < 1000 => {
+                    tries += 1;
+                }
+                Err(error) => return Err(RecordError::io(&dir, "make the directory")(error)),
+            }
+        };
+        let run = Run { dir };
+        let trials = run.dir.join("trials");
+        fs::create_dir(&trials).map_err(RecordError::io(&trials, "make the directory"))?;
+        write_atomically(
+            &run.dir.join("experiment.toml"),
+            experiment.to_toml().as_bytes(),
+        )?;
+        write_json(&run.dir.join("provenance.json"), provenance)?;
+        run.write_manifest(manifest)?;
+        Ok(run)
+    }
+
+    /// Opens a run to study it.
+    ///
+    /// # Errors
+    /// [`RecordError::NotARun`] when `dir` holds no `run.json`.
+    pub fn open(dir: &Path) -> Result<Run, RecordError> {
+        for missing in ["run.json", "experiment.toml"] {
+            if !dir.join(missing).is_file() {
+                return Err(RecordError::NotARun {
+                    path: dir.to_owned(),
+                    missing,
+                });
+            }
+        }
+        Ok(Run {
+            dir: dir.to_owned(),
+        })
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The directory's own name.
+    pub fn name(&self) -> String {
+        let full = fs::canonicalize(&self.dir).unwrap_or_else(|_| self.dir.clone());
+        full.file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default()
+    }
+
+    /// Replaces `run.json`.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_manifest(&self, manifest: &Manifest) -> Result<(), RecordError> {
+        write_json(&self.dir.join("run.json"), manifest)
+    }
+
+    /// Reads `run.json`.
+    ///
+    /// # Errors
+    /// When it cannot be read, is malformed, or is of a newer schema.
+    pub fn manifest(&self) -> Result<Manifest, RecordError> {
+        read_json(&self.dir.join("run.json"), RUN_SCHEMA)
+    }
+
+    /// Reads `experiment.toml`.
+    ///
+    /// # Errors
+    /// When it cannot be read or parsed.
+    pub fn experiment(&self) -> Result<Experiment, RecordError> {
+        let path = self.dir.join("experiment.toml");
+        let text = fs::read_to_string(&path).map_err(RecordError::io(&path, "read"))?;
+        Experiment::parse("experiment.toml", &text)
+            .map_err(|error| RecordError::malformed(&path, error.to_string()))
+    }
+
+    /// Reads `provenance.json`.
+    ///
+    /// # Errors
+    /// When it cannot be read, is malformed, or is of a newer schema.
+    pub fn provenance(&self) -> Result<Provenance, RecordError> {
+        read_json(
+            &self.dir.join("provenance.json"),
+            host::provenance::SCHEMA.into(),
+        )
+    }
+
+    /// Writes a trial: its record, and a samples file per cell, copied from `samples` (cell id, file).
+    ///
+    /// # Errors
+    /// When the disk is full or a file cannot be written; the unfinished trial directory is removed.
+    pub fn write_trial(
+        &self,
+        trial: &TrialRecord,
+        samples: &[(String, PathBuf)],
+    ) -> Result<(), RecordError> {
+        let dir = self.trial_dir(trial.number);
+        let written = self.try_write_trial(&dir, trial, samples);
+        if written.is_err() {
+            let _ = fs::remove_dir_all(&dir);
+        }
+        written
+    }
+
+    fn try_write_trial(
+        &self,
+        dir: &Path,
+        trial: &TrialRecord,
+        samples: &[(String, PathBuf)],
+    ) -> Result<(), RecordError> {
+        fs::create_dir(dir).map_err(RecordError::io(dir, "make the directory"))?;
+        for (id, from) in samples {
+            copy_samples(from, &dir.join(format!("{id}.samples")))?;
+        }
+        write_json(&dir.join("trial.json"), trial)
+    }
+
+    /// Numbers of the trials on record, ascending.
+    ///
+    /// # Errors
+    /// When the directory cannot be listed.
+    pub fn trial_numbers(&self) -> Result<Vec<u32>, RecordError> {
+        let dir = self.dir.join("trials");
+        let entries = fs::read_dir(&dir).map_err(RecordError::io(&dir, "list"))?;
+        let mut numbers: Vec<u32> = entries
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// Reads one trial's record.
+    ///
+    /// # Errors
+    /// When it cannot be read, is malformed, or is of a newer schema.
+    pub fn trial(&self, number: u32) -> Result<TrialRecord, RecordError> {
+        read_json(&self.trial_dir(number).join("trial.json"), TRIAL_SCHEMA)
+    }
+
+    /// Reads the samples of one cell; `None` when the cell left none, as a failed one does.
+    ///
+    /// # Errors
+    /// As [`samples::read`].
+    pub fn samples(&self, number: u32, cell: &str) -> Result<Option<Samples>, RecordError> {
+        let path = self.trial_dir(number).join(format!("{cell}.samples"));
+        if !path.exists() {
+            return Ok(None);
+        }
+        samples::read(&path).map(Some)
+    }
+
+    /// Writes `summary.json`, which belongs to the record's reading, not to the record.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_summary(&self, summary: &RunSummary) -> Result<(), RecordError> {
+        write_json(&self.dir.join("summary.json"), summary)
+    }
+
+    /// Reads `summary.json`.
+    ///
+    /// # Errors
+    /// When it cannot be read, is malformed, or is of a newer schema.
+    pub fn summary(&self) -> Result<RunSummary, RecordError> {
+        read_json(&self.dir.join("summary.json"), SUMMARY_SCHEMA)
+    }
+
+    fn trial_dir(&self, number: u32) -> PathBuf {
+        self.dir.join("trials").join(number.to_string())
+    }
+}
+
+/// Copies the header and the records written, not the room kept for activations that were missed.
+fn copy_samples(from: &Path, to: &Path) -> Result<(), RecordError> {
+    use std::io::Read;
+    let mut source = File::open(from).map_err(RecordError::io(from, "open"))?;
+    let mut page = [0u8; samples::HEADER_BYTES];
+    source
+        .read_exact(&mut page)
+        .map_err(RecordError::io(from, "read"))?;
+    let header = samples::Header::from_bytes(page.first_chunk().expect("a page holds a header"));
+    let records = header.count * samples::RECORD_BYTES as u64;
+    let mut out = File::create(to).map_err(RecordError::io(to, "create"))?;
+    out.write_all(&page).map_err(RecordError::io(to, "write"))?;
+    let copied =
+        std::io::copy(&mut source.take(records), &mut out).map_err(RecordError::io(to, "write"))?;
+    if copied != records {
+        return Err(RecordError::CutShort {
+            path: from.to_owned(),
+            what: format!("{copied} of {records} bytes of records"),
+        });
+    }
+    Ok(())
+}
+
+/// Writes a file so that a reader sees the old or the new content, never half of it.
+///
+/// # Errors
+/// When the file cannot be written or renamed into place.
+pub fn write_atomically(path: &Path, content: &[u8]) -> Result<(), RecordError> {
+    let part = path.with_added_extension("part");
+    let result = (|| {
+        let mut file = File::create(&part).map_err(RecordError::io(path, "create"))?;
+        file.write_all(content)
+            .map_err(RecordError::io(path, "write"))?;
+        fs::rename(&part, path).map_err(RecordError::io(path, "write"))
+    })();
+    if result.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    result
+}
+
+fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), RecordError> {
+    let mut text = serde_json::to_vec_pretty(value)
+        .map_err(|error| RecordError::malformed(path, error.to_string()))?;
+    text.push(b'\n');
+    write_atomically(path, &text)
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path, known: u64) -> Result<T, RecordError> {
+    #[derive(Deserialize)]
+    struct Version {
+        schema: u64,
+    }
+    let text = fs::read(path).map_err(RecordError::io(path, "read"))?;
+    let explain = |error: serde_json::Error| match error.classify() {
+        serde_json::error::Category::Eof => RecordError::CutShort {
+            path: path.to_owned(),
+            what: format!("the JSON ends at line {}", error.line()),
+        },
+        _ => RecordError::malformed(path, format!("not of this schema: {error}")),
+    };
+    let version: Version = serde_json::from_slice(&text).map_err(explain)?;
+    if version.schema > known {
+        return Err(RecordError::Newer {
+            path: path.to_owned(),
+            found: version.schema,
+            known,
+        });
+    }
+    serde_json::from_slice(&text).map_err(explain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::Header;
+
+    fn manifest() -> Manifest {
+        Manifest {
+            schema: RUN_SCHEMA,
+            timecell_version: "0".to_owned(),
+            status: Status::Complete,
+            started: String::new(),
+            finished: None,
+            trials_planned: 1,
+            trials_done: 0,
+            requirements: Vec::new(),
+            not_measured: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_newer_or_shortened_manifest_is_a_sentence() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.json");
+        fs::write(dir.path().join("experiment.toml"), "").unwrap();
+        let text = |m: &Manifest| serde_json::to_string(m).unwrap();
+        let open = || {
+            Run::open(dir.path())
+                .and_then(|run| run.manifest())
+                .map_err(|e| e.to_string())
+        };
+        assert!(
+            open()
+                .unwrap_err()
+                .contains("not a run: it holds no run.json")
+        );
+        fs::write(&path, text(&manifest())).unwrap();
+        assert_eq!(open(), Ok(manifest()));
+        let mut newer = manifest();
+        newer.schema = 2;
+        fs::write(&path, text(&newer)).unwrap();
+        assert!(open().unwrap_err().contains("schema 2 is newer"));
+        fs::write(&path, &text(&manifest())[..40]).unwrap();
+        assert!(open().unwrap_err().contains("cut short"));
+        fs::write(&path, "{\"schema\": 1}").unwrap();
+        assert!(open().unwrap_err().contains("missing field"));
+    }
+
+    #[test]
+    fn only_written_records_are_copied() {
+        let dir = tempfile::tempdir().unwrap();
+        let from = dir.path().join("shm");
+        let mut header = Header::new();
+        header.count = 2;
+        header.planned = 100;
+        let mut bytes = vec![0u8; 4096 + 32 * 100];
+        bytes[..168].copy_from_slice(&header.to_bytes());
+        fs::write(&from, &bytes).unwrap();
+        let to = dir.path().join("out");
+        copy_samples(&from, &to).unwrap();
+        assert_eq!(fs::metadata(&to).unwrap().len(), 4096 + 64);
+        fs::write(&from, &bytes[..4096 + 33]).unwrap();
+        assert!(
+            copy_samples(&from, &to)
+                .unwrap_err()
+                .to_string()
+                .contains("cut short")
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! The bytes of a samples file.
+
+use std::mem::{offset_of, size_of};
+
+use serde::{Deserialize, Serialize};
+
+/// First eight bytes of every samples file.
+pub const MAGIC: [u8; 8] = *b"TCSAMPL\n";
+/// Version of the layout.
+pub const VERSION: u32 = 1;
+/// Bytes before the first record: one page, so that records start on a page of their own.
+pub const HEADER_BYTES: usize = 4096;
+/// Bytes of one record.
+pub const RECORD_BYTES: usize = size_of::<Sample>();
+
+/// One executed job. Instants are CLOCK_MONOTONIC nanoseconds.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sample {
+    /// Activation number from 0. Skipped numbers are missed activations.
+    pub index: u32,
+    /// Activations missed between the job before and this one.
+    pub missed: u32,
+    /// When the job was released.
+    pub release_ns: i64,
+    /// When it began to run.
+    pub start_ns: i64,
+    /// When its work was done; equals the start for `timer`.
+    pub end_ns: i64,
+}
+
+/// The header: what was asked, what the cell really got, and the sums that the records must match.
+///
+/// `Default` is all zero, which no reader accepts.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Header {
+    /// [`MAGIC`].
+    pub magic: [u8; 8],
+    /// [`VERSION`].
+    pub version: u32,
+    /// [`HEADER_BYTES`].
+    pub header_bytes: u32,
+    /// [`RECORD_BYTES`].
+    pub record_bytes: u32,
+    /// 1 once the probe has ended its loop in order.
+    pub complete: u32,
+    /// Activations asked for.
+    pub planned: u64,
+    /// Records written so far.
+    pub count: u64,
+    /// Activations missed, those after the last record included. `count + missed == planned` when complete.
+    pub missed: u64,
+    /// The instant that the barrier published, CLOCK_MONOTONIC ns.
+    pub go_ns: i64,
+    /// First clock reading after that instant: the cell's actual start.
+    pub started_ns: i64,
+    /// Clock reading after the last job.
+    pub ended_ns: i64,
+    /// Time between releases in ns.
+    pub period_ns: i64,
+    /// 1 `mac`, 2 `timer`.
+    pub work: u32,
+    /// 1 periodic, 2 relative.
+    pub pacing: u32,
+    /// Multiply-accumulate steps of one job; 0 for `timer`.
+    pub steps: u32,
+    /// Cpu on which the loop began.
+    pub cpu_first: u32,
+    /// Cpu on which the loop ended.
+    pub cpu_last: u32,
+    /// Scheduling policy number that the kernel reported when armed (sched(7)).
+    pub policy: i32,
+    /// Static priority that the kernel reported when armed.
+    pub priority: i32,
+    /// 1 if all memory was locked when armed.
+    pub memory_locked: u32,
+    /// Cpu time of the measuring thread in the loop, ns.
+    pub cpu_time_ns: u64,
+    /// The probe's own cost: median of one clock reading, ns.
+    pub clock_cost_ns: u64,
+    /// The probe's own cost: median of recording one job without work or sleep, ns.
+    pub loop_cost_ns: u64,
+    /// Minor page faults in the loop; more than 0 means that memory was not locked.
+    pub minor_faults: u64,
+    /// Major page faults in the loop.
+    pub major_faults: u64,
+    /// Voluntary context switches in the loop.
+    pub voluntary_switches: u64,
+    /// Involuntary context switches in the loop.
+    pub involuntary_switches: u64,
+}
+
+const _: () = {
+    assert!(size_of::<Sample>() == 32);
+    assert!(offset_of!(Sample, release_ns) == 8 && offset_of!(Sample, end_ns) == 24);
+    assert!(size_of::<Header>() == 168);
+    assert!(offset_of!(Header, planned) == 24 && offset_of!(Header, count) == 32);
+    assert!(offset_of!(Header, work) == 80 && offset_of!(Header, cpu_time_ns) == 112);
+    assert!(
+        cfg!(target_endian = "little"),
+        "the layout is little-endian"
+    );
+};
+
+impl Header {
+    /// A header with the constants of this version filled in.
+    pub fn new() -> Header {
+        Header {
+            magic: MAGIC,
+            version: VERSION,
+            header_bytes: HEADER_BYTES as u32,
+            record_bytes: RECORD_BYTES as u32,
+            ..Header::default()
+        }
+    }
+
+    /// The header's bytes, as they stand in a file.
+    pub fn to_bytes(&self) -> [u8; size_of::<Header>()] {
+        // SAFETY: Header is repr(C) of integers without padding (its size is asserted above).
+        unsafe { std::mem::transmute(*self) }
+    }
+
+    /// Reads the bytes of a header; no check is made.
+    pub fn from_bytes(bytes: &[u8; size_of::<Header>()]) -> Header {
+        // SAFETY: every bit pattern is a valid Header, which is repr(C) of integers without padding.
+        unsafe { std::mem::transmute(*bytes) }
+    }
+}
+
+impl Sample {
+    /// The record's bytes.
+    pub fn to_bytes(&self) -> [u8; RECORD_BYTES] {
+        // SAFETY: Sample is repr(C) of integers without padding.
+        unsafe { std::mem::transmute(*self) }
+    }
+
+    /// Reads the bytes of a record; every pattern is one.
+    pub fn from_bytes(bytes: &[u8; RECORD_BYTES]) -> Sample {
+        // SAFETY: every bit pattern is a valid Sample.
+        unsafe { std::mem::transmute(*bytes) }
+    }
+
+    /// How late the job began: start - release, ns. Early wake-ups are negative and kept so.
+    pub fn wakeup_latency_ns(&self) -> i64 {
+        self.start_ns.saturating_sub(self.release_ns)
+    }
+
+    /// How long the work took, preemption included: end - start, ns.
+    pub fn execution_time_ns(&self) -> i64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+
+    /// From release to completion: end - release, ns.
+    pub fn response_time_ns(&self) -> i64 {
+        self.end_ns.saturating_sub(self.release_ns)
+    }
+}
+
+/// Size in bytes of a samples file that can hold `jobs` records.
+pub const fn file_bytes(jobs: u64) -> u64 {
+    HEADER_BYTES as u64 + jobs * RECORD_BYTES as u64
+}

@@ -1,0 +1,193 @@
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+use super::layout::{HEADER_BYTES, Header, MAGIC, RECORD_BYTES, Sample, VERSION};
+use crate::RecordError;
+
+/// A samples file in memory, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Samples {
+    /// The header.
+    pub header: Header,
+    /// The executed jobs, in order of activation.
+    pub samples: Vec<Sample>,
+}
+
+impl Samples {
+    /// Activations that neither ran nor were counted as missed: a cell that was killed leaves some.
+    pub fn unexplained(&self) -> u64 {
+        let accounted = self.header.count.saturating_add(self.header.missed);
+        self.header.planned.saturating_sub(accounted)
+    }
+}
+
+/// Reads and checks a samples file.
+///
+/// # Errors
+/// [`RecordError::CutShort`] when records are missing, [`RecordError::Newer`] for a later layout, and
+/// [`RecordError::Malformed`] when the counts or the order of the records contradict each other.
+pub fn read(path: &Path) -> Result<Samples, RecordError> {
+    let file = File::open(path).map_err(RecordError::io(path, "open"))?;
+    let length = file
+        .metadata()
+        .map_err(RecordError::io(path, "inspect"))?
+        .len();
+    parse(path, length, BufReader::with_capacity(1 << 16, file))
+}
+
+/// [`read`] from any source of `length` bytes; the fuzz target's way in.
+pub fn parse(path: &Path, length: u64, mut from: impl Read) -> Result<Samples, RecordError> {
+    let cut = |what: String| RecordError::CutShort {
+        path: path.to_owned(),
+        what,
+    };
+    let malformed = |what: String| RecordError::malformed(path, what);
+    if length < HEADER_BYTES as u64 {
+        return Err(cut(format!(
+            "{length} bytes, less than the header's {HEADER_BYTES}"
+        )));
+    }
+    let mut page = [0u8; HEADER_BYTES];
+    from.read_exact(&mut page)
+        .map_err(RecordError::io(path, "read"))?;
+    let header = Header::from_bytes(page.first_chunk().expect("a page holds a header"));
+    if header.magic != MAGIC {
+        return Err(malformed(
+            "not a samples file: the first bytes are not TCSAMPL".to_owned(),
+        ));
+    }
+    if header.version > VERSION {
+        return Err(RecordError::Newer {
+            path: path.to_owned(),
+            found: header.version.into(),
+            known: VERSION.into(),
+        });
+    }
+    if header.header_bytes as usize != HEADER_BYTES || header.record_bytes as usize != RECORD_BYTES
+    {
+        return Err(malformed(format!(
+            "a header of {} bytes and records of {} bytes, but version {VERSION} has {HEADER_BYTES} and {RECORD_BYTES}",
+            header.header_bytes, header.record_bytes
+        )));
+    }
+    let held = (length - HEADER_BYTES as u64) / RECORD_BYTES as u64;
+    if held < header.count {
+        return Err(cut(format!("it holds {held} of {} records", header.count)));
+    }
+    let accounted = header.count.checked_add(header.missed);
+    let fits = accounted.is_some_and(|n| n <= header.planned && header.planned <= 1 << 32);
+    if !fits || (header.complete == 1 && accounted != Some(header.planned)) {
+        return Err(malformed(format!(
+            "{} records and {} missed activations do not add up to the {} planned",
+            header.count, header.missed, header.planned
+        )));
+    }
+    let mut samples = Vec::with_capacity(header.count as usize);
+    let mut bytes = [0u8; RECORD_BYTES];
+    let mut next = 0u64;
+    let mut missed = 0u64;
+    for position in 0..header.count {
+        from.read_exact(&mut bytes)
+            .map_err(RecordError::io(path, "read"))?;
+        let sample = Sample::from_bytes(&bytes);
+        missed += u64::from(sample.missed);
+        if u64::from(sample.index) != next + u64::from(sample.missed) {
+            return Err(malformed(format!(
+                "record {position} has index {} after {} missed activations, expected {}",
+                sample.index,
+                sample.missed,
+                next + u64::from(sample.missed)
+            )));
+        }
+        next = u64::from(sample.index) + 1;
+        samples.push(sample);
+    }
+    if missed > header.missed || next > header.planned {
+        return Err(malformed(format!(
+            "the records count {missed} missed activations, the header {}",
+            header.missed
+        )));
+    }
+    Ok(Samples { header, samples })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn file(jobs: &[(u32, u32)], change: impl FnOnce(&mut Header)) -> Vec<u8> {
+        let mut header = Header::new();
+        header.count = jobs.len() as u64;
+        header.missed = jobs.iter().map(|(_, missed)| u64::from(*missed)).sum();
+        header.planned = header.count + header.missed;
+        header.complete = 1;
+        change(&mut header);
+        let mut bytes = vec![0; HEADER_BYTES];
+        bytes[..header.to_bytes().len()].copy_from_slice(&header.to_bytes());
+        for (index, missed) in jobs {
+            let sample = Sample {
+                index: *index,
+                missed: *missed,
+                ..Sample::default()
+            };
+            bytes.extend_from_slice(&sample.to_bytes());
+        }
+        bytes
+    }
+
+    fn parsed(bytes: &[u8]) -> Result<Samples, String> {
+        parse(Path::new("x.samples"), bytes.len() as u64, bytes).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn an_index_skipped_is_an_index_counted() {
+        let read = parsed(&file(&[(0, 0), (3, 2), (4, 0)], |_| {})).unwrap();
+        assert_eq!((read.samples.len(), read.header.missed), (3, 2));
+        let lost = parsed(&file(&[(0, 0), (3, 0)], |h| h.planned = 4)).unwrap_err();
+        assert!(lost.contains("do not add up"), "{lost}");
+        let lost = parsed(&file(&[(0, 0), (3, 1)], |h| h.planned = 3)).unwrap_err();
+        assert!(lost.contains("record 1 has index 3"), "{lost}");
+    }
+
+    #[test]
+    fn a_killed_cell_leaves_unexplained_activations() {
+        let bytes = file(&[(0, 0)], |h| {
+            h.planned = 10;
+            h.complete = 0;
+        });
+        assert_eq!(parsed(&bytes).unwrap().unexplained(), 9);
+    }
+
+    #[test]
+    fn says_what_is_wrong_with_a_file() {
+        let good = file(&[(0, 0), (1, 0)], |_| {});
+        let message = |bytes: &[u8]| parsed(bytes).unwrap_err();
+        assert!(message(&good[..100]).contains("cut short: 100 bytes"));
+        assert!(message(&good[..good.len() - 1]).contains("it holds 1 of 2 records"));
+        assert!(message(&[7; 5000]).contains("not a samples file"));
+        assert!(message(&file(&[], |h| h.version = 9)).contains("schema 9 is newer"));
+        assert!(message(&file(&[], |h| h.count = u64::MAX)).contains("it holds 0 of"));
+        assert!(message(&file(&[], |h| h.missed = u64::MAX)).contains("do not add up"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(mut bytes in prop::collection::vec(any::<u8>(), 4090..4300), real in any::<bool>()) {
+            if real {
+                bytes[..24].copy_from_slice(&Header::new().to_bytes()[..24]);
+            }
+            let _ = parsed(&bytes);
+        }
+
+        #[test]
+        fn any_single_byte_changed_gives_samples_or_a_sentence(at in 0usize..HEADER_BYTES + 96, to in any::<u8>()) {
+            let mut bytes = file(&[(0, 0), (2, 1), (3, 0)], |_| {});
+            bytes[at] = to;
+            if let Ok(samples) = parsed(&bytes) {
+                prop_assert_eq!(samples.samples.len() as u64, samples.header.count);
+            }
+        }
+    }
+}

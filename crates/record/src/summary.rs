@@ -1,0 +1,150 @@
+//! `summary.json`: what the samples of a run amount to. Computed from the record, and computable again.
+
+use model::{EngineKind, Requirement};
+use serde::{Deserialize, Serialize};
+
+/// Schema of `summary.json`.
+pub const SUMMARY_SCHEMA: u64 = 1;
+
+/// A whole run in numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// [`SUMMARY_SCHEMA`].
+    pub schema: u64,
+    /// Name of the run's directory.
+    pub run: String,
+    /// Name of the experiment.
+    pub experiment: String,
+    /// The trial that others are compared with.
+    pub baseline: String,
+    /// The metric that tables and comparisons are about.
+    pub primary: Metric,
+    /// Whether every measured cell ran in a real-time class.
+    pub real_time: bool,
+    /// One entry per cell of every trial of the experiment, rounds pooled, in the experiment's order.
+    pub cells: Vec<CellSummary>,
+    /// Start skew of the trials with more than one cell, and of the others' single starts none.
+    pub skews: Vec<SkewSummary>,
+    /// Engines and trials that were not measured, with the reason.
+    pub not_measured: Vec<NotMeasured>,
+    /// Requirements that the machine did not meet.
+    pub unmet: Vec<Requirement>,
+    /// Trials that failed, as sentences.
+    pub failures: Vec<String>,
+}
+
+/// What is measured of a job, in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Start minus release.
+    WakeupLatency,
+    /// End minus start, preemption included: the thesis's figure.
+    ExecutionTime,
+    /// End minus release.
+    ResponseTime,
+}
+
+impl Metric {
+    /// The name used in tables and pictures.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Metric::WakeupLatency => "wake-up latency",
+            Metric::ExecutionTime => "execution time",
+            Metric::ResponseTime => "response time",
+        }
+    }
+
+    /// The metric of one job in ns.
+    pub fn of(self, sample: &crate::samples::Sample) -> i64 {
+        match self {
+            Metric::WakeupLatency => sample.wakeup_latency_ns(),
+            Metric::ExecutionTime => sample.execution_time_ns(),
+            Metric::ResponseTime => sample.response_time_ns(),
+        }
+    }
+}
+
+/// One cell over all rounds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CellSummary {
+    /// Trial's name.
+    pub trial: String,
+    /// Cell's identity in the trial, such as `1-podman`.
+    pub cell: String,
+    /// The name in tables: the trial's for a single cell, else `trial/cell`.
+    pub label: String,
+    /// What made the cell.
+    pub engine: EngineKind,
+    /// Rounds that were measured.
+    pub rounds: u32,
+    /// Class that the kernel reported, such as `FIFO 80`.
+    pub class: String,
+    /// Whether that is a real-time class.
+    pub real_time: bool,
+    /// Cpus that the cell was pinned to over the rounds.
+    pub cpus: Vec<u32>,
+    /// Activations planned.
+    pub planned: u64,
+    /// Jobs executed.
+    pub executed: u64,
+    /// Activations missed and counted.
+    pub missed: u64,
+    /// Activations neither executed nor counted: more than 0 fails the run.
+    pub unexplained: u64,
+    /// The metrics, the primary one first.
+    pub metrics: Vec<MetricSummary>,
+    /// Comparison of the primary metric with the baseline; `None` for the baseline itself.
+    pub against_baseline: Option<stats::Comparison>,
+    /// Median wall time of creation, from the request until the payload's first message, ns.
+    pub create_median_ns: Option<i64>,
+    /// Cpu time of the measuring thread per activation, ns, work included.
+    pub cpu_time_per_activation_ns: Option<f64>,
+    /// The probe's own cost: one clock reading, ns (median over rounds).
+    pub clock_cost_ns: u64,
+    /// The probe's own cost: recording one job, ns (median over rounds).
+    pub loop_cost_ns: u64,
+    /// Page faults in the measuring loop over all rounds.
+    pub faults: u64,
+    /// Remarks, each once.
+    pub notes: Vec<String>,
+}
+
+/// One metric of one cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MetricSummary {
+    /// Which metric.
+    pub metric: Metric,
+    /// Pooled over rounds.
+    pub summary: stats::Summary,
+    /// Median of each round, ns, in round order: shows drift.
+    pub round_medians_ns: Vec<i64>,
+    /// Correlation of neighbouring jobs; far from 0, the intervals of quantiles are too narrow.
+    pub lag1_autocorrelation: Option<f64>,
+}
+
+/// How far apart the cells of a trial started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkewSummary {
+    /// Trial's name.
+    pub trial: String,
+    /// Cells in the trial.
+    pub cells: u32,
+    /// Latest minus earliest actual start in each round, ns.
+    pub skew_ns: Vec<u64>,
+    /// The same between the first cell of each cpu; empty when one cpu was used.
+    pub first_of_cpu_skew_ns: Vec<u64>,
+    /// Earliest actual start minus the published instant in each round, ns.
+    pub first_start_after_go_ns: Vec<i64>,
+}
+
+/// A trial that did not take place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotMeasured {
+    /// Trial's name.
+    pub trial: String,
+    /// One sentence.
+    pub reason: String,
+    /// How to get it.
+    pub mend: String,
+}

@@ -1,0 +1,65 @@
+//! What one trial did, apart from its samples: `trials/<n>/trial.json`.
+
+use model::EngineKind;
+use serde::{Deserialize, Serialize};
+
+/// Schema of `trial.json`.
+pub const TRIAL_SCHEMA: u64 = 1;
+
+/// One trial: the cells that ran together once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// [`TRIAL_SCHEMA`].
+    pub schema: u64,
+    /// Number in the order of execution, from 1; the directory's name.
+    pub number: u32,
+    /// The trial's name in the experiment.
+    pub name: String,
+    /// Round, from 1.
+    pub round: u32,
+    /// The instant that the barrier published, CLOCK_MONOTONIC ns; `None` if it never opened.
+    pub go_ns: Option<i64>,
+    /// From the first cell's creation until all were armed, ns.
+    pub arming_ns: Option<i64>,
+    /// The cells, in the experiment's order.
+    pub cells: Vec<CellRecord>,
+    /// Why the trial failed; `None` when it is good.
+    pub failure: Option<String>,
+}
+
+/// Who gave a cell its scheduling class and its cpu.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SetBy {
+    /// The cell itself, with a capability that it was granted.
+    Cell,
+    /// The coordinator, from outside, by pid.
+    Coordinator,
+}
+
+/// One cell of a trial.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellRecord {
+    /// Identity inside the trial, such as `1-podman`; the samples file is `<id>.samples`.
+    pub id: String,
+    /// What made the cell.
+    pub engine: EngineKind,
+    /// Cpu that the cell is pinned to.
+    pub cpu: u32,
+    /// Class asked for, such as `FIFO 80`.
+    pub class_wanted: String,
+    /// Class that the kernel reported once the cell was armed.
+    pub class_got: Option<String>,
+    /// Who set class and affinity.
+    pub set_by: SetBy,
+    /// Whether the class is a real-time one; `false` labels every result "not real-time".
+    pub real_time: bool,
+    /// Wall time from the request to the engine until the payload's first message, ns.
+    pub create_ns: Option<i64>,
+    /// The cell's first clock reading after the barrier's instant, CLOCK_MONOTONIC ns.
+    pub started_ns: Option<i64>,
+    /// Remarks that bear on the result, such as memory that could not be locked.
+    pub notes: Vec<String>,
+    /// Why the cell failed; `None` when it is good.
+    pub failure: Option<String>,
+}
