@@ -180,7 +180,7 @@ fn root_all_that_is_called_free_can_be_had() {
     let Some(_turn) = need("root_all_that_is_called_free_can_be_had") else {
         return;
     };
-    // A third of a millisecond in every millisecond makes the kernel and us round.
+    // 3,333 us every 10,007 us is a share that both the kernel and we have to round.
     let odd = RtGroup::create(&name("odd"), 3_333, 10_007).unwrap();
     for _ in 0..5 {
         let free = rtgroup::largest_free_runtime().unwrap();
