@@ -2,7 +2,7 @@
 //! fit for real time, why it matters and what would mend it. Nothing here changes the machine; what
 //! runs containers is looked at elsewhere.
 //!
-//! A check is one file with `check(&Root) -> Check` and one line in [`CHECKS`].
+//! A check is one file with `check(&Root) -> Check` and one line in `CHECKS`.
 
 mod cell_limits;
 mod cgroup_layout;
