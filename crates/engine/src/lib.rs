@@ -3,8 +3,29 @@
 //! An engine creates a cell that runs words of our own static binary, tells its pid, kills and removes it.
 //! It measures nothing and decides nothing about scheduling; placing and classes are the coordinator's.
 
+mod bare;
 mod cell;
+mod cgroups;
+mod crun;
+mod docker;
+pub mod embedded;
 mod error;
+mod limits;
+mod list;
+mod made;
+mod mounts;
+mod note;
+mod oci;
+mod podman;
+mod podman_rootless;
+mod process;
+mod programs;
+pub mod rootfs;
+mod runc;
+mod sweep;
+pub mod users;
 
 pub use cell::{Cell, CellSpec, Engine, Rights, User};
 pub use error::EngineError;
+pub use list::{Options, all, by_kind};
+pub use sweep::sweep;

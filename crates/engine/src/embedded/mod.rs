@@ -1,0 +1,151 @@
+//! `embedded`: the OCI runtime linked into timecell. Here live the engine, the child process that drives the
+//! runtime library, and the private root in which that child works without root's powers.
+//!
+//! The library changes the working directory and the dumpable flag of its whole process, so every container is
+//! made by a single-threaded child: our own binary, executed again with the hidden word `oci-child`.
+
+mod child;
+mod private_root;
+mod words;
+
+use std::path::Path;
+use std::process::Command;
+
+use model::{EngineKind, Requirement};
+
+use crate::made::{self, Payload};
+use crate::note::MARK;
+use crate::oci::{self, Power};
+use crate::{Cell, CellSpec, Engine, EngineError, cgroups, process, programs};
+
+pub use child::child;
+
+/// The engine.
+pub(crate) struct Embedded;
+
+impl Engine for Embedded {
+    fn kind(&self) -> EngineKind {
+        EngineKind::Embedded
+    }
+
+    fn requirements(&self) -> Vec<Requirement> {
+        if programs::is_root() {
+            vec![programs::root("embedded")]
+        } else {
+            vec![user_namespaces()]
+        }
+    }
+
+    fn version(&self) -> Option<String> {
+        Some("libcontainer 0.7".to_owned())
+    }
+
+    fn cell_sets_class(&self) -> bool {
+        programs::is_root()
+    }
+
+    fn create(&self, spec: &CellSpec) -> Result<Box<dyn Cell>, EngineError> {
+        made::create(spec, || make(spec), wipe)
+    }
+}
+
+fn power() -> Power {
+    if programs::is_root() {
+        Power::Root
+    } else {
+        Power::User
+    }
+}
+
+fn make(spec: &CellSpec) -> Result<Payload, String> {
+    oci::write_bundle(spec, power())?;
+    process::run(&mut again(spec, child::START), &made::log(spec))?;
+    Ok(Payload {
+        pid: oci::read_pid(&oci::pid_file(spec))?,
+        // The payload outlives the process that made it; the machine's init is its parent.
+        child: None,
+    })
+}
+
+/// Creates a cell, starts it, waits for its end and deletes it, all in one child: what `crun run` does.
+///
+/// # Errors
+/// With the runtime's own words; whatever was made until then is removed.
+pub fn run_to_exit(spec: &CellSpec) -> Result<(), EngineError> {
+    let made = made::create(
+        spec,
+        || {
+            oci::write_bundle(spec, power())?;
+            process::run(&mut again(spec, child::RUN), &made::log(spec))?;
+            Ok(Payload {
+                pid: 0,
+                child: None,
+            })
+        },
+        wipe,
+    );
+    made?.remove()
+}
+
+/// Our own binary, to be executed once more as the child that makes the container.
+fn again(spec: &CellSpec, deed: &str) -> Command {
+    let mut command = Command::new(spec.rootfs.join("timecell"));
+    command
+        .arg("oci-child")
+        .arg(deed)
+        .arg(&spec.id)
+        .arg(made::state(spec))
+        .env_clear()
+        .env(MARK, &spec.id)
+        .current_dir("/");
+    if power() == Power::User {
+        command
+            .arg(&spec.rootfs)
+            .arg(&spec.shared)
+            .args(&spec.rights.devices);
+    }
+    command
+}
+
+/// Removes cgroups and state; the mounts went with the cell's mount namespace.
+pub(crate) fn wipe(spec: &CellSpec) -> Result<(), String> {
+    cgroups::remove(&spec.id)
+}
+
+/// That an unprivileged process may make user namespaces.
+fn user_namespaces() -> Requirement {
+    const WHAT: &str = "user namespaces";
+    let number = |path: &str| -> Option<u64> {
+        std::fs::read_to_string(Path::new(path))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    };
+    for (path, needed, mend) in [
+        (
+            "/proc/sys/user/max_user_namespaces",
+            1,
+            "sysctl -w user.max_user_namespaces=10000",
+        ),
+        (
+            "/proc/sys/kernel/unprivileged_userns_clone",
+            1,
+            "sysctl -w kernel.unprivileged_userns_clone=1",
+        ),
+    ] {
+        if number(path).is_some_and(|found| found < needed) {
+            return Requirement::unmet(WHAT, format!("{path} is 0"), mend);
+        }
+    }
+    if number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
+        .is_some_and(|found| found != 0)
+    {
+        return Requirement::unmet(
+            WHAT,
+            "AppArmor restricts them to programs with a profile",
+            "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+        );
+    }
+    Requirement::met(WHAT, "allowed for everybody")
+}

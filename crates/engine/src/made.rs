@@ -1,0 +1,154 @@
+//! What all engines share: note first, make, undo on failure; and the cell they hand out.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+
+use crate::process::{self, Process};
+use crate::{Cell, CellSpec, EngineError, note};
+
+/// What an engine's making yields.
+pub(crate) struct Payload {
+    pub(crate) pid: i32,
+    /// Where the payload is a child of this process.
+    pub(crate) child: Option<Child>,
+}
+
+/// Removes what an engine keeps of a cell besides its processes; may be called again and on half a cell.
+pub(crate) type Wipe = fn(&CellSpec) -> Result<(), String>;
+
+/// The log of engine and payload.
+pub(crate) fn log(spec: &CellSpec) -> PathBuf {
+    spec.work_dir.join("log")
+}
+
+/// The directory with the bundle, the runtime's state and the like; removed as a whole.
+pub(crate) fn state(spec: &CellSpec) -> PathBuf {
+    spec.work_dir.join("state")
+}
+
+/// An error that names engine and deed.
+pub(crate) fn error(spec: &CellSpec, doing: &str, cause: impl Into<String>) -> EngineError {
+    EngineError {
+        engine: spec.engine,
+        doing: doing.to_owned(),
+        cause: cause.into(),
+    }
+}
+
+/// Writes the note, makes the cell, and undoes everything if that fails.
+pub(crate) fn create(
+    spec: &CellSpec,
+    make: impl FnOnce() -> Result<Payload, String>,
+    wipe: Wipe,
+) -> Result<Box<dyn Cell>, EngineError> {
+    const DOING: &str = "create the cell";
+    check_given(spec).map_err(|cause| error(spec, DOING, cause))?;
+    note::write(spec).map_err(|cause| error(spec, DOING, cause))?;
+    let made = make().and_then(|payload| {
+        let process = Process::of(payload.pid);
+        Ok(Made {
+            spec: spec.clone(),
+            pid: payload.pid,
+            process,
+            child: payload.child,
+            wipe,
+            removed: false,
+        })
+    });
+    match made {
+        Ok(made) => Ok(Box::new(made)),
+        Err(cause) => {
+            let cause = match clear(spec, wipe) {
+                Ok(()) => cause,
+                Err(left) => format!("{cause}; and afterwards {left}"),
+            };
+            Err(error(spec, DOING, cause))
+        }
+    }
+}
+
+/// Kills every process of a cell and removes everything else of it but its log.
+pub(crate) fn clear(spec: &CellSpec, wipe: Wipe) -> Result<(), String> {
+    process::kill_marked(&spec.id)?;
+    finish(spec, wipe)
+}
+
+fn finish(spec: &CellSpec, wipe: Wipe) -> Result<(), String> {
+    wipe(spec)?;
+    remove_dir(&state(spec))?;
+    note::remove(&spec.work_dir).map_err(|error| error.to_string())
+}
+
+/// Removes a directory with all it holds; fine if there is none.
+pub(crate) fn remove_dir(dir: &Path) -> Result<(), String> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(format!("{} cannot be removed: {error}", dir.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_given(spec: &CellSpec) -> Result<(), String> {
+    let program = spec.rootfs.join("timecell");
+    if !program.is_file() {
+        return Err(format!(
+            "{} is missing; the root filesystem of a cell holds the timecell binary",
+            program.display()
+        ));
+    }
+    if !spec.shared.is_dir() {
+        return Err(format!(
+            "the shared directory {} is missing",
+            spec.shared.display()
+        ));
+    }
+    for device in &spec.rights.devices {
+        if !device.exists() {
+            return Err(format!("the device {} is missing", device.display()));
+        }
+    }
+    Ok(())
+}
+
+/// A cell that was made.
+struct Made {
+    spec: CellSpec,
+    pid: i32,
+    /// `None` if the payload had ended before it could be looked at.
+    process: Option<Process>,
+    child: Option<Child>,
+    wipe: Wipe,
+    removed: bool,
+}
+
+impl Cell for Made {
+    fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    fn log_tail(&self) -> String {
+        process::tail(&log(&self.spec))
+    }
+
+    fn remove(&mut self) -> Result<(), EngineError> {
+        if self.removed {
+            return Ok(());
+        }
+        let mut undo = || -> Result<(), String> {
+            if let Some(child) = &mut self.child {
+                // Reaping right here is what frees the pid, so no other process can be hit.
+                let _ = child.kill();
+                child.wait().map_err(|error| error.to_string())?;
+            } else if let Some(process) = self.process {
+                process.kill()?;
+            }
+            finish(&self.spec, self.wipe)
+        };
+        undo().map_err(|cause| error(&self.spec, "remove the cell", cause))?;
+        self.removed = true;
+        Ok(())
+    }
+}

@@ -1,0 +1,210 @@
+//! The OCI bundle of a cell, and driving an OCI runtime's program with it.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::made::{self, Payload};
+use crate::note::MARK;
+use crate::{CellSpec, cgroups, limits, process, programs};
+
+/// Whether the runtime has root's powers over the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Power {
+    /// Cgroups, device nodes, capabilities.
+    Root,
+    /// None of these: the runtime runs in a user namespace of its own.
+    User,
+}
+
+/// Parts of `/proc` that reach beyond the cell.
+const MASKED: [&str; 7] = [
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/scsi",
+    "/proc/timer_list",
+];
+const READ_ONLY: [&str; 5] = [
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+];
+
+/// Where the bundle of a cell is.
+pub(crate) fn bundle(spec: &CellSpec) -> PathBuf {
+    made::state(spec).join("bundle")
+}
+
+/// Where the runtime keeps its state of a cell.
+pub(crate) fn runtime_state(spec: &CellSpec) -> PathBuf {
+    made::state(spec).join("runtime")
+}
+
+/// Where the runtime writes the payload's pid.
+pub(crate) fn pid_file(spec: &CellSpec) -> PathBuf {
+    made::state(spec).join("pid")
+}
+
+/// Makes the directories and writes `config.json`.
+pub(crate) fn write_bundle(spec: &CellSpec, power: Power) -> Result<(), String> {
+    let config = config(spec, power)?;
+    let write = || -> io::Result<()> {
+        fs::create_dir_all(bundle(spec))?;
+        fs::create_dir_all(runtime_state(spec))?;
+        fs::write(
+            bundle(spec).join("config.json"),
+            serde_json::to_vec(&config)?,
+        )
+    };
+    write().map_err(|error| format!("{}: {error}", bundle(spec).display()))
+}
+
+fn config(spec: &CellSpec, power: Power) -> Result<Value, String> {
+    let mut args = vec!["/timecell".to_owned()];
+    args.extend(spec.words.iter().cloned());
+    let capabilities: &[&str] = match (power, spec.rights.rtprio) {
+        (Power::Root, 1..) => &["CAP_SYS_NICE", "CAP_IPC_LOCK"],
+        _ => &[],
+    };
+    let rlimits: Vec<Value> = limits::of(&spec.rights)
+        .iter()
+        .map(|limit| json!({ "type": limit.name, "soft": limit.value, "hard": limit.value }))
+        .collect();
+    let mut mounts = vec![
+        json!({ "destination": "/proc", "type": "proc", "source": "proc",
+            "options": ["nosuid", "noexec", "nodev"] }),
+        json!({ "destination": "/dev", "type": "tmpfs", "source": "tmpfs",
+            "options": ["nosuid", "noexec", "mode=755", "size=64k"] }),
+        json!({ "destination": "/cell", "type": "bind", "source": spec.shared,
+            "options": ["bind", "rw", "nosuid", "nodev", "noexec"] }),
+    ];
+    let namespaces =
+        ["pid", "mount", "ipc", "uts", "network", "cgroup"].map(|kind| json!({ "type": kind }));
+    let mut linux = json!({
+        "namespaces": namespaces,
+        "maskedPaths": MASKED,
+        "readonlyPaths": READ_ONLY,
+    });
+    match power {
+        Power::Root => {
+            let devices = spec
+                .rights
+                .devices
+                .iter()
+                .map(|path| device(path))
+                .collect::<Result<Vec<_>, _>>()?;
+            let allowed = devices.iter().map(|device| {
+                json!({ "allow": true, "type": device["type"], "major": device["major"],
+                    "minor": device["minor"], "access": "rw" })
+            });
+            let mut rules = vec![json!({ "allow": false, "access": "rwm" })];
+            rules.extend(allowed);
+            linux["resources"] = json!({ "devices": rules });
+            linux["devices"] = devices.into();
+            linux["cgroupsPath"] = format!("/{}", spec.id).into();
+        }
+        // Nodes cannot be made in a user namespace; the host's are mounted instead.
+        Power::User => mounts.extend(spec.rights.devices.iter().map(|path| {
+            json!({ "destination": path, "type": "bind", "source": path, "options": ["bind", "rw"] })
+        })),
+    }
+    Ok(json!({
+        "ociVersion": "1.0.2",
+        "hostname": "cell",
+        "root": { "path": spec.rootfs, "readonly": true },
+        "mounts": mounts,
+        "process": {
+            "terminal": false,
+            "user": { "uid": 0, "gid": 0 },
+            "cwd": "/",
+            "args": args,
+            // HOME saves the embedded runtime a search in /etc/passwd.
+            "env": [format!("{MARK}={}", spec.id), "PATH=/", "HOME=/"],
+            "noNewPrivileges": true,
+            "capabilities": {
+                "bounding": capabilities,
+                "effective": capabilities,
+                "permitted": capabilities,
+            },
+            "rlimits": rlimits,
+        },
+        "linux": linux,
+    }))
+}
+
+/// One device of the host as OCI wants it.
+fn device(path: &Path) -> Result<Value, String> {
+    let found = path
+        .metadata()
+        .map_err(|error| format!("device {}: {error}", path.display()))?;
+    let kind = match found.file_type() {
+        kind if kind.is_char_device() => "c",
+        kind if kind.is_block_device() => "b",
+        _ => return Err(format!("{} is not a device", path.display())),
+    };
+    Ok(
+        json!({ "path": path, "type": kind, "major": libc::major(found.rdev()),
+        "minor": libc::minor(found.rdev()), "fileMode": 0o666, "uid": 0, "gid": 0 }),
+    )
+}
+
+/// Creates and starts a cell with the runtime `name`.
+pub(crate) fn make(name: &str, spec: &CellSpec) -> Result<Payload, String> {
+    write_bundle(spec, Power::Root)?;
+    let mut command = runtime(name, spec)?;
+    command
+        .args(["run", "--detach", "--bundle"])
+        .arg(bundle(spec))
+        .arg("--pid-file")
+        .arg(pid_file(spec))
+        .arg(&spec.id);
+    process::run(&mut command, &made::log(spec))?;
+    Ok(Payload {
+        pid: read_pid(&pid_file(spec))?,
+        child: None,
+    })
+}
+
+/// Removes what the runtime `name` keeps of a cell.
+pub(crate) fn wipe(name: &str, spec: &CellSpec) -> Result<(), String> {
+    if runtime_state(spec).join(&spec.id).exists()
+        && let Ok(mut command) = runtime(name, spec)
+    {
+        // Its words are in the log; whether anything is left is seen below.
+        let _ = process::run(
+            command.args(["delete", "--force", &spec.id]),
+            &made::log(spec),
+        );
+    }
+    cgroups::remove(&spec.id)
+}
+
+fn runtime(name: &str, spec: &CellSpec) -> Result<Command, String> {
+    let program = programs::find(name).ok_or_else(|| format!("`{name}` is not installed"))?;
+    let mut command = Command::new(program);
+    command
+        .env(MARK, &spec.id)
+        .arg("--root")
+        .arg(runtime_state(spec));
+    Ok(command)
+}
+
+/// A pid from a file that an engine wrote.
+pub(crate) fn read_pid(file: &Path) -> Result<i32, String> {
+    fs::read_to_string(file)
+        .map_err(|error| format!("{}: {error}", file.display()))?
+        .trim()
+        .parse()
+        .ok()
+        .filter(|pid| *pid > 1)
+        .ok_or_else(|| format!("{} holds no pid", file.display()))
+}

@@ -1,0 +1,271 @@
+//! Processes: running a program to its end, and ending the ones of a cell without hitting a stranger.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::note::MARK;
+
+/// How long a program that makes or removes a cell may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long a killed process may take to end.
+const DEATH: Duration = Duration::from_secs(10);
+
+/// A process, told from a later one with the same pid by the instant of its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    started: u64,
+}
+
+impl Process {
+    /// The process that has this pid now.
+    pub(crate) fn of(pid: i32) -> Option<Process> {
+        let started = start_ticks(pid)?;
+        Some(Process { pid, started })
+    }
+
+    /// Kills it and waits until it has ended; fine if it had ended before.
+    pub(crate) fn kill(self) -> Result<(), String> {
+        let Ok(pidfd) = pidfd_open(self.pid) else {
+            return Ok(());
+        };
+        if start_ticks(self.pid) != Some(self.started) {
+            return Ok(());
+        }
+        // SAFETY: plain system call on an open pidfd.
+        let answer = unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                pidfd.as_raw_fd(),
+                libc::SIGKILL,
+                std::ptr::null::<libc::siginfo_t>(),
+                0,
+            )
+        };
+        if answer != 0 {
+            let error = io::Error::last_os_error();
+            if error.raw_os_error() != Some(libc::ESRCH) {
+                return Err(format!("process {} cannot be killed: {error}", self.pid));
+            }
+        }
+        if !ended(&pidfd, DEATH) {
+            return Err(format!(
+                "process {} did not end within {} s of being killed",
+                self.pid,
+                DEATH.as_secs()
+            ));
+        }
+        // An orphan is for the machine's init to reap, which may take its time; a child is for us.
+        // SAFETY: no memory is involved; fails harmlessly when it is not a child of ours.
+        unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), libc::WNOHANG) };
+        Ok(())
+    }
+}
+
+/// Kills every process that carries the mark of this cell.
+pub(crate) fn kill_marked(id: &str) -> Result<(), String> {
+    let mark = format!("{MARK}={id}");
+    // Twice, for a process forked while the first round was reading.
+    for _ in 0..2 {
+        for process in processes() {
+            let marked = fs::read(format!("/proc/{}/environ", process.pid)).is_ok_and(|all| {
+                all.split(|byte| *byte == 0)
+                    .any(|word| word == mark.as_bytes())
+            });
+            if marked && process.pid != std::process::id().cast_signed() {
+                process.kill()?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn processes() -> Vec<Process> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(Process::of)
+        .collect()
+}
+
+/// Field 22 of `/proc/<pid>/stat`.
+fn start_ticks(pid: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in parentheses, may contain anything.
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(19)?.parse().ok()
+}
+
+fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: plain system call; a descriptor that is not negative is ours.
+    unsafe {
+        match libc::syscall(libc::SYS_pidfd_open, pid, 0) {
+            fd if fd >= 0 => Ok(OwnedFd::from_raw_fd(fd as i32)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Whether the process ends within this time.
+fn ended(pidfd: &OwnedFd, within: Duration) -> bool {
+    let until = Instant::now() + within;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let mut wait = libc::pollfd {
+            fd: pidfd.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let millis = i32::try_from(left.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY: one pollfd on the stack.
+        match unsafe { libc::poll(&raw mut wait, 1, millis) } {
+            1 => return true,
+            _ if left.is_zero() => return false,
+            _ => {}
+        }
+    }
+}
+
+/// Runs `command` to its end, its output appended to `log`; the error holds its last lines.
+///
+/// Output goes to a file, never to a pipe: what it starts in the background keeps its output open.
+pub(crate) fn run(command: &mut Command, log: &Path) -> Result<(), String> {
+    let before = log.metadata().map_or(0, |log| log.len());
+    let mut child = spawn(command, log)?;
+    let status = wait(&mut child)?;
+    if status.success() {
+        return Ok(());
+    }
+    let words = tail_from(log, before);
+    Err(if words.is_empty() {
+        format!("{} ended with {status}", command.get_program().display())
+    } else {
+        words
+    })
+}
+
+/// Starts `command` with its output appended to `log` and no input.
+pub(crate) fn spawn(command: &mut Command, log: &Path) -> Result<Child, String> {
+    let output = open_log(log)?;
+    let errors = output.try_clone().map_err(|error| error.to_string())?;
+    command
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(errors)
+        .spawn()
+        .map_err(|error| {
+            format!(
+                "{} cannot be started: {error}",
+                command.get_program().display()
+            )
+        })
+}
+
+fn wait(child: &mut Child) -> Result<ExitStatus, String> {
+    let pidfd = pidfd_open(child.id().cast_signed()).map_err(|error| error.to_string())?;
+    let in_time = ended(&pidfd, PATIENCE);
+    if !in_time {
+        let _ = child.kill();
+    }
+    let status = child.wait().map_err(|error| error.to_string())?;
+    if in_time {
+        Ok(status)
+    } else {
+        Err(format!("no answer within {} s", PATIENCE.as_secs()))
+    }
+}
+
+fn open_log(log: &Path) -> Result<File, String> {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(log)
+        .map_err(|error| format!("{}: {error}", log.display()))
+}
+
+/// The last lines of a log.
+pub(crate) fn tail(log: &Path) -> String {
+    tail_from(log, 0)
+}
+
+fn tail_from(log: &Path, from: u64) -> String {
+    const MOST_BYTES: u64 = 4096;
+    const MOST_LINES: usize = 6;
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = File::open(log)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(from.max(length.saturating_sub(MOST_BYTES))))?;
+        let mut bytes = Vec::new();
+        file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    lines[lines.len().saturating_sub(MOST_LINES)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failing_program_is_quoted_and_only_its_own_words() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        fs::write(&log, "older\n").unwrap();
+        let failed = run(
+            Command::new("/bin/sh").args(["-c", "echo first; echo why >&2; exit 3"]),
+            &log,
+        );
+        assert_eq!(failed, Err("first\nwhy".to_owned()));
+        let silent = run(Command::new("/bin/sh").args(["-c", "exit 3"]), &log).unwrap_err();
+        assert!(silent.contains("exit status: 3"), "{silent}");
+        assert!(run(&mut Command::new("/nonexistent"), &log).is_err());
+        assert_eq!(tail(&log), "older\nfirst\nwhy");
+    }
+
+    #[test]
+    fn marked_processes_are_killed_and_no_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let id = format!("timecell-test-mark-{}", std::process::id());
+        let mut marked = spawn(Command::new("/bin/sleep").arg("100").env(MARK, &id), &log).unwrap();
+        let other_id = format!("{id}0");
+        let mut other = spawn(
+            Command::new("/bin/sleep").arg("100").env(MARK, &other_id),
+            &log,
+        )
+        .unwrap();
+        // The environment is only there once the program has been executed.
+        while fs::read(format!("/proc/{}/environ", marked.id())).is_ok_and(|all| all.is_empty()) {}
+        kill_marked(&id).unwrap();
+        assert_eq!(start_ticks(marked.id().cast_signed()), None);
+        assert!(other.try_wait().unwrap().is_none());
+        other.kill().unwrap();
+        other.wait().unwrap();
+        let _ = marked.wait();
+    }
+
+    #[test]
+    fn a_pid_with_another_start_is_left_alone() {
+        let own = Process::of(std::process::id().cast_signed()).unwrap();
+        Process {
+            started: own.started + 1,
+            ..own
+        }
+        .kill()
+        .unwrap();
+    }
+}

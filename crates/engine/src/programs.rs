@@ -1,0 +1,74 @@
+//! Finding programs, asking their versions, and the requirements that speak of them.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use model::Requirement;
+
+/// Directories searched besides `PATH`: those of system programs are often missing there.
+const MORE: [&str; 6] = [
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+];
+
+/// The absolute path of a program.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(MORE.map(PathBuf::from))
+        .filter(|dir| dir.is_absolute())
+        .map(|dir| dir.join(name))
+        .find(|file| {
+            file.metadata()
+                .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+        })
+}
+
+/// The first line that `name words...` prints; `None` if there is no such program or it fails.
+pub(crate) fn first_line(name: &str, words: &[&str]) -> Option<String> {
+    let output = Command::new(find(name)?)
+        .args(words)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().next()?.trim();
+    (output.status.success() && !line.is_empty()).then(|| line.to_owned())
+}
+
+/// That a program is installed; `package` is what Debian and Ubuntu call it.
+pub(crate) fn requirement(name: &str, package: &str) -> Requirement {
+    match find(name) {
+        Some(path) => Requirement::met(name, path.display().to_string()),
+        None => Requirement::unmet(
+            name,
+            format!("`{name}` is not installed"),
+            format!("apt install {package}"),
+        ),
+    }
+}
+
+/// That the effective user is root.
+pub(crate) fn root(engine: &str) -> Requirement {
+    if is_root() {
+        Requirement::met("root", "running as root")
+    } else {
+        Requirement::unmet(
+            "root",
+            format!("{engine} needs root here"),
+            "run it with `sudo`",
+        )
+    }
+}
+
+/// Whether the effective user is root.
+pub(crate) fn is_root() -> bool {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}

@@ -1,0 +1,283 @@
+//! The root filesystem of every cell: our own static binary and empty mount points.
+
+use std::ffi::CString;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Why there is no root filesystem.
+#[derive(Debug, thiserror::Error)]
+pub enum RootfsError {
+    /// The binary needs libraries that no cell has.
+    #[error(
+        "{0} is not static, so it cannot run alone in a cell; build it with `RUSTFLAGS=\"-C target-feature=+crt-static\"` or for a musl target"
+    )]
+    NotStatic(PathBuf),
+    /// Not a binary of this kind of machine's format.
+    #[error("{0} is not a 64-bit ELF program")]
+    NotElf(PathBuf),
+    /// Programs cannot be executed there.
+    #[error(
+        "{0} is mounted `noexec`, so no cell could run there; choose a directory on another file system"
+    )]
+    NoExec(PathBuf),
+    /// No candidate will do.
+    #[error("no directory was found that is writable and allows programs; tried {0}")]
+    NoPlace(String),
+    /// Input and output.
+    #[error("{path}: {cause}")]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
+}
+
+/// Directories that engines mount on.
+const DIRS: [&str; 7] = ["cell", "dev", "etc", "proc", "run", "sys", "tmp"];
+/// Files that podman and docker mount on; empty here.
+const FILES: [&str; 4] = [
+    "etc/hostname",
+    "etc/hosts",
+    "etc/resolv.conf",
+    "run/.containerenv",
+];
+
+/// A directory for root filesystems: on memory where possible, never where programs may not be executed.
+///
+/// # Errors
+/// When none is writable.
+pub fn place() -> Result<PathBuf, RootfsError> {
+    // SAFETY: no arguments, cannot fail.
+    let uid = unsafe { libc::geteuid() };
+    let name = format!("timecell-rootfs-{uid}");
+    let bases = ["/run", "/dev/shm", "/var/tmp", "/tmp"];
+    for base in bases.map(Path::new) {
+        let dir = base.join(&name);
+        if !noexec(base).unwrap_or(true) && own_dir(&dir, uid).is_ok() {
+            return Ok(dir);
+        }
+    }
+    Err(RootfsError::NoPlace(bases.join(", ")))
+}
+
+/// Makes `dir` if needed; refuses one that somebody else put there.
+fn own_dir(dir: &Path, uid: u32) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    match fs::create_dir(dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let found = fs::symlink_metadata(dir)?;
+    if !found.is_dir() || found.uid() != uid {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    fs::set_permissions(dir, Permissions::from_mode(0o755))
+}
+
+/// Prepares a root filesystem in `dir` with the running program in it; returns `dir`.
+///
+/// May be called again, and by several processes at once: what is there already is kept.
+///
+/// # Errors
+/// When the running program is not static or the directory will not do.
+pub fn prepare(dir: &Path) -> Result<PathBuf, RootfsError> {
+    let program = Path::new("/proc/self/exe");
+    let named = fs::read_link(program).unwrap_or_else(|_| program.to_owned());
+    prepare_named(dir, program, &named)
+}
+
+/// As [`prepare`], with another program.
+///
+/// # Errors
+/// When the program is not static or the directory will not do.
+pub fn prepare_with(dir: &Path, program: &Path) -> Result<PathBuf, RootfsError> {
+    prepare_named(dir, program, program)
+}
+
+fn prepare_named(dir: &Path, program: &Path, named: &Path) -> Result<PathBuf, RootfsError> {
+    check_static(program, named)?;
+    let make = || -> io::Result<()> {
+        make_dir(dir)?;
+        for name in DIRS {
+            make_dir(&dir.join(name))?;
+        }
+        for name in FILES {
+            make_file(&dir.join(name))?;
+        }
+        Ok(())
+    };
+    make().map_err(io_at(dir))?;
+    if noexec(dir).map_err(io_at(dir))? {
+        return Err(RootfsError::NoExec(dir.to_owned()));
+    }
+    let copy = dir.join("timecell");
+    if !same(program, &copy) {
+        let part = dir.join(format!(".timecell.{}", std::process::id()));
+        let write = || -> io::Result<()> {
+            fs::copy(program, &part)?;
+            fs::set_permissions(&part, Permissions::from_mode(0o755))?;
+            fs::rename(&part, &copy)
+        };
+        write().map_err(|cause| {
+            let _ = fs::remove_file(&part);
+            io_at(&copy)(cause)
+        })?;
+    }
+    fs::canonicalize(dir).map_err(io_at(dir))
+}
+
+fn io_at(path: &Path) -> impl FnOnce(io::Error) -> RootfsError {
+    let path = path.to_owned();
+    move |cause| RootfsError::Io { path, cause }
+}
+
+fn make_dir(dir: &Path) -> io::Result<()> {
+    fs::create_dir_all(dir)?;
+    fs::set_permissions(dir, Permissions::from_mode(0o755))
+}
+
+fn make_file(file: &Path) -> io::Result<()> {
+    if !file.exists() {
+        File::create(file)?;
+    }
+    fs::set_permissions(file, Permissions::from_mode(0o644))
+}
+
+/// Whether both files hold the same bytes.
+fn same(one: &Path, other: &Path) -> bool {
+    let read = || -> io::Result<bool> {
+        let (mut one, mut other) = (File::open(one)?, File::open(other)?);
+        if one.metadata()?.len() != other.metadata()?.len() {
+            return Ok(false);
+        }
+        let (mut a, mut b) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+        loop {
+            let length = one.read(&mut a)?;
+            if length == 0 {
+                return Ok(true);
+            }
+            other.read_exact(&mut b[..length])?;
+            if a[..length] != b[..length] {
+                return Ok(false);
+            }
+        }
+    };
+    read().unwrap_or(false)
+}
+
+fn noexec(dir: &Path) -> io::Result<bool> {
+    let path = CString::new(dir.as_os_str().as_bytes())?;
+    // SAFETY: an all-zero statvfs is a valid value.
+    let mut found: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: a path that ends in NUL and a buffer of the right type.
+    if unsafe { libc::statvfs(path.as_ptr(), &raw mut found) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(found.f_flag & libc::ST_NOEXEC != 0)
+}
+
+/// Looks for the program header that asks for a dynamic loader.
+fn check_static(program: &Path, named: &Path) -> Result<(), RootfsError> {
+    const PT_INTERP: u32 = 3;
+    let mut head = Vec::new();
+    File::open(program)
+        .and_then(|file| file.take(1 << 16).read_to_end(&mut head))
+        .map_err(io_at(named))?;
+    let not_elf = || RootfsError::NotElf(named.to_owned());
+    let bytes = |at: usize, length: usize| head.get(at..at.checked_add(length)?);
+    // 64 bits, little endian: what timecell is built for.
+    if bytes(0, 6) != Some(b"\x7fELF\x02\x01") {
+        return Err(not_elf());
+    }
+    let number = |at: usize, length: usize| -> Option<usize> {
+        let value = bytes(at, length)?
+            .iter()
+            .rev()
+            .fold(0, |sum, byte| sum << 8 | usize::from(*byte));
+        Some(value)
+    };
+    let table = number(32, 8).ok_or_else(not_elf)?;
+    let size = number(54, 2).ok_or_else(not_elf)?;
+    let count = number(56, 2).ok_or_else(not_elf)?;
+    for index in 0..count {
+        let kind = index
+            .checked_mul(size)
+            .and_then(|offset| number(table.checked_add(offset)?, 4))
+            .ok_or_else(not_elf)?;
+        if kind == PT_INTERP as usize {
+            return Err(RootfsError::NotStatic(named.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An ELF head with one program header of this kind.
+    fn elf(kind: u8) -> Vec<u8> {
+        let mut bytes = vec![0; 120];
+        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        bytes[32] = 64;
+        bytes[54] = 56;
+        bytes[56] = 1;
+        bytes[64] = kind;
+        bytes
+    }
+
+    #[test]
+    fn a_static_program_is_copied_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("program");
+        fs::write(&program, elf(1)).unwrap();
+        let rootfs = prepare_with(&dir.path().join("root"), &program).unwrap();
+        let inode = |path: &Path| std::os::unix::fs::MetadataExt::ino(&path.metadata().unwrap());
+        let first = inode(&rootfs.join("timecell"));
+        prepare_with(&rootfs, &program).unwrap();
+        assert_eq!(inode(&rootfs.join("timecell")), first);
+        fs::write(&program, [elf(1), vec![1]].concat()).unwrap();
+        prepare_with(&rootfs, &program).unwrap();
+        assert_ne!(inode(&rootfs.join("timecell")), first);
+        assert_eq!(fs::read(rootfs.join("timecell")).unwrap().len(), 121);
+    }
+
+    #[test]
+    fn a_dynamic_program_is_refused_with_the_mend() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("program");
+        fs::write(&program, elf(3)).unwrap();
+        let error = prepare_with(&dir.path().join("root"), &program).unwrap_err();
+        assert!(error.to_string().contains("crt-static"), "{error}");
+        assert!(!dir.path().join("root").exists());
+    }
+
+    #[test]
+    fn no_bytes_panic() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("program");
+        for bytes in [&b""[..], b"\x7fELF\x02\x01", b"#!/bin/sh\n"] {
+            fs::write(&program, bytes).unwrap();
+            assert!(matches!(
+                prepare_with(dir.path(), &program),
+                Err(RootfsError::NotElf(_))
+            ));
+        }
+        let mut wild = elf(1);
+        wild[32..40].fill(0xff);
+        fs::write(&program, wild).unwrap();
+        assert!(matches!(
+            prepare_with(dir.path(), &program),
+            Err(RootfsError::NotElf(_))
+        ));
+    }
+
+    #[test]
+    fn there_is_a_place() {
+        assert!(place().unwrap().is_dir());
+    }
+}
