@@ -1,1 +1,27 @@
-//! report
+//! What a run says: summaries, the terminal's table, the HTML report, figures, and two runs side by side.
+//!
+//! Everything here is a pure function of the record and can be computed again at any time; a run is only read.
+//! Measuring lives below, deciding whether a number is good enough lives with whoever asked for the number.
+//!
+//! Two lists are the places to add to: `FIGURES` in `figure/mod.rs` and `SECTIONS` in `html/mod.rs`.
+
+mod chart;
+mod compare;
+mod data;
+mod figure;
+mod findings;
+mod html;
+mod plan;
+mod study;
+mod style;
+mod table;
+mod units;
+mod words;
+
+pub use compare::{Difference, Pair, RunComparison, compare, compare_html, compare_table};
+pub use figure::figures;
+pub use findings::findings;
+pub use html::html;
+pub use study::study;
+pub use style::Style;
+pub use table::table;

@@ -1,0 +1,159 @@
+//! Two runs side by side: `timecell report A B`.
+//!
+//! Cells are matched by their label. The runs were made at different times, so drift between them is not cancelled as
+//! it is within a run; every output says so.
+
+mod differences;
+mod page;
+mod text;
+
+pub use differences::Difference;
+pub use page::compare_html;
+pub use text::compare_table;
+
+use crate::study::{Source, metrics, study};
+use record::RecordError;
+use record::run::Run;
+use record::summary::{CellSummary, Metric, RunSummary};
+use stats::{CompareOptions, Comparison};
+
+/// Two runs, studied and set side by side. Ratios are of the second to the first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunComparison {
+    /// The first run, compared against.
+    pub first: RunSummary,
+    /// The second run.
+    pub second: RunSummary,
+    /// The metric compared: the primary one of the first run.
+    pub metric: Metric,
+    /// Cells that both have, in the first run's order.
+    pub pairs: Vec<Pair>,
+    /// Labels of cells that only the first has.
+    pub only_first: Vec<String>,
+    /// Labels of cells that only the second has.
+    pub only_second: Vec<String>,
+    /// What differs between the machines: name, first, second.
+    pub machine: Vec<Difference>,
+    /// What differs between the experiments.
+    pub experiment: Vec<Difference>,
+    /// What a reader must keep in mind, as sentences with a full stop.
+    pub cautions: Vec<String>,
+}
+
+/// One cell in both runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pair {
+    /// Its label in both.
+    pub label: String,
+    /// Whether it ran in a real-time class in both.
+    pub real_time: bool,
+    /// Median in the first and second run, ns, rounds pooled.
+    pub medians_ns: [i64; 2],
+    /// Second over first; `None` where no ratio exists.
+    pub comparison: Option<Comparison>,
+    /// Why there is none.
+    pub problem: Option<String>,
+}
+
+/// Compares two runs; reads the samples of one cell of each at a time.
+///
+/// # Errors
+/// When a file of either record cannot be read.
+pub fn compare(first: &Run, second: &Run) -> Result<RunComparison, RecordError> {
+    let sources = [Source::open(first)?, Source::open(second)?];
+    let summaries = [study(first)?, study(second)?];
+    let metric = metrics(sources[0].plan.workload.work)[0];
+    let mut cautions = vec![
+        "The runs were made at different times and are not interleaved: a difference may be the machine's, not the \
+         cell's."
+            .to_owned(),
+    ];
+    let mut pairs = Vec::new();
+    let mut uneven = false;
+    for one in measured(&summaries[0]) {
+        if let Some(other) = measured(&summaries[1]).find(|cell| cell.label == one.label) {
+            let (pair, cut) = pair(&sources, [one, other], metric)?;
+            uneven |= cut;
+            pairs.extend(pair);
+        }
+    }
+    if uneven {
+        cautions.push(
+            "The runs differ in their number of rounds; of each cell only as many rounds are compared as both have."
+                .to_owned(),
+        );
+    }
+    if summaries[0].primary != summaries[1].primary {
+        cautions.push(format!(
+            "The runs are about different things: {} and {}; compared is the {}.",
+            summaries[0].primary.title(),
+            summaries[1].primary.title(),
+            metric.title()
+        ));
+    }
+    let experiment = differences::experiment(&sources[0].plan, &sources[1].plan);
+    if !experiment.is_empty() {
+        cautions.push("The experiments differ, see below; ratios may be theirs.".to_owned());
+    }
+    if summaries.iter().any(|summary| !summary.real_time) {
+        cautions.push("not real-time: cells labelled so ran in no real-time class.".to_owned());
+    }
+    let only = |here: &RunSummary, there: &RunSummary| {
+        let absent = measured(here).filter(|cell| measured(there).all(|c| c.label != cell.label));
+        absent.map(|cell| cell.label.clone()).collect()
+    };
+    let [a, b] = summaries;
+    Ok(RunComparison {
+        metric,
+        pairs,
+        only_first: only(&a, &b),
+        only_second: only(&b, &a),
+        machine: differences::machine(&first.provenance()?, &second.provenance()?),
+        experiment,
+        cautions,
+        first: a,
+        second: b,
+    })
+}
+
+fn measured(summary: &RunSummary) -> impl Iterator<Item = &CellSummary> {
+    summary.cells.iter().filter(|cell| !cell.metrics.is_empty())
+}
+
+/// The pair, and whether rounds were left out; no pair if one side never measured the metric.
+fn pair(
+    sources: &[Source; 2],
+    cells: [&CellSummary; 2],
+    metric: Metric,
+) -> Result<(Option<Pair>, bool), RecordError> {
+    let medians = cells.map(|cell| {
+        let of = cell.metrics.iter().find(|m| m.metric == metric);
+        of.map(|m| m.summary.median_ns)
+    });
+    let [Some(a), Some(b)] = medians else {
+        return Ok((None, false));
+    };
+    let rounds = |place: usize| -> Result<Vec<Vec<i64>>, RecordError> {
+        let cell = cells[place];
+        let rounds = sources[place].rounds(&cell.trial, &cell.cell, metric)?;
+        Ok(rounds.into_values().collect())
+    };
+    let (mut left, mut right) = (rounds(0)?, rounds(1)?);
+    let both = left.len().min(right.len());
+    let cut = left.len() != right.len();
+    left.truncate(both);
+    right.truncate(both);
+    let compared = stats::compare(&left, &right, &CompareOptions::default());
+    let (comparison, problem) = match compared {
+        Ok(comparison) => (Some(comparison), None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let pair = Pair {
+        label: cells[0].label.clone(),
+        real_time: cells.iter().all(|cell| cell.real_time),
+        medians_ns: [a, b],
+        comparison,
+        problem,
+    };
+    Ok((Some(pair), cut))
+}

@@ -1,0 +1,143 @@
+//! The figures of a run. Each is one file with `draw(&Data) -> Option<Figure>` and one line in [`FIGURES`]; `None`
+//! means that the run has nothing to show there. Every caption says what to look for.
+
+mod box_plot;
+mod ccdf;
+mod creation;
+mod ratios;
+mod rounds;
+mod series;
+mod skew;
+mod spread;
+mod tail_ratios;
+
+use crate::chart::{Axis, css, n};
+use crate::data::Data;
+use crate::units::Unit;
+use maud::{Markup, PreEscaped, html};
+use record::RecordError;
+use record::run::Run;
+use record::summary::RunSummary;
+
+/// Every figure, in the order of the report.
+const FIGURES: [fn(&Data) -> Option<Figure>; 9] = [
+    box_plot::draw,
+    ratios::draw,
+    ccdf::draw,
+    tail_ratios::draw,
+    series::draw,
+    spread::draw,
+    rounds::draw,
+    skew::draw,
+    creation::draw,
+];
+
+/// Width of every figure in px; heights differ.
+pub(crate) const WIDTH: f64 = 640.0;
+
+/// One figure, not yet dressed as a document.
+pub(crate) struct Figure {
+    /// The stem of its file name.
+    pub name: &'static str,
+    /// A heading.
+    pub title: String,
+    /// What to look for, and what was left out.
+    pub caption: String,
+    /// Height in px.
+    pub height: f64,
+    /// What stands inside the `svg` element.
+    pub body: Markup,
+}
+
+/// The figures of a run as SVG files of their own: file name and content, readable when opened alone.
+///
+/// # Errors
+/// When a file of the record cannot be read.
+pub fn figures(run: &Run, summary: &RunSummary) -> Result<Vec<(String, String)>, RecordError> {
+    let data = Data::gather(run, summary)?;
+    let standalone = |figure: &Figure| (format!("{}.svg", figure.name), alone(&data, figure));
+    Ok(draw(&data).iter().map(standalone).collect())
+}
+
+/// Draws all that have something to show.
+pub(crate) fn draw(data: &Data) -> Vec<Figure> {
+    FIGURES.iter().filter_map(|figure| figure(data)).collect()
+}
+
+/// The figure inside a page that brings the style.
+pub(crate) fn inline(figure: &Figure) -> Markup {
+    html! {
+        svg class="fig" viewBox=(format!("0 0 {WIDTH} {}", n(figure.height))) role="img"
+            aria-labelledby=(format!("{0}-t {0}-d", figure.name)) {
+            title id=(format!("{}-t", figure.name)) { (figure.title) }
+            desc id=(format!("{}-d", figure.name)) { (figure.caption) }
+            (figure.body)
+        }
+    }
+}
+
+/// The figure as a document: white ground, its heading above, run and class below.
+fn alone(data: &Data, figure: &Figure) -> String {
+    let (head, foot) = (34.0, 26.0);
+    let height = figure.height + head + foot;
+    let mut note = format!("timecell run {}", data.summary.run);
+    if !data.summary.real_time {
+        note += ", not real-time";
+    }
+    let document = html! {
+        svg class="fig" xmlns="http://www.w3.org/2000/svg" width=(WIDTH) height=(n(height))
+            viewBox=(format!("0 0 {WIDTH} {}", n(height))) role="img" aria-labelledby="t d" {
+            title id="t" { (figure.title) }
+            desc id="d" { (figure.caption) }
+            style { (PreEscaped(css(true))) }
+            rect class="plate" width="100%" height="100%" {}
+            text class="head" x="12" y="22" { (figure.title) }
+            g transform=(format!("translate(0 {head})")) { (figure.body) }
+            text class="faint" x="12" y=(n(height - 9.0)) { (note) }
+        }
+    };
+    document.into_string()
+}
+
+/// An axis for times in ns: logarithmic when every value that matters is positive, as early wake-ups are not.
+fn time_axis(data: &Data, values: impl Iterator<Item = f64>) -> Axis {
+    if data
+        .cells
+        .iter()
+        .all(|cell| cell.box_plot.low_whisker_ns > 0)
+    {
+        Axis::log(values)
+    } else {
+        Axis::linear(values)
+    }
+}
+
+/// The unit of an axis of times, and the words for its title.
+fn time_title(axis: &Axis, what: &str) -> (f64, String) {
+    let unit = Unit::of(axis.middle());
+    let scale = if axis.is_log() { ", log scale" } else { "" };
+    (unit.ns(), format!("{what} in {}{scale}", unit.name()))
+}
+
+/// A row's or a legend's name, with the label that a cell without real-time class carries everywhere.
+fn name(cell: &crate::data::CellData) -> String {
+    let label = crate::words::clean(&cell.label);
+    if cell.real_time {
+        label
+    } else {
+        format!("{label} (not rt)")
+    }
+}
+
+/// A caption with what the figures leave out.
+fn with_omission(data: &Data, caption: String) -> String {
+    let mut caption = caption;
+    if !data.left_out.is_empty() {
+        caption += " ";
+        caption += &data.left_out;
+    }
+    if !data.summary.real_time {
+        caption += " \"not rt\" marks cells that ran in no real-time class.";
+    }
+    caption
+}

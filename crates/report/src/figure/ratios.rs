@@ -1,0 +1,89 @@
+//! Ratios of medians and of p99 to the baseline, with their intervals.
+
+use super::{Figure, WIDTH, name, with_omission};
+use crate::chart::{Axis, Band, Mark, marks, n, name_room, row_names, sample, title_below, x_axis};
+use crate::data::Data;
+use maud::{Markup, html};
+use stats::Ratio;
+
+const ROW: f64 = 36.0;
+const TOP: f64 = 30.0;
+
+pub(super) fn draw(data: &Data) -> Option<Figure> {
+    let rows: Vec<_> = data
+        .cells
+        .iter()
+        .filter_map(|cell| Some((cell, data.summary_of(cell).against_baseline.as_ref()?)))
+        .collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let names: Vec<String> = rows.iter().map(|(cell, _)| name(cell)).collect();
+    let left = name_room(names.iter().map(String::as_str));
+    let bottom = TOP + ROW * rows.len() as f64;
+    // Estimates set the axis; an interval that is wildly wider (two rounds that disagree) runs to its edge.
+    let estimates = || {
+        let both = rows
+            .iter()
+            .flat_map(|(_, c)| [Some(&c.ratio_of_medians), c.ratio_of_p99.as_ref()]);
+        both.flatten()
+    };
+    let (least, most) = estimates().fold((1.0_f64, 1.0_f64), |(least, most), r| {
+        (least.min(r.value), most.max(r.value))
+    });
+    let room = (most / least).max(1.05).powi(2);
+    let ends = estimates().flat_map(|r| [r.low.unwrap_or(r.value), r.high.unwrap_or(r.value)]);
+    let ends = ends.map(|end| end.clamp(least / room, most * room));
+    let axis = Axis::log(ends.chain([1.0, least, most])).between(left, WIDTH - 16.0);
+    let y = |row: usize| TOP + ROW * (row as f64 + 0.5);
+    let baseline = crate::words::clean(&data.summary.baseline);
+    Some(Figure {
+        name: "ratios",
+        title: format!("Against {baseline}"),
+        caption: with_omission(
+            data,
+            format!(
+                "Ratio to {baseline} with its 95% interval over rounds: circles for the median, triangles for p99. \
+                 An interval that crosses the dashed line at 1 shows no difference from {baseline}; one wholly to \
+                 the right of it is slower. A mark without an interval rests on one round. Triangles are absent where \
+                 a round is too small for a p99."
+            ),
+        ),
+        height: bottom + 48.0,
+        body: html! {
+            path class="mark s0" d=(sample(Mark::Circle, left + 6.0, 12.0)) {}
+            text x=(n(left + 16.0)) y="16.5" { "median" }
+            path class="mark s1" d=(sample(Mark::Triangle, left + 86.0, 12.0)) {}
+            text x=(n(left + 96.0)) y="16.5" { "p99" }
+            (x_axis(&axis, Band(TOP, bottom), 1.0))
+            (title_below(&axis, bottom, &format!("ratio to {baseline}, no unit, log scale")))
+            path class="ref" d=(format!("M{} {TOP}V{bottom}", n(axis.at(1.0)))) {}
+            (row_names(names.iter().map(String::as_str), left, y))
+            @for (row, (_, comparison)) in rows.iter().enumerate() {
+                (one(&comparison.ratio_of_medians, &axis, y(row) - 6.0, 0, Mark::Circle))
+                @if let Some(p99) = &comparison.ratio_of_p99 {
+                    (one(p99, &axis, y(row) + 6.0, 1, Mark::Triangle))
+                }
+            }
+        },
+    })
+}
+
+fn one(ratio: &Ratio, axis: &Axis, y: f64, look: usize, mark: Mark) -> Markup {
+    let interval = ratio.low.zip(ratio.high).map(|(low, high)| {
+        let (low, high) = (axis.at(low), axis.at(high));
+        format!(
+            "M{} {y}H{}M{} {}v6M{} {}v6",
+            n(low),
+            n(high),
+            n(low),
+            y - 3.0,
+            n(high),
+            y - 3.0
+        )
+    });
+    html! {
+        @if let Some(interval) = interval { path class=(format!("mark s{look}")) d=(interval) {} }
+        path class=(format!("mark s{look} f{look}")) d=(marks(mark, [(axis.at(ratio.value), y)])) {}
+    }
+}

@@ -1,0 +1,241 @@
+//! What was found, in sentences made from the numbers with their intervals. Where there are too few samples or
+//! rounds, the sentence says so instead of a number.
+
+use crate::units::time;
+use crate::words::{count, interval, plural, ratio};
+use record::summary::{CellSummary, MetricSummary, RunSummary, SkewSummary};
+use stats::{Comparison, Verdict};
+
+/// The findings of a run, most important first, each one sentence or two with a full stop.
+pub fn findings(summary: &RunSummary) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if summary.cells.iter().all(|cell| cell.metrics.is_empty()) {
+        return vec!["No trial ended well, so there is nothing to say about times.".to_owned()];
+    }
+    overheads(summary, &mut sentences);
+    sentences.extend(worst_tail(summary));
+    sentences.extend(largest(summary));
+    sentences.push(missed(summary));
+    sentences.extend(summary.skews.iter().map(skew));
+    sentences.extend(correlation(summary));
+    sentences
+}
+
+/// One sentence for each trial but the baseline.
+fn overheads(summary: &RunSummary, sentences: &mut Vec<String>) {
+    let mut trials: Vec<&str> = Vec::new();
+    for cell in &summary.cells {
+        if cell.trial != summary.baseline && !trials.contains(&cell.trial.as_str()) {
+            trials.push(&cell.trial);
+        }
+    }
+    for trial in trials {
+        let cells: Vec<&CellSummary> = summary.cells.iter().filter(|c| c.trial == trial).collect();
+        let compared: Vec<&Comparison> = cells
+            .iter()
+            .filter_map(|cell| cell.against_baseline.as_ref())
+            .collect();
+        let unreal = if cells.iter().all(|cell| cell.real_time) {
+            ""
+        } else {
+            " (not real-time)"
+        };
+        let baseline = &summary.baseline;
+        match (cells.as_slice(), compared.as_slice()) {
+            (_, []) => sentences.push(format!(
+                "{trial}{unreal} could not be compared with {baseline}: they share no round with usable samples."
+            )),
+            ([_], [one]) => sentences.push(single(summary, &format!("{trial}{unreal}"), one)),
+            _ => sentences.push(several(summary, &format!("{trial}{unreal}"), &cells, &compared)),
+        }
+    }
+}
+
+fn single(summary: &RunSummary, trial: &str, comparison: &Comparison) -> String {
+    let medians = &comparison.ratio_of_medians;
+    let percent = (medians.value - 1.0) * 100.0;
+    let metric = summary.primary.title();
+    let baseline = &summary.baseline;
+    let overhead = format!("{} times that of {baseline}", ratio(medians.value));
+    let mut text = match (medians.low, medians.high) {
+        (Some(low), Some(high)) => {
+            let judged = match medians.verdict {
+                Verdict::Larger => format!("slower by {percent:.1}%, which noise does not explain"),
+                Verdict::Smaller => {
+                    format!("faster by {:.1}%, which noise does not explain", -percent)
+                }
+                _ => "not distinguishable from noise".to_owned(),
+            };
+            format!(
+                "{trial}: the median {metric} is {overhead} (95% interval {} to {} over {}): {judged}.",
+                ratio(low),
+                ratio(high),
+                plural(comparison.rounds.into(), "round"),
+            )
+        }
+        _ => format!(
+            "{trial}: the median {metric} is {overhead}; from {} no interval follows, so this may be noise.",
+            plural(comparison.rounds.into(), "round"),
+        ),
+    };
+    if let Some(p99) = &comparison.ratio_of_p99 {
+        let judged = match p99.verdict {
+            Verdict::Larger => ", a heavier tail",
+            Verdict::Smaller => ", a lighter tail",
+            Verdict::WithinNoise => ", within noise",
+            Verdict::Undecided => "",
+        };
+        text += &format!(
+            " Its p99 is {} times that of {baseline}{judged}.",
+            interval(p99)
+        );
+    }
+    text
+}
+
+fn several(
+    summary: &RunSummary,
+    trial: &str,
+    cells: &[&CellSummary],
+    compared: &[&Comparison],
+) -> String {
+    let values = || compared.iter().map(|c| c.ratio_of_medians.value);
+    let least = values().fold(f64::INFINITY, f64::min);
+    let most = values().fold(0.0, f64::max);
+    let of = |wanted: Verdict| {
+        let all = compared.iter().map(|c| c.ratio_of_medians.verdict);
+        all.filter(|&verdict| verdict == wanted).count() as u64
+    };
+    let verdicts = [
+        (Verdict::Larger, "slower"),
+        (Verdict::Smaller, "faster"),
+        (Verdict::WithinNoise, "not distinguishable from noise"),
+        (Verdict::Undecided, "undecided"),
+    ];
+    let parts: Vec<String> = verdicts
+        .into_iter()
+        .filter(|(verdict, _)| of(*verdict) > 0)
+        .map(|(verdict, word)| format!("{} {word}", count(of(verdict))))
+        .collect();
+    format!(
+        "{trial}: the median {} of its {} is {} to {} times that of {}: {}.",
+        summary.primary.title(),
+        plural(cells.len() as u64, "cell"),
+        ratio(least),
+        ratio(most),
+        summary.baseline,
+        parts.join(", "),
+    )
+}
+
+/// Every cell that was measured, with its primary metric.
+fn primaries(summary: &RunSummary) -> impl Iterator<Item = (&CellSummary, &MetricSummary)> {
+    let measured = |cell| -> Option<(&CellSummary, &MetricSummary)> {
+        let cell: &CellSummary = cell;
+        Some((cell, cell.metrics.first()?))
+    };
+    summary.cells.iter().filter_map(measured)
+}
+
+fn worst_tail(summary: &RunSummary) -> Option<String> {
+    let tails = || primaries(summary).filter_map(|(c, m)| Some((c, m.summary.tail_ratio_p99?)));
+    let Some((cell, worst)) = tails().max_by(|a, b| a.1.total_cmp(&b.1)) else {
+        let needed = stats::needed_count(0.99, stats::DEFAULT_CONFIDENCE)?;
+        let few = primaries(summary).all(|(_, m)| m.summary.count < needed);
+        return few.then(|| {
+            format!(
+                "Nothing can be said about tails: no cell has the {} samples that a p99 needs.",
+                count(needed)
+            )
+        });
+    };
+    let baseline = tails()
+        .find(|(c, _)| c.trial == summary.baseline && c.label != cell.label)
+        .map(|(c, tail)| format!("; for {} it is {} times", c.label, ratio(tail)))
+        .unwrap_or_default();
+    Some(format!(
+        "The longest tail is that of {}: its p99 is {} times its median{baseline}.",
+        cell.label,
+        ratio(worst),
+    ))
+}
+
+fn largest(summary: &RunSummary) -> Option<String> {
+    let (cell, metric) = primaries(summary).max_by_key(|(_, m)| m.summary.max_ns)?;
+    Some(format!(
+        "The largest {} seen is {}, in {}; what was seen is a lower bound of the worst case, not an estimate of it.",
+        summary.primary.title(),
+        time(metric.summary.max_ns as f64),
+        cell.label,
+    ))
+}
+
+fn missed(summary: &RunSummary) -> String {
+    let planned: u64 = summary.cells.iter().map(|c| c.planned).sum();
+    let total: u64 = summary.cells.iter().map(|c| c.missed).sum();
+    if total == 0 {
+        return format!(
+            "None of the {} was missed.",
+            plural(planned, "planned activation")
+        );
+    }
+    let mut worst: Vec<&CellSummary> = summary.cells.iter().filter(|c| c.missed > 0).collect();
+    worst.sort_by_key(|cell| std::cmp::Reverse(cell.missed));
+    let named: Vec<String> = worst
+        .iter()
+        .take(4)
+        .map(|cell| format!("{} {}", cell.label, count(cell.missed)))
+        .collect();
+    let more = match worst.len().saturating_sub(4) as u64 {
+        0 => String::new(),
+        more => format!(", and {} more", plural(more, "cell")),
+    };
+    format!(
+        "{} of {} were missed: {}{more}.",
+        count(total),
+        plural(planned, "planned activation"),
+        named.join(", "),
+    )
+}
+
+fn skew(skew: &SkewSummary) -> String {
+    let range = |values: &[u64]| {
+        let least = values.iter().min().copied().unwrap_or(0) as f64;
+        let most = values.iter().max().copied().unwrap_or(0) as f64;
+        if values.len() == 1 {
+            time(most)
+        } else {
+            format!("{} to {}", time(least), time(most))
+        }
+    };
+    let firsts = if skew.first_of_cpu_skew_ns.is_empty() {
+        "; all share one cpu, so they start one after the other".to_owned()
+    } else {
+        format!(
+            "; the first cells of each cpu within {}",
+            range(&skew.first_of_cpu_skew_ns)
+        )
+    };
+    format!(
+        "The {} cells of {} started within {} of each other ({}){firsts}.",
+        skew.cells,
+        skew.trial,
+        range(&skew.skew_ns),
+        plural(skew.skew_ns.len() as u64, "round"),
+    )
+}
+
+/// Beyond this, the intervals of quantiles are called too narrow. Independent jobs stay within 2/sqrt(n).
+const CORRELATED: f64 = 0.2;
+
+fn correlation(summary: &RunSummary) -> Option<String> {
+    let all = primaries(summary).filter_map(|(c, m)| Some((c, m.lag1_autocorrelation?)));
+    let (cell, most) = all.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (most > CORRELATED).then(|| {
+        format!(
+            "Neighbouring jobs resemble each other (correlation up to {most:.2}, in {}): the intervals of quantiles \
+             are too narrow there. The comparisons over rounds allow for it.",
+            cell.label
+        )
+    })
+}

@@ -1,0 +1,55 @@
+//! What a reader must know before any number.
+
+use super::Page;
+use crate::words::{clean, count, plural};
+use maud::{Markup, html};
+use record::run::Status;
+
+/// Banners for a run that did not end well, that failed in part, or that was not real-time.
+pub(super) fn banners(page: &Page) -> Markup {
+    let manifest = &page.data.manifest;
+    let done = format!(
+        "{} of {} are on record; the numbers rest on these alone",
+        count(manifest.trials_done.into()),
+        plural(manifest.trials_planned.into(), "planned trial"),
+    );
+    let ended = match manifest.status {
+        Status::Complete if manifest.trials_done < manifest.trials_planned => Some("Incomplete"),
+        Status::Complete => None,
+        Status::Interrupted => Some("Interrupted"),
+        Status::Failed => Some("Failed"),
+        Status::Running => Some("Not finished"),
+    };
+    let summary = page.data.summary;
+    let unreal: Vec<String> = summary
+        .cells
+        .iter()
+        .filter(|cell| !cell.real_time)
+        .map(|cell| clean(&cell.label))
+        .collect();
+    html! {
+        @if let Some(word) = ended {
+            p.banner.bad role="note" { strong { (word) ":" } " " (done) "." }
+        }
+        @if !summary.failures.is_empty() {
+            p.banner.bad role="note" {
+                strong { "Failures:" } " " (plural(summary.failures.len() as u64, "sentence"))
+                " under " a href="#lacking" { "what is lacking" } " say what went wrong."
+            }
+        }
+        @if !summary.real_time {
+            p.banner role="note" {
+                strong { "not real-time:" } " " (named(&unreal)) " ran in no real-time class. "
+                "Their numbers show how best-effort work behaves; they say nothing about real-time work."
+            }
+        }
+    }
+}
+
+fn named(cells: &[String]) -> String {
+    if cells.len() > 6 {
+        plural(cells.len() as u64, "cell")
+    } else {
+        cells.join(", ")
+    }
+}

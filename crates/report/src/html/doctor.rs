@@ -1,0 +1,50 @@
+//! What the doctor found on the machine when it measured; what disturbs real time first.
+
+use super::{Page, Section};
+use crate::words::{clean, plural};
+use host::doctor::{Check, State};
+use maud::html;
+
+pub(super) fn section(page: &Page) -> Option<Section> {
+    let mut checks: Vec<&Check> = page.data.provenance.checks.iter().collect();
+    checks.sort_by_key(|check| order(check.state));
+    let warnings = page.data.provenance.warnings() as u64;
+    (!checks.is_empty()).then(|| Section {
+        id: "doctor",
+        heading: "The machine's fitness".to_owned(),
+        body: html! {
+            p { (plural(warnings, "warning")) " in " (plural(checks.len() as u64, "check")) " when the run was made." }
+            div.scroll {
+                table.stack {
+                    thead { tr {
+                        th scope="col" { "check" } th scope="col" { "state" } th scope="col" { "found" }
+                        th scope="col" { "why it matters" } th scope="col" { "mend" }
+                    } }
+                    tbody {
+                        @for check in &checks {
+                            tr {
+                                th scope="row" { (clean(&check.title)) }
+                                td data-label="state" { span class=(check.state.to_string()) { (check.state.to_string()) } }
+                                td data-label="found" { (clean(&check.found)) }
+                                td data-label="why it matters" { (clean(&check.why)) }
+                                td data-label="mend" {
+                                    @if let Some(mend) = &check.mend { code { (clean(mend)) } } @else { "-" }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        },
+    })
+}
+
+fn order(state: State) -> u8 {
+    match state {
+        State::Bad => 0,
+        State::Warning => 1,
+        State::Unknown => 2,
+        State::Info => 3,
+        State::Good => 4,
+    }
+}

@@ -1,0 +1,74 @@
+//! The report as one HTML file: no network, no script, nothing beside it. A section is one file with
+//! `section(&Page) -> Option<Section>` and one line in [`SECTIONS`].
+
+mod asked;
+mod banner;
+mod cells;
+mod doctor;
+mod figures;
+mod found;
+mod lacking;
+mod limits;
+mod machine;
+mod page;
+mod rerun;
+
+pub(crate) use machine::facts;
+pub(crate) use page::{document, time_cell};
+
+use crate::data::Data;
+use crate::figure::{self, Figure};
+use maud::{Markup, html};
+use record::RecordError;
+use record::run::Run;
+use record::summary::RunSummary;
+
+/// Every section, in the order of the page.
+const SECTIONS: [fn(&Page) -> Option<Section>; 9] = [
+    asked::section,
+    found::section,
+    cells::section,
+    figures::section,
+    lacking::section,
+    doctor::section,
+    machine::section,
+    rerun::section,
+    limits::section,
+];
+
+/// What sections are made of.
+pub(crate) struct Page<'a> {
+    pub data: Data<'a>,
+    pub figures: Vec<Figure>,
+}
+
+/// One section of the page.
+pub(crate) struct Section {
+    /// Where links within the page point.
+    pub id: &'static str,
+    pub heading: String,
+    pub body: Markup,
+}
+
+/// The report of a run as one HTML file, a few hundred kilobytes at most.
+///
+/// # Errors
+/// When a file of the record cannot be read.
+pub fn html(run: &Run, summary: &RunSummary) -> Result<String, RecordError> {
+    let data = Data::gather(run, summary)?;
+    let figures = figure::draw(&data);
+    let page = Page { data, figures };
+    let sections: Vec<Section> = SECTIONS.iter().filter_map(|make| make(&page)).collect();
+    let title = format!("{} - timecell", summary.experiment);
+    let head = html! {
+        p.kicker { "timecell report" }
+        h1 { (summary.experiment) }
+        p.meta {
+            "run " code { (summary.run) } ", started " (page.data.manifest.started)
+            @if let Some(finished) = &page.data.manifest.finished { ", finished " (finished) }
+            ", " (page.data.provenance.one_line())
+        }
+        (banner::banners(&page))
+    };
+    Ok(document(&title, &head, &sections))
+}

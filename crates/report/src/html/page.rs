@@ -1,0 +1,59 @@
+//! The frame of every page: head, style, navigation, sections.
+
+use super::Section;
+use crate::chart::{css, dark, light};
+use crate::words::clean;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+/// How the page looks, apart from figures and colours.
+const CSS: &str = include_str!("page.css");
+
+/// A whole page.
+pub(crate) fn document(title: &str, head: &Markup, sections: &[Section]) -> String {
+    let style = format!(
+        ":root{{color-scheme:light dark;{}--soft:#f5f7f9;--warn:#8a4b00;--warnsoft:#fff4e0;--bad:#a3210f;\
+         --badsoft:#fdecea;--good:#1a6b3c;--link:#0059b3}}\
+         @media screen and (prefers-color-scheme:dark){{:root{{{}--soft:#1c2229;--warn:#f0b45e;--warnsoft:#33270f;\
+         --bad:#ff9a8a;--badsoft:#3a1b17;--good:#74d39b;--link:#7bb8ff}}}}{CSS}{}",
+        light(),
+        dark(),
+        css(false)
+    );
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="referrer" content="no-referrer";
+                title { (clean(title)) }
+                style { (PreEscaped(style)) }
+            }
+            body {
+                header { (head) }
+                nav aria-label="Sections" {
+                    @for section in sections { a href=(format!("#{}", section.id)) { (section.heading) } " " }
+                }
+                main {
+                    @for section in sections {
+                        section id=(section.id) aria-labelledby=(format!("{}-h", section.id)) {
+                            h2 id=(format!("{}-h", section.id)) { (section.heading) }
+                            (section.body)
+                        }
+                    }
+                }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// A cell of a table with a number, its interval below it.
+pub(crate) fn time_cell(number: &str, below: &str) -> Markup {
+    html! {
+        td.num {
+            (number)
+            @if !below.is_empty() { br; span.below { (below) } }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! How to measure the same again, and how to study this run again.
+
+use super::{Page, Section};
+use crate::words::clean;
+use maud::html;
+
+pub(super) fn section(page: &Page) -> Option<Section> {
+    let run = clean(&page.data.summary.run);
+    Some(Section {
+        id: "rerun",
+        heading: "Again".to_owned(),
+        body: html! {
+            p { "The run's directory holds the experiment with every default filled in, so this measures the same again:" }
+            pre { code { "sudo timecell bench " (run) "/experiment.toml" } }
+            p { "This page is computed from the run's samples and can be made again, also by a later timecell; the last line sets two runs side by side:" }
+            pre { code { "timecell report " (run) "\ntimecell report " (run) " ANOTHER-RUN" } }
+            details {
+                summary { "The experiment file" }
+                pre { code { (clean_lines(&page.data.plan.to_toml())) } }
+            }
+        },
+    })
+}
+
+/// As `clean`, but lines stay lines.
+fn clean_lines(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(clean).collect();
+    lines.join("\n")
+}

@@ -1,0 +1,44 @@
+//! The experiment in one line.
+
+use crate::words::{count, plural};
+use model::{Class, Experiment, Pacing, Work};
+
+/// Such as `5 trials x 3 rounds x 5,000 jobs of mac (100,000 steps), period 1ms on an absolute grid, FIFO 80, cpu 1`.
+pub(crate) fn line(plan: &Experiment) -> String {
+    let load = &plan.workload;
+    let work = match load.work {
+        Work::Mac { steps } => format!("mac ({} steps)", count(steps.into())),
+        Work::Timer => "timer (wake-up only)".to_owned(),
+    };
+    let pacing = match load.pacing {
+        Pacing::Periodic => "on an absolute grid",
+        Pacing::Relative => "after the end of the job before",
+    };
+    let cpus = match plan.scheduling.cpus.as_slice() {
+        [] => "cpu chosen on the machine".to_owned(),
+        [one] => format!("cpu {one}"),
+        many => format!("cpus {}", list(many)),
+    };
+    format!(
+        "{} x {} x {} of {work}, period {} {pacing}, {}, {cpus}",
+        plural(plan.trials.len() as u64, "trial"),
+        plural(plan.rounds.into(), "round"),
+        plural(load.jobs.into(), "job"),
+        load.period,
+        class(plan.scheduling.class),
+    )
+}
+
+/// `FIFO 80` or `OTHER`.
+fn class(class: Class) -> String {
+    match class {
+        Class::Fifo { priority } => format!("FIFO {priority}"),
+        Class::Other => "OTHER (best effort)".to_owned(),
+    }
+}
+
+/// Numbers with commas between.
+pub(crate) fn list(numbers: &[u32]) -> String {
+    let texts: Vec<String> = numbers.iter().map(u32::to_string).collect();
+    texts.join(", ")
+}

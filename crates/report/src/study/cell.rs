@@ -1,0 +1,181 @@
+//! One cell of one trial over all rounds.
+
+use super::source::{self, Rounds, Source};
+use super::{compare_rounds, metrics};
+use model::TrialPlan;
+use record::RecordError;
+use record::samples::Header;
+use record::summary::{CellSummary, Metric, MetricSummary};
+use record::trial::{CellRecord, TrialRecord};
+use stats::{Sorted, Summary, autocorrelation, median_of};
+
+/// The name in tables: the trial's when it has one cell, else `trial/cell`.
+fn label(trial: &TrialPlan, id: &str) -> String {
+    if trial.cells.len() == 1 {
+        trial.name.clone()
+    } else {
+        format!("{}/{id}", trial.name)
+    }
+}
+
+/// Sums up one cell; `against` is the baseline's primary metric, absent for the baseline itself.
+pub(super) fn study(
+    source: &Source,
+    trial: &TrialPlan,
+    id: &str,
+    against: Option<&Rounds>,
+) -> Result<CellSummary, RecordError> {
+    let records = source.records(&trial.name);
+    let cells: Vec<&CellRecord> = records.iter().filter_map(|r| source::cell(r, id)).collect();
+    let metrics = metrics(source.plan.workload.work);
+
+    let mut counts = Counts::default();
+    let mut headers = Vec::new();
+    let mut primary = Rounds::new();
+    for record in records.iter().filter(|r| source::cell(r, id).is_some()) {
+        let samples = source.samples(record, id)?;
+        counts.add(record, samples.as_ref(), source.plan.workload.jobs.into());
+        if let Some(samples) = samples.filter(|_| source::is_good(record)) {
+            source::add(&mut primary, record.round, &samples, metrics[0]);
+            headers.push(samples.header);
+        }
+    }
+    let mut notes = notes(&cells, &headers);
+    let against_baseline = against.and_then(|baseline| {
+        compare_rounds(baseline, &primary).unwrap_or_else(|error| {
+            notes.push(format!("not compared with the baseline: {error}"));
+            None
+        })
+    });
+    let rounds = primary.len() as u32;
+    let mut summaries: Vec<MetricSummary> =
+        metric_summary(metrics[0], primary).into_iter().collect();
+    for &metric in &metrics[1..] {
+        summaries.extend(metric_summary(
+            metric,
+            source.rounds(&trial.name, id, metric)?,
+        ));
+    }
+    let executed: u64 = headers.iter().map(|h| h.count).sum();
+    let cpu_time: u128 = headers.iter().map(|h| u128::from(h.cpu_time_ns)).sum();
+    let created: Vec<i64> = cells.iter().filter_map(|cell| cell.create_ns).collect();
+    Ok(CellSummary {
+        trial: trial.name.clone(),
+        cell: id.to_owned(),
+        label: label(trial, id),
+        engine: cells.first().map_or(trial.cells[0], |cell| cell.engine),
+        rounds,
+        class: classes(&cells),
+        real_time: cells.iter().all(|cell| cell.real_time),
+        cpus: distinct(cells.iter().map(|cell| cell.cpu)),
+        planned: counts.planned,
+        executed: counts.executed,
+        missed: counts.missed,
+        unexplained: counts.unexplained,
+        metrics: summaries,
+        against_baseline,
+        create_median_ns: median_of(&created),
+        cpu_time_per_activation_ns: (executed > 0).then(|| cpu_time as f64 / executed as f64),
+        clock_cost_ns: median_cost(&headers, |h| h.clock_cost_ns),
+        loop_cost_ns: median_cost(&headers, |h| h.loop_cost_ns),
+        faults: headers.iter().map(faults).fold(0, u64::saturating_add),
+        notes,
+    })
+}
+
+/// Activations of a cell over all its trials, failed ones included.
+#[derive(Default)]
+struct Counts {
+    planned: u64,
+    executed: u64,
+    missed: u64,
+    unexplained: u64,
+}
+
+impl Counts {
+    fn add(
+        &mut self,
+        record: &TrialRecord,
+        samples: Option<&record::samples::Samples>,
+        asked: u64,
+    ) {
+        if let Some(samples) = samples {
+            self.planned += samples.header.planned;
+            self.executed += samples.header.count;
+            self.missed += samples.header.missed;
+            self.unexplained += samples.unexplained();
+        } else if record.go_ns.is_some() {
+            // The barrier opened and nothing came back: every activation asked for is lost.
+            self.planned += asked;
+            self.unexplained += asked;
+        }
+    }
+}
+
+fn metric_summary(metric: Metric, rounds: Rounds) -> Option<MetricSummary> {
+    let round_medians_ns = rounds.values().filter_map(|values| median_of(values));
+    let round_medians_ns = round_medians_ns.collect();
+    let lags: Vec<f64> = rounds
+        .values()
+        .filter_map(|values| autocorrelation(values, 1))
+        .collect();
+    // The mean over rounds, so that drift between rounds does not pass for correlation of jobs.
+    let lag1_autocorrelation =
+        (!lags.is_empty()).then(|| lags.iter().sum::<f64>() / lags.len() as f64);
+    let pooled = Sorted::new(rounds.into_values().flatten().collect());
+    Some(MetricSummary {
+        metric,
+        summary: Summary::of(&pooled)?,
+        round_medians_ns,
+        lag1_autocorrelation,
+    })
+}
+
+fn notes(cells: &[&CellRecord], headers: &[Header]) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for note in cells.iter().flat_map(|cell| &cell.notes) {
+        if !notes.contains(note) {
+            notes.push(note.clone());
+        }
+    }
+    let total = headers.iter().map(faults).fold(0, u64::saturating_add);
+    if total > 0 {
+        let major = headers
+            .iter()
+            .map(|h| h.major_faults)
+            .fold(0, u64::saturating_add);
+        notes.push(format!(
+            "{} in the measuring loop, {} of them from disk: memory was not locked",
+            crate::words::plural(total, "page fault"),
+            crate::words::count(major)
+        ));
+    }
+    notes
+}
+
+fn faults(header: &Header) -> u64 {
+    header.minor_faults.saturating_add(header.major_faults)
+}
+
+fn classes(cells: &[&CellRecord]) -> String {
+    let got = cells.iter().filter_map(|cell| cell.class_got.as_deref());
+    let got = distinct(got);
+    if got.is_empty() {
+        "unknown".to_owned()
+    } else {
+        got.join(", ")
+    }
+}
+
+fn distinct<T: Ord>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let set: std::collections::BTreeSet<T> = values.into_iter().collect();
+    set.into_iter().collect()
+}
+
+fn median_cost(headers: &[Header], cost: impl Fn(&Header) -> u64) -> u64 {
+    let costs = headers
+        .iter()
+        .map(|header| i64::try_from(cost(header)).unwrap_or(i64::MAX));
+    let costs: Vec<i64> = costs.collect();
+    median_of(&costs).map_or(0, i64::unsigned_abs)
+}

@@ -1,0 +1,69 @@
+//! What went wrong, as sentences. A run with one of them has failed.
+
+use super::source::{Source, is_good};
+use crate::words::{count, plural};
+use record::summary::CellSummary;
+use record::trial::{CellRecord, TrialRecord};
+
+/// Failed trials and cells, losses that nothing explains, and classes other than those asked for.
+pub(super) fn study(source: &Source, cells: &[CellSummary]) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for number in &source.cut_off {
+        sentences.push(format!(
+            "trial {number} was cut off while its record was written; it is not in the numbers"
+        ));
+    }
+    for record in &source.trials {
+        trial(source, record, &mut sentences);
+    }
+    for cell in cells.iter().filter(|cell| cell.unexplained > 0) {
+        sentences.push(format!(
+            "{}: {} of {} neither ran nor were counted as missed",
+            cell.label,
+            count(cell.unexplained),
+            plural(cell.planned, "activation"),
+        ));
+    }
+    sentences
+}
+
+fn trial(source: &Source, record: &TrialRecord, sentences: &mut Vec<String>) {
+    let name = format!(
+        "trial {} ({}, round {})",
+        record.number, record.name, record.round
+    );
+    if !source.plan.trials.iter().any(|t| t.name == record.name) {
+        sentences.push(format!(
+            "{name} is not one of the experiment; it is not in the numbers"
+        ));
+        return;
+    }
+    if let Some(failure) = &record.failure {
+        sentences.push(format!("{name} failed: {failure}"));
+    }
+    for cell in &record.cells {
+        if let Some(failure) = &cell.failure {
+            // A trial often fails for the reason of one of its cells: that is said once.
+            if record
+                .failure
+                .as_deref()
+                .is_none_or(|of_trial| !of_trial.contains(failure.as_str()))
+            {
+                sentences.push(format!("{name}: cell {} failed: {failure}", cell.id));
+            }
+        } else if let Some(got) = other_class(cell) {
+            sentences.push(format!(
+                "{name}: cell {} ran in class {got}, but {} was asked for",
+                cell.id, cell.class_wanted
+            ));
+        }
+    }
+    if !is_good(record) {
+        sentences.push(format!("{name} is counted, but not in the numbers"));
+    }
+}
+
+fn other_class(cell: &CellRecord) -> Option<&str> {
+    let got = cell.class_got.as_deref()?;
+    (got != cell.class_wanted).then_some(got)
+}

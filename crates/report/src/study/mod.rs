@@ -1,0 +1,70 @@
+//! From the record to numbers: what `summary.json` holds.
+//!
+//! Rounds are pooled for each cell of each trial, and compared with the baseline round by round. A trial that failed
+//! is counted and named but its samples are not pooled, because its cells did not run under the conditions asked for.
+//! Nothing is judged against a threshold here.
+
+mod against;
+mod cell;
+mod failures;
+mod skews;
+mod source;
+mod unmeasured;
+
+use against::{compare_rounds, pooled_rounds};
+pub(crate) use source::Source;
+
+use record::RecordError;
+use record::run::Run;
+use record::summary::{Metric, RunSummary, SUMMARY_SCHEMA};
+
+/// Sums up a run. Reads the samples of one cell at a time, so that memory stays at a few times the samples of the
+/// largest cell plus those of the baseline.
+///
+/// # Errors
+/// When a file of the record cannot be read, is cut short, malformed, or of a newer schema.
+pub fn study(run: &Run) -> Result<RunSummary, RecordError> {
+    let source = Source::open(run)?;
+    let manifest = run.manifest()?;
+    let plan = &source.plan;
+    let primary = metrics(plan.workload.work)[0];
+    let baseline = pooled_rounds(&source, &plan.baseline, primary)?;
+    let mut cells = Vec::new();
+    for trial in &plan.trials {
+        let against = (trial.name != plan.baseline).then_some(&baseline);
+        for id in source.cell_ids(&trial.name) {
+            cells.push(cell::study(&source, trial, &id, against)?);
+        }
+    }
+    let measured = || cells.iter().filter(|cell| !cell.metrics.is_empty());
+    Ok(RunSummary {
+        schema: SUMMARY_SCHEMA,
+        run: run.name(),
+        experiment: plan.name.clone(),
+        baseline: plan.baseline.clone(),
+        primary,
+        real_time: measured().all(|cell| cell.real_time),
+        skews: skews::study(&source),
+        not_measured: unmeasured::study(&source, &manifest),
+        unmet: manifest
+            .requirements
+            .iter()
+            .filter(|requirement| !requirement.met)
+            .cloned()
+            .collect(),
+        failures: failures::study(&source, &cells),
+        cells,
+    })
+}
+
+/// What is measured of a job of this work, the metric that comparisons are about first.
+pub(crate) fn metrics(work: model::Work) -> &'static [Metric] {
+    match work {
+        model::Work::Mac { .. } => &[
+            Metric::ExecutionTime,
+            Metric::WakeupLatency,
+            Metric::ResponseTime,
+        ],
+        model::Work::Timer => &[Metric::WakeupLatency],
+    }
+}

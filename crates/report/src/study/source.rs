@@ -1,0 +1,107 @@
+//! The trials of a run, read once, and the way to their samples.
+
+use model::Experiment;
+use record::RecordError;
+use record::run::Run;
+use record::samples::Samples;
+use record::summary::Metric;
+use record::trial::{CellRecord, TrialRecord};
+use std::collections::BTreeMap;
+
+/// Samples of one metric in ns, by round, in the order recorded; rounds without a sample are absent.
+pub(crate) type Rounds = BTreeMap<u32, Vec<i64>>;
+
+/// A run's plan and the records of its trials.
+pub(crate) struct Source<'a> {
+    pub run: &'a Run,
+    pub plan: Experiment,
+    /// In the order of execution.
+    pub trials: Vec<TrialRecord>,
+    /// Trials whose directory holds no record: the power went while they were written.
+    pub cut_off: Vec<u32>,
+}
+
+impl<'a> Source<'a> {
+    /// Reads everything but the samples.
+    pub fn open(run: &'a Run) -> Result<Source<'a>, RecordError> {
+        let plan = run.experiment()?;
+        let (mut trials, mut cut_off) = (Vec::new(), Vec::new());
+        for number in run.trial_numbers()? {
+            match run.trial(number) {
+                Ok(trial) => trials.push(trial),
+                Err(RecordError::Io { source, .. })
+                    if source.kind() == std::io::ErrorKind::NotFound =>
+                {
+                    cut_off.push(number);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Source {
+            run,
+            plan,
+            trials,
+            cut_off,
+        })
+    }
+
+    /// Every record of this trial, in the order of rounds.
+    pub fn records(&self, trial: &str) -> Vec<&TrialRecord> {
+        let mut records: Vec<&TrialRecord> =
+            self.trials.iter().filter(|t| t.name == trial).collect();
+        records.sort_by_key(|record| (record.round, record.number));
+        records
+    }
+
+    /// The records of this trial that did not fail.
+    pub fn good(&self, trial: &str) -> Vec<&TrialRecord> {
+        let mut records = self.records(trial);
+        records.retain(|record| is_good(record));
+        records
+    }
+
+    /// Identities of this trial's cells, in the order recorded.
+    pub fn cell_ids(&self, trial: &str) -> Vec<String> {
+        let mut ids: Vec<String> = Vec::new();
+        for cell in self.records(trial).iter().flat_map(|record| &record.cells) {
+            if !ids.contains(&cell.id) {
+                ids.push(cell.id.clone());
+            }
+        }
+        ids
+    }
+
+    /// The samples of one cell in one trial, if it left any.
+    pub fn samples(&self, record: &TrialRecord, id: &str) -> Result<Option<Samples>, RecordError> {
+        self.run.samples(record.number, id)
+    }
+
+    /// One metric of one cell over its good rounds.
+    pub fn rounds(&self, trial: &str, id: &str, metric: Metric) -> Result<Rounds, RecordError> {
+        let mut rounds = Rounds::new();
+        for record in self.good(trial) {
+            if let Some(samples) = self.samples(record, id)? {
+                add(&mut rounds, record.round, &samples, metric);
+            }
+        }
+        Ok(rounds)
+    }
+}
+
+/// Appends one metric of the samples to their round.
+pub(crate) fn add(rounds: &mut Rounds, round: u32, samples: &Samples, metric: Metric) {
+    if !samples.samples.is_empty() {
+        let values = samples.samples.iter().map(|sample| metric.of(sample));
+        rounds.entry(round).or_default().extend(values);
+    }
+}
+
+/// Whether a trial and all its cells are good.
+pub(crate) fn is_good(record: &TrialRecord) -> bool {
+    record.failure.is_none() && record.cells.iter().all(|cell| cell.failure.is_none())
+}
+
+/// The cell of this identity.
+pub(crate) fn cell<'a>(record: &'a TrialRecord, id: &str) -> Option<&'a CellRecord> {
+    record.cells.iter().find(|cell| cell.id == id)
+}

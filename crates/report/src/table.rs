@@ -1,0 +1,278 @@
+//! The table that a terminal shows after a run.
+
+use crate::style::{Style, Tone};
+use crate::units::Scale;
+use crate::words::{self, clean, count, plural, shortened};
+use record::summary::{CellSummary, MetricSummary, RunSummary};
+use stats::Verdict;
+
+/// One text of a column, and its colour.
+pub(crate) struct Text(pub String, pub Tone);
+
+/// One column: its heading and one text per cell.
+pub(crate) struct Column {
+    heading: String,
+    right: bool,
+    texts: Vec<Text>,
+}
+
+/// The table over all cells, then what was not measured, what the machine lacks, and what failed.
+///
+/// Ends with a line break. Every cell that did not run in a real-time class says so on its own line.
+pub fn table(summary: &RunSummary, style: Style) -> String {
+    let mut columns = columns(summary);
+    fit(&mut columns, style.width);
+    let mut out = String::new();
+    if !summary.cells.is_empty() {
+        out += &render(&columns, style);
+    }
+    let name_width = columns[0].width();
+    for sentence in after(summary, name_width) {
+        out.push_str(&style.wrap(&clean(&sentence), name_width + 3));
+        out.push('\n');
+    }
+    out
+}
+
+fn columns(summary: &RunSummary) -> Vec<Column> {
+    let cells = &summary.cells;
+    let primary = |cell: &CellSummary| cell.metrics.first().cloned();
+    let metrics: Vec<Option<MetricSummary>> = cells.iter().map(primary).collect();
+    let mut columns = vec![
+        Column::plain("cell", cells.iter().map(|c| clean(&c.label)).collect()),
+        times("median", &metrics, |m| Some(m.summary.median_ns)),
+        quantile("p99", &metrics, 0.99),
+        times("max", &metrics, |m| Some(m.summary.max_ns)),
+    ];
+    if cells.iter().any(|cell| cell.trial != summary.baseline) {
+        columns.push(Column {
+            heading: format!(
+                "against {} (median, 95% interval)",
+                clean(&summary.baseline)
+            ),
+            right: false,
+            texts: cells
+                .iter()
+                .map(|c| against(c, &summary.baseline))
+                .collect(),
+        });
+    }
+    columns.push(Column {
+        heading: "missed".to_owned(),
+        right: true,
+        texts: cells.iter().map(missed).collect(),
+    });
+    let mixed = cells.iter().any(|c| c.class != cells[0].class);
+    if mixed {
+        columns.push(Column::plain(
+            "class",
+            cells.iter().map(|c| clean(&c.class)).collect(),
+        ));
+    }
+    if cells.iter().any(|cell| !cell.real_time) {
+        let label = |cell: &CellSummary| match cell.real_time {
+            true => Text(String::new(), Tone::Plain),
+            false => Text("not real-time".to_owned(), Tone::Caution),
+        };
+        columns.push(Column {
+            heading: String::new(),
+            right: false,
+            texts: cells.iter().map(label).collect(),
+        });
+    }
+    columns
+}
+
+/// Shortens the names, and only the names, to make a table fit.
+fn fit(columns: &mut [Column], width: usize) {
+    let total: usize = columns.iter().map(|c| c.width() + 3).sum::<usize>() - 3;
+    let names = columns[0].width();
+    if total > width && names > 12 {
+        let room = names.saturating_sub(total - width).max(12);
+        for text in &mut columns[0].texts {
+            text.0 = shortened(&text.0, room);
+        }
+    }
+}
+
+fn times(
+    heading: &str,
+    metrics: &[Option<MetricSummary>],
+    value: impl Fn(&MetricSummary) -> Option<i64>,
+) -> Column {
+    let of = |m: &Option<MetricSummary>| m.as_ref().and_then(&value).map(|ns| ns as f64);
+    let scale = Scale::of(metrics.iter().filter_map(of));
+    let text = |m| {
+        Text(
+            of(m).map_or("-".to_owned(), |ns| scale.show(ns)),
+            Tone::Plain,
+        )
+    };
+    Column {
+        heading: heading.to_owned(),
+        right: true,
+        texts: metrics.iter().map(text).collect(),
+    }
+}
+
+/// A quantile, or how many samples it needs.
+fn quantile(heading: &str, metrics: &[Option<MetricSummary>], probability: f64) -> Column {
+    let mut column = times(heading, metrics, |m| {
+        m.summary.quantile(probability)?.value_ns
+    });
+    for (text, metric) in column.texts.iter_mut().zip(metrics) {
+        let quantile = metric
+            .as_ref()
+            .and_then(|m| m.summary.quantile(probability));
+        if let Some(few) = quantile.filter(|q| q.value_ns.is_none()) {
+            text.0 = words::needs(few);
+        }
+    }
+    column
+}
+
+fn against(cell: &CellSummary, baseline: &str) -> Text {
+    if cell.metrics.is_empty() {
+        return Text("no good round".to_owned(), Tone::Bad);
+    }
+    match &cell.against_baseline {
+        Some(comparison) => {
+            let tone = match comparison.ratio_of_medians.verdict {
+                Verdict::Larger => Tone::Caution,
+                Verdict::Smaller => Tone::Good,
+                Verdict::WithinNoise | Verdict::Undecided => Tone::Plain,
+            };
+            Text(words::comparison(comparison), tone)
+        }
+        None if cell.trial == baseline => Text("1".to_owned(), Tone::Plain),
+        None => Text("not comparable".to_owned(), Tone::Caution),
+    }
+}
+
+fn missed(cell: &CellSummary) -> Text {
+    let tone = if cell.missed > 0 || cell.unexplained > 0 {
+        Tone::Bad
+    } else {
+        Tone::Plain
+    };
+    let lost = match cell.unexplained {
+        0 => String::new(),
+        lost => format!(" + {} lost", count(lost)),
+    };
+    Text(format!("{}{lost}", count(cell.missed)), tone)
+}
+
+/// The sentences below the table.
+fn after(summary: &RunSummary, name_width: usize) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for absent in &summary.not_measured {
+        let mend = match absent.mend.as_str() {
+            "" => String::new(),
+            mend => format!(" ({mend})"),
+        };
+        sentences.push(format!(
+            "{:<name_width$}   not measured: {}{mend}",
+            absent.trial, absent.reason
+        ));
+    }
+    for requirement in &summary.unmet {
+        let mend = match &requirement.mend {
+            Some(mend) => format!(" ({mend})"),
+            None => String::new(),
+        };
+        sentences.push(format!(
+            "unmet: {}: {}{mend}",
+            requirement.what, requirement.reason
+        ));
+    }
+    for failure in &summary.failures {
+        sentences.push(format!("failed: {failure}"));
+    }
+    for cell in &summary.cells {
+        for note in &cell.notes {
+            sentences.push(format!("note: {}: {note}", cell.label));
+        }
+    }
+    if !summary.real_time {
+        let affected = summary.cells.iter().filter(|cell| !cell.real_time).count() as u64;
+        sentences.push(format!(
+            "not real-time: {} of {} ran in no real-time class; their numbers say nothing about real-time work",
+            count(affected),
+            plural(summary.cells.len() as u64, "cell"),
+        ));
+    }
+    sentences
+}
+
+/// Columns as lines: headings first, three spaces between, nothing behind the last text.
+pub(crate) fn render(columns: &[Column], style: Style) -> String {
+    let widths: Vec<usize> = columns.iter().map(Column::width).collect();
+    let rows = columns.iter().map(|column| column.texts.len()).max();
+    let mut out = String::new();
+    let headings: Vec<Text> = columns
+        .iter()
+        .map(|column| Text(column.heading.clone(), Tone::Plain))
+        .collect();
+    line(
+        &mut out,
+        style,
+        columns,
+        &widths,
+        &headings.iter().collect::<Vec<_>>(),
+    );
+    for row in 0..rows.unwrap_or(0) {
+        let texts: Vec<&Text> = columns.iter().map(|column| &column.texts[row]).collect();
+        line(&mut out, style, columns, &widths, &texts);
+    }
+    out
+}
+
+impl Column {
+    /// A column of texts with their colours.
+    pub fn new(heading: &str, texts: Vec<Text>) -> Column {
+        Column {
+            heading: heading.to_owned(),
+            right: false,
+            texts,
+        }
+    }
+
+    /// A column of plain texts.
+    pub fn plain(heading: &str, texts: Vec<String>) -> Column {
+        let dress = |text| Text(text, Tone::Plain);
+        Column::new(heading, texts.into_iter().map(dress).collect())
+    }
+
+    /// The same, aligned at the right as numbers are.
+    pub fn right(mut self) -> Column {
+        self.right = true;
+        self
+    }
+
+    /// Width in characters.
+    fn width(&self) -> usize {
+        let texts = self.texts.iter().map(|text| text.0.chars().count());
+        texts
+            .chain([self.heading.chars().count()])
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+fn line(out: &mut String, style: Style, columns: &[Column], widths: &[usize], texts: &[&Text]) {
+    let mut row = String::new();
+    let mut pending = 0;
+    for ((column, &width), text) in columns.iter().zip(widths).zip(texts) {
+        let room = width - text.0.chars().count().min(width);
+        let (before, behind) = if column.right { (room, 0) } else { (0, room) };
+        if text.0.is_empty() {
+            pending += width + 3;
+            continue;
+        }
+        row.push_str(&" ".repeat(pending + before));
+        row.push_str(&style.paint(text.1, &text.0));
+        pending = behind + 3;
+    }
+    out.push_str(&row);
+    out.push('\n');
+}

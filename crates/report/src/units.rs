@@ -1,0 +1,119 @@
+//! Nanoseconds for people: one unit for a column or an axis.
+
+use crate::words::grouped;
+
+/// A unit of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Microseconds.
+    Us,
+    /// Milliseconds.
+    Ms,
+    /// Seconds.
+    S,
+}
+
+impl Unit {
+    /// The unit in which a value of `ns` is read most easily: us below 1 ms, ms below 1 s.
+    pub fn of(ns: f64) -> Unit {
+        match ns.abs() {
+            ns if ns < 1e6 => Unit::Us,
+            ns if ns < 1e9 => Unit::Ms,
+            _ => Unit::S,
+        }
+    }
+
+    /// Its symbol.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Unit::Us => "us",
+            Unit::Ms => "ms",
+            Unit::S => "s",
+        }
+    }
+
+    /// Nanoseconds in one unit.
+    pub const fn ns(self) -> f64 {
+        match self {
+            Unit::Us => 1e3,
+            Unit::Ms => 1e6,
+            Unit::S => 1e9,
+        }
+    }
+
+    /// Decimals beyond which digits would be finer than the clock or than anybody reads.
+    const fn most_decimals(self) -> i32 {
+        match self {
+            Unit::Us => 3,
+            Unit::Ms | Unit::S => 4,
+        }
+    }
+}
+
+/// One unit and one number of decimals for values that stand in one column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Scale {
+    unit: Unit,
+    decimals: usize,
+}
+
+impl Scale {
+    /// Chooses the unit by the value farthest from zero, the decimals so that the one nearest to zero still has three
+    /// digits.
+    pub fn of(values_ns: impl IntoIterator<Item = f64>) -> Scale {
+        let (mut largest, mut smallest) = (0.0_f64, f64::INFINITY);
+        for value in values_ns {
+            largest = largest.max(value.abs());
+            if value != 0.0 {
+                smallest = smallest.min(value.abs());
+            }
+        }
+        let unit = Unit::of(largest);
+        let magnitude = if smallest.is_finite() {
+            (smallest / unit.ns()).log10().floor() as i32
+        } else {
+            1
+        };
+        let decimals = (2 - magnitude).clamp(1, unit.most_decimals());
+        Scale {
+            unit,
+            decimals: decimals as usize,
+        }
+    }
+
+    /// The number alone.
+    pub fn number(self, ns: f64) -> String {
+        let text = format!("{:.*}", self.decimals, ns / self.unit.ns());
+        grouped(&text)
+    }
+
+    /// The number and the unit.
+    pub fn show(self, ns: f64) -> String {
+        format!("{} {}", self.number(ns), self.unit.name())
+    }
+}
+
+/// One value alone, in its own unit, with three digits or more.
+pub(crate) fn time(ns: f64) -> String {
+    Scale::of([ns]).show(ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_has_one_unit_and_keeps_three_digits_of_the_smallest() {
+        let scale = Scale::of([902_000.0, 270_100.0]);
+        assert_eq!(scale.show(270_100.0), "270.1 us");
+        let scale = Scale::of([4_210_000.0, 902_000.0]);
+        assert_eq!(scale.show(4_210_000.0), "4.210 ms");
+        assert_eq!(scale.show(902_000.0), "0.902 ms");
+        let scale = Scale::of([12_000_000_000.0, 1_000_000.0]);
+        assert_eq!(scale.show(1_000_000.0), "0.0010 s");
+        assert_eq!(time(350.0), "0.350 us");
+        assert_eq!(time(-4_200.0), "-4.20 us");
+        assert_eq!(time(0.0), "0.0 us");
+        assert_eq!(time(i64::MAX as f64), "9,223,372,036.9 s");
+    }
+}

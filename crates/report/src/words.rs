@@ -1,0 +1,138 @@
+//! Words and numbers as every table and sentence prints them.
+
+use stats::{Comparison, Quantile, Ratio, Verdict};
+
+/// Puts commas between the thousands of a decimal number.
+pub(crate) fn grouped(number: &str) -> String {
+    let (sign, rest) = number
+        .strip_prefix('-')
+        .map_or(("", number), |rest| ("-", rest));
+    let (whole, fraction) = rest.find('.').map_or((rest, ""), |dot| rest.split_at(dot));
+    let mut out = String::from(sign);
+    for (position, digit) in whole.chars().enumerate() {
+        if position > 0 && (whole.len() - position) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out + fraction
+}
+
+/// A count with commas.
+pub(crate) fn count(n: u64) -> String {
+    grouped(&n.to_string())
+}
+
+/// `1 round`, `3 rounds`.
+pub(crate) fn plural(n: u64, one: &str) -> String {
+    format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
+/// A ratio to three decimals, or with three digits when it is far from 1.
+pub(crate) fn ratio(value: f64) -> String {
+    match value {
+        v if v >= 1e6 => format!("{v:.2e}"),
+        v if v >= 100.0 => grouped(&format!("{v:.1}")),
+        v if v >= 10.0 => format!("{v:.2}"),
+        v if v < 0.001 => format!("{v:.2e}"),
+        v => format!("{v:.3}"),
+    }
+}
+
+/// `1.003 (0.998..1.009)`, or the value alone where there is no interval.
+pub(crate) fn interval(r: &Ratio) -> String {
+    match (r.low, r.high) {
+        (Some(low), Some(high)) => {
+            format!("{} ({}..{})", ratio(r.value), ratio(low), ratio(high))
+        }
+        _ => ratio(r.value),
+    }
+}
+
+/// What a ratio of times says: `slower`, `faster`, `within noise`, or why nothing.
+pub(crate) fn verdict(r: &Ratio, rounds: u32) -> &'static str {
+    match r.verdict {
+        Verdict::WithinNoise => "within noise",
+        Verdict::Larger => "slower",
+        Verdict::Smaller => "faster",
+        Verdict::Undecided if rounds < 2 => "undecided: one round",
+        Verdict::Undecided => "undecided: no interval",
+    }
+}
+
+/// Ratio of medians, interval and verdict.
+pub(crate) fn comparison(c: &Comparison) -> String {
+    let medians = &c.ratio_of_medians;
+    format!("{} {}", interval(medians), verdict(medians, c.rounds))
+}
+
+/// What stands in place of a quantile that the sample is too small for.
+pub(crate) fn needs(q: &Quantile) -> String {
+    format!("needs {}", count(q.needed_count))
+}
+
+/// Removes what a terminal would obey and XML would refuse: control characters become `?`.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\t' => ' ',
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => '?',
+            c => c,
+        })
+        .collect()
+}
+
+/// At most `room` characters, the middle left out where it is longer.
+pub(crate) fn shortened(text: &str, room: usize) -> String {
+    let length = text.chars().count();
+    if length <= room || room < 3 {
+        return text.to_owned();
+    }
+    let tail = (room - 1) / 2;
+    let head = room - 1 - tail;
+    let start: String = text.chars().take(head).collect();
+    let end: String = text.chars().skip(length - tail).collect();
+    format!("{start}\u{2026}{end}")
+}
+
+/// The text as a sentence: a capital first, a full stop last.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let Some(first) = chars.next() else {
+        return String::new();
+    };
+    let stop = if text.ends_with(['.', '?', '!', ':']) {
+        ""
+    } else {
+        "."
+    };
+    format!("{}{}{stop}", first.to_uppercase(), chars.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_grouped() {
+        assert_eq!(grouped("-1234567.8912"), "-1,234,567.8912");
+        assert_eq!(count(999), "999");
+        assert_eq!(plural(5_000, "job"), "5,000 jobs");
+        assert_eq!(plural(1, "round"), "1 round");
+    }
+
+    #[test]
+    fn ratios_keep_three_digits() {
+        assert_eq!(ratio(1.0034), "1.003");
+        assert_eq!(ratio(12.3456), "12.35");
+        assert_eq!(ratio(1234.5), "1,234.5");
+        assert_eq!(ratio(0.00001), "1.00e-5");
+    }
+
+    #[test]
+    fn text_is_made_harmless_and_short() {
+        assert_eq!(clean("a\u{1b}[31mb\nc"), "a?[31mb c");
+        assert_eq!(shortened("podman-rootless", 9), "podm\u{2026}less");
+        assert_eq!(sentence("the disk is full"), "The disk is full.");
+    }
+}
