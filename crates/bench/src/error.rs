@@ -12,6 +12,9 @@ pub enum BenchError {
     /// An engine could not make or remove a cell.
     #[error(transparent)]
     Engine(#[from] engine::EngineError),
+    /// There is no root filesystem for the cells.
+    #[error(transparent)]
+    Rootfs(#[from] engine::rootfs::RootfsError),
     /// A place in shared memory could not be made.
     #[error("{}: cannot {doing}: {source}", path.display())]
     Place {

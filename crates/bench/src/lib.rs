@@ -8,6 +8,7 @@ mod place;
 mod plan;
 mod run;
 pub mod scenario;
+pub mod selfcheck;
 mod trial;
 mod watch;
 

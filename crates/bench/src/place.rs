@@ -22,6 +22,8 @@ struct Owner {
     start_ticks: u64,
     /// The rt cgroup that the run made, if any.
     rt_group: Option<String>,
+    /// The root filesystem, if it had to be made elsewhere.
+    rootfs: Option<PathBuf>,
 }
 
 /// The directory of one coordinator, removed on drop.
@@ -53,6 +55,7 @@ impl Place {
                 pid,
                 start_ticks: start_ticks(pid).unwrap_or(0),
                 rt_group: None,
+                rootfs: None,
             },
         };
         place.write_owner()?;
@@ -75,6 +78,22 @@ impl Place {
         self.write_owner()
     }
 
+    /// The root filesystem that all cells of this process share: our own binary and empty mount points.
+    ///
+    /// Beside the samples where programs may be executed there, else where the engine crate finds a place.
+    pub(crate) fn rootfs(&mut self) -> Result<PathBuf, BenchError> {
+        let dir = self.sub("rootfs")?;
+        match engine::rootfs::prepare(&dir) {
+            Err(engine::rootfs::RootfsError::NoExec(_)) => {
+                let elsewhere = engine::rootfs::place()?.join(std::process::id().to_string());
+                self.owner.rootfs = Some(elsewhere.clone());
+                self.write_owner()?;
+                Ok(engine::rootfs::prepare(&elsewhere)?)
+            }
+            prepared => Ok(prepared?),
+        }
+    }
+
     /// Makes the directory `name` in the place, reachable by the users of rootless cells.
     pub(crate) fn sub(&self, name: &str) -> Result<PathBuf, BenchError> {
         let dir = self.dir.join(name);
@@ -95,6 +114,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        if let Some(elsewhere) = &self.owner.rootfs {
+            let _ = remove_tree(elsewhere);
+        }
         let _ = remove_tree(&self.dir);
     }
 }
@@ -141,6 +163,11 @@ fn sweep(dir: &Path) -> Option<String> {
     if let Some(name) = group
         && let Ok(root) = host::rtgroup::detect()
         && let Err(error) = host::rtgroup::remove_group(&root.join(name))
+    {
+        problems.push(error.to_string());
+    }
+    if let Some(elsewhere) = owner.as_ref().and_then(|owner| owner.rootfs.as_deref())
+        && let Err(error) = remove_tree(elsewhere)
     {
         problems.push(error.to_string());
     }
@@ -248,6 +275,7 @@ mod tests {
             pid: 1,
             start_ticks: u64::MAX,
             rt_group: None,
+            rootfs: None,
         };
         fs::write(dead.join(OWNER), serde_json::to_vec(&owner).unwrap()).unwrap();
         let said = sweep_stale();

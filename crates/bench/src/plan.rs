@@ -67,7 +67,7 @@ impl Plan {
             not_measured: Vec::new(),
             requirements,
             real_time,
-            rootless_user: engine::users::find(&options).ok(),
+            rootless_user: None,
             engines,
             experiment,
         };
@@ -92,22 +92,6 @@ impl Plan {
     /// Requirements that the machine does not meet.
     pub fn unmet(&self) -> impl Iterator<Item = &Requirement> {
         self.requirements.iter().filter(|r| !r.met)
-    }
-
-    /// Version of each engine that is there, and the problem of each that is not.
-    pub fn engines_found(&self) -> Vec<host::provenance::EngineFound> {
-        self.engines
-            .values()
-            .map(|engine| {
-                let problem = engine.requirements().into_iter().find(|r| !r.met);
-                host::provenance::EngineFound {
-                    name: engine.kind().name().to_owned(),
-                    version: engine.version(),
-                    path: None,
-                    problem: problem.map(|r| r.reason),
-                }
-            })
-            .collect()
     }
 
     /// Cpus that cells are pinned to, ascending, each once.

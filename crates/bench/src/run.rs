@@ -40,12 +40,37 @@ pub trait Progress {
 /// signals too.
 ///
 /// # Errors
-/// [`BenchError::Interrupted`] after a signal, with the trials until then on record; otherwise what ended the run.
+/// What ended the run, [`BenchError::Interrupted`] after a signal, together with the run if it had begun: the
+/// trials until then are on record.
 pub fn run(
     plan: &Plan,
     settings: &Settings,
     progress: &mut dyn Progress,
-) -> Result<Run, BenchError> {
+) -> Result<Run, (Option<Run>, BenchError)> {
+    let (run, interrupt, mut manifest) =
+        prepare(plan, settings, progress).map_err(|error| (None, error))?;
+    let mut result = rounds_of_trials(plan, &run, &interrupt, &mut manifest, progress);
+    manifest.status = match &result {
+        Ok(()) => Status::Complete,
+        Err(BenchError::Interrupted) => Status::Interrupted,
+        Err(_) => Status::Failed,
+    };
+    manifest.finished = Some(utc_now());
+    let written = run.write_manifest(&manifest);
+    if result.is_ok() {
+        result = written.map_err(BenchError::Record);
+    }
+    match result {
+        Ok(()) => Ok(run),
+        Err(error) => Err((Some(run), error)),
+    }
+}
+
+fn prepare(
+    plan: &Plan,
+    settings: &Settings,
+    progress: &mut dyn Progress,
+) -> Result<(Run, Interrupt, Manifest), BenchError> {
     room_for(plan, settings)?;
     let interrupt = Interrupt::listen()
         .map_err(|error| BenchError::Failed(format!("cannot listen for signals: {error}")))?;
@@ -53,10 +78,13 @@ pub fn run(
         progress.note(&line);
     }
     let mut provenance = Provenance::collect(&settings.version);
-    provenance.engines = plan.engines_found();
+    let options = engine::Options {
+        rootless_user: plan.experiment.rootless_user.clone(),
+    };
+    provenance.engines = engine::found(&options);
     let rounds = plan.experiment.rounds;
     let total = rounds * plan.trials.len() as u32;
-    let mut manifest = Manifest {
+    let manifest = Manifest {
         schema: RUN_SCHEMA,
         timecell_version: settings.version.clone(),
         status: Status::Running,
@@ -75,17 +103,7 @@ pub fn run(
         &manifest,
     )?;
     progress.began(&run, total);
-    let result = rounds_of_trials(plan, &run, &interrupt, &mut manifest, progress);
-    manifest.status = match &result {
-        Ok(()) => Status::Complete,
-        Err(BenchError::Interrupted) => Status::Interrupted,
-        Err(_) => Status::Failed,
-    };
-    manifest.finished = Some(utc_now());
-    let written = run.write_manifest(&manifest);
-    result?;
-    written?;
-    Ok(run)
+    Ok((run, interrupt, manifest))
 }
 
 fn rounds_of_trials(
@@ -96,8 +114,7 @@ fn rounds_of_trials(
     progress: &mut dyn Progress,
 ) -> Result<(), BenchError> {
     let mut place = Place::create()?;
-    let rootfs = place.sub("rootfs")?;
-    engine::rootfs::prepare(&rootfs)?;
+    let rootfs = place.rootfs()?;
     let rt_group = rt_group(plan, &mut place, progress)?;
     let _elsewhere = Elsewhere::than(&plan.cpus());
     let _awake = hold_awake(plan, progress);
@@ -195,7 +212,25 @@ fn rt_group(
     let contained = (plan.trials.iter())
         .flat_map(|trial| &trial.cells)
         .any(|(kind, _)| *kind != EngineKind::Bare);
-    if !plan.real_time || !contained || host::rtgroup::detect().is_err() {
+    if !plan.real_time || !contained {
+        return Ok(None);
+    }
+    let group = shared_rt_group(place)?;
+    if let Some(group) = &group
+        && group.budget().per_second_us() < 900_000
+    {
+        progress.note(&format!(
+            "only {} ms of real-time budget in every second are free for the cells; other cgroups hold the rest",
+            group.budget().per_second_us() / 1000
+        ));
+    }
+    Ok(group)
+}
+
+/// One rt cgroup with all the budget that is free, noted in the place before it is made; `None` where the kernel
+/// has no such groups.
+pub(crate) fn shared_rt_group(place: &mut Place) -> Result<Option<RtGroup>, BenchError> {
+    if host::rtgroup::detect().is_err() {
         return Ok(None);
     }
     let failed = |error: host::rtgroup::RtGroupError| {
@@ -204,14 +239,9 @@ fn rt_group(
     let free = host::rtgroup::largest_free_runtime().map_err(failed)?;
     let name = format!("timecell-{}", std::process::id());
     place.note_rt_group(&name)?;
-    let group = RtGroup::create(&name, free, 1_000_000).map_err(failed)?;
-    if free < 900_000 {
-        progress.note(&format!(
-            "only {} ms of real-time budget in every second are free for the cells; other cgroups hold the rest",
-            free / 1000
-        ));
-    }
-    Ok(Some(group))
+    RtGroup::create(&name, free, 1_000_000)
+        .map(Some)
+        .map_err(failed)
 }
 
 /// Keeps the cpus out of deep idle states while anything is measured, as cyclictest does.

@@ -1,22 +1,54 @@
 //! timecell: real-time containers that keep time on Linux, and prove it.
+//!
+//! This crate parses arguments, calls the crates below, and prints.
+
+mod cli;
+mod commands;
+mod exit;
+mod out;
+mod progress;
 
 use std::process::exit;
 
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+use crate::exit::Ended;
+
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     // What runs inside cells comes first and touches nothing of the command line's machinery.
     match words.first().map(String::as_str) {
         Some("probe") => exit(inside(&words[1..])),
         Some("oci-child") => exit(engine::embedded::child(&words[1..])),
-        _ => exit(2),
+        _ => {}
     }
+    let result = match Cli::parse().command {
+        Command::Doctor(options) => commands::doctor::run(&options),
+        Command::Bench(options) => commands::bench::run(&options),
+        Command::Report(options) => commands::report::run(&options),
+        Command::Export(options) => commands::export::run(&options),
+        Command::Clean(options) => commands::clean::run(&options),
+        Command::Completions(options) => commands::generate::completions(&options),
+        Command::Man(options) => commands::generate::man(&options),
+    };
+    exit(match result {
+        Ok(ended) => ended.code(),
+        Err(error) => {
+            out::error(&error.to_string());
+            error.code()
+        }
+    });
 }
 
 /// The hidden commands of a cell's payload.
 fn inside(words: &[String]) -> i32 {
     match words.split_first() {
         // The empty program, for timing an engine.
-        Some((word, _)) if word == "nop" => 0,
+        Some((word, _)) if word == "nop" => Ended::Fine.code(),
         Some((word, rest)) if word == "run" => match probe::ProbeArgs::from_words(rest) {
             Ok(args) => probe::run(&args),
             Err(error) => {
@@ -24,6 +56,13 @@ fn inside(words: &[String]) -> i32 {
                 probe::EXIT_BAD_ARGS
             }
         },
+        // Another program of the root filesystem, for comparing against the field's scripts.
+        Some((word, [program, arguments @ ..])) if word == "exec" => {
+            use std::os::unix::process::CommandExt;
+            let error = std::process::Command::new(program).args(arguments).exec();
+            eprintln!("{program}: {error}");
+            127
+        }
         _ => probe::EXIT_BAD_ARGS,
     }
 }

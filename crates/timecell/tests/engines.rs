@@ -75,7 +75,8 @@ impl Place {
         Place {
             dir,
             id: format!("timecell-test-{}-{count}-{kind}", std::process::id()),
-            user: (kind == EngineKind::PodmanRootless).then(|| engine::users::choose(None).unwrap()),
+            user: (kind == EngineKind::PodmanRootless)
+                .then(|| engine::users::choose(None).unwrap()),
         }
     }
 
@@ -116,7 +117,9 @@ impl Place {
             class_by: ClassBy::Coordinator,
             barrier: BarrierKind::Futex,
         };
-        let words = ["probe".to_owned(), "run".to_owned()].into_iter().chain(args.to_words());
+        let words = ["probe".to_owned(), "run".to_owned()]
+            .into_iter()
+            .chain(args.to_words());
         (barrier, words.collect())
     }
 }
@@ -136,10 +139,17 @@ fn rootfs() -> PathBuf {
 fn with(kind: EngineKind, test: &str, behaviour: fn(&dyn Engine, &Place)) {
     let engine = engine::by_kind(kind, &Options::default());
     if let Some(unmet) = engine.requirements().into_iter().find(|need| !need.met) {
-        eprintln!("skipped: {kind}::{test}: {} ({})", unmet.reason, unmet.mend.unwrap_or_default());
+        eprintln!(
+            "skipped: {kind}::{test}: {} ({})",
+            unmet.reason,
+            unmet.mend.unwrap_or_default()
+        );
         return;
     }
-    assert!(engine.version().is_some(), "an engine that is there has a version");
+    assert!(
+        engine.version().is_some(),
+        "an engine that is there has a version"
+    );
     behaviour(&*engine, &Place::new(kind));
 }
 
@@ -176,7 +186,11 @@ fn probe_in_cage(engine: &dyn Engine, place: &Place) {
 
     let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
     let words: Vec<&[u8]> = command.split(|byte| *byte == 0).collect();
-    assert_eq!(words[1..3], [&b"probe"[..], b"run"], "the pid is the payload's");
+    assert_eq!(
+        words[1..3],
+        [&b"probe"[..], b"run"],
+        "the pid is the payload's"
+    );
     if engine.kind() != EngineKind::Bare {
         for namespace in ["pid", "mnt", "net", "ipc", "uts"] {
             let of = |who: &str| fs::read_link(format!("/proc/{who}/ns/{namespace}")).unwrap();
@@ -185,16 +199,24 @@ fn probe_in_cage(engine: &dyn Engine, place: &Place) {
         assert_caged(Path::new(&format!("/proc/{pid}/root")));
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
         assert!(status.contains("NoNewPrivs:\t1"));
-        let capabilities = status.lines().find(|line| line.starts_with("CapEff:")).unwrap();
-        let bits = u64::from_str_radix(capabilities.split_whitespace().last().unwrap(), 16).unwrap();
+        let capabilities = status
+            .lines()
+            .find(|line| line.starts_with("CapEff:"))
+            .unwrap();
+        let bits =
+            u64::from_str_radix(capabilities.split_whitespace().last().unwrap(), 16).unwrap();
         // CAP_IPC_LOCK is bit 14, CAP_SYS_NICE bit 23.
         assert_eq!(bits & !(1 << 14 | 1 << 23), 0, "{capabilities}");
     }
 
     barrier.permit(0);
-    barrier.wait_all(State::Armed, "armed", soon(), || false).unwrap();
+    barrier
+        .wait_all(State::Armed, "armed", soon(), || false)
+        .unwrap();
     barrier.open(Barrier::lead_ns(1));
-    barrier.wait_all(State::Done, "done", soon(), || false).unwrap();
+    barrier
+        .wait_all(State::Done, "done", soon(), || false)
+        .unwrap();
     assert_eq!(barrier.failure(0), None);
     barrier.leave();
     eventually("the payload ends", || ended(pid));
@@ -216,13 +238,22 @@ fn assert_caged(root: &Path) {
         let name = entry.file_name().into_string().unwrap();
         match name.as_str() {
             "cell" | "dev" | "proc" | "sys" => {}
-            _ if entry.file_type().unwrap().is_dir() => files.extend(files_below(&entry.path(), &name)),
+            _ if entry.file_type().unwrap().is_dir() => {
+                files.extend(files_below(&entry.path(), &name))
+            }
             _ => files.push(name),
         }
     }
     // Mounted by podman and docker over empty files, whatever is asked of them.
     files.retain(|file| {
-        !["etc/hostname", "etc/hosts", "etc/resolv.conf", "run/.containerenv"].contains(&file.as_str())
+        ![
+            "etc/hostname",
+            "etc/hosts",
+            "etc/mtab",
+            "etc/resolv.conf",
+            "run/.containerenv",
+        ]
+        .contains(&file.as_str())
     });
     assert_eq!(files, ["timecell"]);
     assert!(root.join("cell/control").exists());
@@ -266,7 +297,11 @@ fn half_made_cell(engine: &dyn Engine, place: &Place) {
     let (_barrier, words) = place.probe();
     let spec = place.spec(engine.kind(), words);
     fs::create_dir_all(spec.work_dir.join("state")).unwrap();
-    fs::write(spec.work_dir.join("cell.json"), serde_json::to_vec(&spec).unwrap()).unwrap();
+    fs::write(
+        spec.work_dir.join("cell.json"),
+        serde_json::to_vec(&spec).unwrap(),
+    )
+    .unwrap();
     engine::sweep(&spec.work_dir).unwrap();
     assert_nothing_left(&spec, i32::MAX);
 }
@@ -275,8 +310,15 @@ fn no_binary(engine: &dyn Engine, place: &Place) {
     let rootfs = place.dir.path().join("empty");
     fs::create_dir(&rootfs).unwrap();
     let words = vec!["probe".to_owned(), "nop".to_owned()];
-    let spec = CellSpec { rootfs: rootfs.clone(), ..place.spec(engine.kind(), words) };
-    let error = engine.create(&spec).err().expect("there is nothing to run").to_string();
+    let spec = CellSpec {
+        rootfs: rootfs.clone(),
+        ..place.spec(engine.kind(), words)
+    };
+    let error = engine
+        .create(&spec)
+        .err()
+        .expect("there is nothing to run")
+        .to_string();
     assert_eq!(
         error,
         format!(
@@ -291,8 +333,15 @@ fn no_binary(engine: &dyn Engine, place: &Place) {
 fn no_shared(engine: &dyn Engine, place: &Place) {
     let words = vec!["probe".to_owned(), "nop".to_owned()];
     let shared = place.dir.path().join("nowhere");
-    let spec = CellSpec { shared, ..place.spec(engine.kind(), words) };
-    let error = engine.create(&spec).err().expect("there is nothing to mount").to_string();
+    let spec = CellSpec {
+        shared,
+        ..place.spec(engine.kind(), words)
+    };
+    let error = engine
+        .create(&spec)
+        .err()
+        .expect("there is nothing to mount")
+        .to_string();
     assert!(error.contains("nowhere"), "{error}");
     assert_nothing_left(&spec, i32::MAX);
 }
@@ -300,19 +349,25 @@ fn no_shared(engine: &dyn Engine, place: &Place) {
 /// Whether a process is gone or dead.
 fn ended(pid: i32) -> bool {
     match fs::read_to_string(format!("/proc/{pid}/stat")) {
-        Ok(stat) => stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z')),
+        Ok(stat) => stat
+            .rsplit_once(") ")
+            .is_none_or(|(_, rest)| rest.starts_with('Z')),
         Err(_) => true,
     }
 }
 
 fn assert_nothing_left(spec: &CellSpec, pid: i32) {
     // An orphan is reaped by the machine's init, which may take its time.
-    eventually("the payload is reaped", || !Path::new(&format!("/proc/{pid}")).exists());
+    eventually("the payload is reaped", || {
+        !Path::new(&format!("/proc/{pid}")).exists()
+    });
     let mark = format!("TIMECELL_CELL={}", spec.id);
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let words = fs::read(entry.path().join("environ")).unwrap_or_default();
         assert!(
-            !words.split(|byte| *byte == 0).any(|word| word == mark.as_bytes()),
+            !words
+                .split(|byte| *byte == 0)
+                .any(|word| word == mark.as_bytes()),
             "process {} is still there: {}",
             entry.path().display(),
             String::from_utf8_lossy(&fs::read(entry.path().join("cmdline")).unwrap_or_default())
@@ -322,7 +377,10 @@ fn assert_nothing_left(spec: &CellSpec, pid: i32) {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let work_dir = spec.work_dir.display().to_string();
     for line in mounts.lines() {
-        assert!(!line.contains(&spec.id) && !line.contains(&work_dir), "{line}");
+        assert!(
+            !line.contains(&spec.id) && !line.contains(&work_dir),
+            "{line}"
+        );
     }
     let left: Vec<_> = fs::read_dir(&spec.work_dir)
         .map(|entries| entries.flatten().map(|entry| entry.file_name()).collect())
@@ -330,8 +388,15 @@ fn assert_nothing_left(spec: &CellSpec, pid: i32) {
     assert!(left.iter().all(|name| name == "log"), "{left:?}");
     for name in files_below(&spec.rootfs, "") {
         assert!(
-            ["/timecell", "/etc/hostname", "/etc/hosts", "/etc/resolv.conf", "/run/.containerenv"]
-                .contains(&name.as_str()),
+            [
+                "/timecell",
+                "/etc/hostname",
+                "/etc/hosts",
+                "/etc/mtab",
+                "/etc/resolv.conf",
+                "/run/.containerenv"
+            ]
+            .contains(&name.as_str()),
             "{name} was put into the root filesystem"
         );
     }
@@ -340,7 +405,11 @@ fn assert_nothing_left(spec: &CellSpec, pid: i32) {
 fn assert_no_cgroup(dir: &Path, id: &str) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            assert!(!entry.file_name().to_string_lossy().contains(id), "{}", entry.path().display());
+            assert!(
+                !entry.file_name().to_string_lossy().contains(id),
+                "{}",
+                entry.path().display()
+            );
             assert_no_cgroup(&entry.path(), id);
         }
     }

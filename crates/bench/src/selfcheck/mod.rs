@@ -1,0 +1,108 @@
+//! timecell measured against the field: the evidence behind the README's claims, for anyone to rerun.
+//!
+//! Each part compares interleaved, in one run on one machine, and says of each goal whether it was met.
+
+mod barrier;
+mod floor;
+mod memory;
+mod probe_process;
+mod startup;
+mod wakeup;
+
+use serde::Serialize;
+
+use crate::BenchError;
+
+/// What a part needs to know.
+#[derive(Debug, Clone, Copy)]
+pub struct Setup {
+    /// Fewer repetitions: shows that the part works, not what it is worth.
+    pub quick: bool,
+    /// Cpu for single cells.
+    pub cpu: u32,
+    /// SCHED_FIFO priority.
+    pub priority: u8,
+}
+
+/// One figure, and the goal it is held against.
+#[derive(Debug, Clone, Serialize)]
+pub struct Finding {
+    /// What was measured.
+    pub what: String,
+    /// The figure in words, with its unit and interval.
+    pub figure: String,
+    /// What it should be; `None`: no goal was set.
+    pub goal: Option<String>,
+    /// Whether it is.
+    pub met: Option<bool>,
+}
+
+/// What a part found.
+#[derive(Debug, Clone, Serialize)]
+pub struct Section {
+    /// Name of the part.
+    pub part: &'static str,
+    /// What was compared, how often, and how.
+    pub method: String,
+    /// Lines of a table, header first; cells of a line in order.
+    pub table: Vec<Vec<String>>,
+    /// The figures that have goals, and those worth a sentence.
+    pub findings: Vec<Finding>,
+    /// Everything measured, for machines.
+    pub data: serde_json::Value,
+    /// Why the part could not be measured, or not wholly.
+    pub unmet: Vec<String>,
+}
+
+type Part = fn(Setup, &mut dyn FnMut(&str)) -> Result<Section, BenchError>;
+
+/// The parts by name. Adding one: a file here and a line.
+pub const PARTS: [(&str, Part); 4] = [
+    ("wakeup", wakeup::run),
+    ("barrier", barrier::run),
+    ("startup", startup::run),
+    ("memory", memory::run),
+];
+
+impl Finding {
+    fn goal(
+        what: impl Into<String>,
+        figure: impl Into<String>,
+        goal: impl Into<String>,
+        met: bool,
+    ) -> Finding {
+        Finding {
+            what: what.into(),
+            figure: figure.into(),
+            goal: Some(goal.into()),
+            met: Some(met),
+        }
+    }
+
+    fn fact(what: impl Into<String>, figure: impl Into<String>) -> Finding {
+        Finding {
+            what: what.into(),
+            figure: figure.into(),
+            goal: None,
+            met: None,
+        }
+    }
+}
+
+/// Microseconds with one decimal, for tables.
+fn us(ns: i64) -> String {
+    format!("{:.1}", ns as f64 / 1e3)
+}
+
+/// Milliseconds with two decimals, for tables.
+fn ms(ns: i64) -> String {
+    format!("{:.2}", ns as f64 / 1e6)
+}
+
+/// `1.02 (0.99..1.05)`.
+fn ratio(ratio: &stats::Ratio) -> String {
+    match (ratio.low, ratio.high) {
+        (Some(low), Some(high)) => format!("{:.3} ({low:.3}..{high:.3})", ratio.value),
+        _ => format!("{:.3} (no interval)", ratio.value),
+    }
+}

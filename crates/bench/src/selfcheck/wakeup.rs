@@ -1,0 +1,267 @@
+//! Our `timer` probe against cyclictest: same cpu, class, priority and period, in turns.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use stats::{CompareOptions, Sorted, compare};
+
+use super::probe_process::{Usage, reap, timer};
+use super::{Finding, Section, Setup, ratio, us};
+use crate::place::{Place, failed};
+use crate::{BenchError, selfcheck::probe_process};
+
+/// Largest latency that cyclictest's histogram tells apart, ns; later ones it counts as overflows.
+const HISTOGRAM_NS: usize = 1_000_000;
+/// Activations of the short run that measures start and end of each program, to be taken off the long one.
+const SHORT: u32 = 200;
+
+pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, BenchError> {
+    let rounds = if setup.quick { 3 } else { 10 };
+    let mut section = Section {
+        part: "wakeup",
+        method: format!(
+            "cyclictest and the timer probe in turns, {rounds} rounds, FIFO {}, cpu {}, memory locked; \
+             cyclictest with nanosecond histogram; cpu time is that of the whole process per activation, \
+             start and end taken off by a run of {SHORT} activations",
+            setup.priority, setup.cpu
+        ),
+        table: vec![header()],
+        findings: Vec::new(),
+        data: Value::Null,
+        unmet: Vec::new(),
+    };
+    if Command::new("cyclictest")
+        .arg("--help")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_err()
+    {
+        section
+            .unmet
+            .push("cyclictest is not installed (apt install rt-tests)".to_owned());
+        return Ok(section);
+    }
+    let place = Place::create()?;
+    let mut data = Vec::new();
+    for (period_ns, jobs) in [(1_000_000i64, 2_000u32), (100_000, 20_000)] {
+        let jobs = if setup.quick { jobs / 4 } else { jobs };
+        let period = Period {
+            setup,
+            dir: place.dir(),
+            period_ns,
+            jobs,
+        };
+        data.push(period.compare(rounds, say, &mut section)?);
+    }
+    section.data = Value::Array(data);
+    Ok(section)
+}
+
+fn header() -> Vec<String> {
+    [
+        "period",
+        "tool",
+        "median us",
+        "p99 us",
+        "max us",
+        "missed",
+        "cpu us per activation",
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}
+
+struct Period<'a> {
+    setup: Setup,
+    dir: &'a Path,
+    period_ns: i64,
+    jobs: u32,
+}
+
+#[derive(Default)]
+struct Tool {
+    rounds: Vec<Vec<i64>>,
+    cpu_ns: Vec<i64>,
+    missed: u64,
+}
+
+impl Tool {
+    fn cpu_per_activation_ns(&self) -> i64 {
+        stats::median_of(&self.cpu_ns).unwrap_or(0)
+    }
+
+    fn row(&self, period: &str, name: &str) -> Vec<String> {
+        let all = Sorted::new(self.rounds.concat());
+        let at = |p| all.nearest_rank(p).map_or_else(String::new, us);
+        vec![
+            period.to_owned(),
+            name.to_owned(),
+            at(0.5),
+            at(0.99),
+            at(1.0),
+            self.missed.to_string(),
+            format!("{:.2}", self.cpu_per_activation_ns() as f64 / 1e3),
+        ]
+    }
+}
+
+impl Period<'_> {
+    fn compare(
+        &self,
+        rounds: usize,
+        say: &mut dyn FnMut(&str),
+        section: &mut Section,
+    ) -> Result<Value, BenchError> {
+        let name = format!("{} us", self.period_ns / 1000);
+        let (mut theirs, mut ours) = (Tool::default(), Tool::default());
+        for round in 1..=rounds {
+            say(&format!(
+                "wake-up latency, period {name}, round {round} of {rounds}"
+            ));
+            self.cyclictest(&mut theirs)?;
+            self.probe(&mut ours)?;
+        }
+        section.table.push(theirs.row(&name, "cyclictest"));
+        section.table.push(ours.row(&name, "timecell"));
+        let options = CompareOptions::default();
+        let compared = compare(&theirs.rounds, &ours.rounds, &options)
+            .map_err(|error| BenchError::Failed(format!("cannot compare: {error}")))?;
+        let median = &compared.ratio_of_medians;
+        section.findings.push(Finding::goal(
+            format!("median wake-up latency over cyclictest's, period {name}"),
+            ratio(median),
+            "at most 1.10",
+            median.value <= 1.10,
+        ));
+        if let Some(p99) = &compared.ratio_of_p99 {
+            section.findings.push(Finding::goal(
+                format!("p99 wake-up latency over cyclictest's, period {name}"),
+                ratio(p99),
+                "at most 1.10",
+                p99.value <= 1.10,
+            ));
+        }
+        let cpu_rounds = |tool: &Tool| -> Vec<Vec<i64>> {
+            tool.cpu_ns.iter().map(|ns| vec![(*ns).max(1)]).collect()
+        };
+        if let Ok(cpu) = compare(&cpu_rounds(&theirs), &cpu_rounds(&ours), &options) {
+            let cpu = cpu.ratio_of_medians;
+            section.findings.push(Finding::goal(
+                format!("cpu time per activation over cyclictest's, period {name}"),
+                ratio(&cpu),
+                "at most 1",
+                cpu.value <= 1.0,
+            ));
+        }
+        Ok(json!({
+            "period_ns": self.period_ns,
+            "jobs": self.jobs,
+            "comparison": compared,
+            "cyclictest_cpu_ns_per_activation": theirs.cpu_ns,
+            "timecell_cpu_ns_per_activation": ours.cpu_ns,
+            "cyclictest_overflows": theirs.missed,
+            "timecell_missed": ours.missed,
+        }))
+    }
+
+    fn cyclictest(&self, tool: &mut Tool) -> Result<(), BenchError> {
+        let (_, short) = self.run_cyclictest(SHORT, false)?;
+        let (_, long) = self.run_cyclictest(self.jobs, false)?;
+        tool.cpu_ns.push(per_activation(&short, &long, self.jobs));
+        let (text, _) = self.run_cyclictest(self.jobs, true)?;
+        let (values, overflows) = histogram(&text)?;
+        tool.missed += overflows;
+        tool.rounds.push(values);
+        Ok(())
+    }
+
+    fn probe(&self, tool: &mut Tool) -> Result<(), BenchError> {
+        let Setup { cpu, priority, .. } = self.setup;
+        let run = |jobs| probe_process::timer(self.dir, cpu, priority, self.period_ns, jobs);
+        let (_, short) = run(SHORT)?;
+        let (samples, long) = run(self.jobs)?;
+        tool.cpu_ns.push(per_activation(&short, &long, self.jobs));
+        // The same number of long runs as cyclictest has, so that neither heats the machine more; the last one counts.
+        let (second, _) = timer(self.dir, cpu, priority, self.period_ns, self.jobs)?;
+        drop(samples);
+        tool.missed += second.header.missed;
+        let latencies = second.samples.iter().map(|s| s.wakeup_latency_ns());
+        tool.rounds.push(latencies.collect());
+        Ok(())
+    }
+
+    fn run_cyclictest(&self, loops: u32, histogram: bool) -> Result<(String, Usage), BenchError> {
+        let out = self.dir.join("cyclictest.out");
+        let file = std::fs::File::create(&out).map_err(failed(&out, "create"))?;
+        let mut command = Command::new("cyclictest");
+        command
+            .args(["-q", "-m", "-N", "-t", "1"])
+            .args(["-p", &self.setup.priority.to_string()])
+            .args(["-a", &self.setup.cpu.to_string()])
+            .args(["-i", &(self.period_ns / 1000).to_string()])
+            .args(["-l", &loops.to_string()])
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .stdout(file);
+        if histogram {
+            command.args(["-h", &HISTOGRAM_NS.to_string()]);
+        }
+        let child = command
+            .spawn()
+            .map_err(failed(Path::new("cyclictest"), "start"))?;
+        let usage = reap(&child);
+        if !usage.ok {
+            return Err(BenchError::Failed(
+                "cyclictest failed; it needs root".to_owned(),
+            ));
+        }
+        let text = std::fs::read_to_string(&out).map_err(failed(&out, "read"))?;
+        Ok((text, usage))
+    }
+}
+
+fn per_activation(short: &Usage, long: &Usage, jobs: u32) -> i64 {
+    (long.cpu_ns - short.cpu_ns) / i64::from(jobs - SHORT).max(1)
+}
+
+/// The samples behind cyclictest's `-h` text, in order of size, and its count of overflows.
+fn histogram(text: &str) -> Result<(Vec<i64>, u64), BenchError> {
+    let mut values = Vec::new();
+    let mut overflows = 0;
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# Histogram Overflows:") {
+            overflows = rest.trim().parse().unwrap_or(0);
+        }
+        if line.starts_with('#') {
+            continue;
+        }
+        let mut words = line.split_whitespace();
+        if let (Some(Ok(value)), Some(Ok(count))) = (
+            words.next().map(str::parse::<i64>),
+            words.next().map(str::parse::<usize>),
+        ) {
+            values.extend(std::iter::repeat_n(value, count));
+        }
+    }
+    if values.is_empty() {
+        return Err(BenchError::Failed(
+            "cyclictest printed no histogram".to_owned(),
+        ));
+    }
+    Ok((values, overflows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_cyclictest_histograms() {
+        let text = "# /dev/cpu_dma_latency set to 0us\n# Histogram\n000004 000002\n000009 \t000001\n\
+                    # Total: 000000003\n# Histogram Overflows: 00002\n";
+        assert_eq!(histogram(text).unwrap(), (vec![4, 4, 9], 2));
+        assert!(histogram("# Histogram\n").is_err());
+    }
+}

@@ -1,0 +1,178 @@
+//! The command line: what may be asked, in words. `--help`, man pages and completions come from here.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use model::{Duration, EngineKind};
+
+/// Real-time containers that keep time on Linux, and prove it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "timecell",
+    version,
+    max_term_width = 100,
+    after_help = "Exit codes: 0 fine; 1 failed; 2 bad usage or input; 3 a threshold or guarantee was missed; \
+                  4 a requirement is unmet."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Is this machine fit for real time, and what would make it fitter?
+    Doctor(Doctor),
+    /// How does real-time work behave here, on bare metal and in containers?
+    Bench(Bench),
+    /// What was measured: drawn, compared, with confidence.
+    Report(Report),
+    /// Write a run's samples as a table for other tools.
+    Export(Export),
+    /// Remove what a killed timecell has left behind: cells, cgroups, shared memory.
+    Clean(Clean),
+    /// Print the shell's completion script.
+    Completions(Completions),
+    /// Write the man pages.
+    Man(Man),
+}
+
+/// Options of `doctor`.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Print JSON: one object with `checks` and `engines`.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The classes that `--class` may ask for.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum ClassName {
+    /// SCHED_FIFO; needs privilege.
+    Fifo,
+    /// SCHED_OTHER, best effort: results are labelled "not real-time".
+    Other,
+}
+
+/// Options of `bench`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Scenarios: overhead (bare metal against every container engine, one cell at a time), \
+    concurrency (rootful and rootless containers together), self (timecell itself against cyclictest, a polling \
+    barrier and other launchers; parts: wakeup, barrier, startup, memory).\n\n\
+    Real-time classes need privilege: run with sudo. Without it the same command runs with SCHED_OTHER and every \
+    result is labelled \"not real-time\"."
+)]
+pub struct Bench {
+    /// Scenario, or path of an experiment file.
+    #[arg(value_hint = ValueHint::FilePath, required_unless_present = "list")]
+    pub experiment: Option<String>,
+    /// Parts of `bench self`; all when none is named.
+    #[arg(value_name = "PART")]
+    pub parts: Vec<String>,
+    /// Smoke run: fewer jobs and 2 rounds, under 30 s.
+    #[arg(long)]
+    pub quick: bool,
+    /// Length of each cell's measurement in each round, such as 10s; sets the number of jobs.
+    #[arg(long, value_name = "TIME", conflicts_with = "jobs")]
+    pub duration: Option<Duration>,
+    /// Activations of each cell in each round.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub jobs: Option<i64>,
+    /// Time between releases, such as 1ms or 100us.
+    #[arg(long, value_name = "TIME")]
+    pub period: Option<Duration>,
+    /// Cpus for the cells, such as 1 or 2-3; cell i is pinned to the i-th, in turn.
+    #[arg(long, value_name = "LIST")]
+    pub cpus: Option<String>,
+    /// SCHED_FIFO priority, 1 to 99.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub priority: Option<i64>,
+    /// Scheduling class.
+    #[arg(long, value_enum, conflicts_with = "priority")]
+    pub class: Option<ClassName>,
+    /// How often every trial is repeated, interleaved.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub rounds: Option<i64>,
+    /// Only trials of these engines, comma-separated.
+    #[arg(long, value_name = "ENGINE", value_delimiter = ',')]
+    pub engine: Vec<EngineKind>,
+    /// The unprivileged user who runs rootless cells.
+    #[arg(long, value_name = "NAME")]
+    pub rootless_user: Option<String>,
+    /// Directory in which the run directory is made.
+    #[arg(long, value_name = "DIR", default_value = "runs", value_hint = ValueHint::DirPath)]
+    pub out: PathBuf,
+    /// Print the plan and its unmet requirements; measure nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Refuse to measure without a real-time class (exit code 4).
+    #[arg(long)]
+    pub require_rt: bool,
+    /// Print the summary as JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// List the scenarios.
+    #[arg(long)]
+    pub list: bool,
+}
+
+/// Options of `report`.
+#[derive(Debug, Args)]
+pub struct Report {
+    /// Run directory.
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub run: PathBuf,
+    /// A second run to compare with the first.
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub other: Option<PathBuf>,
+    /// Write the HTML page here [default: report.html in the run; comparison.html here for two runs].
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// Write each figure as SVG into this directory.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "other")]
+    pub figures: Option<PathBuf>,
+    /// Print the summary as JSON and write nothing.
+    #[arg(long, conflicts_with_all = ["other", "figures", "output"])]
+    pub json: bool,
+}
+
+/// Options of `export`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("format").required(true))]
+pub struct Export {
+    /// Run directory.
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub run: PathBuf,
+    /// Comma-separated values with a header line.
+    #[arg(long, group = "format")]
+    pub csv: bool,
+    /// Apache Parquet, for pandas, polars and DuckDB.
+    #[arg(long, group = "format")]
+    pub parquet: bool,
+    /// File to write, or `-` for standard output (CSV only) [default: RUN.csv or RUN.parquet here].
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+}
+
+/// Options of `clean`.
+#[derive(Debug, Args)]
+pub struct Clean {}
+
+/// Options of `completions`.
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// The shell.
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+/// Options of `man`.
+#[derive(Debug, Args)]
+pub struct Man {
+    /// Directory for timecell.1, timecell-bench.1 and so on.
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub dir: PathBuf,
+}

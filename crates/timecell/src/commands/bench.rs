@@ -1,0 +1,275 @@
+//! `timecell bench`.
+
+use bench::{BenchError, Plan, Settings, scenario};
+use host::provenance::Provenance;
+use model::{Class, Experiment, InputError, Overrides, Pacing, Work};
+use record::run::Run;
+
+use crate::cli::{Bench, ClassName};
+use crate::exit::{CommandError, Ended};
+use crate::progress::{Teller, about};
+use crate::{commands, out};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Runs an experiment, writes its record, prints its table.
+pub fn run(options: &Bench) -> Result<Ended, CommandError> {
+    if options.list {
+        return list();
+    }
+    let what = options.experiment.as_deref().unwrap_or_default();
+    if what == "self" {
+        return commands::bench_self::run(options);
+    }
+    if let Some(part) = options.parts.first() {
+        return Err(InputError::new(part, "only `bench self` has parts", "remove the word").into());
+    }
+    let mut experiment = scenario::find(what)?;
+    overrides(options)?.apply(&mut experiment)?;
+    let plan = Plan::new(experiment)?;
+    let header = header(&plan);
+    if options.dry_run {
+        out::print(&format!("{header}\n{}", dry(&plan)));
+        let refused = options.require_rt && !plan.real_time;
+        return Ok(if refused { Ended::Unmet } else { Ended::Fine });
+    }
+    if options.json {
+        out::note(&header);
+    } else {
+        out::print(&header);
+    }
+    if options.require_rt && !plan.real_time {
+        return Err(CommandError::Bench(BenchError::Unmet(not_real_time(&plan))));
+    }
+    for unmet in plan.unmet() {
+        let mend = unmet.mend.as_deref().unwrap_or("no mend is known");
+        out::note(&format!(
+            "unmet   {}: {} ({mend})",
+            unmet.what, unmet.reason
+        ));
+    }
+    let settings = Settings {
+        out: options.out.clone(),
+        version: VERSION.to_owned(),
+    };
+    let mut teller = Teller::new(plan.experiment.rounds);
+    let finished = bench::run(&plan, &settings, &mut teller);
+    teller.done();
+    match finished {
+        Ok(run) => study(&run, options),
+        Err((Some(run), error)) => {
+            // What was measured until then is on record and worth its page.
+            if run.trial_numbers().is_ok_and(|numbers| !numbers.is_empty()) {
+                let _ = study(&run, options);
+            }
+            Err(error.into())
+        }
+        Err((None, error)) => Err(error.into()),
+    }
+}
+
+fn study(run: &Run, options: &Bench) -> Result<Ended, CommandError> {
+    let summary = commands::report::study_and_write(run, &run.dir().join("report.html"))?;
+    if options.json {
+        let json = serde_json::to_string_pretty(&summary).unwrap_or_default();
+        out::print(&json);
+    } else {
+        out::print(&format!("\n{}", commands::report::table(&summary)));
+        out::print(&format!(
+            "report  {}",
+            run.dir().join("report.html").display()
+        ));
+    }
+    for failure in &summary.failures {
+        out::note(&format!("failed  {failure}"));
+    }
+    let lost = summary.cells.iter().any(|cell| cell.unexplained > 0);
+    Ok(if summary.failures.is_empty() && !lost {
+        Ended::Fine
+    } else {
+        Ended::Failed
+    })
+}
+
+fn list() -> Result<Ended, CommandError> {
+    for (name, _) in scenario::SCENARIOS {
+        let experiment = scenario::find(name)?;
+        out::print(&format!("{name:<14}{}", experiment.question));
+    }
+    out::print(
+        "self          How does timecell compare with cyclictest, polling barriers and other launchers?",
+    );
+    Ok(Ended::Fine)
+}
+
+/// The options as changes to an experiment.
+pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
+    let cpus = match &options.cpus {
+        None => Vec::new(),
+        Some(text) => host::cpus::parse_list(text).map_err(|error| {
+            InputError::new("--cpus", error.to_string(), "write a list such as 1 or 2-3")
+        })?,
+    };
+    if options.cpus.is_some() && cpus.is_empty() {
+        return Err(InputError::new(
+            "--cpus",
+            "the list is empty",
+            "write a list such as 1 or 2-3",
+        ));
+    }
+    let mut overrides = Overrides {
+        quick: options.quick,
+        duration: options.duration,
+        jobs: options.jobs,
+        period: options.period,
+        cpus,
+        priority: options.priority,
+        other_class: matches!(options.class, Some(ClassName::Other)),
+        rounds: options.rounds,
+        engines: options.engine.clone(),
+        rootless_user: options.rootless_user.clone(),
+    };
+    if matches!(options.class, Some(ClassName::Fifo)) {
+        overrides.priority = overrides.priority.or(Some(80));
+    }
+    Ok(overrides)
+}
+
+/// The first two lines: what is measured on, and what will be done.
+fn header(plan: &Plan) -> String {
+    let machine = Provenance::collect(VERSION);
+    let warnings = match machine.warnings() {
+        0 => String::new(),
+        1 => "   1 warning, see timecell doctor".to_owned(),
+        n => format!("   {n} warnings, see timecell doctor"),
+    };
+    format!(
+        "host    {}{warnings}\nplan    {}   about {}\n",
+        machine.one_line(),
+        plan_line(&plan.experiment, plan.trials.len()),
+        about(plan.expected_ns())
+    )
+}
+
+fn plan_line(experiment: &Experiment, trials: usize) -> String {
+    let workload = &experiment.workload;
+    let class = match experiment.scheduling.class {
+        Class::Fifo { priority } => format!("FIFO {priority}"),
+        Class::Other => "OTHER, not real-time".to_owned(),
+    };
+    let pacing = match workload.pacing {
+        Pacing::Periodic => "period",
+        Pacing::Relative => "pause",
+    };
+    let work = match workload.work {
+        Work::Mac { steps } => format!("mac, {} steps", grouped(steps.into())),
+        Work::Timer => "timer".to_owned(),
+    };
+    let cpus = host::cpus::format_list(&experiment.scheduling.cpus);
+    format!(
+        "{trials} trials x {} rounds x {} jobs of {work} ({pacing} {}, {class}, cpu {cpus})",
+        experiment.rounds,
+        grouped(workload.jobs.into()),
+        workload.period,
+    )
+}
+
+/// 5000 as `5,000`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn dry(plan: &Plan) -> String {
+    let mut text = String::from("trials of each round, in this order\n");
+    for trial in &plan.trials {
+        let cells: Vec<String> = (trial.cells.iter())
+            .map(|(kind, cpu)| format!("{kind} on cpu {cpu}"))
+            .collect();
+        text.push_str(&format!("  {:<18}{}\n", trial.name, condensed(&cells)));
+    }
+    for missing in &plan.not_measured {
+        text.push_str(&format!(
+            "  {:<18}will not be measured: {} ({})\n",
+            missing.trial, missing.reason, missing.mend
+        ));
+    }
+    text.push_str("\nrequirements\n");
+    for requirement in &plan.requirements {
+        let state = if requirement.met { "met" } else { "unmet" };
+        text.push_str(&format!(
+            "  {state:<8}{}: {}{}\n",
+            requirement.what,
+            requirement.reason,
+            (requirement.mend.as_ref())
+                .map(|mend| format!(" ({mend})"))
+                .unwrap_or_default()
+        ));
+    }
+    text.push_str(&format!(
+        "\nshared memory for one trial {} MB, run directory up to {} MB\n",
+        (plan.trial_bytes() >> 20) + 1,
+        (plan.run_bytes() >> 20) + 1
+    ));
+    text
+}
+
+/// Equal neighbours as `3 x podman on cpu 1`.
+fn condensed(cells: &[String]) -> String {
+    cells
+        .chunk_by(|a, b| a == b)
+        .map(|same| match same.len() {
+            1 => same[0].clone(),
+            n => format!("{n} x {}", same[0]),
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn not_real_time(plan: &Plan) -> String {
+    let why = plan
+        .unmet()
+        .find(|requirement| requirement.what.starts_with("SCHED_"))
+        .map(|r| {
+            format!(
+                "{}: {} ({})",
+                r.what,
+                r.reason,
+                r.mend.as_deref().unwrap_or_default()
+            )
+        });
+    format!(
+        "--require-rt: no real-time class is to be had: {}",
+        why.unwrap_or_else(|| "the experiment asks for class \"other\"".to_owned())
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (5000, "5,000"),
+            (1_234_567, "1,234,567"),
+        ] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+
+    #[test]
+    fn equal_cells_are_condensed() {
+        let cells = ["a", "a", "b"].map(str::to_owned);
+        assert_eq!(condensed(&cells), "2 x a, b");
+    }
+}

@@ -1,0 +1,138 @@
+//! `timecell bench self`.
+
+use bench::selfcheck::{Finding, PARTS, Section, Setup};
+use model::{InputError, Limits};
+
+use crate::cli::Bench;
+use crate::exit::{CommandError, Ended};
+use crate::out;
+
+/// Runs the parts asked for, prints their tables and findings, and keeps them as JSON below `--out`.
+///
+/// Exit code 3 when a goal was missed.
+pub fn run(options: &Bench) -> Result<Ended, CommandError> {
+    let names: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();
+    if let Some(unknown) = options
+        .parts
+        .iter()
+        .find(|part| !names.contains(&part.as_str()))
+    {
+        let mend = format!("the parts are {}", names.join(", "));
+        return Err(
+            InputError::new("bench self", format!("there is no part `{unknown}`"), mend).into(),
+        );
+    }
+    let setup = setup(options)?;
+    if options.dry_run {
+        out::print(&format!(
+            "would run {} on cpu {}, FIFO {}",
+            names.join(", "),
+            setup.cpu,
+            setup.priority
+        ));
+        return Ok(Ended::Fine);
+    }
+    let mut sections = Vec::new();
+    for (name, part) in PARTS {
+        if !options.parts.is_empty() && !options.parts.iter().any(|asked| asked == name) {
+            continue;
+        }
+        let section = part(setup, &mut |line| out::note(&format!("        {line}")))?;
+        if !options.json {
+            out::print(&text(&section));
+        }
+        sections.push(section);
+    }
+    let json = serde_json::json!({
+        "schema": 1,
+        "machine": host::provenance::Provenance::collect(env!("CARGO_PKG_VERSION")),
+        "quick": setup.quick,
+        "sections": sections,
+    });
+    let json = format!("{json:#}\n");
+    let path = options.out.join("self.json");
+    std::fs::create_dir_all(&options.out)
+        .and_then(|()| std::fs::write(&path, &json))
+        .map_err(|source| CommandError::File {
+            path: path.clone(),
+            doing: "write the findings",
+            source,
+        })?;
+    if options.json {
+        out::print(&json);
+    } else {
+        out::print(&format!("record  {}", path.display()));
+    }
+    let missed = sections
+        .iter()
+        .flat_map(|section| &section.findings)
+        .any(|finding| finding.met == Some(false));
+    Ok(if missed { Ended::Missed } else { Ended::Fine })
+}
+
+fn setup(options: &Bench) -> Result<Setup, InputError> {
+    let overrides = super::bench::overrides(options)?;
+    let priority = overrides.priority.unwrap_or(80);
+    if !Limits::PRIORITY.contains(&priority) {
+        return Err(InputError::new(
+            "--priority",
+            format!("the priority is {priority}"),
+            "it must be 1 to 99",
+        ));
+    }
+    Ok(Setup {
+        quick: options.quick,
+        cpu: overrides
+            .cpus
+            .first()
+            .copied()
+            .unwrap_or_else(host::cpus::default_rt_cpu),
+        priority: u8::try_from(priority).unwrap_or(80),
+    })
+}
+
+fn text(section: &Section) -> String {
+    let mut text = format!("\n{}\n{}\n\n", section.part, section.method);
+    let columns = section.table.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns)
+        .map(|at| {
+            section
+                .table
+                .iter()
+                .filter_map(|row| row.get(at))
+                .map(String::len)
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    for row in &section.table {
+        let cells: Vec<String> = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:<width$}"))
+            .collect();
+        text.push_str(&format!("  {}\n", cells.join("   ").trim_end()));
+    }
+    text.push('\n');
+    for finding in &section.findings {
+        text.push_str(&format!("  {}\n", line(finding)));
+    }
+    for unmet in &section.unmet {
+        text.push_str(&format!("  not measured: {unmet}\n"));
+    }
+    text
+}
+
+fn line(finding: &Finding) -> String {
+    let state = match finding.met {
+        Some(true) => "met     ",
+        Some(false) => "missed  ",
+        None => "        ",
+    };
+    let goal = finding
+        .goal
+        .as_ref()
+        .map(|goal| format!(" (goal: {goal})"))
+        .unwrap_or_default();
+    format!("{state}{}: {}{goal}", finding.what, finding.figure)
+}

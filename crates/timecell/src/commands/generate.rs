@@ -1,0 +1,33 @@
+//! `timecell completions` and `timecell man`: generated from the command line's own definition.
+
+use std::path::Path;
+
+use clap::CommandFactory;
+
+use crate::cli::{Cli, Completions, Man};
+use crate::exit::{CommandError, Ended};
+use crate::out;
+
+/// Prints a completion script.
+pub fn completions(options: &Completions) -> Result<Ended, CommandError> {
+    let mut script = Vec::new();
+    clap_complete::generate(options.shell, &mut Cli::command(), "timecell", &mut script);
+    out::print(&String::from_utf8_lossy(&script));
+    Ok(Ended::Fine)
+}
+
+/// Writes one man page for timecell and one for each verb.
+pub fn man(options: &Man) -> Result<Ended, CommandError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| CommandError::File {
+            path,
+            doing: "write the man pages",
+            source,
+        }
+    };
+    std::fs::create_dir_all(&options.dir).map_err(failed(&options.dir))?;
+    clap_mangen::generate_to(Cli::command(), &options.dir).map_err(failed(&options.dir))?;
+    out::print(&format!("man pages are in {}", options.dir.display()));
+    Ok(Ended::Fine)
+}

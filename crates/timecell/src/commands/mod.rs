@@ -1,0 +1,9 @@
+//! One file for each verb: options in, one call below, text out.
+
+pub mod bench;
+pub mod bench_self;
+pub mod clean;
+pub mod doctor;
+pub mod export;
+pub mod generate;
+pub mod report;

@@ -1,0 +1,84 @@
+//! Exit codes, and the errors behind them.
+
+use bench::BenchError;
+use model::InputError;
+use record::RecordError;
+
+/// How a command ended without an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Everything asked was done.
+    Fine,
+    /// Done, but trials failed.
+    Failed,
+    /// Done, but a goal was missed.
+    Missed,
+    /// Refused or labelled, because the machine lacks something that was required.
+    Unmet,
+}
+
+impl Ended {
+    /// The process's exit code.
+    pub fn code(self) -> i32 {
+        match self {
+            Ended::Fine => 0,
+            Ended::Failed => 1,
+            Ended::Missed => 3,
+            Ended::Unmet => 4,
+        }
+    }
+}
+
+/// Why a command could not do what was asked; prints as one sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// Bad usage or input.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// A record could not be read or written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// A run could not be made.
+    #[error(transparent)]
+    Bench(#[from] BenchError),
+    /// A file of our own could not be written.
+    #[error("{}: cannot {doing}: {source}", path.display())]
+    File {
+        /// File or directory.
+        path: std::path::PathBuf,
+        /// What was attempted.
+        doing: &'static str,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+}
+
+impl CommandError {
+    /// The process's exit code.
+    pub fn code(&self) -> i32 {
+        match self {
+            CommandError::Input(_) | CommandError::Bench(BenchError::Input(_)) => 2,
+            CommandError::Record(error) | CommandError::Bench(BenchError::Record(error)) => {
+                record_code(error)
+            }
+            CommandError::Bench(BenchError::Unmet(_)) => 4,
+            CommandError::Bench(_) | CommandError::File { .. } => 1,
+        }
+    }
+}
+
+/// A run that is none, is cut short, is newer, or cannot be written where asked is the user's input; a disk that
+/// fills up is a failure.
+fn record_code(error: &RecordError) -> i32 {
+    match error {
+        RecordError::Io { source, .. } => match source.kind() {
+            std::io::ErrorKind::PermissionDenied
+            | std::io::ErrorKind::NotFound
+            | std::io::ErrorKind::NotADirectory
+            | std::io::ErrorKind::AlreadyExists
+            | std::io::ErrorKind::ReadOnlyFilesystem => 2,
+            _ => 1,
+        },
+        _ => 2,
+    }
+}

@@ -1,0 +1,35 @@
+//! Printing. A closed pipe is not an error, and nothing here panics.
+
+use std::io::{IsTerminal, Write};
+
+/// Prints to standard output.
+pub fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes());
+    if !text.ends_with('\n') {
+        let _ = out.write_all(b"\n");
+    }
+    let _ = out.flush();
+}
+
+/// Prints a line to standard error.
+pub fn note(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// Prints `error: ...` to standard error.
+pub fn error(text: &str) {
+    note(&format!("error: {text}"));
+}
+
+/// Whether standard output may carry colour: a terminal, and NO_COLOR unset (no-color.org).
+pub fn colour() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !refused && std::io::stdout().is_terminal()
+}
+
+/// Columns of the terminal, 100 where there is none.
+pub fn width() -> usize {
+    let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+    columns.unwrap_or(100usize).clamp(40, 160)
+}

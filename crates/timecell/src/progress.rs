@@ -1,0 +1,106 @@
+//! What runs now and how long is left: a bar on a terminal, plain lines elsewhere. Always on standard error.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use bench::Progress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use record::run::Run;
+
+use crate::out;
+
+/// A duration of a run for people: `41 s`, `3 min`.
+pub fn about(ns: i64) -> String {
+    let seconds = (ns.max(0) + 500_000_000) / 1_000_000_000;
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        _ => format!("{} min", (seconds + 30) / 60),
+    }
+}
+
+/// Tells the user how the run goes.
+pub struct Teller {
+    rounds: u32,
+    total: u32,
+    bar: Option<ProgressBar>,
+    began: Instant,
+}
+
+impl Teller {
+    /// A bar if standard error is a terminal, lines otherwise.
+    pub fn new(rounds: u32) -> Teller {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
+            let style = ProgressStyle::with_template("[{bar:24}]  {msg}");
+            if let Ok(style) = style {
+                bar.set_style(style.progress_chars("##-"));
+            }
+            bar
+        });
+        Teller {
+            rounds,
+            total: 0,
+            bar,
+            began: Instant::now(),
+        }
+    }
+
+    /// Takes the bar off the screen.
+    pub fn done(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Progress for Teller {
+    fn began(&mut self, run: &Run, trials: u32) {
+        self.total = trials;
+        match &self.bar {
+            Some(bar) => bar.set_length(trials.into()),
+            None => out::note(&format!("run     {}", run.dir().display())),
+        }
+    }
+
+    fn trial(&mut self, number: u32, round: u32, name: &str, left_ns: i64) {
+        let left = about(left_ns);
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position(u64::from(number.saturating_sub(1)));
+                bar.set_message(format!(
+                    "round {round} of {}, {name}   about {left} left",
+                    self.rounds
+                ));
+                bar.tick();
+            }
+            None => out::note(&format!(
+                "{:>6.1} s  trial {number} of {}: round {round} of {}, {name}; about {left} left",
+                self.began.elapsed().max(Duration::ZERO).as_secs_f64(),
+                self.total,
+                self.rounds
+            )),
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| out::note(&format!("note    {text}"))),
+            None => out::note(&format!("note    {text}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn times_are_rounded_for_people() {
+        for (ns, text) in [
+            (-5, "0 s"),
+            (1_400_000_000, "1 s"),
+            (119_000_000_000, "119 s"),
+            (185_000_000_000, "3 min"),
+        ] {
+            assert_eq!(super::about(ns), text);
+        }
+    }
+}
