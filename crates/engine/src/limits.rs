@@ -50,6 +50,13 @@ pub(crate) fn of(rights: &Rights) -> Vec<Limit> {
         .collect()
 }
 
+/// The most processes and threads that may be granted, where the own limit is known.
+pub(crate) fn processes() -> Option<u64> {
+    const ENOUGH: u64 = 32_768;
+    let hard = host::caps::limits().ok()?.nproc.hard;
+    Some(hard.unwrap_or(ENOUGH).min(ENOUGH))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

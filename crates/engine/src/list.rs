@@ -1,3 +1,4 @@
+use host::provenance::EngineFound;
 use model::EngineKind;
 
 use crate::{Engine, bare, crun, docker, embedded, podman, podman_rootless, runc};
@@ -15,6 +16,19 @@ pub fn all(options: &Options) -> Vec<Box<dyn Engine>> {
         .into_iter()
         .map(|kind| by_kind(kind, options))
         .collect()
+}
+
+/// Version of each engine that is there, and the problem of each that is not, for provenance and doctor.
+pub fn found(options: &Options) -> Vec<EngineFound> {
+    let describe = |engine: Box<dyn Engine>| EngineFound {
+        name: engine.kind().name().to_owned(),
+        version: engine.version(),
+        path: None,
+        problem: (engine.requirements().into_iter())
+            .find(|requirement| !requirement.met)
+            .map(|requirement| requirement.reason),
+    };
+    all(options).into_iter().map(describe).collect()
 }
 
 /// One engine.

@@ -188,7 +188,7 @@ pub(crate) fn wipe(name: &str, spec: &CellSpec) -> Result<(), String> {
     cgroups::remove(&spec.id)
 }
 
-fn runtime(name: &str, spec: &CellSpec) -> Result<Command, String> {
+pub(crate) fn runtime(name: &str, spec: &CellSpec) -> Result<Command, String> {
     let program = programs::find(name).ok_or_else(|| format!("`{name}` is not installed"))?;
     let mut command = Command::new(program);
     command

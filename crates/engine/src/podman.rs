@@ -1,24 +1,56 @@
-//! stub
-use crate::{Cell, CellSpec, Engine, EngineError};
+//! `podman`, run by root.
+
 use model::{EngineKind, Requirement};
+
+use crate::podman_cli::{self, Podman as Cli};
+use crate::{Cell, CellSpec, Engine, EngineError, made, programs};
+
+/// The engine.
 pub(crate) struct Podman;
+
 impl Engine for Podman {
     fn kind(&self) -> EngineKind {
         EngineKind::Podman
     }
+
     fn requirements(&self) -> Vec<Requirement> {
-        vec![Requirement::unmet("it", "not yet", "wait")]
+        vec![
+            programs::requirement("podman", "podman"),
+            programs::root("podman as a rootful engine"),
+            podman_cli::runtime_requirement(false),
+        ]
     }
+
     fn version(&self) -> Option<String> {
-        None
+        podman_cli::version(false)
     }
+
     fn cell_sets_class(&self) -> bool {
         true
     }
-    fn create(&self, _: &CellSpec) -> Result<Box<dyn Cell>, EngineError> {
-        todo!()
+
+    fn create(&self, spec: &CellSpec) -> Result<Box<dyn Cell>, EngineError> {
+        made::create(
+            spec,
+            || {
+                let cli = cli(spec)?;
+                cli.prepare()?;
+                cli.make(|_| ())
+            },
+            wipe,
+        )
     }
 }
-pub(crate) fn wipe(_: &CellSpec) -> Result<(), String> {
-    Ok(())
+
+fn cli(spec: &CellSpec) -> Result<Cli<'_>, String> {
+    let (_, runtime) = podman_cli::runtime(false).ok_or("there is no OCI runtime for podman")?;
+    Ok(Cli {
+        spec,
+        runtime,
+        rootless: false,
+    })
+}
+
+pub(crate) fn wipe(spec: &CellSpec) -> Result<(), String> {
+    cli(spec)?.wipe(|_| ())
 }

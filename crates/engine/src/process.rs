@@ -137,8 +137,18 @@ fn ended(pidfd: &OwnedFd, within: Duration) -> bool {
 ///
 /// Output goes to a file, never to a pipe: what it starts in the background keeps its output open.
 pub(crate) fn run(command: &mut Command, log: &Path) -> Result<(), String> {
+    let output = open_log(log)?;
+    run_with(command, log, output.into())
+}
+
+/// As [`run`], without what the program writes to its standard output.
+pub(crate) fn run_quiet(command: &mut Command, log: &Path) -> Result<(), String> {
+    run_with(command, log, Stdio::null())
+}
+
+fn run_with(command: &mut Command, log: &Path, output: Stdio) -> Result<(), String> {
     let before = log.metadata().map_or(0, |log| log.len());
-    let mut child = spawn(command, log)?;
+    let mut child = start(command, log, output)?;
     let status = wait(&mut child)?;
     if status.success() {
         return Ok(());
@@ -154,17 +164,18 @@ pub(crate) fn run(command: &mut Command, log: &Path) -> Result<(), String> {
 /// Starts `command` with its output appended to `log` and no input.
 pub(crate) fn spawn(command: &mut Command, log: &Path) -> Result<Child, String> {
     let output = open_log(log)?;
-    let errors = output.try_clone().map_err(|error| error.to_string())?;
+    start(command, log, output.into())
+}
+
+fn start(command: &mut Command, log: &Path, output: Stdio) -> Result<Child, String> {
     command
         .stdin(Stdio::null())
         .stdout(output)
-        .stderr(errors)
+        .stderr(open_log(log)?)
         .spawn()
         .map_err(|error| {
-            format!(
-                "{} cannot be started: {error}",
-                command.get_program().display()
-            )
+            let program = command.get_program().display();
+            format!("{program} cannot be started: {error}")
         })
 }
 
@@ -210,10 +221,19 @@ fn tail_from(log: &Path, from: u64) -> String {
     let text = String::from_utf8_lossy(&bytes);
     let lines: Vec<&str> = text
         .lines()
-        .map(str::trim)
+        .map(plain)
         .filter(|line| !line.is_empty())
         .collect();
     lines[lines.len().saturating_sub(MOST_LINES)..].join("\n")
+}
+
+/// A line without the time and stream that podman's log puts before it.
+fn plain(line: &str) -> &str {
+    let mut fields = line.splitn(4, ' ');
+    match (fields.next(), fields.next(), fields.next(), fields.next()) {
+        (Some(_), Some("stdout" | "stderr"), Some("F" | "P"), Some(rest)) => rest.trim(),
+        _ => line.trim(),
+    }
 }
 
 #[cfg(test)]

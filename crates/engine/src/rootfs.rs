@@ -108,7 +108,12 @@ fn prepare_named(dir: &Path, program: &Path, named: &Path) -> Result<PathBuf, Ro
         for name in FILES {
             make_file(&dir.join(name))?;
         }
-        Ok(())
+        // podman makes this link in every root filesystem where it is missing.
+        let link = dir.join("etc/mtab");
+        match std::os::unix::fs::symlink("/proc/mounts", &link) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
+        }
     };
     make().map_err(io_at(dir))?;
     if noexec(dir).map_err(io_at(dir))? {

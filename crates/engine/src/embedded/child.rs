@@ -11,7 +11,7 @@ use super::words::Errors;
 /// Create and start; the payload goes on alone.
 pub(super) const START: &str = "start";
 /// Create, start, wait for the end, delete.
-pub(super) const RUN: &str = "run";
+pub(crate) const RUN: &str = "run";
 
 /// The hidden command `timecell oci-child`: `words` are what the engine put behind it. Returns the exit code.
 ///

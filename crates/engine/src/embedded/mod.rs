@@ -8,7 +8,6 @@ mod child;
 mod private_root;
 mod words;
 
-use std::path::Path;
 use std::process::Command;
 
 use model::{EngineKind, Requirement};
@@ -16,8 +15,9 @@ use model::{EngineKind, Requirement};
 use crate::made::{self, Payload};
 use crate::note::MARK;
 use crate::oci::{self, Power};
-use crate::{Cell, CellSpec, Engine, EngineError, cgroups, process, programs};
+use crate::{Cell, CellSpec, Engine, EngineError, cgroups, process, programs, users};
 
+pub(crate) use child::RUN;
 pub use child::child;
 
 /// The engine.
@@ -32,7 +32,7 @@ impl Engine for Embedded {
         if programs::is_root() {
             vec![programs::root("embedded")]
         } else {
-            vec![user_namespaces()]
+            vec![users::namespaces()]
         }
     }
 
@@ -49,7 +49,7 @@ impl Engine for Embedded {
     }
 }
 
-fn power() -> Power {
+pub(crate) fn power() -> Power {
     if programs::is_root() {
         Power::Root
     } else {
@@ -67,28 +67,8 @@ fn make(spec: &CellSpec) -> Result<Payload, String> {
     })
 }
 
-/// Creates a cell, starts it, waits for its end and deletes it, all in one child: what `crun run` does.
-///
-/// # Errors
-/// With the runtime's own words; whatever was made until then is removed.
-pub fn run_to_exit(spec: &CellSpec) -> Result<(), EngineError> {
-    let made = made::create(
-        spec,
-        || {
-            oci::write_bundle(spec, power())?;
-            process::run(&mut again(spec, child::RUN), &made::log(spec))?;
-            Ok(Payload {
-                pid: 0,
-                child: None,
-            })
-        },
-        wipe,
-    );
-    made?.remove()
-}
-
 /// Our own binary, to be executed once more as the child that makes the container.
-fn again(spec: &CellSpec, deed: &str) -> Command {
+pub(crate) fn again(spec: &CellSpec, deed: &str) -> Command {
     let mut command = Command::new(spec.rootfs.join("timecell"));
     command
         .arg("oci-child")
@@ -110,42 +90,4 @@ fn again(spec: &CellSpec, deed: &str) -> Command {
 /// Removes cgroups and state; the mounts went with the cell's mount namespace.
 pub(crate) fn wipe(spec: &CellSpec) -> Result<(), String> {
     cgroups::remove(&spec.id)
-}
-
-/// That an unprivileged process may make user namespaces.
-fn user_namespaces() -> Requirement {
-    const WHAT: &str = "user namespaces";
-    let number = |path: &str| -> Option<u64> {
-        std::fs::read_to_string(Path::new(path))
-            .ok()?
-            .trim()
-            .parse()
-            .ok()
-    };
-    for (path, needed, mend) in [
-        (
-            "/proc/sys/user/max_user_namespaces",
-            1,
-            "sysctl -w user.max_user_namespaces=10000",
-        ),
-        (
-            "/proc/sys/kernel/unprivileged_userns_clone",
-            1,
-            "sysctl -w kernel.unprivileged_userns_clone=1",
-        ),
-    ] {
-        if number(path).is_some_and(|found| found < needed) {
-            return Requirement::unmet(WHAT, format!("{path} is 0"), mend);
-        }
-    }
-    if number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
-        .is_some_and(|found| found != 0)
-    {
-        return Requirement::unmet(
-            WHAT,
-            "AppArmor restricts them to programs with a profile",
-            "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
-        );
-    }
-    Requirement::met(WHAT, "allowed for everybody")
 }

@@ -1,0 +1,261 @@
+//! What rootful and rootless podman share: the command line, a private storage for each cell, and its removal.
+//!
+//! The storage is private so that the user's own podman is neither seen nor changed, and so that removing a cell
+//! is removing a directory. Locks are kept in files there, because podman's usual lock table is one for the whole
+//! user and would lose an entry for every cell whose coordinator was killed.
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use model::Requirement;
+
+use crate::made::{self, Payload};
+use crate::note::MARK;
+use crate::process::Process;
+use crate::{CellSpec, cgroups, limits, mounts, oci, process, programs};
+
+/// How podman is called for one cell.
+pub(crate) struct Podman<'a> {
+    pub(crate) spec: &'a CellSpec,
+    /// The OCI runtime it is to use.
+    pub(crate) runtime: PathBuf,
+    /// Without root's powers.
+    pub(crate) rootless: bool,
+}
+
+/// The configuration file: nothing of the machine's own configuration is read.
+///
+/// Kernel keyrings are limited to some 200 for a user, and cells have no use for them.
+const CONFIG: &str = "[containers]\nkeyring = false\n[engine]\nlock_type = \"file\"\n";
+
+/// The OCI runtimes in the order of podman's own preference.
+const RUNTIMES: [&str; 2] = ["crun", "runc"];
+
+/// The OCI runtime for podman: crun, or runc where crun is not there or refuses the machine.
+pub(crate) fn runtime(rootless: bool) -> Option<(&'static str, PathBuf)> {
+    RUNTIMES
+        .into_iter()
+        .filter(|name| rootless || crate::crun::layout(name).met)
+        .find_map(|name| Some((name, programs::find(name)?)))
+}
+
+/// That there is an OCI runtime which podman can use here.
+pub(crate) fn runtime_requirement(rootless: bool) -> Requirement {
+    const WHAT: &str = "OCI runtime for podman";
+    if let Some((name, path)) = runtime(rootless) {
+        let refused = RUNTIMES.into_iter().take_while(|other| *other != name);
+        let because: Vec<String> = refused
+            .filter(|other| programs::find(other).is_some())
+            .map(|other| {
+                format!(
+                    ", because {other} is refused: {}",
+                    crate::crun::layout(other).reason
+                )
+            })
+            .collect();
+        return Requirement::met(WHAT, format!("{}{}", path.display(), because.concat()));
+    }
+    let refused = crate::crun::layout("crun");
+    if programs::find("crun").is_some() && !refused.met {
+        let mend = refused.mend.unwrap_or_default();
+        return Requirement::unmet(
+            WHAT,
+            format!("crun: {}, and `runc` is not installed", refused.reason),
+            format!("{mend}, or apt install runc"),
+        );
+    }
+    Requirement::unmet(
+        WHAT,
+        "neither `crun` nor `runc` is installed",
+        "apt install crun",
+    )
+}
+
+/// Such as `podman 4.3.1 (crun)`.
+pub(crate) fn version(rootless: bool) -> Option<String> {
+    let line = programs::first_line("podman", &["--version"])?;
+    let (runtime, _) = runtime(rootless)?;
+    Some(format!(
+        "{} ({runtime})",
+        line.replace("podman version", "podman")
+    ))
+}
+
+impl Podman<'_> {
+    /// The cell's private directory for podman. It is not below the cell's own, because podman refuses run
+    /// directories of more than 50 characters; the name follows from the cell, so that it is found again.
+    pub(crate) fn home(&self) -> PathBuf {
+        let base = if programs::is_root() {
+            "/run"
+        } else {
+            "/dev/shm"
+        };
+        let name = format!("{}/{}", self.spec.work_dir.display(), self.spec.id);
+        // FNV-1a.
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        Path::new(base).join(format!("timecell-{hash:016x}"))
+    }
+
+    fn pid_file(&self) -> PathBuf {
+        self.home().join("pid")
+    }
+
+    fn conmon_file(&self) -> PathBuf {
+        self.home().join("conmon")
+    }
+
+    /// Makes the private directory with its configuration.
+    pub(crate) fn prepare(&self) -> Result<(), String> {
+        let home = self.home();
+        // Nobody else's directory will do.
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&home)
+            .and_then(|()| fs::create_dir(home.join("runtime-dir")))
+            .and_then(|()| fs::write(home.join("containers.conf"), CONFIG))
+            .map_err(|error| format!("{}: {error}", home.display()))
+    }
+
+    /// `podman` with everything that makes the storage private; the environment holds nothing else.
+    fn command(&self) -> Result<Command, String> {
+        let program = programs::find("podman").ok_or("`podman` is not installed")?;
+        let home = self.home();
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env(
+                "PATH",
+                "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            )
+            .env("CONTAINERS_CONF", home.join("containers.conf"))
+            .env(MARK, &self.spec.id)
+            .current_dir("/")
+            .args([
+                "--log-level",
+                "error",
+                "--events-backend",
+                "none",
+                "--storage-driver",
+                "vfs",
+            ])
+            .args(["--cgroup-manager", "cgroupfs", "--runtime"])
+            .arg(&self.runtime);
+        for (option, place) in [
+            ("--root", "root"),
+            ("--runroot", "run"),
+            ("--tmpdir", "tmp"),
+        ] {
+            command.arg(option).arg(home.join(place));
+        }
+        if self.rootless {
+            command.env("XDG_RUNTIME_DIR", home.join("runtime-dir"));
+        }
+        if let Some(user) = &self.spec.user {
+            command.env("HOME", &user.home).env("USER", &user.name);
+        } else {
+            command.env("HOME", home);
+        }
+        Ok(command)
+    }
+
+    /// Creates and starts the cell; `as_user` turns the command into one of the right user.
+    pub(crate) fn make(&self, as_user: impl FnOnce(&mut Command)) -> Result<Payload, String> {
+        let spec = self.spec;
+        let mut command = self.command()?;
+        as_user(&mut command);
+        command
+            .args(["run", "--detach", "--name", &spec.id])
+            .args(["--network", "none", "--no-hosts", "--http-proxy=false"])
+            .args(["--read-only", "--read-only-tmpfs=false"])
+            .args(["--systemd=false", "--sdnotify", "ignore"])
+            .args(["--cap-drop", "all", "--security-opt", "no-new-privileges"])
+            .args(["--env", &format!("{MARK}={}", spec.id)])
+            .args(["--log-driver", "k8s-file", "--log-opt"])
+            .arg(format!("path={}", made::log(spec).display()))
+            .arg("--pidfile")
+            .arg(self.pid_file())
+            .arg("--conmon-pidfile")
+            .arg(self.conmon_file())
+            .arg("--volume")
+            .arg(format!("{}:/cell:rw", spec.shared.display()));
+        for device in &spec.rights.devices {
+            command.arg("--device").arg(device);
+        }
+        if self.rootless {
+            // Nothing may be raised, and without a delegated cgroup no group may be made.
+            command.args(["--ulimit", "host"]);
+            if self.runtime.ends_with("crun") {
+                command.args(["--cgroups", "disabled"]);
+            }
+        } else {
+            command.args(["--cgroup-parent", &format!("/{}", spec.id)]);
+            if spec.rights.rtprio > 0 {
+                command.args(["--cap-add", "SYS_NICE,IPC_LOCK"]);
+            }
+            for limit in limits::of(&spec.rights) {
+                let name = limit.name.trim_start_matches("RLIMIT_").to_lowercase();
+                command.args(["--ulimit", &format!("{name}={0}:{0}", limit.value)]);
+            }
+            // Given so that podman does not choose a number above what this process may grant.
+            if let Some(most) = limits::processes() {
+                command.args(["--ulimit", &format!("nproc={most}:{most}")]);
+            }
+        }
+        command
+            .arg("--rootfs")
+            .arg(&spec.rootfs)
+            .arg("/timecell")
+            .args(&spec.words);
+        process::run_quiet(&mut command, &made::log(spec))?;
+        Ok(Payload {
+            pid: oci::read_pid(&self.pid_file())?,
+            child: None,
+        })
+    }
+
+    /// Removes the container, podman's helpers and mounts, and the cgroups.
+    pub(crate) fn wipe(&self, as_user: impl FnOnce(&mut Command)) -> Result<(), String> {
+        if self.home().join("root").exists()
+            && let Ok(mut command) = self.command()
+        {
+            as_user(&mut command);
+            command.args(["rm", "--force", "--time", "0", "--ignore", &self.spec.id]);
+            // Its words are in the log; whether anything is left is seen below.
+            let _ = process::run_quiet(&mut command, &made::log(self.spec));
+        }
+        self.kill_helpers()?;
+        mounts::remove_below(&self.home())?;
+        made::remove_dir(&self.home())?;
+        cgroups::remove(&self.spec.id)
+    }
+
+    /// Ends conmon, and the process that keeps a rootless user's namespaces open.
+    fn kill_helpers(&self) -> Result<(), String> {
+        for file in [
+            self.conmon_file(),
+            self.home().join("tmp/pause.pid"),
+            self.home().join("runtime-dir/libpod/tmp/pause.pid"),
+        ] {
+            if let Ok(pid) = oci::read_pid(&file)
+                && is_helper(pid, &self.home(), &self.spec.id)
+                && let Some(process) = Process::of(pid)
+            {
+                process.kill()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether this process, whose pid stood in a file, really is a helper of this cell: by its words or its mark.
+fn is_helper(pid: i32, home: &Path, id: &str) -> bool {
+    let holds = |file: &str, what: &str| {
+        fs::read(format!("/proc/{pid}/{file}"))
+            .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(what))
+    };
+    holds("cmdline", &home.display().to_string()) || holds("environ", &format!("{MARK}={id}\0"))
+}
