@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use engine::Engine;
-use host::sched;
+use host::sched::{self, SchedError};
 use model::{Class, EngineKind, Experiment, InputError, Requirement, Work};
 use record::summary::NotMeasured;
 
@@ -67,7 +67,7 @@ impl Plan {
             not_measured: Vec::new(),
             requirements,
             real_time,
-            rootless_user: None,
+            rootless_user: engine::users::choose(options.rootless_user.as_deref()).ok(),
             engines,
             experiment,
         };
@@ -186,11 +186,15 @@ fn class_requirement(experiment: &mut Experiment, requirements: &mut Vec<Require
             let mend = if place::uid() == 0 {
                 "give this process CAP_SYS_NICE and its cpu cgroup a real-time budget (timecell doctor shows both)"
             } else {
-                "run the same command with sudo, or allow real-time priorities to this user (ulimit -r 99)"
+                "run the same command with sudo, or allow this user real-time priorities (ulimit -r 99)"
+            };
+            let reason = match error {
+                SchedError::NoPrivilege { why, .. } => why,
+                other => other.to_string(),
             };
             requirements.push(Requirement::unmet(
                 format!("SCHED_FIFO {priority}"),
-                error.to_string(),
+                reason,
                 mend,
             ));
             experiment.scheduling.class = Class::Other;

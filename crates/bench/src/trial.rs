@@ -68,12 +68,10 @@ pub(crate) fn run(trial: &Trial<'_>) -> Result<Outcome, BenchError> {
     barrier.abort();
     trial.interrupt.wakes(None);
     let mut leftovers = Vec::new();
-    for (index, cell) in live.iter_mut().enumerate() {
-        let Some(live) = cell else { continue };
+    for live in live.iter_mut().flatten() {
         if let Err(error) = live.cell.remove() {
             leftovers.push(error.to_string());
         }
-        let _ = index;
     }
     let interrupted = trial.interrupt.came();
     match steps {
@@ -293,7 +291,9 @@ fn spec(
         words: words.into_iter().chain(args.to_words()).collect(),
         shared: shared.to_owned(),
         work_dir: work_dir.to_owned(),
-        user: trial.plan.rootless_user.clone(),
+        user: (cell.engine == EngineKind::PodmanRootless)
+            .then(|| trial.plan.rootless_user.clone())
+            .flatten(),
         rights: Rights {
             rtprio: fifo.unwrap_or(0),
             memlock_bytes: memlock_bytes(workload.jobs),
@@ -355,11 +355,14 @@ fn verify(
         }
         Err(error) => cell.failure = Some(error.to_string()),
     }
-    if barrier.slot(index).memory_locked.load(Acquire) == 0 {
-        cell.notes.push(
-            "memory could not be locked (RLIMIT_MEMLOCK); pages were touched, but may be taken away".to_owned(),
-        );
-    }
+    let note = match barrier.slot(index).memory_locked.load(Acquire) {
+        1 => return,
+        2 => {
+            "only samples and stack are locked in memory: RLIMIT_MEMLOCK is smaller than the program"
+        }
+        _ => "memory is not locked (RLIMIT_MEMLOCK); pages were touched, but may be taken away",
+    };
+    cell.notes.push(note.to_owned());
 }
 
 fn first_failure(record: &TrialRecord) -> Option<String> {

@@ -2,16 +2,51 @@
 
 use host::sched::{self, Class, SchedError};
 
-/// Locks present and future memory; `false` when the limit or the privilege does not allow it.
-pub(crate) fn lock_memory() -> bool {
-    // SAFETY: mlockall only changes how this process's pages are kept.
-    unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) == 0 }
+use crate::map::Map;
+
+/// How much of the cell's memory is locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Locked {
+    /// Nothing: RLIMIT_MEMLOCK allows none.
+    Nothing = 0,
+    /// All of it, now and in future.
+    Everything = 1,
+    /// The samples and the stack, because the limit is below the size of the whole process.
+    Essentials = 2,
 }
+
+/// Locks all memory, or else what the loop writes to: its samples and its stack.
+pub(crate) fn lock_memory(samples: Option<&Map>) -> Locked {
+    // SAFETY: mlockall only changes how this process's pages are kept.
+    if unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } == 0 {
+        return Locked::Everything;
+    }
+    let on_stack = 0u8;
+    let stack = (&raw const on_stack).addr() & !(STACK_BYTES - 1);
+    let lock = |at: *const libc::c_void, length: usize| {
+        // SAFETY: mlock changes no content; a range that is not mapped is refused.
+        unsafe { libc::mlock(at, length) == 0 }
+    };
+    let stack_locked = lock(
+        std::ptr::without_provenance(stack - STACK_BYTES),
+        2 * STACK_BYTES,
+    ) || lock(std::ptr::without_provenance(stack), STACK_BYTES);
+    let samples_locked = samples.is_none_or(|map| lock(map.as_ptr().cast(), map.len()));
+    if stack_locked && samples_locked {
+        Locked::Essentials
+    } else {
+        Locked::Nothing
+    }
+}
+
+/// Stack that the loop may use, in bytes; a power of two and a multiple of the page size.
+const STACK_BYTES: usize = 32 * 1024;
 
 /// Touches the stack that the loop may use.
 #[inline(never)]
 pub(crate) fn touch_stack() {
-    let mut room = [0u8; 32 * 1024];
+    let mut room = [0u8; STACK_BYTES];
     for page in room.chunks_mut(1024) {
         page[0] = 1;
     }

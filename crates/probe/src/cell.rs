@@ -63,9 +63,10 @@ fn report(control: &ControlMap, slot: &Slot, state: State) {
 
 fn live(args: &ProbeArgs, control: &ControlMap, slot: &Slot) -> Result<(), (Stage, i32)> {
     let samples = map_samples(args).map_err(|errno| (Stage::MapSamples, errno))?;
-    let locked = arm::lock_memory();
-    slot.memory_locked.store(u32::from(locked), Relaxed);
+    // The stack first: only pages that are there can be locked when the limit does not allow for all.
     arm::touch_stack();
+    let locked = arm::lock_memory(samples.as_ref()) as u32;
+    slot.memory_locked.store(locked, Relaxed);
     arm::least_timer_slack();
     let costs = samples.as_ref().map(|map| {
         map.touch();
@@ -98,7 +99,7 @@ fn live(args: &ProbeArgs, control: &ControlMap, slot: &Slot) -> Result<(), (Stag
             go_ns,
             policy,
             priority,
-            memory_locked: u32::from(locked),
+            memory_locked: locked,
             clock_cost_ns,
             loop_cost_ns,
             cpu_first: arm::current_cpu(),

@@ -49,7 +49,7 @@ pub struct Slot {
     pub policy: AtomicI32,
     /// Static priority that the kernel reports, once armed.
     pub priority: AtomicI32,
-    /// 1 if all memory is locked.
+    /// 1 if all memory is locked, 2 if samples and stack are, 0 if nothing is.
     pub memory_locked: AtomicU32,
     /// Cpu on which the cell stood when armed.
     pub cpu: AtomicU32,

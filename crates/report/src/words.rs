@@ -95,18 +95,21 @@ pub(crate) fn shortened(text: &str, room: usize) -> String {
     format!("{start}\u{2026}{end}")
 }
 
+/// The text with a capital first.
+pub(crate) fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|first| first.to_uppercase().to_string());
+    first.unwrap_or_default() + chars.as_str()
+}
+
 /// The text as a sentence: a capital first, a full stop last.
 pub(crate) fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    let Some(first) = chars.next() else {
-        return String::new();
-    };
-    let stop = if text.ends_with(['.', '?', '!', ':']) {
+    let stop = if text.is_empty() || text.ends_with(['.', '?', '!', ':']) {
         ""
     } else {
         "."
     };
-    format!("{}{}{stop}", first.to_uppercase(), chars.as_str())
+    capital(text) + stop
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use host::sched;
 use model::{Pacing, Work};
 use probe::control::State;
 use probe::{Barrier, BarrierKind, ClassBy, ProbeArgs, clock};
@@ -11,10 +12,8 @@ use record::samples::{self, Samples};
 use crate::BenchError;
 use crate::place::failed;
 
-/// Cpu time and end of a child.
+/// What a child used, and how it ended.
 pub(super) struct Usage {
-    /// User and system time of the whole process, ns.
-    pub cpu_ns: i64,
     /// Largest resident set, bytes.
     pub peak_bytes: u64,
     /// Whether it exited with 0.
@@ -30,22 +29,44 @@ pub(super) fn reap(child: &Child) -> Usage {
         libc::wait4(child.id().cast_signed(), &raw mut status, 0, &raw mut usage);
         usage
     };
-    let ns = |time: libc::timeval| time.tv_sec * 1_000_000_000 + time.tv_usec * 1_000;
     Usage {
-        cpu_ns: ns(usage.ru_utime) + ns(usage.ru_stime),
         peak_bytes: usage.ru_maxrss.unsigned_abs() * 1024,
         ok: libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0,
     }
 }
 
-/// Runs `jobs` activations of the timer workload in a child of our own and returns its samples and cost.
+/// Cpu time per activation of the thread of `pid` that is in a real-time class, ns, as the scheduler counts it
+/// (schedstat): sampled twice during the loop, so that neither start nor end of the program counts.
+///
+/// Call it right after the loop began; it takes `span_ns`. `None` if the process ended before.
+pub(super) fn cost_per_activation(pid: u32, period_ns: i64, span_ns: i64) -> Option<i64> {
+    clock::sleep_for(span_ns / 10);
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    let thread = tasks
+        .filter_map(|task| task.ok()?.file_name().to_str()?.parse::<i32>().ok())
+        .find(|tid| sched::get_class(*tid).is_ok_and(|class| class.is_real_time()))?;
+    let path = format!("/proc/{pid}/task/{thread}/schedstat");
+    let read = || -> Option<(i64, i64)> {
+        let text = std::fs::read_to_string(&path).ok()?;
+        let cpu_ns = text.split_whitespace().next()?.parse().ok()?;
+        Some((cpu_ns, clock::now()))
+    };
+    let (cpu_before, before) = read()?;
+    clock::sleep_for(span_ns * 8 / 10);
+    let (cpu_after, after) = read()?;
+    let activations = (after - before) / period_ns;
+    (activations > 0).then(|| (cpu_after - cpu_before) / activations)
+}
+
+/// Runs `jobs` activations of the timer workload in a child of our own; returns its samples and its cpu time per
+/// activation in ns.
 pub(super) fn timer(
     dir: &Path,
     cpu: u32,
     priority: u8,
     period_ns: i64,
     jobs: u32,
-) -> Result<(Samples, Usage), BenchError> {
+) -> Result<(Samples, Option<i64>), BenchError> {
     let (control, file) = (dir.join("control"), dir.join("timer.samples"));
     let _ = std::fs::remove_file(&control);
     let _ = std::fs::remove_file(&file);
@@ -71,13 +92,16 @@ pub(super) fn timer(
         .stdin(Stdio::null())
         .spawn()
         .map_err(failed(Path::new("/proc/self/exe"), "start the probe"))?;
+    let mut cost = None;
     let deadline = clock::now() + period_ns * i64::from(jobs) * 3 + 30_000_000_000;
     let waited = (|| {
         barrier.wait_all(State::Present, "present", deadline, || false)?;
         barrier.permit(0);
         barrier.wait_all(State::Armed, "armed", deadline, || false)?;
         if barrier.failure(0).is_none() {
-            barrier.open(Barrier::lead_ns(1));
+            let go_ns = barrier.open(Barrier::lead_ns(1));
+            clock::sleep_until(go_ns);
+            cost = cost_per_activation(child.id(), period_ns, period_ns * i64::from(jobs));
         }
         barrier.wait_all(State::Done, "done", deadline, || false)
     })();
@@ -86,10 +110,10 @@ pub(super) fn timer(
         // SAFETY: our own child, not reaped yet.
         unsafe { libc::kill(child.id().cast_signed(), libc::SIGKILL) };
     }
-    let usage = reap(&child);
+    reap(&child);
     if let Some(why) = barrier.failure(0) {
         return Err(BenchError::Failed(format!("the probe {why}")));
     }
     waited.map_err(|error| BenchError::Failed(error.to_string()))?;
-    Ok((samples::read(&file)?, usage))
+    Ok((samples::read(&file)?, cost))
 }

@@ -6,15 +6,13 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use stats::{CompareOptions, Sorted, compare};
 
-use super::probe_process::{Usage, reap, timer};
+use super::probe_process::{self, reap};
 use super::{Finding, Section, Setup, ratio, us};
+use crate::BenchError;
 use crate::place::{Place, failed};
-use crate::{BenchError, selfcheck::probe_process};
 
 /// Largest latency that cyclictest's histogram tells apart, ns; later ones it counts as overflows.
 const HISTOGRAM_NS: usize = 1_000_000;
-/// Activations of the short run that measures start and end of each program, to be taken off the long one.
-const SHORT: u32 = 200;
 
 pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, BenchError> {
     let rounds = if setup.quick { 3 } else { 10 };
@@ -22,8 +20,8 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
         part: "wakeup",
         method: format!(
             "cyclictest and the timer probe in turns, {rounds} rounds, FIFO {}, cpu {}, memory locked; \
-             cyclictest with nanosecond histogram; cpu time is that of the whole process per activation, \
-             start and end taken off by a run of {SHORT} activations",
+             latencies from cyclictest's nanosecond histogram; cpu time is that of the measuring thread \
+             (schedstat) over the middle of a run of its own, cyclictest's without histogram",
             setup.priority, setup.cpu
         ),
         table: vec![header()],
@@ -45,7 +43,7 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
     }
     let place = Place::create()?;
     let mut data = Vec::new();
-    for (period_ns, jobs) in [(1_000_000i64, 2_000u32), (100_000, 20_000)] {
+    for (period_ns, jobs) in [(1_000_000i64, 3_000u32), (100_000, 20_000)] {
         let jobs = if setup.quick { jobs / 4 } else { jobs };
         let period = Period {
             setup,
@@ -167,32 +165,29 @@ impl Period<'_> {
     }
 
     fn cyclictest(&self, tool: &mut Tool) -> Result<(), BenchError> {
-        let (_, short) = self.run_cyclictest(SHORT, false)?;
-        let (_, long) = self.run_cyclictest(self.jobs, false)?;
-        tool.cpu_ns.push(per_activation(&short, &long, self.jobs));
-        let (text, _) = self.run_cyclictest(self.jobs, true)?;
+        let (_, cost) = self.run_cyclictest(false)?;
+        tool.cpu_ns.extend(cost);
+        let (text, _) = self.run_cyclictest(true)?;
         let (values, overflows) = histogram(&text)?;
         tool.missed += overflows;
         tool.rounds.push(values);
         Ok(())
     }
 
+    /// Two runs as cyclictest has, so that neither tool finds the machine warmer than the other.
     fn probe(&self, tool: &mut Tool) -> Result<(), BenchError> {
         let Setup { cpu, priority, .. } = self.setup;
-        let run = |jobs| probe_process::timer(self.dir, cpu, priority, self.period_ns, jobs);
-        let (_, short) = run(SHORT)?;
-        let (samples, long) = run(self.jobs)?;
-        tool.cpu_ns.push(per_activation(&short, &long, self.jobs));
-        // The same number of long runs as cyclictest has, so that neither heats the machine more; the last one counts.
-        let (second, _) = timer(self.dir, cpu, priority, self.period_ns, self.jobs)?;
-        drop(samples);
-        tool.missed += second.header.missed;
-        let latencies = second.samples.iter().map(|s| s.wakeup_latency_ns());
+        let run = || probe_process::timer(self.dir, cpu, priority, self.period_ns, self.jobs);
+        let (_, cost) = run()?;
+        tool.cpu_ns.extend(cost);
+        let (samples, _) = run()?;
+        tool.missed += samples.header.missed;
+        let latencies = samples.samples.iter().map(|s| s.wakeup_latency_ns());
         tool.rounds.push(latencies.collect());
         Ok(())
     }
 
-    fn run_cyclictest(&self, loops: u32, histogram: bool) -> Result<(String, Usage), BenchError> {
+    fn run_cyclictest(&self, histogram: bool) -> Result<(String, Option<i64>), BenchError> {
         let out = self.dir.join("cyclictest.out");
         let file = std::fs::File::create(&out).map_err(failed(&out, "create"))?;
         let mut command = Command::new("cyclictest");
@@ -201,7 +196,7 @@ impl Period<'_> {
             .args(["-p", &self.setup.priority.to_string()])
             .args(["-a", &self.setup.cpu.to_string()])
             .args(["-i", &(self.period_ns / 1000).to_string()])
-            .args(["-l", &loops.to_string()])
+            .args(["-l", &self.jobs.to_string()])
             .stdin(Stdio::null())
             .stderr(Stdio::null())
             .stdout(file);
@@ -211,19 +206,16 @@ impl Period<'_> {
         let child = command
             .spawn()
             .map_err(failed(Path::new("cyclictest"), "start"))?;
-        let usage = reap(&child);
-        if !usage.ok {
+        let span_ns = self.period_ns * i64::from(self.jobs);
+        let cost = probe_process::cost_per_activation(child.id(), self.period_ns, span_ns);
+        if !reap(&child).ok {
             return Err(BenchError::Failed(
                 "cyclictest failed; it needs root".to_owned(),
             ));
         }
         let text = std::fs::read_to_string(&out).map_err(failed(&out, "read"))?;
-        Ok((text, usage))
+        Ok((text, cost))
     }
-}
-
-fn per_activation(short: &Usage, long: &Usage, jobs: u32) -> i64 {
-    (long.cpu_ns - short.cpu_ns) / i64::from(jobs - SHORT).max(1)
 }
 
 /// The samples behind cyclictest's `-h` text, in order of size, and its count of overflows.

@@ -73,7 +73,7 @@ pub struct Header {
     pub policy: i32,
     /// Static priority that the kernel reported when armed.
     pub priority: i32,
-    /// 1 if all memory was locked when armed.
+    /// 1 if all memory was locked when armed, 2 if only samples and stack were, 0 if nothing was.
     pub memory_locked: u32,
     /// Cpu time of the measuring thread in the loop, ns.
     pub cpu_time_ns: u64,

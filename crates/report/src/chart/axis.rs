@@ -190,21 +190,23 @@ fn plain(value: f64) -> String {
     grouped(&format!("{value:.decimals$}"))
 }
 
-/// The largest 1, 2 or 5 times a power of ten that is not above.
+/// Where a logarithmic axis may begin or end within a decade.
+const ENDS: [f64; 7] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0];
+
+/// The largest of [`ENDS`] times a power of ten that is not above.
 fn round_down(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
-    [5.0, 2.0, 1.0]
-        .into_iter()
+    ENDS.into_iter()
+        .rev()
         .map(|m| m * power)
         .find(|&m| m <= value)
         .unwrap_or(power)
 }
 
-/// The smallest 1, 2 or 5 times a power of ten that is not below.
+/// The smallest of [`ENDS`] times a power of ten that is not below.
 fn round_up(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
-    [1.0, 2.0, 5.0]
-        .into_iter()
+    ENDS.into_iter()
         .map(|m| m * power)
         .find(|&m| m >= value)
         .unwrap_or(power * 10.0)

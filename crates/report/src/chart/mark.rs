@@ -14,6 +14,8 @@ pub(crate) enum Mark {
     Plus,
     Down,
     Bar,
+    /// A small cross, for many marks close together.
+    Small,
 }
 
 impl Mark {
@@ -42,6 +44,7 @@ impl Mark {
             Mark::Plus => "m-4 0h8m-4-4v8",
             Mark::Down => "m0 4l3.7-6.5h-7.4z",
             Mark::Bar => "m0-4v8",
+            Mark::Small => "m-2-2l4 4m-4 0l4-4",
         }
     }
 }

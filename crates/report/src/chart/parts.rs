@@ -84,10 +84,13 @@ pub(crate) fn title_left(left: f64, top: f64, title: &str) -> Markup {
     html! { text x=(n(left)) y=(n(top - 10.0)) { (title) } }
 }
 
+/// Characters of a row's name; longer ones are shortened in the middle and whole in a tooltip.
+const NAME: usize = 28;
+
 /// The room in px that names of rows take.
 pub(crate) fn name_room<'a>(names: impl IntoIterator<Item = &'a str>) -> f64 {
     let longest = names.into_iter().map(|name| name.chars().count()).max();
-    (longest.unwrap_or(0).min(26) as f64 * 7.3 + 14.0).max(60.0)
+    (longest.unwrap_or(0).min(NAME) as f64 * 7.3 + 14.0).max(60.0)
 }
 
 /// The names of rows, at the left of `left`.
@@ -99,8 +102,8 @@ pub(crate) fn row_names<'a>(
     html! {
         @for (row, name) in names.into_iter().enumerate() {
             text class="end" x=(n(left - 8.0)) y=(n(y(row) + 4.5)) {
-                @if name.chars().count() > 26 { title { (name) } }
-                (shortened(name, 26))
+                @if name.chars().count() > NAME { title { (name) } }
+                (shortened(name, NAME))
             }
         }
     }
@@ -112,28 +115,35 @@ pub(crate) struct Entry<'a> {
     pub name: &'a str,
 }
 
-/// Width of one legend entry in px.
-const ENTRY: f64 = 192.0;
 /// Height of one line of a legend in px.
 const LINE: f64 = 20.0;
+/// Characters of a name in a legend.
+const LEGEND_NAME: usize = 30;
 
-/// Height in px of a legend of so many entries.
-pub(crate) fn legend_height(entries: usize, width: f64) -> f64 {
-    let columns = (width / ENTRY).floor().max(1.0);
-    (entries as f64 / columns).ceil() * LINE
+/// Width of one entry of this legend in px.
+fn entry_width(entries: &[Entry]) -> f64 {
+    let longest = entries.iter().map(|entry| entry.name.chars().count()).max();
+    longest.unwrap_or(0).clamp(8, LEGEND_NAME) as f64 * 7.3 + 50.0
+}
+
+/// Height in px of a legend within this width.
+pub(crate) fn legend_height(entries: &[Entry], width: f64) -> f64 {
+    let columns = (width / entry_width(entries)).floor().max(1.0);
+    (entries.len() as f64 / columns).ceil() * LINE
 }
 
 /// A legend: line, dash, mark and name of each series.
 pub(crate) fn legend(entries: &[Entry], left: f64, top: f64, width: f64) -> Markup {
-    let columns = (width / ENTRY).floor().max(1.0) as usize;
+    let entry_width = entry_width(entries);
+    let columns = (width / entry_width).floor().max(1.0) as usize;
     html! {
         @for (place, entry) in entries.iter().enumerate() {
-            @let x = left + (place % columns) as f64 * ENTRY;
+            @let x = left + (place % columns) as f64 * entry_width;
             @let y = top + (place / columns) as f64 * LINE;
             @let look = entry.look % LOOKS;
             path class=(format!("line s{look} d{look}")) d=(format!("M{} {}h26", n(x), n(y))) {}
             path class=(format!("mark s{look}")) d=(sample(Mark::of(look), x + 13.0, y)) {}
-            text x=(n(x + 33.0)) y=(n(y + 4.5)) { (shortened(entry.name, 21)) }
+            text x=(n(x + 33.0)) y=(n(y + 4.5)) { (shortened(entry.name, LEGEND_NAME)) }
         }
     }
 }

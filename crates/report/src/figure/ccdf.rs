@@ -38,7 +38,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
              the right is a heavy tail. The lowest step is one job, so the last decade rests on few jobs."
                 .to_owned(),
         ),
-        height: BOTTOM + 56.0 + legend_height(entries.len(), width),
+        height: BOTTOM + 56.0 + legend_height(&entries, width),
         body: html! {
             (title_left(8.0, TOP, "share of jobs, log scale"))
             (x_axis(&x, Band(TOP, BOTTOM), unit))

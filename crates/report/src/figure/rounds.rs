@@ -54,7 +54,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
              machine, which the comparisons cancel; a line that moves alone is a cell that does not repeat itself."
                 .to_owned(),
         ),
-        height: BOTTOM + 56.0 + legend_height(entries.len(), WIDTH - LEFT),
+        height: BOTTOM + 56.0 + legend_height(&entries, WIDTH - LEFT),
         body: html! {
             (title_left(8.0, TOP, &title))
             (y_axis(&y, Band(LEFT, right), unit))

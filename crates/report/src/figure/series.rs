@@ -3,14 +3,14 @@
 use super::{Figure, WIDTH, name, time_axis, time_title, with_omission};
 use crate::chart::{Axis, Band, LOOKS, Mark, marks, n, title_below, title_left, y_axis};
 use crate::data::{CellData, Data};
-use crate::units::{Unit, time};
+use crate::units::time;
 use maud::{Markup, html};
 use std::fmt::Write;
 
 const LEFT: f64 = 74.0;
 const TOP: f64 = 46.0;
-const PANEL: f64 = 96.0;
-const GAP: f64 = 26.0;
+const PANEL: f64 = 72.0;
+const GAP: f64 = 24.0;
 const MOST_PANELS: usize = 8;
 
 pub(super) fn draw(data: &Data) -> Option<Figure> {
@@ -42,12 +42,12 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
     }
     Some(Figure {
         name: "time-series",
-        title: format!("The {} over time", data.summary.primary.title()),
+        title: format!("The {} job after job", data.summary.primary.title()),
         caption: with_omission(data, caption),
         height: bottom + 48.0,
         body: html! {
             (title_left(8.0, 26.0, &title))
-            path class="tail" d=(marks(Mark::Cross, [(WIDTH - 116.0, 12.0)])) {}
+            path class="tail" d=(marks(Mark::Small, [(WIDTH - 116.0, 12.0)])) {}
             text class="tailtext" x=(n(WIDTH - 106.0)) y="16.5" { "beyond p99" }
             @for (place, cell) in cells.iter().enumerate() {
                 @let top = TOP + place as f64 * (PANEL + GAP);
@@ -59,17 +59,9 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
                     "round " (round + 1)
                 }
             }
-            (title_below(&across, bottom, &format!(
-                "time, {} per round", Unit::of(longest as f64).name_of(longest as f64)
-            )))
+            (title_below(&across, bottom, &format!("time, {} per round", time(longest as f64))))
         },
     })
-}
-
-impl Unit {
-    fn name_of(self, ns: f64) -> String {
-        time(ns.max(0.0))
-    }
 }
 
 /// Width of one round in px.
@@ -99,7 +91,7 @@ fn panel(cell: &CellData, y: &Axis, unit: f64, rounds: usize, longest: i64) -> M
         @for (round, data) in cell.rounds.iter().enumerate() {
             path class=(format!("band s{look} f{look}")) d=(band(&data.spans, y, |at| x(round, at))) {}
         }
-        path class="tail" d=(marks(Mark::Cross, tail)) {}
+        path class="tail" d=(marks(Mark::Small, tail)) {}
         text class="head" x=(n(LEFT)) y=(n(top - 6.0)) { (name(cell)) }
     }
 }

@@ -13,8 +13,11 @@ pub(super) fn banners(page: &Page) -> Markup {
         count(manifest.trials_done.into()),
         plural(manifest.trials_planned.into(), "planned trial"),
     );
+    // Trials that were not measured may be counted as planned; they have a reason of their own.
+    let explained = manifest.not_measured.len() as u64 * u64::from(page.data.plan.rounds);
+    let known = explained.saturating_add(manifest.trials_done.into());
     let ended = match manifest.status {
-        Status::Complete if manifest.trials_done < manifest.trials_planned => Some("Incomplete"),
+        Status::Complete if known < manifest.trials_planned.into() => Some("Incomplete"),
         Status::Complete => None,
         Status::Interrupted => Some("Interrupted"),
         Status::Failed => Some("Failed"),

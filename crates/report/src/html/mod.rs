@@ -10,8 +10,11 @@ mod found;
 mod lacking;
 mod limits;
 mod machine;
+mod others;
 mod page;
 mod rerun;
+mod selves;
+mod tables;
 
 pub(crate) use machine::facts;
 pub(crate) use page::{document, time_cell};
@@ -24,11 +27,13 @@ use record::run::Run;
 use record::summary::RunSummary;
 
 /// Every section, in the order of the page.
-const SECTIONS: [fn(&Page) -> Option<Section>; 9] = [
+const SECTIONS: [fn(&Page) -> Option<Section>; 11] = [
     asked::section,
     found::section,
     cells::section,
     figures::section,
+    others::section,
+    selves::section,
     lacking::section,
     doctor::section,
     machine::section,

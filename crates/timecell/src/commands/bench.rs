@@ -41,7 +41,9 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     if options.require_rt && !plan.real_time {
         return Err(CommandError::Bench(BenchError::Unmet(not_real_time(&plan))));
     }
-    for unmet in plan.unmet() {
+    // What keeps an engine from being measured is said once, below the table.
+    let of_engine = |reason: &str| plan.not_measured.iter().any(|n| n.reason == reason);
+    for unmet in plan.unmet().filter(|unmet| !of_engine(&unmet.reason)) {
         let mend = unmet.mend.as_deref().unwrap_or("no mend is known");
         out::note(&format!(
             "unmet   {}: {} ({mend})",
