@@ -62,23 +62,18 @@ fn columns(summary: &RunSummary) -> Vec<Column> {
         right: true,
         texts: cells.iter().map(missed).collect(),
     });
-    let mixed = cells.iter().any(|c| c.class != cells[0].class);
-    if mixed {
-        columns.push(Column::plain(
-            "class",
-            cells.iter().map(|c| clean(&c.class)).collect(),
-        ));
-    }
-    if cells.iter().any(|cell| !cell.real_time) {
-        let label = |cell: &CellSummary| match cell.real_time {
-            true => Text(String::new(), Tone::Plain),
-            false => Text("not real-time".to_owned(), Tone::Caution),
+    let label = |cell: &CellSummary| match cell.real_time {
+        true => Text(String::new(), Tone::Plain),
+        false => Text("not real-time".to_owned(), Tone::Caution),
+    };
+    if cells.iter().any(|c| c.class != cells[0].class) {
+        let class = |cell: &CellSummary| match label(cell) {
+            Text(none, tone) if none.is_empty() => Text(clean(&cell.class), tone),
+            Text(label, tone) => Text(format!("{}, {label}", clean(&cell.class)), tone),
         };
-        columns.push(Column {
-            heading: String::new(),
-            right: false,
-            texts: cells.iter().map(label).collect(),
-        });
+        columns.push(Column::new("class", cells.iter().map(class).collect()));
+    } else if cells.iter().any(|cell| !cell.real_time) {
+        columns.push(Column::new("", cells.iter().map(label).collect()));
     }
     columns
 }

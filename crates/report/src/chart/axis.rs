@@ -20,7 +20,7 @@ pub(crate) struct Tick {
 }
 
 /// A logarithmic axis that spans less than this factor is ticked like a linear one.
-const NARROW: f64 = 8.0;
+const NARROW: f64 = 4.0;
 
 impl Axis {
     /// A logarithmic axis that holds all positive values; linear when there are none.
@@ -146,6 +146,7 @@ impl Axis {
                 let texted = match step {
                     1 => (decade - first) % every == 0,
                     2 | 5 => decades < 2.6,
+                    3 => decades < 1.3,
                     _ => false,
                 };
                 if step == 1 || texted || decades <= 5.0 {

@@ -93,7 +93,7 @@ pub fn compare(first: &Run, second: &Run) -> Result<RunComparison, RecordError> 
     }
     let experiment = differences::experiment(&sources[0].plan, &sources[1].plan);
     if !experiment.is_empty() {
-        cautions.push("The experiments differ, see below; ratios may be theirs.".to_owned());
+        cautions.push("The experiments differ, and ratios may come from that.".to_owned());
     }
     if summaries.iter().any(|summary| !summary.real_time) {
         cautions.push("not real-time: cells labelled so ran in no real-time class.".to_owned());

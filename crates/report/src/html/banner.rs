@@ -36,8 +36,8 @@ pub(super) fn banners(page: &Page) -> Markup {
         }
         @if !summary.failures.is_empty() {
             p.banner.bad role="note" {
-                strong { "Failures:" } " " (plural(summary.failures.len() as u64, "sentence"))
-                " under " a href="#lacking" { "what is lacking" } " say what went wrong."
+                strong { "Failures:" } " " (count(summary.failures.len() as u64)) ", told under "
+                a href="#lacking" { "what is lacking" } "."
             }
         }
         @if !summary.real_time {

@@ -1,6 +1,6 @@
 //! The tables over cells: the primary metric and what it amounts to.
 
-use super::tables::{name, quantile_heads, quantiles, region, shape, shape_heads};
+use super::tables::{detail, name, quantile_heads, quantiles, region, shape, shape_heads};
 use super::{Page, Section, time_cell};
 use crate::units::Scale;
 use crate::words::{clean, count, interval, verdict};
@@ -28,7 +28,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
                  from which that quantile could be bounded. The maximum is what was seen, a lower bound of the worst case."
             }
             (main_table(page, &rows))
-            (region(&format!("Spread of the {title}"), html! {
+            (detail(&format!("Spread of the {title}"), rows.len(), html! {
                 thead { tr { th scope="col" { "cell" } (shape_heads()) } }
                 tbody { @for (row, (cell, _)) in rows.iter().enumerate() {
                     tr { th scope="row" { (name(cell)) } (shape(&rows, row)) }

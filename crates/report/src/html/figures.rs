@@ -5,6 +5,12 @@ use crate::figure::inline;
 use maud::html;
 
 pub(super) fn section(page: &Page) -> Option<Section> {
+    let cells = &page.data.summary.cells;
+    let label = match cells.iter().filter(|cell| !cell.real_time).count() {
+        0 => "",
+        n if n == cells.len() => "(not real-time)",
+        _ => "(not real-time in part)",
+    };
     (!page.figures.is_empty()).then(|| Section {
         id: "figures",
         heading: "Figures".to_owned(),
@@ -14,7 +20,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
                     figure {
                         h3 {
                             (figure.title)
-                            @if !page.data.summary.real_time { " " span.caution { "(not real-time)" } }
+                            @if !label.is_empty() { " " span.caution { (label) } }
                         }
                         div.scroll { (inline(figure)) }
                         figcaption { (figure.caption) }

@@ -3,7 +3,7 @@
 use super::source::{Source, is_good};
 use crate::words::{count, plural};
 use record::summary::CellSummary;
-use record::trial::{CellRecord, TrialRecord};
+use record::trial::TrialRecord;
 
 /// Failed trials and cells, losses that nothing explains, and classes other than those asked for.
 pub(super) fn study(source: &Source, cells: &[CellSummary]) -> Vec<String> {
@@ -16,6 +16,7 @@ pub(super) fn study(source: &Source, cells: &[CellSummary]) -> Vec<String> {
     for record in &source.trials {
         trial(source, record, &mut sentences);
     }
+    sentences.extend(other_classes(source));
     for cell in cells.iter().filter(|cell| cell.unexplained > 0) {
         sentences.push(format!(
             "{}: {} of {} neither ran nor were counted as missed",
@@ -51,11 +52,6 @@ fn trial(source: &Source, record: &TrialRecord, sentences: &mut Vec<String>) {
             {
                 sentences.push(format!("{name}: cell {} failed: {failure}", cell.id));
             }
-        } else if let Some(got) = other_class(cell) {
-            sentences.push(format!(
-                "{name}: cell {} ran in class {got}, but {} was asked for",
-                cell.id, cell.class_wanted
-            ));
         }
     }
     if !is_good(record) {
@@ -63,7 +59,28 @@ fn trial(source: &Source, record: &TrialRecord, sentences: &mut Vec<String>) {
     }
 }
 
-fn other_class(cell: &CellRecord) -> Option<&str> {
-    let got = cell.class_got.as_deref()?;
-    (got != cell.class_wanted).then_some(got)
+/// Cells that ran in a class other than the one asked for, each once with its number of rounds.
+fn other_classes(source: &Source) -> Vec<String> {
+    let mut seen: Vec<([&str; 4], u64)> = Vec::new();
+    for record in &source.trials {
+        for cell in &record.cells {
+            let Some(got) = cell.class_got.as_deref() else {
+                continue;
+            };
+            let key = [&record.name, &cell.id, got, &cell.class_wanted];
+            if got == cell.class_wanted {
+                continue;
+            }
+            match seen.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, rounds)) => *rounds += 1,
+                None => seen.push((key, 1)),
+            }
+        }
+    }
+    seen.into_iter()
+        .map(|([trial, id, got, wanted], rounds)| {
+            let rounds = plural(rounds, "round");
+            format!("{trial}: cell {id} ran in class {got} in {rounds}, but {wanted} was asked for")
+        })
+        .collect()
 }

@@ -1,0 +1,47 @@
+//! The other metrics of the same jobs.
+
+use super::tables::{detail, name, quantile_heads, quantiles, shape, shape_heads};
+use super::{Page, Section, time_cell};
+use crate::study::metrics;
+use crate::units::Scale;
+use maud::{Markup, html};
+use record::summary::{CellSummary, Metric, MetricSummary, RunSummary};
+
+pub(super) fn section(page: &Page) -> Option<Section> {
+    let others = &metrics(page.data.plan.workload.work)[1..];
+    let titles: Vec<&str> = others.iter().map(|metric| metric.title()).collect();
+    (!others.is_empty()).then(|| Section {
+        id: "others",
+        heading: crate::words::capital(&titles.join(" and ")),
+        body: html! {
+            p.quiet {
+                "Wake-up latency is how late a job began; response time is from its release to its end. The same jobs, \
+                 not compared with the baseline."
+            }
+            @for &metric in others { (table(page.data.summary, metric)) }
+        },
+    })
+}
+
+fn table(summary: &RunSummary, metric: Metric) -> Markup {
+    let of = |cell: &'_ CellSummary| cell.metrics.iter().position(|m| m.metric == metric);
+    let rows: Vec<(&CellSummary, &MetricSummary)> = summary
+        .cells
+        .iter()
+        .filter_map(|cell| Some((cell, &cell.metrics[of(cell)?])))
+        .collect();
+    let max = Scale::of(rows.iter().map(|(_, m)| m.summary.max_ns as f64));
+    detail(
+        &crate::words::capital(metric.title()),
+        rows.len(),
+        html! {
+            thead { tr { th scope="col" { "cell" } (quantile_heads()) th.num scope="col" { "max" } (shape_heads()) } }
+            tbody { @for (row, (cell, m)) in rows.iter().enumerate() {
+                tr {
+                    th scope="row" { (name(cell)) }
+                    (quantiles(&rows, row)) (time_cell(&max.show(m.summary.max_ns as f64), "")) (shape(&rows, row))
+                }
+            } }
+        },
+    )
+}

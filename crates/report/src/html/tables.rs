@@ -1,0 +1,130 @@
+//! What the tables over cells share.
+
+use super::time_cell;
+use crate::units::{Scale, time};
+use crate::words::{clean, count, needs, ratio};
+use maud::{Markup, html};
+use record::summary::{CellSummary, MetricSummary};
+use stats::Quantile;
+
+/// The quantiles that have a column.
+const SHOWN: [(f64, &str); 4] = [
+    (0.5, "median"),
+    (0.95, "p95"),
+    (0.99, "p99"),
+    (0.999, "p99.9"),
+];
+
+/// Cells with the metric that a table is about.
+type Rows<'a> = [(&'a CellSummary, &'a MetricSummary)];
+
+/// With more rows than this, tables of detail are folded.
+const FOLDED: usize = 24;
+
+/// A [`region`] of detail: folded when it has many rows.
+pub(super) fn detail(caption: &str, rows: usize, body: Markup) -> Markup {
+    if rows <= FOLDED {
+        return region(caption, body);
+    }
+    html! {
+        details {
+            summary { (caption) ", " (count(rows as u64)) " rows" }
+            (region(caption, body))
+        }
+    }
+}
+
+/// A table that scrolls by itself where the page is narrow.
+pub(super) fn region(caption: &str, body: Markup) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label=(caption) {
+            table { caption { (caption) } (body) }
+        }
+    }
+}
+
+/// The cell's name, with its label if it was not real-time.
+pub(super) fn name(cell: &CellSummary) -> Markup {
+    html! {
+        (clean(&cell.label))
+        @if !cell.real_time { br; span.caution { "not real-time" } }
+    }
+}
+
+/// Headings of [`quantiles`].
+pub(super) fn quantile_heads() -> Markup {
+    html! { @for (_, name) in SHOWN { th.num scope="col" { (name) } } }
+}
+
+/// The quantiles of one row, in the units of their columns.
+pub(super) fn quantiles(rows: &Rows, row: usize) -> Markup {
+    let column = |probability| {
+        let all = rows
+            .iter()
+            .filter_map(|(_, m)| m.summary.quantile(probability));
+        let all = all.flat_map(|q: &Quantile| [q.value_ns, q.low_ns, q.high_ns]);
+        Scale::of(all.flatten().map(|ns| ns as f64))
+    };
+    html! { @for (probability, _) in SHOWN { (quantile(rows[row].1, probability, column(probability))) } }
+}
+
+fn quantile(metric: &MetricSummary, probability: f64, scale: Scale) -> Markup {
+    let Some(q) = metric.summary.quantile(probability) else {
+        return time_cell("-", "");
+    };
+    match (q.value_ns, q.low_ns, q.high_ns) {
+        (Some(value), Some(low), Some(high)) => time_cell(
+            &scale.show(value as f64),
+            &format!(
+                "{}..{}",
+                scale.number(low as f64),
+                scale.number(high as f64)
+            ),
+        ),
+        // The median of a small sample is what was seen in the middle; it has no interval.
+        _ if probability == 0.5 => time_cell(
+            &time(metric.summary.median_ns as f64),
+            &format!("interval {}", needs(q)),
+        ),
+        _ => html! { td.num { span.quiet { (needs(q)) } } },
+    }
+}
+
+/// Headings of [`shape`].
+pub(super) fn shape_heads() -> Markup {
+    html! {
+        th.num scope="col" { "mean" } th.num scope="col" { "sd" }
+        th.num scope="col" { "CV" br; span.below { "sd / mean" } }
+        th.num scope="col" { "p95 / median" } th.num scope="col" { "p99 / median" }
+        th.num scope="col" { "correlation" br; span.below { "of neighbours" } }
+        th.num scope="col" { "samples" }
+    }
+}
+
+/// Moments, tail ratios and correlation of one row.
+pub(super) fn shape(rows: &Rows, row: usize) -> Markup {
+    let mean = Scale::of(rows.iter().map(|(_, m)| m.summary.mean_ns));
+    let sd = Scale::of(rows.iter().filter_map(|(_, m)| m.summary.sd_ns));
+    let m = rows[row].1;
+    let s = &m.summary;
+    let optional = |value: Option<f64>| time_cell(&value.map_or("-".to_owned(), ratio), "");
+    let tail = |value: Option<f64>, probability| match (value, s.quantile(probability)) {
+        (None, Some(few)) if few.value_ns.is_none() => {
+            html! { td.num { span.quiet { (needs(few)) } } }
+        }
+        _ => optional(value),
+    };
+    html! {
+        (time_cell(&mean.show(s.mean_ns), ""))
+        (time_cell(&s.sd_ns.map_or("-".to_owned(), |ns| sd.show(ns)), ""))
+        (optional(s.coefficient_of_variation))
+        (tail(s.tail_ratio_p95, 0.95)) (tail(s.tail_ratio_p99, 0.99))
+        (time_cell(&m.lag1_autocorrelation.map_or("-".to_owned(), |r| format!("{:.2}", r + 0.0).replace("-0.00", "0.00")), ""))
+        (time_cell(&count(s.count), ""))
+    }
+}
+
+/// A count of what should not be.
+pub(super) fn lost(n: u64) -> Markup {
+    html! { td.num { @if n > 0 { span.bad { (count(n)) } } @else { "0" } } }
+}
