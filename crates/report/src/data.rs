@@ -6,7 +6,7 @@ use record::RecordError;
 use record::run::{Manifest, Run};
 use record::samples::Samples;
 use record::summary::{CellSummary, RunSummary};
-use stats::{BoxPlot, Sorted, ccdf, thin_series};
+use stats::{BoxPlot, Sorted, ccdf, median_of, thin_series};
 
 /// Outliers drawn of one box.
 const OUTLIERS: usize = 60;
@@ -49,6 +49,9 @@ pub(crate) struct CellData {
 
 /// One round of a cell; times in ns since its first release.
 pub(crate) struct RoundData {
+    /// Its number, from 1.
+    pub number: u32,
+    pub median_ns: i64,
     pub length_ns: i64,
     /// Start, smallest and largest value of each span.
     pub spans: Vec<(i64, i64, i64)>,
@@ -137,7 +140,7 @@ fn gather_cell(
         };
         if !samples.samples.is_empty() {
             pooled.extend(samples.samples.iter().map(|s| summary.primary.of(s)));
-            rounds.push(round(&samples, summary, p99_ns));
+            rounds.push(round(record.round, &samples, summary, p99_ns));
         }
     }
     let sorted = Sorted::new(pooled);
@@ -153,7 +156,7 @@ fn gather_cell(
     }))
 }
 
-fn round(samples: &Samples, summary: &RunSummary, p99_ns: Option<i64>) -> RoundData {
+fn round(number: u32, samples: &Samples, summary: &RunSummary, p99_ns: Option<i64>) -> RoundData {
     let start = samples.samples.iter().map(|s| s.release_ns).min();
     let start = start.unwrap_or(0);
     let points: Vec<(i64, i64)> = samples
@@ -168,7 +171,10 @@ fn round(samples: &Samples, summary: &RunSummary, p99_ns: Option<i64>) -> RoundD
         .collect();
     tail.sort_unstable_by_key(|&(_, value)| std::cmp::Reverse(value));
     tail.truncate(TAIL);
+    let values: Vec<i64> = points.iter().map(|&(_, value)| value).collect();
     RoundData {
+        number,
+        median_ns: median_of(&values).unwrap_or(0),
         length_ns: points.iter().map(|point| point.0).max().unwrap_or(0),
         spans: thin_series(&points, SPANS)
             .into_iter()

@@ -4,7 +4,7 @@
 use crate::units::time;
 use crate::words::{count, interval, plural, ratio};
 use record::summary::{CellSummary, MetricSummary, RunSummary, SkewSummary};
-use stats::{Comparison, Verdict};
+use stats::{Comparison, Ratio, Verdict};
 
 /// The findings of a run, most important first, each one sentence or two with a full stop.
 pub fn findings(summary: &RunSummary) -> Vec<String> {
@@ -16,7 +16,7 @@ pub fn findings(summary: &RunSummary) -> Vec<String> {
     sentences.extend(worst_tail(summary));
     sentences.extend(largest(summary));
     sentences.push(missed(summary));
-    sentences.extend(summary.skews.iter().map(skew));
+    sentences.extend(skews(&summary.skews));
     sentences.extend(correlation(summary));
     sentences
 }
@@ -35,10 +35,10 @@ fn overheads(summary: &RunSummary, sentences: &mut Vec<String>) {
             .iter()
             .filter_map(|cell| cell.against_baseline.as_ref())
             .collect();
-        let unreal = if cells.iter().all(|cell| cell.real_time) {
-            ""
-        } else {
-            " (not real-time)"
+        let unreal = match cells.iter().filter(|cell| !cell.real_time).count() {
+            0 => "",
+            n if n == cells.len() => " (not real-time)",
+            _ => " (not real-time in part)",
         };
         let baseline = &summary.baseline;
         match (cells.as_slice(), compared.as_slice()) {
@@ -115,17 +115,37 @@ fn several(
     let parts: Vec<String> = verdicts
         .into_iter()
         .filter(|(verdict, _)| of(*verdict) > 0)
-        .map(|(verdict, word)| format!("{} {word}", count(of(verdict))))
+        .map(|(verdict, word)| match of(verdict) {
+            all if all == compared.len() as u64 => format!("all {word}"),
+            some => format!("{} {word}", count(some)),
+        })
         .collect();
-    format!(
-        "{trial}: the median {} of its {} is {} to {} times that of {}: {}.",
+    let baseline = &summary.baseline;
+    let mut text = format!(
+        "{trial}: the median {} of its {} is {} to {} times that of {baseline}: {}.",
         summary.primary.title(),
         plural(cells.len() as u64, "cell"),
         ratio(least),
         ratio(most),
-        summary.baseline,
         parts.join(", "),
-    )
+    );
+    let tails: Vec<&Ratio> = compared
+        .iter()
+        .filter_map(|c| c.ratio_of_p99.as_ref())
+        .collect();
+    if tails.len() == cells.len() {
+        let least = tails.iter().map(|r| r.value).fold(f64::INFINITY, f64::min);
+        let most = tails.iter().map(|r| r.value).fold(0.0, f64::max);
+        let heavier = tails.iter().filter(|r| r.verdict == Verdict::Larger);
+        text += &format!(
+            " Their p99 is {} to {} times that of {baseline}, beyond noise in {} of {}.",
+            ratio(least),
+            ratio(most),
+            heavier.count(),
+            tails.len(),
+        );
+    }
+    text
 }
 
 /// Every cell that was measured, with its primary metric.
@@ -196,6 +216,45 @@ fn missed(summary: &RunSummary) -> String {
         plural(planned, "planned activation"),
         named.join(", "),
     )
+}
+
+/// One sentence for each trial with several cells, or one for all when there are many such trials.
+fn skews(skews: &[SkewSummary]) -> Vec<String> {
+    if skews.len() <= 2 {
+        return skews.iter().map(skew).collect();
+    }
+    let most = |values: &[u64]| values.iter().max().copied();
+    let worst = |least: bool| {
+        let all = skews.iter().filter_map(|s| Some((most(&s.skew_ns)?, s)));
+        if least {
+            all.min_by_key(|(ns, _)| *ns)
+        } else {
+            all.max_by_key(|(ns, _)| *ns)
+        }
+    };
+    let (Some((low, best)), Some((high, worst))) = (worst(true), worst(false)) else {
+        return Vec::new();
+    };
+    let firsts = skews
+        .iter()
+        .filter_map(|s| most(&s.first_of_cpu_skew_ns))
+        .max();
+    let firsts = firsts.map_or(String::new(), |ns| {
+        format!(
+            "; the first cells of each cpu within {} throughout",
+            time(ns as f64)
+        )
+    });
+    vec![format!(
+        "Cells that ran together started within {} of each other in {} ({} cells) and within {} in {} ({} cells), \
+         worst rounds{firsts}.",
+        time(low as f64),
+        best.trial,
+        best.cells,
+        time(high as f64),
+        worst.trial,
+        worst.cells,
+    )]
 }
 
 fn skew(skew: &SkewSummary) -> String {

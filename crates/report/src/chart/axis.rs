@@ -121,48 +121,54 @@ impl Axis {
         }
     }
 
-    /// Ticks with texts in multiples of `unit`.
-    pub fn ticks(&self, unit: f64) -> Vec<Tick> {
+    /// Ticks with texts in multiples of `unit`; texts are `gap` px apart or more.
+    pub fn ticks(&self, unit: f64, gap: f64) -> Vec<Tick> {
         if self.log && self.high / self.low >= NARROW {
-            self.log_ticks(unit)
+            self.log_ticks(unit, gap)
         } else {
-            self.linear_ticks(unit)
+            self.linear_ticks(unit, gap)
         }
     }
 
-    fn log_ticks(&self, unit: f64) -> Vec<Tick> {
+    fn log_ticks(&self, unit: f64, gap: f64) -> Vec<Tick> {
         let decades = (self.high / self.low).log10();
-        // Keep a handful of texts: every decade, or every second, third, ...
-        let every = (decades / 6.5).ceil().max(1.0) as i32;
-        let mut ticks = Vec::new();
         let first = self.low.log10().floor() as i32;
         let last = self.high.log10().ceil() as i32;
+        // Powers of ten get their texts first, then 5 and 2, then 3, wherever there is room.
+        let mut texted: Vec<f64> = Vec::new();
+        for steps in [&[1][..], &[5, 2], &[3]] {
+            for decade in first..=last {
+                for &step in steps {
+                    let value = f64::from(step) * 10f64.powi(decade);
+                    let free = |&other: &f64| (self.at(other) - self.at(value)).abs() >= gap;
+                    if self.holds(value) && texted.iter().all(free) {
+                        texted.push(value);
+                    }
+                }
+            }
+        }
+        let mut ticks = Vec::new();
         for decade in first..=last {
             for step in 1..=9 {
                 let value = f64::from(step) * 10f64.powi(decade);
-                if value < self.low * 0.999 || value > self.high * 1.001 {
-                    continue;
-                }
-                let texted = match step {
-                    1 => (decade - first) % every == 0,
-                    2 | 5 => decades < 2.6,
-                    3 => decades < 1.3,
-                    _ => false,
-                };
-                if step == 1 || texted || decades <= 5.0 {
-                    ticks.push(Tick {
-                        value,
-                        text: texted.then(|| plain(value / unit)),
-                    });
+                let text = texted.contains(&value).then(|| plain(value / unit));
+                if self.holds(value) && (text.is_some() || step == 1 || decades <= 5.0) {
+                    ticks.push(Tick { value, text });
                 }
             }
         }
         ticks
     }
 
-    fn linear_ticks(&self, unit: f64) -> Vec<Tick> {
+    /// Whether a value lies on the axis, rounding allowed for.
+    fn holds(&self, value: f64) -> bool {
+        value >= self.low * 0.999 && value <= self.high * 1.001
+    }
+
+    fn linear_ticks(&self, unit: f64, gap: f64) -> Vec<Tick> {
         let span = (self.high - self.low) / unit;
-        let rough = span / 5.0;
+        let room = (self.to - self.from).abs() / gap.max(1.0);
+        let rough = span / room.clamp(1.0, 6.0);
         let power = 10f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0]
             .into_iter()
@@ -218,7 +224,7 @@ mod tests {
     use super::*;
 
     fn texts(axis: &Axis, unit: f64) -> Vec<String> {
-        axis.ticks(unit)
+        axis.ticks(unit, 40.0)
             .into_iter()
             .filter_map(|t| t.text)
             .collect()
@@ -226,17 +232,17 @@ mod tests {
 
     #[test]
     fn a_wide_logarithm_is_ticked_at_decades() {
-        let axis = Axis::log([1_000.0, 900_000_000.0]).between(0.0, 100.0);
+        let axis = Axis::log([1_000.0, 900_000_000.0]).between(0.0, 300.0);
         assert_eq!(texts(&axis, 1e6)[..3], ["0.001", "0.01", "0.1"]);
         assert_eq!(axis.at(-5.0), 0.0);
-        assert_eq!(axis.at(1e30), 100.0);
+        assert_eq!(axis.at(1e30), 300.0);
     }
 
     #[test]
     fn a_narrow_logarithm_still_has_numbers() {
-        let axis = Axis::log([262_000.0, 331_000.0]);
+        let axis = Axis::log([262_000.0, 331_000.0]).between(0.0, 300.0);
         assert_eq!(texts(&axis, 1e3), ["260", "280", "300", "320"]);
-        assert!(texts(&Axis::log([270_000.0]), 1e3).len() >= 2);
+        assert!(texts(&Axis::log([270_000.0]).between(0.0, 300.0), 1e3).len() >= 2);
     }
 
     #[test]
@@ -251,7 +257,8 @@ mod tests {
             Axis::probability(0.0),
         ] {
             assert!(axis.at(1.0).is_finite());
-            assert!((1..100).contains(&axis.ticks(1e3).len()), "{axis:?}");
+            let axis = axis.between(0.0, 300.0);
+            assert!((1..200).contains(&axis.ticks(1e3, 40.0).len()), "{axis:?}");
         }
     }
 }

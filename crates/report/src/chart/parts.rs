@@ -18,7 +18,7 @@ pub(crate) struct Band(pub f64, pub f64);
 /// A horizontal axis at the bottom of a band, its grid and its numbers in multiples of `unit`.
 pub(crate) fn x_axis(axis: &Axis, band: Band, unit: f64) -> Markup {
     let Band(top, bottom) = band;
-    let ticks = axis.ticks(unit);
+    let ticks = axis.ticks(unit, 48.0);
     let grid: String = ticks
         .iter()
         .map(|tick| {
@@ -43,7 +43,14 @@ pub(crate) fn x_axis(axis: &Axis, band: Band, unit: f64) -> Markup {
 /// A vertical axis at the left of a band.
 pub(crate) fn y_axis(axis: &Axis, band: Band, unit: f64) -> Markup {
     let Band(left, right) = band;
-    let ticks = axis.ticks(unit);
+    let (bottom, top) = axis.ends();
+    // A tall axis has room for airier numbers than a panel.
+    let gap = if (bottom - top).abs() > 150.0 {
+        34.0
+    } else {
+        15.0
+    };
+    let ticks = axis.ticks(unit, gap);
     let grid: String = ticks
         .iter()
         .map(|tick| {
@@ -85,7 +92,7 @@ pub(crate) fn title_left(left: f64, top: f64, title: &str) -> Markup {
 }
 
 /// Characters of a row's name; longer ones are shortened in the middle and whole in a tooltip.
-const NAME: usize = 28;
+const NAME: usize = 24;
 
 /// The room in px that names of rows take.
 pub(crate) fn name_room<'a>(names: impl IntoIterator<Item = &'a str>) -> f64 {
@@ -118,12 +125,12 @@ pub(crate) struct Entry<'a> {
 /// Height of one line of a legend in px.
 const LINE: f64 = 20.0;
 /// Characters of a name in a legend.
-const LEGEND_NAME: usize = 30;
+const LEGEND_NAME: usize = 28;
 
 /// Width of one entry of this legend in px.
 fn entry_width(entries: &[Entry]) -> f64 {
     let longest = entries.iter().map(|entry| entry.name.chars().count()).max();
-    longest.unwrap_or(0).clamp(8, LEGEND_NAME) as f64 * 7.3 + 50.0
+    longest.unwrap_or(0).clamp(8, LEGEND_NAME) as f64 * 6.7 + 44.0
 }
 
 /// Height in px of a legend within this width.

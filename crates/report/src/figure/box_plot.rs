@@ -20,7 +20,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
         let ends = [plot.low_whisker_ns, plot.high_whisker_ns];
         plot.outliers_ns.iter().copied().chain(ends)
     });
-    let axis = time_axis(data, values.map(|ns| ns as f64)).between(left, WIDTH - 16.0);
+    let axis = time_axis(data, values.map(|ns| ns as f64)).between(left, WIDTH - 24.0);
     let (unit, title) = time_title(&axis, data.summary.primary.title());
     let y = |row: usize| TOP + ROW * (row as f64 + 0.5);
     Some(Figure {

@@ -16,7 +16,7 @@ const BOTTOM: f64 = 330.0;
 pub(super) fn draw(data: &Data) -> Option<Figure> {
     let points = || data.cells.iter().flat_map(|cell| &cell.ccdf);
     let least = points().map(|&(_, p)| p).fold(1.0, f64::min);
-    let x = time_axis(data, points().map(|&(ns, _)| ns as f64)).between(LEFT, WIDTH - 16.0);
+    let x = time_axis(data, points().map(|&(ns, _)| ns as f64)).between(LEFT, WIDTH - 24.0);
     let y = Axis::probability(least).between(BOTTOM, TOP);
     if data.cells.is_empty() {
         return None;
@@ -42,7 +42,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
         body: html! {
             (title_left(8.0, TOP, "share of jobs, log scale"))
             (x_axis(&x, Band(TOP, BOTTOM), unit))
-            (y_axis(&y, Band(LEFT, WIDTH - 16.0), 1.0))
+            (y_axis(&y, Band(LEFT, WIDTH - 24.0), 1.0))
             (title_below(&x, BOTTOM, &title))
             @for cell in &data.cells {
                 @let look = cell.look % LOOKS;

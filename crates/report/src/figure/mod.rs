@@ -33,7 +33,7 @@ const FIGURES: [fn(&Data) -> Option<Figure>; 9] = [
 ];
 
 /// Width of every figure in px; heights differ.
-pub(crate) const WIDTH: f64 = 640.0;
+pub(crate) const WIDTH: f64 = 540.0;
 
 /// One figure, not yet dressed as a document.
 pub(crate) struct Figure {

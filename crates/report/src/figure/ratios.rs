@@ -34,7 +34,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
     let room = (most / least).max(1.05).powi(2);
     let ends = estimates().flat_map(|r| [r.low.unwrap_or(r.value), r.high.unwrap_or(r.value)]);
     let ends = ends.map(|end| end.clamp(least / room, most * room));
-    let axis = Axis::log(ends.chain([1.0, least, most])).between(left, WIDTH - 16.0);
+    let axis = Axis::log(ends.chain([1.0, least, most])).between(left, WIDTH - 24.0);
     let y = |row: usize| TOP + ROW * (row as f64 + 0.5);
     let baseline = crate::words::clean(&data.summary.baseline);
     Some(Figure {

@@ -12,27 +12,22 @@ const LEFT: f64 = 74.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 230.0;
 /// More rounds than this are not numbered one by one.
-const NUMBERED: usize = 20;
+const NUMBERED: u32 = 20;
 
 pub(super) fn draw(data: &Data) -> Option<Figure> {
-    let medians = |index: usize| &data.summary.cells[index].metrics[0].round_medians_ns;
-    let all = || data.cells.iter().flat_map(|cell| medians(cell.index));
-    let most = data
-        .cells
-        .iter()
-        .map(|cell| medians(cell.index).len())
-        .max()?;
+    let all = || data.cells.iter().flat_map(|cell| &cell.rounds);
+    let most = all().map(|round| round.number).max()?;
     if most < 2 || data.cells.len() > LOOKS {
         return None;
     }
-    let y = Axis::linear(all().map(|&ns| ns as f64)).between(BOTTOM, TOP);
+    let y = Axis::linear(all().map(|round| round.median_ns as f64)).between(BOTTOM, TOP);
     let (unit, title) = time_title(
         &y,
         &format!("median {} of a round", data.summary.primary.title()),
     );
-    let right = WIDTH - 16.0;
-    let step = (right - LEFT) / most as f64;
-    let x = |round: usize| LEFT + (round as f64 + 0.5) * step;
+    let right = WIDTH - 24.0;
+    let step = (right - LEFT) / f64::from(most);
+    let x = |number: u32| LEFT + (f64::from(number) - 0.5) * step;
     let across = Axis::linear([0.0, 1.0]).between(LEFT, right);
     let names: Vec<String> = data.cells.iter().map(name).collect();
     let entries: Vec<Entry> = data
@@ -59,14 +54,14 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
             (title_left(8.0, TOP, &title))
             (y_axis(&y, Band(LEFT, right), unit))
             path class="rule" d=(format!("M{LEFT} {BOTTOM}H{right}")) {}
-            @for round in (0..most).step_by(every) {
-                text class="faint mid" x=(n(x(round))) y=(n(BOTTOM + 17.0)) { (round + 1) }
+            @for round in (1..=most).step_by(every as usize) {
+                text class="faint mid" x=(n(x(round))) y=(n(BOTTOM + 17.0)) { (round) }
             }
             (title_below(&across, BOTTOM, "round"))
             @for cell in &data.cells {
                 @let look = cell.look % LOOKS;
-                @let points = medians(cell.index).iter().enumerate()
-                    .map(|(round, &ns)| (x(round), y.at(ns as f64))).collect::<Vec<_>>();
+                @let points = cell.rounds.iter()
+                    .map(|round| (x(round.number), y.at(round.median_ns as f64))).collect::<Vec<_>>();
                 @let line = points.iter().map(|(x, y)| format!("{} {}", n(*x), n(*y))).collect::<Vec<_>>();
                 path class=(format!("line s{look} d{look}")) d=(format!("M{}", line.join("L"))) {}
                 path class=(format!("mark s{look}")) d=(marks(Mark::of(look), points)) {}

@@ -2,7 +2,7 @@
 
 use super::{Figure, WIDTH, name, time_axis, time_title, with_omission};
 use crate::chart::{Axis, Band, LOOKS, Mark, marks, n, title_below, title_left, y_axis};
-use crate::data::{CellData, Data};
+use crate::data::{CellData, Data, RoundData};
 use crate::units::time;
 use maud::{Markup, html};
 use std::fmt::Write;
@@ -12,12 +12,16 @@ const TOP: f64 = 46.0;
 const PANEL: f64 = 72.0;
 const GAP: f64 = 24.0;
 const MOST_PANELS: usize = 8;
+/// Rounds drawn, from the first on: with more there is no room to see anything.
+const MOST_ROUNDS: u32 = 12;
 
 pub(super) fn draw(data: &Data) -> Option<Figure> {
     let cells = &data.cells[..data.cells.len().min(MOST_PANELS)];
-    let rounds = cells.iter().map(|cell| cell.rounds.len()).max()?.max(1);
+    let numbers = cells.iter().flat_map(|cell| &cell.rounds);
+    let last = numbers.map(|round| round.number).max()?;
+    let rounds = last.clamp(1, MOST_ROUNDS) as usize;
     let values = cells.iter().flat_map(|cell| {
-        let spans = cell.rounds.iter().flat_map(|round| &round.spans);
+        let spans = drawn(cell).flat_map(|(_, round)| &round.spans);
         spans.flat_map(|&(_, low, high)| [low, high])
     });
     let longest = cells.iter().flat_map(|cell| &cell.rounds);
@@ -25,7 +29,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
     let y = time_axis(data, values.map(|ns| ns as f64));
     let (unit, title) = time_title(&y, data.summary.primary.title());
     let bottom = TOP + cells.len() as f64 * (PANEL + GAP) - GAP;
-    let across = Axis::linear([0.0, 1.0]).between(LEFT, WIDTH - 16.0);
+    let across = Axis::linear([0.0, 1.0]).between(LEFT, WIDTH - 24.0);
     let mut caption = format!(
         "The {} in the order measured, rounds side by side (each up to {}); the band spans the smallest and largest \
          value of each moment. Crosses mark samples beyond the cell's p99. Look for spikes that recur at equal \
@@ -35,6 +39,12 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
     );
     if cells.iter().any(|cell| cell.p99_ns.is_none()) {
         caption += " Cells without crosses have too few samples for a p99.";
+    }
+    if last > MOST_ROUNDS {
+        let _ = write!(
+            caption,
+            " Of {last} rounds the first {MOST_ROUNDS} are drawn."
+        );
     }
     if data.cells.len() > MOST_PANELS {
         let more = data.cells.len() - MOST_PANELS;
@@ -64,20 +74,29 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
     })
 }
 
+/// The rounds that are drawn, with their place from 0.
+fn drawn(cell: &CellData) -> impl Iterator<Item = (usize, &RoundData)> {
+    let rounds = cell
+        .rounds
+        .iter()
+        .filter(|round| round.number <= MOST_ROUNDS);
+    rounds.map(|round| (round.number.max(1) as usize - 1, round))
+}
+
 /// Width of one round in px.
 fn width(rounds: usize) -> f64 {
-    (WIDTH - 16.0 - LEFT) / rounds as f64
+    (WIDTH - 24.0 - LEFT) / rounds as f64
 }
 
 fn panel(cell: &CellData, y: &Axis, unit: f64, rounds: usize, longest: i64) -> Markup {
     let look = cell.look % LOOKS;
     let (bottom, top) = y.ends();
-    let right = WIDTH - 16.0;
+    let right = WIDTH - 24.0;
     let x = |round: usize, at: i64| {
         let part = at as f64 / (longest as f64).max(1.0);
         LEFT + (round as f64 + part) * width(rounds)
     };
-    let tail = cell.rounds.iter().enumerate().flat_map(|(round, data)| {
+    let tail = drawn(cell).flat_map(|(round, data)| {
         let points = data.tail.iter();
         points.map(move |&(at, ns)| (round, at, ns))
     });
@@ -88,7 +107,7 @@ fn panel(cell: &CellData, y: &Axis, unit: f64, rounds: usize, longest: i64) -> M
     html! {
         (y_axis(y, Band(LEFT, right), unit))
         path class="rule" d=(dividers) {}
-        @for (round, data) in cell.rounds.iter().enumerate() {
+        @for (round, data) in drawn(cell) {
             path class=(format!("band s{look} f{look}")) d=(band(&data.spans, y, |at| x(round, at))) {}
         }
         path class="tail" d=(marks(Mark::Small, tail)) {}

@@ -42,7 +42,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
         .collect();
     let left = name_room(names.iter().map(String::as_str));
     let bottom = TOP + ROW * trials.len() as f64;
-    let axis = axis.between(left, WIDTH - 16.0);
+    let axis = axis.between(left, WIDTH - 24.0);
     let (unit, title) = time_title(&axis, data.summary.primary.title());
     let y = |row: usize| TOP + ROW * (row as f64 + 0.5);
     Some(Figure {
