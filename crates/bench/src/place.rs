@@ -116,6 +116,8 @@ impl Drop for Place {
     fn drop(&mut self) {
         if let Some(elsewhere) = &self.owner.rootfs {
             let _ = remove_tree(elsewhere);
+            // Goes when the last coordinator goes; others' root filesystems keep it.
+            let _ = elsewhere.parent().map(fs::remove_dir);
         }
         let _ = remove_tree(&self.dir);
     }

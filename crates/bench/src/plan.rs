@@ -35,12 +35,13 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Holds `experiment` against this machine. Changes nothing on it.
+    /// Holds `experiment` against this machine, on which it changes nothing. `place` is where the cpus were
+    /// written, for messages.
     ///
     /// # Errors
     /// When the experiment names a cpu that is not there.
-    pub fn new(mut experiment: Experiment) -> Result<Plan, InputError> {
-        let cpus = resolve_cpus(&mut experiment)?;
+    pub fn new(mut experiment: Experiment, place: &str) -> Result<Plan, InputError> {
+        let cpus = resolve_cpus(&mut experiment, place)?;
         let mut requirements = Vec::new();
         let real_time = class_requirement(&mut experiment, &mut requirements);
         let options = engine::Options {
@@ -61,6 +62,12 @@ impl Plan {
                     requirements.push(requirement);
                 }
             }
+        }
+        if let Some(no_budget) = real_time.then(budget_requirement).flatten() {
+            for kind in engines.keys().filter(|kind| **kind != EngineKind::Bare) {
+                unmet.entry(*kind).or_insert_with(|| no_budget.clone());
+            }
+            requirements.push(no_budget);
         }
         let mut plan = Plan {
             trials: Vec::new(),
@@ -149,7 +156,7 @@ fn creation_guess_ns(kind: EngineKind) -> i64 {
     }
 }
 
-fn resolve_cpus(experiment: &mut Experiment) -> Result<Vec<u32>, InputError> {
+fn resolve_cpus(experiment: &mut Experiment, place: &str) -> Result<Vec<u32>, InputError> {
     let allowed = sched::get_affinity(0)
         .or_else(|_| host::cpus::online().map_err(|e| e.to_string()))
         .unwrap_or_default();
@@ -159,12 +166,30 @@ fn resolve_cpus(experiment: &mut Experiment) -> Result<Vec<u32>, InputError> {
     }
     if let Some(absent) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
         return Err(InputError::new(
-            "cpus",
+            place,
             format!("cpu {absent} does not exist, is offline, or is not allowed to this process"),
             format!("the usable cpus are {}", host::cpus::format_list(&allowed)),
         ));
     }
     Ok(cpus.clone())
+}
+
+/// On cgroup v1 with RT_GROUP_SCHED, containers need a budget of their own; the unmet requirement if too little of
+/// it is free for a measurement.
+fn budget_requirement() -> Option<Requirement> {
+    const LEAST_US: u64 = 100_000;
+    host::rtgroup::detect().ok()?;
+    let (reason, mend) = match host::rtgroup::largest_free_runtime() {
+        Ok(free_us) if free_us >= LEAST_US => return None,
+        Ok(free_us) => (
+            format!(
+                "only {free_us} us of real-time budget in every 1,000,000 us are free for containers"
+            ),
+            "lower cpu.rt_runtime_us of the cgroups that hold the rest (timecell doctor shows them)",
+        ),
+        Err(error) => (error.to_string(), "see timecell doctor"),
+    };
+    Some(Requirement::unmet("real-time budget", reason, mend))
 }
 
 /// Whether the class asked for is to be had; if not, lowers it and says why.

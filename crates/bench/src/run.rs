@@ -140,6 +140,7 @@ fn rounds_of_trials(
             run.write_trial(&outcome.record, &outcome.samples)?;
             outcome.discard();
             manifest.trials_done += 1;
+            run.write_manifest(manifest)?;
             if let Some(failure) = &outcome.record.failure {
                 progress.note(&format!(
                     "trial {number} ({}) failed: {failure}",
@@ -182,15 +183,19 @@ fn room_for(plan: &Plan, settings: &Settings) -> Result<(), BenchError> {
             needed >> 20
         )));
     }
-    let mut existing = settings.out.as_path();
-    while !existing.exists() {
-        match existing.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => existing = parent,
-            _ => existing = std::path::Path::new("."),
-        }
-    }
-    let free = place::free_bytes(existing);
+    let made = !settings.out.exists();
+    std::fs::create_dir_all(&settings.out).map_err(|source| {
+        BenchError::Record(record::RecordError::Io {
+            path: settings.out.clone(),
+            doing: "make the directory",
+            source,
+        })
+    })?;
+    let free = place::free_bytes(&settings.out);
     if free < plan.run_bytes() {
+        if made {
+            let _ = std::fs::remove_dir(&settings.out);
+        }
         return Err(BenchError::Failed(format!(
             "{}: the disk has {} MB free, the run may take {} MB; free some space, ask for fewer jobs, or name another place with --out",
             settings.out.display(),

@@ -257,11 +257,7 @@ fn spec(
         Class::Fifo { priority } => Some(priority),
         Class::Other => None,
     };
-    // A bare cell sees the host's paths, every other one sees the shared directory as /cell.
-    let seen = match cell.engine {
-        EngineKind::Bare => shared,
-        _ => Path::new("/cell"),
-    };
+    let seen = Path::new("/cell");
     let args = ProbeArgs {
         control: seen.join("control"),
         slot: index,

@@ -17,8 +17,8 @@ pub struct Overrides {
     pub cpus: Vec<u32>,
     /// SCHED_FIFO priority.
     pub priority: Option<i64>,
-    /// Best effort instead of the class in the file.
-    pub other_class: bool,
+    /// SCHED_FIFO (`true`, at the file's priority, or 80) or best effort (`false`) instead of the class in the file.
+    pub fifo: Option<bool>,
     /// Repetitions of every trial.
     pub rounds: Option<i64>,
     /// Keep only trials whose cells all use these engines.
@@ -30,7 +30,7 @@ pub struct Overrides {
 /// Jobs and rounds of a smoke run: 7 cells x 2 rounds x 500 ms plus their creation stay under 30 s.
 pub fn quick(experiment: &mut Experiment) {
     let half_second = 500_000_000 / experiment.workload.period.ns().max(1);
-    let jobs = half_second.clamp(20, 500);
+    let jobs = half_second.clamp(2, 500);
     experiment.workload.jobs = u32::try_from(jobs).unwrap_or(500);
     experiment.rounds = 2;
 }
@@ -82,8 +82,12 @@ impl Overrides {
                 priority: u8::try_from(priority).unwrap_or(1),
             };
         }
-        if self.other_class {
-            experiment.scheduling.class = Class::Other;
+        match (self.fifo, experiment.scheduling.class) {
+            (Some(false), _) => experiment.scheduling.class = Class::Other,
+            (Some(true), Class::Other) => {
+                experiment.scheduling.class = Class::Fifo { priority: 80 };
+            }
+            _ => {}
         }
         if let Some(user) = &self.rootless_user {
             experiment.rootless_user = Some(user.clone());

@@ -21,7 +21,7 @@ pub const EXIT_BAD_ARGS: i32 = 2;
 pub const EXIT_ABANDONED: i32 = 3;
 
 /// Longest wait for the coordinator: an orphan of a killed coordinator ends by itself.
-const PATIENCE_NS: i64 = 600_000_000_000;
+const PATIENCE_NS: i64 = 3_600_000_000_000;
 /// Longest wait to be let go after the last job.
 const FAREWELL_NS: i64 = 120_000_000_000;
 

@@ -52,10 +52,11 @@ pub enum RecordError {
 fn plain(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::StorageFull => {
-            "the disk is full; free some space or name another place with --out".to_owned()
+            "the disk is full; free some space or name another place with --out or --output"
+                .to_owned()
         }
         std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
-            format!("{error}; name a writable directory with --out")
+            format!("{error}; name a writable place with --out or --output")
         }
         _ => error.to_string(),
     }

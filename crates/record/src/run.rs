@@ -63,7 +63,7 @@ pub struct Run {
 impl Run {
     /// Makes `base/<time>-<name>/` with the resolved experiment, the provenance and the manifest.
     ///
-    /// `time` is local wall time as `2026-11-21T210500`; a suffix is added if the directory exists.
+    /// `time` is UTC as `2026-11-21T210500`; a suffix is added if the directory exists.
     ///
     /// # Errors
     /// When the directory cannot be made or written.
@@ -181,10 +181,17 @@ impl Run {
         trial: &TrialRecord,
         samples: &[(String, PathBuf)],
     ) -> Result<(), RecordError> {
+        // Under another name until it is whole: a power cut leaves no half trial that looks like one.
+        let part = self
+            .dir
+            .join("trials")
+            .join(format!("{}.part", trial.number));
         let dir = self.trial_dir(trial.number);
-        let written = self.try_write_trial(&dir, trial, samples);
+        let written = self
+            .try_write_trial(&part, trial, samples)
+            .and_then(|()| fs::rename(&part, &dir).map_err(RecordError::io(&dir, "write")));
         if written.is_err() {
-            let _ = fs::remove_dir_all(&dir);
+            let _ = fs::remove_dir_all(&part);
         }
         written
     }

@@ -23,7 +23,7 @@ pub struct RunSummary {
     pub real_time: bool,
     /// One entry per cell of every trial of the experiment, rounds pooled, in the experiment's order.
     pub cells: Vec<CellSummary>,
-    /// Start skew of the trials with more than one cell, and of the others' single starts none.
+    /// Start skew of each trial that has more than one cell.
     pub skews: Vec<SkewSummary>,
     /// Engines and trials that were not measured, with the reason.
     pub not_measured: Vec<NotMeasured>,

@@ -42,7 +42,7 @@ pub enum Command {
 /// Options of `doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// Print JSON: one object with `checks` and `engines`.
+    /// Print JSON: one object with `schema`, `machine`, `checks` and `engines`.
     #[arg(long)]
     pub json: bool,
 }
@@ -128,7 +128,8 @@ pub struct Report {
     /// A second run to compare with the first.
     #[arg(value_hint = ValueHint::DirPath)]
     pub other: Option<PathBuf>,
-    /// Write the HTML page here [default: report.html in the run; comparison.html here for two runs].
+    /// Write the HTML page here, and nothing into the run [default: report.html and summary.json in the run;
+    /// comparison.html in the current directory for two runs].
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// Write each figure as SVG into this directory.

@@ -80,7 +80,7 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
             rank(0.5),
             rank(0.9),
             rank(1.0),
-            ms((median - floor).max(0)),
+            ms(median - floor),
         ]);
         section.data[launcher.name] = json!(blocks.concat());
     }

@@ -48,7 +48,7 @@ pub(super) fn check(root: &Root) -> Check {
             .memlock_bytes
             .soft
             .is_some_and(|bytes| bytes < 64 << 20);
-    let mend = "run as root, or write `* - rtprio 98` and `* - memlock unlimited` to /etc/security/limits.d/timecell.conf and log in again";
+    let mend = "run as root, or write `* - rtprio 99` and `* - memlock unlimited` to /etc/security/limits.d/timecell.conf and log in again";
     if no_class {
         QUESTION.answer(State::Bad, found).with_mend(mend)
     } else if no_lock || lacks("CAP_SYS_ADMIN") || lacks("CAP_SYS_NICE") {
@@ -86,7 +86,7 @@ mod tests {
         let user = check(&tree("0", "0", own).root());
         assert_eq!(user.state, State::Bad);
         assert!(user.found.contains("locked memory 8388608 bytes"));
-        assert_eq!(check(&tree("0", "98", own).root()).state, State::Warning);
+        assert_eq!(check(&tree("0", "99", own).root()).state, State::Warning);
     }
 
     #[test]

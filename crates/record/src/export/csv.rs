@@ -17,7 +17,14 @@ pub fn write_csv(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordE
         ::csv::ErrorKind::Io(error) => RecordError::io(path, "write")(error),
         other => RecordError::malformed(path, format!("{other:?}")),
     };
-    let head = ["trial", "round", "trial_name", "cell", "engine"];
+    let head = [
+        "trial",
+        "round",
+        "trial_failed",
+        "trial_name",
+        "cell",
+        "engine",
+    ];
     writer
         .write_record(head.iter().chain(&NUMBERS))
         .map_err(failed)?;
@@ -25,6 +32,7 @@ pub fn write_csv(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordE
         let place = [
             trial.number.to_string(),
             trial.round.to_string(),
+            u8::from(trial.failure.is_some()).to_string(),
             trial.name.clone(),
             cell.id.clone(),
             cell.engine.to_string(),

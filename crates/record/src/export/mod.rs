@@ -1,6 +1,6 @@
 //! A run for other tools: one row per executed job, every cell and round in one table.
 //!
-//! Columns: `trial` (number), `round`, `trial_name`, `cell`, `engine`, `index`, `missed_before`, `release_ns`,
+//! Columns: `trial` (number), `round`, `trial_failed` (0 or 1), `trial_name`, `cell`, `engine`, `index`, `missed_before`, `release_ns`,
 //! `start_ns`, `end_ns`, `wakeup_latency_ns`, `execution_time_ns`, `response_time_ns`.
 
 mod csv;

@@ -6,7 +6,7 @@ use ::parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as P
 use ::parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::properties::WriterProperties;
-use ::parquet::file::writer::SerializedFileWriter;
+use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::schema::types::{ColumnPath, Type};
 
 use super::{NUMBERS, each_cell, numbers};
@@ -14,7 +14,7 @@ use crate::RecordError;
 use crate::run::Run;
 
 const TEXTS: [&str; 3] = ["trial_name", "cell", "engine"];
-const PLACES: [&str; 2] = ["trial", "round"];
+const PLACES: [&str; 3] = ["trial", "round", "trial_failed"];
 
 /// Writes the run as Parquet to `path`: a row group per cell and trial, Snappy, integers delta-encoded.
 ///
@@ -47,18 +47,12 @@ fn try_write(run: &Run, path: &Path) -> Result<u64, RecordError> {
         let columns: Vec<[i64; 8]> = samples.samples.iter().map(numbers).collect();
         let mut write = || -> Result<(), ParquetError> {
             let mut group = writer.next_row_group()?;
-            let mut integers = |values: &[i64]| -> Result<(), ParquetError> {
-                let mut column = group.next_column()?.expect("the schema has this column");
-                column
-                    .typed::<Int64Type>()
-                    .write_batch(values, None, None)?;
-                column.close()
-            };
-            integers(&vec![i64::from(trial.number); count])?;
-            integers(&vec![i64::from(trial.round); count])?;
-            for at in 0..NUMBERS.len() {
-                let values: Vec<i64> = columns.iter().map(|row| row[at]).collect();
-                integers(&values)?;
+            for place in [
+                i64::from(trial.number),
+                i64::from(trial.round),
+                i64::from(trial.failure.is_some()),
+            ] {
+                integers(&mut group, &vec![place; count])?;
             }
             for text in [&trial.name, &cell.id, &cell.engine.to_string()] {
                 let mut column = group.next_column()?.expect("the schema has this column");
@@ -67,6 +61,10 @@ fn try_write(run: &Run, path: &Path) -> Result<u64, RecordError> {
                     .typed::<ByteArrayType>()
                     .write_batch(&values, None, None)?;
                 column.close()?;
+            }
+            for at in 0..NUMBERS.len() {
+                let values: Vec<i64> = columns.iter().map(|row| row[at]).collect();
+                integers(&mut group, &values)?;
             }
             group.close()?;
             Ok(())
@@ -77,13 +75,26 @@ fn try_write(run: &Run, path: &Path) -> Result<u64, RecordError> {
     Ok(rows)
 }
 
+fn integers(
+    group: &mut SerializedRowGroupWriter<'_, File>,
+    values: &[i64],
+) -> Result<(), ParquetError> {
+    let mut column = group.next_column()?.expect("the schema has this column");
+    column
+        .typed::<Int64Type>()
+        .write_batch(values, None, None)?;
+    column.close()
+}
+
 fn schema() -> Result<Type, ParquetError> {
     let mut fields = Vec::new();
-    for name in PLACES.iter().chain(&NUMBERS) {
-        let column = Type::primitive_type_builder(name, Physical::INT64)
+    let integer = |name: &str| {
+        Type::primitive_type_builder(name, Physical::INT64)
             .with_repetition(Repetition::REQUIRED)
-            .build()?;
-        fields.push(Arc::new(column));
+            .build()
+    };
+    for name in PLACES {
+        fields.push(Arc::new(integer(name)?));
     }
     for name in TEXTS {
         let column = Type::primitive_type_builder(name, Physical::BYTE_ARRAY)
@@ -91,6 +102,9 @@ fn schema() -> Result<Type, ParquetError> {
             .with_logical_type(Some(LogicalType::String))
             .build()?;
         fields.push(Arc::new(column));
+    }
+    for name in NUMBERS {
+        fields.push(Arc::new(integer(name)?));
     }
     Type::group_type_builder("timecell_jobs")
         .with_fields(fields)

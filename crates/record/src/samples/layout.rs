@@ -79,7 +79,7 @@ pub struct Header {
     pub cpu_time_ns: u64,
     /// The probe's own cost: median of one clock reading, ns.
     pub clock_cost_ns: u64,
-    /// The probe's own cost: median of recording one job without work or sleep, ns.
+    /// The probe's own cost: mean of recording one job without work or sleep, ns.
     pub loop_cost_ns: u64,
     /// Minor page faults in the loop; more than 0 means that memory was not locked.
     pub minor_faults: u64,

@@ -2,7 +2,7 @@
 //!
 //! A header page of 4,096 bytes and then records of 32 bytes, all little-endian. The probe maps the file and
 //! writes into it directly, so the file *is* the shared memory and nothing is converted between the measuring
-//! loop and the record. docs/run-formats.md tells the layout byte by byte; [`layout`] is its one source.
+//! loop and the record. docs/src/run-formats.md tells the layout byte by byte; [`layout`] is its one source.
 
 pub mod layout;
 mod read;

@@ -103,13 +103,24 @@ pub fn parse(path: &Path, length: u64, mut from: impl Read) -> Result<Samples, R
         next = u64::from(sample.index) + 1;
         samples.push(sample);
     }
-    if missed > header.missed || next > header.planned {
+    if (header.complete == 1 && missed > header.missed) || next > header.planned {
         return Err(malformed(format!(
-            "the records count {missed} missed activations, the header {}",
-            header.missed
+            "the records count {missed} missed activations up to index {}, the header {} of {} planned",
+            next.saturating_sub(1),
+            header.missed,
+            header.planned
         )));
     }
-    Ok(Samples { header, samples })
+    // A cell that was killed had no time to write its sum; the records have it.
+    let missed = if header.complete == 1 {
+        header.missed
+    } else {
+        missed
+    };
+    Ok(Samples {
+        header: Header { missed, ..header },
+        samples,
+    })
 }
 
 #[cfg(test)]
@@ -158,6 +169,13 @@ mod tests {
             h.complete = 0;
         });
         assert_eq!(parsed(&bytes).unwrap().unexplained(), 9);
+        let with_missed = file(&[(0, 0), (3, 2)], |h| {
+            h.missed = 0;
+            h.planned = 10;
+            h.complete = 0;
+        });
+        let read = parsed(&with_missed).unwrap();
+        assert_eq!((read.header.missed, read.unexplained()), (2, 6));
     }
 
     #[test]

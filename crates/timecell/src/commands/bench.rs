@@ -26,11 +26,16 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     }
     let mut experiment = scenario::find(what)?;
     overrides(options)?.apply(&mut experiment)?;
-    let plan = Plan::new(experiment)?;
+    let place = if options.cpus.is_some() {
+        "--cpus"
+    } else {
+        what
+    };
+    let plan = Plan::new(experiment, place)?;
     let header = header(&plan);
     if options.dry_run {
         out::print(&format!("{header}\n{}", dry(&plan)));
-        let refused = options.require_rt && !plan.real_time;
+        let refused = (options.require_rt && !plan.real_time) || plan.trials.is_empty();
         return Ok(if refused { Ended::Unmet } else { Ended::Fine });
     }
     if options.json {
@@ -119,22 +124,18 @@ pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
             "write a list such as 1 or 2-3",
         ));
     }
-    let mut overrides = Overrides {
+    Ok(Overrides {
         quick: options.quick,
         duration: options.duration,
         jobs: options.jobs,
         period: options.period,
         cpus,
         priority: options.priority,
-        other_class: matches!(options.class, Some(ClassName::Other)),
+        fifo: options.class.map(|class| matches!(class, ClassName::Fifo)),
         rounds: options.rounds,
         engines: options.engine.clone(),
         rootless_user: options.rootless_user.clone(),
-    };
-    if matches!(options.class, Some(ClassName::Fifo)) {
-        overrides.priority = overrides.priority.or(Some(80));
-    }
-    Ok(overrides)
+    })
 }
 
 /// The first two lines: what is measured on, and what will be done.
@@ -142,8 +143,8 @@ fn header(plan: &Plan) -> String {
     let machine = Provenance::collect(VERSION);
     let warnings = match machine.warnings() {
         0 => String::new(),
-        1 => "   1 warning, see timecell doctor".to_owned(),
-        n => format!("   {n} warnings, see timecell doctor"),
+        1 => "   1 finding, see timecell doctor".to_owned(),
+        n => format!("   {n} findings, see timecell doctor"),
     };
     format!(
         "host    {}{warnings}\nplan    {}   about {}\n",

@@ -22,11 +22,30 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
             InputError::new("bench self", format!("there is no part `{unknown}`"), mend).into(),
         );
     }
+    let ignored = [
+        ("--duration", options.duration.is_some()),
+        ("--jobs", options.jobs.is_some()),
+        ("--period", options.period.is_some()),
+        ("--rounds", options.rounds.is_some()),
+        ("--class", options.class.is_some()),
+        ("--engine", !options.engine.is_empty()),
+        ("--rootless-user", options.rootless_user.is_some()),
+    ];
+    if let Some((option, _)) = ignored.iter().find(|(_, given)| *given) {
+        return Err(InputError::new(
+            *option,
+            "`bench self` sets this itself, so that its figures can be compared",
+            "remove the option; --quick, --cpus and --priority are allowed",
+        )
+        .into());
+    }
+    let asked = |name: &str| options.parts.is_empty() || options.parts.iter().any(|p| p == name);
     let setup = setup(options)?;
     if options.dry_run {
+        let parts: Vec<&str> = names.into_iter().filter(|name| asked(name)).collect();
         out::print(&format!(
             "would run {} on cpu {}, FIFO {}",
-            names.join(", "),
+            parts.join(", "),
             setup.cpu,
             setup.priority
         ));
@@ -34,7 +53,7 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     }
     let mut sections = Vec::new();
     for (name, part) in PARTS {
-        if !options.parts.is_empty() && !options.parts.iter().any(|asked| asked == name) {
+        if !asked(name) {
             continue;
         }
         let section = part(setup, &mut |line| out::note(&format!("        {line}")))?;

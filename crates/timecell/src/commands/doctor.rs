@@ -39,9 +39,10 @@ pub fn run(options: &Doctor) -> Result<Ended, CommandError> {
 fn verdict(checks: &[Check]) -> String {
     let count = |state: State| checks.iter().filter(|check| check.state == state).count();
     format!(
-        "{} checks: {} good, {} warnings, {} bad, {} unknown",
+        "{} checks: {} good, {} to know, {} warnings, {} bad, {} unknown",
         checks.len(),
         count(State::Good),
+        count(State::Info),
         count(State::Warning),
         count(State::Bad),
         count(State::Unknown)

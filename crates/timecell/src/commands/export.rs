@@ -29,8 +29,15 @@ pub fn run(options: &Export) -> Result<Ended, CommandError> {
             )
             .into());
         }
-        write_csv(&run, Path::new("standard output"), std::io::stdout().lock())?;
-        return Ok(Ended::Fine);
+        return match write_csv(&run, Path::new("standard output"), std::io::stdout().lock()) {
+            // Whoever read had enough, as `head` does.
+            Err(record::RecordError::Io { source, .. })
+                if source.kind() == std::io::ErrorKind::BrokenPipe =>
+            {
+                Ok(Ended::Fine)
+            }
+            written => Ok(written.map(|_| Ended::Fine)?),
+        };
     }
     let rows = if options.parquet {
         write_parquet(&run, &path)?

@@ -20,11 +20,19 @@ pub fn run(options: &Report) -> Result<Ended, CommandError> {
         out::print(&serde_json::to_string_pretty(&summary).unwrap_or_default());
         return Ok(Ended::Fine);
     }
-    let page = options
-        .output
-        .clone()
-        .unwrap_or_else(|| run.dir().join("report.html"));
-    let summary = study_and_write(&run, &page)?;
+    // With --output nothing is written into the run, which may belong to somebody else.
+    let (page, summary) = match &options.output {
+        Some(page) => {
+            let summary = report::study(&run)?;
+            write_atomically(page, report::html(&run, &summary)?.as_bytes())?;
+            (page.clone(), summary)
+        }
+        None => {
+            let page = run.dir().join("report.html");
+            let summary = study_and_write(&run, &page)?;
+            (page, summary)
+        }
+    };
     out::print(&table(&summary));
     if let Some(dir) = &options.figures {
         let count = figures(&run, &summary, dir)?;

@@ -1,0 +1,253 @@
+//! Bad input gets one sentence that names the place and the mend, the documented exit code, and leaves nothing.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::{Case, Need, experiment, only_run, say};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "bad_input::each_gets_its_sentence_and_code",
+        needs: &[],
+        run: sentences,
+    },
+    Case {
+        name: "bad_input::nothing_is_left_behind",
+        needs: &[],
+        run: nothing_left,
+    },
+    Case {
+        name: "bad_input::a_run_cut_short_or_newer",
+        needs: &[],
+        run: broken_runs,
+    },
+    Case {
+        name: "bad_input::an_unwritable_run_directory",
+        needs: &[],
+        run: unwritable,
+    },
+    Case {
+        name: "bad_input::a_full_disk",
+        needs: &[Need::Root],
+        run: full_disk,
+    },
+    Case {
+        name: "bad_input::a_disk_that_fills_up",
+        needs: &[Need::Root],
+        run: filling_disk,
+    },
+];
+
+fn sentences() {
+    let dir = tempfile::tempdir().unwrap();
+    let good = fs::read_to_string(experiment(dir.path(), &["bare"], 10)).unwrap();
+    let file = |from: &str, to: &str| {
+        fs::write(dir.path().join("mine.toml"), good.replace(from, to)).unwrap();
+    };
+    let refused = |words: &[&str], parts: &[&str]| {
+        let said = say(dir.path(), words).ends_with(2);
+        let error = said.error();
+        for part in parts {
+            assert!(error.contains(part), "`{part}` is not in: {error}");
+        }
+    };
+    for (from, to, parts) in [
+        (
+            "jobs = 10",
+            "jobs = 10\nperoid = \"1ms\"",
+            ["mine.toml:8:", "did you mean `period`?"],
+        ),
+        (
+            "jobs = 10",
+            "period = \"-1ms\"",
+            ["mine.toml:7:", "negative"],
+        ),
+        ("jobs = 10", "jobs = 0", ["mine.toml:7:", "1 to 100000000"]),
+        (
+            "\"bare\"",
+            "\"dcoker\"",
+            ["mine.toml:9:", "did you mean `docker`?"],
+        ),
+        (
+            "[workload]",
+            "[scheduling]\npriority = 100\n[workload]",
+            ["mine.toml:5:", "1 to 99"],
+        ),
+        (
+            "[workload]",
+            "[scheduling]\npriority = 0\n[workload]",
+            ["mine.toml:5:", "1 to 99"],
+        ),
+        (
+            "[workload]",
+            "[scheduling]\ncpus = [4095]\n[workload]",
+            ["cpu 4095 does not exist", "usable cpus are"],
+        ),
+        ("schema = 1", "schema = 7", ["mine.toml:1:", "newer"]),
+    ] {
+        file(from, to);
+        refused(&["bench", "mine.toml"], &parts);
+    }
+    refused(
+        &["bench", "overhaed"],
+        &["no such scenario", "overhead, concurrency"],
+    );
+    refused(&["bench", "absent.toml"], &["absent.toml", "No such file"]);
+    refused(
+        &["bench", "overhead", "--priority", "0"],
+        &["--priority", "1 to 99"],
+    );
+    refused(
+        &["bench", "overhead", "--priority", "100"],
+        &["--priority", "1 to 99"],
+    );
+    refused(
+        &["bench", "overhead", "--jobs", "-5"],
+        &["--jobs", "1 to 100000000"],
+    );
+    refused(
+        &["bench", "overhead", "--cpus", "4095"],
+        &["cpu 4095 does not exist"],
+    );
+    refused(&["bench", "overhead", "--cpus", "x"], &["--cpus"]);
+    refused(&["bench", "overhead", "extra"], &["extra", "self"]);
+    refused(&["bench", "self", "tea"], &["no part `tea`", "wakeup"]);
+    refused(&["report", "absent"], &["absent", "not a run"]);
+    refused(&["export", "absent", "--csv"], &["absent", "not a run"]);
+    // These are clap's own: a sentence of another form, the same code.
+    let clap = |words: &[&str], part: &str| {
+        let said = say(dir.path(), words).ends_with(2);
+        assert!(said.err.contains(part), "{}", said.err);
+    };
+    clap(
+        &["bench", "overhead", "--engine", "podmna"],
+        "did you mean `podman`?",
+    );
+    clap(&["bench", "overhead", "--period=-1ms"], "negative");
+    clap(&["bench", "overhead", "--duration", "5"], "no unit");
+    clap(&["bench"], "required");
+    clap(&["report"], "required");
+    clap(&["export", "x"], "required");
+}
+
+fn nothing_left() {
+    let dir = tempfile::tempdir().unwrap();
+    say(dir.path(), &["bench", "overhead", "--cpus", "4095"]).ends_with(2);
+    say(dir.path(), &["bench", "overhead", "--dry-run"]).ends_with(0);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+fn broken_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = experiment(dir.path(), &["bare"], 20);
+    say(dir.path(), &["bench", &file]).ends_with(0);
+    let run = only_run(dir.path());
+    let name = run.to_string_lossy().into_owned();
+    let broken = |path: &str, change: &dyn Fn(Vec<u8>) -> Vec<u8>, part: &str| {
+        let path = run.join(path);
+        let good = fs::read(&path).unwrap();
+        fs::write(&path, change(good.clone())).unwrap();
+        for words in [
+            vec!["report", &name],
+            vec!["export", &name, "--csv", "-o", "x.csv"],
+        ] {
+            if path.ends_with("experiment.toml") && words[0] == "export" {
+                continue;
+            }
+            let error = say(dir.path(), &words).ends_with(2).error();
+            assert!(error.contains(part), "`{part}` is not in: {error}");
+            assert!(
+                error.contains(path.file_name().unwrap().to_str().unwrap()),
+                "{error}"
+            );
+        }
+        assert!(
+            !dir.path().join("x.csv").exists(),
+            "a part-written export stays behind"
+        );
+        fs::write(&path, good).unwrap();
+    };
+    let half = |mut bytes: Vec<u8>| {
+        bytes.truncate(bytes.len() - 40);
+        bytes
+    };
+    broken("trials/1/1-bare.samples", &half, "cut short");
+    broken("trials/2/trial.json", &half, "cut short");
+    let newer = |bytes: Vec<u8>| {
+        let text = String::from_utf8(bytes).unwrap();
+        text.replacen("\"schema\": 1", "\"schema\": 2", 1)
+            .into_bytes()
+    };
+    broken("trials/1/trial.json", &newer, "schema 2 is newer");
+    say(dir.path(), &["report", &name]).ends_with(0);
+}
+
+fn unwritable() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = experiment(dir.path(), &["bare"], 10);
+    // Not even root makes directories in /proc.
+    let error = say(dir.path(), &["bench", &file, "--out", "/proc/runs"])
+        .ends_with(2)
+        .error();
+    assert!(error.contains("/proc/runs"), "{error}");
+    fs::write(dir.path().join("taken"), "").unwrap();
+    let said = say(dir.path(), &["bench", &file, "--out", "taken"]).ends_with(2);
+    assert!(said.error().contains("taken"));
+}
+
+/// Runs `see` with a file system of `bytes` bytes.
+fn on_small_disk(bytes: u64, see: impl FnOnce(&Path)) {
+    struct Mounted(std::path::PathBuf);
+    impl Drop for Mounted {
+        fn drop(&mut self) {
+            let _ = std::process::Command::new("umount").arg(&self.0).status();
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "none"])
+        .arg(dir.path())
+        .status()
+        .unwrap();
+    assert!(mounted.success());
+    let mounted = Mounted(dir.path().to_owned());
+    see(&mounted.0);
+}
+
+fn full_disk() {
+    on_small_disk(64 << 10, |disk| {
+        let work = tempfile::tempdir().unwrap();
+        let file = experiment(work.path(), &["bare"], 5_000);
+        let out = disk.to_string_lossy();
+        let error = say(work.path(), &["bench", &file, "--out", &out])
+            .ends_with(1)
+            .error();
+        assert!(error.contains("the disk has 0 MB free"), "{error}");
+        assert_eq!(fs::read_dir(disk).unwrap().count(), 0);
+    });
+}
+
+fn filling_disk() {
+    on_small_disk(100 << 10, |disk| {
+        let work = tempfile::tempdir().unwrap();
+        let file = experiment(work.path(), &["bare"], 500);
+        let out = disk.to_string_lossy();
+        // The samples fit, the page does not.
+        let error = say(work.path(), &["bench", &file, "--out", &out])
+            .ends_with(1)
+            .error();
+        assert!(error.contains("the disk is full"), "{error}");
+        let run = fs::read_dir(disk).unwrap().next().unwrap().unwrap().path();
+        let halves: Vec<_> = fs::read_dir(&run)
+            .unwrap()
+            .filter(|e| {
+                e.as_ref()
+                    .unwrap()
+                    .file_name()
+                    .to_string_lossy()
+                    .ends_with(".part")
+            })
+            .collect();
+        assert!(halves.is_empty(), "{halves:?}");
+    });
+}

@@ -1,0 +1,171 @@
+//! The machine is as before: after Ctrl-C, and after `kill -9` and `timecell clean`.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use record::run::{Run, Status};
+
+use crate::support::{Case, Need, eventually, experiment, only_run, say, timecell, traces_of};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "clean_up::ctrl_c_removes_every_cell",
+        needs: &[Need::Root],
+        run: interrupted,
+    },
+    Case {
+        name: "clean_up::clean_removes_what_a_killed_coordinator_left",
+        needs: &[Need::Root],
+        run: killed,
+    },
+    Case {
+        name: "clean_up::a_killed_cell_fails_its_trial_and_not_the_run",
+        needs: &[Need::Root],
+        run: killed_cell,
+    },
+    Case {
+        name: "clean_up::a_finished_run_leaves_no_trace",
+        needs: &[Need::Root],
+        run: finished,
+    },
+];
+
+const ENGINES: [&str; 5] = ["bare", "embedded", "crun", "runc", "podman"];
+
+/// Starts a bench whose single trial takes a minute, and waits until its cell runs.
+fn started(dir: &Path, engine: &str) -> Option<Child> {
+    let file = experiment(dir, &[engine], 60_000);
+    let child = timecell()
+        .current_dir(dir)
+        .args(["bench", &file, "--rounds", "1"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut child = child;
+    let mut ended = false;
+    eventually("the cell runs", || {
+        ended = child.try_wait().unwrap().is_some();
+        ended || payload(child.id()).is_some()
+    });
+    // The engine is not there: the other tests tell whether that is right.
+    (!ended).then_some(child)
+}
+
+/// Pid of the payload of coordinator `pid`: the process that has its samples mapped and is not the coordinator.
+fn payload(pid: u32) -> Option<i32> {
+    let name = format!("timecell-{pid}-");
+    std::fs::read_dir("/proc")
+        .ok()?
+        .flatten()
+        .find_map(|entry| {
+            let words = std::fs::read_to_string(entry.path().join("cmdline")).ok()?;
+            let environment = std::fs::read(entry.path().join("environ")).ok()?;
+            let ours = String::from_utf8_lossy(&environment).contains(&name);
+            (ours && words.contains("\0probe\0run\0"))
+                .then(|| entry.file_name().to_str()?.parse().ok())
+                .flatten()
+        })
+}
+
+fn interrupted() {
+    for engine in ENGINES {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(mut child) = started(dir.path(), engine) else {
+            continue;
+        };
+        // SAFETY: our own child.
+        unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{engine}");
+        let traces = traces_of(child.id());
+        assert!(traces.is_empty(), "{engine} left {traces:#?}");
+        let manifest = Run::open(&only_run(dir.path()))
+            .unwrap()
+            .manifest()
+            .unwrap();
+        assert_eq!(manifest.status, Status::Interrupted);
+    }
+}
+
+fn killed() {
+    for engine in ENGINES {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(mut child) = started(dir.path(), engine) else {
+            continue;
+        };
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(
+            !traces_of(child.id()).is_empty(),
+            "{engine}: the test sees nothing to remove"
+        );
+        let said = say(dir.path(), &["clean"]).ends_with(0);
+        assert!(
+            said.out.contains(&format!("process {}", child.id())),
+            "{}",
+            said.out
+        );
+        eventually("no trace is left", || traces_of(child.id()).is_empty());
+        assert!(
+            say(dir.path(), &["clean"])
+                .ends_with(0)
+                .out
+                .contains("nothing was left")
+        );
+    }
+}
+
+fn killed_cell() {
+    let dir = tempfile::tempdir().unwrap();
+    let child = started(dir.path(), "embedded").expect("embedded is always there");
+    let pid = payload(child.id()).unwrap();
+    eventually("the cell has run some jobs", || {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+        let slices = text
+            .split_whitespace()
+            .nth(2)
+            .and_then(|n| n.parse::<u64>().ok());
+        slices.is_some_and(|slices| slices > 200)
+    });
+    // SAFETY: a process that the bench under test started.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    let id = child.id();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    assert_eq!(
+        run.manifest().unwrap().status,
+        Status::Complete,
+        "the run went on to its end"
+    );
+    let failure = run.trial(1).unwrap().failure.unwrap();
+    assert!(
+        failure.contains("ended before its jobs were done"),
+        "{failure}"
+    );
+    let samples = run.samples(1, "1-embedded").unwrap();
+    assert!(
+        samples.is_some_and(|s| s.unexplained() > 0),
+        "what was measured until then is kept"
+    );
+    assert!(traces_of(id).is_empty());
+}
+
+fn finished() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = experiment(
+        dir.path(),
+        &["embedded", "crun", "runc", "podman", "podman-rootless"],
+        20,
+    );
+    let mut child = timecell()
+        .current_dir(dir.path())
+        .args(["bench", &file, "--rounds", "1"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let traces = traces_of(child.id());
+    assert!(traces.is_empty(), "{traces:#?}");
+}

@@ -1,0 +1,188 @@
+//! Running the binary and looking at what it left.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A test, and what it needs of the machine.
+pub struct Case {
+    pub name: &'static str,
+    pub needs: &'static [Need],
+    pub run: fn(),
+}
+
+/// Something a test needs of the machine.
+#[derive(Clone, Copy)]
+pub enum Need {
+    Root,
+    RealTime,
+}
+
+impl Need {
+    /// Why the need is unmet, if it is.
+    pub fn unmet(self) -> Option<String> {
+        match self {
+            // SAFETY: no arguments, cannot fail.
+            Need::Root => (unsafe { libc::geteuid() } != 0).then(|| "needs root".to_owned()),
+            Need::RealTime => std::thread::spawn(|| {
+                host::sched::set_class(0, &host::sched::Class::Fifo { priority: 1 })
+            })
+            .join()
+            .ok()?
+            .err()
+            .map(|_| "needs SCHED_FIFO".to_owned()),
+        }
+    }
+}
+
+/// The binary under test.
+pub fn timecell() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_timecell"));
+    command.stdin(Stdio::null()).env_remove("SUDO_USER");
+    command
+}
+
+/// What a run of the binary said and how it ended.
+pub struct Said {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Said {
+        Said {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// Runs the binary with `words` in `dir`.
+pub fn say(dir: &Path, words: &[&str]) -> Said {
+    timecell()
+        .current_dir(dir)
+        .args(words)
+        .output()
+        .expect("the binary starts")
+        .into()
+}
+
+impl Said {
+    /// Asserts the exit code, showing what was said if it is another.
+    #[track_caller]
+    pub fn ends_with(self, code: i32) -> Said {
+        assert_eq!(
+            self.code,
+            Some(code),
+            "\nstdout:\n{}\nstderr:\n{}",
+            self.out,
+            self.err
+        );
+        self
+    }
+
+    /// The one line that begins with `error: `, without it.
+    #[track_caller]
+    pub fn error(&self) -> String {
+        let lines: Vec<&str> = self
+            .err
+            .lines()
+            .filter_map(|line| line.strip_prefix("error: "))
+            .collect();
+        assert_eq!(
+            lines.len(),
+            1,
+            "one sentence, not {lines:?} of:\n{}",
+            self.err
+        );
+        lines[0].to_owned()
+    }
+}
+
+/// The single run directory below `dir/runs`.
+#[track_caller]
+pub fn only_run(dir: &Path) -> PathBuf {
+    let runs: Vec<PathBuf> = std::fs::read_dir(dir.join("runs"))
+        .expect("runs/ exists")
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    runs.into_iter().next().unwrap()
+}
+
+/// A small experiment of these engines, as a file in `dir`; returns its path.
+pub fn experiment(dir: &Path, engines: &[&str], jobs: u32) -> String {
+    let trials: String = engines
+        .iter()
+        .map(|engine| format!("[[trial]]\ncells = [\"{engine}\"]\n"))
+        .collect();
+    let text = format!(
+        "schema = 1\nname = \"small\"\nrounds = 2\n[workload]\nkind = \"mac\"\nsteps = 1000\njobs = {jobs}\n{trials}"
+    );
+    let path = dir.join("small.toml");
+    std::fs::write(&path, text).unwrap();
+    path.to_string_lossy().into_owned()
+}
+
+/// Everything on this machine that bears the name of coordinator `pid`: shared memory, cgroups, mounts, processes.
+pub fn traces_of(pid: u32) -> Vec<String> {
+    let mut found = Vec::new();
+    let name = format!("timecell-{pid}");
+    let place = format!("-{pid}");
+    for dir in ["/dev/shm", "/run", "/tmp", "/var/tmp"] {
+        for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+            let file = entry.file_name().to_string_lossy().into_owned();
+            if file.starts_with("timecell-") && (file.ends_with(&place) || file.contains(&name)) {
+                found.push(entry.path().display().to_string());
+            }
+        }
+    }
+    below(Path::new("/sys/fs/cgroup"), 3, &mut |path| {
+        if path.file_name().is_some_and(|f| {
+            let f = f.to_string_lossy();
+            f == name.as_str() || f.starts_with(&format!("{name}-"))
+        }) {
+            found.push(path.display().to_string());
+        }
+    });
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    found.extend(
+        mounts
+            .lines()
+            .filter(|l| l.contains(&name))
+            .map(str::to_owned),
+    );
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        if String::from_utf8_lossy(&environment).contains(&format!("{name}-")) {
+            let words = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            found.push(String::from_utf8_lossy(&words).replace('\0', " "));
+        }
+    }
+    found
+}
+
+fn below(dir: &Path, depth: usize, see: &mut dyn FnMut(&Path)) {
+    if depth == 0 {
+        return;
+    }
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            see(&entry.path());
+            below(&entry.path(), depth - 1, see);
+        }
+    }
+}
+
+/// Waits until `true_now` holds, at most a minute; a test must hold on a slow machine.
+#[track_caller]
+pub fn eventually(what: &str, mut true_now: impl FnMut() -> bool) {
+    for _ in 0..600 {
+        if true_now() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("never happened: {what}");
+}

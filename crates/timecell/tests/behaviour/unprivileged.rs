@@ -1,0 +1,120 @@
+//! Without privilege the same command runs, says what is unmet, and labels what it measured.
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+
+use record::run::Run;
+
+use crate::support::{Case, Need, Said, experiment, only_run, timecell};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "unprivileged::runs_and_labels_everything",
+        needs: &[Need::Root],
+        run: labels,
+    },
+    Case {
+        name: "unprivileged::require_rt_is_exit_code_4",
+        needs: &[Need::Root],
+        run: require_rt,
+    },
+    Case {
+        name: "unprivileged::a_user_without_subuids_is_told_how_to_get_them",
+        needs: &[Need::Root],
+        run: no_subuids,
+    },
+];
+
+const NOBODY: u32 = 65_534;
+
+/// A directory and a copy of the binary that everybody may reach.
+fn open_place() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let all = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(dir.path(), all.clone()).unwrap();
+    let binary = dir.path().join("timecell");
+    std::fs::copy(env!("CARGO_BIN_EXE_timecell"), &binary).unwrap();
+    std::fs::set_permissions(&binary, all).unwrap();
+    (dir, binary)
+}
+
+fn as_nobody(dir: &Path, binary: &Path, words: &[&str]) -> Said {
+    let mut command = std::process::Command::new(binary);
+    command
+        .current_dir(dir)
+        .args(words)
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .env_remove("SUDO_USER")
+        .env_remove("XDG_RUNTIME_DIR")
+        .env("HOME", dir)
+        .stdin(std::process::Stdio::null());
+    command.output().unwrap().into()
+}
+
+fn labels() {
+    let (dir, binary) = open_place();
+    let file = experiment(dir.path(), &["bare", "embedded", "crun"], 20);
+    let said = as_nobody(dir.path(), &binary, &["bench", &file]).ends_with(0);
+    assert!(said.err.contains("unmet   SCHED_FIFO 80: "), "{}", said.err);
+    assert!(said.out.contains("not real-time"), "{}", said.out);
+    assert!(said.out.contains("crun needs root here"), "{}", said.out);
+    let path = only_run(dir.path());
+    let summary = Run::open(&path).unwrap().summary().unwrap();
+    assert!(!summary.real_time);
+    let labels: Vec<&str> = summary.cells.iter().map(|c| c.label.as_str()).collect();
+    assert_eq!(labels, ["bare", "embedded"]);
+    assert!(
+        summary
+            .cells
+            .iter()
+            .all(|cell| !cell.real_time && cell.class == "OTHER")
+    );
+    let page = std::fs::read_to_string(path.join("report.html")).unwrap();
+    assert!(page.to_lowercase().contains("not real-time"));
+}
+
+fn require_rt() {
+    let (dir, binary) = open_place();
+    let said = as_nobody(
+        dir.path(),
+        &binary,
+        &["bench", "overhead", "--quick", "--require-rt"],
+    );
+    let said = said.ends_with(4);
+    assert!(said.error().contains("SCHED_FIFO 80"), "{}", said.err);
+    assert!(!dir.path().join("runs").exists());
+    let asked = timecell()
+        .current_dir(dir.path())
+        .args([
+            "bench",
+            "overhead",
+            "--class",
+            "other",
+            "--require-rt",
+            "--dry-run",
+        ])
+        .output()
+        .unwrap();
+    assert_eq!(
+        asked.status.code(),
+        Some(4),
+        "asking for class other and real time contradict"
+    );
+}
+
+fn no_subuids() {
+    let (dir, binary) = open_place();
+    let file = experiment(dir.path(), &["podman-rootless"], 20);
+    let said = as_nobody(dir.path(), &binary, &["bench", &file]).ends_with(4);
+    let error = said.error();
+    assert!(
+        error.contains("nothing of this experiment can be measured here"),
+        "{error}"
+    );
+    assert!(
+        error.contains("usermod --add-subuids") || error.contains("apt install"),
+        "{error}"
+    );
+}
