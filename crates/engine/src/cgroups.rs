@@ -1,4 +1,7 @@
 //! Removing the cgroups of a cell. Every engine is told to put them under `/<id>` of each hierarchy.
+//!
+//! What still runs in them is part of the cell and is killed: a container whose creation was cut short has a
+//! process that bears no mark yet.
 
 use std::fs;
 use std::io;
@@ -44,6 +47,7 @@ fn remove_tree(dir: &Path) -> io::Result<()> {
     }
     let began = Instant::now();
     loop {
+        kill_in(dir);
         match fs::remove_dir(dir) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error)
@@ -52,6 +56,18 @@ fn remove_tree(dir: &Path) -> io::Result<()> {
                 std::thread::sleep(Duration::from_millis(2));
             }
             done => return done,
+        }
+    }
+}
+
+fn kill_in(dir: &Path) {
+    let own = std::process::id().cast_signed();
+    let listed = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+    for pid in listed.lines().filter_map(|line| line.parse::<i32>().ok()) {
+        // 0 is a process of another pid namespace, and a signal to it would reach our own group.
+        if pid > 1 && pid != own {
+            // SAFETY: a process in a cgroup that bears the cell's own name.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
         }
     }
 }

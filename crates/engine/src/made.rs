@@ -46,19 +46,15 @@ pub(crate) fn create(
     const DOING: &str = "create the cell";
     check_given(spec).map_err(|cause| error(spec, DOING, cause))?;
     note::write(spec).map_err(|cause| error(spec, DOING, cause))?;
-    let made = make().and_then(|payload| {
-        let process = Process::of(payload.pid);
-        Ok(Made {
+    match make() {
+        Ok(payload) => Ok(Box::new(Made {
             spec: spec.clone(),
             pid: payload.pid,
-            process,
+            process: Process::of(payload.pid),
             child: payload.child,
             wipe,
             removed: false,
-        })
-    });
-    match made {
-        Ok(made) => Ok(Box::new(made)),
+        })),
         Err(cause) => {
             let cause = match clear(spec, wipe) {
                 Ok(()) => cause,

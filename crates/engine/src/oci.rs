@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use model::EngineKind;
 use serde_json::{Value, json};
 
 use crate::made::{self, Payload};
@@ -102,13 +103,17 @@ fn config(spec: &CellSpec, power: Power) -> Result<Value, String> {
                 .iter()
                 .map(|path| device(path))
                 .collect::<Result<Vec<_>, _>>()?;
-            let allowed = devices.iter().map(|device| {
-                json!({ "allow": true, "type": device["type"], "major": device["major"],
-                    "minor": device["minor"], "access": "rw" })
-            });
-            let mut rules = vec![json!({ "allow": false, "access": "rwm" })];
-            rules.extend(allowed);
-            linux["resources"] = json!({ "devices": rules });
+            // A cell cannot make nodes, so none but these are in its reach; runc wants each of them allowed.
+            if !devices.is_empty() && spec.engine != EngineKind::Embedded {
+                let rules: Vec<Value> = devices
+                    .iter()
+                    .map(|device| {
+                        json!({ "allow": true, "type": device["type"], "major": device["major"],
+                            "minor": device["minor"], "access": "rw" })
+                    })
+                    .collect();
+                linux["resources"] = json!({ "devices": rules });
+            }
             linux["devices"] = devices.into();
             linux["cgroupsPath"] = format!("/{}", spec.id).into();
         }

@@ -1,12 +1,15 @@
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use libcontainer::container::Container;
 use libcontainer::container::builder::ContainerBuilder;
 use libcontainer::syscall::syscall::SyscallType;
 
+use super::groups::Groups;
 use super::private_root;
 use super::words::Errors;
+use crate::made::remove_dir;
+use crate::programs::is_root;
 
 /// Create and start; the payload goes on alone.
 pub(super) const START: &str = "start";
@@ -27,28 +30,35 @@ pub fn child(words: &[String]) -> i32 {
 }
 
 fn deed(words: &[String]) -> Result<(), String> {
-    let [deed, id, state, seen @ ..] = words else {
+    let [deed, id, state, rootfs, shared] = words else {
         return Err("oci-child: words are missing".to_owned());
     };
     Errors::listen();
     let state = Path::new(state);
-    if !seen.is_empty() {
-        let seen: Vec<PathBuf> = seen.iter().map(PathBuf::from).collect();
-        private_root::enter(state, &seen)?;
-    }
+    let mut groups = if is_root() {
+        Some(Groups::make(id)?)
+    } else {
+        None
+    };
+    private_root::enter(state, &[Path::new(rootfs), Path::new(shared)])?;
     let mut container = create(id, state)?;
+    let pid = container.pid().ok_or("the container has no pid")?.as_raw();
+    if let Some(groups) = &mut groups {
+        groups.enter(pid)?;
+        groups.reap_helper();
+    }
     container.start().map_err(|error| chain(&error))?;
     if deed == RUN {
-        let pid = container.pid().ok_or("the container has no pid")?;
         let mut status = 0;
         // SAFETY: the payload is a child of this process; `status` is valid.
-        if unsafe { libc::waitpid(pid.as_raw(), &raw mut status, 0) } < 0 {
+        if unsafe { libc::waitpid(pid, &raw mut status, 0) } < 0 {
             return Err(format!(
                 "wait for the payload: {}",
                 std::io::Error::last_os_error()
             ));
         }
-        container.delete(true).map_err(|error| chain(&error))?;
+        groups.map_or(Ok(()), Groups::remove)?;
+        remove_dir(&state.join("runtime"))?;
         if !libc::WIFEXITED(status) || libc::WEXITSTATUS(status) != 0 {
             return Err(format!("the payload ended with status {status:#x}"));
         }

@@ -5,6 +5,7 @@
 //! made by a single-threaded child: our own binary, executed again with the hidden word `oci-child`.
 
 mod child;
+mod groups;
 mod private_root;
 mod words;
 
@@ -75,15 +76,11 @@ pub(crate) fn again(spec: &CellSpec, deed: &str) -> Command {
         .arg(deed)
         .arg(&spec.id)
         .arg(made::state(spec))
+        .arg(&spec.rootfs)
+        .arg(&spec.shared)
         .env_clear()
         .env(MARK, &spec.id)
         .current_dir("/");
-    if power() == Power::User {
-        command
-            .arg(&spec.rootfs)
-            .arg(&spec.shared)
-            .args(&spec.rights.devices);
-    }
     command
 }
 

@@ -1,0 +1,134 @@
+//! The cgroups of an embedded cell: one group in every hierarchy, as other runtimes make them.
+//!
+//! The runtime library would do this too, reading the mounts anew for every controller and waiting for the
+//! kernel in the midst of its work. Moving a process costs a grace period of the kernel, some milliseconds, but
+//! only the first of several moves in a row; so a helper process makes the first moves while the container is
+//! being built, and the payload's own, just before it starts, find the way paved.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long the kernel may need to let go of a group whose processes have ended.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The groups, held by descriptors: they stay usable in a root where their paths are not seen.
+pub(super) struct Groups {
+    id: String,
+    groups: Vec<Group>,
+    helper: Option<libc::pid_t>,
+}
+
+struct Group {
+    parent: File,
+    processes: File,
+}
+
+impl Groups {
+    /// Makes the group `/<id>` in every hierarchy and starts the helper.
+    pub(super) fn make(id: &str) -> Result<Groups, String> {
+        let cgroups = host::cgroup::detect().map_err(|error| error.to_string())?;
+        let mut groups = Vec::new();
+        let v1 = cgroups.v1.iter().map(|mount| (mount, true));
+        for (mount, v1) in v1.chain(cgroups.v2.iter().map(|mount| (mount, false))) {
+            let cpuset = v1 && mount.controllers.iter().any(|name| name == "cpuset");
+            let group = make_one(&mount.point, id, cpuset)
+                .map_err(|error| format!("cgroup {}: {error}", mount.point.join(id).display()))?;
+            groups.push(group);
+        }
+        let mut made = Groups {
+            id: id.to_owned(),
+            groups,
+            helper: None,
+        };
+        made.start_helper()?;
+        Ok(made)
+    }
+
+    fn start_helper(&mut self) -> Result<(), String> {
+        // SAFETY: this process has one thread.
+        match unsafe { libc::fork() } {
+            0 => {
+                let moved = self.enter(0);
+                // SAFETY: ends only the helper, at once.
+                unsafe { libc::_exit(i32::from(moved.is_err())) }
+            }
+            helper if helper > 0 => {
+                self.helper = Some(helper);
+                Ok(())
+            }
+            _ => Err(format!(
+                "cannot start a process: {}",
+                io::Error::last_os_error()
+            )),
+        }
+    }
+
+    /// Moves a process into the groups; 0 is the calling one.
+    pub(super) fn enter(&self, pid: i32) -> Result<(), String> {
+        let text = pid.to_string();
+        for group in &self.groups {
+            (&group.processes)
+                .write_all(text.as_bytes())
+                .map_err(|error| {
+                    format!(
+                        "cannot move process {pid} into cgroup /{}: {error}",
+                        self.id
+                    )
+                })?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the helper to be gone.
+    pub(super) fn reap_helper(&mut self) {
+        if let Some(helper) = self.helper.take() {
+            // SAFETY: the helper is a child of this process, and its status is of no interest.
+            unsafe { libc::waitpid(helper, std::ptr::null_mut(), 0) };
+        }
+    }
+
+    /// Removes the groups; their processes have ended.
+    pub(super) fn remove(mut self) -> Result<(), String> {
+        self.reap_helper();
+        let name = std::ffi::CString::new(self.id.as_str()).map_err(|error| error.to_string())?;
+        let began = Instant::now();
+        for group in &self.groups {
+            // SAFETY: an open directory and a string that ends in NUL.
+            while unsafe {
+                libc::unlinkat(group.parent.as_raw_fd(), name.as_ptr(), libc::AT_REMOVEDIR)
+            } != 0
+            {
+                let error = io::Error::last_os_error();
+                if error.raw_os_error() != Some(libc::EBUSY) || began.elapsed() > PATIENCE {
+                    return Err(format!("cgroup /{} cannot be removed: {error}", self.id));
+                }
+                std::thread::sleep(Duration::from_micros(500));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn make_one(point: &Path, id: &str, inherit_cpuset: bool) -> io::Result<Group> {
+    let dir = point.join(id);
+    fs::create_dir(&dir)?;
+    if inherit_cpuset {
+        // On version 1 a new group has no cpus, and no process may enter it.
+        for file in ["cpuset.cpus", "cpuset.mems"] {
+            fs::write(dir.join(file), fs::read(point.join(file))?)?;
+        }
+    }
+    Ok(Group {
+        parent: OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_PATH | libc::O_DIRECTORY)
+            .open(point)?,
+        processes: OpenOptions::new()
+            .write(true)
+            .open(dir.join("cgroup.procs"))?,
+    })
+}
