@@ -1,0 +1,15 @@
+//! The experiment parser: no text panics it, and what it accepts it writes and reads back unchanged.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use model::Experiment;
+
+fuzz_target!(|text: &str| {
+    match Experiment::parse("fuzz.toml", text) {
+        Ok(experiment) => {
+            let again = Experiment::parse("fuzz.toml", &experiment.to_toml());
+            assert_eq!(again.as_ref(), Ok(&experiment));
+        }
+        Err(error) => assert!(error.to_string().starts_with("fuzz.toml")),
+    }
+});
