@@ -1,6 +1,6 @@
 //! The other metrics of the same jobs.
 
-use super::tables::{detail, name, quantile_heads, quantiles, shape, shape_heads};
+use super::tables::{detail, name, quantile_heads, quantiles, short_shape, short_shape_heads};
 use super::{Page, Section, time_cell};
 use crate::study::metrics;
 use crate::units::Scale;
@@ -35,11 +35,11 @@ fn table(summary: &RunSummary, metric: Metric) -> Markup {
         &crate::words::capital(metric.title()),
         rows.len(),
         html! {
-            thead { tr { th scope="col" { "cell" } (quantile_heads()) th.num scope="col" { "max" } (shape_heads()) } }
+            thead { tr { th scope="col" { "cell" } (quantile_heads()) th.num scope="col" { "max" } (short_shape_heads()) } }
             tbody { @for (row, (cell, m)) in rows.iter().enumerate() {
                 tr {
                     th scope="row" { (name(cell)) }
-                    (quantiles(&rows, row)) (time_cell(&max.show(m.summary.max_ns as f64), "")) (shape(&rows, row))
+                    (quantiles(&rows, row)) (time_cell(&max.show(m.summary.max_ns as f64), "")) (short_shape(&rows, row))
                 }
             } }
         },

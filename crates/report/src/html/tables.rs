@@ -5,7 +5,7 @@ use crate::units::{Scale, time};
 use crate::words::{clean, count, needs, ratio};
 use maud::{Markup, html};
 use record::summary::{CellSummary, MetricSummary};
-use stats::Quantile;
+use stats::{Quantile, Summary};
 
 /// The quantiles that have a column.
 const SHOWN: [(f64, &str); 4] = [
@@ -107,20 +107,42 @@ pub(super) fn shape(rows: &Rows, row: usize) -> Markup {
     let sd = Scale::of(rows.iter().filter_map(|(_, m)| m.summary.sd_ns));
     let m = rows[row].1;
     let s = &m.summary;
-    let optional = |value: Option<f64>| time_cell(&value.map_or("-".to_owned(), ratio), "");
-    let tail = |value: Option<f64>, probability| match (value, s.quantile(probability)) {
-        (None, Some(few)) if few.value_ns.is_none() => {
-            html! { td.num { span.quiet { (needs(few)) } } }
-        }
-        _ => optional(value),
-    };
     html! {
         (time_cell(&mean.show(s.mean_ns), ""))
         (time_cell(&s.sd_ns.map_or("-".to_owned(), |ns| sd.show(ns)), ""))
-        (optional(s.coefficient_of_variation))
-        (tail(s.tail_ratio_p95, 0.95)) (tail(s.tail_ratio_p99, 0.99))
+        (time_cell(&s.coefficient_of_variation.map_or("-".to_owned(), ratio), ""))
+        (tail(s, s.tail_ratio_p95, 0.95)) (tail(s, s.tail_ratio_p99, 0.99))
         (time_cell(&m.lag1_autocorrelation.map_or("-".to_owned(), |r| format!("{:.2}", r + 0.0).replace("-0.00", "0.00")), ""))
         (time_cell(&count(s.count), ""))
+    }
+}
+
+/// Headings of [`short_shape`].
+pub(super) fn short_shape_heads() -> Markup {
+    html! {
+        th.num scope="col" { "mean" } th.num scope="col" { "sd" } th.num scope="col" { "p99 / median" }
+    }
+}
+
+/// The part of [`shape`] that fits beside quantiles.
+pub(super) fn short_shape(rows: &Rows, row: usize) -> Markup {
+    let mean = Scale::of(rows.iter().map(|(_, m)| m.summary.mean_ns));
+    let sd = Scale::of(rows.iter().filter_map(|(_, m)| m.summary.sd_ns));
+    let s = &rows[row].1.summary;
+    html! {
+        (time_cell(&mean.show(s.mean_ns), ""))
+        (time_cell(&s.sd_ns.map_or("-".to_owned(), |ns| sd.show(ns)), ""))
+        (tail(s, s.tail_ratio_p99, 0.99))
+    }
+}
+
+/// A tail ratio, or how many samples it needs.
+fn tail(summary: &Summary, value: Option<f64>, probability: f64) -> Markup {
+    match (value, summary.quantile(probability)) {
+        (None, Some(few)) if few.value_ns.is_none() => {
+            html! { td.num { span.quiet { (needs(few)) } } }
+        }
+        _ => time_cell(&value.map_or("-".to_owned(), ratio), ""),
     }
 }
 
