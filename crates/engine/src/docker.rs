@@ -47,7 +47,7 @@ fn daemon() -> Requirement {
         None => Requirement::unmet(
             WHAT,
             "no daemon answers on /var/run/docker.sock",
-            "systemctl start docker (apt install docker.io brings it)",
+            "apt install docker.io && systemctl start docker",
         ),
     }
 }
@@ -85,7 +85,6 @@ fn make(spec: &CellSpec) -> Result<Payload, String> {
         ])
         .args(["--cap-drop", "ALL", "--security-opt", "no-new-privileges"])
         .args(["--env", &format!("{MARK}={}", spec.id)])
-        .args(["--cgroup-parent", &format!("/{}", spec.id)])
         .arg("--volume")
         .arg(format!("{}:/cell:rw", spec.shared.display()));
     if spec.rights.rtprio > 0 {

@@ -74,7 +74,8 @@ fn config(spec: &CellSpec, power: Power) -> Result<Value, String> {
     args.extend(spec.words.iter().cloned());
     let capabilities: &[&str] = match (power, spec.rights.rtprio) {
         (Power::Root, 1..) => &["CAP_SYS_NICE", "CAP_IPC_LOCK"],
-        _ => &[],
+        (Power::Root, 0) => &["CAP_IPC_LOCK"],
+        (Power::User, _) => &[],
     };
     let rlimits: Vec<Value> = limits::of(&spec.rights)
         .iter()

@@ -170,7 +170,9 @@ fn after(summary: &RunSummary, name_width: usize) -> Vec<String> {
             absent.trial, absent.reason
         ));
     }
-    for requirement in &summary.unmet {
+    // What kept a trial from being measured is said above.
+    let said = |reason: &str| summary.not_measured.iter().any(|n| n.reason == reason);
+    for requirement in summary.unmet.iter().filter(|r| !said(&r.reason)) {
         let mend = match &requirement.mend {
             Some(mend) => format!(" ({mend})"),
             None => String::new(),

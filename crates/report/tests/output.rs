@@ -42,7 +42,6 @@ cell       median        p99        max   against bare (median, 95% interval)   
 bare     270.2 us   270.4 us   270.4 us   1                                          0
 podman   297.2 us   297.4 us   297.4 us   1.100 (1.098..1.102) slower                2
 docker   not measured: no daemon answers on /run/docker.sock (apt install docker.io)
-unmet: docker: no daemon answers on /run/docker.sock (apt install docker.io)
 ";
     assert_eq!(text, wanted);
 }

@@ -194,7 +194,7 @@ fn what_failed_is_counted_and_said_but_not_pooled() {
     );
     assert_eq!(
         bare.notes,
-        ["4 page faults in the measuring loop, 1 of them from disk: memory was not locked"]
+        ["4 page faults in the measuring loop, 1 of them from disk: not all memory was locked"]
     );
     let podman = &summary.cells[1];
     assert_eq!(

@@ -28,8 +28,8 @@ pub fn colour() -> bool {
     !refused && std::io::stdout().is_terminal()
 }
 
-/// Columns of the terminal, 100 where there is none.
+/// Columns of the terminal, 120 where there is none.
 pub fn width() -> usize {
-    let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
-    columns.unwrap_or(100usize).clamp(40, 160)
+    let columns = terminal_size::terminal_size().map_or(120, |(width, _)| width.0.into());
+    columns.clamp(40, 160)
 }

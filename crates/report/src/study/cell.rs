@@ -145,7 +145,7 @@ fn notes(cells: &[&CellRecord], headers: &[Header]) -> Vec<String> {
             .map(|h| h.major_faults)
             .fold(0, u64::saturating_add);
         notes.push(format!(
-            "{} in the measuring loop, {} of them from disk: memory was not locked",
+            "{} in the measuring loop, {} of them from disk: not all memory was locked",
             crate::words::plural(total, "page fault"),
             crate::words::count(major)
         ));
