@@ -1,4 +1,5 @@
-//! Removing the cgroups of a cell. Every engine is told to put them under `/<id>` of each hierarchy.
+//! Removing the cgroups of a cell with whatever runs in them: half-made containers carry no other mark. Every
+//! engine is told to put them under `/<id>` of each hierarchy.
 //!
 //! What still runs in them is part of the cell and is killed: a container whose creation was cut short has a
 //! process that bears no mark yet.
@@ -10,12 +11,15 @@ use std::time::{Duration, Instant};
 
 use host::root::Root;
 
+use crate::process::Process;
+
 /// How long the kernel may need to let go of a group whose processes have ended.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Removes `/<id>` with everything below in every hierarchy.
 pub(crate) fn remove(id: &str) -> Result<(), String> {
     for dir in places(id) {
+        kill_tree(&dir)?;
         remove_tree(&dir).map_err(|error| format!("cgroup {}: {error}", dir.display()))?;
     }
     Ok(())
@@ -37,13 +41,34 @@ fn places(id: &str) -> Vec<PathBuf> {
     places
 }
 
-fn remove_tree(dir: &Path) -> io::Result<()> {
-    if let Ok(entries) = fs::read_dir(dir) {
-        for entry in entries.flatten() {
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                remove_tree(&entry.path())?;
-            }
+fn kill_tree(dir: &Path) -> Result<(), String> {
+    for group in groups_below(dir) {
+        kill_tree(&group)?;
+    }
+    let listed = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+    for pid in listed.lines().filter_map(|line| line.parse().ok()) {
+        // 0 stands for a process of another pid namespace.
+        if pid > 1
+            && pid != std::process::id().cast_signed()
+            && let Some(process) = Process::of(pid)
+        {
+            process.kill()?;
         }
+    }
+    Ok(())
+}
+
+fn groups_below(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .collect()
+}
+
+fn remove_tree(dir: &Path) -> io::Result<()> {
+    for group in groups_below(dir) {
+        remove_tree(&group)?;
     }
     let began = Instant::now();
     loop {

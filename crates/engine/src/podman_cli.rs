@@ -228,6 +228,10 @@ impl Podman<'_> {
             let _ = process::run_quiet(&mut command, &made::log(self.spec));
         }
         self.kill_helpers()?;
+        // What was on the way to making the cell, or cleans up behind it.
+        if process::kill_with_path(&self.home())? {
+            process::kill_marked(&self.spec.id)?;
+        }
         mounts::remove_below(&self.home())?;
         made::remove_dir(&self.home())?;
         cgroups::remove(&self.spec.id)

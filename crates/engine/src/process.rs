@@ -13,6 +13,8 @@ use crate::note::MARK;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How long a killed process may take to end.
 const DEATH: Duration = Duration::from_secs(10);
+/// How long a new process may be on its way to its program.
+const UNMARKED: Duration = Duration::from_millis(2);
 
 /// A process, told from a later one with the same pid by the instant of its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,8 +71,11 @@ impl Process {
 /// Kills every process that carries the mark of this cell.
 pub(crate) fn kill_marked(id: &str) -> Result<(), String> {
     let mark = format!("{MARK}={id}");
-    // Twice, for a process forked while the first round was reading.
-    for _ in 0..2 {
+    // Twice: a process that was just forked carries the mark only once it executes its program.
+    for round in 0..2 {
+        if round > 0 {
+            std::thread::sleep(UNMARKED);
+        }
         for process in processes() {
             let marked = fs::read(format!("/proc/{}/environ", process.pid)).is_ok_and(|all| {
                 all.split(|byte| *byte == 0)
@@ -82,6 +87,31 @@ pub(crate) fn kill_marked(id: &str) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Kills every process that has this path in its words, also those that such a process starts meanwhile;
+/// tells whether there were any.
+pub(crate) fn kill_with_path(path: &Path) -> Result<bool, String> {
+    const MOST_ROUNDS: usize = 20;
+    let path = path.display().to_string();
+    for round in 0..MOST_ROUNDS {
+        let mut found = false;
+        for process in processes() {
+            let words = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+            if String::from_utf8_lossy(&words).contains(&path)
+                && process.pid != std::process::id().cast_signed()
+            {
+                process.kill()?;
+                found = true;
+            }
+        }
+        if !found {
+            return Ok(round > 0);
+        }
+    }
+    Err(format!(
+        "processes that use {path} are started again and again"
+    ))
 }
 
 fn processes() -> Vec<Process> {

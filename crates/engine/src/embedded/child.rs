@@ -30,10 +30,11 @@ pub fn child(words: &[String]) -> i32 {
 }
 
 fn deed(words: &[String]) -> Result<(), String> {
-    let [deed, id, state, rootfs, shared] = words else {
+    let [deed, parent, id, state, rootfs, shared] = words else {
         return Err("oci-child: words are missing".to_owned());
     };
     Errors::listen();
+    die_with(parent)?;
     let state = Path::new(state);
     let mut groups = if is_root() {
         Some(Groups::make(id)?)
@@ -41,6 +42,8 @@ fn deed(words: &[String]) -> Result<(), String> {
         None
     };
     private_root::enter(state, &[Path::new(rootfs), Path::new(shared)])?;
+    // Entering a user namespace forgets it.
+    die_with(parent)?;
     let mut container = create(id, state)?;
     let pid = container.pid().ok_or("the container has no pid")?.as_raw();
     if let Some(groups) = &mut groups {
@@ -64,6 +67,20 @@ fn deed(words: &[String]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Asks to be killed when the coordinator ends, so that none of this goes on after its cells were swept.
+fn die_with(parent: &str) -> Result<(), String> {
+    // SAFETY: neither call involves memory.
+    let own_parent = unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::getppid()
+    };
+    if own_parent.to_string() == parent {
+        Ok(())
+    } else {
+        Err("the coordinator has ended".to_owned())
+    }
 }
 
 fn create(id: &str, state: &Path) -> Result<Container, String> {

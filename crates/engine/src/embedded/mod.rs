@@ -74,6 +74,7 @@ pub(crate) fn again(spec: &CellSpec, deed: &str) -> Command {
     command
         .arg("oci-child")
         .arg(deed)
+        .arg(std::process::id().to_string())
         .arg(&spec.id)
         .arg(made::state(spec))
         .arg(&spec.rootfs)
