@@ -30,6 +30,14 @@ macro_rules! behaviours {
                 with($kind, "what_a_killed_coordinator_left_is_swept", forgotten_cell);
             }
             #[test]
+            fn a_granted_device_is_there_wherever_the_directories_are() {
+                with(
+                    $kind,
+                    "a_granted_device_is_there_wherever_the_directories_are",
+                    granted_device,
+                );
+            }
+            #[test]
             fn a_half_made_cell_is_swept() {
                 with($kind, "a_half_made_cell_is_swept", half_made_cell);
             }
@@ -64,11 +72,15 @@ struct Place {
 
 impl Place {
     fn new(kind: EngineKind) -> Place {
+        Place::below(kind, Path::new("/dev/shm"))
+    }
+
+    fn below(kind: EngineKind, base: &Path) -> Place {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let dir = tempfile::Builder::new()
             .prefix("timecell-test-")
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
-            .tempdir_in("/dev/shm")
+            .tempdir_in(base)
             .unwrap();
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         fs::create_dir(dir.path().join("shared")).unwrap();
@@ -291,6 +303,25 @@ fn forgotten_cell(engine: &dyn Engine, place: &Place) {
     engine::sweep(&spec.work_dir).unwrap();
     assert_nothing_left(&spec, pid);
     engine::sweep(&spec.work_dir).unwrap();
+}
+
+fn granted_device(engine: &dyn Engine, _: &Place) {
+    let device = PathBuf::from("/dev/kmsg");
+    let place = Place::below(engine.kind(), Path::new("/var/tmp"));
+    let (barrier, words) = place.probe();
+    let mut spec = place.spec(engine.kind(), words);
+    spec.rights.devices.push(device.clone());
+    let mut cell = engine.create(&spec).unwrap();
+    present(&barrier, &*cell);
+    let pid = cell.pid();
+    let inside = fs::metadata(format!("/proc/{pid}/root{}", device.display())).unwrap();
+    let outside = device.metadata().unwrap();
+    assert_eq!(
+        std::os::unix::fs::MetadataExt::rdev(&inside),
+        std::os::unix::fs::MetadataExt::rdev(&outside)
+    );
+    cell.remove().unwrap();
+    assert_nothing_left(&spec, pid);
 }
 
 fn half_made_cell(engine: &dyn Engine, place: &Place) {
