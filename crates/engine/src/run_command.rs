@@ -5,6 +5,10 @@ use model::EngineKind;
 use crate::made;
 use crate::{CellSpec, EngineError, embedded, oci};
 
+/// Set on the command of an embedded cell, names a file for the instants of its steps: lines of a CLOCK_MONOTONIC
+/// instant in ns and the step that was done then.
+pub const STAMPS: &str = embedded::STAMPS;
+
 /// The command that creates a cell, starts it, waits for its end and deletes it, from a bundle that is written now.
 ///
 /// For timing `embedded`, `crun` and `runc` on equal terms: the bundle is the same and not part of the time.

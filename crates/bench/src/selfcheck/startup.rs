@@ -27,6 +27,7 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
     };
     let mut launchers = stage.launchers()?;
     let mut times: Vec<Vec<Vec<i64>>> = vec![Vec::new(); launchers.len()];
+    let mut steps = Steps::default();
     for block in 0..blocks {
         say(&format!(
             "start-up, repetitions {} to {} of {}",
@@ -37,7 +38,7 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
         times.iter_mut().for_each(|blocks| blocks.push(Vec::new()));
         for number in block * BLOCK..(block + 1) * BLOCK {
             for (launcher, times) in launchers.iter_mut().zip(&mut times) {
-                let taken = stage.time(launcher, number)?;
+                let taken = stage.time(launcher, number, &mut steps)?;
                 times[block].push(taken);
             }
         }
@@ -84,6 +85,9 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
         ]);
         section.data[launcher.name] = json!(blocks.concat());
     }
+    section.data["embedded_steps_ns"] = json!(steps.0);
+    let median_of = |name: &str| at(name).map(|at| medians[at]);
+    steps.rows(median_of("embedded").unwrap_or(0), &mut section.table);
     for other in ["crun", "runc", "clone3"] {
         let (Some(ours), Some(theirs)) = (at("embedded"), at(other)) else {
             continue;
@@ -104,6 +108,51 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
         }
     }
     Ok(section)
+}
+
+/// Durations of the embedded engine's steps over all repetitions, ns, in order.
+#[derive(Default)]
+struct Steps(Vec<(String, Vec<i64>)>);
+
+impl Steps {
+    fn add(&mut self, began: i64, stamps: &str) {
+        let mut before = began;
+        for (at, line) in stamps.lines().enumerate() {
+            let Some((ns, step)) = line.split_once(' ') else {
+                continue;
+            };
+            let Ok(ns) = ns.parse::<i64>() else { continue };
+            if self.0.len() <= at {
+                self.0.push((step.to_owned(), Vec::new()));
+            }
+            self.0[at].1.push(ns - before);
+            before = ns;
+        }
+    }
+
+    /// A line of the table for each step: its median, and what is left for the child's own end.
+    fn rows(&self, whole: i64, table: &mut Vec<Vec<String>>) {
+        let mut rest = whole;
+        for (step, taken) in &self.0 {
+            let all = Sorted::new(taken.clone());
+            let rank = |p| all.nearest_rank(p).map_or_else(String::new, ms);
+            rest -= all.median_ns().unwrap_or(0);
+            table.push(vec![
+                format!("  embedded: {step}"),
+                rank(0.0),
+                rank(0.5),
+                rank(0.9),
+                rank(1.0),
+            ]);
+        }
+        if !self.0.is_empty() {
+            table.push(vec![
+                "  embedded: child ended and reaped".to_owned(),
+                String::new(),
+                ms(rest),
+            ]);
+        }
+    }
 }
 
 struct Launcher {
@@ -167,7 +216,12 @@ impl Stage {
             .collect()
     }
 
-    fn time(&self, launcher: &Launcher, number: usize) -> Result<i64, BenchError> {
+    fn time(
+        &self,
+        launcher: &Launcher,
+        number: usize,
+        steps: &mut Steps,
+    ) -> Result<i64, BenchError> {
         match &launcher.how {
             How::ForkExec => {
                 let mut command = Command::new(self.rootfs.join("timecell"));
@@ -189,7 +243,15 @@ impl Stage {
             How::Engine(kind) => {
                 let spec = self.spec(*kind, number)?;
                 let mut command = engine::run_command(&spec)?;
+                let stamps = spec.work_dir.join("stamps");
+                if *kind == EngineKind::Embedded {
+                    command.env(engine::STAMPS, &stamps);
+                }
+                let began = clock::now();
                 let taken = timed(&mut command, launcher.name);
+                if let Ok(text) = std::fs::read_to_string(&stamps) {
+                    steps.add(began, &text);
+                }
                 engine::sweep(&spec.work_dir)?;
                 let _ = std::fs::remove_dir_all(&spec.work_dir);
                 taken

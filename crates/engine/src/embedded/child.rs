@@ -7,6 +7,7 @@ use libcontainer::syscall::syscall::SyscallType;
 
 use super::groups::Groups;
 use super::private_root;
+use super::stamps::Stamps;
 use super::words::Errors;
 use crate::made::remove_dir;
 use crate::programs::is_root;
@@ -33,6 +34,7 @@ fn deed(words: &[String]) -> Result<(), String> {
     let [deed, parent, id, state, rootfs, shared] = words else {
         return Err("oci-child: words are missing".to_owned());
     };
+    let mut stamps = Stamps::new();
     Errors::listen();
     die_with(parent)?;
     let state = Path::new(state);
@@ -41,16 +43,21 @@ fn deed(words: &[String]) -> Result<(), String> {
     } else {
         None
     };
+    stamps.take("cgroups made");
     private_root::enter(state, &[Path::new(rootfs), Path::new(shared)])?;
     // Entering a user namespace forgets it.
     die_with(parent)?;
+    stamps.take("private root entered");
     let mut container = create(id, state)?;
+    stamps.take("container built by libcontainer");
     let pid = container.pid().ok_or("the container has no pid")?.as_raw();
     if let Some(groups) = &mut groups {
         groups.enter(pid)?;
         groups.reap_helper();
     }
+    stamps.take("cgroups joined");
     container.start().map_err(|error| chain(&error))?;
+    stamps.take("payload started");
     if deed == RUN {
         let mut status = 0;
         // SAFETY: the payload is a child of this process; `status` is valid.
@@ -60,8 +67,10 @@ fn deed(words: &[String]) -> Result<(), String> {
                 std::io::Error::last_os_error()
             ));
         }
+        stamps.take("payload executed and ended");
         groups.map_or(Ok(()), Groups::remove)?;
         remove_dir(&state.join("runtime"))?;
+        stamps.take("cgroups and state removed");
         if !libc::WIFEXITED(status) || libc::WEXITSTATUS(status) != 0 {
             return Err(format!("the payload ended with status {status:#x}"));
         }

@@ -7,6 +7,7 @@
 mod child;
 mod groups;
 mod private_root;
+mod stamps;
 mod words;
 
 use std::process::Command;
@@ -20,6 +21,7 @@ use crate::{Cell, CellSpec, Engine, EngineError, cgroups, process, programs, use
 
 pub(crate) use child::RUN;
 pub use child::child;
+pub(crate) use stamps::VARIABLE as STAMPS;
 
 /// The engine.
 pub(crate) struct Embedded;
