@@ -5,29 +5,81 @@ use host::root::Root;
 use host::rtgroup::{self, RtGroup, RtGroupError};
 use host::sched::{self, Class, SchedError};
 use std::process::{Child, Command};
-use std::sync::{Mutex, MutexGuard};
 
-/// The tests share one machine-wide budget, so they take turns.
-static TURN: Mutex<()> = Mutex::new(());
-
-fn need(name: &str) -> Option<MutexGuard<'static, ()>> {
-    let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let reason = match rtgroup::detect() {
-        Err(error) => error.to_string(),
-        Ok(top) => match std::fs::OpenOptions::new()
-            .write(true)
-            .open(top.join("cgroup.procs"))
-        {
-            Err(error) => format!("groups cannot be made in {}: {error}", top.display()),
-            Ok(_) => match rtgroup::largest_free_runtime() {
-                Ok(free_us) if free_us >= 200_000 => return Some(turn),
-                Ok(free_us) => format!("only {free_us} us per 1,000,000 us are free"),
-                Err(error) => error.to_string(),
-            },
-        },
+/// Tests whose need is unmet are counted as ignored, with the need in their names. They share one machine-wide
+/// budget, so they take turns.
+fn main() {
+    let tests: [(&str, fn()); 7] = [
+        (
+            "root_a_child_gets_fifo_in_a_group_and_leaves_no_group",
+            root_a_child_gets_fifo_in_a_group_and_leaves_no_group,
+        ),
+        (
+            "root_groups_follow_one_another_without_refusal",
+            root_groups_follow_one_another_without_refusal,
+        ),
+        (
+            "root_too_much_is_refused_with_what_is_free",
+            root_too_much_is_refused_with_what_is_free,
+        ),
+        (
+            "root_ancestors_are_seeded_and_removed",
+            root_ancestors_are_seeded_and_removed,
+        ),
+        (
+            "root_fifo_in_a_group_without_budget_names_the_group",
+            root_fifo_in_a_group_without_budget_names_the_group,
+        ),
+        (
+            "root_a_group_with_a_process_is_not_removed_but_reported",
+            root_a_group_with_a_process_is_not_removed_but_reported,
+        ),
+        (
+            "root_all_that_is_called_free_can_be_had",
+            root_all_that_is_called_free_can_be_had,
+        ),
+    ];
+    let unmet = unmet();
+    let trials = tests
+        .map(|(name, run)| {
+            let name = match &unmet {
+                Some(reason) => format!("{name} (skipped: {reason})"),
+                None => name.to_owned(),
+            };
+            let test = move || {
+                run();
+                Ok(())
+            };
+            libtest_mimic::Trial::test(name, test).with_ignored_flag(unmet.is_some())
+        })
+        .into();
+    let arguments = libtest_mimic::Arguments {
+        test_threads: Some(1),
+        ..libtest_mimic::Arguments::from_args()
     };
-    eprintln!("skipped: {name}: {reason}");
-    None
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// Why groups cannot be made here.
+fn unmet() -> Option<String> {
+    let top = match rtgroup::detect() {
+        Err(error) => return Some(error.to_string()),
+        Ok(top) => top,
+    };
+    let opened = std::fs::OpenOptions::new()
+        .write(true)
+        .open(top.join("cgroup.procs"));
+    if let Err(error) = opened {
+        return Some(format!(
+            "groups cannot be made in {}: {error}",
+            top.display()
+        ));
+    }
+    match rtgroup::largest_free_runtime() {
+        Ok(free_us) if free_us >= 200_000 => None,
+        Ok(free_us) => Some(format!("only {free_us} us per 1,000,000 us are free")),
+        Err(error) => Some(error.to_string()),
+    }
 }
 
 fn name(of: &str) -> String {
@@ -53,11 +105,7 @@ impl Drop for Sleeper {
     }
 }
 
-#[test]
 fn root_a_child_gets_fifo_in_a_group_and_leaves_no_group() {
-    let Some(_turn) = need("root_a_child_gets_fifo_in_a_group_and_leaves_no_group") else {
-        return;
-    };
     let group = RtGroup::create(&name("fifo"), 10_000, 100_000).unwrap();
     let top = rtgroup::budget_of(&Root::live(), &rtgroup::detect().unwrap()).unwrap();
     assert!(rtgroup::largest_free_runtime().unwrap() <= top.per_second_us() - 100_000);
@@ -78,11 +126,7 @@ fn root_a_child_gets_fifo_in_a_group_and_leaves_no_group() {
     assert!(!path.exists());
 }
 
-#[test]
 fn root_groups_follow_one_another_without_refusal() {
-    let Some(_turn) = need("root_groups_follow_one_another_without_refusal") else {
-        return;
-    };
     // Each takes more than half of what is free, so an echo of the one before would refuse it.
     let most = rtgroup::largest_free_runtime().unwrap() * 3 / 4;
     for _ in 0..10 {
@@ -95,11 +139,7 @@ fn root_groups_follow_one_another_without_refusal() {
     }
 }
 
-#[test]
 fn root_too_much_is_refused_with_what_is_free() {
-    let Some(_turn) = need("root_too_much_is_refused_with_what_is_free") else {
-        return;
-    };
     let group_name = name("much");
     match RtGroup::create(&group_name, 1_000_000, 1_000_000) {
         Err(RtGroupError::AncestorRefused {
@@ -115,11 +155,7 @@ fn root_too_much_is_refused_with_what_is_free() {
     assert!(!left.exists(), "a refused group was left behind");
 }
 
-#[test]
 fn root_ancestors_are_seeded_and_removed() {
-    let Some(_turn) = need("root_ancestors_are_seeded_and_removed") else {
-        return;
-    };
     let top = name("nest");
     let group = RtGroup::create(&format!("{top}/cell"), 20_000, 200_000).unwrap();
     let ancestor = rtgroup::detect().unwrap().join(&top);
@@ -137,11 +173,7 @@ fn root_ancestors_are_seeded_and_removed() {
     assert!(!ancestor.exists());
 }
 
-#[test]
 fn root_fifo_in_a_group_without_budget_names_the_group() {
-    let Some(_turn) = need("root_fifo_in_a_group_without_budget_names_the_group") else {
-        return;
-    };
     let path = rtgroup::detect().unwrap().join(name("empty"));
     std::fs::create_dir(&path).unwrap();
     let child = Sleeper::start();
@@ -157,11 +189,7 @@ fn root_fifo_in_a_group_without_budget_names_the_group() {
     }
 }
 
-#[test]
 fn root_a_group_with_a_process_is_not_removed_but_reported() {
-    let Some(_turn) = need("root_a_group_with_a_process_is_not_removed_but_reported") else {
-        return;
-    };
     let group = RtGroup::create(&name("busy"), 10_000, 100_000).unwrap();
     let child = Sleeper::start();
     group.add(child.pid()).unwrap();
@@ -175,11 +203,7 @@ fn root_a_group_with_a_process_is_not_removed_but_reported() {
     );
 }
 
-#[test]
 fn root_all_that_is_called_free_can_be_had() {
-    let Some(_turn) = need("root_all_that_is_called_free_can_be_had") else {
-        return;
-    };
     // 3,333 us every 10,007 us is a share that both the kernel and we have to round.
     let odd = RtGroup::create(&name("odd"), 3_333, 10_007).unwrap();
     for _ in 0..5 {

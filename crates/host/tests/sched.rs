@@ -1,14 +1,9 @@
-//! Scheduling classes on a real kernel, with real children. Tests that need root say so when they
-//! are skipped.
+//! Scheduling classes on a real kernel, with real children.
 
 use host::sched::{self, Class, SchedError};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
-use std::sync::Mutex;
-
-/// Deadline bandwidth belongs to the whole machine, so tests that use it take turns.
-static TURN: Mutex<()> = Mutex::new(());
 
 /// A child that sleeps; ended and reaped when dropped.
 struct Sleeper(Child);
@@ -29,21 +24,94 @@ impl Drop for Sleeper {
     }
 }
 
-/// Whether this process is the machine's root; says that the test is skipped if not.
-fn need_root(name: &str) -> bool {
+/// A test and what it needs: the reason why it cannot run here, if it cannot.
+type Test = (&'static str, fn(), fn() -> Option<&'static str>);
+
+const TESTS: [Test; 4] = [
+    (
+        "root_an_ordinary_user_is_told_which_privilege_is_missing",
+        root_an_ordinary_user_is_told_which_privilege_is_missing,
+        || {
+            if std::env::var_os(CHILD).is_some() {
+                return None;
+            }
+            let budget = host::rtgroup::own_group(0).is_ok_and(|own| !own.has_budget());
+            let allowed = host::caps::limits().is_ok_and(|limits| limits.rtprio.soft != Some(0));
+            root()
+                .or(budget.then_some("the own group has no real-time budget"))
+                .or(allowed.then_some("real-time priorities are allowed to everyone here"))
+        },
+    ),
+    (
+        "root_a_deadline_needs_the_whole_root_domain",
+        root_a_deadline_needs_the_whole_root_domain,
+        || {
+            root().or((host::cpus::online().map_or(1, |cpus| cpus.len()) < 2)
+                .then_some("there is only one cpu"))
+        },
+    ),
+    (
+        "root_every_class_is_read_back_as_it_was_set",
+        root_every_class_is_read_back_as_it_was_set,
+        || {
+            let empty = host::rtgroup::own_group(0).is_ok_and(|own| !own.has_budget());
+            root().or(empty.then_some("the own group has no real-time budget"))
+        },
+    ),
+    (
+        "root_over_the_bandwidth_a_deadline_is_refused",
+        root_over_the_bandwidth_a_deadline_is_refused,
+        || root().or(deadline_here()),
+    ),
+];
+
+/// Tests whose need is unmet are counted as ignored, with the need in their names. Deadline bandwidth belongs to the
+/// whole machine, so they take turns.
+fn main() {
+    let trials = TESTS
+        .map(|(name, run, unmet)| {
+            let unmet = unmet();
+            let name = match unmet {
+                Some(reason) => format!("{name} (skipped: {reason})"),
+                None => name.to_owned(),
+            };
+            let test = move || {
+                run();
+                Ok(())
+            };
+            libtest_mimic::Trial::test(name, test).with_ignored_flag(unmet.is_some())
+        })
+        .into();
+    let arguments = libtest_mimic::Arguments {
+        test_threads: Some(1),
+        ..libtest_mimic::Arguments::from_args()
+    };
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// Why SCHED_DEADLINE is not to be had, if it is not: some kernels are built without it.
+fn deadline_here() -> Option<&'static str> {
+    let child = Sleeper::start();
+    let least = Class::Deadline {
+        runtime_ns: 1_000_000,
+        deadline_ns: 100_000_000,
+        period_ns: 100_000_000,
+    };
+    let refused = sched::set_class(child.pid(), &least).is_err();
+    refused.then_some("SCHED_DEADLINE is refused here")
+}
+
+/// Why this process is not the machine's root, if it is not.
+fn root() -> Option<&'static str> {
     let privileged = host::caps::effective()
         .is_ok_and(|caps| caps.has("CAP_SYS_NICE") && caps.has("CAP_SETUID"))
         && !host::caps::in_user_namespace();
-    if !privileged {
-        eprintln!("skipped: {name}: it needs root");
-    }
-    privileged
+    (!privileged).then_some("needs root")
 }
 
 /// Set in the environment of the child that plays the ordinary user.
 const CHILD: &str = "TIMECELL_TEST_ORDINARY_USER";
 
-#[test]
 fn root_an_ordinary_user_is_told_which_privilege_is_missing() {
     let name = "root_an_ordinary_user_is_told_which_privilege_is_missing";
     if std::env::var_os(CHILD).is_some() {
@@ -55,17 +123,6 @@ fn root_an_ordinary_user_is_told_which_privilege_is_missing() {
             }
             other => panic!("{other:?}"),
         }
-        return;
-    }
-    if !need_root(name) {
-        return;
-    }
-    if host::rtgroup::own_group(0).is_ok_and(|own| !own.has_budget()) {
-        eprintln!("skipped: {name}: the own group has no real-time budget");
-        return;
-    }
-    if host::caps::limits().unwrap().rtprio.soft != Some(0) {
-        eprintln!("skipped: {name}: real-time priorities are allowed to everyone here");
         return;
     }
     // A copy in a place where any user may run it.
@@ -88,19 +145,9 @@ fn root_an_ordinary_user_is_told_which_privilege_is_missing() {
     assert!(said.contains("1 passed"), "{said}");
 }
 
-#[test]
 fn root_a_deadline_needs_the_whole_root_domain() {
-    let name = "root_a_deadline_needs_the_whole_root_domain";
-    if !need_root(name) {
-        return;
-    }
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let child = Sleeper::start();
     let all = sched::get_affinity(child.pid()).unwrap();
-    if all.len() < 2 {
-        eprintln!("skipped: {name}: there is only one cpu");
-        return;
-    }
     let deadline = Class::Deadline {
         runtime_ns: 1_000_000,
         deadline_ns: 50_000_000,
@@ -120,12 +167,7 @@ fn root_a_deadline_needs_the_whole_root_domain() {
     sched::set_class(child.pid(), &Class::Other).unwrap();
 }
 
-#[test]
 fn root_every_class_is_read_back_as_it_was_set() {
-    let name = "root_every_class_is_read_back_as_it_was_set";
-    if !need_root(name) {
-        return;
-    }
     let child = Sleeper::start();
     for class in [
         Class::Fifo { priority: 1 },
@@ -134,36 +176,20 @@ fn root_every_class_is_read_back_as_it_was_set() {
         Class::Idle,
         Class::Other,
     ] {
-        match sched::set_class(child.pid(), &class) {
-            Err(error @ SchedError::NoRtBudget { .. }) => {
-                eprintln!("skipped: {name}: {error}");
-                return;
-            }
-            result => result.unwrap(),
-        }
+        sched::set_class(child.pid(), &class).unwrap();
         assert_eq!(sched::get_class(child.pid()).unwrap(), class);
     }
 }
 
-#[test]
 fn root_over_the_bandwidth_a_deadline_is_refused() {
-    if !need_root("root_over_the_bandwidth_a_deadline_is_refused") {
-        return;
-    }
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let child = Sleeper::start();
     let deadline = |runtime_ns: u64| Class::Deadline {
         runtime_ns,
         deadline_ns: 100_000_000,
         period_ns: 100_000_000,
     };
-    match sched::set_class(child.pid(), &deadline(1_000_000)) {
-        Ok(()) => assert_eq!(sched::get_class(child.pid()).unwrap(), deadline(1_000_000)),
-        Err(error) => {
-            eprintln!("skipped: root_over_the_bandwidth_a_deadline_is_refused: {error}");
-            return;
-        }
-    }
+    sched::set_class(child.pid(), &deadline(1_000_000)).unwrap();
+    assert_eq!(sched::get_class(child.pid()).unwrap(), deadline(1_000_000));
     // Hungry children, until the kernel says that the cpus are full.
     let mut hungry = Vec::new();
     let refused = (0..10_000).find_map(|_| {

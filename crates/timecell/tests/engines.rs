@@ -11,56 +11,51 @@ use model::{EngineKind, Pacing, Work};
 use probe::control::State;
 use probe::{Barrier, BarrierKind, ClassBy, ProbeArgs};
 
+type Behaviour = fn(&dyn Engine, &Place);
+
 /// The behaviours, each tried with each engine.
-macro_rules! behaviours {
-    ($($engine:ident = $kind:expr),* $(,)?) => {$(
-        mod $engine {
-            use super::*;
+const BEHAVIOURS: [(&str, Behaviour); 7] = [
+    ("an_empty_program_runs_and_leaves_nothing", empty_program),
+    (
+        "a_probe_goes_through_the_barrier_inside_its_cage",
+        probe_in_cage,
+    ),
+    ("what_a_killed_coordinator_left_is_swept", forgotten_cell),
+    (
+        "a_granted_device_is_there_wherever_the_directories_are",
+        granted_device,
+    ),
+    ("a_half_made_cell_is_swept", half_made_cell),
+    ("a_root_without_the_binary_is_one_clear_sentence", no_binary),
+    (
+        "a_shared_directory_that_is_not_there_fails_and_leaves_nothing",
+        no_shared,
+    ),
+];
 
-            #[test]
-            fn an_empty_program_runs_and_leaves_nothing() {
-                with($kind, "an_empty_program_runs_and_leaves_nothing", empty_program);
-            }
-            #[test]
-            fn a_probe_goes_through_the_barrier_inside_its_cage() {
-                with($kind, "a_probe_goes_through_the_barrier_inside_its_cage", probe_in_cage);
-            }
-            #[test]
-            fn what_a_killed_coordinator_left_is_swept() {
-                with($kind, "what_a_killed_coordinator_left_is_swept", forgotten_cell);
-            }
-            #[test]
-            fn a_granted_device_is_there_wherever_the_directories_are() {
-                with(
-                    $kind,
-                    "a_granted_device_is_there_wherever_the_directories_are",
-                    granted_device,
-                );
-            }
-            #[test]
-            fn a_half_made_cell_is_swept() {
-                with($kind, "a_half_made_cell_is_swept", half_made_cell);
-            }
-            #[test]
-            fn a_root_without_the_binary_is_one_clear_sentence() {
-                with($kind, "a_root_without_the_binary_is_one_clear_sentence", no_binary);
-            }
-            #[test]
-            fn a_shared_directory_that_is_not_there_fails_and_leaves_nothing() {
-                with($kind, "a_shared_directory_that_is_not_there_fails_and_leaves_nothing", no_shared);
-            }
-        }
-    )*};
-}
-
-behaviours! {
-    bare = EngineKind::Bare,
-    embedded = EngineKind::Embedded,
-    crun = EngineKind::Crun,
-    runc = EngineKind::Runc,
-    podman = EngineKind::Podman,
-    podman_rootless = EngineKind::PodmanRootless,
-    docker = EngineKind::Docker,
+/// A behaviour whose engine is not there is counted as ignored, with the reason in its name.
+fn main() {
+    let trials = EngineKind::ALL
+        .into_iter()
+        .flat_map(|kind| {
+            let engine = engine::by_kind(kind, &Options::default());
+            let unmet = engine.requirements().into_iter().find(|need| !need.met);
+            let name = move |behaviour: &str| match &unmet {
+                Some(unmet) => format!("{kind}::{behaviour} (skipped: {})", unmet.reason),
+                None => format!("{kind}::{behaviour}"),
+            };
+            BEHAVIOURS.map(|(behaviour, run)| {
+                let name = name(behaviour);
+                let skipped = name.contains("(skipped: ");
+                let test = move || {
+                    with(kind, run);
+                    Ok(())
+                };
+                libtest_mimic::Trial::test(name, test).with_ignored_flag(skipped)
+            })
+        })
+        .collect();
+    libtest_mimic::run(&libtest_mimic::Arguments::from_args(), trials).exit();
 }
 
 /// Directories of one test, removed with it.
@@ -148,16 +143,8 @@ fn rootfs() -> PathBuf {
         .clone()
 }
 
-fn with(kind: EngineKind, test: &str, behaviour: fn(&dyn Engine, &Place)) {
+fn with(kind: EngineKind, behaviour: Behaviour) {
     let engine = engine::by_kind(kind, &Options::default());
-    if let Some(unmet) = engine.requirements().into_iter().find(|need| !need.met) {
-        eprintln!(
-            "skipped: {kind}::{test}: {} ({})",
-            unmet.reason,
-            unmet.mend.unwrap_or_default()
-        );
-        return;
-    }
     assert!(
         engine.version().is_some(),
         "an engine that is there has a version"

@@ -25,7 +25,7 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
         shared: place.sub("trials/0/shared")?,
         place,
     };
-    let mut launchers = stage.launchers()?;
+    let launchers = stage.launchers()?;
     let mut times: Vec<Vec<Vec<i64>>> = vec![Vec::new(); launchers.len()];
     let mut steps = Steps::default();
     for block in 0..blocks {
@@ -37,9 +37,12 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
         ));
         times.iter_mut().for_each(|blocks| blocks.push(Vec::new()));
         for number in block * BLOCK..(block + 1) * BLOCK {
-            for (launcher, times) in launchers.iter_mut().zip(&mut times) {
-                let taken = stage.time(launcher, number, &mut steps)?;
-                times[block].push(taken);
+            // Each begins in turn: the first to move a process between cgroups waits for the kernel, those
+            // right after it do not.
+            for turn in 0..launchers.len() {
+                let at = (turn + number) % launchers.len();
+                let taken = stage.time(&launchers[at], number, &mut steps)?;
+                times[at][block].push(taken);
             }
         }
     }
