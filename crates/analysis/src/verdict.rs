@@ -1,0 +1,67 @@
+use serde::{Deserialize, Serialize};
+
+use crate::Ns;
+
+/// What an analysis says of a task set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Every deadline holds.
+    Schedulable,
+    /// A deadline can be missed (exact tests), or the test cannot show that it holds (sufficient tests, which say
+    /// so in their documentation).
+    Unschedulable(Witness),
+    /// The analysis gave up before an answer; never to be read as yes.
+    Undecided(Undecided),
+}
+
+impl Verdict {
+    /// Whether every deadline holds.
+    pub fn is_schedulable(&self) -> bool {
+        matches!(self, Verdict::Schedulable)
+    }
+}
+
+/// Why a set was refused: an instant by which more is demanded than supplied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Witness {
+    /// The task whose deadline is in question, as an index into the set.
+    pub task: usize,
+    /// The instant t, counted from the start of the worst-case interval, ns.
+    pub instant: Ns,
+    /// Work that must be done by then, ns.
+    pub demand: Ns,
+    /// Cpu time that is certain to be supplied by then, ns.
+    pub supply: Ns,
+    /// What the demand is made of.
+    pub parts: Vec<Part>,
+}
+
+/// One task's share of a demand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Index of the task in the set.
+    pub task: usize,
+    /// Jobs that count.
+    pub jobs: u64,
+    /// Their work, ns.
+    pub demand: Ns,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum Undecided {
+    /// A sum or product left the range of exact arithmetic.
+    #[error("undecided: the times are too long for exact arithmetic")]
+    Overflow,
+    /// The number of steps allowed was used up.
+    #[error("undecided: no answer within {steps} steps; the busy interval is too long")]
+    TooManySteps {
+        /// Steps that were taken.
+        steps: u64,
+    },
+    /// The analysis does not cover such a task.
+    #[error("undecided: {0}")]
+    NotCovered(String),
+}
