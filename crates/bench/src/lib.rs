@@ -10,6 +10,7 @@ mod run;
 pub mod scenario;
 pub mod selfcheck;
 mod trial;
+mod verify;
 mod watch;
 
 pub use error::BenchError;

@@ -13,6 +13,7 @@ use record::trial::{CellRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
 
 use crate::interrupt::Interrupt;
 use crate::place::{Place, failed};
+use crate::verify::verify;
 use crate::watch::Watch;
 use crate::{BenchError, Plan, PlannedTrial};
 
@@ -133,8 +134,13 @@ fn steps(
         barrier.wait_all(State::Armed, "armed", patience, stop)
     })?;
     record.arming_ns = Some(clock::now() - began);
+    let class = host_class(trial.plan.experiment.scheduling.class);
     for (index, cell) in record.cells.iter_mut().enumerate() {
-        verify(trial, barrier, index, cell, live);
+        let Some(live) = live.get(index).and_then(Option::as_ref) else {
+            continue;
+        };
+        let locked = barrier.slot(index).memory_locked.load(Acquire);
+        verify(&class, live.pid, locked, cell);
     }
     if let Some(failure) = first_failure(record) {
         return Err(Ended::Failed(failure));
@@ -316,49 +322,6 @@ fn place_cell(trial: &Trial<'_>, cell: &CellRecord, pid: i32) -> Result<(), Stri
         sched::set_class(pid, &class).map_err(|error| error.to_string())?;
     }
     Ok(())
-}
-
-/// Looks from outside at what the armed cell really got.
-fn verify(
-    trial: &Trial<'_>,
-    barrier: &Barrier,
-    index: usize,
-    cell: &mut CellRecord,
-    live: &[Option<Live>],
-) {
-    let Some(pid) = live.get(index).and_then(|l| l.as_ref().map(|l| l.pid)) else {
-        return;
-    };
-    let wanted = host_class(trial.plan.experiment.scheduling.class);
-    match sched::get_class(pid) {
-        Ok(got) => {
-            cell.real_time = got.is_real_time();
-            cell.class_got = Some(got.to_string());
-            if got != wanted {
-                cell.failure = Some(format!("asked for {wanted}, the kernel reports {got}"));
-            }
-        }
-        Err(error) => cell.failure = Some(error.to_string()),
-    }
-    match sched::get_affinity(pid) {
-        Ok(cpus) if cpus == [cell.cpu] => {}
-        Ok(cpus) => {
-            let got = host::cpus::format_list(&cpus);
-            cell.failure = Some(format!(
-                "pinned to cpu {}, the kernel reports {got}",
-                cell.cpu
-            ));
-        }
-        Err(error) => cell.failure = Some(error.to_string()),
-    }
-    let note = match barrier.slot(index).memory_locked.load(Acquire) {
-        1 => return,
-        2 => {
-            "only samples and stack are locked in memory: RLIMIT_MEMLOCK is smaller than the program"
-        }
-        _ => "memory is not locked (RLIMIT_MEMLOCK); pages were touched, but may be taken away",
-    };
-    cell.notes.push(note.to_owned());
 }
 
 fn first_failure(record: &TrialRecord) -> Option<String> {

@@ -1,7 +1,7 @@
 //! Our release barrier against polling for a file, with cells of the same engine.
 //!
-//! Two pollers: the thesis's, a shell that looks and sleeps 1 ms by turns (here busybox, whose `sleep` is cheaper
-//! than starting coreutils' one), and the same loop in our own probe, without a process for each sleep.
+//! Two pollers: the thesis's, a shell that looks and starts `sleep 0.001` by turns (here busybox, which starts faster
+//! than bash and coreutils), and the same loop in our own probe, without a process for each sleep.
 
 use std::io::Read;
 use std::path::Path;
@@ -240,8 +240,11 @@ impl Stage {
         if Path::new(BUSYBOX).exists() {
             let bin = rootfs.join("bin");
             std::fs::create_dir_all(&bin).map_err(failed(&bin, "make the directory"))?;
-            let shell = bin.join("sh");
-            std::fs::copy(BUSYBOX, &shell).map_err(failed(&shell, "copy busybox"))?;
+            // `sleep` is a program of its own, as in the scripts of the field: the shell starts it anew each time.
+            for name in ["sh", "sleep"] {
+                let program = bin.join(name);
+                std::fs::copy(BUSYBOX, &program).map_err(failed(&program, "copy busybox"))?;
+            }
         }
         let rt_group = crate::run::shared_rt_group(&mut place)?;
         Ok(Stage {
@@ -356,7 +359,8 @@ impl Stage {
         };
         let words = if how == How::PollShell {
             let script = format!(
-                "while [ ! -e /cell/GO ]; do sleep 0.001; done; echo {index} > /cell/stamp; sleep 100"
+                "while [ ! -e /cell/GO ]; do /bin/sleep 0.001 || exit 1; done; \
+                 echo {index} > /cell/stamp; exec /bin/sleep 100"
             );
             ["probe", "exec", "/bin/sh", "-c", &script]
                 .map(str::to_owned)
