@@ -30,7 +30,9 @@ impl InputError {
         }
     }
 
-    pub(crate) fn at(mut self, line: usize) -> InputError {
+    /// The same fault, on this line (from 1).
+    #[must_use]
+    pub fn at(mut self, line: usize) -> InputError {
         self.line = Some(line);
         self
     }

@@ -1,4 +1,5 @@
-//! The words of timecell as types, and the experiment file: parsing, validation, writing.
+//! The words of timecell as types, and the files that users write (experiments, task sets): parsing, validation,
+//! writing.
 //!
 //! What lives here is pure: no clock, no file, no kernel. Everything above speaks in these types.
 
@@ -10,6 +11,7 @@ mod parse;
 mod reader;
 mod requirement;
 mod resolve;
+pub mod taskset;
 
 pub use duration::{Duration, DurationError};
 pub use engine::EngineKind;

@@ -186,6 +186,16 @@ impl<'a> Table<'a> {
     }
 
     pub fn tables(&self, key: &str, keys: &[&str]) -> Result<Vec<Table<'a>>, InputError> {
+        self.tables_below("", key, keys)
+    }
+
+    /// The tables of an array that messages call by its full name, such as `[[cell.task]]` for a `parent` of `cell.`.
+    pub fn tables_below(
+        &self,
+        parent: &str,
+        key: &str,
+        keys: &[&str],
+    ) -> Result<Vec<Table<'a>>, InputError> {
         let Some(value) = self.get(key) else {
             return Ok(Vec::new());
         };
@@ -203,7 +213,7 @@ impl<'a> Table<'a> {
                     .ok_or_else(|| self.wrong_type(key, item.get_ref(), &wanted))?;
                 Table::new(
                     self.source,
-                    &format!("[[{key}]]"),
+                    &format!("[[{parent}{key}]]"),
                     item.span().start,
                     table,
                     keys,

@@ -1,0 +1,207 @@
+use super::{CellTask, Limits, Order, Policy, Reservation, TaskCell};
+use crate::Duration;
+
+/// What is wrong with a task, a reservation or a cell, wherever it was read from: TOML or another tool's file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The field in question, as task-set files call it.
+    pub key: &'static str,
+    /// What is wrong.
+    pub what: String,
+    /// What would be right; empty when `what` says it.
+    pub mend: String,
+}
+
+fn fault(key: &'static str, what: String, mend: impl Into<String>) -> Option<Fault> {
+    let mend = mend.into();
+    Some(Fault { key, what, mend })
+}
+
+fn out_of_range(key: &'static str, time: Duration, may_be_zero: bool) -> Option<Fault> {
+    if time.ns() == 0 && !may_be_zero {
+        return fault(key, format!("`{key}` is zero"), "it must be at least 1ns");
+    }
+    if time.ns() > Limits::LONGEST_NS {
+        return fault(
+            key,
+            format!("`{key}` is {time}"),
+            "it must be at most 36 years, the range of exact analysis",
+        );
+    }
+    None
+}
+
+impl CellTask {
+    /// The first thing that makes this no task: a time out of range, or a job longer than its own deadline.
+    pub fn fault(&self) -> Option<Fault> {
+        let times = [
+            ("wcet", self.wcet, false),
+            ("period", self.period, false),
+            ("deadline", self.deadline, false),
+            ("jitter", self.jitter, true),
+            ("blocking", self.blocking, true),
+        ];
+        for (key, time, may_be_zero) in times {
+            if let Some(found) = out_of_range(key, time, may_be_zero) {
+                return Some(found);
+            }
+        }
+        if self.wcet > self.deadline {
+            return fault(
+                "wcet",
+                format!(
+                    "task `{}` runs for {} and is due after {}",
+                    self.name, self.wcet, self.deadline
+                ),
+                "a job cannot finish before its deadline even alone; the wcet must be at most the deadline",
+            );
+        }
+        None
+    }
+}
+
+impl Reservation {
+    /// The first thing that makes this no reservation: anything but 0 < budget <= deadline <= period.
+    pub fn fault(&self) -> Option<Fault> {
+        let times = [
+            ("budget", self.budget),
+            ("period", self.period),
+            ("deadline", self.deadline),
+        ];
+        for (key, time) in times {
+            if let Some(found) = out_of_range(key, time, false) {
+                return Some(found);
+            }
+        }
+        if self.deadline > self.period {
+            return fault(
+                "deadline",
+                format!(
+                    "the reservation's deadline of {} exceeds its period of {}",
+                    self.deadline, self.period
+                ),
+                "the deadline must be at most the period",
+            );
+        }
+        if self.budget > self.deadline {
+            let (limit, name) = if self.deadline == self.period {
+                (self.period, "period")
+            } else {
+                (self.deadline, "deadline")
+            };
+            return fault(
+                "budget",
+                format!(
+                    "the budget of {} exceeds the reservation's {name} of {limit}",
+                    self.budget
+                ),
+                format!("the budget must be at most the {name}"),
+            );
+        }
+        None
+    }
+}
+
+impl TaskCell {
+    /// The first thing that makes the cell's priorities unclear. Tasks and the reservation have faults of their own.
+    pub fn priority_fault(&self) -> Option<(usize, Fault)> {
+        if self.policy != Policy::Fixed(Order::Priority) {
+            return None;
+        }
+        let mut seen = std::collections::HashMap::new();
+        for (place, task) in self.tasks.iter().enumerate() {
+            let Some(priority) = task.priority else {
+                return fault(
+                    "priority",
+                    format!("task `{}` has no priority", task.name),
+                    "give every task of the cell one, or none and an `order`",
+                )
+                .map(|found| (place, found));
+            };
+            if let Some(other) = seen.insert(priority, place) {
+                return fault(
+                    "priority",
+                    format!(
+                        "tasks `{}` and `{}` both have priority {priority}",
+                        self.tasks[other].name, task.name
+                    ),
+                    "who goes first among equals is not analysed; give each its own priority",
+                )
+                .map(|found| (place, found));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ns(ns: i64) -> Duration {
+        Duration::from_ns(ns)
+    }
+
+    #[test]
+    fn tasks_are_checked() {
+        let key = |task: CellTask| task.fault().map(|f| f.key);
+        let good = CellTask::new("t", ns(1), ns(2));
+        assert_eq!(key(good.clone()), None);
+        assert_eq!(
+            key(CellTask {
+                wcet: ns(0),
+                ..good.clone()
+            }),
+            Some("wcet")
+        );
+        assert_eq!(
+            key(CellTask {
+                period: ns(i64::MAX),
+                ..good.clone()
+            }),
+            Some("period")
+        );
+        assert_eq!(
+            key(CellTask {
+                jitter: ns(i64::MAX),
+                ..good.clone()
+            }),
+            Some("jitter")
+        );
+        assert_eq!(
+            key(CellTask {
+                wcet: ns(3),
+                ..good.clone()
+            }),
+            Some("wcet")
+        );
+        let arbitrary = CellTask {
+            wcet: ns(3),
+            deadline: ns(5),
+            ..good
+        };
+        assert_eq!(
+            key(arbitrary),
+            None,
+            "more than the period is legal with a late deadline"
+        );
+    }
+
+    #[test]
+    fn reservations_are_checked() {
+        let key = |budget, period, deadline| {
+            let reservation = Reservation {
+                budget: ns(budget),
+                period: ns(period),
+                deadline: ns(deadline),
+            };
+            reservation.fault().map(|f| f.key)
+        };
+        assert_eq!(key(5, 10, 10), None);
+        assert_eq!(key(10, 10, 10), None);
+        assert_eq!(key(0, 10, 10), Some("budget"));
+        assert_eq!(key(11, 10, 10), Some("budget"));
+        assert_eq!(key(5, 10, 4), Some("budget"));
+        assert_eq!(key(5, 10, 11), Some("deadline"));
+    }
+}

@@ -1,0 +1,187 @@
+//! Task sets: which tasks run in which cells, and what each cell reserves of a cpu. The types are here, reading and
+//! writing of the TOML file beside them. Whether the deadlines hold is not decided here but in crate `analysis`.
+
+mod fault;
+mod parse;
+mod write;
+
+pub use fault::Fault;
+
+use crate::Duration;
+
+/// Version of the task-set file that this timecell reads and writes.
+pub const SCHEMA: i64 = 1;
+
+/// Bounds on what a task set may hold.
+pub struct Limits;
+
+impl Limits {
+    /// Tasks in one file, over all cells.
+    pub const TASKS: usize = 100_000;
+    /// Cells in one file.
+    pub const CELLS: usize = 10_000;
+    /// Cpus of a machine.
+    pub const CPUS: std::ops::RangeInclusive<i64> = 1..=4_096;
+    /// The longest time of a task or a reservation in ns: 2^60, 36 years, the range of exact analysis.
+    pub const LONGEST_NS: i64 = 1 << 60;
+}
+
+/// Cells and their tasks, every default filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskSet {
+    /// Cpus that the cells share; `None`: the file does not say, and whether the cells fit together is not asked.
+    pub cpus: Option<u32>,
+    /// The cells, in the order of the file.
+    pub cells: Vec<TaskCell>,
+}
+
+/// One cell: tasks that one scheduler orders within one reservation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskCell {
+    /// Name; unique in the set.
+    pub name: String,
+    /// Who runs first.
+    pub policy: Policy,
+    /// What the cell is certain to get; `None`: a whole cpu of its own.
+    pub reservation: Option<Reservation>,
+    /// Its tasks, in the order of the file.
+    pub tasks: Vec<CellTask>,
+}
+
+/// How a cell's tasks are ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// Preemptive fixed priorities, as SCHED_FIFO schedules.
+    Fixed(Order),
+    /// Earliest deadline first, as SCHED_DEADLINE schedules.
+    Edf,
+}
+
+/// Where fixed priorities come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Each task's `priority`; a larger number is more urgent, as in sched(7).
+    Priority,
+    /// Deadline monotonic: a shorter deadline is more urgent; ties in the order of the file.
+    Deadline,
+    /// Rate monotonic: a shorter period is more urgent; ties in the order of the file.
+    Rate,
+    /// The order of the file, most urgent first.
+    Listed,
+}
+
+impl Order {
+    /// Every order and its name in files.
+    pub const NAMES: [(&'static str, Order); 4] = [
+        ("priority", Order::Priority),
+        ("dm", Order::Deadline),
+        ("rm", Order::Rate),
+        ("file", Order::Listed),
+    ];
+
+    /// The name used in files and tables.
+    pub fn name(self) -> &'static str {
+        let named = Order::NAMES.iter().find(|(_, order)| *order == self);
+        named.map_or("priority", |(name, _)| name)
+    }
+}
+
+/// Budget Q in every period P, supplied at the latest by `deadline` after the period begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reservation {
+    /// Cpu time in each period.
+    pub budget: Duration,
+    /// Time between refills.
+    pub period: Duration,
+    /// Within what time of the refill the budget is supplied; at most the period.
+    pub deadline: Duration,
+}
+
+/// One task of a cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CellTask {
+    /// Name; unique in its cell.
+    pub name: String,
+    /// Worst-case execution time.
+    pub wcet: Duration,
+    /// Least time between arrivals.
+    pub period: Duration,
+    /// Relative deadline, counted from the arrival.
+    pub deadline: Duration,
+    /// Release jitter.
+    pub jitter: Duration,
+    /// The longest time for which less urgent work can delay a job.
+    pub blocking: Duration,
+    /// Static priority, a larger number is more urgent; meant for [`Order::Priority`].
+    pub priority: Option<i64>,
+}
+
+impl CellTask {
+    /// A task with an implicit deadline, neither jitter nor blocking, and no priority of its own.
+    pub fn new(name: impl Into<String>, wcet: Duration, period: Duration) -> CellTask {
+        CellTask {
+            name: name.into(),
+            wcet,
+            period,
+            deadline: period,
+            jitter: Duration::from_ns(0),
+            blocking: Duration::from_ns(0),
+            priority: None,
+        }
+    }
+}
+
+impl TaskCell {
+    /// Indices of the tasks, the most urgent first; the order of the file under EDF.
+    pub fn by_urgency(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.tasks.len()).collect();
+        let Policy::Fixed(by) = self.policy else {
+            return order;
+        };
+        // The sort is stable, so ties stay in the order of the file.
+        match by {
+            Order::Listed => {}
+            Order::Rate => order.sort_by_key(|&i| self.tasks[i].period),
+            Order::Deadline => order.sort_by_key(|&i| self.tasks[i].deadline),
+            Order::Priority => order.sort_by_key(|&i| std::cmp::Reverse(self.tasks[i].priority)),
+        }
+        order
+    }
+}
+
+impl TaskSet {
+    /// Number of tasks over all cells.
+    pub fn tasks(&self) -> usize {
+        self.cells.iter().map(|cell| cell.tasks.len()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urgency_follows_the_order() {
+        let task = |wcet, period, deadline, priority| CellTask {
+            deadline: Duration::from_ns(deadline),
+            priority: Some(priority),
+            ..CellTask::new("t", Duration::from_ns(wcet), Duration::from_ns(period))
+        };
+        let mut cell = TaskCell {
+            name: "c".to_owned(),
+            policy: Policy::Edf,
+            reservation: None,
+            tasks: vec![task(1, 30, 10, 1), task(1, 20, 20, 3), task(1, 20, 5, 2)],
+        };
+        for (policy, order) in [
+            (Policy::Edf, [0, 1, 2]),
+            (Policy::Fixed(Order::Listed), [0, 1, 2]),
+            (Policy::Fixed(Order::Rate), [1, 2, 0]),
+            (Policy::Fixed(Order::Deadline), [2, 0, 1]),
+            (Policy::Fixed(Order::Priority), [1, 2, 0]),
+        ] {
+            cell.policy = policy;
+            assert_eq!(cell.by_urgency(), order, "{policy:?}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+use std::fmt::Write as _;
+
+use super::{CellTask, Order, Policy, SCHEMA, TaskCell, TaskSet};
+
+impl TaskSet {
+    /// Writes the set as a file that [`TaskSet::parse`] reads back to the same value.
+    pub fn to_toml(&self) -> String {
+        let mut out = String::new();
+        let _ = writeln!(out, "schema = {SCHEMA}");
+        if let Some(cpus) = self.cpus {
+            let _ = writeln!(out, "cpus = {cpus}");
+        }
+        for cell in &self.cells {
+            write_cell(&mut out, cell);
+        }
+        out
+    }
+}
+
+fn write_cell(out: &mut String, cell: &TaskCell) {
+    let _ = writeln!(out, "\n[[cell]]\nname = {}", quoted(&cell.name));
+    let _ = match cell.policy {
+        Policy::Edf => writeln!(out, "policy = \"edf\""),
+        Policy::Fixed(order) => {
+            writeln!(out, "policy = \"fp\"\norder = \"{}\"", order.name())
+        }
+    };
+    if let Some(reservation) = &cell.reservation {
+        let _ = write!(
+            out,
+            "reservation = {{ budget = \"{}\", period = \"{}\"",
+            reservation.budget, reservation.period
+        );
+        if reservation.deadline != reservation.period {
+            let _ = write!(out, ", deadline = \"{}\"", reservation.deadline);
+        }
+        out.push_str(" }\n");
+    }
+    for task in &cell.tasks {
+        write_task(out, task, cell.policy == Policy::Fixed(Order::Priority));
+    }
+}
+
+fn write_task(out: &mut String, task: &CellTask, with_priority: bool) {
+    let _ = writeln!(out, "\n[[cell.task]]\nname = {}", quoted(&task.name));
+    let _ = writeln!(out, "wcet = \"{}\"", task.wcet);
+    let _ = writeln!(out, "period = \"{}\"", task.period);
+    if task.deadline != task.period {
+        let _ = writeln!(out, "deadline = \"{}\"", task.deadline);
+    }
+    for (key, time) in [("jitter", task.jitter), ("blocking", task.blocking)] {
+        if time.ns() > 0 {
+            let _ = writeln!(out, "{key} = \"{time}\"");
+        }
+    }
+    if let Some(priority) = task.priority.filter(|_| with_priority) {
+        let _ = writeln!(out, "priority = {priority}");
+    }
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
