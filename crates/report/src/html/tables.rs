@@ -8,11 +8,12 @@ use record::summary::{CellSummary, MetricSummary};
 use stats::{Quantile, Summary};
 
 /// The quantiles that have a column.
-const SHOWN: [(f64, &str); 4] = [
+const SHOWN: [(f64, &str); 5] = [
     (0.5, "median"),
     (0.95, "p95"),
     (0.99, "p99"),
     (0.999, "p99.9"),
+    (0.9999, "p99.99"),
 ];
 
 /// Cells with the metric that a table is about.
