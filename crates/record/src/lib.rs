@@ -1,9 +1,10 @@
-//! The run directory and every file format in it, with versioned schemas; export to other tools' formats.
+//! The run directory and every file format in it, with versioned schemas; import and export of other tools' formats.
 //!
 //! Nothing here measures and nothing here judges: this crate writes down and reads back. A run is never edited.
 
 mod error;
 pub mod export;
+pub mod import;
 pub mod run;
 pub mod samples;
 pub mod summary;

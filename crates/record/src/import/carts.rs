@@ -1,0 +1,189 @@
+//! The XML that CARTS reads: `<system os_scheduler><component name scheduler><task name p d e/></component></system>`,
+//! times without a unit. The innermost components, those that hold tasks, become cells.
+
+use model::InputError;
+use model::taskset::{CellTask, Order, Policy};
+use roxmltree::Node;
+
+use super::{
+    Cells, Imported, Names, Options, attribute_time, fault_at, faulty, line, required_time, unit,
+    xml,
+};
+
+pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
+    let document = xml(name, text)?;
+    let root = document.root_element();
+    if !root.has_tag_name("system") {
+        return Err(fault_at(
+            name,
+            line(root),
+            format!("<{}> is no CARTS system", root.tag_name().name()),
+            "the outermost element is <system>; for SchedCAT files use --format schedcat",
+        ));
+    }
+    let mut notes = Vec::new();
+    let unit = unit(options, &mut notes);
+    let holders = root
+        .descendants()
+        .filter(|node| node.has_tag_name("system") || node.has_tag_name("component"));
+    let mut cells = Cells::default();
+    let mut nested = 0;
+    for (place, holder) in holders.enumerate() {
+        let tasks: Vec<Node> = holder
+            .children()
+            .filter(|node| node.has_tag_name("task"))
+            .collect();
+        let within = holder.children().any(|node| node.has_tag_name("component"));
+        if within && !tasks.is_empty() {
+            return Err(fault_at(
+                name,
+                line(holder),
+                "a component holds tasks and components at once",
+                "put the tasks into a component of their own; timecell analyses one level",
+            ));
+        }
+        nested += usize::from(within && holder != root);
+        if tasks.is_empty() {
+            continue;
+        }
+        let title = holder.attribute("name").unwrap_or("system");
+        let policy = scheduler(name, holder)?;
+        let mut names = Names::default();
+        for (number, node) in tasks.into_iter().enumerate() {
+            let task = task(name, node, number, unit, &mut names)?;
+            cells.count(name, line(node))?;
+            cells.of(&place.to_string(), title, policy).tasks.push(task);
+        }
+    }
+    if nested > 0 {
+        notes.push(format!("{nested} components hold other components; only the innermost are analysed, each for itself"));
+    }
+    if root
+        .descendants()
+        .any(|node| node.has_attribute("min_period"))
+    {
+        notes.push("min_period and max_period are not used".to_owned());
+    }
+    let set = cells.finish(
+        name,
+        "a CARTS file holds <component> with one <task> or more",
+    )?;
+    Ok(Imported { set, notes })
+}
+
+fn scheduler(name: &str, holder: Node<'_, '_>) -> Result<Policy, InputError> {
+    let key = if holder.has_tag_name("system") {
+        "os_scheduler"
+    } else {
+        "scheduler"
+    };
+    let found = holder.attribute(key).unwrap_or_default();
+    match found.to_ascii_uppercase().as_str() {
+        "EDF" => Ok(Policy::Edf),
+        "RM" => Ok(Policy::Fixed(Order::Rate)),
+        "DM" => Ok(Policy::Fixed(Order::Deadline)),
+        _ => Err(fault_at(
+            name,
+            line(holder),
+            format!("`{key}` is \"{found}\""),
+            "it must be EDF, RM or DM",
+        )),
+    }
+}
+
+fn task(
+    name: &str,
+    node: Node<'_, '_>,
+    number: usize,
+    unit: super::Unit,
+    names: &mut Names,
+) -> Result<CellTask, InputError> {
+    let title = match node.attribute("name") {
+        Some(title) => title.to_owned(),
+        None => format!("task {}", number + 1),
+    };
+    if node
+        .attribute("non_preemptive")
+        .is_some_and(|v| !matches!(v, "0" | "" | "false"))
+    {
+        return Err(fault_at(
+            name,
+            line(node),
+            format!("task `{title}` is not preemptive"),
+            "timecell imports preemptive tasks; give its wcet as the blocking of the others in timecell's own format",
+        ));
+    }
+    let period = required_time(name, node, "p", unit)?;
+    let wcet = required_time(name, node, "e", unit)?;
+    let mut task = CellTask::new(names.unique(&title), wcet, period);
+    if let Some(deadline) = attribute_time(name, node, "d", unit)? {
+        task.deadline = deadline;
+    }
+    match task.fault() {
+        Some(fault) => Err(faulty(name, line(node), fault)),
+        None => Ok(task),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::Unit;
+
+    const GOOD: &str = "<system os_scheduler=\"EDF\" min_period=\"1\" max_period=\"30\">\n\
+        <component name=\"C1\" scheduler=\"EDF\" min_period=\"10\" max_period=\"10\">\n\
+        <task name=\"T1\" p=\"25\" d=\"20\" e=\"4\"/>\n\
+        <task name=\"T2\" p=\"40\" d=\"40\" e=\"5\"/>\n\
+        </component>\n\
+        <component name=\"C2\" scheduler=\"RM\">\n\
+        <task p=\"25\" e=\"4\"/>\n\
+        </component>\n</system>";
+
+    fn error(text: &str) -> String {
+        let read = read("c.xml", text, Options::default());
+        read.expect_err("must be refused").to_string()
+    }
+
+    #[test]
+    fn components_become_cells() {
+        let options = Options {
+            unit: Some(Unit::Ms),
+            policy: None,
+        };
+        let read = read("c.xml", GOOD, options).expect("good");
+        assert_eq!(read.notes, ["min_period and max_period are not used"]);
+        let [first, second] = read.set.cells.as_slice() else {
+            panic!("two cells");
+        };
+        assert_eq!((first.name.as_str(), first.policy), ("C1", Policy::Edf));
+        assert_eq!(second.policy, Policy::Fixed(Order::Rate));
+        assert_eq!(first.tasks[0].deadline.ns(), 20_000_000);
+        assert_eq!(second.tasks[0].deadline.ns(), 25_000_000);
+    }
+
+    #[test]
+    fn each_fault_has_its_line() {
+        for (from, to, parts) in [
+            ("\"RM\"", "\"LLF\"", ["c.xml:6:", "EDF, RM or DM"]),
+            ("e=\"5\"", "", ["c.xml:4:", "no `e`"]),
+            ("e=\"5\"", "e=\"50\"", ["c.xml:4:", "at most the deadline"]),
+            (
+                "e=\"5\"",
+                "e=\"5\" non_preemptive=\"1\"",
+                ["c.xml:4:", "preemptive"],
+            ),
+            (
+                "<component name=\"C1\"",
+                "<task p=\"1\" e=\"1\"/><component name=\"C1\"",
+                ["c.xml:1:", "at once"],
+            ),
+        ] {
+            let error = error(&GOOD.replacen(from, to, 1));
+            for part in parts {
+                assert!(error.contains(part), "`{part}` is not in: {error}");
+            }
+        }
+        assert!(error("<taskset/>").contains("--format schedcat"));
+        assert!(error("<system/>").contains("no task"));
+    }
+}

@@ -1,0 +1,169 @@
+//! SchedCAT's XML: `<taskset><task id period wcet deadline partition/></taskset>`, times without a unit. A missing
+//! deadline is the period; a partition of -1, or none, is no partition.
+
+use model::InputError;
+use model::taskset::CellTask;
+use roxmltree::Node;
+
+use super::{
+    Cells, Imported, Names, Options, attribute_time, fault_at, faulty, line, policy, required_time,
+    unit, xml,
+};
+
+pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
+    let document = xml(name, text)?;
+    let set = only_set(name, document.root_element())?;
+    let mut notes = Vec::new();
+    let unit = unit(options, &mut notes);
+    let policy = policy(options, &mut notes);
+    let mut cells = Cells::default();
+    let mut names = Names::default();
+    let tasks = set.children().filter(|node| node.has_tag_name("task"));
+    for (place, node) in tasks.enumerate() {
+        if node.children().any(|child| child.has_tag_name("resources")) {
+            return Err(fault_at(
+                name,
+                line(node),
+                "the task shares resources, and timecell does not derive blocking from resource models",
+                "leave <resources> out and give the blocking in timecell's own format",
+            ));
+        }
+        let id = match node.attribute("id") {
+            Some(id) => format!("task {id}"),
+            None => format!("task {}", place + 1),
+        };
+        let period = required_time(name, node, "period", unit)?;
+        let wcet = required_time(name, node, "wcet", unit)?;
+        let mut task = CellTask::new(names.unique(&id), wcet, period);
+        if let Some(deadline) = attribute_time(name, node, "deadline", unit)? {
+            task.deadline = deadline;
+        }
+        if let Some(fault) = task.fault() {
+            return Err(faulty(name, line(node), fault));
+        }
+        cells.count(name, line(node))?;
+        let cell = match node.attribute("partition").map(str::trim) {
+            None | Some("-1" | "None" | "") => cells.of("", "all", policy),
+            Some(partition) => cells.of(partition, &format!("partition {partition}"), policy),
+        };
+        cell.tasks.push(task);
+    }
+    let set = cells.finish(
+        name,
+        "a SchedCAT file holds <taskset> with one <task> or more",
+    )?;
+    Ok(Imported { set, notes })
+}
+
+/// The one task set of the file, which may stand within a test point.
+fn only_set<'a>(name: &str, root: Node<'a, 'a>) -> Result<Node<'a, 'a>, InputError> {
+    if root.has_tag_name("taskset") {
+        return Ok(root);
+    }
+    let mut sets = root.children().filter(|node| node.has_tag_name("taskset"));
+    match (root.has_tag_name("testpoint"), sets.next(), sets.next()) {
+        (true, Some(set), None) => Ok(set),
+        (true, Some(_), Some(second)) => Err(fault_at(
+            name,
+            line(second),
+            "the file holds more than one task set",
+            "write each into a file of its own",
+        )),
+        _ => Err(fault_at(
+            name,
+            line(root),
+            format!("<{}> is no SchedCAT task set", root.tag_name().name()),
+            "the outermost element is <taskset>; for CARTS files use --format carts",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::{FIXED, Unit};
+    use model::taskset::Policy;
+
+    const GOOD: &str = "<?xml version='1.0'?>\n<taskset><properties count=\"2\" />\n\
+        <task id=\"1\" period=\"10000\" wcet=\"1500.0\" partition=\"0\" />\n\
+        <task id=\"2\" period=\"20000\" wcet=\"500\" deadline=\"8000\" partition=\"1\" />\n</taskset>";
+
+    fn error(text: &str) -> String {
+        let read = read("s.xml", text, Options::default());
+        read.expect_err("must be refused").to_string()
+    }
+
+    #[test]
+    fn partitions_become_cells() {
+        let options = Options {
+            unit: Some(Unit::Us),
+            policy: Some(FIXED),
+        };
+        let read = read("s.xml", GOOD, options).expect("good");
+        assert!(read.notes.is_empty(), "{:?}", read.notes);
+        let [first, second] = read.set.cells.as_slice() else {
+            panic!("two cells");
+        };
+        assert_eq!(first.name, "partition 0");
+        assert_eq!(first.policy, FIXED);
+        assert_eq!(first.tasks[0].wcet.ns(), 1_500_000);
+        assert_eq!(first.tasks[0].deadline.ns(), 10_000_000);
+        assert_eq!(second.tasks[0].deadline.ns(), 8_000_000);
+    }
+
+    #[test]
+    fn what_is_assumed_is_noted() {
+        let read = read("s.xml", GOOD, Options::default()).expect("good");
+        assert_eq!(read.set.cells[0].policy, Policy::Edf);
+        assert!(read.notes.iter().any(|n| n.contains("microseconds")));
+        assert!(read.notes.iter().any(|n| n.contains("edf")));
+    }
+
+    #[test]
+    fn a_test_point_of_one_set_is_read() {
+        let inner = GOOD.split_once('\n').expect("two lines").1;
+        let point = format!("<testpoint><config a=\"1\"/>{inner}</testpoint>");
+        assert_eq!(
+            read("s.xml", &point, Options::default())
+                .expect("good")
+                .set
+                .tasks(),
+            2
+        );
+        let two = format!("<testpoint>{inner}\n{inner}</testpoint>");
+        assert!(error(&two).contains("more than one task set"));
+    }
+
+    #[test]
+    fn each_fault_has_its_line() {
+        for (from, to, parts) in [
+            ("period=\"20000\" ", "", ["s.xml:4:", "no `period`"]),
+            ("\"500\"", "\"five\"", ["s.xml:4:", "no decimal number"]),
+            ("\"500\"", "\"9000\"", ["s.xml:4:", "at most the deadline"]),
+            ("\"500\"", "\"0\"", ["s.xml:4:", "zero"]),
+            ("</taskset>", "", ["s.xml:", "not XML"]),
+            (
+                "partition=\"1\" />",
+                "><resources/></task>",
+                ["s.xml:4:", "resources"],
+            ),
+        ] {
+            let error = error(&GOOD.replacen(from, to, 1));
+            for part in parts {
+                assert!(error.contains(part), "`{part}` is not in: {error}");
+            }
+        }
+        assert!(error("<system/>").contains("--format carts"));
+        assert!(error("<taskset/>").contains("no task"));
+    }
+
+    #[test]
+    fn hostile_xml_ends_soon() {
+        let bomb = "<!DOCTYPE a [<!ENTITY b \"x\"><!ENTITY c \"&b;&b;\">]><taskset>&c;</taskset>";
+        assert!(error(bomb).contains("not XML"));
+        let deep = "<a>".repeat(50_000);
+        assert!(error(&deep).contains("not XML"));
+        let closed = format!("<taskset>{deep}{}</taskset>", "</a>".repeat(50_000));
+        assert!(!error(&closed).is_empty());
+    }
+}

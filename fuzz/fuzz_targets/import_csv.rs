@@ -1,0 +1,16 @@
+//! CSV with units in the header as task sets: no text panics the importer, and what it accepts is a task set of ours.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use model::taskset::TaskSet;
+use record::import::{Format, Options, import};
+
+fuzz_target!(|text: &str| {
+    match import(Format::Csv, "fuzz", text, Options::default()) {
+        Ok(read) => {
+            let again = TaskSet::parse("fuzz", &read.set.to_toml());
+            assert_eq!(again.as_ref(), Ok(&read.set));
+        }
+        Err(error) => assert!(error.to_string().starts_with("fuzz")),
+    }
+});

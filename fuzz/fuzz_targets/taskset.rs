@@ -1,0 +1,15 @@
+//! The task-set parser: no text panics it, and what it accepts it writes and reads back unchanged.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use model::taskset::TaskSet;
+
+fuzz_target!(|text: &str| {
+    match TaskSet::parse("fuzz.toml", text) {
+        Ok(set) => {
+            let again = TaskSet::parse("fuzz.toml", &set.to_toml());
+            assert_eq!(again.as_ref(), Ok(&set));
+        }
+        Err(error) => assert!(error.to_string().starts_with("fuzz.toml")),
+    }
+});
