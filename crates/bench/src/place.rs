@@ -154,7 +154,7 @@ fn sweep(dir: &Path) -> Option<String> {
     let mut problems = Vec::new();
     let mut cells = 0;
     for trial in list(&dir.join("trials")) {
-        for work_dir in list(&trial.join("work")) {
+        for work_dir in list(&trial.join("cells")) {
             cells += 1;
             if let Err(error) = engine::sweep(&work_dir) {
                 problems.push(error.to_string());

@@ -219,7 +219,7 @@ fn create(
         .map_err(failed(&samples, "make the samples file"))?;
     let work = trial
         .place
-        .sub(&format!("trials/{}/work/{}", trial.number, cell.id))?;
+        .sub(&format!("trials/{}/cells/{}", trial.number, cell.id))?;
     let spec = spec(trial, cell, index, shared, &work);
     let asked_ns = clock::now();
     match trial.plan.engines[&cell.engine].create(&spec) {

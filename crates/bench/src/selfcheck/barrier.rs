@@ -377,7 +377,7 @@ impl Stage {
             rootfs: self.rootfs.clone(),
             words,
             shared: shared.to_owned(),
-            work_dir: self.place.sub(&format!("trials/{number}/work/{index}"))?,
+            work_dir: self.place.sub(&format!("trials/{number}/cells/{index}"))?,
             user: None,
             rights: Rights {
                 rtprio: self.setup.priority,

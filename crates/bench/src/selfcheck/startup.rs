@@ -269,7 +269,7 @@ impl Stage {
             rootfs: self.rootfs.clone(),
             words: ["probe", "nop"].map(str::to_owned).to_vec(),
             shared: self.shared.clone(),
-            work_dir: self.place.sub(&format!("trials/0/work/{number}-{kind}"))?,
+            work_dir: self.place.sub(&format!("trials/0/cells/{number}-{kind}"))?,
             user: None,
             rights: Rights::default(),
         })
