@@ -6,10 +6,15 @@
 //! removed group holds its share of its parent for 11 to 44 ms more, so the budget is set to 0
 //! before the group goes, and a refusal is tried again for a bounded time.
 
+mod budget;
+mod error;
+
+pub use budget::{Budget, OwnGroup};
+pub use error::RtGroupError;
+
 use crate::caps::proc_path;
 use crate::cgroup;
 use crate::root::{Root, Unreadable, reason_of};
-use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,138 +25,6 @@ pub const CREATE_PATIENCE: Duration = Duration::from_millis(300);
 /// How long [`RtGroup::remove`] waits for tasks to leave and for the group to become removable.
 pub const REMOVE_PATIENCE: Duration = Duration::from_millis(1_000);
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
-
-/// Why there are no real-time groups here, or why one was refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RtGroupError {
-    /// The kernel or the mounts offer no such budgets.
-    #[error("this machine has no real-time group budgets: {0}")]
-    Absent(String),
-    /// A name that is not a plain relative path of groups.
-    #[error(
-        "`{0}` is not a name for a group; use letters, digits, `-`, `_` and `.`, with `/` between groups"
-    )]
-    BadName(String),
-    /// Runtime or period that no group could have.
-    #[error(
-        "a budget of {runtime_us} us every {period_us} us is not possible; the runtime must be 1 us or more and not above the period"
-    )]
-    BadBudget {
-        /// Runtime asked for, in microseconds.
-        runtime_us: u64,
-        /// Period asked for, in microseconds.
-        period_us: u64,
-    },
-    /// The group is there already.
-    #[error("the group {0} exists already; remove it with `rmdir {0}` if nothing uses it")]
-    Exists(String),
-    /// An ancestor has too little runtime left.
-    #[error(
-        "{ancestor} refused a budget of {runtime_us} us every {period_us} us: it has {has_us} us every 1,000,000 us and {free_us} us of them are free"
-    )]
-    AncestorRefused {
-        /// The directory of the ancestor that refused.
-        ancestor: String,
-        /// Runtime asked for, in microseconds.
-        runtime_us: u64,
-        /// Period asked for, in microseconds.
-        period_us: u64,
-        /// What the ancestor has, scaled to a period of 1 s, in microseconds.
-        has_us: u64,
-        /// What its groups leave of it, scaled to a period of 1 s, in microseconds.
-        free_us: u64,
-    },
-    /// The kernel refused although the files say that enough is free.
-    #[error(
-        "the kernel refused a budget of {runtime_us} us every {period_us} us for {group} ({reason}) although {free_us} us per 1,000,000 us look free; groups removed a moment ago may still count"
-    )]
-    Refused {
-        /// The directory of the group.
-        group: String,
-        /// Runtime asked for, in microseconds.
-        runtime_us: u64,
-        /// Period asked for, in microseconds.
-        period_us: u64,
-        /// What looks free in the parent, scaled to a period of 1 s, in microseconds.
-        free_us: u64,
-        /// The kernel's reason.
-        reason: String,
-    },
-    /// The group cannot be removed because processes are still in it.
-    #[error("{group} still has processes ({pids}); end them before the group is removed")]
-    TasksRemain {
-        /// The directory of the group.
-        group: String,
-        /// Their process ids.
-        pids: String,
-    },
-    /// A file of the group could not be read or written.
-    #[error("{action} {path} failed: {reason}")]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// The file or directory.
-        path: String,
-        /// The operating system's reason.
-        reason: String,
-    },
-}
-
-/// A real-time budget as the kernel keeps it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Budget {
-    /// Runtime on each cpu in every period, in microseconds; -1 is no limit, 0 is none at all.
-    pub runtime_us: i64,
-    /// Period, in microseconds.
-    pub period_us: u64,
-}
-
-impl Budget {
-    /// Runtime in a period of 1 s, in microseconds: rounded down, and 1,000,000 without limit.
-    pub fn per_second_us(&self) -> u64 {
-        self.scaled(false)
-    }
-
-    fn scaled(&self, up: bool) -> u64 {
-        if self.runtime_us < 0 {
-            return 1_000_000;
-        }
-        let product = self.runtime_us as u128 * 1_000_000;
-        let period = u128::from(self.period_us.max(1));
-        let scaled = if up {
-            product.div_ceil(period)
-        } else {
-            product / period
-        };
-        u64::try_from(scaled).unwrap_or(u64::MAX)
-    }
-}
-
-impl std::fmt::Display for Budget {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.runtime_us < 0 {
-            write!(f, "no limit")
-        } else {
-            write!(f, "{} us every {} us", self.runtime_us, self.period_us)
-        }
-    }
-}
-
-/// The group of a process and its budget.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnGroup {
-    /// The directory of the group.
-    pub path: PathBuf,
-    /// Its budget.
-    pub budget: Budget,
-}
-
-impl OwnGroup {
-    /// Whether a FIFO or RR task can run in the group at all.
-    pub fn has_budget(&self) -> bool {
-        self.budget.runtime_us != 0
-    }
-}
 
 /// Finds the root of the hierarchy with real-time budgets, such as `/sys/fs/cgroup/cpu`.
 ///

@@ -1,0 +1,103 @@
+use super::Class;
+
+/// Why the kernel did not do what was asked of the scheduler.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SchedError {
+    /// The caller lacks the privilege for a real-time class (EPERM).
+    #[error("{class} was refused for process {pid}: {why}; {mend}")]
+    NoPrivilege {
+        /// What was asked for.
+        class: Class,
+        /// The process; 0 is the calling one.
+        pid: i32,
+        /// Which privilege is missing.
+        why: String,
+        /// What would give it.
+        mend: &'static str,
+    },
+    /// The rt cgroup of the process has no runtime (EPERM although the privilege is there).
+    #[error(
+        "{class} was refused for process {pid}: its group {group} has no real-time budget (cpu.rt_runtime_us is 0); give it one, or move the process to a group that has one"
+    )]
+    NoRtBudget {
+        /// What was asked for.
+        class: Class,
+        /// The process; 0 is the calling one.
+        pid: i32,
+        /// The directory of the group.
+        group: String,
+    },
+    /// Both the privilege and the group's budget are missing (EPERM).
+    #[error(
+        "{class} was refused for process {pid} for two reasons: {why}, and its group {group} has no real-time budget (cpu.rt_runtime_us is 0)"
+    )]
+    NoPrivilegeNoBudget {
+        /// What was asked for.
+        class: Class,
+        /// The process; 0 is the calling one.
+        pid: i32,
+        /// Which privilege is missing.
+        why: String,
+        /// The directory of the group.
+        group: String,
+    },
+    /// A privileged caller was refused DEADLINE because the process may not use every cpu of its
+    /// root domain (EPERM).
+    #[error(
+        "{class} was refused for process {pid}: its affinity is narrower than its root domain; widen it, or give it an exclusive cpuset"
+    )]
+    AffinityTooNarrow {
+        /// What was asked for.
+        class: Class,
+        /// The process; 0 is the calling one.
+        pid: i32,
+    },
+    /// The deadline tasks of these cpus would ask for more than the kernel admits (EBUSY).
+    #[error(
+        "{class} was refused for process {pid}: with the deadline tasks already there it would exceed what the kernel admits (95% of these cpus unless changed)"
+    )]
+    OverBandwidth {
+        /// What was asked for.
+        class: Class,
+        /// The process; 0 is the calling one.
+        pid: i32,
+    },
+    /// The parameters are not ones the kernel accepts (EINVAL).
+    #[error("{class} was refused for process {pid}: {why}")]
+    Invalid {
+        /// What was asked for.
+        class: Class,
+        /// The process; 0 is the calling one.
+        pid: i32,
+        /// What would be right.
+        why: String,
+    },
+    /// There is no such process (ESRCH).
+    #[error("there is no process {pid}")]
+    NoSuchProcess {
+        /// The process that was asked for.
+        pid: i32,
+    },
+    /// None of the cpus can be used by the process (EINVAL), or the list is empty or too high.
+    #[error(
+        "process {pid} cannot be bound to cpus {cpus:?}: none of them is online and in its cpuset"
+    )]
+    NoUsableCpu {
+        /// The process; 0 is the calling one.
+        pid: i32,
+        /// The list asked for, as in "0-3,5".
+        cpus: String,
+    },
+    /// Anything else the kernel said.
+    #[error("{call} failed for process {pid}: {reason}")]
+    Other {
+        /// The system call.
+        call: &'static str,
+        /// The process; 0 is the calling one.
+        pid: i32,
+        /// The kernel's reason.
+        reason: String,
+        /// The kernel's error number.
+        errno: i32,
+    },
+}
