@@ -1,0 +1,134 @@
+use std::cmp::Ordering;
+
+use super::covered::{Extras, clamp, covered};
+use super::fraction::{Fraction, RatioSum};
+use crate::{Part, Task, Verdict, Witness};
+
+/// A proof that no scheduler whatsoever can hold the deadlines on `cpus` cpus, if there is a simple one.
+///
+/// Necessary conditions (Baruah, Rosier & Howell 1990, for m cpus): the utilisation is at most m, every C fits in its
+/// D less its jitter, and the demand bound at every relative deadline t is at most m t. `None` proves nothing. Times
+/// in ns, deadlines constrained; of other sets it says nothing.
+///
+/// ```
+/// use analysis::{Task, multi::overloaded};
+///
+/// let heavy = [Task::new(7, 10), Task::new(7, 10), Task::new(7, 10)];
+/// assert!(overloaded(&heavy, 2).is_some());
+/// assert!(overloaded(&heavy, 3).is_none());
+/// ```
+pub fn overloaded(tasks: &[Task], cpus: u32) -> Option<Witness> {
+    match covered(tasks, cpus, Extras::JitterAndBlocking) {
+        Ok(()) => {}
+        Err(Verdict::Unschedulable(witness)) => return Some(witness),
+        Err(_) => return None,
+    }
+    let mut instants: Vec<(usize, u64)> = tasks
+        .iter()
+        .enumerate()
+        .map(|(index, task)| (index, task.deadline))
+        .collect();
+    instants.sort_by_key(|&(_, deadline)| deadline);
+    // Quadratic: large sets are judged by their utilisation alone.
+    if tasks.len() > 2_000 {
+        instants.clear();
+    }
+    for (index, instant) in instants {
+        let parts: Vec<Part> = tasks
+            .iter()
+            .enumerate()
+            .filter(|(_, task)| task.deadline <= instant)
+            .map(|(index, task)| {
+                let jobs = (instant - task.deadline) / task.period + 1;
+                Part {
+                    task: index,
+                    jobs,
+                    demand: clamp(u128::from(jobs) * u128::from(task.wcet)),
+                }
+            })
+            .collect();
+        let demand: u128 = parts.iter().map(|part| u128::from(part.demand)).sum();
+        let supply = u128::from(cpus) * u128::from(instant);
+        if demand > supply {
+            return Some(Witness {
+                task: index,
+                instant,
+                demand: clamp(demand),
+                supply: clamp(supply),
+                parts,
+            });
+        }
+    }
+    for (index, task) in tasks.iter().enumerate() {
+        let window = task.deadline.saturating_sub(task.jitter);
+        if task.wcet > window {
+            return Some(Witness {
+                task: index,
+                instant: window,
+                demand: task.wcet,
+                supply: window,
+                parts: vec![Part {
+                    task: index,
+                    jobs: 1,
+                    demand: task.wcet,
+                }],
+            });
+        }
+    }
+    let utilisation = RatioSum::of(tasks.iter().map(|task| (task.wcet, task.period)));
+    let limit = Fraction::new(cpus.into(), 1);
+    if utilisation.compare_to(limit) != Some(Ordering::Greater) {
+        return None;
+    }
+    // Over any long time t the demand nears U t: the longest period stands for it.
+    let (task, longest) = tasks
+        .iter()
+        .enumerate()
+        .max_by_key(|(_, task)| task.period)?;
+    let instant = longest.period;
+    let parts: Vec<Part> = tasks
+        .iter()
+        .enumerate()
+        .map(|(index, task)| Part {
+            task: index,
+            jobs: instant.div_ceil(task.period),
+            demand: clamp(
+                (u128::from(instant) * u128::from(task.wcet)).div_ceil(u128::from(task.period)),
+            ),
+        })
+        .collect();
+    Some(Witness {
+        task,
+        instant,
+        demand: clamp(parts.iter().map(|part| u128::from(part.demand)).sum()),
+        supply: clamp(u128::from(cpus) * u128::from(instant)),
+        parts,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_run_overload_is_seen_where_no_deadline_shows_it() {
+        // The demand is 5 by 10 and 13 by 15, but U = 1/2 + 8/15 > 1.
+        let tasks = [Task::new(5, 10), Task::new(8, 15)];
+        let witness = overloaded(&tasks, 1).unwrap();
+        assert!(witness.demand > witness.supply);
+        assert_eq!(overloaded(&tasks, 2), None);
+    }
+
+    #[test]
+    fn a_full_cpu_is_no_overload() {
+        assert_eq!(overloaded(&[Task::new(5, 10), Task::new(10, 20)], 1), None);
+        assert_eq!(overloaded(&[], 0), None);
+        assert!(overloaded(&[Task::new(1, 2)], 0).is_some());
+    }
+
+    #[test]
+    fn jitter_that_leaves_no_room_is_an_overload() {
+        assert!(overloaded(&[Task::new(5, 10).jittered(6)], 4).is_some());
+        assert_eq!(overloaded(&[Task::new(5, 10).jittered(5)], 1), None);
+    }
+}

@@ -1,0 +1,32 @@
+//! Several cpus: global tests for sporadic sets, the multiprocessor periodic resource (MPR) in front of a guest that
+//! schedules globally, and partitioning of tasks into cells and of cells onto cpus.
+//!
+//! Every global test here is sufficient and says so: its yes is a proof, its no is only "not shown". What is exact is
+//! each bin of a partition, by the uniprocessor test that the caller hands in. What does not live here: those tests
+//! ([`crate::fp`], [`crate::edf`], [`crate::inside`]), and what Linux will admit ([`crate::linux`]).
+
+mod bcl;
+mod bin;
+mod covered;
+mod feasible;
+mod fraction;
+mod gfb;
+mod interface;
+mod mpr;
+mod mpr_edf;
+mod mpr_fp;
+mod ovh;
+mod partition;
+mod rta_lc;
+
+pub use bcl::{bcl_edf, bcl_fp, bcl_fp_task};
+pub use bin::{DedicatedCpu, Reservations};
+pub use feasible::overloaded;
+pub use gfb::gfb;
+pub use interface::{Inside, least_interface, least_theta};
+pub use mpr::{EqualShare, Mpr, MprError};
+pub use mpr_edf::mpr_edf;
+pub use mpr_fp::mpr_fp;
+pub use ovh::{Ovh, partition_ovh};
+pub use partition::{BinTest, Fit, Order, Partition, partition};
+pub use rta_lc::{LcBounds, rta_lc};

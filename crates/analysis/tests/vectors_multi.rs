@@ -1,0 +1,262 @@
+//! Reference vectors, computed independently, for partitions, multiprocessor periodic resources and global tests; and
+//! the numbers of the documentation's note on MPR.
+
+use analysis::inside::Policy;
+use analysis::linux::{DeadlineParams, RootDomain};
+use analysis::multi::{
+    BinTest, DedicatedCpu, Fit, Inside, Mpr, Order, Ovh, Reservations, bcl_fp, bcl_fp_task, gfb,
+    least_interface, least_theta, mpr_edf, mpr_fp, partition, partition_ovh, rta_lc,
+};
+use analysis::reservation::Periodic;
+use analysis::{Ns, Task};
+use serde_json::Value;
+
+const US: Ns = 1_000;
+
+fn vector(id: &str) -> Value {
+    let all: Value = serde_json::from_str(include_str!("data/vectors.json")).unwrap();
+    let found = all["vectors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|vector| vector["id"] == id);
+    found.unwrap_or_else(|| panic!("no vector {id}")).clone()
+}
+
+fn numbers(value: &Value) -> Vec<u64> {
+    let list = value.as_array().expect("a list");
+    list.iter().map(|number| number.as_u64().unwrap()).collect()
+}
+
+fn lists(value: &Value) -> Vec<Vec<u64>> {
+    value
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(numbers)
+        .collect()
+}
+
+/// The ten tasks of Abeni (2024), Table 4, in their order, which is that of their periods.
+fn ten_tasks() -> Vec<Task> {
+    lists(&vector("seed002-mpr")["input"]["tasks_C_T"])
+        .into_iter()
+        .map(|times| Task::new(times[0] * US, times[1] * US))
+        .collect()
+}
+
+fn sizes_in_bins(sizes: &[u64], bins: &[Vec<usize>]) -> Vec<Vec<u64>> {
+    bins.iter()
+        .map(|bin| bin.iter().map(|&index| sizes[index]).collect())
+        .collect()
+}
+
+#[test]
+fn part_01_bin_packing() {
+    let part = vector("part-01");
+    let sizes = numbers(&part["input"]["items"]);
+    let capacity = part["input"]["cap"].as_u64().unwrap();
+    let items: Vec<Task> = sizes
+        .iter()
+        .map(|&size| Task::new(size, capacity))
+        .collect();
+    let fits = |bin: &[Task]| bin.iter().map(|task| task.wcet).sum::<u64>() <= capacity;
+    for (name, bins, fit) in [
+        ("next_fit_5", 5, Fit::Next),
+        ("first_fit_5", 5, Fit::First),
+        ("worst_fit_4", 4, Fit::Worst),
+        ("best_fit_5", 5, Fit::Best),
+    ] {
+        let found = partition(&items, bins, fit, Order::AsGiven, &fits);
+        assert!(found.is_complete());
+        assert_eq!(
+            sizes_in_bins(&sizes, &found.bins),
+            lists(&part["expected"][name]),
+            "{name}"
+        );
+        // A cpu under EDF is such a bin of capacity 1.
+        let by_edf = partition(
+            &items,
+            bins,
+            fit,
+            Order::AsGiven,
+            &DedicatedCpu(Policy::Edf),
+        );
+        assert_eq!(by_edf, found);
+    }
+}
+
+#[test]
+fn part_02_ovh_on_two_and_four_vcpus() {
+    let expected: Vec<Vec<usize>> = lists(&vector("part-02")["expected"]["partition"])
+        .into_iter()
+        .map(|bin| bin.into_iter().map(|index| index as usize).collect())
+        .collect();
+    let tasks = ten_tasks();
+    for delay in [260 * US, 400 * US, 500 * US, 580 * US] {
+        for checked in [false, true] {
+            let found = |vcpus| {
+                let ovh = Ovh { delay };
+                if checked {
+                    let cpu = DedicatedCpu(Policy::FixedPriority);
+                    partition_ovh(&tasks, vcpus, ovh, &cpu)
+                } else {
+                    partition_ovh(&tasks, vcpus, ovh, &|_: &[Task]| true)
+                }
+            };
+            assert_eq!(found(2).bins, expected, "delay {delay}");
+            // The published partition on four vCPUs.
+            assert_eq!(
+                found(4).bins,
+                [vec![0, 8], vec![1, 4], vec![2, 5, 6, 9], vec![3, 7]],
+                "delay {delay}"
+            );
+        }
+    }
+}
+
+#[test]
+fn linux_05_reservations_onto_cpus() {
+    let placement = vector("linux-05");
+    // In half milliseconds, the servers are whole numbers.
+    let servers: Vec<Task> = placement["input"]["servers_Q_P"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|server| {
+            let halves = |index: usize| (server[index].as_f64().unwrap() * 2.0) as u64;
+            Task::new(halves(0) * 500 * US, halves(1) * 500 * US)
+        })
+        .collect();
+    let expected = numbers(&placement["expected"]["cpu"]);
+    let cpu = RootDomain::of_cpus(1);
+    let found = partition(&servers, 2, Fit::First, Order::AsGiven, &cpu);
+    for (index, &cpu) in expected.iter().enumerate() {
+        assert!(found.bins[cpu as usize].contains(&index));
+    }
+    let sums = placement["expected"]["sums"].as_array().unwrap();
+    for (bin, sum) in found.bins.iter().zip(sums) {
+        let ratio: u64 = bin
+            .iter()
+            .map(|&index| DeadlineParams::new(servers[index].wcet, servers[index].period).ratio())
+            .sum();
+        let off = ratio as f64 / f64::from(1 << 20) - sum.as_f64().unwrap();
+        assert!(off.abs() < 1e-5);
+    }
+}
+
+#[test]
+fn mpr_01_supply() {
+    let mpr = vector("mpr-01");
+    let field = |name: &str| mpr["input"][name].as_u64().unwrap();
+    let resource = Mpr::new(field("Pi"), field("Theta"), field("m") as u32).unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    for (index, t) in numbers(&mpr["input"]["t"]).into_iter().enumerate() {
+        let exact = text(&mpr["expected"]["sbf"][index]);
+        assert_eq!(resource.sbf(t).to_string(), exact, "t = {t}");
+        let linear = text(&mpr["expected"]["lsbf"][index]);
+        let (num, den) = linear.split_once('/').unwrap_or((&linear, "1"));
+        let (num, den): (u128, u128) = (num.parse().unwrap(), den.parse().unwrap());
+        let (ours, per) = resource.lsbf(t);
+        assert_eq!(ours * den, num * per, "t = {t}");
+    }
+}
+
+#[test]
+fn seed002_mpr_global_edf_interface() {
+    let expected = &vector("seed002-mpr")["expected"];
+    let tasks = ten_tasks();
+    for (name, grid) in [
+        ("min_Theta_1us_sbf", US),
+        ("min_Theta_500us_grid", 500 * US),
+        ("min_Theta_1ms_grid", 1_000 * US),
+    ] {
+        let least = least_theta(&tasks, 10_000 * US, 2, grid, Inside::GlobalEdf)
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            least.total(),
+            expected[name].as_u64().unwrap() * US,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn seed002_gfp_global_fixed_priority() {
+    let expected = &vector("seed002-gfp")["expected"];
+    let tasks = ten_tasks();
+    for (cpus, name) in [(2, "2"), (3, "3")] {
+        let passes: Vec<bool> = (0..tasks.len())
+            .map(|k| bcl_fp_task(&tasks, k, cpus).is_schedulable())
+            .collect();
+        let wanted: Vec<bool> = expected["pass_per_task"][name]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|pass| pass.as_bool().unwrap())
+            .collect();
+        assert_eq!(passes, wanted);
+        assert_eq!(
+            bcl_fp(&tasks, cpus).is_schedulable(),
+            wanted.iter().all(|&pass| pass)
+        );
+    }
+    // In microseconds, since the response times there are rounded to them.
+    let tasks: Vec<Task> = tasks
+        .iter()
+        .map(|task| Task::new(task.wcet / US, task.period / US))
+        .collect();
+    let bounds = rta_lc(&tasks, 2);
+    let found: Vec<u64> = bounds.responses.into_iter().flatten().collect();
+    assert_eq!(found, numbers(&expected["SchedCAT_guan_R_m2"]));
+}
+
+/// The numbers in docs/src/analysis-mpr-note.md.
+#[test]
+fn the_note_on_mpr_says_what_is_computed() {
+    let tasks = ten_tasks();
+    let period = 10_000 * US;
+    let least = |cpus, grid, inside| {
+        least_theta(&tasks, period, cpus, grid, inside)
+            .unwrap()
+            .map(|found| found.total() / US)
+    };
+    assert_eq!(least(2, US, Inside::GlobalEdf), Some(17_457));
+    assert_eq!(least(2, 500 * US, Inside::GlobalEdf), Some(17_500));
+    assert_eq!(least(3, US, Inside::GlobalEdf), Some(25_182));
+    assert_eq!(least(2, US, Inside::GlobalFixedPriority), None);
+    assert_eq!(least(3, US, Inside::GlobalFixedPriority), Some(25_661));
+    assert_eq!(least(4, US, Inside::GlobalFixedPriority), Some(29_814));
+    let interface = least_interface(&tasks, period, 1..=10, US, Inside::GlobalFixedPriority)
+        .unwrap()
+        .unwrap();
+    assert_eq!(interface.cpus(), 3);
+    assert_eq!(interface.equal_share().budget.div_ceil(US), 8_554);
+
+    let published = Mpr::of_equal_shares(8_750 * US, period, 2).unwrap();
+    assert!(mpr_edf(&tasks, &published).is_schedulable());
+    assert!(!mpr_fp(&tasks, &published).is_schedulable());
+    let dedicated = Mpr::of_equal_shares(period, period, 2).unwrap();
+    assert!(!mpr_fp(&tasks, &dedicated).is_schedulable());
+    assert!(!bcl_fp(&tasks, 2).is_schedulable());
+    assert!(rta_lc(&tasks, 2).verdict.is_schedulable());
+    assert!(gfb(&tasks, 2).is_schedulable());
+
+    let published = [
+        (7_500, 11_000, vec![0usize, 3, 4, 7]),
+        (27_500, 33_000, vec![1, 2, 5, 6, 8, 9]),
+    ];
+    let supplies = published
+        .iter()
+        .map(|&(budget, period, _)| Periodic::new(budget * US, period * US).unwrap())
+        .collect();
+    let vcpus = Reservations {
+        policy: Policy::FixedPriority,
+        supplies,
+    };
+    for (bin, (_, _, indices)) in published.iter().enumerate() {
+        let there: Vec<Task> = indices.iter().map(|&index| tasks[index]).collect();
+        assert!(vcpus.holds(bin, &there));
+    }
+}
