@@ -1,0 +1,19 @@
+//! What Linux will really admit: the arithmetic of SCHED_DEADLINE, of rt-cgroups (cgroup v1) and of HCBS
+//! (`cpu.rt.max`, cgroup v2), as the kernel computes it, rounding included.
+//!
+//! Admission is not feasibility: [`Standing`] tells apart what the kernel admits and what holds its deadlines.
+//! Nothing here reads or writes a file.
+
+mod deadline;
+mod hcbs;
+mod ratio;
+mod refusal;
+mod rt_cgroup;
+mod standing;
+
+pub use deadline::{DeadlineLimits, DeadlineParams, RootDomain};
+pub use hcbs::{HcbsGroup, HcbsTree};
+pub use ratio::{BW_SHIFT, BW_UNIT, Bandwidth, to_ratio};
+pub use refusal::{Errno, Refusal};
+pub use rt_cgroup::{RtGroup, RtTree, RtWrite};
+pub use standing::Standing;
