@@ -1,0 +1,32 @@
+/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): the same numbers everywhere, one seed for each set.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// From `low` to `high`, both included; `low` if there is nothing between.
+    pub fn between(&mut self, low: u64, high: u64) -> u64 {
+        if high <= low {
+            return low;
+        }
+        low + self.next() % (high - low + 1)
+    }
+
+    pub fn percent(&mut self, chance: u64) -> bool {
+        self.next() % 100 < chance
+    }
+
+    pub fn choose<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.between(0, from.len() as u64 - 1) as usize]
+    }
+}
