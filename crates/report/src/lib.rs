@@ -1,6 +1,8 @@
-//! What a run says: summaries, the terminal's table, the HTML report, figures, and two runs side by side.
+//! What a run says: summaries, the terminal's table, the HTML report, figures, and two runs side by side. And what
+//! crate `analysis` says of a task set: verdicts with their witnesses and mends, tables, and the pictures of demand
+//! and supply.
 //!
-//! Everything here is a pure function of the record and can be computed again at any time; a run is only read.
+//! Everything here is a pure function of the record or the task set and can be computed again at any time; a run is only read.
 //! Measuring lives below, deciding whether a number is good enough lives with whoever asked for the number.
 //!
 //! Two lists are the places to add to: `FIGURES` in `figure/mod.rs` and `SECTIONS` in `html/mod.rs`.
@@ -8,6 +10,8 @@
 mod chart;
 mod compare;
 mod data;
+pub mod demand;
+pub mod feasibility;
 mod figure;
 mod findings;
 mod html;

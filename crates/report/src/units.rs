@@ -98,9 +98,55 @@ pub(crate) fn time(ns: f64) -> String {
     Scale::of([ns]).show(ns)
 }
 
+/// A time in ns to the last digit, in the unit that is read most easily: `250 us`, `20.821 ms`.
+pub(crate) fn exact(ns: u64) -> String {
+    let (unit, scale) = match ns {
+        0 => return "0".to_owned(),
+        1..1_000 => ("ns", 1),
+        1_000..1_000_000 => ("us", 1_000),
+        1_000_000..1_000_000_000 => ("ms", 1_000_000),
+        _ => ("s", 1_000_000_000),
+    };
+    let digits = match scale {
+        1 => 0,
+        1_000 => 3,
+        1_000_000 => 6,
+        _ => 9,
+    };
+    let fraction = format!("{:0digits$}", ns % scale);
+    let fraction = fraction.trim_end_matches('0');
+    let point = if fraction.is_empty() || scale == 1 {
+        ""
+    } else {
+        "."
+    };
+    let fraction = if scale == 1 { "" } else { fraction };
+    format!(
+        "{}{point}{fraction} {unit}",
+        grouped(&(ns / scale).to_string())
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn exact_times_keep_every_digit() {
+        for (ns, text) in [
+            (0, "0"),
+            (999, "999 ns"),
+            (1_000, "1 us"),
+            (250_000, "250 us"),
+            (250_001, "250.001 us"),
+            (20_821_000, "20.821 ms"),
+            (20_000_001, "20.000001 ms"),
+            (1_500_000_000, "1.5 s"),
+            (u64::MAX, "18,446,744,073.709551615 s"),
+        ] {
+            assert_eq!(exact(ns), text);
+        }
+    }
 
     #[test]
     fn a_column_has_one_unit_and_keeps_three_digits_of_the_smallest() {

@@ -1,9 +1,15 @@
 //! The command line: what may be asked, in words. `--help`, man pages and completions come from here.
 
+mod analyze;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use model::{Duration, EngineKind};
+
+pub use analyze::{
+    Analyze, AnalyzeCommand, Check, Design, Generate, Making, PolicyName, Schedulability, Source,
+};
 
 /// Real-time containers that keep time on Linux, and prove it.
 #[derive(Debug, Parser)]
@@ -29,6 +35,8 @@ pub enum Command {
     Bench(Bench),
     /// What was measured: drawn, compared, with confidence.
     Report(Report),
+    /// Do these task sets meet their deadlines, and what is the least CPU each cell must reserve?
+    Analyze(Analyze),
     /// Write a run's samples as a table for other tools.
     Export(Export),
     /// Remove what a killed timecell has left behind: cells, cgroups, shared memory.

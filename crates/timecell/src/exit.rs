@@ -9,9 +9,9 @@ use record::RecordError;
 pub enum Ended {
     /// Everything asked was done.
     Fine,
-    /// Done, but trials failed.
+    /// Done, but trials failed or a question stayed undecided.
     Failed,
-    /// Done, but a goal was missed.
+    /// Done, but a goal or a deadline was missed.
     Missed,
     /// Refused or labelled, because the machine lacks something that was required.
     Unmet,

@@ -30,6 +30,7 @@ fn main() {
         Command::Doctor(options) => commands::doctor::run(&options),
         Command::Bench(options) => commands::bench::run(&options),
         Command::Report(options) => commands::report::run(&options),
+        Command::Analyze(options) => commands::analyze::run(&options),
         Command::Export(options) => commands::export::run(&options),
         Command::Clean(options) => commands::clean::run(&options),
         Command::Completions(options) => commands::generate::completions(&options),

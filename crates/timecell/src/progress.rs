@@ -90,6 +90,43 @@ impl Progress for Teller {
     }
 }
 
+/// Tells how many of many like things are done: a bar on a terminal, nothing elsewhere, since it takes seconds.
+pub struct Counting {
+    bar: Option<ProgressBar>,
+}
+
+impl Counting {
+    /// Begins to count to `total` things, called `what`.
+    pub fn new(total: u64, what: &str) -> Counting {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let target = ProgressDrawTarget::stderr_with_hz(10);
+            let bar = ProgressBar::with_draw_target(Some(total), target);
+            let style = ProgressStyle::with_template(&format!(
+                "[{{bar:24}}]  {{pos}} of {{len}} {what}   about {{eta}} left"
+            ));
+            if let Ok(style) = style {
+                bar.set_style(style.progress_chars("##-"));
+            }
+            bar
+        });
+        Counting { bar }
+    }
+
+    /// So many are done; calls from several threads may come out of order.
+    pub fn at(&self, done: u64) {
+        if let Some(bar) = self.bar.as_ref().filter(|bar| bar.position() < done) {
+            bar.set_position(done);
+        }
+    }
+
+    /// Takes the bar off the screen.
+    pub fn done(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

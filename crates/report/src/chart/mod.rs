@@ -6,11 +6,13 @@
 //! less than a decade still has numbers.
 
 mod axis;
+mod document;
 mod mark;
 mod palette;
 mod parts;
 
 pub(crate) use axis::Axis;
+pub(crate) use document::{Dress, document};
 pub(crate) use mark::{Mark, marks, sample};
 pub(crate) use palette::{LOOKS, css, dark, light};
 pub(crate) use parts::{

@@ -11,10 +11,10 @@ mod skew;
 mod spread;
 mod tail_ratios;
 
-use crate::chart::{Axis, css, n};
+use crate::chart::{Axis, Dress, document, n};
 use crate::data::Data;
 use crate::units::Unit;
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 use record::RecordError;
 use record::run::Run;
 use record::summary::RunSummary;
@@ -76,27 +76,19 @@ pub(crate) fn inline(figure: &Figure) -> Markup {
     }
 }
 
-/// The figure as a document: white ground, its heading above, run and class below.
+/// The figure as a document: its heading above, run and class below.
 fn alone(data: &Data, figure: &Figure) -> String {
-    let (head, foot) = (34.0, 26.0);
-    let height = figure.height + head + foot;
     let mut note = format!("timecell run {}", data.summary.run);
     if !data.summary.real_time {
         note += ", not real-time";
     }
-    let document = html! {
-        svg class="fig" xmlns="http://www.w3.org/2000/svg" width=(WIDTH) height=(n(height))
-            viewBox=(format!("0 0 {WIDTH} {}", n(height))) role="img" aria-labelledby="t d" {
-            title id="t" { (figure.title) }
-            desc id="d" { (figure.caption) }
-            style { (PreEscaped(css(true))) }
-            rect class="plate" width="100%" height="100%" {}
-            text class="head" x="12" y="22" { (figure.title) }
-            g transform=(format!("translate(0 {head})")) { (figure.body) }
-            text class="faint" x="12" y=(n(height - 9.0)) { (note) }
-        }
+    let dress = Dress {
+        title: &figure.title,
+        caption: &figure.caption,
+        note: &note,
+        size: (WIDTH, figure.height),
     };
-    document.into_string()
+    document(&dress, &figure.body)
 }
 
 /// An axis for times in ns: logarithmic when every value that matters is positive, as early wake-ups are not.

@@ -1,5 +1,6 @@
 //! One file for each verb: options in, one call below, text out.
 
+pub mod analyze;
 pub mod bench;
 pub mod bench_self;
 pub mod clean;

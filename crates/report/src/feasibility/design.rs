@@ -1,0 +1,322 @@
+use analysis::design::{self, Cell, Placement};
+use analysis::reservation::Periodic;
+use analysis::{Ns, Verdict};
+use model::Duration;
+use model::taskset::{Policy, Reservation, TaskCell, TaskSet};
+use serde::Serialize;
+
+use super::judge::{holds, ns, task};
+use super::study::Outcome;
+use crate::style::{Style, Tone};
+use crate::table::{Column, Text, render};
+use crate::units::exact;
+use crate::words::clean;
+
+/// Which reservations may be chosen.
+#[derive(Debug, Clone, Copy)]
+pub struct DesignOptions {
+    /// Shortest period.
+    pub shortest: Duration,
+    /// Step from one period to the next.
+    pub step: Duration,
+    /// Budgets are multiples of this.
+    pub grid: Duration,
+    /// Cpu time that each period costs beside the budget.
+    pub overhead: Duration,
+    /// The part of each cpu that reservations may take together, in percent.
+    pub share_percent: u32,
+}
+
+/// A designed machine.
+#[derive(Debug, Clone)]
+pub struct Designed {
+    /// Holds if every cell has a place; missed if some cell has none; undecided if a search gave up.
+    pub outcome: Outcome,
+    /// The cells, in the order of the file.
+    pub cells: Vec<DesignedCell>,
+    /// The cpus.
+    pub cpus: Vec<DesignedCpu>,
+    /// The set with the reservations that were found.
+    pub set: TaskSet,
+}
+
+/// What became of one cell.
+#[derive(Debug, Clone, Serialize)]
+pub struct DesignedCell {
+    /// Its name.
+    pub name: String,
+    /// The cpu it is on.
+    pub cpu: Option<usize>,
+    /// The least budget, ns.
+    pub budget_ns: Option<Ns>,
+    /// Its period, ns.
+    pub period_ns: Option<Ns>,
+    /// Whether it has a place.
+    pub outcome: Outcome,
+    /// What is to be said of it.
+    pub what: String,
+}
+
+/// What one cpu carries.
+#[derive(Debug, Clone, Serialize)]
+pub struct DesignedCpu {
+    /// The names of its cells.
+    pub cells: Vec<String>,
+    /// Reserved, overhead included, in 10^-9 of the cpu, rounded up.
+    pub used_ppb: u64,
+    /// Left of the share, in 10^-9 of the cpu, rounded down.
+    pub left_ppb: u64,
+}
+
+/// Finds the reservation of least bandwidth for each cell, and a cpu for each.
+///
+/// Each reservation is tested once more in the way that `analyze` tests a file.
+pub fn design(set: &TaskSet, cpus: u32, options: &DesignOptions) -> Designed {
+    let cells: Vec<Cell> = set.cells.iter().map(cell).collect();
+    let plan = design::design(
+        &cells,
+        usize::try_from(cpus).unwrap_or(usize::MAX),
+        &design::Options {
+            shortest_period: ns(options.shortest),
+            period_step: ns(options.step),
+            grid: ns(options.grid),
+            overhead: ns(options.overhead),
+            share: (options.share_percent.into(), 100),
+        },
+    );
+    let mut reserved = TaskSet {
+        cpus: Some(cpus),
+        cells: set.cells.clone(),
+    };
+    let mut designed = Vec::new();
+    for ((cell, placement), reserved) in set.cells.iter().zip(&plan.cells).zip(&mut reserved.cells)
+    {
+        reserved.reservation = found(placement).map(reservation);
+        designed.push(cell_result(cell, placement, reserved));
+    }
+    let outcome = designed
+        .iter()
+        .fold(Outcome::Holds, |worst, cell| match (worst, cell.outcome) {
+            (Outcome::Missed, _) | (_, Outcome::Missed) => Outcome::Missed,
+            (Outcome::Undecided, _) | (_, Outcome::Undecided) => Outcome::Undecided,
+            _ => Outcome::Holds,
+        });
+    let name = |&cell: &usize| set.cells[cell].name.clone();
+    let cpus = plan.cpus.iter().map(|load| DesignedCpu {
+        cells: load.cells.iter().map(name).collect(),
+        used_ppb: load.used_ppb,
+        left_ppb: load.left_ppb,
+    });
+    Designed {
+        outcome,
+        cells: designed,
+        cpus: cpus.collect(),
+        set: reserved,
+    }
+}
+
+fn cell(cell: &TaskCell) -> Cell {
+    let order = cell.by_urgency();
+    Cell {
+        tasks: order
+            .iter()
+            .map(|&place| task(&cell.tasks[place]))
+            .collect(),
+        policy: match cell.policy {
+            Policy::Fixed(_) => analysis::inside::Policy::FixedPriority,
+            Policy::Edf => analysis::inside::Policy::Edf,
+        },
+        periods: None,
+    }
+}
+
+fn found(placement: &Placement) -> Option<&Periodic> {
+    match placement {
+        Placement::Placed { reservation, .. } | Placement::NoRoom { reservation } => {
+            Some(reservation)
+        }
+        Placement::NoReservation { .. } | Placement::Undecided(_) => None,
+    }
+}
+
+fn reservation(found: &Periodic) -> Reservation {
+    let time = |ns: Ns| Duration::from_ns(i64::try_from(ns).unwrap_or(i64::MAX));
+    Reservation {
+        budget: time(found.budget()),
+        period: time(found.period()),
+        deadline: time(found.period()),
+    }
+}
+
+fn cell_result(cell: &TaskCell, placement: &Placement, reserved: &TaskCell) -> DesignedCell {
+    let (outcome, what) = match placement {
+        Placement::Placed { .. } if holds(reserved) == Some(true) => (Outcome::Holds, String::new()),
+        Placement::Placed { .. } => (
+            Outcome::Undecided,
+            "undecided: the reservation found does not pass the test again".to_owned(),
+        ),
+        Placement::NoRoom { .. } => (
+            Outcome::Missed,
+            "no cpu has room for it beside the others".to_owned(),
+        ),
+        Placement::NoReservation { on_whole_cpu: Verdict::Unschedulable(witness) } => {
+            let task = cell.by_urgency().get(witness.task).map(|&place| &cell.tasks[place].name);
+            let what = format!(
+                "task {} can miss its deadline even on a whole cpu: {} of work by {}, {} of cpu time",
+                task.map_or("?", |name| name),
+                exact(witness.demand),
+                exact(witness.instant),
+                exact(witness.supply)
+            );
+            (Outcome::Missed, what)
+        }
+        Placement::NoReservation { .. } => (
+            Outcome::Missed,
+            "no reservation of these periods suffices; allow shorter ones, or give it a cpu of its own".to_owned(),
+        ),
+        Placement::Undecided(why) => (Outcome::Undecided, why.to_string()),
+    };
+    DesignedCell {
+        name: cell.name.clone(),
+        cpu: match placement {
+            Placement::Placed { cpu, .. } => Some(*cpu),
+            _ => None,
+        },
+        budget_ns: found(placement).map(Periodic::budget),
+        period_ns: found(placement).map(Periodic::period),
+        outcome,
+        what,
+    }
+}
+
+/// The table of cells and that of cpus. Ends with a line break.
+pub fn design_table(plan: &Designed, style: Style) -> String {
+    let cells = &plan.cells;
+    let column = |heading: &str, of: &dyn Fn(&DesignedCell) -> String| {
+        Column::plain(heading, cells.iter().map(of).collect())
+    };
+    let dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let verdicts = cells.iter().map(|cell| match cell.outcome {
+        Outcome::Holds => Text("placed".to_owned(), Tone::Plain),
+        Outcome::Missed => Text("not placed".to_owned(), Tone::Bad),
+        Outcome::Undecided => Text("undecided".to_owned(), Tone::Caution),
+    });
+    let columns = [
+        column("cell", &|cell| clean(&cell.name)),
+        column("cpu", &|cell| dash(cell.cpu.map(|cpu| cpu.to_string()))).right(),
+        column("budget", &|cell| dash(cell.budget_ns.map(exact))).right(),
+        column("every", &|cell| dash(cell.period_ns.map(exact))).right(),
+        column("of a cpu", &|cell| {
+            dash(
+                cell.budget_ns
+                    .zip(cell.period_ns)
+                    .map(|(q, p)| percent(share(q, p))),
+            )
+        })
+        .right(),
+        Column::new("verdict", verdicts.collect()),
+    ];
+    let mut out = render(&columns, style);
+    for cell in cells.iter().filter(|cell| !cell.what.is_empty()) {
+        out += &style.wrap(&clean(&format!("cell    {}: {}", cell.name, cell.what)), 8);
+        out.push('\n');
+    }
+    out.push('\n');
+    for (number, cpu) in plan.cpus.iter().enumerate() {
+        let names = if cpu.cells.is_empty() {
+            "nothing".to_owned()
+        } else {
+            cpu.cells.join(", ")
+        };
+        let line = format!(
+            "cpu {number:<3} {} reserved, {} left: {names}",
+            percent(cpu.used_ppb),
+            percent(cpu.left_ppb)
+        );
+        out += &style.wrap(&clean(&line), 8);
+        out.push('\n');
+    }
+    out
+}
+
+/// Q/P in 10^-9, rounded up.
+fn share(budget: Ns, period: Ns) -> u64 {
+    let share = (u128::from(budget) * 1_000_000_000).div_ceil(u128::from(period.max(1)));
+    u64::try_from(share).unwrap_or(u64::MAX)
+}
+
+fn percent(ppb: u64) -> String {
+    format!("{:.2} %", ppb as f64 / 1e7)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPTIONS: DesignOptions = DesignOptions {
+        shortest: Duration::from_ns(10_000_000),
+        step: Duration::from_ns(1_000_000),
+        grid: Duration::from_ns(500_000),
+        overhead: Duration::from_ns(0),
+        share_percent: 100,
+    };
+
+    fn set(cells: &[&[(&str, &str)]]) -> TaskSet {
+        let mut text = String::from("schema = 1\n");
+        for (place, tasks) in cells.iter().enumerate() {
+            text += &format!("[[cell]]\nname = \"c{place}\"\n");
+            for (number, (wcet, period)) in tasks.iter().enumerate() {
+                text += &format!(
+                    "[[cell.task]]\nname = \"t{number}\"\nwcet = \"{wcet}\"\nperiod = \"{period}\"\n"
+                );
+            }
+        }
+        TaskSet::parse("x", &text).expect("a task set")
+    }
+
+    #[test]
+    fn the_least_reservations_are_found_and_printed() {
+        let cell: &[(&str, &str)] = &[("1720us", "90ms"), ("23266us", "164ms")];
+        let plan = design(&set(&[cell, cell]), 1, &OPTIONS);
+        assert_eq!(plan.outcome, Outcome::Holds);
+        assert_eq!(
+            (plan.cells[1].budget_ns, plan.cells[1].period_ns),
+            (Some(2_000_000), Some(11_000_000))
+        );
+        let shown = design_table(&plan, Style::default());
+        for part in [
+            "c1       0     2 ms   11 ms    18.18 %   placed",
+            "cpu 0   36.36 % reserved, 63.64 % left: c0, c1",
+        ] {
+            assert!(shown.contains(part), "`{part}` is not in\n{shown}");
+        }
+        let study = crate::feasibility::study(&plan.set, false);
+        assert_eq!(study.outcome(), Outcome::Holds);
+    }
+
+    #[test]
+    fn what_cannot_be_placed_says_why() {
+        let plan = design(
+            &set(&[&[("60ms", "100ms"), ("60ms", "100ms")]]),
+            1,
+            &OPTIONS,
+        );
+        assert_eq!(plan.outcome, Outcome::Missed);
+        assert!(
+            plan.cells[0].what.contains("even on a whole cpu"),
+            "{}",
+            plan.cells[0].what
+        );
+        let heavy: &[(&str, &str)] = &[("60ms", "100ms")];
+        let plan = design(&set(&[heavy, heavy]), 1, &OPTIONS);
+        assert!(
+            plan.cells
+                .iter()
+                .any(|cell| cell.what.contains("no cpu has room"))
+        );
+        assert_eq!(
+            design(&set(&[heavy, heavy]), 2, &OPTIONS).outcome,
+            Outcome::Holds
+        );
+    }
+}

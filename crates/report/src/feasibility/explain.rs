@@ -1,0 +1,122 @@
+use std::fmt::Write;
+
+use analysis::{Verdict, Witness};
+
+use super::mend::{Change, Mend};
+use super::study::{CellStudy, Study};
+use crate::style::Style;
+use crate::units::exact;
+use crate::words::{clean, plural};
+
+/// For every cell that misses a deadline: the witness, what the demand is made of, and what would mend it. Empty when
+/// there is none. Ends with a line break.
+pub fn explanation(study: &Study, style: Style) -> String {
+    let mut out = String::new();
+    for cell in &study.cells {
+        if let Verdict::Unschedulable(witness) = &cell.verdict {
+            for line in lines(cell, witness) {
+                let _ = writeln!(out, "{}", style.wrap(&clean(&line), 8));
+            }
+        }
+    }
+    out
+}
+
+/// `5 ms every 10 ms`, `5 ms within 8 ms of every 10 ms`, `on a cpu of its own`.
+pub(super) fn supply_words(cell: &CellStudy) -> String {
+    match &cell.reservation {
+        None => "on a cpu of its own".to_owned(),
+        Some(r) if r.deadline_ns == r.period_ns => {
+            format!("in {} every {}", exact(r.budget_ns), exact(r.period_ns))
+        }
+        Some(r) => format!(
+            "in {} within {} of every {}",
+            exact(r.budget_ns),
+            exact(r.deadline_ns),
+            exact(r.period_ns)
+        ),
+    }
+}
+
+fn name(cell: &CellStudy, task: usize) -> &str {
+    cell.tasks.get(task).map_or("?", |task| &task.name)
+}
+
+fn lines(cell: &CellStudy, witness: &Witness) -> Vec<String> {
+    let mut lines = vec![format!(
+        "why     {}: task {} can miss its deadline: {} after the worst-case instant {} of work must be done, and only \
+         {} of cpu time is certain; {} short",
+        cell.name,
+        name(cell, witness.task),
+        exact(witness.instant),
+        exact(witness.demand),
+        exact(witness.supply),
+        exact(witness.demand.saturating_sub(witness.supply)),
+    )];
+    for part in &witness.parts {
+        lines.push(format!(
+            "demand  {}: {} of {}",
+            exact(part.demand),
+            plural(part.jobs, "job"),
+            name(cell, part.task)
+        ));
+    }
+    let counted: u64 = witness
+        .parts
+        .iter()
+        .fold(0, |sum, part| sum.saturating_add(part.demand));
+    let rest = witness.demand.saturating_sub(counted);
+    if rest > 0 {
+        lines.push(format!("demand  {}: blocking", exact(rest)));
+    }
+    for mend in &cell.mends {
+        lines.push(format!("mend    {}", words(cell, mend)));
+    }
+    if cell.mends.is_empty() {
+        lines.push("mend    no change of one number alone was found".to_owned());
+    }
+    lines
+}
+
+fn words(cell: &CellStudy, mend: &Mend) -> String {
+    let (from, to) = (mend.from_ns.unsigned_abs(), mend.to_ns.unsigned_abs());
+    let from_to = format!("{} -> {}", exact(from), exact(to));
+    let by = exact(from.abs_diff(to));
+    let task = mend.task.map_or("?", |task| name(cell, task));
+    match mend.change {
+        Change::Budget => format!("budget +{by} ({from_to})"),
+        Change::ReservationPeriod => format!("period of the reservation -{by} ({from_to})"),
+        Change::Deadline => format!("deadline of {task} +{by} ({from_to})"),
+        Change::Wcet => format!("wcet of {task} -{by} ({from_to})"),
+        Change::Move => format!("move {task} to another cell"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feasibility::study;
+    use model::taskset::TaskSet;
+
+    #[test]
+    fn a_refusal_is_explained_and_mended() {
+        let text = "schema = 1\n[[cell]]\nname = \"c\"\n\
+            [[cell.task]]\nname = \"a\"\nwcet = \"2ms\"\nperiod = \"5ms\"\n\
+            [[cell.task]]\nname = \"b\"\nwcet = \"4ms\"\nperiod = \"10ms\"\ndeadline = \"7ms\"\nblocking = \"1us\"\n";
+        let set = TaskSet::parse("x", text).expect("a task set");
+        let shown = explanation(&study(&set, true), Style::default());
+        for part in [
+            "why     c: task b can miss its deadline: 7 ms after",
+            "8.001 ms of work must be done",
+            "demand  4 ms: 2 jobs of a",
+            "demand  4 ms: 1 job of b",
+            "demand  1 us: blocking",
+            "mend    deadline of b +1.001 ms (7 ms -> 8.001 ms)",
+            "mend    move",
+        ] {
+            assert!(shown.contains(part), "`{part}` is not in\n{shown}");
+        }
+        let fine = TaskSet::parse("x", &text.replace("\"7ms\"", "\"9ms\"")).expect("a task set");
+        assert_eq!(explanation(&study(&fine, true), Style::default()), "");
+    }
+}

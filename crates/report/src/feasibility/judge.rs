@@ -1,0 +1,116 @@
+use analysis::inside::{self, Inside};
+use analysis::reservation::{Dedicated, ExplicitDeadline};
+use analysis::{Ns, Supply, Task, Verdict, Witness};
+use model::Duration;
+use model::taskset::{CellTask, Policy, TaskCell};
+
+/// What a cell is certain to get.
+pub(super) enum CellSupply {
+    Whole,
+    Part(ExplicitDeadline),
+}
+
+impl CellSupply {
+    /// The supply of a cell; `None` if its reservation is none.
+    pub fn of(cell: &TaskCell) -> Option<CellSupply> {
+        let Some(reservation) = &cell.reservation else {
+            return Some(CellSupply::Whole);
+        };
+        ExplicitDeadline::new(
+            ns(reservation.budget),
+            ns(reservation.period),
+            ns(reservation.deadline),
+        )
+        .ok()
+        .map(CellSupply::Part)
+    }
+}
+
+impl Supply for CellSupply {
+    fn sbf(&self, t: Ns) -> Ns {
+        match self {
+            CellSupply::Whole => Dedicated.sbf(t),
+            CellSupply::Part(reservation) => reservation.sbf(t),
+        }
+    }
+
+    fn inverse(&self, work: Ns) -> Option<Ns> {
+        match self {
+            CellSupply::Whole => Dedicated.inverse(work),
+            CellSupply::Part(reservation) => reservation.inverse(work),
+        }
+    }
+
+    fn rate(&self) -> (Ns, Ns) {
+        match self {
+            CellSupply::Whole => Dedicated.rate(),
+            CellSupply::Part(reservation) => reservation.rate(),
+        }
+    }
+
+    fn cycle(&self) -> Option<Ns> {
+        match self {
+            CellSupply::Whole => Dedicated.cycle(),
+            CellSupply::Part(reservation) => reservation.cycle(),
+        }
+    }
+}
+
+/// A time of the model, which is never negative.
+pub(super) fn ns(time: Duration) -> Ns {
+    time.ns().unsigned_abs()
+}
+
+/// A task of the model as the analysis knows it.
+pub(super) fn task(task: &CellTask) -> Task {
+    Task::new(ns(task.wcet), ns(task.period))
+        .due(ns(task.deadline))
+        .jittered(ns(task.jitter))
+        .blocked(ns(task.blocking))
+}
+
+fn policy(cell: &TaskCell) -> inside::Policy {
+    match cell.policy {
+        Policy::Fixed(_) => inside::Policy::FixedPriority,
+        Policy::Edf => inside::Policy::Edf,
+    }
+}
+
+/// The tests' answer on a cell, tasks numbered as in the file; `None` if its reservation is none.
+pub(super) fn judge(cell: &TaskCell) -> Option<Inside> {
+    let order = cell.by_urgency();
+    let tasks: Vec<Task> = order.iter().map(|&i| task(&cell.tasks[i])).collect();
+    let judged = inside::test(&tasks, policy(cell), &CellSupply::of(cell)?);
+    let mut responses = vec![None; tasks.len()];
+    for (&place, bound) in order.iter().zip(judged.responses) {
+        responses[place] = bound;
+    }
+    let verdict = match judged.verdict {
+        Verdict::Unschedulable(witness) => Verdict::Unschedulable(renumbered(witness, &order)),
+        other => other,
+    };
+    Some(Inside { verdict, responses })
+}
+
+fn renumbered(mut witness: Witness, order: &[usize]) -> Witness {
+    let place = |task: usize| order.get(task).copied().unwrap_or(task);
+    witness.task = place(witness.task);
+    for part in &mut witness.parts {
+        part.task = place(part.task);
+    }
+    witness
+}
+
+/// Whether every deadline of a cell holds; `None` if that is undecided.
+pub(super) fn holds(cell: &TaskCell) -> Option<bool> {
+    let faulty = cell.tasks.iter().any(|task| task.fault().is_some())
+        || cell.reservation.is_some_and(|r| r.fault().is_some());
+    if faulty {
+        return Some(false);
+    }
+    match judge(cell)?.verdict {
+        Verdict::Schedulable => Some(true),
+        Verdict::Unschedulable(_) => Some(false),
+        Verdict::Undecided(_) => None,
+    }
+}

@@ -1,0 +1,26 @@
+//! A task set through the tests of crate `analysis`: what holds, by how much, why not, and what would mend it; as
+//! data, as a table, and as a picture. The tests themselves are not here.
+
+mod acceptance;
+mod design;
+mod explain;
+mod generated;
+mod judge;
+mod mend;
+mod picture;
+mod study;
+mod sweep;
+mod table;
+mod together;
+
+pub use acceptance::acceptance_table;
+pub use design::{DesignOptions, Designed, DesignedCell, DesignedCpu, design, design_table};
+pub use explain::explanation;
+pub use generated::generated;
+pub use mend::{Change, Mend, mends};
+pub use picture::picture;
+pub use study::{
+    CellStudy, Outcome, ReservationNs, Study, TaskStudy, Together, study, with_latency,
+};
+pub use sweep::{Sweep, sweep};
+pub use table::feasibility_table;

@@ -1,0 +1,252 @@
+use analysis::{Ns, Undecided, Verdict};
+use model::Duration;
+use model::taskset::{Order, Policy, TaskCell, TaskSet};
+use serde::Serialize;
+
+use super::judge::{judge, ns};
+use super::mend::{Mend, mends};
+
+/// What is known of one task or cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The deadline holds.
+    Holds,
+    /// A deadline can be missed.
+    Missed,
+    /// No answer; never to be read as yes.
+    Undecided,
+}
+
+impl Outcome {
+    /// The word that tables print.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Outcome::Holds => "holds",
+            Outcome::Missed => "missed",
+            Outcome::Undecided => "undecided",
+        }
+    }
+}
+
+/// One task's answer, all times in ns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TaskStudy {
+    /// Its name.
+    pub name: String,
+    /// Worst-case execution time.
+    pub wcet_ns: Ns,
+    /// Least time between arrivals.
+    pub period_ns: Ns,
+    /// Relative deadline.
+    pub deadline_ns: Ns,
+    /// Release jitter.
+    pub jitter_ns: Ns,
+    /// Blocking, a latency bound included.
+    pub blocking_ns: Ns,
+    /// Response-time bound, counted from the arrival; none beyond the deadline.
+    pub response_ns: Option<Ns>,
+    /// Deadline less bound.
+    pub slack_ns: Option<Ns>,
+    /// Whether the deadline holds.
+    pub outcome: Outcome,
+}
+
+/// A reservation, in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ReservationNs {
+    /// Cpu time in each period.
+    pub budget_ns: Ns,
+    /// Time between refills.
+    pub period_ns: Ns,
+    /// Within what time of the refill the budget is supplied.
+    pub deadline_ns: Ns,
+}
+
+/// One cell's answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CellStudy {
+    /// Its name.
+    pub name: String,
+    /// `fp rm`, `edf` and so on.
+    pub policy: String,
+    /// What it is certain to get; none: a whole cpu.
+    pub reservation: Option<ReservationNs>,
+    /// Which analysis answered, and how far its answer goes.
+    pub proof: String,
+    /// Whether every deadline holds.
+    pub outcome: Outcome,
+    /// The answer with its witness.
+    pub verdict: Verdict,
+    /// Its tasks, in the order of the file.
+    pub tasks: Vec<TaskStudy>,
+    /// What would mend it, the gentlest first; empty where every deadline holds, or where it was not sought.
+    pub mends: Vec<Mend>,
+}
+
+/// Whether the cells fit onto the cpus together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Together {
+    /// Cpus that there are.
+    pub cpus: u32,
+    /// Whether the reservations fit; each is supplied only then.
+    pub outcome: Outcome,
+    /// The sentence.
+    pub what: String,
+}
+
+/// The answer on a task set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Study {
+    /// The cells, in the order of the file.
+    pub cells: Vec<CellStudy>,
+    /// Whether the cells fit together, if the file says how many cpus there are.
+    pub together: Option<Together>,
+}
+
+impl Study {
+    /// Missed if anything is missed, else undecided if anything is undecided.
+    pub fn outcome(&self) -> Outcome {
+        let mut worst = Outcome::Holds;
+        let cells = self.cells.iter().map(|cell| cell.outcome);
+        for outcome in cells.chain(self.together.as_ref().map(|t| t.outcome)) {
+            match outcome {
+                Outcome::Missed => return Outcome::Missed,
+                Outcome::Undecided => worst = Outcome::Undecided,
+                Outcome::Holds => {}
+            }
+        }
+        worst
+    }
+}
+
+/// The same set with a bound on wake-up latency added to the blocking of every task.
+#[must_use]
+pub fn with_latency(set: &TaskSet, latency: Duration) -> TaskSet {
+    let mut set = set.clone();
+    for task in set.cells.iter_mut().flat_map(|cell| &mut cell.tasks) {
+        task.blocking = Duration::from_ns(task.blocking.ns().saturating_add(latency.ns()));
+    }
+    set
+}
+
+/// Tests every cell; with `mending`, seeks what would mend those that miss a deadline.
+pub fn study(set: &TaskSet, mending: bool) -> Study {
+    Study {
+        cells: set
+            .cells
+            .iter()
+            .map(|cell| cell_study(cell, mending))
+            .collect(),
+        together: together(set),
+    }
+}
+
+fn cell_study(cell: &TaskCell, mending: bool) -> CellStudy {
+    let (verdict, responses) = match judge(cell) {
+        Some(inside) => (inside.verdict, inside.responses),
+        None => {
+            let why = Undecided::NotCovered("the reservation is none".to_owned());
+            (Verdict::Undecided(why), vec![None; cell.tasks.len()])
+        }
+    };
+    let outcome = match verdict {
+        Verdict::Schedulable => Outcome::Holds,
+        Verdict::Unschedulable(_) => Outcome::Missed,
+        Verdict::Undecided(_) => Outcome::Undecided,
+    };
+    let late = match &verdict {
+        Verdict::Unschedulable(witness) => Some(witness),
+        _ => None,
+    };
+    let tasks = (cell.tasks.iter().zip(responses).enumerate())
+        .map(|(place, (task, response_ns))| {
+            let outcome = match response_ns {
+                Some(_) => Outcome::Holds,
+                None if late.is_some_and(|w| w.task == place) => Outcome::Missed,
+                // Under fixed priorities a bound is missing only where a deadline is; EDF's bounds are not exact.
+                None if late.is_some() && cell.policy != Policy::Edf => Outcome::Missed,
+                None if outcome == Outcome::Holds => Outcome::Holds,
+                None => Outcome::Undecided,
+            };
+            TaskStudy {
+                name: task.name.clone(),
+                wcet_ns: ns(task.wcet),
+                period_ns: ns(task.period),
+                deadline_ns: ns(task.deadline),
+                jitter_ns: ns(task.jitter),
+                blocking_ns: ns(task.blocking),
+                response_ns,
+                slack_ns: response_ns.map(|bound| ns(task.deadline).saturating_sub(bound)),
+                outcome,
+            }
+        })
+        .collect();
+    let mends = match late.filter(|_| mending) {
+        Some(witness) => {
+            let parts: Vec<usize> = witness.parts.iter().map(|part| part.task).collect();
+            mends(cell, witness.task, &parts)
+        }
+        None => Vec::new(),
+    };
+    CellStudy {
+        name: cell.name.clone(),
+        policy: policy(cell.policy),
+        reservation: cell.reservation.map(|r| ReservationNs {
+            budget_ns: ns(r.budget),
+            period_ns: ns(r.period),
+            deadline_ns: ns(r.deadline),
+        }),
+        proof: proof(cell),
+        outcome,
+        verdict,
+        tasks,
+        mends,
+    }
+}
+
+fn policy(policy: Policy) -> String {
+    match policy {
+        Policy::Edf => "edf".to_owned(),
+        Policy::Fixed(order) => format!("fp {}", order_name(order)),
+    }
+}
+
+fn order_name(order: Order) -> &'static str {
+    match order {
+        Order::Listed => "in the file's order",
+        Order::Priority => "by priority",
+        Order::Rate | Order::Deadline => order.name(),
+    }
+}
+
+/// What answers for the cell: see the documentation of crate `analysis` for each claim.
+fn proof(cell: &TaskCell) -> String {
+    let test = match cell.policy {
+        Policy::Fixed(_) => "response-time analysis",
+        Policy::Edf => "processor demand (QPA)",
+    };
+    let supply = match &cell.reservation {
+        None => "a cpu of its own",
+        Some(r) if r.deadline == r.period => "the periodic resource model",
+        Some(_) => "the explicit-deadline model",
+    };
+    let blocked = cell.tasks.iter().any(|task| task.blocking.ns() > 0);
+    let claim = if blocked {
+        "sufficient: the blocking may never be as long"
+    } else {
+        "exact for sporadic tasks"
+    };
+    format!("{test} on {supply}, {claim}")
+}
+
+/// Whether the reservations, a whole cpu for a cell without one, fit onto the cpus.
+fn together(set: &TaskSet) -> Option<Together> {
+    let cpus = set.cpus?;
+    let (outcome, what) = super::together::fit(set, cpus);
+    Some(Together {
+        cpus,
+        outcome,
+        what,
+    })
+}

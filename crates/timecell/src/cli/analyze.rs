@@ -1,0 +1,249 @@
+//! What `timecell analyze` may be asked.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use model::Duration;
+use record::import::{Format, Unit};
+
+/// Options of `analyze`.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Exit codes: 0 every deadline holds; 1 undecided or failed; 2 bad usage or input; \
+    3 a deadline can be missed.\n\nA file whose name is that of a subcommand is given as ./design."
+)]
+pub struct Analyze {
+    /// Another question than whether the deadlines hold.
+    #[command(subcommand)]
+    pub command: Option<AnalyzeCommand>,
+    /// Whether the deadlines hold.
+    #[command(flatten)]
+    pub check: Check,
+}
+
+/// The other questions.
+#[derive(Debug, Subcommand)]
+pub enum AnalyzeCommand {
+    /// Which cell goes onto which cpu, and what is the least that each must reserve?
+    Design(Design),
+    /// Print a random task set.
+    Generate(Generate),
+    /// How many random task sets do the tests accept? Draws acceptance-ratio curves.
+    Schedulability(Schedulability),
+}
+
+/// Where a task set comes from.
+#[derive(Debug, Args)]
+pub struct Source {
+    /// Task set: TOML of timecell, XML of SchedCAT or CARTS, JSON of rt-app, CSV with units in the header.
+    #[arg(value_hint = ValueHint::FilePath, required = true)]
+    pub file: Option<PathBuf>,
+    /// Format of the file [default: by its extension].
+    #[arg(long, value_enum)]
+    pub format: Option<FormatName>,
+    /// Unit of the numbers in SchedCAT and CARTS files, which have none [default: us].
+    #[arg(long, value_enum)]
+    pub unit: Option<UnitName>,
+    /// Policy of imported tasks whose file names none [default: edf].
+    #[arg(long, value_enum)]
+    pub policy: Option<PolicyName>,
+}
+
+/// Options of `analyze FILE`.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// The task set.
+    #[command(flatten)]
+    pub source: Source,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Print the witness of each refusal and the smallest changes that would mend it.
+    #[arg(long)]
+    pub explain: bool,
+    /// Draw demand against supply of the cell that misses a deadline, or comes nearest to it, as SVG.
+    #[arg(long, value_name = "FILE.svg", value_hint = ValueHint::FilePath)]
+    pub plot: Option<PathBuf>,
+    /// A wake-up latency bound, such as 150us from `timecell bench`; counts as blocking of every task.
+    #[arg(long, value_name = "TIME")]
+    pub latency: Option<Duration>,
+}
+
+/// The formats that `--format` may ask for.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum FormatName {
+    /// timecell's own.
+    Toml,
+    /// SchedCAT's XML.
+    Schedcat,
+    /// The XML that CARTS reads.
+    Carts,
+    /// rt-app's JSON.
+    RtApp,
+    /// Comma-separated values, units in the header.
+    Csv,
+}
+
+impl From<FormatName> for Format {
+    fn from(name: FormatName) -> Format {
+        match name {
+            FormatName::Toml => Format::Timecell,
+            FormatName::Schedcat => Format::SchedCat,
+            FormatName::Carts => Format::Carts,
+            FormatName::RtApp => Format::RtApp,
+            FormatName::Csv => Format::Csv,
+        }
+    }
+}
+
+/// The units that `--unit` may ask for.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum UnitName {
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds.
+    Us,
+    /// Milliseconds.
+    Ms,
+    /// Seconds.
+    S,
+}
+
+impl From<UnitName> for Unit {
+    fn from(name: UnitName) -> Unit {
+        match name {
+            UnitName::Ns => Unit::Ns,
+            UnitName::Us => Unit::Us,
+            UnitName::Ms => Unit::Ms,
+            UnitName::S => Unit::S,
+        }
+    }
+}
+
+/// The policies that `--policy` may ask for.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum PolicyName {
+    /// Fixed priorities, deadline monotonic.
+    Fp,
+    /// Earliest deadline first.
+    Edf,
+}
+
+/// How random task sets are made.
+#[derive(Debug, Args)]
+pub struct Making {
+    /// Tasks in a set.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub tasks: u32,
+    /// Shortest period.
+    #[arg(long, value_name = "TIME", default_value = "10ms")]
+    pub shortest: Duration,
+    /// Longest period; periods are log-uniform.
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub longest: Duration,
+    /// Seed; the same seed gives the same sets.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Options of `analyze design`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Reservations that the file gives are not used; each cell gets the one of least bandwidth that its \
+    tasks need, and a place by first fit in the order of falling bandwidth."
+)]
+pub struct Design {
+    /// The task set.
+    #[command(flatten)]
+    pub source: Source,
+    /// Cpus [default: the file's, else 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub cpus: Option<u32>,
+    /// Shortest period of a reservation.
+    #[arg(long, value_name = "TIME", default_value = "10ms")]
+    pub shortest: Duration,
+    /// Step from one period to the next.
+    #[arg(long, value_name = "TIME", default_value = "1ms")]
+    pub step: Duration,
+    /// Budgets are multiples of this.
+    #[arg(long, value_name = "TIME", default_value = "1us")]
+    pub grid: Duration,
+    /// Cpu time that each period costs beside the budget, for switching.
+    #[arg(long, value_name = "TIME", default_value = "0us")]
+    pub overhead: Duration,
+    /// The part of each cpu that reservations may take together, in percent; Linux admits 95, some 90 beside its fair
+    /// server.
+    #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub share: u32,
+    /// A wake-up latency bound, such as 150us from `timecell bench`; counts as blocking of every task.
+    #[arg(long, value_name = "TIME")]
+    pub latency: Option<Duration>,
+    /// Print the cells with their reservations as a task-set file instead of the tables.
+    #[arg(long, conflicts_with = "json")]
+    pub toml: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `analyze generate`.
+#[derive(Debug, Args)]
+pub struct Generate {
+    /// How the set is made.
+    #[command(flatten)]
+    pub making: Making,
+    /// Total utilization, such as 0.8.
+    #[arg(long, value_name = "U", default_value_t = 0.8)]
+    pub utilization: f64,
+    /// Deadlines lie between the period and this part of the way from the wcet to the period; 1 makes them periods.
+    #[arg(long, value_name = "X", default_value_t = 1.0)]
+    pub deadlines: f64,
+    /// Policy of the cell.
+    #[arg(long, value_enum, default_value = "fp")]
+    pub policy: PolicyName,
+}
+
+/// Options of `analyze schedulability`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Four tests over the same sets: the Liu-Layland bound, the hyperbolic bound and exact response \
+    times under rate-monotonic priorities, deadlines at the periods; and EDF by QPA with the deadlines drawn."
+)]
+pub struct Schedulability {
+    /// How the sets are made.
+    #[command(flatten)]
+    pub making: Making,
+    /// Total utilizations, from and to.
+    #[arg(long, value_name = "FROM..TO", default_value = "0.5..1.0", value_parser = range)]
+    pub utilizations: (f64, f64),
+    /// Points between them.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    pub points: u32,
+    /// Sets at each point.
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub sets: u32,
+    /// For EDF, deadlines lie between the period and this part of the way from the wcet to the period.
+    #[arg(long, value_name = "X", default_value_t = 0.5)]
+    pub deadlines: f64,
+    /// Threads [default: all cpus].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub threads: Option<u32>,
+    /// File for the curves.
+    #[arg(long, value_name = "FILE.svg", default_value = "schedulability.svg", value_hint = ValueHint::FilePath)]
+    pub plot: PathBuf,
+    /// File for the numbers.
+    #[arg(long, value_name = "FILE.csv", default_value = "schedulability.csv", value_hint = ValueHint::FilePath)]
+    pub csv: PathBuf,
+}
+
+/// `0.5..1.0`.
+fn range(text: &str) -> Result<(f64, f64), String> {
+    let parts = text.split_once("..");
+    let number = |text: &str| text.trim_start_matches('=').trim().parse::<f64>().ok();
+    match parts.map(|(from, to)| (number(from), number(to))) {
+        Some((Some(from), Some(to))) if 0.0 < from && from < to && to <= 64.0 => Ok((from, to)),
+        _ => Err("write two utilizations, the lesser first, such as 0.5..1.0".to_owned()),
+    }
+}

@@ -1,0 +1,128 @@
+//! `timecell analyze` and its questions, one file each. Nothing is computed here.
+
+mod check;
+mod design;
+mod generate;
+mod schedulability;
+
+use std::path::Path;
+
+use analysis::generate::{Periods, Recipe, Utilizations};
+use model::InputError;
+use model::taskset::{Policy, TaskSet};
+use record::import::{FIXED, Format, Options, import};
+use report::feasibility::Outcome;
+
+use crate::cli::{Analyze, AnalyzeCommand, Making, PolicyName, Source};
+use crate::exit::{CommandError, Ended};
+use crate::out;
+
+/// Answers the question that was asked.
+pub fn run(options: &Analyze) -> Result<Ended, CommandError> {
+    match &options.command {
+        None => check::run(&options.check),
+        Some(AnalyzeCommand::Design(options)) => design::run(options),
+        Some(AnalyzeCommand::Generate(options)) => generate::run(options),
+        Some(AnalyzeCommand::Schedulability(options)) => schedulability::run(options),
+    }
+}
+
+/// A task set, what its file is called, and what was assumed of it.
+struct Loaded {
+    name: String,
+    set: TaskSet,
+    notes: Vec<String>,
+}
+
+/// The largest file that is read, in bytes: 100,000 tasks with long names.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Reads the task set, in whatever format, and prints what was assumed.
+fn load(source: &Source) -> Result<Loaded, CommandError> {
+    let path = source.file.as_deref().unwrap_or(Path::new(""));
+    let name = path.display().to_string();
+    let text = read(path).map_err(|what| InputError::new(&name, what, ""))?;
+    let format = match source.format {
+        Some(format) => format.into(),
+        None => Format::of(&name, &text).ok_or_else(|| {
+            InputError::new(
+                &name,
+                "the name does not tell the format",
+                "add --format toml, schedcat, carts, rt-app or csv",
+            )
+        })?,
+    };
+    let options = Options {
+        unit: source.unit.map(Into::into),
+        policy: source.policy.map(policy),
+    };
+    let imported = import(format, &name, &text, options)?;
+    for note in &imported.notes {
+        out::note(&format!("note    {note}"));
+    }
+    Ok(Loaded {
+        name,
+        set: imported.set,
+        notes: imported.notes,
+    })
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    use std::io::Read;
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err("the file is larger than 64 MB".to_owned());
+    }
+    String::from_utf8(bytes).map_err(|_| "the file is not UTF-8 text".to_owned())
+}
+
+fn policy(name: PolicyName) -> Policy {
+    match name {
+        PolicyName::Fp => FIXED,
+        PolicyName::Edf => Policy::Edf,
+    }
+}
+
+/// How an answer ends.
+fn ended(outcome: Outcome) -> Ended {
+    match outcome {
+        Outcome::Holds => Ended::Fine,
+        Outcome::Missed => Ended::Missed,
+        Outcome::Undecided => Ended::Failed,
+    }
+}
+
+/// Periods are whole multiples of this, in ns, where the range allows it.
+const PERIOD_GRID: u64 = 1_000;
+
+/// The recipe of random sets with this utilization.
+fn recipe(making: &Making, utilization: f64, nearest_deadline: f64) -> Recipe {
+    Recipe {
+        tasks: making.tasks as usize,
+        utilization,
+        utilizations: if utilization <= 1.0 {
+            Utilizations::UUniFast
+        } else {
+            Utilizations::RandFixedSum {
+                low: 0.0,
+                high: 1.0,
+            }
+        },
+        periods: Periods::LogUniform {
+            shortest: making.shortest.ns().unsigned_abs(),
+            longest: making.longest.ns().unsigned_abs(),
+            grid: PERIOD_GRID,
+        },
+        deadlines: (nearest_deadline, 1.0),
+        seed: making.seed,
+    }
+}
+
+/// A file of our own, whole or not at all.
+fn write(path: &Path, text: &str) -> Result<(), CommandError> {
+    Ok(record::run::write_atomically(path, text.as_bytes())?)
+}
