@@ -290,3 +290,20 @@ proptest! {
         }
     }
 }
+
+/// Ten thousand tasks, periods far apart: every test ends.
+#[test]
+fn great_sets_end() {
+    let tasks: Vec<Task> = (0..10_000u64)
+        .map(|index| Task::new(1 + index % 7, 1_000_003 + index * index * 977))
+        .collect();
+    assert!(gfb(&tasks, 2).is_schedulable());
+    rta_lc(&tasks[..1_000], 2);
+    mpr_edf(&tasks[..200], &Mpr::new(1_000, 1_500, 2).unwrap());
+    mpr_fp(&tasks[..2_000], &Mpr::new(1_000, 1_500, 2).unwrap());
+    overloaded(&tasks, 2);
+    let found = partition(&tasks, 3, Fit::Worst, Order::Decreasing, &|_: &[Task]| true);
+    assert!(found.is_complete());
+    let found = partition_ovh(&tasks[..1_000], 3, Ovh::default(), &|_: &[Task]| true);
+    assert!(found.is_complete());
+}

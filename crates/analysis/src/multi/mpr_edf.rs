@@ -8,6 +8,9 @@ use crate::{Ns, Part, Task, Undecided, Verdict, Witness};
 /// Instants that one verdict may look at before it gives up.
 const MAX_STEPS: u64 = 2_000_000;
 
+/// Terms of the demand that one verdict may add up, so that sets of thousands of tasks end too.
+const MAX_WORK: u64 = 200_000_000;
+
 /// No instant looked at lies beyond this, so that the sums of each step stay in range.
 const MAX_INSTANT: Ns = 1 << 61;
 
@@ -24,7 +27,7 @@ const MAX_INSTANT: Ns = 1 << 61;
 ///
 /// # Undecided
 /// Deadlines beyond the period, jitter or blocking; a utilisation equal to Θ / Π or so close to it that the instants
-/// would be more than two million.
+/// would be more than two million, or two hundred million terms.
 ///
 /// ```
 /// use analysis::{Task, multi::{Mpr, mpr_edf}};
@@ -58,6 +61,7 @@ pub fn mpr_edf(tasks: &[Task], resource: &Mpr) -> Verdict {
     let Some(shared) = Shared::of(tasks, resource, &utilisation) else {
         return Verdict::Undecided(Undecided::Overflow);
     };
+    let most_steps = MAX_STEPS.min(MAX_WORK / tasks.len() as u64);
     let mut steps = 0;
     let mut largest = Vec::with_capacity(tasks.len());
     for (k, task) in tasks.iter().enumerate() {
@@ -75,7 +79,7 @@ pub fn mpr_edf(tasks: &[Task], resource: &Mpr) -> Verdict {
                 break;
             }
             steps += 1;
-            if steps >= MAX_STEPS || next > MAX_INSTANT.into() {
+            if steps >= most_steps || next > MAX_INSTANT.into() {
                 return Verdict::Undecided(Undecided::TooManySteps { steps });
             }
             t = clamp(next);

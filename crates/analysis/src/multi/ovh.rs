@@ -4,8 +4,8 @@ use super::fraction::{Fraction, ONE, RatioSum};
 use super::partition::{BinTest, Filling, Partition};
 use crate::{Ns, Task};
 
-/// Steps of a request-bound function that are looked at for one task.
-const MAX_STEPS: usize = 100_000;
+/// Terms of request-bound functions that one call may add up; beyond, each is looked at once.
+const MAX_WORK: u64 = 5_000_000;
 
 /// The "Ovh" heuristic as **reconstructed** from published partitions; not its authors' definition.
 ///
@@ -30,9 +30,11 @@ impl Default for Ovh {
 /// Tasks by increasing period; each goes to the vCPU, among those that the test says can hold it, on which
 /// `α(S) - U(S)` is least afterwards, ties to the lowest index. α(S) is the least rate of a bounded-delay reservation
 /// with delay Δ in which S holds its deadlines under rate-monotonic priorities: for every task some t <= D with
-/// `rbf(t) <= α (t - Δ)`. A set that no rate suits comes last. Differences are compared exactly where 128 bits hold
-/// them, else to 2^-64; at most a hundred thousand steps of each request-bound function count. Both move a choice and
-/// never a verdict: what is certain of the result is what the test says, as in [`super::partition`]. Times in ns.
+/// `rbf(t) <= α (t - Δ)`. A set that no rate suits comes last. Times in ns.
+///
+/// Differences are compared exactly where 128 bits hold them, else to 2^-64; once request-bound functions have cost
+/// five million additions, only the value of each at its deadline counts. Both move a choice and never a verdict: what
+/// is certain of the result is what the test says, as in [`super::partition`].
 ///
 /// ```
 /// use analysis::{Task, multi::{Ovh, partition_ovh}};
@@ -46,42 +48,66 @@ pub fn partition_ovh(tasks: &[Task], bins: usize, ovh: Ovh, test: &impl BinTest)
     let mut indices: Vec<usize> = (0..tasks.len()).collect();
     indices.sort_by_key(|&index| tasks[index].period);
     let mut filling = Filling::new(tasks, bins);
+    let mut vcpus = vec![Vcpu::default(); bins];
+    let mut left = MAX_WORK;
     for index in indices {
-        let mut chosen: Option<(usize, Waste)> = None;
-        for bin in 0..bins {
-            let there = filling.with(bin, index);
-            if !test.holds(bin, &there) {
+        let mut chosen: Option<(usize, Vcpu)> = None;
+        for (bin, vcpu) in vcpus.iter().enumerate() {
+            if !filling.fits(bin, index, test) {
                 continue;
             }
-            let waste = Waste::of(there, ovh.delay);
+            let with = vcpu.with(tasks[index], ovh.delay, &mut left);
             if chosen
                 .as_ref()
-                .is_none_or(|(_, least)| waste.compare(least) == Ordering::Less)
+                .is_none_or(|(_, least)| with.compare(least) == Ordering::Less)
             {
-                chosen = Some((bin, waste));
+                chosen = Some((bin, with));
             }
         }
-        filling.place(index, chosen.map(|(bin, _)| bin));
+        let bin = chosen.map(|(bin, with)| {
+            vcpus[bin] = with;
+            bin
+        });
+        filling.place(index, bin);
     }
     filling.done()
 }
 
-/// α(S) - U(S), both kept apart; no α where no rate is enough.
-struct Waste {
+/// The tasks of one vCPU by increasing period, and what they waste: α(S) - U(S), both kept apart.
+#[derive(Clone)]
+struct Vcpu {
+    tasks: Vec<Task>,
+    /// None where no rate is enough.
     rate: Option<Fraction>,
     utilisation: RatioSum,
 }
 
-impl Waste {
-    fn of(mut tasks: Vec<Task>, delay: Ns) -> Waste {
-        tasks.sort_by_key(|task| task.period);
-        Waste {
-            rate: least_rate(&tasks, delay),
-            utilisation: RatioSum::of(tasks.iter().map(|task| (task.wcet, task.period))),
+impl Default for Vcpu {
+    fn default() -> Vcpu {
+        Vcpu {
+            tasks: vec![],
+            rate: Some(Fraction::ZERO),
+            utilisation: RatioSum::default(),
         }
     }
+}
 
-    fn compare(&self, other: &Waste) -> Ordering {
+impl Vcpu {
+    /// With a task of a period that is no shorter: it does not delay those before it, so that their rates stay.
+    fn with(&self, task: Task, delay: Ns, left: &mut u64) -> Vcpu {
+        let mut with = self.clone();
+        let own = least_rate(&self.tasks, &task, delay, left);
+        with.rate = match (self.rate, own) {
+            (Some(rate), Some(own)) if own.compare(rate) == Ordering::Greater => Some(own),
+            (Some(rate), Some(_)) => Some(rate),
+            _ => None,
+        };
+        with.tasks.push(task);
+        with.utilisation.add(task.wcet, task.period);
+        with
+    }
+
+    fn compare(&self, other: &Vcpu) -> Ordering {
         let (left, right) = match (self.rate, other.rate) {
             (None, None) => return Ordering::Equal,
             (None, Some(_)) => return Ordering::Greater,
@@ -107,45 +133,42 @@ impl Waste {
     }
 }
 
-/// The least α with, for every task, some t <= D where rbf(t) <= α (t - Δ); tasks in order of priority.
-fn least_rate(tasks: &[Task], delay: Ns) -> Option<Fraction> {
-    let mut greatest = Fraction::ZERO;
-    for (i, task) in tasks.iter().enumerate() {
-        let above = &tasks[..i];
-        // rbf is level between multiples of the periods, so that the quotient is least at the end of a level.
-        let mut least: Option<Fraction> = None;
-        let mut t = 0;
-        for _ in 0..MAX_STEPS {
-            t = above
-                .iter()
-                .map(|other| {
-                    let period = other.period.max(1);
-                    (t / period + 1).saturating_mul(period)
-                })
-                .min()
-                .unwrap_or(Ns::MAX)
-                .min(task.deadline);
-            if t > delay {
-                let work = above.iter().fold(u128::from(task.wcet), |sum, other| {
-                    sum.saturating_add(
-                        u128::from(t.div_ceil(other.period.max(1))) * u128::from(other.wcet),
-                    )
-                });
-                let rate = Fraction::new(work, (t - delay).into());
-                if least.is_none_or(|least| rate.compare(least) == Ordering::Less) {
-                    least = Some(rate);
-                }
-            }
-            if t >= task.deadline {
-                break;
+/// The least α with some t <= D where rbf(t) <= α (t - Δ), for a task below those of `above`.
+fn least_rate(above: &[Task], task: &Task, delay: Ns, left: &mut u64) -> Option<Fraction> {
+    // rbf is level between multiples of the periods, so that the quotient is least at the end of a level.
+    let mut least: Option<Fraction> = None;
+    let mut t = 0;
+    loop {
+        t = above
+            .iter()
+            .map(|other| {
+                let period = other.period.max(1);
+                (t / period + 1).saturating_mul(period)
+            })
+            .min()
+            .unwrap_or(Ns::MAX)
+            .min(task.deadline);
+        let cost = above.len() as u64 + 1;
+        let last = *left < cost;
+        *left = left.saturating_sub(cost);
+        if last {
+            t = task.deadline;
+        }
+        if t > delay {
+            let work = above.iter().fold(u128::from(task.wcet), |sum, other| {
+                sum.saturating_add(
+                    u128::from(t.div_ceil(other.period.max(1))) * u128::from(other.wcet),
+                )
+            });
+            let rate = Fraction::new(work, (t - delay).into());
+            if least.is_none_or(|least| rate.compare(least) == Ordering::Less) {
+                least = Some(rate);
             }
         }
-        let least = least?;
-        if least.compare(greatest) == Ordering::Greater {
-            greatest = least;
+        if t >= task.deadline {
+            return least;
         }
     }
-    Some(greatest)
 }
 
 #[cfg(test)]
@@ -154,10 +177,11 @@ mod tests {
 
     #[test]
     fn a_lone_task_needs_its_work_before_its_deadline() {
-        let rate = least_rate(&[Task::new(3, 10).due(8)], 2).unwrap();
+        let alone = |delay| least_rate(&[], &Task::new(3, 10).due(8), delay, &mut 100);
+        let rate = alone(2).unwrap();
         assert_eq!(rate.compare(Fraction::new(1, 2)), Ordering::Equal);
         assert!(
-            least_rate(&[Task::new(3, 10).due(8)], 8).is_none(),
+            alone(8).is_none(),
             "no supply before the deadline is certain"
         );
     }
@@ -165,8 +189,7 @@ mod tests {
     #[test]
     fn the_best_instant_counts() {
         // Second task: at 10 demand 5 over 9, at 20 demand 7 over 19, at 25 demand 9 over 24: 7/19 is least.
-        let tasks = [Task::new(2, 10), Task::new(3, 25)];
-        let rate = least_rate(&tasks, 1).unwrap();
+        let rate = least_rate(&[Task::new(2, 10)], &Task::new(3, 25), 1, &mut 100).unwrap();
         assert_eq!(rate.compare(Fraction::new(7, 19)), Ordering::Equal);
     }
 

@@ -4,6 +4,9 @@ use crate::{Ns, Part, Task, Undecided, Verdict, Witness};
 /// Segments of a workload bound that one task's search may cross before it gives up.
 const MAX_STEPS: u64 = 1_000_000;
 
+/// Terms of Ω that one call may add up, so that sets of thousands of tasks end too.
+const MAX_WORK: u64 = 200_000_000;
+
 /// What [`rta_lc`] found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LcBounds {
@@ -25,7 +28,8 @@ pub struct LcBounds {
 /// in the interval and not on how many nanoseconds.
 ///
 /// # Undecided
-/// Deadlines beyond the period, jitter or blocking; more than a million pieces for one task.
+/// Deadlines beyond the period, jitter or blocking; more than a million pieces for one task, or two hundred
+/// million terms in all.
 ///
 /// ```
 /// use analysis::{Task, multi::rta_lc};
@@ -45,8 +49,9 @@ pub fn rta_lc(tasks: &[Task], cpus: u32) -> LcBounds {
         return bounds;
     }
     let mut above: Vec<Above> = Vec::with_capacity(tasks.len());
+    let mut left = MAX_WORK;
     for (k, task) in tasks.iter().enumerate() {
-        match response(&above, task, cpus) {
+        match response(&above, task, cpus, &mut left) {
             Ok(Some(response)) => {
                 bounds.responses[k] = Some(response);
                 above.push(Above {
@@ -188,14 +193,22 @@ fn omega(above: &[Above], x: Ns, own: Ns, carriers: usize) -> (u128, u128, Ns) {
 }
 
 /// The least x <= D with Ω(x) < m (x - C + 1); `None` if there is none.
-fn response(above: &[Above], task: &Task, cpus: u32) -> Result<Option<Ns>, Undecided> {
+fn response(
+    above: &[Above],
+    task: &Task,
+    cpus: u32,
+    left: &mut u64,
+) -> Result<Option<Ns>, Undecided> {
     let own = task.wcet;
     let carriers = cpus as usize - 1;
     let mut x = own;
-    for _ in 0..MAX_STEPS {
+    for steps in 0..MAX_STEPS {
         if x > task.deadline {
             return Ok(None);
         }
+        *left = left
+            .checked_sub(above.len() as u64)
+            .ok_or(Undecided::TooManySteps { steps })?;
         let (work, slope, until) = omega(above, x, own, carriers);
         let room = u128::from(cpus) * (u128::from(x - own) + 1);
         let Some(excess) = work.checked_sub(room) else {
