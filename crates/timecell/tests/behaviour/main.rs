@@ -2,6 +2,7 @@
 //!
 //! A test whose need is unmet is counted as ignored, with the need in its name.
 
+mod analyze;
 mod bad_input;
 mod bench;
 mod clean_up;
@@ -14,7 +15,8 @@ use support::Case;
 
 fn main() {
     let arguments = Arguments::from_args();
-    let groups: [&[Case]; 5] = [
+    let groups: [&[Case]; 6] = [
+        analyze::CASES,
         bad_input::CASES,
         bench::CASES,
         clean_up::CASES,

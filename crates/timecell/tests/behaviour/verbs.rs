@@ -106,7 +106,15 @@ fn generated() {
 fn help() {
     let dir = tempfile::tempdir().unwrap();
     let said = say(dir.path(), &["--help"]).ends_with(0);
-    for verb in ["doctor", "bench", "report", "export", "clean", "Exit codes"] {
+    for verb in [
+        "doctor",
+        "bench",
+        "report",
+        "analyze",
+        "export",
+        "clean",
+        "Exit codes",
+    ] {
         assert!(said.out.contains(verb), "{verb} is not in\n{}", said.out);
     }
     for hidden in ["probe", "oci-child"] {
