@@ -1,0 +1,45 @@
+use crate::Undecided;
+
+/// The steps that an analysis may take before it says [`Undecided`]: 2^30, some seconds of one core.
+///
+/// One step is the work of one task in one evaluation of a demand. No practical set comes near: the sets that do have
+/// busy periods of millions of jobs, at a utilisation within a millionth of 1.
+pub const STEPS: u64 = 1 << 30;
+
+/// A count of steps that runs out.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    total: u64,
+    left: u64,
+}
+
+impl Budget {
+    pub(crate) const fn new(total: u64) -> Budget {
+        Budget { total, left: total }
+    }
+
+    /// Takes the steps of one evaluation over so many tasks.
+    pub(crate) fn spend(&mut self, tasks: usize) -> Result<(), Undecided> {
+        let steps = (tasks as u64).max(1);
+        if steps > self.left {
+            return Err(Undecided::TooManySteps { steps: self.total });
+        }
+        self.left -= steps;
+        Ok(())
+    }
+
+    /// Half of what is left, as a budget of its own; returns it by [`Budget::join`].
+    pub(crate) fn half(&mut self) -> Budget {
+        let half = self.left / 2;
+        self.left -= half;
+        Budget {
+            total: self.total,
+            left: half,
+        }
+    }
+
+    /// Takes back what a part has not used.
+    pub(crate) fn join(&mut self, part: Budget) {
+        self.left += part.left;
+    }
+}

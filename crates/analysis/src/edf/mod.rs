@@ -1,0 +1,16 @@
+//! Earliest deadline first on a dedicated cpu: the processor demand criterion by QPA, and virtual deadlines for mixed
+//! criticality.
+//!
+//! The order of the set does not matter. What lives here assumes that a whole cpu serves the set; demand inside
+//! reservations and global EDF live in the modules beside.
+
+mod demand;
+mod fast;
+mod horizon;
+mod qpa;
+mod vd;
+
+pub use demand::demand;
+pub use fast::decide;
+pub use qpa::{verdict, verdict_within};
+pub use vd::{EdfVd, edf_vd};

@@ -1,0 +1,25 @@
+//! Fixed priorities on a dedicated cpu: response times, priority assignment, sections that cannot be preempted, and
+//! mixed criticality.
+//!
+//! Sets are slices in priority order, the highest first. What lives here assumes that a whole cpu serves the set;
+//! reservations, servers and several cpus live in the modules beside.
+
+mod amc;
+mod assign;
+mod fast;
+mod level;
+pub(crate) use response::legal;
+mod response;
+mod sections;
+
+pub use amc::{AmcResponse, amc_rtb};
+pub use assign::{
+    Assignment, audsley, deadline_minus_jitter_monotonic, deadline_monotonic, optimal_order,
+    rate_monotonic,
+};
+pub(crate) use fast::high;
+pub use fast::{Fast, response_times_into};
+pub use response::{
+    Response, response_time, response_times, response_times_within, verdict, verdict_within,
+};
+pub use sections::{Section, response_times_with_sections};
