@@ -38,13 +38,10 @@ impl Reservation {
     /// The budget is at once used up at [`START`], and from then on comes as late as it can.
     fn latest(&self, until: u64) -> Source {
         let mut ticks = vec![false; until as usize];
-        let mut refill = START - self.budget;
-        loop {
-            ticks[refill as usize..(refill + self.budget) as usize].fill(true);
-            match refill.checked_sub(self.period) {
-                Some(before) => refill = before,
-                None => break,
-            }
+        // Before, it came as early as it can.
+        for tick in 0..START {
+            let since_refill = (tick + self.budget + self.period * START - START) % self.period;
+            ticks[tick as usize] = since_refill < self.budget;
         }
         for refill in (START - self.budget + self.period..until).step_by(self.period as usize) {
             for tick in refill + self.deadline - self.budget..refill + self.deadline {
@@ -58,13 +55,17 @@ impl Reservation {
 
     fn anyhow(&self, until: u64, random: &mut Random) -> Source {
         let mut ticks = vec![false; until as usize];
-        for refill in (random.between(0, self.period - 1)..until).step_by(self.period as usize) {
+        // The first period began before 0.
+        for refill in
+            (random.between(1, self.period)..until + self.period).step_by(self.period as usize)
+        {
             let mut left = self.budget;
             for at in 0..self.deadline {
                 // Each tick that is left is as likely as any other.
                 let taken = left > 0 && random.between(1, self.deadline - at) <= left;
                 left -= u64::from(taken);
-                if let Some(slot) = ticks.get_mut((refill + at) as usize) {
+                if let Some(slot) = ticks.get_mut((refill + at).wrapping_sub(self.period) as usize)
+                {
                     *slot = taken;
                 }
             }

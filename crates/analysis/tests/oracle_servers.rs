@@ -3,7 +3,7 @@
 mod simulator;
 
 use analysis::Task;
-use analysis::server::{Analysis, Cell, Kind, LocalTask, Refill, Server, analyze};
+use analysis::server::{Analysis, Cell, Kind, LocalTask, Refill, Server, ServerSupply, analyze};
 use simulator::{Policy, Random, Releases, SimServer, Source, set_count, simulate};
 
 const START: u64 = 200;
@@ -303,4 +303,63 @@ fn the_examples_are_attained() {
         }
         assert_eq!(longest, expected);
     }
+}
+/// EDF inside a server: the analysis of any supply, on the supply of a server among servers.
+#[test]
+fn edf_inside_a_server_among_servers() {
+    let (mut schedulable, mut missed) = (0u64, 0u64);
+    let sets = set_count(2_000);
+    for seed in 0..sets {
+        let random = &mut Random::new(seed ^ 0xEDF);
+        let mut system = system(random);
+        for local in system.cells.iter_mut().flat_map(|cell| &mut cell.tasks) {
+            local.bound = false;
+        }
+        let servers: Vec<Server> = system.cells.iter().map(|cell| cell.server).collect();
+        let bounds: Vec<_> = system
+            .cells
+            .iter()
+            .enumerate()
+            .map(|(at, cell)| {
+                let supply = ServerSupply::new(&servers, at, system.refill).ok()?;
+                let tasks: Vec<Task> = cell.tasks.iter().map(|local| local.task).collect();
+                Some(analysis::inside::edf(&tasks, &supply))
+            })
+            .collect();
+        for target in 0..=system.cells.len() {
+            let mut servers = match target < system.cells.len() {
+                true => critical(&system, target, random),
+                false => anyhow(&system, random),
+            };
+            for server in &mut servers {
+                server.policy = Policy::Edf {
+                    last_wins: random.percent(50),
+                };
+            }
+            for (cell, seen) in simulate(&servers, UNTIL).iter().enumerate() {
+                let Some(bound) = &bounds[cell] else {
+                    continue;
+                };
+                let tasks = system.cells[cell].tasks.len();
+                let late = seen.missed[..tasks].contains(&true);
+                missed += u64::from(late);
+                let about = || {
+                    format!(
+                        "seed {seed}, cell {cell}: {:#?}\n{servers:#?}",
+                        system.cells
+                    )
+                };
+                if bound.verdict.is_schedulable() {
+                    schedulable += 1;
+                    assert!(!late, "{}", about());
+                }
+                for (bound, seen) in bound.responses.iter().zip(&seen.tasks) {
+                    let Some(bound) = bound else { continue };
+                    assert!(seen <= bound, "{seen} > {bound}: {}", about());
+                }
+            }
+        }
+    }
+    println!("{sets} sets: {schedulable} schedulable cells simulated, {missed} misses elsewhere");
+    assert!(schedulable > sets / 4 && missed > sets / 10);
 }
