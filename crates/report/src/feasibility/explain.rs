@@ -8,11 +8,14 @@ use crate::style::Style;
 use crate::units::exact;
 use crate::words::{clean, plural};
 
-/// For every cell that misses a deadline: the witness, what the demand is made of, and what would mend it. Empty when
-/// there is none. Ends with a line break.
+/// For every cell how much more work it bears, and for those that miss a deadline the witness, what the demand is made
+/// of, and what would mend it. Ends with a line break; empty when nothing was sought.
 pub fn explanation(study: &Study, style: Style) -> String {
     let mut out = String::new();
     for cell in &study.cells {
+        if let Some(line) = room(cell) {
+            let _ = writeln!(out, "{}", style.wrap(&clean(&line), 8));
+        }
         if let Verdict::Unschedulable(witness) = &cell.verdict {
             for line in lines(cell, witness) {
                 let _ = writeln!(out, "{}", style.wrap(&clean(&line), 8));
@@ -36,6 +39,22 @@ pub(super) fn supply_words(cell: &CellStudy) -> String {
             exact(r.period_ns)
         ),
     }
+}
+
+/// By how much every wcet may grow, or must shrink.
+fn room(cell: &CellStudy) -> Option<String> {
+    let room = cell.room.as_ref()?;
+    let factor = format!("{}.{:03}", room.per_mille / 1_000, room.per_mille % 1_000);
+    let what = if room.per_mille >= 1_000 {
+        format!("every wcet may be {factor} times as long")
+    } else {
+        format!("it would hold with every wcet {factor} times as long")
+    };
+    let first = match room.bottleneck {
+        Some(task) => format!("; beyond that {} misses first", name(cell, task)),
+        None => String::new(),
+    };
+    Some(format!("room    {}: {what}{first}", cell.name))
 }
 
 fn name(cell: &CellStudy, task: usize) -> &str {
@@ -117,6 +136,11 @@ mod tests {
             assert!(shown.contains(part), "`{part}` is not in\n{shown}");
         }
         let fine = TaskSet::parse("x", &text.replace("\"7ms\"", "\"9ms\"")).expect("a task set");
-        assert_eq!(explanation(&study(&fine, true), Style::default()), "");
+        // 2 jobs of a and 1 of b make 8 ms of the 9 ms less blocking: 8.999/8 = 1.124.
+        assert_eq!(
+            explanation(&study(&fine, true), Style::default()),
+            "room    c: every wcet may be 1.124 times as long; beyond that b misses first\n"
+        );
+        assert_eq!(explanation(&study(&fine, false), Style::default()), "");
     }
 }

@@ -6,6 +6,7 @@ mod design;
 mod explain;
 mod generated;
 mod judge;
+mod linux;
 mod mend;
 mod picture;
 mod study;

@@ -1,10 +1,18 @@
-use analysis::{Ns, Undecided, Verdict};
+use analysis::inside::fixed_priority;
+use analysis::sensitivity::critical_scaling;
+use analysis::{Ns, Task, Undecided, Verdict, edf, fp};
 use model::Duration;
 use model::taskset::{Order, Policy, TaskCell, TaskSet};
 use serde::Serialize;
 
-use super::judge::{judge, ns};
+use super::judge::{CellSupply, judge, ns, task};
 use super::mend::{Mend, mends};
+
+/// Larger cells are not scaled: that takes dozens of verdicts.
+const MOST_SCALED: usize = 256;
+
+/// Steps of each of those verdicts; an undecided one counts as a no.
+const STEPS: u64 = 1 << 24;
 
 /// What is known of one task or cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -63,6 +71,15 @@ pub struct ReservationNs {
     pub deadline_ns: Ns,
 }
 
+/// How much more work a cell bears.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Room {
+    /// The largest factor for every wcet with which the cell still holds, in thousandths.
+    pub per_mille: u64,
+    /// Index of the task that misses first beyond it, if that is known.
+    pub bottleneck: Option<usize>,
+}
+
 /// One cell's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CellStudy {
@@ -80,6 +97,8 @@ pub struct CellStudy {
     pub verdict: Verdict,
     /// Its tasks, in the order of the file.
     pub tasks: Vec<TaskStudy>,
+    /// How far every wcet may grow, where it was sought and is known.
+    pub room: Option<Room>,
     /// What would mend it, the gentlest first; empty where every deadline holds, or where it was not sought.
     pub mends: Vec<Mend>,
 }
@@ -93,6 +112,8 @@ pub struct Together {
     pub outcome: Outcome,
     /// The sentence.
     pub what: String,
+    /// What Linux would say of the reservations, if there are any; no part of the outcome.
+    pub linux: Option<String>,
 }
 
 /// The answer on a task set.
@@ -201,8 +222,39 @@ fn cell_study(cell: &TaskCell, mending: bool) -> CellStudy {
         outcome,
         verdict,
         tasks,
+        room: if mending { room(cell) } else { None },
         mends,
     }
+}
+
+/// The critical scaling factor (Lehoczky, Sha and Ding, RTSS 1989) of a cell whose test is quick near its limit; EDF
+/// in a reservation is not.
+fn room(cell: &TaskCell) -> Option<Room> {
+    if cell.tasks.len() > MOST_SCALED {
+        return None;
+    }
+    let supply = CellSupply::of(cell)?;
+    let order = cell.by_urgency();
+    let tasks: Vec<Task> = order
+        .iter()
+        .map(|&place| task(&cell.tasks[place]))
+        .collect();
+    let scaling = match (cell.policy, &cell.reservation) {
+        (Policy::Edf, Some(_)) => return None,
+        (Policy::Edf, None) => critical_scaling(&tasks, |tasks| edf::verdict_within(tasks, STEPS)),
+        (Policy::Fixed(_), None) => {
+            critical_scaling(&tasks, |tasks| fp::verdict_within(tasks, STEPS))
+        }
+        (Policy::Fixed(_), Some(_)) => {
+            critical_scaling(&tasks, |tasks| fixed_priority(tasks, &supply).verdict)
+        }
+    };
+    Some(Room {
+        per_mille: scaling.per_mille,
+        bottleneck: scaling
+            .bottleneck()
+            .and_then(|task| order.get(task).copied()),
+    })
 }
 
 fn policy(policy: Policy) -> String {
@@ -248,5 +300,6 @@ fn together(set: &TaskSet) -> Option<Together> {
         cpus,
         outcome,
         what,
+        linux: super::linux::admission(set, cpus),
     })
 }
