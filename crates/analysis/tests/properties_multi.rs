@@ -4,8 +4,8 @@
 use analysis::inside::{self, Policy};
 use analysis::linux::{DeadlineParams, RootDomain, Standing};
 use analysis::multi::{
-    DedicatedCpu, Fit, Mpr, Order, Ovh, bcl_edf, bcl_fp, gfb, mpr_edf, mpr_fp, overloaded,
-    partition, partition_ovh, rta_lc,
+    DedicatedCpu, Fit, Mpr, Order, Ovh, bcl_edf, bcl_edf_with_slack, bcl_fp, gfb, mpr_edf, mpr_fp,
+    overloaded, partition, partition_ovh, rta_lc,
 };
 use analysis::reservation::Periodic;
 use analysis::{Task, Verdict, edf, fp};
@@ -123,7 +123,9 @@ proptest! {
 
     #[test]
     fn no_global_edf_yes_is_followed_by_a_miss(tasks in jittered(6), cpus in 1u32..4, seed in any::<u64>()) {
-        if gfb(&tasks, cpus).is_schedulable() || bcl_edf(&tasks, cpus).is_schedulable() {
+        let slack = bcl_edf_with_slack(&tasks, cpus).is_schedulable();
+        prop_assert!(slack || !bcl_edf(&tasks, cpus).is_schedulable());
+        if gfb(&tasks, cpus).is_schedulable() || slack {
             prop_assert!(overloaded(&tasks, cpus).is_none());
             prop_assert!(!misses(&tasks, cpus, true, &|_| usize::MAX, seed));
         }
@@ -177,7 +179,7 @@ proptest! {
 
     #[test]
     fn on_one_cpu_a_global_yes_is_an_exact_yes(tasks in jittered(6)) {
-        if gfb(&tasks, 1).is_schedulable() || bcl_edf(&tasks, 1).is_schedulable() {
+        if gfb(&tasks, 1).is_schedulable() || bcl_edf_with_slack(&tasks, 1).is_schedulable() {
             prop_assert!(edf::verdict(&tasks).is_schedulable());
         }
         if bcl_fp(&tasks, 1).is_schedulable() {
@@ -211,10 +213,11 @@ proptest! {
             .map(|(index, task)| if index == which { Task { wcet: task.wcet.div_ceil(2), ..*task } } else { *task })
             .collect();
         let whole = |cpus: u32| Mpr::of_equal_shares(5, 5, cpus).unwrap();
-        let tests: [&dyn Fn(&[Task], u32) -> bool; 5] = [
+        let tests: [&dyn Fn(&[Task], u32) -> bool; 6] = [
             &|tasks, cpus| gfb(tasks, cpus).is_schedulable(),
             &|tasks, cpus| bcl_fp(tasks, cpus).is_schedulable(),
             &|tasks, cpus| bcl_edf(tasks, cpus).is_schedulable(),
+            &|tasks, cpus| bcl_edf_with_slack(tasks, cpus).is_schedulable(),
             &|tasks, cpus| rta_lc(tasks, cpus).verdict.is_schedulable(),
             &|tasks, cpus| mpr_fp(tasks, &whole(cpus)).is_schedulable(),
         ];
@@ -222,7 +225,7 @@ proptest! {
             if test(&tasks, cpus) {
                 prop_assert!(test(&tasks, cpus + 1), "test {index}: one more cpu");
                 // The workload bounds of BCL grow when an interfering C shrinks below the slack it leaves.
-                if matches!(index, 0 | 2 | 3) {
+                if matches!(index, 0 | 2 | 4) {
                     prop_assert!(test(&lighter, cpus), "test {index}: less work");
                 }
             }

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use super::ratio::{Bandwidth, to_ratio};
 use super::refusal::Refusal;
 use super::standing::Standing;
-use crate::multi::{BinTest, bcl_edf, gfb, overloaded};
+use crate::multi::{BinTest, bcl_edf_with_slack, gfb, overloaded};
 use crate::{Ns, Task, Undecided, Verdict, edf};
 
 /// The capacity of the fastest cpu (`SCHED_CAPACITY_SCALE`).
@@ -228,7 +228,7 @@ impl RootDomain {
     ///
     /// On one cpu exact, by the processor demand of EDF, with the fair server as a thread of its own; threads that
     /// are admitted already (`taken`) are not known well enough, so that only an empty domain can be schedulable. On
-    /// several cpus sufficient only ([`gfb`], [`bcl_edf`]), and not with fair servers, which do not migrate.
+    /// several cpus sufficient only ([`gfb`], [`bcl_edf_with_slack`]), and not with fair servers, which do not migrate.
     ///
     /// # Undecided
     /// What neither the sufficient tests nor the necessary ones decide; unequal capacities.
@@ -292,7 +292,7 @@ impl RootDomain {
                 "fair servers do not migrate, and no global test here takes them; divide the root domain by exclusive cpusets",
             );
         }
-        if gfb(&tasks, cpus).is_schedulable() || bcl_edf(&tasks, cpus).is_schedulable() {
+        if gfb(&tasks, cpus).is_schedulable() || bcl_edf_with_slack(&tasks, cpus).is_schedulable() {
             return Verdict::Schedulable;
         }
         undecided(

@@ -23,7 +23,10 @@ impl BinTest for DedicatedCpu {
     fn holds(&self, _bin: usize, tasks: &[Task]) -> bool {
         match self.0 {
             Policy::FixedPriority => fp::verdict(tasks).is_schedulable(),
-            Policy::Edf => edf::verdict(tasks).is_schedulable(),
+            // The fast test is exact where it answers.
+            Policy::Edf => {
+                edf::decide(tasks).unwrap_or_else(|| edf::verdict(tasks).is_schedulable())
+            }
         }
     }
 }

@@ -19,7 +19,7 @@ mod ovh;
 mod partition;
 mod rta_lc;
 
-pub use bcl::{bcl_edf, bcl_fp, bcl_fp_task};
+pub use bcl::{bcl_edf, bcl_edf_with_slack, bcl_fp, bcl_fp_task};
 pub use bin::{DedicatedCpu, Reservations};
 pub use feasible::overloaded;
 pub use gfb::gfb;

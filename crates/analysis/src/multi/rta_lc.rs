@@ -24,7 +24,7 @@ pub struct LcBounds {
 /// `floor(Ω(x) / m) + C = x`, where at most m - 1 tasks carry work into the busy interval. Dominates
 /// [`super::bcl_fp`]. Times in ns.
 ///
-/// The least x is found by walking the linear pieces of Ω, so that the number of steps depends on how many jobs fall
+/// The least x is found by the paper's iteration and by walking the linear pieces of Ω, whichever goes farther, so that the number of steps depends on how many jobs fall
 /// in the interval and not on how many nanoseconds.
 ///
 /// # Undecided
@@ -220,7 +220,8 @@ fn response(
             None => until,
             Some(step) => until.min(clamp(u128::from(x) + step + 1)),
         };
-        x = next.max(x + 1);
+        // Ω never falls, so that the paper's own next value is no overshoot either.
+        x = next.max(clamp(u128::from(own) + work / u128::from(cpus)));
     }
     Err(Undecided::TooManySteps { steps: MAX_STEPS })
 }
