@@ -14,4 +14,10 @@ pub trait Supply {
 
     /// Long-run rate as a fraction (supplied, per), in lowest or other terms, `per > 0`, supplied <= per.
     fn rate(&self) -> (Ns, Ns);
+
+    /// A length after which the supply repeats, if one is known: `sbf(t + cycle)` exceeds `sbf(t)` by `cycle` times
+    /// the rate for every `t >= inverse(1)`. It lets demand at exactly the supplied rate be decided.
+    fn cycle(&self) -> Option<Ns> {
+        None
+    }
 }

@@ -1,0 +1,95 @@
+//! Tasks inside a reservation: do their deadlines hold when the cpu comes only as a [`Supply`] promises, and how long
+//! do they take to respond? Fixed priorities and EDF, each for any supply. The supplies themselves live in
+//! [`reservation`](crate::reservation), the search for the least of them in [`least_budget`](crate::least_budget).
+
+mod edf;
+mod fixed_priority;
+
+pub use edf::{edf, edf_demand};
+pub use fixed_priority::fixed_priority;
+
+pub(crate) use edf::excess;
+
+use serde::{Deserialize, Serialize};
+
+use crate::budget::{Budget, STEPS};
+use crate::{Ns, Supply, Task, TaskError, Undecided, Verdict};
+
+/// How the tasks of one cell are scheduled among themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// Preemptive fixed priorities; the order of the slice is the order of priority, highest first.
+    FixedPriority,
+    /// Preemptive, earliest deadline first.
+    Edf,
+}
+
+/// What is known of a task set inside a reservation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inside {
+    /// Whether all deadlines hold, and if not, which and why.
+    pub verdict: Verdict,
+    /// A bound on the response time of each task in ns, counted from the arrival (its own jitter is included). `None`
+    /// where there is no bound within the deadline.
+    pub responses: Vec<Option<Ns>>,
+}
+
+/// The test of a policy: [`fixed_priority`] or [`edf`].
+///
+/// ```
+/// use analysis::{Task, inside::{Policy, test}, reservation::Periodic};
+///
+/// let tasks = [Task::new(1, 10), Task::new(3, 20)];
+/// let reservation = Periodic::new(2, 5)?;
+/// assert!(test(&tasks, Policy::FixedPriority, &reservation).verdict.is_schedulable());
+/// assert!(test(&tasks, Policy::Edf, &reservation).verdict.is_schedulable());
+/// # Ok::<(), analysis::reservation::ReservationError>(())
+/// ```
+pub fn test(tasks: &[Task], policy: Policy, supply: &impl Supply) -> Inside {
+    match policy {
+        Policy::FixedPriority => fixed_priority(tasks, supply),
+        Policy::Edf => edf(tasks, supply),
+    }
+}
+
+/// Only whether all deadlines hold: the verdict of [`test`] without witness and response times, for searches.
+///
+/// # Errors
+/// [`Undecided`] as the verdict would be.
+///
+/// ```
+/// use analysis::{Task, inside::{Policy, holds}, reservation::Periodic};
+///
+/// let tasks = [Task::new(1, 10), Task::new(3, 20)];
+/// assert_eq!(holds(&tasks, Policy::Edf, &Periodic::new(1, 5)?), Ok(false));
+/// # Ok::<(), analysis::reservation::ReservationError>(())
+/// ```
+pub fn holds(tasks: &[Task], policy: Policy, supply: &impl Supply) -> Result<bool, Undecided> {
+    holds_within(tasks, policy, supply, &mut Budget::new(STEPS))
+}
+
+pub(crate) fn holds_within(
+    tasks: &[Task],
+    policy: Policy,
+    supply: &impl Supply,
+    steps: &mut Budget,
+) -> Result<bool, Undecided> {
+    match policy {
+        Policy::FixedPriority => fixed_priority::fits(tasks, supply, steps),
+        Policy::Edf => excess(tasks, supply, steps).map(|excess| excess.is_none()),
+    }
+}
+
+/// Times that no analysis here takes. A wcet beyond the deadline is taken: it is a missed deadline like any other.
+pub(crate) fn in_range(tasks: &[Task]) -> Result<(), Undecided> {
+    for (index, task) in tasks.iter().enumerate() {
+        match task.check() {
+            Ok(()) | Err(TaskError::BeyondDeadline { .. }) => {}
+            Err(error) => {
+                return Err(Undecided::NotCovered(format!("task {index}: {error}")));
+            }
+        }
+    }
+    Ok(())
+}

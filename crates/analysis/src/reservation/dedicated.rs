@@ -1,0 +1,31 @@
+use serde::Serialize;
+
+use crate::{Ns, Supply};
+
+/// A cpu of one's own: every ns is supplied.
+///
+/// ```
+/// use analysis::{Supply, reservation::Dedicated};
+///
+/// assert_eq!((Dedicated.sbf(7), Dedicated.inverse(7)), (7, Some(7)));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Dedicated;
+
+impl Supply for Dedicated {
+    fn sbf(&self, t: Ns) -> Ns {
+        t
+    }
+
+    fn inverse(&self, work: Ns) -> Option<Ns> {
+        Some(work)
+    }
+
+    fn rate(&self) -> (Ns, Ns) {
+        (1, 1)
+    }
+
+    fn cycle(&self) -> Option<Ns> {
+        Some(1)
+    }
+}
