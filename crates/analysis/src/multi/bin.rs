@@ -1,5 +1,8 @@
+use std::cmp::Ordering;
+
 use super::partition::BinTest;
 use crate::inside::{self, Policy};
+use crate::utilization::compare_with_one;
 use crate::{Supply, Task, edf, fp};
 
 /// A bin that is a whole cpu, tested exactly: response times or processor demand. Times in ns.
@@ -23,10 +26,10 @@ impl BinTest for DedicatedCpu {
     fn holds(&self, _bin: usize, tasks: &[Task]) -> bool {
         match self.0 {
             Policy::FixedPriority => fp::verdict(tasks).is_schedulable(),
-            // The fast test is exact where it answers.
-            Policy::Edf => {
-                edf::decide(tasks).unwrap_or_else(|| edf::verdict(tasks).is_schedulable())
-            }
+            // The fast test is exact where it answers, and no witness is needed of an overload.
+            Policy::Edf => edf::decide(tasks).unwrap_or_else(|| {
+                compare_with_one(tasks) != Ordering::Greater && edf::verdict(tasks).is_schedulable()
+            }),
         }
     }
 }

@@ -160,7 +160,10 @@ fn least_rate(above: &[Task], task: &Task, delay: Ns, left: &mut u64) -> Option<
                     u128::from(t.div_ceil(other.period.max(1))) * u128::from(other.wcet),
                 )
             });
-            let rate = Fraction::new(work, (t - delay).into());
+            let rate = Fraction {
+                num: work,
+                den: (t - delay).into(),
+            };
             if least.is_none_or(|least| rate.compare(least) == Ordering::Less) {
                 least = Some(rate);
             }
