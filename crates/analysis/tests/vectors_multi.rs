@@ -182,6 +182,57 @@ fn seed002_mpr_global_edf_interface() {
     }
 }
 
+/// Theorem 1 of Shin, Easwaran & Lee as printed, against the linear supply bound, in microseconds.
+fn printed_theorem_holds(tasks: &[(u64, u64)], resource: &Mpr) -> bool {
+    let m = u64::from(resource.cpus());
+    // Beyond 1.5 s the linear bounds have crossed: 0.345 t exceeds 276 ms of carried-in work and starvation.
+    let end = 1_500_000;
+    (0..tasks.len()).all(|k| {
+        let (own, due) = tasks[k];
+        let mut instants = vec![due];
+        for &(wcet, period) in tasks {
+            for n in 0..=end / period {
+                let (start, work) = (n * period, n * wcet);
+                instants.extend([start, start + wcet, work + own, work + wcet + own]);
+                instants.extend([(work + due).saturating_sub(own), work + due]);
+            }
+        }
+        instants.into_iter().filter(|&t| t >= due).all(|t| {
+            let mut total = m * own;
+            let mut gains = vec![];
+            for (i, &(wcet, period)) in tasks.iter().enumerate() {
+                let jobs = t / period;
+                let carried_in = wcet.min(t - jobs * period);
+                let (work, limit) = if i == k {
+                    (jobs * wcet - own, t - due)
+                } else {
+                    (jobs * wcet, t - own)
+                };
+                let without = work.min(limit);
+                total += without;
+                gains.push((work + carried_in).min(limit) - without);
+            }
+            gains.sort_unstable();
+            total += gains.iter().rev().take(m as usize - 1).sum::<u64>();
+            let (supply, per) = resource.lsbf(t);
+            u128::from(total) * per <= supply
+        })
+    })
+}
+
+#[test]
+fn seed002_mpr_by_the_linear_bound() {
+    let expected = &vector("seed002-mpr")["expected"]["min_Theta_1us_lsbf"];
+    let tasks: Vec<(u64, u64)> = ten_tasks()
+        .iter()
+        .map(|task| (task.wcet / US, task.period / US))
+        .collect();
+    let holds = |total| printed_theorem_holds(&tasks, &Mpr::new(10_000, total, 2).unwrap());
+    let least = expected.as_u64().unwrap();
+    assert!(holds(least));
+    assert!(!holds(least - 1));
+}
+
 #[test]
 fn seed002_gfp_global_fixed_priority() {
     let expected = &vector("seed002-gfp")["expected"];

@@ -25,7 +25,7 @@ pub enum Utilizations {
 /// How the periods of a set are drawn, each for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Periods {
-    /// Every order of magnitude between the two is as likely (Emberson, Stafford & Davis, WATERS 2010, equation 3):
+    /// Every order of magnitude between the two is as likely (Emberson, Stafford & Davis, WATERS 2010):
     /// `T = floor(exp(r) / grid) grid` with r uniform in [ln shortest, ln (longest + grid)).
     LogUniform {
         /// The shortest period, ns.

@@ -2,7 +2,7 @@ use super::Random;
 
 /// Utilisations that sum to `total`, uniform over all such vectors (UUniFast).
 ///
-/// Bini & Buttazzo, "Measuring the performance of schedulability tests" (Real-Time Systems 2005), figure 4. A single
+/// Bini & Buttazzo, "Measuring the performance of schedulability tests" (Real-Time Systems 2005). A single
 /// utilisation may exceed 1 when `total` does: see [`uunifast_discard`]. The sum is met up to the rounding of
 /// floating-point additions, n 2^-52 total at most. A total that is no positive number gives zeros.
 ///

@@ -7,7 +7,7 @@ const MAX_ROUNDS: usize = 100;
 /// Global fixed priority on `cpus` cpus, tasks in order of priority, highest first.
 ///
 /// Sufficient only. Bertogna, Cirinei & Lipari, "Schedulability analysis of global scheduling algorithms on
-/// multiprocessor platforms" (IEEE TPDS 2009), Theorem 8, in integer time: task k holds its deadline if
+/// multiprocessor platforms" (IEEE TPDS 2009), the test without slacks, in integer time: task k holds its deadline if
 /// `sum over hp min(W_i(D), D - C + 1) < m (D - C + 1)`, where `W_i(t) = N C_i + min(C_i, t + D_i - C_i - N T_i)` and
 /// `N = floor((t + D_i - C_i) / T_i)`. Jitter shortens the window to D - J and blocking B widens C to C + B on the left
 /// of the window only: the workload bound already holds for any execution between an arrival and its deadline.
@@ -58,7 +58,7 @@ pub fn bcl_fp_task(tasks: &[Task], k: usize, cpus: u32) -> Verdict {
 /// Global EDF on `cpus` cpus.
 ///
 /// Sufficient only. Bertogna, Cirinei & Lipari, "Improved schedulability analysis of EDF on multiprocessor platforms"
-/// (ECRTS 2005), Theorem 7, in integer time: task k holds its deadline if
+/// (ECRTS 2005), in integer time: task k holds its deadline if
 /// `sum over i != k of min(E_i(D), D - C + 1) < m (D - C + 1)`, where `E_i(t) = floor(t / T_i) C_i + min(C_i, t mod T_i)`:
 /// jobs that are due with k at the latest. Jitter and blocking as in [`bcl_fp`]. Incomparable with [`super::gfb`]:
 /// each shows sets that the other does not. Times in ns; quadratic in the number of tasks.
@@ -87,7 +87,7 @@ pub fn bcl_edf(tasks: &[Task], cpus: u32) -> Verdict {
 /// [`bcl_edf`] again and again, each time with the slack that the time before has shown.
 ///
 /// Sufficient only; shows whatever [`bcl_edf`] shows and much more where periods differ. Bertogna, Cirinei & Lipari 2009,
-/// section 5.3: a task that ends S before it is due carries less work into the windows of others,
+/// the iterative test: a task that ends S before it is due carries less work into the windows of others,
 /// `E_i(t) = floor(t / T_i) C_i + min(C_i, max(0, t mod T_i - S_i))`. All slacks start at 0 and only grow. Times in ns; at
 /// most a hundred rounds, each quadratic in the number of tasks.
 ///

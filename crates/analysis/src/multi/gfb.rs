@@ -7,7 +7,7 @@ use crate::{Part, Task, Undecided, Verdict, Witness};
 /// Global EDF on `cpus` cpus, by density: sum δ <= m - (m - 1) max δ, where δ = C / D.
 ///
 /// Sufficient only. Goossens, Funk & Baruah, "Priority-driven scheduling of periodic task systems on
-/// multiprocessors" (Real-Time Systems 2003), Theorem 5, with densities for constrained deadlines (Bertogna, Cirinei
+/// multiprocessors" (Real-Time Systems 2003), with densities for constrained deadlines (Bertogna, Cirinei
 /// & Lipari, ECRTS 2005). Compared exactly. On one cpu it is the density test. Times in ns.
 ///
 /// A refusal's witness scales the densest task's deadline: demand is sum δ D rounded up, supply m D - (m - 1) C.

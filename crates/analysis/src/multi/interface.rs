@@ -26,7 +26,7 @@ impl Inside {
 /// resource with this `period` on `cpus` cpus; `None` if not even all of the cpus are enough for the test.
 ///
 /// Exact with respect to the test, which is sufficient: both tests are monotone in Θ, so Θ is found by bisection
-/// (Shin, Easwaran & Lee 2008, section 4.2). A Θ that is undecided counts as not shown, so that the answer is always
+/// (Shin, Easwaran & Lee 2008). A Θ that is undecided counts as not shown, so that the answer is always
 /// certain to be enough. Times in ns; at most 96 tests.
 ///
 /// # Errors
@@ -82,7 +82,7 @@ pub fn least_theta(
 
 /// The interface of a cell: the fewest of `cpus` for which a Θ is enough, and the least such Θ.
 ///
-/// Fewer cpus first, because less concurrency costs less (Shin, Easwaran & Lee 2008, section 4.2). The rest as in
+/// Fewer cpus first, because less concurrency costs less (Shin, Easwaran & Lee 2008). The rest as in
 /// [`least_theta`].
 ///
 /// # Errors

@@ -116,7 +116,7 @@ impl Mpr {
 
     /// Supply-bound function: the least cpu time in any interval of `t` ns, on all cpus together.
     ///
-    /// Exact when every cpu has the same budget Θ / m (Shin, Easwaran & Lee 2008, Lemma 1), and safe otherwise. It is
+    /// Exact when every cpu has the same budget Θ / m (Shin, Easwaran & Lee 2008), and safe otherwise. It is
     /// `m sbf_PRM(Π, Θ / m)(t)`, taken in units of 1/m ns so that nothing is rounded. A result beyond the range reads
     /// as its end.
     ///
@@ -132,7 +132,7 @@ impl Mpr {
 
     /// Linear lower bound on [`Mpr::sbf`] as a fraction (ns, per): `Θ/Π (t - 2 (Π - Θ/m))`, at least 0.
     ///
-    /// Shin, Easwaran & Lee 2008, equation 2.
+    /// Shin, Easwaran & Lee 2008.
     ///
     /// ```
     /// let resource = analysis::multi::Mpr::new(5, 8, 2).unwrap();
@@ -150,7 +150,7 @@ impl Mpr {
 
     /// The least equal budgets that give at least this resource: Q = ceil(Θ / m) on each cpu.
     ///
-    /// Abeni, Balsini & Cucinotta, "Container-based real-time scheduling in the Linux kernel" (2019), section 3.
+    /// Abeni, Balsini & Cucinotta, "Container-based real-time scheduling in the Linux kernel" (2019).
     pub const fn equal_share(&self) -> EqualShare {
         EqualShare {
             budget: self.total.div_ceil(self.cpus as u64),

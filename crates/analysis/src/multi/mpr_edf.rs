@@ -21,7 +21,7 @@ const MAX_INSTANT: Ns = 1 << 61;
 /// can delay a job with that deadline, each task's share at most t - C_k + 1, plus m (C_k - 1) + 1, is at most sbf(t).
 /// At most m - 1 tasks carry work in. The theorem as printed has t - C_k and m C_k: it lets the interference be exactly
 /// the slack where more is demanded, and so accepts sets that miss, such as (C, T, D) = (2, 8, 2) and (1, 2, 2) on one
-/// whole cpu. Instants are looked at up to where the linear bounds of demand and supply cross (their Theorem 2, with
+/// whole cpu. Instants are looked at up to where the linear bounds of demand and supply cross (as they do, with
 /// `m C_k` added in the numerator), and between breakpoints both sides are straight, so that nothing is missed. Times
 /// in ns; monotone in Θ.
 ///

@@ -6,7 +6,7 @@ use crate::{Part, Task, Verdict, Witness};
 /// Global fixed priority inside a multiprocessor periodic resource, tasks in order of priority, highest first.
 ///
 /// Sufficient only. The workload bounds of [`super::bcl_fp`] against the supply bound of the resource, as in the HCBS
-/// document of the kernel (section 3.5), with the 1 that its inequality lacks in integer time: task k holds its
+/// document of the kernel (sections 3.3 to 3.5), with the 1 that its inequality lacks in integer time: task k holds its
 /// deadline if `sum over hp min(W_i(D), D - C + 1) + m (C - 1) + 1 <= sbf(D)`. This is the test for rt-cgroups and HCBS
 /// cells, whose tasks run under SCHED_FIFO. Times in ns.
 ///

@@ -89,7 +89,7 @@ struct Piece {
 }
 
 impl Above {
-    /// W^NC (Guan et al., equation 3): work in an interval of `x` that starts with a release.
+    /// W^NC of Guan et al.: work in an interval of `x` that starts with a release.
     fn without_carry_in(&self, x: Ns) -> Piece {
         let (whole, rest) = (x / self.period, x % self.period);
         let start = x - rest;
@@ -109,7 +109,7 @@ impl Above {
         }
     }
 
-    /// W^CI (equation 4): the same with a job carried in that ends at its response time.
+    /// W^CI: the same with a job carried in that ends at its response time.
     fn with_carry_in(&self, x: Ns) -> Piece {
         let Some(after) = x.checked_sub(self.wcet) else {
             // The bound is the whole carried-in job, even before it can have run: the cap on interference corrects it.
