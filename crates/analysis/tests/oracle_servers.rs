@@ -6,6 +6,8 @@ use analysis::Task;
 use analysis::server::{Analysis, Cell, Kind, LocalTask, Refill, Server, ServerSupply, analyze};
 use simulator::{Policy, Random, Releases, SimServer, Source, set_count, simulate};
 
+/// From here on every server has been refilled once, so that none starts with less than it could have kept.
+const SETTLED: u64 = 16;
 const START: u64 = 200;
 const UNTIL: u64 = START + 320;
 
@@ -130,7 +132,7 @@ fn critical(system: &System, target: usize, random: &mut Random) -> Vec<SimServe
                 };
                 Releases::endless(last - early)
             } else {
-                Releases::endless(0)
+                Releases::endless(SETTLED)
             });
             sim(cell, phase, lazy, tasks)
         })
@@ -149,31 +151,31 @@ fn anyhow(system: &System, random: &mut Random) -> Vec<SimServer> {
                 Refill::Together => common % period,
                 Refill::Apart => random.between(0, period - 1),
             };
-            let together = random.between(20, START);
+            let together = random.between(SETTLED, START);
             let mut tasks: Vec<_> = cell
                 .tasks
                 .iter()
                 .map(|local| {
                     let releases = if local.bound && analysed_as_bound(cell, local) {
                         Releases::Bound {
-                            from: random.between(0, START),
+                            from: random.between(SETTLED, START),
                             phase,
                             every: period,
                         }
                     } else if random.percent(60) {
                         Releases::DensestFrom(together)
                     } else {
-                        Releases::Random(random.between(0, 100))
+                        Releases::Random(random.between(SETTLED, 100))
                     };
                     releases.jobs(&local.task, UNTIL, random)
                 })
                 .collect();
-            let at = random.between(0, together);
+            let at = random.between(SETTLED, together);
             tasks.push(match random.between(0, 3) {
                 0 => Vec::new(),
                 1 => Releases::endless(at),
                 2 => Releases::once(at, random.between(1, cell.server.budget)),
-                _ => Releases::Random(0).jobs(
+                _ => Releases::Random(SETTLED).jobs(
                     &Task::new(cell.server.budget, random.between(1, 3 * period)).due(10_000),
                     UNTIL,
                     random,

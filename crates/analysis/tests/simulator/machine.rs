@@ -106,9 +106,10 @@ struct State<'a> {
     /// Constant bandwidth: the current deadline.
     deadline: u64,
     had_work: bool,
-    /// Sporadic: when what is used now comes back, and how much that is; what will come back when.
-    comes_back: Option<(u64, u64)>,
-    pending: Vec<(u64, u64)>,
+    /// Sporadic: since when each unit left has been usable while this priority or a higher one was running, and when
+    /// each unit used comes back.
+    usable_since: Vec<u64>,
+    comes_back: Vec<u64>,
     /// The last refill, if there has been work ever since.
     backlogged_since: Option<u64>,
     observed: Observed,
@@ -123,7 +124,8 @@ struct Queue {
 
 impl<'a> State<'a> {
     fn new(server: &'a SimServer) -> State<'a> {
-        // 0 lies within a period; only these kinds can have kept a whole budget since it began.
+        // 0 lies within a period; only these kinds can have kept a whole budget since it began. The others may have less
+        // than they could: work should come after the first refill.
         let budget = match server.source {
             Source::Budget {
                 kind: Kind::Deferrable | Kind::Sporadic,
@@ -138,8 +140,8 @@ impl<'a> State<'a> {
             queues: vec![Queue::default(); server.tasks.len()],
             deadline: 0,
             had_work: false,
-            comes_back: None,
-            pending: Vec::new(),
+            usable_since: vec![0; budget as usize],
+            comes_back: Vec::new(),
             backlogged_since: None,
             observed: Observed {
                 server: 0,
@@ -193,12 +195,11 @@ impl<'a> State<'a> {
                 }
             }
             Kind::Sporadic => {
-                self.pending.retain(|(when, amount)| {
-                    if *when <= now {
-                        self.budget += amount;
-                    }
-                    *when > now
-                });
+                while self.comes_back.first().is_some_and(|when| *when <= now) {
+                    self.comes_back.remove(0);
+                    self.usable_since.push(now);
+                    self.budget += 1;
+                }
                 assert!(
                     self.budget <= budget,
                     "a sporadic server has more than its budget"
@@ -252,38 +253,26 @@ impl<'a> State<'a> {
             } => Some(period),
             _ => None,
         };
-        if let Some(period) = sporadic_period {
-            if at_or_above && self.budget > 0 && self.comes_back.is_none() {
-                self.comes_back = Some((now + period, 0));
-            }
-            if !at_or_above {
-                self.settle();
-            }
+        if sporadic_period.is_some() && !at_or_above {
+            // What is kept through an idle time becomes usable anew after it.
+            self.usable_since.fill(now + 1);
         }
         if !runs {
             return;
         }
         if matches!(self.server.source, Source::Budget { .. }) {
             self.budget -= 1;
-            if let Some((_, used)) = &mut self.comes_back {
-                *used += 1;
+            if let Some(period) = sporadic_period {
+                let since = self.usable_since.remove(0);
+                self.comes_back.push(since + period);
             }
             if self.budget == 0 {
-                self.settle();
                 if let Some(since) = self.backlogged_since.take() {
                     self.observed.server = self.observed.server.max(now + 1 - since);
                 }
             }
         }
         self.serve(now);
-    }
-
-    fn settle(&mut self) {
-        if let Some((when, used)) = self.comes_back.take()
-            && used > 0
-        {
-            self.pending.push((when, used));
-        }
     }
 
     /// One tick for the first job inside.
