@@ -28,13 +28,13 @@ impl Budget {
         Ok(())
     }
 
-    /// Half of what is left, as a budget of its own; returns it by [`Budget::join`].
-    pub(crate) fn half(&mut self) -> Budget {
-        let half = self.left / 2;
-        self.left -= half;
+    /// Half of what is left, but no more than `most`, as a budget of its own; returned by [`Budget::join`].
+    pub(crate) fn part(&mut self, most: u64) -> Budget {
+        let part = (self.left / 2).min(most);
+        self.left -= part;
         Budget {
             total: self.total,
-            left: half,
+            left: part,
         }
     }
 

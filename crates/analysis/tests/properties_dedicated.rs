@@ -140,6 +140,13 @@ proptest! {
         check_witness(&tasks, &verdict, |_, index| tasks[index].blocking);
         if let Verdict::Unschedulable(witness) = &verdict {
             prop_assert_eq!(Some(witness.task), responses.iter().position(|r| !r.meets()));
+            // The job of the witness really is late: no window up to the instant is long enough for it.
+            let (task, higher) = (&tasks[witness.task], &tasks[..witness.task]);
+            let own = witness.parts.iter().find(|part| part.task == witness.task).unwrap().demand;
+            for window in 1..=witness.instant {
+                let demand = task.blocking + own + higher.iter().map(|task| released(task, window)).sum::<Ns>();
+                prop_assert!(demand > window);
+            }
         }
     }
 
@@ -441,6 +448,15 @@ fn full_load_is_no_overload() {
         Task::new(500_000_000, 999_999_999),
     ];
     assert!(matches!(edf::verdict(&over), Verdict::Unschedulable(_)));
+    // The backlog grows by half a nanosecond a second: no job is late for years, and yet the answer is no.
+    let patient = [over[0], over[1].due(1_200_000_000)];
+    let Verdict::Unschedulable(witness) = fp::verdict(&patient) else {
+        panic!("accepted, or undecided");
+    };
+    assert!(
+        witness.demand > witness.instant && witness.instant > 100_000_000_000_000_000,
+        "{witness:?}"
+    );
     // Blocking at full load: the busy period has no end.
     assert_eq!(
         edf::verdict(&[Task::new(1, 2).blocked(1), Task::new(1, 2)]),

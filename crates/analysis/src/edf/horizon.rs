@@ -26,7 +26,7 @@ pub(super) fn horizon(
         return Ok(instant);
     }
     // Half of the steps: the other half may still go the long way.
-    let mut part = budget.half();
+    let mut part = budget.part(u64::MAX);
     let busy = busy_period(tasks, load, by_load, &mut part);
     budget.join(part);
     match (by_load, busy) {

@@ -182,7 +182,7 @@ mod tests {
         fn the_fast_path_says_the_same(
             tasks in prop::collection::vec(
                 (1u64..1 << 28, 0u32..4, 0u64..100, 0u64..100).prop_map(|(wcet, bits, early, jitter)| {
-                    let period = (wcet << 2) + (wcet * 13 >> bits);
+                    let period = (wcet << 2) + ((wcet * 13) >> bits);
                     Task::new(wcet, period)
                         .due(period - period * early / 140)
                         .jittered(wcet * jitter / 200)

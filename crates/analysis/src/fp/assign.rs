@@ -107,6 +107,9 @@ pub fn optimal_order(tasks: &[Task]) -> Assignment {
         return Assignment::Undecided(why);
     }
     let load = utilization::compare_with_one(tasks);
+    if load == Ordering::Greater {
+        return Assignment::None;
+    }
     let mut doubt = None;
     let found = search(tasks, |task, higher| {
         // Counts also tests that fail at once, and the copying around them.

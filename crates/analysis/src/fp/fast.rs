@@ -14,6 +14,9 @@ pub enum Fast {
 /// Evaluations allowed for one task: a busy period of more steps is left to the general analysis and its budget.
 const EVALUATIONS: u32 = 4_096;
 
+/// Terms that all evaluations may sum up, half a second's worth, for sets of thousands of tasks.
+const TERMS: u64 = 1 << 29;
+
 /// No term of a sum exceeds this, so that a sum over [`MOST`] tasks cannot wrap.
 const LONGEST: Ns = 1 << 44;
 
@@ -36,8 +39,7 @@ const NONE: Term = Term {
     offset: 0,
 };
 
-/// Worst-case response times of tasks with constrained deadlines, as fast as they can be had: some 200 ns for ten
-/// tasks,
+/// Worst-case response times of tasks with constrained deadlines, as fast as they can be had: some 200 ns for ten tasks,
 /// no allocation up to 64 tasks.
 ///
 /// Joseph & Pandya (1986) and Audsley et al. (1993): `w = B + C + sum over higher of ceil((w + J) / T) C`, `R = w + J`,
@@ -78,6 +80,7 @@ fn levels(tasks: &[Task], out: &mut [Ns], terms: &mut [Term]) -> Fast {
     let mut blocking_above = 0u64;
     let mut longest_period = 1u64;
     let mut longest_jitter = 0u64;
+    let mut summed = 0u64;
     for (index, (task, out)) in tasks.iter().zip(out).enumerate() {
         let periodic = 2 <= task.period && task.deadline <= task.period && task.period <= MAX_NS;
         if task.wcet == 0 || task.deadline == 0 || !periodic {
@@ -128,6 +131,10 @@ fn levels(tasks: &[Task], out: &mut [Ns], terms: &mut [Term]) -> Fast {
                 return Fast::NotCovered(index);
             }
         }
+        summed += u64::from(EVALUATIONS - left + 1) * index as u64;
+        if summed > TERMS {
+            return Fast::NotCovered(index);
+        }
         *out = window + task.jitter;
         terms[index] = Term {
             reciprocal: u64::MAX / task.period + 1,
@@ -174,7 +181,7 @@ mod tests {
             tasks in prop::collection::vec(
                 (1u64..1 << 29, 0u32..4, 0u64..100, 0u64..100, 0u64..1 << 20).prop_map(
                     |(wcet, bits, early, jitter, blocking)| {
-                        let period = (wcet << 3) + (wcet * 13 >> bits);
+                        let period = (wcet << 3) + ((wcet * 13) >> bits);
                         Task::new(wcet, period)
                             .due(period - period * early / 400)
                             .jittered(wcet * jitter / 100)

@@ -23,6 +23,9 @@ pub(super) struct Late {
     job: u64,
 }
 
+/// Steps to find the first late job of an overload.
+const FIRST_LATE: u64 = 1 << 20;
+
 /// What a level's analysis found.
 pub(super) struct Found {
     pub(super) response: Response,
@@ -108,14 +111,25 @@ impl Level<'_> {
     ) -> Found {
         let mut late = None;
         let mut first_window = None;
-        let worst = self.worst(
-            load,
-            start,
-            first_miss,
-            budget,
-            &mut late,
-            &mut first_window,
-        );
+        let worst = if load == Ordering::Greater && first_miss {
+            // Some job is late; the first one is the best witness if it comes soon.
+            let mut part = budget.part(FIRST_LATE);
+            let worst = self.worst(load, start, true, &mut part, &mut late, &mut first_window);
+            budget.join(part);
+            if worst.is_err() {
+                late = self.late_under_overload(budget);
+            }
+            worst
+        } else {
+            self.worst(
+                load,
+                start,
+                first_miss,
+                budget,
+                &mut late,
+                &mut first_window,
+            )
+        };
         let response = match (worst, &late) {
             (Ok(Some(worst)), None) => Response::Meets(worst),
             (Ok(worst), Some(_)) => Response::Misses(worst),
@@ -129,6 +143,35 @@ impl Level<'_> {
             late,
             first_window,
         }
+    }
+
+    /// A late job at a utilisation above 1: looked for after ever longer times.
+    fn late_under_overload(&self, budget: &mut Budget) -> Option<Late> {
+        let task = self.task;
+        // Share of the cpu that higher tasks leave, in units of 2^-64, rounded up.
+        let taken: u128 = self
+            .higher
+            .iter()
+            .map(|task| (u128::from(task.wcet) << 64) / u128::from(task.period))
+            .sum();
+        let left = (1u128 << 64).checked_sub(taken).filter(|&left| left > 0)?;
+        (0..=62).find_map(|bit| {
+            let job = (1u64 << bit) / task.period;
+            let due = u128::from(job) * u128::from(task.period) + u128::from(task.deadline);
+            let limit = due.checked_sub(u128::from(task.jitter) + u128::from(self.tail))?;
+            let own = (u128::from(job) + 1)
+                .checked_mul(u128::from(task.wcet))?
+                .checked_sub(u128::from(self.tail))?;
+            // Higher tasks take at least their share: a window near the least, for few steps from there.
+            if own >> 63 > 0 {
+                return None;
+            }
+            let start = Ns::try_from((own << 64) / left).unwrap_or(Ns::MAX);
+            match self.window(job, start, limit, budget) {
+                Ok(None) => Some(Late { job }),
+                _ => None,
+            }
+        })
     }
 
     /// The worst response, or `None` if there is no bound or the search ended at a miss.
