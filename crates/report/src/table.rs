@@ -24,6 +24,7 @@ pub fn table(summary: &RunSummary, style: Style) -> String {
     fit(&mut columns, style.width);
     let mut out = String::new();
     if !summary.cells.is_empty() {
+        out += &format!("{} of a job\n\n", summary.primary.title());
         out += &render(&columns, style);
     }
     let name_width = columns[0].width();
@@ -78,12 +79,16 @@ fn columns(summary: &RunSummary) -> Vec<Column> {
     columns
 }
 
+/// Names of up to this many characters are never shortened.
+const LONGEST_NAME: usize = 32;
+
 /// Shortens the names, and only the names, to make a table fit.
 fn fit(columns: &mut [Column], width: usize) {
     let total: usize = columns.iter().map(|c| c.width() + 3).sum::<usize>() - 3;
     let names = columns[0].width();
-    if total > width && names > 12 {
-        let room = names.saturating_sub(total - width).max(12);
+    // Names of cells that run together differ in the middle: a line that runs over is better than two alike.
+    if total > width && names > LONGEST_NAME {
+        let room = names.saturating_sub(total - width).max(LONGEST_NAME);
         for text in &mut columns[0].texts {
             text.0 = shortened(&text.0, room);
         }
@@ -188,6 +193,15 @@ fn after(summary: &RunSummary, name_width: usize) -> Vec<String> {
     for cell in &summary.cells {
         for note in &cell.notes {
             sentences.push(format!("note: {}: {note}", cell.label));
+        }
+    }
+    for cell in &summary.cells {
+        if cell.missed.saturating_mul(10) > cell.planned {
+            sentences.push(format!(
+                "overload: {} missed {} % of its activations: its jobs do not fit their period on this cpu",
+                cell.label,
+                cell.missed.saturating_mul(100) / cell.planned.max(1)
+            ));
         }
     }
     if !summary.real_time {

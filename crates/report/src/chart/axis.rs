@@ -112,6 +112,11 @@ impl Axis {
         self.from + (self.to - self.from) * part.clamp(0.0, 1.0)
     }
 
+    /// Whether the axis is long enough to show a value.
+    pub fn reaches(&self, value: f64) -> bool {
+        self.holds(value)
+    }
+
     /// The value in the middle of the axis, by position.
     pub fn middle(&self) -> f64 {
         if self.log {

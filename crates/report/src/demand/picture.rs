@@ -4,7 +4,7 @@ use crate::chart::{
     x_axis, y_axis,
 };
 use crate::units::{Unit, time};
-use crate::words::clean;
+use crate::words::{clean, shortened};
 use maud::html;
 use std::fmt::Write;
 
@@ -12,6 +12,9 @@ const LEFT: f64 = 74.0;
 const RIGHT: f64 = WIDTH - 24.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 360.0;
+
+/// Characters of the line below the picture.
+const NOTE: usize = 100;
 
 /// An instant to point out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,11 +62,11 @@ pub fn picture_svg(picture: &Picture) -> String {
     let entries = [
         Entry {
             look: 1,
-            name: &picture.demand_of,
+            name: "demand",
         },
         Entry {
             look: 0,
-            name: &picture.supply_of,
+            name: "least supply",
         },
     ];
     let caption = caption(picture);
@@ -80,17 +83,21 @@ pub fn picture_svg(picture: &Picture) -> String {
         @if let Some(mark) = &picture.mark {
             @let (across, up) = (x.at(mark.instant as f64), y.at(mark.demand as f64));
             path class="tail" d=(format!("M{} {}V{}", n(across), n(up), n(y.at(mark.supply as f64)))) {}
-            path class="mark s1" d=(sample(crate::chart::Mark::Circle, across, up)) {}
-            path class="mark s0" d=(sample(crate::chart::Mark::Square, across, y.at(mark.supply as f64))) {}
+            path class="mark s1" d=(sample(crate::chart::Mark::of(1), across, up)) {}
+            path class="mark s0" d=(sample(crate::chart::Mark::of(0), across, y.at(mark.supply as f64))) {}
             @let (class, shift) = if across > (LEFT + RIGHT) / 2.0 { ("tailtext end", -9.0) } else { ("tailtext", 9.0) };
             text class=(class) x=(n(across + shift)) y=(n((up - 8.0).max(TOP + 12.0))) { (label(mark)) }
         }
         (legend(&entries, LEFT, BOTTOM + 60.0, WIDTH - LEFT))
     };
+    let note = clean(&format!(
+        "{}; {}; dashed: deadlines",
+        picture.demand_of, picture.supply_of
+    ));
     let dress = Dress {
         title: &clean(&picture.title),
         caption: &caption,
-        note: "dashed upright lines are deadlines; timecell analyze",
+        note: &shortened(&note, NOTE),
         size: (WIDTH, BOTTOM + 56.0 + legend_height(&entries, WIDTH - LEFT)),
     };
     document(&dress, &body)

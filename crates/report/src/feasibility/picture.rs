@@ -37,7 +37,7 @@ pub fn picture(set: &TaskSet, study: &Study) -> Option<Picture> {
     Some(Picture {
         title: format!("Cell {} ({}): task {name}", cell.name, answer.policy),
         demand_of,
-        supply_of: format!("least supply {}", super::explain::supply_words(answer)),
+        supply_of: format!("supply {}", super::explain::supply_words(answer)),
         until,
         demand: demand.steps(until),
         supply: corners(&supply, until),

@@ -59,6 +59,10 @@ pub fn feasibility_table(study: &Study, style: Style) -> String {
         let line = format!("cpus    {}: {}", together.outcome.word(), together.what);
         out += &style.wrap(&clean(&line), 8);
         out.push('\n');
+        if let Some(linux) = &together.linux {
+            out += &style.wrap(&clean(&format!("linux   {linux}")), 8);
+            out.push('\n');
+        }
     }
     out += &format!(
         "verdict {}\n",
@@ -142,6 +146,7 @@ mod tests {
             "holds; response-time analysis on the periodic resource model, exact",
             "7.5 ms every 11 ms",
             "cpus    holds",
+            "linux   SCHED_DEADLINE would admit",
             "verdict every deadline holds",
         ] {
             assert!(shown.contains(part), "`{part}` is not in\n{shown}");

@@ -45,7 +45,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
             format!(
                 "Ratio to {baseline} with its 95% interval over rounds: circles for the median, triangles for p99. \
                  An interval that crosses the dashed line at 1 shows no difference from {baseline}; one wholly to \
-                 the right of it is slower. A mark without an interval rests on one round. Triangles are absent where \
+                 the right of it is slower. An arrow goes on beyond the picture. A mark without an interval rests on one round. Triangles are absent where \
                  a round is too small for a p99."
             ),
         ),
@@ -71,15 +71,18 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
 
 fn one(ratio: &Ratio, axis: &Axis, y: f64, look: usize, mark: Mark) -> Markup {
     let interval = ratio.low.zip(ratio.high).map(|(low, high)| {
-        let (low, high) = (axis.at(low), axis.at(high));
+        let (from, to) = (axis.at(low), axis.at(high));
+        // An end inside the picture is a bar, one beyond it an arrow.
+        let end = |at: f64, inside: bool, tip: f64| match inside {
+            true => format!("M{} {}v6", n(at), y - 3.0),
+            false => format!("M{} {}l{} 3l{} 3", n(at + tip), y - 3.0, n(-tip), n(tip)),
+        };
         format!(
-            "M{} {y}H{}M{} {}v6M{} {}v6",
-            n(low),
-            n(high),
-            n(low),
-            y - 3.0,
-            n(high),
-            y - 3.0
+            "M{} {y}H{}{}{}",
+            n(from),
+            n(to),
+            end(from, axis.reaches(low), 5.0),
+            end(to, axis.reaches(high), -5.0)
         )
     });
     html! {

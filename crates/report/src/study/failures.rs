@@ -6,8 +6,13 @@ use record::summary::CellSummary;
 use record::trial::TrialRecord;
 
 /// Failed trials and cells, losses that nothing explains, and classes other than those asked for.
-pub(super) fn study(source: &Source, cells: &[CellSummary]) -> Vec<String> {
-    let mut sentences = Vec::new();
+///
+/// `ended` is what ended the run before its time.
+pub(super) fn study(source: &Source, cells: &[CellSummary], ended: Option<&str>) -> Vec<String> {
+    let mut sentences: Vec<String> = ended
+        .map(|why| format!("the run: {why}"))
+        .into_iter()
+        .collect();
     for number in &source.cut_off {
         sentences.push(format!(
             "trial {number} was cut off while its record was written; it is not in the numbers"

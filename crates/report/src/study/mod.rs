@@ -52,7 +52,7 @@ pub fn study(run: &Run) -> Result<RunSummary, RecordError> {
             .filter(|requirement| !requirement.met)
             .cloned()
             .collect(),
-        failures: failures::study(&source, &cells),
+        failures: failures::study(&source, &cells, manifest.failure.as_deref()),
         cells,
     })
 }

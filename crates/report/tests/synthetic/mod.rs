@@ -35,6 +35,7 @@ impl Synthetic {
     pub fn with(base: &Path, toml: &str, provenance: &Provenance) -> Synthetic {
         let experiment = Experiment::parse("test.toml", toml).unwrap();
         let manifest = Manifest {
+            failure: None,
             schema: RUN_SCHEMA,
             timecell_version: "0.1.0".to_owned(),
             status: Status::Complete,
