@@ -55,6 +55,7 @@ pub fn run(
         Err(BenchError::Interrupted) => Status::Interrupted,
         Err(_) => Status::Failed,
     };
+    manifest.failure = result.as_ref().err().map(ToString::to_string);
     manifest.finished = Some(utc_now());
     let written = run.write_manifest(&manifest);
     if result.is_ok() {
@@ -72,6 +73,12 @@ fn prepare(
     progress: &mut dyn Progress,
 ) -> Result<(Run, Interrupt, Manifest), BenchError> {
     room_for(plan, settings)?;
+    if let Some(pid) = place::another() {
+        return Err(BenchError::Unmet(format!(
+            "another timecell (process {pid}) is measuring on this machine; wait until it has ended, \
+             or the two would measure each other"
+        )));
+    }
     let interrupt = Interrupt::listen()
         .map_err(|error| BenchError::Failed(format!("cannot listen for signals: {error}")))?;
     for line in place::sweep_stale() {
@@ -94,6 +101,7 @@ fn prepare(
         trials_done: 0,
         requirements: plan.requirements.clone(),
         not_measured: plan.not_measured.clone(),
+        failure: None,
     };
     let run = Run::create(
         &settings.out,
@@ -137,6 +145,11 @@ fn rounds_of_trials(
                 interrupt,
             };
             let outcome = trial::run(&trial)?;
+            if interrupt.came() && outcome.record.failure.is_some() {
+                // Half a trial that the user ended tells nothing of its cells.
+                outcome.discard();
+                return Err(BenchError::Interrupted);
+            }
             run.write_trial(&outcome.record, &outcome.samples)?;
             outcome.discard();
             manifest.trials_done += 1;

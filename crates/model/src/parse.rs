@@ -355,7 +355,7 @@ cells = ["podman", "podman-rootless"]
             ),
             (
                 with(kind, "kind = \"mac\"\nperiod = 5"),
-                "mine.toml:6: `period` has no unit; write it as a text with a unit, such as \"5us\"",
+                "mine.toml:6: `period` has no unit; write it as a text with a unit, such as \"5ms\"",
             ),
             (
                 with(kind, "kind = \"mac\"\nperiod = \"0ms\""),

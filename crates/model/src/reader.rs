@@ -159,7 +159,7 @@ impl<'a> Table<'a> {
                 key,
                 format!("`{key}` has no unit"),
                 format!(
-                    "write it as a text with a unit, such as \"{}us\"",
+                    "write it as a text with a unit, such as \"{}ms\"",
                     number.as_str()
                 ),
             )),

@@ -52,6 +52,9 @@ pub struct Manifest {
     pub requirements: Vec<Requirement>,
     /// Trials that did not take place.
     pub not_measured: Vec<NotMeasured>,
+    /// What ended the run before its time, one sentence.
+    #[serde(default)]
+    pub failure: Option<String>,
 }
 
 /// A run directory.
@@ -291,7 +294,18 @@ fn copy_samples(from: &Path, to: &Path) -> Result<(), RecordError> {
 ///
 /// # Errors
 /// When the file cannot be written or renamed into place.
+///
+/// A link is followed, and what is there and is no regular file (a device, a pipe) is written to, not replaced.
 pub fn write_atomically(path: &Path, content: &[u8]) -> Result<(), RecordError> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let path = target.as_path();
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return fs::OpenOptions::new()
+            .write(true)
+            .open(path)
+            .and_then(|mut open| open.write_all(content))
+            .map_err(RecordError::io(path, "write"));
+    }
     let part = path.with_added_extension("part");
     let result = (|| {
         let mut file = File::create(&part).map_err(RecordError::io(path, "create"))?;
@@ -352,6 +366,7 @@ mod tests {
             trials_done: 0,
             requirements: Vec::new(),
             not_measured: Vec::new(),
+            failure: None,
         }
     }
 
@@ -381,6 +396,21 @@ mod tests {
         assert!(open().unwrap_err().contains("cut short"));
         fs::write(&path, "{\"schema\": 1}").unwrap();
         assert!(open().unwrap_err().contains("missing field"));
+    }
+
+    #[test]
+    fn a_device_or_a_link_is_written_to_and_stays() {
+        use std::os::unix::fs::FileTypeExt;
+        let dir = tempfile::tempdir().unwrap();
+        write_atomically(Path::new("/dev/null"), b"x").unwrap();
+        let null = fs::metadata("/dev/null").unwrap();
+        assert!(null.file_type().is_char_device(), "the device is still one");
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write_atomically(&link, b"new").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     }
 
     #[test]

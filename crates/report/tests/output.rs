@@ -38,6 +38,8 @@ fn the_table_has_the_shape_that_was_promised() {
     let run = overhead(base.path(), 400);
     let text = table(&study(&run.run).unwrap(), Style::default());
     let wanted = "\
+execution time of a job
+
 cell       median        p99        max   against bare (median, 95% interval)   missed
 bare     270.2 us   270.4 us   270.4 us   1                                          0
 podman   297.2 us   297.4 us   297.4 us   1.100 (1.098..1.102) slower                2

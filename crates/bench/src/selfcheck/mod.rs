@@ -33,7 +33,7 @@ pub struct Finding {
     pub figure: String,
     /// What it should be; `None`: no goal was set.
     pub goal: Option<String>,
-    /// Whether it is.
+    /// Whether it is; `None` also where the interval encloses the goal, so that neither can be said.
     pub met: Option<bool>,
 }
 
@@ -76,6 +76,21 @@ impl Finding {
             figure: figure.into(),
             goal: Some(goal.into()),
             met: Some(met),
+        }
+    }
+
+    /// A ratio that should be at most `most`, judged by its whole interval.
+    fn ratio_goal(what: impl Into<String>, found: &stats::Ratio, most: f64) -> Finding {
+        let met = match (found.low, found.high) {
+            (_, Some(high)) if high <= most => Some(true),
+            (Some(low), _) if low > most => Some(false),
+            _ => None,
+        };
+        Finding {
+            what: what.into(),
+            figure: ratio(found),
+            goal: Some(format!("at most {most:.2}")),
+            met,
         }
     }
 

@@ -99,12 +99,7 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
             let median = compared.ratio_of_medians;
             let what = format!("median time of embedded over {other}'s");
             section.findings.push(if other == "crun" {
-                Finding::goal(
-                    what,
-                    ratio(&median),
-                    "no slower: at most 1",
-                    median.value <= 1.0,
-                )
+                Finding::ratio_goal(what, &median, 1.0)
             } else {
                 Finding::fact(what, ratio(&median))
             });

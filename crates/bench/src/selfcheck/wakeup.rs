@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use stats::{CompareOptions, Sorted, compare};
 
 use super::probe_process::{self, reap};
-use super::{Finding, Section, Setup, ratio, us};
+use super::{Finding, Section, Setup, us};
 use crate::BenchError;
 use crate::place::{Place, failed};
 
@@ -136,18 +136,16 @@ impl Period<'_> {
         let compared = compare(&theirs.rounds, &ours.rounds, &options)
             .map_err(|error| BenchError::Failed(format!("cannot compare: {error}")))?;
         let median = &compared.ratio_of_medians;
-        section.findings.push(Finding::goal(
+        section.findings.push(Finding::ratio_goal(
             format!("median wake-up latency over cyclictest's, period {name}"),
-            ratio(median),
-            "at most 1.10",
-            median.value <= 1.10,
+            median,
+            1.10,
         ));
         if let Some(p99) = &compared.ratio_of_p99 {
-            section.findings.push(Finding::goal(
+            section.findings.push(Finding::ratio_goal(
                 format!("p99 wake-up latency over cyclictest's, period {name}"),
-                ratio(p99),
-                "at most 1.10",
-                p99.value <= 1.10,
+                p99,
+                1.10,
             ));
         }
         let cpu_rounds = |tool: &Tool| -> Vec<Vec<i64>> {
@@ -155,11 +153,10 @@ impl Period<'_> {
         };
         if let Ok(cpu) = compare(&cpu_rounds(&theirs), &cpu_rounds(&ours), &options) {
             let cpu = cpu.ratio_of_medians;
-            section.findings.push(Finding::goal(
+            section.findings.push(Finding::ratio_goal(
                 format!("cpu time per activation over cyclictest's, period {name}"),
-                ratio(&cpu),
-                "at most 1",
-                cpu.value <= 1.0,
+                &cpu,
+                1.0,
             ));
         }
         Ok(json!({

@@ -25,7 +25,14 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
         return Err(InputError::new(part, "only `bench self` has parts", "remove the word").into());
     }
     let mut experiment = scenario::find(what)?;
+    let baseline = experiment.baseline.clone();
     overrides(options)?.apply(&mut experiment)?;
+    if experiment.baseline != baseline {
+        out::note(&format!(
+            "note    {baseline} is left out by --engine: the comparison is with {}",
+            experiment.baseline
+        ));
+    }
     let place = if options.cpus.is_some() {
         "--cpus"
     } else {
@@ -60,9 +67,14 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
         version: VERSION.to_owned(),
     };
     let mut teller = Teller::new(plan.experiment.rounds);
+    let made_out = !options.out.exists();
     let finished = bench::run(&plan, &settings, &mut teller);
     teller.done();
-    match finished {
+    let mine = match &finished {
+        Ok(run) | Err((Some(run), _)) => Some(run.dir().to_owned()),
+        Err((None, _)) => None,
+    };
+    let ended = match finished {
         Ok(run) => study(&run, options),
         Err((Some(run), error)) => {
             // What was measured until then is on record and worth its page.
@@ -72,6 +84,41 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
             Err(error.into())
         }
         Err((None, error)) => Err(error.into()),
+    };
+    if let Some(dir) = mine {
+        give_to_sudo_user(&dir, made_out.then_some(options.out.as_path()));
+    }
+    ended
+}
+
+/// What was measured under sudo belongs to whoever called it, who will want to study and delete it: the run, and
+/// the directory around it if that is new.
+fn give_to_sudo_user(run: &std::path::Path, around: Option<&std::path::Path>) {
+    let id = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .and_then(|id| id.parse::<u32>().ok())
+    };
+    // SAFETY: no arguments, cannot fail.
+    let root = unsafe { libc::geteuid() } == 0;
+    if let (true, Some(uid), Some(gid)) = (root, id("SUDO_UID"), id("SUDO_GID")) {
+        give(run, uid, gid);
+        if let Some(around) = around {
+            let _ = std::os::unix::fs::lchown(around, Some(uid), Some(gid));
+        }
+    }
+}
+
+fn give(path: &std::path::Path, uid: u32, gid: u32) {
+    // Links are given themselves, never what they point to.
+    let _ = std::os::unix::fs::lchown(path, Some(uid), Some(gid));
+    let Ok(found) = std::fs::symlink_metadata(path) else {
+        return;
+    };
+    if found.is_dir() {
+        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+            give(&entry.path(), uid, gid);
+        }
     }
 }
 
@@ -86,9 +133,6 @@ fn study(run: &Run, options: &Bench) -> Result<Ended, CommandError> {
             "report  {}",
             run.dir().join("report.html").display()
         ));
-    }
-    for failure in &summary.failures {
-        out::note(&format!("failed  {failure}"));
     }
     let lost = summary.cells.iter().any(|cell| cell.unexplained > 0);
     Ok(if summary.failures.is_empty() && !lost {
@@ -113,9 +157,8 @@ fn list() -> Result<Ended, CommandError> {
 pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
     let cpus = match &options.cpus {
         None => Vec::new(),
-        Some(text) => host::cpus::parse_list(text).map_err(|error| {
-            InputError::new("--cpus", error.to_string(), "write a list such as 1 or 2-3")
-        })?,
+        Some(text) => host::cpus::parse_list(text)
+            .map_err(|error| InputError::new("--cpus", error.to_string(), ""))?,
     };
     if options.cpus.is_some() && cpus.is_empty() {
         return Err(InputError::new(
