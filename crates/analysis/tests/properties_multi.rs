@@ -24,6 +24,9 @@ fn jittered(most: usize) -> impl Strategy<Value = Vec<Task>> {
     proptest::collection::vec(task, 1..=most)
 }
 
+/// Whether a set is shown to hold its deadlines on so many cpus.
+type Test<'a> = &'a dyn Fn(&[Task], u32) -> bool;
+
 /// What runs when: sporadic jobs on m cpus in steps of 1 ns.
 struct Machine<'a> {
     tasks: &'a [Task],
@@ -76,7 +79,8 @@ impl Machine<'_> {
                         .wrapping_mul(6_364_136_223_846_793_005)
                         .wrapping_add(1);
                     jitter = (self.random >> 33) % (task.jitter + 1);
-                    gap = u64::from((self.random >> 20) % 7 == 0) * ((self.random >> 40) % 5);
+                    gap = u64::from((self.random >> 20).is_multiple_of(7))
+                        * ((self.random >> 40) % 5);
                 }
                 jobs.push(Job {
                     task: i,
@@ -213,7 +217,7 @@ proptest! {
             .map(|(index, task)| if index == which { Task { wcet: task.wcet.div_ceil(2), ..*task } } else { *task })
             .collect();
         let whole = |cpus: u32| Mpr::of_equal_shares(5, 5, cpus).unwrap();
-        let tests: [&dyn Fn(&[Task], u32) -> bool; 6] = [
+        let tests: [Test; 6] = [
             &|tasks, cpus| gfb(tasks, cpus).is_schedulable(),
             &|tasks, cpus| bcl_fp(tasks, cpus).is_schedulable(),
             &|tasks, cpus| bcl_edf(tasks, cpus).is_schedulable(),
