@@ -8,12 +8,12 @@ use std::hint::black_box;
 
 const CELLS: u64 = 64;
 
-/// 64 deferrable cells with periods from 1 ms to about 64 ms, 70 % of the cpu.
+/// 64 cells under periodic servers with periods from 1 ms to about 64 ms, 75 % of the cpu.
 fn live() -> LiveSet {
     let mut set = LiveSet::new();
     for cell in 0..CELLS {
         let period = 1_000_000 + cell * 997_331;
-        let server = Server::new(Kind::Deferrable, period * 70 / 100 / CELLS, period);
+        let server = Server::new(Kind::Periodic, period * 75 / 100 / CELLS, period);
         let verdict = set.add(set.len(), Resident::server(server).unwrap());
         assert!(verdict.is_schedulable(), "{verdict:?}");
     }

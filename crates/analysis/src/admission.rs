@@ -190,7 +190,7 @@ impl LiveSet {
             let before = at
                 .checked_sub(1)
                 .and_then(|above| self.standings[above].window);
-            self.standings[at] = match self.from_scratch(at, before, &mut steps) {
+            self.standings[at] = match self.computed(at, before, &mut steps) {
                 Ok(Some(standing)) => standing,
                 Ok(None) | Err(_) => Standing {
                     window: None,
@@ -208,7 +208,7 @@ impl LiveSet {
         let above = position
             .checked_sub(1)
             .and_then(|above| self.standings[above].window);
-        match self.from_scratch(position, above, &mut steps)? {
+        match self.computed(position, above, &mut steps)? {
             Some(standing) => standings.push(standing),
             None => return Ok(Err(position)),
         }
@@ -216,7 +216,7 @@ impl LiveSet {
             let before: Option<Ns> = standings.last().and_then(|above| above.window);
             let standing = match self.standings[at - 1].window {
                 Some(window) => self.continued(at, position, window, &mut steps)?,
-                None => self.from_scratch(at, before, &mut steps)?,
+                None => self.computed(at, before, &mut steps)?,
             };
             match standing {
                 Some(standing) => standings.push(standing),
@@ -246,7 +246,7 @@ impl LiveSet {
     }
 
     /// The standing of a resident computed anew, with the window of the one above it, if known, as a hint.
-    fn from_scratch(
+    fn computed(
         &self,
         at: usize,
         above_window: Option<Ns>,

@@ -6,9 +6,8 @@ mod simulator;
 use analysis::fp::{Response, response_times};
 use analysis::reservation::Dedicated;
 use analysis::{Task, Verdict, edf, inside};
-use simulator::{
-    Policy, REPEATS, Random, Releases, SimServer, Source, set_count, simulate, ticks_to_see,
-};
+use simulator::horizon::{REPEATS, ticks_to_see};
+use simulator::{Policy, Random, Releases, SimServer, Source, set_count, simulate};
 
 const START: u64 = 100;
 /// Divisors of [`REPEATS`].

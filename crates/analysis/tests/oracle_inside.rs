@@ -6,9 +6,8 @@ mod simulator;
 use analysis::inside::{edf, fixed_priority};
 use analysis::reservation::ExplicitDeadline;
 use analysis::{Task, Verdict};
-use simulator::{
-    Policy, REPEATS, Random, Releases, SimServer, Source, set_count, simulate, ticks_to_see,
-};
+use simulator::horizon::{REPEATS, ticks_to_see};
+use simulator::{Policy, Random, Releases, SimServer, Source, set_count, simulate};
 
 const START: u64 = 60;
 /// Divisors of [`REPEATS`].

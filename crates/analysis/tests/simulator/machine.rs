@@ -266,10 +266,10 @@ impl<'a> State<'a> {
                 let since = self.usable_since.remove(0);
                 self.comes_back.push(since + period);
             }
-            if self.budget == 0 {
-                if let Some(since) = self.backlogged_since.take() {
-                    self.observed.server = self.observed.server.max(now + 1 - since);
-                }
+            if self.budget == 0
+                && let Some(since) = self.backlogged_since.take()
+            {
+                self.observed.server = self.observed.server.max(now + 1 - since);
             }
         }
         self.serve(now);

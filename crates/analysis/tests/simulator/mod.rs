@@ -8,12 +8,11 @@
     reason = "each test that includes this module uses another part of it"
 )]
 
-mod horizon;
+pub mod horizon;
 mod machine;
 mod random;
 mod release;
 
-pub use horizon::{REPEATS, ticks_to_see};
 pub use machine::{Policy, SimServer, Source, simulate};
 pub use random::Random;
 pub use release::{Job, Releases};
