@@ -60,7 +60,7 @@ pub struct Check {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
-    /// Print the witness of each refusal and the smallest changes that would mend it.
+    /// Print the witness of each refusal, the smallest changes that would mend it, and how much more work each cell bears.
     #[arg(long)]
     pub explain: bool,
     /// Draw demand against supply of the cell that misses a deadline, or comes nearest to it, as SVG.
