@@ -141,8 +141,17 @@ fn verdicts() {
             "wcet = \"200000000000000003ns\"\nperiod = \"800000000000000012ns\"",
         );
     let full = file(dir, "full.toml", &full);
-    let said = say(dir, &["analyze", &full]);
-    assert_ne!(said.code, Some(0), "{}", said.out);
+    let said = say(dir, &["analyze", &full]).ends_with(1);
+    assert!(
+        said.out.contains("undecided: the times are too long"),
+        "{}",
+        said.out
+    );
+    assert!(said.out.contains("verdict undecided"), "{}", said.out);
+    assert_eq!(
+        json(dir, &["analyze", &full, "--json"], 1)["outcome"],
+        "undecided"
+    );
 
     let crowd = format!(
         "schema = 1\ncpus = 1\n{}",
