@@ -46,7 +46,6 @@ fn budgets(criterion: &mut Criterion) {
     let bisection = |tasks: &[Task]| {
         least_budget_by_bisection(tasks, Policy::FixedPriority, PERIOD, GRID).unwrap()
     };
-    let edf = |tasks: &[Task]| least_budget(tasks, Policy::Edf, PERIOD, GRID).unwrap();
     assert_eq!(sum(&sets, closed_form), 10_799_444);
     assert_eq!(sum(&sets, bisection), 10_799_444);
     let mut group = criterion.benchmark_group("least budget");
@@ -57,7 +56,6 @@ fn budgets(criterion: &mut Criterion) {
     group.bench_function("fixed priority, bisection", |bencher| {
         bencher.iter(|| sum(&sets, bisection));
     });
-    group.bench_function("EDF", |bencher| bencher.iter(|| sum(&sets, edf)));
     group.finish();
 }
 
