@@ -1,0 +1,245 @@
+use super::super::{CellTask, Limits, Order, Policy, Reservation, TaskCell, TaskSet};
+use crate::Duration;
+use proptest::prelude::*;
+
+const GOOD: &str = r#"schema = 1
+cpus = 2
+
+[[cell]]
+name = "control"
+reservation = { budget = "5ms", period = "10ms", deadline = "8ms" }
+
+[[cell.task]]
+name = "loop"
+wcet = "1ms"
+period = "10ms"
+deadline = "9ms"
+jitter = "100us"
+
+[[cell.task]]
+name = "log"
+wcet = "2.5ms"
+period = "40ms"
+
+[[cell]]
+name = "vision"
+policy = "edf"
+
+[[cell.task]]
+name = "frame"
+wcet = "8ms"
+period = "33ms"
+"#;
+
+fn error(text: &str) -> String {
+    TaskSet::parse("set.toml", text)
+        .expect_err("must be refused")
+        .to_string()
+}
+
+#[test]
+fn defaults_are_filled_in() {
+    let set = TaskSet::parse("set.toml", GOOD).expect("good");
+    assert_eq!(set.cpus, Some(2));
+    let [control, vision] = set.cells.as_slice() else {
+        panic!("two cells");
+    };
+    assert_eq!(control.policy, Policy::Fixed(Order::Deadline));
+    assert_eq!(vision.policy, Policy::Edf);
+    assert_eq!(vision.reservation, None);
+    assert_eq!(control.tasks[0].deadline.ns(), 9_000_000);
+    assert_eq!(control.tasks[1].deadline.ns(), 40_000_000);
+    assert_eq!(control.tasks[1].jitter.ns(), 0);
+    assert_eq!(set.tasks(), 3);
+}
+
+#[test]
+fn each_fault_has_its_line_and_mend() {
+    for (from, to, parts) in [
+        ("schema = 1\n", "", ["set.toml:1:", "schema = 1"]),
+        ("schema = 1", "schema = 2", ["set.toml:1:", "newer"]),
+        ("cpus = 2", "cpus = 0", ["set.toml:2:", "1 to 4096"]),
+        (
+            "cpus = 2",
+            "cpu = 2",
+            ["set.toml:2:", "did you mean `cpus`?"],
+        ),
+        (
+            "jitter =",
+            "jiter =",
+            ["set.toml:13:", "did you mean `jitter`?"],
+        ),
+        ("jitter =", "foo =", ["set.toml:13:", "in [[cell.task]]"]),
+        (
+            "wcet = \"1ms\"",
+            "wcet = 1",
+            ["set.toml:10:", "has no unit"],
+        ),
+        (
+            "wcet = \"1ms\"",
+            "wcet = \"-1ms\"",
+            ["set.toml:10:", "negative"],
+        ),
+        (
+            "wcet = \"1ms\"",
+            "wcet = \"0ms\"",
+            ["set.toml:10:", "at least 1ns"],
+        ),
+        (
+            "wcet = \"1ms\"",
+            "wcet = \"11ms\"",
+            ["set.toml:10:", "at most the deadline"],
+        ),
+        ("wcet = \"1ms\"\n", "", ["set.toml:8:", "wcet = \"1ms\""]),
+        (
+            "period = \"40ms\"",
+            "period = \"40y\"",
+            ["set.toml:18:", "unknown unit `y`"],
+        ),
+        (
+            "period = \"40ms\"",
+            "period = \"900000h\"",
+            ["set.toml:18:", "36 years"],
+        ),
+        (
+            "name = \"log\"",
+            "name = \"loop\"",
+            ["set.toml:16:", "two tasks named `loop`"],
+        ),
+        (
+            "name = \"vision\"",
+            "name = \"control\"",
+            ["set.toml:21:", "two cells named"],
+        ),
+        (
+            "\"edf\"",
+            "\"efd\"",
+            ["set.toml:22:", "did you mean `edf`?"],
+        ),
+        (
+            "policy = \"edf\"",
+            "policy = \"edf\"\norder = \"rm\"",
+            ["set.toml:23:", "has no order"],
+        ),
+        (
+            "budget = \"5ms\"",
+            "budget = \"9ms\"",
+            ["set.toml:6:", "at most the deadline"],
+        ),
+        ("budget = \"5ms\", ", "", ["set.toml:6:", "has no `budget`"]),
+        (
+            "deadline = \"8ms\"",
+            "deadline = \"11ms\"",
+            ["set.toml:6:", "at most the period"],
+        ),
+        (
+            "deadline = \"9ms\"",
+            "priority = 5",
+            ["set.toml:15:", "has no priority"],
+        ),
+        (
+            "name = \"frame\"",
+            "name = \"frame\"\npriority = 3",
+            ["set.toml:26:", "policy = \"edf\""],
+        ),
+        (
+            "[[cell.task]]\nname = \"frame\"",
+            "[cell.more]",
+            ["set.toml:24:", "unknown key `more`"],
+        ),
+    ] {
+        let error = error(&GOOD.replacen(from, to, 1));
+        for part in parts {
+            assert!(error.contains(part), "`{part}` is not in: {error}");
+        }
+    }
+    assert!(error("schema = 1\n").contains("[[cell]]"));
+    assert!(error("schema = 1\n[[cell]]\nname = \"x\"\n").contains("has no task"));
+    assert!(error("schema = ").contains("not TOML"));
+}
+
+#[test]
+fn equal_priorities_are_refused() {
+    let text = GOOD
+        .replace("deadline = \"9ms\"", "priority = 5")
+        .replace("period = \"40ms\"", "period = \"40ms\"\npriority = 5");
+    assert!(error(&text).contains("both have priority 5"));
+    let set = TaskSet::parse("x", &text.replacen("priority = 5", "priority = 6", 1));
+    assert_eq!(
+        set.expect("good").cells[0].policy,
+        Policy::Fixed(Order::Priority)
+    );
+}
+
+fn sets() -> impl Strategy<Value = TaskSet> {
+    let time = 1i64..=Limits::LONGEST_NS / 4;
+    let task = (time.clone(), time.clone(), time.clone(), 0i64..1000).prop_map(
+        |(wcet, period, slack, jitter)| CellTask {
+            deadline: Duration::from_ns(wcet + slack),
+            jitter: Duration::from_ns(jitter),
+            ..CellTask::new("", Duration::from_ns(wcet), Duration::from_ns(period))
+        },
+    );
+    let reservation = (time.clone(), time.clone(), time).prop_map(|(a, b, c)| Reservation {
+        budget: Duration::from_ns(a),
+        deadline: Duration::from_ns(a + b),
+        period: Duration::from_ns(a + b + c),
+    });
+    let policy = prop::sample::select(vec![
+        Policy::Edf,
+        Policy::Fixed(Order::Rate),
+        Policy::Fixed(Order::Deadline),
+        Policy::Fixed(Order::Priority),
+        Policy::Fixed(Order::Listed),
+    ]);
+    let cell = (
+        policy,
+        prop::option::of(reservation),
+        prop::collection::vec(task, 1..5),
+    )
+        .prop_map(|(policy, reservation, tasks)| TaskCell {
+            name: String::new(),
+            policy,
+            reservation,
+            tasks,
+        });
+    (
+        prop::option::of(1u32..=4096),
+        prop::collection::vec(cell, 1..5),
+    )
+        .prop_map(|(cpus, mut cells)| {
+            for (i, cell) in cells.iter_mut().enumerate() {
+                cell.name = format!("cell \"{i}\" \\");
+                let by_priority = cell.policy == Policy::Fixed(Order::Priority);
+                for (i, task) in cell.tasks.iter_mut().enumerate() {
+                    task.name = format!("t{i}");
+                    task.priority = by_priority.then_some(i as i64 - 2);
+                }
+            }
+            TaskSet { cpus, cells }
+        })
+}
+
+proptest! {
+    #[test]
+    fn writing_and_reading_give_the_same(set in sets()) {
+        let text = set.to_toml();
+        prop_assert_eq!(TaskSet::parse("x", &text).map_err(|e| e.to_string()), Ok(set));
+    }
+
+    #[test]
+    fn no_text_panics(text in "\\PC{0,200}") {
+        let _ = TaskSet::parse("x", &text);
+    }
+
+    #[test]
+    fn no_mutilated_file_panics(at in 0usize..420, with in "\\PC{0,8}") {
+        let mut text = GOOD.to_owned();
+        let at = at.min(text.len());
+        text.replace_range(at..(at + 3).min(GOOD.len()), &with);
+        if let Err(error) = TaskSet::parse("x", &text) {
+            prop_assert!(!error.what.is_empty());
+            prop_assert!(error.line.is_some_and(|l| l >= 1 && l <= text.lines().count() + 1));
+        }
+    }
+}
