@@ -26,6 +26,12 @@ pub struct Resident {
 
 impl Resident {
     /// A task.
+    ///
+    /// ```
+    /// use analysis::{Task, admission::Resident};
+    ///
+    /// assert_eq!(Resident::task(Task::new(1, 10).jittered(2)).jitter_below, 2);
+    /// ```
     pub const fn task(task: Task) -> Resident {
         Resident {
             task,
@@ -38,6 +44,15 @@ impl Resident {
     ///
     /// # Errors
     /// [`Undecided::NotCovered`] for a constant bandwidth server, which EDF dispatches.
+    ///
+    /// ```
+    /// use analysis::admission::Resident;
+    /// use analysis::server::{Kind, Server};
+    ///
+    /// // Back to back, a deferrable server of 3 every 10 takes 6 at once: like a task with a jitter of T - C = 7.
+    /// assert_eq!(Resident::server(Server::new(Kind::Deferrable, 3, 10)).unwrap().jitter_below, 7);
+    /// assert!(Resident::server(Server::new(Kind::ConstantBandwidth, 3, 10)).is_err());
+    /// ```
     pub fn server(server: Server) -> Result<Resident, Undecided> {
         if server.kind == Kind::ConstantBandwidth {
             let reason = "a constant bandwidth server has no fixed priority";
@@ -132,6 +147,16 @@ impl LiveSet {
 
     /// Exact worst-case response time of a cell's budget, ns, from its arrival; `None` if there is no such cell or
     /// the time was too long to compute when another left.
+    ///
+    /// ```
+    /// use analysis::{Task, admission::{LiveSet, Resident}};
+    ///
+    /// let mut set = LiveSet::new();
+    /// for (wcet, period) in [(1, 4), (1, 5), (3, 9), (3, 18)] {
+    ///     set.add(set.len(), Resident::task(Task::new(wcet, period)));
+    /// }
+    /// assert_eq!([0, 1, 2, 3, 4].map(|cell| set.response(cell)), [Some(1), Some(2), Some(7), Some(18), None]);
+    /// ```
     pub fn response(&self, position: usize) -> Option<Ns> {
         let window = self.standings.get(position)?.window?;
         Some(window + self.residents[position].task.jitter)
@@ -139,6 +164,18 @@ impl LiveSet {
 
     /// Where a cell belongs by deadline-monotonic order, optimal for D <= T without jitter and blocking (Leung and
     /// Whitehead, Performance Evaluation 2(4), 1982): below all that are due as early.
+    ///
+    /// ```
+    /// use analysis::{Task, admission::{LiveSet, Resident}};
+    ///
+    /// let mut set = LiveSet::new();
+    /// for deadline in [20, 10, 20] {
+    ///     let position = set.deadline_monotonic(deadline);
+    ///     assert!(set.add(position, Resident::task(Task::new(1, 40).due(deadline))).is_schedulable());
+    /// }
+    /// let deadlines: Vec<u64> = set.residents().iter().map(|resident| resident.task.deadline).collect();
+    /// assert_eq!(deadlines, [10, 20, 20]);
+    /// ```
     pub fn deadline_monotonic(&self, deadline: Ns) -> usize {
         self.residents
             .iter()
@@ -151,6 +188,16 @@ impl LiveSet {
     ///
     /// Exact. Positions in the witness are those that the cells would have had. [`Verdict::Undecided`] for a resident
     /// out of range, for one with D > T, for a position beyond the end, and when the windows are too long.
+    ///
+    /// ```
+    /// use analysis::{Task, Verdict, admission::{LiveSet, Resident}};
+    ///
+    /// let mut set = LiveSet::new();
+    /// assert!(set.add(0, Resident::task(Task::new(2, 5))).is_schedulable());
+    /// let Verdict::Unschedulable(witness) = set.add(1, Resident::task(Task::new(4, 7))) else { panic!() };
+    /// assert_eq!((witness.instant, witness.demand), (7, 8)); // 4 + two jobs of 2
+    /// assert_eq!(set.len(), 1);
+    /// ```
     pub fn add(&mut self, position: usize, resident: Resident) -> Verdict {
         if let Err(reason) = resident.check() {
             return Verdict::Undecided(reason);
@@ -179,6 +226,18 @@ impl LiveSet {
     }
 
     /// Removes a cell; those that stay remain schedulable. `None` if there is no such cell.
+    ///
+    /// ```
+    /// use analysis::{Task, admission::{LiveSet, Resident}};
+    ///
+    /// let mut set = LiveSet::new();
+    /// for _ in 0..2 {
+    ///     set.add(set.len(), Resident::task(Task::new(2, 5)));
+    /// }
+    /// assert_eq!(set.response(1), Some(4));
+    /// assert_eq!(set.remove(0), Some(Resident::task(Task::new(2, 5))));
+    /// assert_eq!((set.response(0), set.remove(1)), (Some(2), None));
+    /// ```
     pub fn remove(&mut self, position: usize) -> Option<Resident> {
         if position >= self.len() {
             return None;

@@ -3,6 +3,41 @@
 //! Pure functions on integer nanoseconds: no input, no output, no clock, and no floating point in any verdict.
 //! Ratios are compared exactly; whatever must be rounded is rounded to the safe side; whatever cannot be decided
 //! within its bounds says [`Undecided`] and never yes.
+//!
+//! From tasks to a verdict to the least budget:
+//!
+//! ```
+//! use analysis::{Task, edf, fp, inside::{Policy, fixed_priority}, least_budget::least_budget, reservation::Periodic};
+//!
+//! let ms = 1_000_000;
+//! let tasks = [Task::new(7 * ms, 50 * ms), Task::new(9 * ms, 75 * ms)]; // in order of priority, highest first
+//! assert!(fp::verdict(&tasks).is_schedulable() && edf::verdict(&tasks).is_schedulable());
+//! assert_eq!(fp::response_times(&tasks)[1].bound(), Some(16 * ms));
+//! let least = least_budget(&tasks, Policy::FixedPriority, 10 * ms, 1_000)?.unwrap(); // every 10 ms, on 1 us
+//! assert_eq!(least, 3_500_000);
+//! let inside = fixed_priority(&tasks, &Periodic::new(least, 10 * ms).unwrap());
+//! assert_eq!(inside.responses, [Some(26 * ms + 500_000), Some(75 * ms)]);
+//! # Ok::<(), analysis::Undecided>(())
+//! ```
+//!
+//! | question | module |
+//! |---|---|
+//! | Do fixed priorities hold on a cpu of their own? How long do responses take, and which order is best? | [`fp`] |
+//! | Does EDF hold on a cpu of its own? | [`edf`] |
+//! | What if a high-criticality task runs longer than assumed? | [`fp::amc_rtb`], [`edf::edf_vd`] |
+//! | How little does a reservation supply? | [`reservation`], and [`Supply`] for one's own |
+//! | Do the tasks of a cell hold inside its reservation? | [`inside`] |
+//! | What is the least that the cell must reserve? | [`least_budget`] |
+//! | Do several cells hold whose servers share a cpu under fixed priorities? | [`server`] |
+//! | Which task goes into which cell, which cell onto which cpu? Does a global scheduler hold? | [`multi`] |
+//! | The whole design: a least reservation and a cpu for every cell | [`design`](mod@design) |
+//! | How much more work, or wake-up latency, does a set bear? | [`sensitivity`] |
+//! | Is there room for one more cell, at once? | [`admission`] |
+//! | What would Linux admit? | [`linux`] |
+//! | Random task sets to try all this on | [`generate`] |
+//!
+//! Every answer is a [`Verdict`], or holds one: a refusal comes with a [`Witness`], an instant by which more work is due
+//! than cpu time is certain. Times are ns, 1 to [`MAX_NS`]; no search takes more than [`STEPS`].
 
 pub mod admission;
 mod budget;

@@ -19,6 +19,14 @@ pub struct Scaling {
 
 impl Scaling {
     /// The bottleneck: the index of the task that is the first to miss its deadline as every wcet grows.
+    ///
+    /// ```
+    /// use analysis::{Task, fp, sensitivity::critical_scaling};
+    ///
+    /// // The second task is done at 3 + 3 of 7: with a sixth more work, at 7. Then it is late first.
+    /// let scaling = critical_scaling(&[Task::new(300, 1_000), Task::new(300, 700)], fp::verdict);
+    /// assert_eq!((scaling.per_mille, scaling.bottleneck()), (1_166, Some(1)));
+    /// ```
     pub fn bottleneck(&self) -> Option<usize> {
         match &self.beyond {
             Verdict::Unschedulable(witness) => Some(witness.task),
@@ -27,7 +35,7 @@ impl Scaling {
     }
 }
 
-/// The set with every wcet scaled by so many thousandths, rounded up to whole ns; at most twice [`MAX_NS`], so that a
+/// The set of Lehoczky, Sha & Ding (RTSS 1989) for one factor: every wcet scaled by so many thousandths, rounded up to whole ns; at most twice [`MAX_NS`], so that a
 /// task that is out of range stays so.
 ///
 /// ```
@@ -102,6 +110,7 @@ pub fn critical_scaling(tasks: &[Task], verdict: impl Fn(&[Task]) -> Verdict) ->
 /// The set with a wake-up latency of at most `latency` ns, as measured by `timecell bench`, added to the blocking of
 /// every task. Saturates at the largest [`Ns`], which no analysis accepts.
 ///
+/// In ns; the blocking term B of the response-time equation (Audsley et al., Software Engineering Journal 8(5), 1993).
 /// A job that becomes ready on an idle cpu runs up to `latency` late, whatever its priority: to the analysis that is a
 /// section of lower priority. Latency while the cpu is busy is covered once for each busy period; an overhead of every
 /// job belongs into its wcet.
@@ -121,7 +130,8 @@ pub fn with_latency(tasks: &[Task], latency: Ns) -> Vec<Task> {
 }
 
 /// The largest wake-up latency, in whole ns, with which a set is still schedulable; `None` if it is not even without.
-/// Exact for a monotone exact test; an undecided verdict counts as a no. See [`with_latency`].
+/// Exact for a monotone exact test; an undecided verdict counts as a no. Sensitivity to one parameter by bisection, as
+/// Punnekkat, Davis and Burns (ASIAN 1997). See [`with_latency`].
 ///
 /// ```
 /// use analysis::{Task, fp, sensitivity::critical_latency};

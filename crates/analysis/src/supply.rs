@@ -2,7 +2,33 @@ use crate::Ns;
 
 /// The least cpu time that a reservation is certain to supply.
 ///
-/// `sbf` is non-decreasing, grows by at most 1 ns per ns, and `sbf(0)` is 0.
+/// `sbf` is non-decreasing, grows by at most 1 ns per ns, and `sbf(0)` is 0. (Supply-bound functions: Mok, Feng and
+/// Chen, RTAS 2001; Shin and Lee, RTSS 2003.) Whatever implements this may hold tasks: see [`inside`](crate::inside).
+///
+/// ```
+/// use analysis::{Ns, Supply, Task, inside::fixed_priority};
+///
+/// /// Table-driven: the second half of every 10 ns, so that work may have to wait for 5 ns.
+/// struct SecondHalf;
+///
+/// impl Supply for SecondHalf {
+///     fn sbf(&self, t: Ns) -> Ns {
+///         t / 10 * 5 + (t % 10).saturating_sub(5)
+///     }
+///     fn inverse(&self, work: Ns) -> Option<Ns> {
+///         work.div_ceil(5).checked_mul(5)?.checked_add(work)
+///     }
+///     fn rate(&self) -> (Ns, Ns) {
+///         (1, 2)
+///     }
+///     fn cycle(&self) -> Option<Ns> {
+///         Some(10)
+///     }
+/// }
+///
+/// let responses = fixed_priority(&[Task::new(2, 10), Task::new(4, 30)], &SecondHalf).responses;
+/// assert_eq!(responses, [Some(7), Some(18)]);
+/// ```
 pub trait Supply {
     /// Supply-bound function: the least time supplied in any interval of `t` ns.
     fn sbf(&self, t: Ns) -> Ns;

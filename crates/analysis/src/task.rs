@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{MAX_NS, Ns};
 
-/// A sporadic task: jobs of at most `wcet`, at least `period` apart, each due `deadline` after its arrival, released
+/// A sporadic task (Mok 1983; Liu and Layland, JACM 1973, where arrivals are periodic): jobs of at most `wcet`, at least `period` apart, each due `deadline` after its arrival, released
 /// up to `jitter` after its arrival.
 ///
 /// All times in ns, 1 (jitter and blocking: 0) to [`MAX_NS`]. `wcet > period` and `deadline > period` are legal:
@@ -59,18 +59,36 @@ impl Task {
     }
 
     /// The same task with another relative deadline.
+    ///
+    /// ```
+    /// // A constrained deadline: due 4 ns before the next arrival.
+    /// assert!(analysis::Task::new(1, 10).due(6).is_constrained());
+    /// ```
     #[must_use]
     pub const fn due(self, deadline: Ns) -> Task {
         Task { deadline, ..self }
     }
 
     /// The same task with release jitter.
+    ///
+    /// ```
+    /// use analysis::{Task, fp::response_times};
+    ///
+    /// // The response time counts from the arrival, so the job's own jitter is in it.
+    /// assert_eq!(response_times(&[Task::new(2, 10).jittered(3)])[0].bound(), Some(5));
+    /// ```
     #[must_use]
     pub const fn jittered(self, jitter: Ns) -> Task {
         Task { jitter, ..self }
     }
 
     /// The same task with blocking.
+    ///
+    /// ```
+    /// use analysis::{Task, fp::response_times};
+    ///
+    /// assert_eq!(response_times(&[Task::new(2, 10).blocked(4)])[0].bound(), Some(6));
+    /// ```
     #[must_use]
     pub const fn blocked(self, blocking: Ns) -> Task {
         Task { blocking, ..self }
@@ -81,6 +99,14 @@ impl Task {
     ///
     /// # Errors
     /// Names the time that is out of range.
+    ///
+    /// ```
+    /// use analysis::{Task, TaskError};
+    ///
+    /// assert_eq!(Task::new(11, 10).due(20).check(), Ok(())); // more than one period of work, due in the second
+    /// assert_eq!(Task::new(11, 10).check(), Err(TaskError::BeyondDeadline { wcet: 11, deadline: 10 }));
+    /// assert_eq!(Task::new(0, 10).check(), Err(TaskError::Zero("wcet")));
+    /// ```
     pub fn check(&self) -> Result<(), TaskError> {
         for (name, time) in [
             ("wcet", self.wcet),
@@ -112,6 +138,11 @@ impl Task {
     }
 
     /// Whether the deadline is at most the period.
+    ///
+    /// ```
+    /// assert!(analysis::Task::new(1, 10).is_constrained());
+    /// assert!(!analysis::Task::new(1, 10).due(11).is_constrained());
+    /// ```
     pub const fn is_constrained(&self) -> bool {
         self.deadline <= self.period
     }

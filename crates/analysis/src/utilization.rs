@@ -6,6 +6,9 @@ use crate::{Ns, Task};
 
 /// Compares the utilisation of a set, the sum of C/T, with 1. Exact for any number of tasks and any periods.
 ///
+/// Above 1 no scheduler keeps all deadlines of one cpu; at most 1 is enough for EDF where D >= T (Liu and Layland,
+/// JACM 1973). Times in ns.
+///
 /// The sum is expanded digit by digit to base 2^64, as one divides by hand, until the digits differ from those of 1,
 /// or until more of them agree than two different fractions with these denominators can share. No big integers,
 /// and one round of divisions for every set that is not within 2^-60 of 1. A period of 0 counts as overload.

@@ -3,6 +3,16 @@ use serde::{Deserialize, Serialize};
 use crate::Ns;
 
 /// What an analysis says of a task set.
+///
+/// ```
+/// use analysis::{Task, Undecided, Verdict, edf};
+///
+/// assert_eq!(edf::verdict(&[Task::new(1, 2), Task::new(1, 2)]), Verdict::Schedulable);
+/// let Verdict::Unschedulable(witness) = edf::verdict(&[Task::new(1, 2), Task::new(2, 3)]) else { panic!() };
+/// assert_eq!((witness.instant, witness.demand, witness.supply), (6, 7, 6));
+/// let out_of_range = edf::verdict(&[Task::new(0, 2)]);
+/// assert!(matches!(out_of_range, Verdict::Undecided(Undecided::NotCovered(_))));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -17,6 +27,13 @@ pub enum Verdict {
 
 impl Verdict {
     /// Whether every deadline holds.
+    ///
+    /// ```
+    /// use analysis::{Undecided, Verdict};
+    ///
+    /// assert!(Verdict::Schedulable.is_schedulable());
+    /// assert!(!Verdict::Undecided(Undecided::Overflow).is_schedulable());
+    /// ```
     pub fn is_schedulable(&self) -> bool {
         matches!(self, Verdict::Schedulable)
     }

@@ -16,6 +16,15 @@ pub struct AmcResponse {
 
 impl AmcResponse {
     /// Whether the task is guaranteed in every mode that it has to run in.
+    ///
+    /// ```
+    /// use analysis::{MixedTask, Task, fp::amc_rtb};
+    ///
+    /// // Alone the high task needs 8 of 10; after a low job of 3 has run at the change of mode, 11.
+    /// let set = [MixedTask::low(Task::new(3, 10)), MixedTask::high(Task::new(4, 10), 8)];
+    /// let responses = amc_rtb(&set);
+    /// assert!(responses[0].meets() && responses[1].low.meets() && !responses[1].meets());
+    /// ```
     pub fn meets(&self) -> bool {
         self.low.meets() && self.high.as_ref().is_none_or(Response::meets)
     }

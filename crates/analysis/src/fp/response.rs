@@ -22,6 +22,12 @@ pub enum Response {
 
 impl Response {
     /// The bound in ns, if one is known.
+    ///
+    /// ```
+    /// use analysis::fp::Response;
+    ///
+    /// assert_eq!((Response::Meets(7).bound(), Response::Misses(Some(12)).bound()), (Some(7), Some(12)));
+    /// ```
     pub const fn bound(&self) -> Option<Ns> {
         match self {
             Response::Meets(bound) => Some(*bound),
@@ -31,6 +37,12 @@ impl Response {
     }
 
     /// Whether the deadline is proved to hold.
+    ///
+    /// ```
+    /// use analysis::fp::Response;
+    ///
+    /// assert!(Response::Meets(7).meets() && !Response::Misses(Some(12)).meets());
+    /// ```
     pub const fn meets(&self) -> bool {
         matches!(self, Response::Meets(_))
     }
@@ -57,7 +69,7 @@ pub fn response_times(tasks: &[Task]) -> Vec<Response> {
     response_times_within(tasks, STEPS)
 }
 
-/// [`response_times`] with another limit on the steps.
+/// [`response_times`] (Lehoczky, RTSS 1990; Tindell, Burns & Wellings 1994) with another limit on the steps.
 ///
 /// ```
 /// use analysis::{Task, Undecided, fp::{Response, response_times_within}};
@@ -83,7 +95,7 @@ pub fn response_times_within(tasks: &[Task], steps: u64) -> Vec<Response> {
 }
 
 /// The exact worst-case response time of one task below others, whose order does not matter: the per-task test for
-/// [`super::audsley`]. See [`response_times`].
+/// [`super::audsley`] (1991). In ns; sources and errors as of [`response_times`] (Lehoczky, RTSS 1990).
 ///
 /// ```
 /// use analysis::{Task, fp::{Response, response_time}};
@@ -113,7 +125,8 @@ pub(super) const fn preemptive<'a>(task: &'a Task, higher: &'a [Task]) -> Level<
     }
 }
 
-/// Whether every task of a set in priority order meets its deadline. Exact; see [`response_times`].
+/// Whether every task of a set in priority order meets its deadline. Exact, by the response times of Lehoczky (RTSS
+/// 1990) and Tindell, Burns & Wellings (1994): see [`response_times`].
 ///
 /// The witness of a refusal is the highest task that can miss: `instant` is the longest window in which its late job
 /// would still be in time (its deadline less its jitter, from the start of the busy period); `demand` is what has to be
@@ -131,7 +144,7 @@ pub fn verdict(tasks: &[Task]) -> Verdict {
     verdict_within(tasks, STEPS)
 }
 
-/// [`verdict`] with another limit on the steps.
+/// [`verdict`] (Lehoczky, RTSS 1990) with another limit on the steps, beyond which it is undecided.
 ///
 /// ```
 /// use analysis::{Task, fp};

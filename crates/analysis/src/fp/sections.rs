@@ -25,6 +25,12 @@ impl Section {
     };
 
     /// A task whose jobs run to completion once started.
+    ///
+    /// ```
+    /// use analysis::{Task, fp::Section};
+    ///
+    /// assert_eq!(Section::whole(&Task::new(20, 70)), Section { longest: 20, last: 20 });
+    /// ```
     pub const fn whole(task: &Task) -> Section {
         Section {
             longest: task.wcet,
@@ -33,6 +39,15 @@ impl Section {
     }
 
     /// Sections of at most so many ns at unknown places ("floating").
+    ///
+    /// ```
+    /// use analysis::{Task, fp::{Section, response_times_with_sections}};
+    ///
+    /// // The first task waits for a section of the second that began 1 ns before.
+    /// let tasks = [Task::new(2, 10), Task::new(8, 20)];
+    /// let sections = [Section::PREEMPTIVE, Section::floating(5)];
+    /// assert_eq!(response_times_with_sections(&tasks, &sections)[0].bound(), Some(2 + 4));
+    /// ```
     pub const fn floating(longest: Ns) -> Section {
         Section { longest, last: 1 }
     }

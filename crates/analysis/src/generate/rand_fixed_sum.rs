@@ -30,7 +30,8 @@ pub fn rand_fixed_sum(tasks: usize, total: f64, random: &mut Random) -> Option<V
     Some(numbers)
 }
 
-/// [`rand_fixed_sum`] with every number in [`low`, `high`] instead of [0, 1].
+/// [`rand_fixed_sum`] with every number in [`low`, `high`] instead of [0, 1], as Emberson, Stafford & Davis (WATERS
+/// 2010) scale it.
 ///
 /// `None` as there, or if the bounds are no interval.
 ///
@@ -69,7 +70,8 @@ pub fn rand_fixed_sum_within(
 
 /// [`rand_fixed_sum`] with the caller's draws from [0, 1), one less than tasks of each kind, and before the shuffle.
 ///
-/// `turns` choose the simplex and `sizes` the point in it, in the order of Emberson's implementation.
+/// `turns` choose the simplex and `sizes` the point in it, in the order of Emberson's implementation (Emberson, Stafford
+/// & Davis, WATERS 2010).
 ///
 /// ```
 /// use analysis::generate::rand_fixed_sum_of;

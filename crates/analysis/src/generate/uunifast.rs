@@ -16,7 +16,7 @@ pub fn uunifast(tasks: usize, total: f64, random: &mut Random) -> Vec<f64> {
     uunifast_of(tasks, total, || random.unit())
 }
 
-/// [`uunifast`] with the caller's draws from [0, 1), of which it takes one less than there are tasks.
+/// [`uunifast`] (Bini & Buttazzo 2005) with the caller's draws from [0, 1), of which it takes one less than there are tasks.
 ///
 /// ```
 /// let mut draws = [0.25, 0.5].into_iter();

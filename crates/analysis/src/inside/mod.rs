@@ -53,7 +53,7 @@ pub fn test(tasks: &[Task], policy: Policy, supply: &impl Supply) -> Inside {
     }
 }
 
-/// Only whether all deadlines hold: the verdict of [`test`] without witness and response times, for searches.
+/// Only whether all deadlines hold: the verdict of [`test()`] without witness and response times.
 ///
 /// # Errors
 /// [`Undecided`] as the verdict would be.

@@ -25,6 +25,13 @@ pub struct DeadlineParams {
 
 impl DeadlineParams {
     /// A budget in every period, due at its end.
+    ///
+    /// ```
+    /// use analysis::linux::DeadlineParams;
+    ///
+    /// let thread = DeadlineParams::new(10_000_000, 100_000_000);
+    /// assert_eq!((thread.deadline, thread.ratio()), (100_000_000, 104_857));
+    /// ```
     pub const fn new(runtime: Ns, period: Ns) -> DeadlineParams {
         DeadlineParams {
             runtime,
@@ -34,6 +41,13 @@ impl DeadlineParams {
     }
 
     /// The period that counts, ns: the deadline where `period` is 0.
+    ///
+    /// ```
+    /// use analysis::linux::DeadlineParams;
+    ///
+    /// let thread = DeadlineParams { runtime: 1_000_000, deadline: 4_000_000, period: 0 };
+    /// assert_eq!(thread.effective_period(), 4_000_000);
+    /// ```
     pub const fn effective_period(&self) -> Ns {
         if self.period == 0 {
             self.deadline
@@ -55,6 +69,13 @@ impl DeadlineParams {
     }
 
     /// The demand of such a thread: C is the runtime.
+    ///
+    /// ```
+    /// use analysis::{Task, linux::DeadlineParams};
+    ///
+    /// let thread = DeadlineParams { runtime: 1_000_000, deadline: 4_000_000, period: 10_000_000 };
+    /// assert_eq!(thread.task(), Task::new(1_000_000, 10_000_000).due(4_000_000));
+    /// ```
     pub const fn task(&self) -> Task {
         Task::new(self.runtime, self.effective_period()).due(self.deadline)
     }
@@ -168,6 +189,13 @@ impl RootDomain {
     }
 
     /// The same with the fair server of Linux 6.12 on each cpu: 50 ms in every second.
+    ///
+    /// ```
+    /// use analysis::linux::RootDomain;
+    ///
+    /// // floor(0.05 * 2^20) for each of two cpus.
+    /// assert_eq!(RootDomain::of_cpus(2).with_fair_server().given(), 2 * 52_428);
+    /// ```
     #[must_use]
     pub fn with_fair_server(self) -> RootDomain {
         RootDomain {
@@ -179,6 +207,12 @@ impl RootDomain {
     /// What the domain may give in all, in 2^-20: the share scaled by the capacities; `None` is no limit.
     ///
     /// `cap_scale(dl_b->bw, cap)` in `__dl_overflow`.
+    ///
+    /// ```
+    /// use analysis::linux::RootDomain;
+    ///
+    /// assert_eq!(RootDomain::of_cpus(2).available(), Some(2 * 996_147)); // floor(0.95 * 2^20)
+    /// ```
     pub fn available(&self) -> Option<u64> {
         self.share.runtime?;
         let capacity: u128 = self.capacities.iter().map(|&each| u128::from(each)).sum();
@@ -187,6 +221,13 @@ impl RootDomain {
     }
 
     /// What is given already, in 2^-20: the threads admitted, and the fair servers.
+    ///
+    /// ```
+    /// use analysis::linux::RootDomain;
+    ///
+    /// let domain = RootDomain { taken: 104_857, ..RootDomain::of_cpus(1) };
+    /// assert_eq!(domain.given(), 104_857);
+    /// ```
     pub fn given(&self) -> u64 {
         let server = self.fair_server.map_or(0, |server| server.ratio());
         self.taken
@@ -201,6 +242,16 @@ impl RootDomain {
     ///
     /// # Errors
     /// The first thread that is refused, and why.
+    ///
+    /// ```
+    /// use analysis::linux::{DeadlineParams, Errno, RootDomain};
+    ///
+    /// // 9 of 10 % each fit below 95 %; the tenth does not: EBUSY.
+    /// let domain = RootDomain::of_cpus(1);
+    /// let threads = [DeadlineParams::new(10_000_000, 100_000_000); 10];
+    /// assert_eq!(domain.admits(&threads[..9]), Ok(()));
+    /// assert_eq!(domain.admits(&threads).unwrap_err().errno(), Errno::Ebusy);
+    /// ```
     pub fn admits(&self, threads: &[DeadlineParams]) -> Result<(), Refusal> {
         let available = self.available();
         let mut demanded = self.given();
@@ -226,7 +277,7 @@ impl RootDomain {
 
     /// Whether every budget is certain to be supplied by its deadline.
     ///
-    /// On one cpu exact, by the processor demand of EDF, with the fair server as a thread of its own; threads that
+    /// On one cpu exact, by the processor demand of EDF (Baruah, Mok & Rosier, RTSS 1990), with the fair server as a thread of its own; threads that
     /// are admitted already (`taken`) are not known well enough, so that only an empty domain can be schedulable. On
     /// several cpus sufficient only ([`gfb`], [`bcl_edf_with_slack`]), and not with fair servers, which do not migrate.
     ///

@@ -39,6 +39,14 @@ impl HcbsTree {
     ///
     /// # Errors
     /// Some root domain has no room for the root: `bw cpus >= total_bw + ratio(root) cpus` does not hold.
+    ///
+    /// ```
+    /// use analysis::linux::{Bandwidth, HcbsTree, RootDomain};
+    ///
+    /// let domains = vec![RootDomain::of_cpus(2)];
+    /// assert!(HcbsTree::new(domains.clone(), Bandwidth::new(95, 100)).is_ok());
+    /// assert!(HcbsTree::new(domains, Bandwidth::new(96, 100)).is_err());
+    /// ```
     pub fn new(domains: Vec<RootDomain>, root: Bandwidth) -> Result<HcbsTree, Refusal> {
         let tree = HcbsTree {
             domains,
@@ -55,6 +63,15 @@ impl HcbsTree {
     ///
     /// # Errors
     /// There is no such parent, or the kernel would refuse; then nothing changes.
+    ///
+    /// ```
+    /// use analysis::linux::{Bandwidth, HcbsTree, RootDomain};
+    ///
+    /// let mut tree = HcbsTree::new(vec![RootDomain::of_cpus(1)], Bandwidth::new(1, 2)).unwrap();
+    /// let group = tree.add(0, Bandwidth::new(3, 10)).unwrap();
+    /// assert!(tree.add(group, Bandwidth::new(3, 10)).is_ok());
+    /// assert!(tree.add(0, Bandwidth::new(3, 10)).is_err(), "3/10 + 3/10 of 1/2");
+    /// ```
     pub fn add(&mut self, parent: usize, bandwidth: Bandwidth) -> Result<usize, Refusal> {
         if parent >= self.groups.len() {
             return Err(Refusal::NoGroup { group: parent });
@@ -96,6 +113,14 @@ impl HcbsTree {
     }
 
     /// What is left for a group's own tasks on each cpu: its ratio less those of its children (`cpu.rt.internal`).
+    ///
+    /// ```
+    /// use analysis::linux::{Bandwidth, HcbsTree, RootDomain};
+    ///
+    /// let mut tree = HcbsTree::new(vec![RootDomain::of_cpus(1)], Bandwidth::new(1, 2)).unwrap();
+    /// tree.add(0, Bandwidth::new(1, 4)).unwrap();
+    /// assert_eq!((tree.own_ratio(0), tree.own_ratio(1), tree.own_ratio(2)), (Some(1 << 18), Some(1 << 18), None));
+    /// ```
     pub fn own_ratio(&self, group: usize) -> Option<u64> {
         let own = self.groups.get(group)?.bandwidth.ratio();
         Some(own.saturating_sub(self.children(group)))

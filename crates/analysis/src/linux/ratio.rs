@@ -37,6 +37,12 @@ pub struct Bandwidth {
 
 impl Bandwidth {
     /// `runtime` in every `period`, ns.
+    ///
+    /// ```
+    /// use analysis::linux::Bandwidth;
+    ///
+    /// assert_eq!(Bandwidth::new(950_000_000, 1_000_000_000), Bandwidth::default());
+    /// ```
     pub const fn new(runtime: Ns, period: Ns) -> Bandwidth {
         Bandwidth {
             runtime: Some(runtime),

@@ -59,6 +59,14 @@ impl Default for RtTree {
 
 impl RtTree {
     /// A root alone, under `sched_rt_runtime_us` by `sched_rt_period_us`.
+    ///
+    /// ```
+    /// use analysis::linux::{Bandwidth, RtTree, RtWrite};
+    ///
+    /// let mut tree = RtTree::new(Bandwidth::default(), Bandwidth::new(500_000_000, 1_000_000_000));
+    /// let cell = tree.add(0).unwrap();
+    /// assert!(tree.write(cell, RtWrite::Runtime(Some(500_000_000))).is_ok());
+    /// ```
     pub fn new(global: Bandwidth, root: Bandwidth) -> RtTree {
         RtTree {
             global,
@@ -74,6 +82,15 @@ impl RtTree {
     ///
     /// # Errors
     /// There is no such parent.
+    ///
+    /// ```
+    /// use analysis::linux::{Bandwidth, RtTree};
+    ///
+    /// let mut tree = RtTree::default();
+    /// let cell = tree.add(0).unwrap();
+    /// assert_eq!(tree.group(cell).unwrap().bandwidth, Bandwidth::new(0, 1_000_000_000));
+    /// assert!(tree.add(7).is_err());
+    /// ```
     pub fn add(&mut self, parent: usize) -> Result<usize, Refusal> {
         self.group(parent)?;
         self.groups.push(RtGroup {
@@ -88,6 +105,14 @@ impl RtTree {
     ///
     /// # Errors
     /// There is none with that index.
+    ///
+    /// ```
+    /// use analysis::linux::{Bandwidth, RtTree};
+    ///
+    /// let tree = RtTree::default();
+    /// assert_eq!(tree.group(0).unwrap().bandwidth, Bandwidth::default());
+    /// assert!(tree.group(1).is_err());
+    /// ```
     pub fn group(&self, group: usize) -> Result<&RtGroup, Refusal> {
         self.groups.get(group).ok_or(Refusal::NoGroup { group })
     }
@@ -114,6 +139,17 @@ impl RtTree {
     ///
     /// # Errors
     /// The check that fails first, in the kernel's order: the group itself, then every group from the root down.
+    ///
+    /// ```
+    /// use analysis::linux::{Errno, RtTree, RtWrite};
+    ///
+    /// let mut tree = RtTree::default();
+    /// let cells = [tree.add(0).unwrap(), tree.add(0).unwrap()];
+    /// tree.write(cells[0], RtWrite::Runtime(Some(500_000_000))).unwrap();
+    /// let refused = tree.write(cells[1], RtWrite::Runtime(Some(500_000_000)));
+    /// assert_eq!(refused.unwrap_err().errno(), Errno::Einval, "1.0 of the root's 0.95");
+    /// tree.write(cells[1], RtWrite::Runtime(Some(450_000_000))).unwrap();
+    /// ```
     pub fn write(&mut self, group: usize, write: RtWrite) -> Result<(), Refusal> {
         let before = self.group(group)?.bandwidth;
         let after = match write {

@@ -47,6 +47,15 @@ impl Standing {
     }
 
     /// Whether the kernel admits it.
+    ///
+    /// ```
+    /// use analysis::linux::{DeadlineParams, RootDomain};
+    ///
+    /// // 0.3 each of the cpu, but 1.2 ms are due within 1 ms.
+    /// let late = DeadlineParams { runtime: 600_000, deadline: 1_000_000, period: 2_000_000 };
+    /// let standing = RootDomain::of_cpus(1).standing(&[late; 2]);
+    /// assert_eq!((standing.is_admitted(), standing.is_feasible()), (true, Some(false)));
+    /// ```
     pub const fn is_admitted(&self) -> bool {
         matches!(
             self,
@@ -57,6 +66,13 @@ impl Standing {
     }
 
     /// Whether every deadline holds; `None` where that is not shown either way.
+    ///
+    /// ```
+    /// use analysis::linux::{DeadlineParams, RootDomain};
+    ///
+    /// let standing = RootDomain::of_cpus(1).standing(&[DeadlineParams::new(98_000_000, 100_000_000)]);
+    /// assert_eq!((standing.is_admitted(), standing.is_feasible()), (false, Some(true)));
+    /// ```
     pub const fn is_feasible(&self) -> Option<bool> {
         match self {
             Standing::Guaranteed | Standing::RefusedThoughFeasible(_) => Some(true),

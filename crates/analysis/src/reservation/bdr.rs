@@ -52,7 +52,7 @@ impl BoundedDelay {
     }
 
     /// The tightest bounded delay that a periodic reservation keeps: α = Q/P, Δ = 2(P - Q). A safe bound, not exact:
-    /// it equals the periodic supply only at the starts of its chunks.
+    /// it equals the periodic supply only at the starts of its chunks. (Shin and Lee, RTSS 2003: the linear lower bound.)
     ///
     /// ```
     /// use analysis::{Supply, reservation::{BoundedDelay, Periodic}};

@@ -60,6 +60,12 @@ impl ExplicitDeadline {
     }
 
     /// Q, ns.
+    ///
+    /// ```
+    /// let reservation = analysis::reservation::ExplicitDeadline::new(2, 11, 5)?;
+    /// assert_eq!((reservation.budget(), reservation.period(), reservation.deadline()), (2, 11, 5));
+    /// # Ok::<(), analysis::reservation::ReservationError>(())
+    /// ```
     pub const fn budget(&self) -> Ns {
         self.budget
     }

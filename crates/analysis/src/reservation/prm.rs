@@ -43,6 +43,12 @@ impl Periodic {
     }
 
     /// Q, ns.
+    ///
+    /// ```
+    /// let reservation = analysis::reservation::Periodic::new(3, 5)?;
+    /// assert_eq!((reservation.budget(), reservation.period()), (3, 5));
+    /// # Ok::<(), analysis::reservation::ReservationError>(())
+    /// ```
     pub const fn budget(&self) -> Ns {
         self.budget
     }

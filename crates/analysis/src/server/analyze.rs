@@ -17,11 +17,28 @@ pub struct LocalTask {
 
 impl LocalTask {
     /// A task whose jobs arrive at any time.
+    ///
+    /// ```
+    /// use analysis::{Task, server::LocalTask};
+    ///
+    /// assert!(!LocalTask::unbound(Task::new(2, 25)).bound);
+    /// ```
     pub const fn unbound(task: Task) -> LocalTask {
         LocalTask { task, bound: false }
     }
 
     /// A task whose jobs arrive with refills of the server.
+    ///
+    /// ```
+    /// use analysis::{Task, server::{Cell, Kind, LocalTask, Refill, Response, Server, analyze}};
+    ///
+    /// // Arriving with the refills, a job need not wait out the gap of 7 first.
+    /// let server = Server::new(Kind::Deferrable, 3, 10);
+    /// let alone = |task| analyze(&[Cell { server, tasks: vec![task] }], Refill::Apart).cells[0].tasks[0].clone();
+    /// let task = Task::new(2, 20);
+    /// assert_eq!(alone(LocalTask::bound(task)), Response::Bounded(2));
+    /// assert_eq!(alone(LocalTask::unbound(task)), Response::Bounded(7 + 2));
+    /// ```
     pub const fn bound(task: Task) -> LocalTask {
         LocalTask { task, bound: true }
     }
@@ -50,6 +67,13 @@ pub enum Response {
 
 impl Response {
     /// The bound, if there is one.
+    ///
+    /// ```
+    /// use analysis::{Undecided, server::Response};
+    ///
+    /// assert_eq!(Response::Bounded(13).bound(), Some(13));
+    /// assert_eq!(Response::Undecided(Undecided::Overflow).bound(), None);
+    /// ```
     pub const fn bound(&self) -> Option<Ns> {
         match self {
             Response::Bounded(bound) => Some(*bound),
@@ -104,6 +128,18 @@ pub enum Place {
 
 impl Analysis {
     /// Every response and where it belongs: each cell's server, then its tasks.
+    ///
+    /// ```
+    /// use analysis::{Task, server::{Cell, Kind, LocalTask, Place, Refill, Response, Server, analyze}};
+    ///
+    /// let cell = Cell {
+    ///     server: Server::new(Kind::Periodic, 3, 10),
+    ///     tasks: vec![LocalTask::unbound(Task::new(2, 25))],
+    /// };
+    /// let analysis = analyze(&[cell], Refill::Apart);
+    /// let all: Vec<_> = analysis.responses().map(|(place, response)| (place, response.bound())).collect();
+    /// assert_eq!(all, [(Place::Server(0), Some(3)), (Place::Task { cell: 0, task: 0 }, Some(9))]);
+    /// ```
     pub fn responses(&self) -> impl Iterator<Item = (Place, &Response)> {
         self.cells.iter().enumerate().flat_map(|(cell, analysis)| {
             let tasks = analysis.tasks.iter().enumerate();
@@ -113,6 +149,14 @@ impl Analysis {
     }
 
     /// The first server or task that is too late, else the first that is undecided, else none: all is schedulable.
+    ///
+    /// ```
+    /// use analysis::server::{Cell, Kind, Place, Refill, Server, analyze};
+    ///
+    /// let cell = |budget, period| Cell { server: Server::new(Kind::Periodic, budget, period), tasks: vec![] };
+    /// let analysis = analyze(&[cell(3, 5), cell(5, 10)], Refill::Apart);
+    /// assert_eq!(analysis.refusal().map(|(place, _)| place), Some(Place::Server(1)));
+    /// ```
     pub fn refusal(&self) -> Option<(Place, &Response)> {
         let undecided = || {
             self.responses()
@@ -124,6 +168,15 @@ impl Analysis {
     }
 
     /// One verdict for all; where its witness belongs, [`Analysis::refusal`] says.
+    ///
+    /// ```
+    /// use analysis::{Verdict, server::{Cell, Kind, Refill, Server, analyze}};
+    ///
+    /// let cell = |budget, period| Cell { server: Server::new(Kind::Periodic, budget, period), tasks: vec![] };
+    /// assert_eq!(analyze(&[cell(3, 5), cell(4, 10)], Refill::Apart).verdict(), Verdict::Schedulable);
+    /// let refused = analyze(&[cell(3, 5), cell(5, 10)], Refill::Apart).verdict();
+    /// assert!(matches!(refused, Verdict::Unschedulable(witness) if (witness.instant, witness.demand) == (10, 11)));
+    /// ```
     pub fn verdict(&self) -> Verdict {
         match self.refusal() {
             None => Verdict::Schedulable,
@@ -163,7 +216,7 @@ pub fn analyze(cells: &[Cell], refill: Refill) -> Analysis {
     analyze_within(cells, refill, STEPS)
 }
 
-/// [`analyze`] with another limit on the steps, all cells together; what does not fit is undecided.
+/// [`analyze`] (Davis and Burns, RTSS 2005) with another limit on the steps, all cells together; what does not fit is undecided.
 ///
 /// ```
 /// use analysis::server::{Cell, Kind, Refill, Server, analyze_within};

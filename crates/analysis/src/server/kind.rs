@@ -88,6 +88,14 @@ impl Server {
     }
 
     /// The same server with blocking.
+    ///
+    /// ```
+    /// use analysis::server::{Kind, Refill, Server, ServerSupply};
+    ///
+    /// // 4 of blocking and 3 of budget: done in time every 10, not every 6.
+    /// assert!(ServerSupply::new(&[Server::new(Kind::Periodic, 3, 10).blocked(4)], 0, Refill::Apart).is_ok());
+    /// assert!(ServerSupply::new(&[Server::new(Kind::Periodic, 3, 6).blocked(4)], 0, Refill::Apart).is_err());
+    /// ```
     #[must_use]
     pub const fn blocked(self, blocking: Ns) -> Server {
         Server { blocking, ..self }
@@ -97,6 +105,14 @@ impl Server {
     ///
     /// # Errors
     /// Names the time that is out of range.
+    ///
+    /// ```
+    /// use analysis::server::{Kind, Server, ServerError};
+    ///
+    /// assert_eq!(Server::new(Kind::Polling, 10, 10).check(), Ok(()));
+    /// let refused = Server::new(Kind::Polling, 11, 10).check();
+    /// assert_eq!(refused, Err(ServerError::BeyondPeriod { budget: 11, period: 10 }));
+    /// ```
     pub fn check(&self) -> Result<(), ServerError> {
         for (name, time) in [("budget", self.budget), ("period", self.period)] {
             if time == 0 {
@@ -124,6 +140,13 @@ impl Server {
     /// Jitter J_X with which this server interferes with whatever runs below it, as a task of wcet `budget` and
     /// period `period` would: T - C for servers that can keep their budget to the end of a period and use the next
     /// one at once, 0 for the others (Davis and Burns, RTSS 2005, section 3; Bernat and Burns, RTSS 1999).
+    ///
+    /// ```
+    /// use analysis::server::{Kind, Server};
+    ///
+    /// assert_eq!(Server::new(Kind::Deferrable, 2, 7).jitter(), 5);
+    /// assert_eq!(Server::new(Kind::Periodic, 2, 7).jitter(), 0);
+    /// ```
     pub const fn jitter(&self) -> Ns {
         match self.kind {
             Kind::Deferrable | Kind::ConstantBandwidth => self.period.saturating_sub(self.budget),
@@ -133,6 +156,15 @@ impl Server {
 
     /// The longest wait of work that arrives at any instant for the next refill: T - C, since the budget must have
     /// been used first, and T for a polling server, which loses it without use.
+    ///
+    /// (Davis and Burns, RTSS 2005, section 4.) In ns.
+    ///
+    /// ```
+    /// use analysis::server::{Kind, Server};
+    ///
+    /// assert_eq!(Server::new(Kind::Deferrable, 3, 10).gap(), 7);
+    /// assert_eq!(Server::new(Kind::Polling, 3, 10).gap(), 10);
+    /// ```
     pub const fn gap(&self) -> Ns {
         match self.kind {
             Kind::Polling => self.period,

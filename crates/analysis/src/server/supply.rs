@@ -50,6 +50,17 @@ impl ServerSupply {
     /// those of `servers`. [`Verdict::Undecided`] when a server is out of range, when one above cannot be counted on
     /// (constant bandwidth below fixed priority; unequal periods, sporadic or constant bandwidth servers refilled
     /// together), or when bounds of the arithmetic are reached.
+    ///
+    /// ```
+    /// use analysis::Verdict;
+    /// use analysis::server::{Kind, Refill, Server, ServerSupply};
+    ///
+    /// // 3 + 2 + 2 of 10: after 7 the server above comes again, but the budget is then done.
+    /// let above = Server::new(Kind::Periodic, 2, 7);
+    /// assert!(ServerSupply::new(&[above, Server::new(Kind::Periodic, 5, 10)], 1, Refill::Apart).is_ok());
+    /// let refused = ServerSupply::new(&[above, Server::new(Kind::Periodic, 7, 10)], 1, Refill::Apart);
+    /// assert!(matches!(refused, Err(Verdict::Unschedulable(witness)) if witness.demand == 7 + 2 * 2));
+    /// ```
     pub fn new(servers: &[Server], index: usize, refill: Refill) -> Result<ServerSupply, Verdict> {
         let mut steps = Budget::new(STEPS);
         for above in 0..index.min(servers.len()) {
@@ -90,6 +101,13 @@ impl ServerSupply {
     }
 
     /// The server this is the supply of.
+    ///
+    /// ```
+    /// use analysis::server::{Kind, Refill, Server, ServerSupply};
+    ///
+    /// let server = Server::new(Kind::Polling, 2, 7);
+    /// assert_eq!(ServerSupply::new(&[server], 0, Refill::Apart).unwrap().server(), server);
+    /// ```
     pub const fn server(&self) -> Server {
         self.server
     }
