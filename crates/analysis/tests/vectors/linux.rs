@@ -1,30 +1,22 @@
-//! Reference vectors, computed independently, for what Linux admits.
+//! What Linux admits.
 
 use analysis::linux::{Bandwidth, DeadlineLimits, DeadlineParams, HcbsTree, RootDomain};
 use analysis::multi::{Fit, Order, partition};
 use analysis::{Ns, Task};
 use serde_json::Value;
 
+use crate::{list, number};
+
 const US: Ns = 1_000;
 const MS: Ns = 1_000_000;
 
-fn vector(id: &str) -> Value {
-    let all: Value = serde_json::from_str(include_str!("data/vectors.json")).unwrap();
-    let found = all["vectors"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|vector| vector["id"] == id);
-    found.unwrap_or_else(|| panic!("no vector {id}")).clone()
+cases! {
+    how_many_threads: "linux-01";
+    parameters: "linux-03";
+    hcbs: "linux-04";
 }
 
-fn number(value: &Value) -> u64 {
-    value.as_u64().expect("a number")
-}
-
-#[test]
-fn linux_01_how_many_threads() {
-    let vector = vector("linux-01");
+fn how_many_threads(vector: &Value) {
     let domain = RootDomain::of_cpus(number(&vector["input"]["cpus"]) as usize);
     let thread = DeadlineParams::new(10 * MS, 100 * MS);
     let expected = &vector["expected"];
@@ -36,11 +28,9 @@ fn linux_01_how_many_threads() {
     assert_eq!(admitted as u64, number(&expected["admitted"]));
 }
 
-#[test]
-fn linux_03_parameters() {
-    let vector = vector("linux-03");
-    let cases = vector["input"]["cases_ns"].as_array().unwrap();
-    let expected = vector["expected"]["valid"].as_array().unwrap();
+fn parameters(vector: &Value) {
+    let cases = list(&vector["input"]["cases_ns"]);
+    let expected = list(&vector["expected"]["valid"]);
     assert_eq!(cases.len(), expected.len());
     for (case, valid) in cases.iter().zip(expected) {
         let params = DeadlineParams {
@@ -57,9 +47,7 @@ fn linux_03_parameters() {
     }
 }
 
-#[test]
-fn linux_04_hcbs() {
-    let vector = vector("linux-04");
+fn hcbs(vector: &Value) {
     let (input, expected) = (&vector["input"], &vector["expected"]);
     let domain = RootDomain {
         taken: number(&input["total_bw_other"]),
@@ -71,7 +59,7 @@ fn linux_04_hcbs() {
     let tree = HcbsTree::new(vec![domain], root);
     assert_eq!(tree.is_ok(), expected["root_ok"].as_bool().unwrap());
     let mut tree = tree.unwrap();
-    for child in input["children_Q_P_us"].as_array().unwrap() {
+    for child in list(&input["children_Q_P_us"]) {
         let child = bandwidth(child);
         assert_eq!(child.ratio(), number(&expected["child_ratio"]));
         let added = tree.add(0, child);
@@ -85,7 +73,7 @@ fn linux_04_hcbs() {
 }
 
 #[test]
-fn linux_05_two_cpus_hold_four_reservations_and_one_root_domain_does_not_promise_them() {
+fn two_cpus_hold_four_reservations_and_one_root_domain_does_not_promise_them() {
     let servers =
         [(17, 24), (5, 22), (11, 28), (4, 22)].map(|(q, p)| Task::new(q * MS / 2, p * MS / 2));
     let pinned = partition(

@@ -1,42 +1,20 @@
-//! Reference vectors, computed independently, for fixed priorities and EDF on a dedicated cpu.
+//! Fixed priorities and EDF on a dedicated cpu.
 
 use analysis::fp::{self, Response};
 use analysis::{MixedTask, Task, Verdict, edf};
 use serde_json::Value;
 
-fn vector(id: &str) -> Value {
-    let all: Value = serde_json::from_str(include_str!("data/vectors.json")).unwrap();
-    let found = all["vectors"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|vector| vector["id"] == id);
-    found.unwrap_or_else(|| panic!("no vector {id}")).clone()
-}
+use crate::{list, number, numbers, tasks};
 
-fn numbers(value: &Value) -> Vec<u64> {
-    let list = value.as_array().expect("a list");
-    list.iter().map(|number| number.as_u64().unwrap()).collect()
-}
-
-/// Tasks as lists C, T or C, T, D, or as objects with C, T and perhaps D, J, B.
-fn tasks(value: &Value) -> Vec<Task> {
-    let list = value.as_array().expect("a list");
-    list.iter()
-        .map(|task| {
-            if task.is_array() {
-                let times = numbers(task);
-                let task = Task::new(times[0], times[1]);
-                return task.due(*times.get(2).unwrap_or(&times[1]));
-            }
-            let time = |key: &str, otherwise| task[key].as_u64().unwrap_or(otherwise);
-            let period = time("T", 0);
-            Task::new(time("C", 0), period)
-                .due(time("D", period))
-                .jittered(time("J", 0))
-                .blocked(time("B", 0))
-        })
-        .collect()
+cases! {
+    fixed_priority_response_times: "fp-rta-01", "fp-rta-05";
+    arbitrary_deadlines: "fp-rta-02";
+    jitter_and_blocking: "fp-rta-04", "fp-rta-08";
+    schedulable_under_edf: "edf-01";
+    first_violation_under_edf: "edf-02";
+    edf_demand: "edf-04";
+    mixed_criticality: "mc-01";
+    twenty_thousand_sets: "bulk-01";
 }
 
 fn bounds(tasks: &[Task]) -> Vec<u64> {
@@ -50,19 +28,13 @@ fn bounds(tasks: &[Task]) -> Vec<u64> {
         .collect()
 }
 
-#[test]
-fn fixed_priority_response_times() {
-    for id in ["fp-rta-01", "fp-rta-05"] {
-        let vector = vector(id);
-        let tasks = tasks(&vector["input"]["tasks_C_T"]);
-        assert_eq!(bounds(&tasks), numbers(&vector["expected"]["R"]), "{id}");
-        assert_eq!(fp::verdict(&tasks), Verdict::Schedulable, "{id}");
-    }
+fn fixed_priority_response_times(vector: &Value) {
+    let tasks = tasks(&vector["input"]["tasks_C_T"]);
+    assert_eq!(bounds(&tasks), numbers(&vector["expected"]["R"]));
+    assert_eq!(fp::verdict(&tasks), Verdict::Schedulable);
 }
 
-#[test]
-fn arbitrary_deadlines() {
-    let vector = vector("fp-rta-02");
+fn arbitrary_deadlines(vector: &Value) {
     let mut tasks = tasks(&vector["input"]["tasks_C_T"]);
     for task in &mut tasks {
         task.deadline = 1_000;
@@ -77,17 +49,10 @@ fn arbitrary_deadlines() {
     );
 }
 
-#[test]
-fn jitter_and_blocking() {
-    for id in ["fp-rta-04", "fp-rta-08"] {
-        let vector = vector(id);
-        let tasks = tasks(&vector["input"]["tasks"]);
-        assert_eq!(
-            bounds(&tasks),
-            numbers(&vector["expected"]["R_including_own_jitter"]),
-            "{id}"
-        );
-    }
+fn jitter_and_blocking(vector: &Value) {
+    let tasks = tasks(&vector["input"]["tasks"]);
+    let expected = numbers(&vector["expected"]["R_including_own_jitter"]);
+    assert_eq!(bounds(&tasks), expected);
 }
 
 #[test]
@@ -105,28 +70,25 @@ fn own_jitter_counts_against_the_deadline() {
     assert_eq!((witness.instant, witness.demand), (7, 9));
 }
 
-#[test]
-fn edf_verdicts() {
-    let vector_1 = vector("edf-01");
-    let mut set = tasks(&vector_1["input"]["tasks_C_T_D"]);
+fn schedulable_under_edf(vector: &Value) {
+    let mut set = tasks(&vector["input"]["tasks_C_T_D"]);
     assert_eq!(edf::verdict(&set), Verdict::Schedulable);
     set.push(Task::new(10, 100).due(15));
     assert!(matches!(edf::verdict(&set), Verdict::Unschedulable(_)));
+}
 
-    let vector_2 = vector("edf-02");
-    let set = tasks(&vector_2["input"]["tasks_C_T_D"]);
+fn first_violation_under_edf(vector: &Value) {
+    let set = tasks(&vector["input"]["tasks_C_T_D"]);
     let Verdict::Unschedulable(witness) = edf::verdict(&set) else {
         panic!("accepted");
     };
-    let first = &vector_2["expected"]["first_violation"];
+    let first = &vector["expected"]["first_violation"];
     assert_eq!(Some(witness.instant), first["t"].as_u64());
     assert_eq!(Some(witness.demand), first["dbf"].as_u64());
     assert_eq!(witness.task, 1);
 }
 
-#[test]
-fn edf_demand() {
-    let vector = vector("edf-04");
+fn edf_demand(vector: &Value) {
     let tasks = tasks(&vector["input"]["tasks_C_T_D"]);
     let demands: Vec<u64> = numbers(&vector["input"]["t"])
         .into_iter()
@@ -135,15 +97,11 @@ fn edf_demand() {
     assert_eq!(demands, numbers(&vector["expected"]["dbf"]));
 }
 
-#[test]
-fn mixed_criticality() {
-    let vector = vector("mc-01");
-    let set: Vec<MixedTask> = vector["input"]["tasks"]
-        .as_array()
-        .unwrap()
+fn mixed_criticality(vector: &Value) {
+    let set: Vec<MixedTask> = list(&vector["input"]["tasks"])
         .iter()
         .map(|task| {
-            let time = |key: &str| task[key].as_u64().unwrap();
+            let time = |key: &str| number(&task[key]);
             let low = Task::new(time("CL"), time("T"));
             if task["L"] == "HI" {
                 MixedTask::high(low, time("CH"))
@@ -160,21 +118,14 @@ fn mixed_criticality() {
         .iter()
         .map(|response| response.high.as_ref().and_then(Response::bound))
         .collect();
-    let expected: Vec<Option<u64>> = vector["expected"]["R_HI"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(Value::as_u64)
-        .collect();
-    assert_eq!(high, expected);
+    let expected = list(&vector["expected"]["R_HI"]).iter().map(Value::as_u64);
+    assert!(high.into_iter().eq(expected));
 }
 
-#[test]
-fn twenty_thousand_sets() {
+fn twenty_thousand_sets(vector: &Value) {
     use std::io::Read as _;
 
-    let vector = vector("bulk-01");
-    let packed = include_bytes!("../benches/data/rta_u80.txt.gz");
+    let packed = include_bytes!("../../benches/data/rta_u80.txt.gz");
     let mut text = String::new();
     flate2::read::GzDecoder::new(packed.as_slice())
         .read_to_string(&mut text)

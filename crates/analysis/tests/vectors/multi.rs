@@ -1,5 +1,4 @@
-//! Reference vectors, computed independently, for partitions, multiprocessor periodic resources and global tests; and
-//! the numbers of the documentation's note on MPR.
+//! Partitions, multiprocessor periodic resources and global tests; and the numbers of the documentation's note on MPR.
 
 use analysis::inside::Policy;
 use analysis::linux::{DeadlineParams, RootDomain};
@@ -11,30 +10,18 @@ use analysis::reservation::Periodic;
 use analysis::{Ns, Task};
 use serde_json::Value;
 
+use crate::{list, lists, number, numbers, vector};
+
 const US: Ns = 1_000;
 
-fn vector(id: &str) -> Value {
-    let all: Value = serde_json::from_str(include_str!("data/vectors.json")).unwrap();
-    let found = all["vectors"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|vector| vector["id"] == id);
-    found.unwrap_or_else(|| panic!("no vector {id}")).clone()
-}
-
-fn numbers(value: &Value) -> Vec<u64> {
-    let list = value.as_array().expect("a list");
-    list.iter().map(|number| number.as_u64().unwrap()).collect()
-}
-
-fn lists(value: &Value) -> Vec<Vec<u64>> {
-    value
-        .as_array()
-        .expect("a list")
-        .iter()
-        .map(numbers)
-        .collect()
+cases! {
+    bin_packing: "part-01";
+    ovh_on_two_and_four_vcpus: "part-02";
+    reservations_onto_cpus: "linux-05";
+    supply_of_an_mpr: "mpr-01";
+    global_edf_interface: "seed002-mpr";
+    global_edf_by_the_linear_bound: "seed002-mpr";
+    global_fixed_priority: "seed002-gfp";
 }
 
 /// The ten tasks of Abeni (2024), Table 4, in their order, which is that of their periods.
@@ -51,11 +38,9 @@ fn sizes_in_bins(sizes: &[u64], bins: &[Vec<usize>]) -> Vec<Vec<u64>> {
         .collect()
 }
 
-#[test]
-fn part_01_bin_packing() {
-    let part = vector("part-01");
+fn bin_packing(part: &Value) {
     let sizes = numbers(&part["input"]["items"]);
-    let capacity = part["input"]["cap"].as_u64().unwrap();
+    let capacity = number(&part["input"]["cap"]);
     let items: Vec<Task> = sizes
         .iter()
         .map(|&size| Task::new(size, capacity))
@@ -86,9 +71,8 @@ fn part_01_bin_packing() {
     }
 }
 
-#[test]
-fn part_02_ovh_on_two_and_four_vcpus() {
-    let expected: Vec<Vec<usize>> = lists(&vector("part-02")["expected"]["partition"])
+fn ovh_on_two_and_four_vcpus(vector: &Value) {
+    let expected: Vec<Vec<usize>> = lists(&vector["expected"]["partition"])
         .into_iter()
         .map(|bin| bin.into_iter().map(|index| index as usize).collect())
         .collect();
@@ -115,13 +99,9 @@ fn part_02_ovh_on_two_and_four_vcpus() {
     }
 }
 
-#[test]
-fn linux_05_reservations_onto_cpus() {
-    let placement = vector("linux-05");
+fn reservations_onto_cpus(placement: &Value) {
     // In half milliseconds, the servers are whole numbers.
-    let servers: Vec<Task> = placement["input"]["servers_Q_P"]
-        .as_array()
-        .unwrap()
+    let servers: Vec<Task> = list(&placement["input"]["servers_Q_P"])
         .iter()
         .map(|server| {
             let halves = |index: usize| (server[index].as_f64().unwrap() * 2.0) as u64;
@@ -134,7 +114,7 @@ fn linux_05_reservations_onto_cpus() {
     for (index, &cpu) in expected.iter().enumerate() {
         assert!(found.bins[cpu as usize].contains(&index));
     }
-    let sums = placement["expected"]["sums"].as_array().unwrap();
+    let sums = list(&placement["expected"]["sums"]);
     for (bin, sum) in found.bins.iter().zip(sums) {
         let ratio: u64 = bin
             .iter()
@@ -145,10 +125,8 @@ fn linux_05_reservations_onto_cpus() {
     }
 }
 
-#[test]
-fn mpr_01_supply() {
-    let mpr = vector("mpr-01");
-    let field = |name: &str| mpr["input"][name].as_u64().unwrap();
+fn supply_of_an_mpr(mpr: &Value) {
+    let field = |name: &str| number(&mpr["input"][name]);
     let resource = Mpr::new(field("Pi"), field("Theta"), field("m") as u32).unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     for (index, t) in numbers(&mpr["input"]["t"]).into_iter().enumerate() {
@@ -162,9 +140,8 @@ fn mpr_01_supply() {
     }
 }
 
-#[test]
-fn seed002_mpr_global_edf_interface() {
-    let expected = &vector("seed002-mpr")["expected"];
+fn global_edf_interface(vector: &Value) {
+    let expected = &vector["expected"];
     let tasks = ten_tasks();
     for (name, grid) in [
         ("min_Theta_1us_sbf", US),
@@ -174,11 +151,7 @@ fn seed002_mpr_global_edf_interface() {
         let least = least_theta(&tasks, 10_000 * US, 2, grid, Inside::GlobalEdf)
             .unwrap()
             .unwrap();
-        assert_eq!(
-            least.total(),
-            expected[name].as_u64().unwrap() * US,
-            "{name}"
-        );
+        assert_eq!(least.total(), number(&expected[name]) * US, "{name}");
     }
 }
 
@@ -220,30 +193,25 @@ fn printed_theorem_holds(tasks: &[(u64, u64)], resource: &Mpr) -> bool {
     })
 }
 
-#[test]
-fn seed002_mpr_by_the_linear_bound() {
-    let expected = &vector("seed002-mpr")["expected"]["min_Theta_1us_lsbf"];
+fn global_edf_by_the_linear_bound(vector: &Value) {
     let tasks: Vec<(u64, u64)> = ten_tasks()
         .iter()
         .map(|task| (task.wcet / US, task.period / US))
         .collect();
     let holds = |total| printed_theorem_holds(&tasks, &Mpr::new(10_000, total, 2).unwrap());
-    let least = expected.as_u64().unwrap();
+    let least = number(&vector["expected"]["min_Theta_1us_lsbf"]);
     assert!(holds(least));
     assert!(!holds(least - 1));
 }
 
-#[test]
-fn seed002_gfp_global_fixed_priority() {
-    let expected = &vector("seed002-gfp")["expected"];
+fn global_fixed_priority(vector: &Value) {
+    let expected = &vector["expected"];
     let tasks = ten_tasks();
     for (cpus, name) in [(2, "2"), (3, "3")] {
         let passes: Vec<bool> = (0..tasks.len())
             .map(|k| bcl_fp_task(&tasks, k, cpus).is_schedulable())
             .collect();
-        let wanted: Vec<bool> = expected["pass_per_task"][name]
-            .as_array()
-            .unwrap()
+        let wanted: Vec<bool> = list(&expected["pass_per_task"][name])
             .iter()
             .map(|pass| pass.as_bool().unwrap())
             .collect();
