@@ -5,7 +5,7 @@ use analysis::inside::{self, Policy};
 use analysis::linux::{DeadlineParams, RootDomain, Standing};
 use analysis::multi::{
     DedicatedCpu, Fit, Mpr, Order, Ovh, bcl_edf, bcl_edf_with_slack, bcl_fp, gfb, mpr_edf, mpr_fp,
-    overloaded, partition, partition_ovh, rta_lc,
+    overloaded, partition, partition_ovh, rta_bc_edf, rta_bc_fp, rta_lc,
 };
 use analysis::reservation::Periodic;
 use analysis::{Task, Verdict, edf, fp};
@@ -56,6 +56,12 @@ impl Machine<'_> {
 
     /// The first task that misses a deadline by `end`; all start together, or each at random and with random gaps.
     fn first_miss(&mut self, together: bool, end: u64) -> Option<usize> {
+        let mut worst = vec![0; self.tasks.len()];
+        self.run(together, end, &mut worst)
+    }
+
+    /// The same, and the longest response time of each task until then.
+    fn run(&mut self, together: bool, end: u64, worst: &mut [u64]) -> Option<usize> {
         let mut next: Vec<u64> = (0..self.tasks.len())
             .map(|i| {
                 if together {
@@ -101,6 +107,11 @@ impl Machine<'_> {
             let cpus = (self.supply)(now).min(self.cpus);
             for job in jobs.iter_mut().filter(|job| job.released <= now).take(cpus) {
                 job.left -= 1;
+                if job.left == 0 {
+                    let task = &self.tasks[job.task];
+                    let response = now + 1 + task.deadline - job.due;
+                    worst[job.task] = worst[job.task].max(response);
+                }
             }
             jobs.retain(|job| job.left > 0);
         }
@@ -140,6 +151,30 @@ proptest! {
         if rta_lc(&tasks, cpus).verdict.is_schedulable() || bcl_fp(&tasks, cpus).is_schedulable() {
             prop_assert!(overloaded(&tasks, cpus).is_none());
             prop_assert!(!misses(&tasks, cpus, false, &|_| usize::MAX, seed));
+        }
+    }
+
+    /// Random phases and gaps of which none may show a response beyond any bound.
+    #[test]
+    fn no_response_exceeds_its_bound(tasks in tasks(6), cpus in 1u32..4, seed in any::<u64>()) {
+        let fixed = [rta_lc(&tasks, cpus).responses, rta_bc_fp(&tasks, cpus).responses];
+        let edf = [rta_bc_edf(&tasks, cpus).responses, vec![None; tasks.len()]];
+        for (bounds, edf) in [(fixed, false), (edf, true)] {
+            let mut worst = vec![0; tasks.len()];
+            let mut missed = None;
+            for round in 0..40u64 {
+                let random = seed.wrapping_add(round);
+                let supply = &|_| usize::MAX;
+                let mut machine = Machine { tasks: &tasks, cpus: cpus as usize, edf, supply, random };
+                missed = missed.or(machine.run(round == 0, 200, &mut worst));
+            }
+            for (k, &simulated) in worst.iter().enumerate() {
+                for bound in bounds.iter().filter_map(|bounds| bounds[k]) {
+                    prop_assert!(bound >= simulated, "task {k}, edf {edf}: {bound} ns, simulated {simulated} ns");
+                }
+            }
+            let all = |bounds: &[Option<u64>]| bounds.iter().all(Option::is_some);
+            prop_assert!(missed.is_none() || !bounds.iter().any(|bounds| all(bounds)));
         }
     }
 
@@ -217,13 +252,15 @@ proptest! {
             .map(|(index, task)| if index == which { Task { wcet: task.wcet.div_ceil(2), ..*task } } else { *task })
             .collect();
         let whole = |cpus: u32| Mpr::of_equal_shares(5, 5, cpus).unwrap();
-        let tests: [Test; 6] = [
+        let tests: [Test; 8] = [
             &|tasks, cpus| gfb(tasks, cpus).is_schedulable(),
             &|tasks, cpus| bcl_fp(tasks, cpus).is_schedulable(),
             &|tasks, cpus| bcl_edf(tasks, cpus).is_schedulable(),
             &|tasks, cpus| bcl_edf_with_slack(tasks, cpus).is_schedulable(),
             &|tasks, cpus| rta_lc(tasks, cpus).verdict.is_schedulable(),
             &|tasks, cpus| mpr_fp(tasks, &whole(cpus)).is_schedulable(),
+            &|tasks, cpus| rta_bc_fp(tasks, cpus).verdict.is_schedulable(),
+            &|tasks, cpus| rta_bc_edf(tasks, cpus).verdict.is_schedulable(),
         ];
         for (index, test) in tests.into_iter().enumerate() {
             if test(&tasks, cpus) {
@@ -306,6 +343,8 @@ fn great_sets_end() {
         .collect();
     assert!(gfb(&tasks, 2).is_schedulable());
     rta_lc(&tasks[..1_000], 2);
+    rta_bc_fp(&tasks[..1_000], 2);
+    rta_bc_edf(&tasks, 2);
     mpr_edf(&tasks[..200], &Mpr::new(1_000, 1_500, 2).unwrap());
     mpr_fp(&tasks[..2_000], &Mpr::new(1_000, 1_500, 2).unwrap());
     overloaded(&tasks, 2);

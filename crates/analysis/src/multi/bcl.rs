@@ -164,7 +164,7 @@ pub(super) fn carried_in_workload(task: &Task, t: Ns) -> (u64, u128) {
 
 /// Most work in a window of `t` of jobs that are due by its end, when each ends `slack` before it is due at the least:
 /// (jobs, work).
-fn edf_workload(task: &Task, t: Ns, slack: Ns) -> (u64, u128) {
+pub(super) fn edf_workload(task: &Task, t: Ns, slack: Ns) -> (u64, u128) {
     let whole = t / task.period;
     let rest = (t % task.period).saturating_sub(slack).min(task.wcet);
     let jobs = whole + u64::from(rest > 0);

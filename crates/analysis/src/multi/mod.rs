@@ -17,7 +17,9 @@ mod mpr_edf;
 mod mpr_fp;
 mod ovh;
 mod partition;
+mod rta_bc;
 mod rta_lc;
+mod walk;
 
 pub use bcl::{bcl_edf, bcl_edf_with_slack, bcl_fp, bcl_fp_task};
 pub use bin::{DedicatedCpu, Reservations};
@@ -29,4 +31,5 @@ pub use mpr_edf::mpr_edf;
 pub use mpr_fp::mpr_fp;
 pub use ovh::{Ovh, partition_ovh};
 pub use partition::{BinTest, Fit, Order, Partition, partition};
+pub use rta_bc::{BcBounds, rta_bc_edf, rta_bc_fp};
 pub use rta_lc::{LcBounds, rta_lc};

@@ -1,11 +1,6 @@
 use super::covered::{Extras, clamp, covered};
+use super::walk::{MAX_WORK, Piece, capped, walk};
 use crate::{Ns, Part, Task, Undecided, Verdict, Witness};
-
-/// Segments of a workload bound that one task's search may cross before it gives up.
-const MAX_STEPS: u64 = 1_000_000;
-
-/// Terms of Ω that one call may add up, so that sets of thousands of tasks end too.
-const MAX_WORK: u64 = 200_000_000;
 
 /// What [`rta_lc`] found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,14 +75,6 @@ struct Above {
     response: Ns,
 }
 
-/// A function near one x: its value there, whether it rises by 1 per ns, and the next x where that may change.
-#[derive(Clone, Copy)]
-struct Piece {
-    value: Ns,
-    rises: bool,
-    until: Ns,
-}
-
 impl Above {
     /// W^NC of Guan et al.: work in an interval of `x` that starts with a release.
     fn without_carry_in(&self, x: Ns) -> Piece {
@@ -145,25 +132,6 @@ impl Above {
     }
 }
 
-/// min(piece, x - own + 1): interference is counted only as far as it can delay.
-fn capped(piece: Piece, x: Ns, own: Ns) -> Piece {
-    let cap = x - own + 1;
-    if piece.value < cap || (piece.value == cap && !piece.rises) {
-        return piece;
-    }
-    let until = if piece.rises {
-        piece.until
-    } else {
-        // The cap reaches the level value at this x.
-        piece.until.min(piece.value + own - 1)
-    };
-    Piece {
-        value: cap,
-        rises: true,
-        until: until.max(x + 1),
-    }
-}
-
 /// Ω at x as (value, slope, next x where a piece may end).
 fn omega(above: &[Above], x: Ns, own: Ns, carriers: usize) -> (u128, u128, Ns) {
     let (mut value, mut slope, mut until) = (0u128, 0i128, Ns::MAX);
@@ -192,38 +160,16 @@ fn omega(above: &[Above], x: Ns, own: Ns, carriers: usize) -> (u128, u128, Ns) {
     (value, slope.max(0).unsigned_abs(), until)
 }
 
-/// The least x <= D with Ω(x) < m (x - C + 1); `None` if there is none.
 fn response(
     above: &[Above],
     task: &Task,
     cpus: u32,
     left: &mut u64,
 ) -> Result<Option<Ns>, Undecided> {
-    let own = task.wcet;
     let carriers = cpus as usize - 1;
-    let mut x = own;
-    for steps in 0..MAX_STEPS {
-        if x > task.deadline {
-            return Ok(None);
-        }
-        *left = left
-            .checked_sub(above.len() as u64)
-            .ok_or(Undecided::TooManySteps { steps })?;
-        let (work, slope, until) = omega(above, x, own, carriers);
-        let room = u128::from(cpus) * (u128::from(x - own) + 1);
-        let Some(excess) = work.checked_sub(room) else {
-            return Ok(Some(x));
-        };
-        let closing = u128::from(cpus).saturating_sub(slope);
-        // Interference that grows as fast as the cpus work is not caught up with before the piece ends.
-        let next = match excess.checked_div(closing) {
-            None => until,
-            Some(step) => until.min(clamp(u128::from(x) + step + 1)),
-        };
-        // Ω never falls, so that the paper's own next value is no overshoot either.
-        x = next.max(clamp(u128::from(own) + work / u128::from(cpus)));
-    }
-    Err(Undecided::TooManySteps { steps: MAX_STEPS })
+    walk(task, cpus, above.len(), left, |x| {
+        omega(above, x, task.wcet, carriers)
+    })
 }
 
 fn witness(above: &[Above], task: &Task, k: usize, cpus: u32) -> Witness {
