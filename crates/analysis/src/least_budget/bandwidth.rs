@@ -129,13 +129,18 @@ pub fn least_bandwidth(
     let mut best: Option<Periodic> = None;
     let mut tried = 0;
     let mut steps = Budget::new(STEPS);
-    let mut next = Some(from);
+    // Shorter periods have no room for any budget beside the overhead.
+    let short = overhead
+        .saturating_add(1)
+        .saturating_sub(from)
+        .div_ceil(step);
+    let mut next = short
+        .checked_mul(step)
+        .and_then(|skip| from.checked_add(skip));
     while let Some(period) = next.filter(|&period| period <= to) {
         next = period.checked_add(step);
         let floor = period.saturating_sub(slack).max(1);
-        let Some(room) = period.checked_sub(overhead) else {
-            continue;
-        };
+        let room = period - overhead;
         let ceiling = best.map_or(room, |best| room.min(allowance(&best, overhead, period)));
         if floor > ceiling {
             // (P - slack + overhead)/P only grows from here on.
@@ -201,6 +206,30 @@ mod tests {
             }
         }
         best
+    }
+
+    /// One by one they would take a quarter of an hour.
+    #[test]
+    fn periods_within_the_overhead_are_passed_over_at_once() {
+        let overhead = 1 << 40;
+        let search = Search {
+            grid: 1,
+            overhead,
+            ..Search::over(Periods {
+                from: 1,
+                to: overhead + 3,
+                step: 1,
+            })
+        };
+        let task = Task::new(1, 1 << 59);
+        let least = least_bandwidth(&[task], Policy::FixedPriority, &search);
+        assert_eq!(least, Ok(Periodic::new(1, overhead + 3).ok()));
+        let beyond = Search {
+            overhead: MAX_NS,
+            ..search
+        };
+        let least = least_bandwidth(&[task], Policy::FixedPriority, &beyond);
+        assert_eq!(least, Ok(None));
     }
 
     proptest! {
