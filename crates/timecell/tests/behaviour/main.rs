@@ -6,6 +6,7 @@ mod analyze;
 mod bad_input;
 mod bench;
 mod clean_up;
+mod extreme;
 mod support;
 mod unprivileged;
 mod verbs;
@@ -15,11 +16,12 @@ use support::Case;
 
 fn main() {
     let arguments = Arguments::from_args();
-    let groups: [&[Case]; 6] = [
+    let groups: [&[Case]; 7] = [
         analyze::CASES,
         bad_input::CASES,
         bench::CASES,
         clean_up::CASES,
+        extreme::CASES,
         unprivileged::CASES,
         verbs::CASES,
     ];

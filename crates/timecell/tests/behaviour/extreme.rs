@@ -1,0 +1,421 @@
+//! `analyze` with times and sets at the ends of the range: an answer or "undecided", never a crash, never a wrong yes.
+
+use std::fmt::Write;
+use std::fs;
+
+use crate::support::{Case, say};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "extreme::what_is_no_task_is_refused",
+        needs: &[],
+        run: refused,
+    },
+    Case {
+        name: "extreme::every_answer_is_the_right_one",
+        needs: &[],
+        run: answers,
+    },
+    Case {
+        name: "extreme::ten_thousand_tasks",
+        needs: &[],
+        run: crowd,
+    },
+    Case {
+        name: "extreme::designs_end",
+        needs: &[],
+        run: designs,
+    },
+];
+
+/// C, T, D, J, B in ns.
+type Times = [u64; 5];
+
+/// The longest time, 36 years.
+const LONGEST: u64 = 1 << 60;
+
+const HOLDS: i32 = 0;
+const UNDECIDED: i32 = 1;
+const MISSED: i32 = 3;
+
+/// An implicit deadline, neither jitter nor blocking.
+const fn plain(wcet: u64, period: u64) -> Times {
+    [wcet, period, period, 0, 0]
+}
+
+const fn due(wcet: u64, period: u64, deadline: u64) -> Times {
+    [wcet, period, deadline, 0, 0]
+}
+
+fn file(policy: &str, reservation: Option<(u64, u64)>, tasks: &[Times]) -> String {
+    let mut text = format!("schema = 1\n[[cell]]\nname = \"cell\"\npolicy = \"{policy}\"\n");
+    if let Some((budget, period)) = reservation {
+        let line =
+            format!("reservation = {{ budget = \"{budget}ns\", period = \"{period}ns\" }}\n");
+        text.push_str(&line);
+    }
+    for (index, [wcet, period, deadline, jitter, blocking]) in tasks.iter().enumerate() {
+        write!(
+            text,
+            "[[cell.task]]\nname = \"{index}\"\nwcet = \"{wcet}ns\"\nperiod = \"{period}ns\"\n\
+             deadline = \"{deadline}ns\"\njitter = \"{jitter}ns\"\nblocking = \"{blocking}ns\"\n"
+        )
+        .unwrap();
+    }
+    text
+}
+
+fn refused() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path();
+    let good = file("fp", None, &[plain(3, 10)]);
+    for (from, to, part) in [
+        ("wcet = \"3ns\"", "wcet = \"0ns\"", ":7: `wcet` is zero"),
+        (
+            "wcet = \"3ns\"",
+            "wcet = \"-3ns\"",
+            ":7: `wcet`: `-3ns` is negative",
+        ),
+        (
+            "wcet = \"3ns\"",
+            "wcet = \"11ns\"",
+            ":7: task `0` runs for 11ns and is due after 10ns",
+        ),
+        (
+            "period = \"10ns\"",
+            "period = \"0ns\"",
+            ":8: `period` is zero",
+        ),
+        (
+            "period = \"10ns\"",
+            "period = \"18446744073709551615ns\"",
+            ":8: `period`",
+        ),
+        (
+            "period = \"10ns\"",
+            "period = \"18446744073709551616ns\"",
+            ":8: `period`",
+        ),
+        (
+            "period = \"10ns\"",
+            "period = \"1152921504606846977ns\"",
+            ":8: ",
+        ),
+        (
+            "deadline = \"10ns\"",
+            "deadline = \"0ns\"",
+            ":9: `deadline` is zero",
+        ),
+        (
+            "deadline = \"10ns\"",
+            "deadline = \"2ns\"",
+            ":7: task `0` runs for 3ns and is due after 2ns",
+        ),
+        (
+            "jitter = \"0ns\"",
+            "jitter = \"-1ns\"",
+            ":10: `jitter`: `-1ns` is negative",
+        ),
+        (
+            "blocking = \"0ns\"",
+            "blocking = \"-1ns\"",
+            ":11: `blocking`: `-1ns` is negative",
+        ),
+        (
+            "blocking = \"0ns\"",
+            "blocking = \"1e30ns\"",
+            ":11: `blocking`",
+        ),
+    ] {
+        let text = good.replacen(from, to, 1);
+        assert_ne!(text, good, "{from}");
+        fs::write(dir.join("set.toml"), text).unwrap();
+        for words in [
+            ["analyze", "set.toml"].as_slice(),
+            &["analyze", "design", "set.toml"],
+        ] {
+            let error = say(dir, words).ends_with(2).error();
+            assert!(
+                error.starts_with(&format!("set.toml{part}")),
+                "{to}: {error}"
+            );
+        }
+    }
+    for empty in [
+        "",
+        "schema = 1\n",
+        "schema = 1\n[[cell]]\nname = \"cell\"\n",
+    ] {
+        fs::write(dir.join("set.toml"), empty).unwrap();
+        say(dir, &["analyze", "set.toml"]).ends_with(2).error();
+    }
+}
+
+fn answers() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path();
+    let whole = None;
+    let half = Some((500, 1_000));
+    let third = LONGEST / 3;
+    // What it shows; the tasks; the reservation; the exit codes of fixed priorities and EDF.
+    let table: [(&str, Vec<Times>, Option<(u64, u64)>, i32, i32); 24] = [
+        (
+            "more work than a period, due in the second",
+            vec![due(11, 10, 100)],
+            whole,
+            MISSED,
+            MISSED,
+        ),
+        (
+            "one task for 36 years",
+            vec![plain(LONGEST, LONGEST)],
+            whole,
+            HOLDS,
+            HOLDS,
+        ),
+        (
+            "36 years of which half is supplied",
+            vec![plain(LONGEST, LONGEST)],
+            half,
+            MISSED,
+            MISSED,
+        ),
+        (
+            "two that fill 36 years",
+            vec![plain(LONGEST / 2, LONGEST); 2],
+            whole,
+            HOLDS,
+            HOLDS,
+        ),
+        (
+            "three thirds and a ns",
+            vec![
+                plain(third, LONGEST),
+                plain(third, LONGEST),
+                plain(third + 2, LONGEST),
+            ],
+            whole,
+            MISSED,
+            MISSED,
+        ),
+        (
+            "2 ns beside 36 years",
+            vec![plain(1, 2), plain(LONGEST / 2, LONGEST)],
+            whole,
+            HOLDS,
+            HOLDS,
+        ),
+        (
+            "2 ns beside 36 years, a ns too much",
+            vec![plain(1, 2), plain(LONGEST / 2 + 1, LONGEST)],
+            whole,
+            MISSED,
+            MISSED,
+        ),
+        (
+            "full to the last ns",
+            vec![plain(1, 2), plain(1, 4), plain(1, 4)],
+            whole,
+            HOLDS,
+            HOLDS,
+        ),
+        (
+            "full, and due early",
+            vec![due(1, 2, 1), due(2, 4, 4)],
+            whole,
+            HOLDS,
+            HOLDS,
+        ),
+        (
+            "full, and one due a ns too early",
+            vec![due(1, 2, 1), due(2, 4, 3)],
+            whole,
+            MISSED,
+            MISSED,
+        ),
+        (
+            "full, periods without a common divisor",
+            vec![due(1, 2, 5), due(1, 3, 7), due(1, 6, 100)],
+            whole,
+            HOLDS,
+            HOLDS,
+        ),
+        (
+            "full, late deadlines, a ns of jitter",
+            vec![[1, 2, 1_000, 1, 0], due(1, 2, 1_000)],
+            whole,
+            HOLDS,
+            HOLDS,
+        ),
+        (
+            "above full by 2^-60",
+            vec![
+                due(LONGEST / 2, LONGEST, LONGEST),
+                due(LONGEST / 2 + 1, LONGEST, LONGEST),
+            ],
+            whole,
+            MISSED,
+            MISSED,
+        ),
+        (
+            "above full by a thousandth, seen late",
+            vec![due(501, 1_000, 3_000), due(1, 2, 3_000)],
+            whole,
+            MISSED,
+            MISSED,
+        ),
+        (
+            "a rate that is all used",
+            vec![plain(1, 2_000), plain(999, 2_000)],
+            half,
+            MISSED,
+            MISSED,
+        ),
+        (
+            "more than the rate",
+            vec![due(501, 1_000, 3_000)],
+            half,
+            MISSED,
+            MISSED,
+        ),
+        (
+            "jitter beyond the period",
+            vec![[1, 10, 100, 55, 0], plain(2, 20)],
+            whole,
+            HOLDS,
+            HOLDS,
+        ),
+        (
+            "jitter beyond the deadline",
+            vec![[1, 10, 10, 55, 0], plain(2, 20)],
+            whole,
+            MISSED,
+            MISSED,
+        ),
+        (
+            "a burst of 100,000 jobs",
+            vec![[1, 10, 1 << 30, 1 << 20, 0], plain(1 << 26, 1 << 30)],
+            whole,
+            HOLDS,
+            HOLDS,
+        ),
+        (
+            "blocking of 36 years",
+            vec![[1, 10, 10, 0, LONGEST], plain(1, 20)],
+            whole,
+            MISSED,
+            MISSED,
+        ),
+        (
+            "blocking and jitter of 36 years",
+            vec![[1, LONGEST, LONGEST, LONGEST, LONGEST]; 3],
+            half,
+            MISSED,
+            MISSED,
+        ),
+        (
+            "ten orders of magnitude",
+            vec![
+                plain(1, 4),
+                plain(1_000, 10_000),
+                plain(1_000_000_000, 10_000_000_000),
+                plain(100_000_000_000_000_000, 1_000_000_000_000_000_000),
+            ],
+            whole,
+            HOLDS,
+            HOLDS,
+        ),
+        (
+            "a budget of 1 ns in 36 years",
+            vec![plain(1, LONGEST)],
+            Some((1, LONGEST)),
+            MISSED,
+            MISSED,
+        ),
+        (
+            "a reservation that is a cpu",
+            vec![plain(1, 3), plain(1, 3), plain(1, 3)],
+            Some((LONGEST, LONGEST)),
+            HOLDS,
+            HOLDS,
+        ),
+    ];
+    for (what, tasks, reservation, fixed, edf) in table {
+        for (policy, code) in [("fp", fixed), ("edf", edf)] {
+            fs::write(dir.join("set.toml"), file(policy, reservation, &tasks)).unwrap();
+            let said = say(dir, &["analyze", "set.toml"]);
+            let undecided = said.out.contains("undecided: ");
+            assert_eq!(
+                said.code == Some(UNDECIDED),
+                undecided,
+                "{what}, {policy}: {}",
+                said.out
+            );
+            assert_eq!(
+                said.code,
+                Some(code),
+                "{what}, {policy}: {}{}",
+                said.out,
+                said.err
+            );
+            if code == MISSED {
+                let json = say(dir, &["analyze", "set.toml", "--json"])
+                    .ends_with(MISSED)
+                    .out;
+                let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+                let witness = &json["cells"][0]["verdict"]["unschedulable"];
+                let [demand, supply] = ["demand", "supply"].map(|key| witness[key].as_u64());
+                assert!(
+                    demand > supply && supply.is_some(),
+                    "{what}, {policy}: {witness}"
+                );
+            }
+        }
+    }
+}
+
+/// Prime periods from here on: their common multiple has hundreds of digits.
+fn primes(from: u64) -> impl Iterator<Item = u64> {
+    (from..).filter(|&number| {
+        (2..)
+            .take_while(|d| d * d <= number)
+            .all(|d| number % d != 0)
+    })
+}
+
+fn crowd() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path();
+    let answer = |tasks: &[Times], policy: &str| {
+        fs::write(dir.join("set.toml"), file(policy, None, tasks)).unwrap();
+        let said = say(dir, &["analyze", "set.toml"]);
+        said.code.unwrap_or_else(|| panic!("{}", said.err))
+    };
+    for policy in ["fp", "edf"] {
+        assert_eq!(answer(&vec![plain(1, 10_000); 10_000], policy), HOLDS);
+        assert_eq!(answer(&vec![plain(1, 10_000); 10_001], policy), MISSED);
+        let coprime = |wcet: fn(u64) -> u64| -> Vec<Times> {
+            let periods = primes(1_000_003).take(50);
+            periods
+                .map(|period| due(wcet(period), period, period - 1))
+                .collect()
+        };
+        assert_eq!(answer(&coprime(|period| period / 51), policy), HOLDS);
+        assert_eq!(answer(&coprime(|period| period / 49), policy), MISSED);
+    }
+}
+
+fn designs() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path();
+    // Periods up to the overhead hold no budget, however many there are.
+    let overhead = format!("{LONGEST}ns");
+    let words = ["analyze", "design", "set.toml", "--overhead", &overhead];
+    for policy in ["fp", "edf"] {
+        let set = file(policy, None, &[plain(LONGEST / 4, LONGEST)]);
+        fs::write(dir.join("set.toml"), set).unwrap();
+        let said = say(dir, &words).ends_with(MISSED);
+        let sentence = "no reservation of these periods suffices";
+        assert!(said.out.contains(sentence), "{}", said.out);
+    }
+}
