@@ -46,4 +46,10 @@ pub trait Supply {
     fn cycle(&self) -> Option<Ns> {
         None
     }
+
+    /// A delay Δ in ns with sbf(t) >= (t - Δ) times the rate at every t, if one is known, at most 2^63. It tells how far
+    /// demand below the rate must be compared with the supply; the least Δ serves best.
+    fn delay(&self) -> Option<Ns> {
+        None
+    }
 }

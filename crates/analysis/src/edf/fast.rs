@@ -1,5 +1,5 @@
 use crate::fp::high;
-use crate::{MAX_NS, Task};
+use crate::{MAX_NS, Ns, Task};
 
 /// Points looked at before the search is left to the general analysis.
 const POINTS: u32 = 4_096;
@@ -41,6 +41,11 @@ const NONE: Term = Term {
 /// assert_eq!(decide(&[Task::new(1, 2), Task::new(1, 2)]), None); // a utilisation of exactly 1
 /// ```
 pub fn decide(tasks: &[Task]) -> Option<bool> {
+    look(tasks).map(|violation| violation.is_none())
+}
+
+/// [`decide`] with an instant by which more is due than can be done, where it refuses.
+pub(super) fn look(tasks: &[Task]) -> Option<Option<Ns>> {
     let count = tasks.len();
     if count <= 16 {
         search(tasks, &mut [NONE; 16])
@@ -54,9 +59,9 @@ pub fn decide(tasks: &[Task]) -> Option<bool> {
 }
 
 #[inline]
-fn search(tasks: &[Task], terms: &mut [Term]) -> Option<bool> {
+fn search(tasks: &[Task], terms: &mut [Term]) -> Option<Option<Ns>> {
     let Some(one) = tasks.first() else {
-        return Some(true);
+        return Some(None);
     };
     let blocking = one.blocking;
     let mut first = u64::MAX;
@@ -76,7 +81,7 @@ fn search(tasks: &[Task], terms: &mut [Term]) -> Option<bool> {
             return None;
         }
         if task.wcet > due {
-            return Some(false);
+            return Some(Some(due));
         }
         let reciprocal = u64::MAX / task.period + 1;
         // wcet / period, rounded up: exceeds the product's range only if it is 1.
@@ -107,17 +112,17 @@ fn search(tasks: &[Task], terms: &mut [Term]) -> Option<bool> {
     let mut instant = horizon - 1;
     for _ in 0..POINTS {
         if instant < first {
-            return Some(true);
+            return Some(None);
         }
         let mut due = blocking;
         for term in terms {
             due += high(instant + term.early, term.reciprocal) * term.wcet;
         }
         if due > instant {
-            return Some(false);
+            return Some(Some(instant));
         }
         if due <= first {
-            return Some(true);
+            return Some(None);
         }
         // Between two deadlines nothing changes: the instant before is as good as the last deadline before.
         instant = if due < instant { due } else { instant - 1 };

@@ -4,8 +4,9 @@ use crate::budget::{Budget, STEPS};
 use crate::fp::legal;
 use crate::{Ns, Task, Undecided, Verdict, Witness, utilization};
 
+use super::deadlines::Deadlines;
 use super::demand::{blocking, demand, parts};
-use super::fast::decide;
+use super::fast::look;
 use super::horizon::horizon;
 
 /// Points looked at, times tasks, to show the earliest violation rather than any.
@@ -48,11 +49,11 @@ pub fn verdict(tasks: &[Task]) -> Verdict {
 /// assert_eq!(verdict, Verdict::Undecided(Undecided::TooManySteps { steps: 3 }));
 /// ```
 pub fn verdict_within(tasks: &[Task], steps: u64) -> Verdict {
-    if decide(tasks) == Some(true) {
-        return Verdict::Schedulable;
-    }
-    let mut budget = Budget::new(steps);
-    match violation(tasks, &mut budget) {
+    let found = match look(tasks) {
+        Some(found) => Ok(found),
+        None => violation(tasks, &mut Budget::new(steps)),
+    };
+    match found {
         Ok(None) => Verdict::Schedulable,
         Ok(Some(instant)) => Verdict::Unschedulable(witness(tasks, earliest(tasks, instant))),
         Err(why) => Verdict::Undecided(why),
@@ -110,20 +111,11 @@ fn overload(tasks: &[Task]) -> Option<Ns> {
 fn earliest(tasks: &[Task], violation: Ns) -> Ns {
     let last = last_due(tasks, violation).unwrap_or(violation);
     let points = EARLIEST / (tasks.len() as u64).max(1);
-    let mut from = 0;
-    for _ in 0..points {
-        let Some(t) = next_due(tasks, from) else {
-            break;
-        };
-        if t >= last {
-            return last;
-        }
-        if due_by(tasks, t) > t {
-            return t;
-        }
-        from = t + 1;
-    }
-    last
+    Deadlines::of(tasks)
+        .take(usize::try_from(points).unwrap_or(usize::MAX))
+        .take_while(|&(t, _)| t < last)
+        .find(|&(t, due)| due > t)
+        .map_or(last, |(t, _)| t)
 }
 
 /// The last instant up to `t` at which a job can be due.
@@ -136,23 +128,6 @@ fn last_due(tasks: &[Task], t: Ns) -> Option<Ns> {
             Some(t - past % task.period)
         })
         .max()
-}
-
-/// The first instant from `t` on at which a job can be due.
-fn next_due(tasks: &[Task], t: Ns) -> Option<Ns> {
-    tasks
-        .iter()
-        .filter_map(|task| {
-            let first = task.deadline.saturating_sub(task.jitter);
-            match t.checked_sub(first) {
-                None => Some(first),
-                Some(past) => past
-                    .div_ceil(task.period)
-                    .checked_mul(task.period)?
-                    .checked_add(first),
-            }
-        })
-        .min()
 }
 
 fn witness(tasks: &[Task], instant: Ns) -> Witness {
@@ -176,6 +151,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::edf::decide;
 
     proptest! {
         #[test]

@@ -45,20 +45,23 @@ pub fn fixed_priority(tasks: &[Task], supply: &impl Supply) -> Inside {
     within(tasks, supply, Budget::new(STEPS))
 }
 
-fn within(tasks: &[Task], supply: &impl Supply, mut steps: Budget) -> Inside {
+pub(super) fn within(tasks: &[Task], supply: &impl Supply, mut steps: Budget) -> Inside {
     if let Err(reason) = in_range(tasks) {
         return Inside {
             verdict: Verdict::Undecided(reason),
             responses: vec![None; tasks.len()],
+            missed: Vec::new(),
         };
     }
-    let mut missed = None;
+    let mut first = None;
+    let mut missed = Vec::new();
     let mut unknown = None;
     let responses = (0..tasks.len())
         .map(|index| match response(tasks, index, supply, &mut steps) {
             Ok(Ok(bound)) => Some(bound),
             Ok(Err(miss)) => {
-                missed.get_or_insert_with(|| witness(tasks, index, miss, supply));
+                missed.push(index);
+                first.get_or_insert_with(|| witness(tasks, index, miss, supply));
                 None
             }
             Err(reason) => {
@@ -67,12 +70,16 @@ fn within(tasks: &[Task], supply: &impl Supply, mut steps: Budget) -> Inside {
             }
         })
         .collect();
-    let verdict = match (missed, unknown) {
+    let verdict = match (first, unknown) {
         (Some(witness), _) => Verdict::Unschedulable(witness),
         (None, Some(reason)) => Verdict::Undecided(reason),
         (None, None) => Verdict::Schedulable,
     };
-    Inside { verdict, responses }
+    Inside {
+        verdict,
+        responses,
+        missed,
+    }
 }
 
 /// Whether all deadlines hold, without the reasons.

@@ -1,6 +1,6 @@
 use super::{check, most};
 use crate::budget::{Budget, STEPS};
-use crate::inside::{Policy, holds_within};
+use crate::inside::{Policy, holds_by};
 use crate::reservation::Periodic;
 use crate::{Ns, Task, Undecided};
 
@@ -39,7 +39,7 @@ pub(super) fn within(
     steps: &mut Budget,
 ) -> Result<Option<Ns>, Undecided> {
     let mut fits = |budgets: Ns| match Periodic::new(budgets * grid, period) {
-        Ok(supply) => holds_within(tasks, policy, &supply, steps),
+        Ok(supply) => holds_by(tasks, policy, &supply, steps),
         Err(_) => Ok(false),
     };
     let (mut short, mut long) = (0, most(period, grid) / grid);

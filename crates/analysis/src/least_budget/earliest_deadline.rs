@@ -2,7 +2,7 @@ use std::cmp::Ordering;
 
 use super::{most, needed_budget, on_grid};
 use crate::budget::Budget;
-use crate::inside::excess;
+use crate::inside::{Terms, search};
 use crate::reservation::Periodic;
 use crate::utilization::compare_fractions_with_one;
 use crate::{Ns, Task, Undecided};
@@ -19,11 +19,12 @@ pub(super) fn least(
     let Some(mut budget) = least_rate(tasks, period, grid) else {
         return Ok(None);
     };
+    let mut terms = Terms::new(tasks);
     loop {
         let Ok(supply) = Periodic::new(budget, period) else {
             return Ok(None);
         };
-        let Some(excess) = excess(tasks, &supply, steps)? else {
+        let Some(excess) = search(&mut terms, &supply, steps)? else {
             return Ok(Some(budget));
         };
         match needed_budget(period, excess.instant, excess.demand) {

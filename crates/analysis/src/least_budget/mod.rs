@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
     use crate::MAX_NS;
-    use crate::inside::{holds, holds_within};
+    use crate::inside::{holds, holds_by};
     use crate::reservation::Periodic;
 
     /// Every budget on the grid, from the least.
@@ -197,7 +197,7 @@ mod tests {
                 if let Ok(Some(least)) = within(&tasks, policy, period, grid >> grid_shift, &mut steps) {
                     let supply = Periodic::new(least, period).unwrap();
                     let mut steps = Budget::new(10_000);
-                    prop_assert_ne!(holds_within(&tasks, policy, &supply, &mut steps), Ok(false));
+                    prop_assert_ne!(holds_by(&tasks, policy, &supply, &mut steps), Ok(false));
                 }
             }
         }

@@ -93,4 +93,9 @@ impl Supply for BoundedDelay {
     fn cycle(&self) -> Option<Ns> {
         Some(self.per)
     }
+
+    fn delay(&self) -> Option<Ns> {
+        // The supply is rounded down by less than 1 ns.
+        Some(self.delay + self.per.div_ceil(self.supplied))
+    }
 }

@@ -28,4 +28,8 @@ impl Supply for Dedicated {
     fn cycle(&self) -> Option<Ns> {
         Some(1)
     }
+
+    fn delay(&self) -> Option<Ns> {
+        Some(0)
+    }
 }

@@ -109,4 +109,8 @@ impl Supply for ExplicitDeadline {
     fn cycle(&self) -> Option<Ns> {
         Some(self.period)
     }
+
+    fn delay(&self) -> Option<Ns> {
+        Some((self.deadline - self.budget) + (self.period - self.budget))
+    }
 }

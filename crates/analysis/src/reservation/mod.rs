@@ -100,6 +100,8 @@ pub(crate) mod tests {
         assert!(per > 0 && supplied <= per);
         for t in 0..times {
             let step = supply.sbf(t + 1) - supply.sbf(t);
+            let after = u128::from(t.saturating_sub(supply.delay().unwrap()));
+            assert!(u128::from(supply.sbf(t)) * u128::from(per) >= after * u128::from(supplied));
             assert!(step <= 1, "grows by {step} at {t}");
             for work in 0..=supply.sbf(t) + 2 {
                 let wait = supply.inverse(work).unwrap();

@@ -88,4 +88,8 @@ impl Supply for Periodic {
     fn cycle(&self) -> Option<Ns> {
         Some(self.period)
     }
+
+    fn delay(&self) -> Option<Ns> {
+        Some(2 * self.gap())
+    }
 }

@@ -70,7 +70,7 @@ pub struct DesignedCpu {
 
 /// Finds the reservation of least bandwidth for each cell, and a cpu for each.
 ///
-/// Each reservation is tested once more in the way that `analyze` tests a file.
+/// Each reservation is tested once more, as a cell of the file that is printed.
 pub fn design(set: &TaskSet, cpus: u32, options: &DesignOptions) -> Designed {
     let cells: Vec<Cell> = set.cells.iter().map(cell).collect();
     let plan = design::design(
@@ -150,7 +150,7 @@ fn reservation(found: &Periodic) -> Reservation {
 
 fn cell_result(cell: &TaskCell, placement: &Placement, reserved: &TaskCell) -> DesignedCell {
     let (outcome, what) = match placement {
-        Placement::Placed { .. } if holds(reserved) == Some(true) => (Outcome::Holds, String::new()),
+        Placement::Placed { .. } if holds(reserved, analysis::STEPS) == Some(true) => (Outcome::Holds, String::new()),
         Placement::Placed { .. } => (
             Outcome::Undecided,
             "undecided: the reservation found does not pass the test again".to_owned(),

@@ -54,6 +54,13 @@ impl Supply for CellSupply {
             CellSupply::Part(reservation) => reservation.cycle(),
         }
     }
+
+    fn delay(&self) -> Option<Ns> {
+        match self {
+            CellSupply::Whole => Dedicated.delay(),
+            CellSupply::Part(reservation) => reservation.delay(),
+        }
+    }
 }
 
 /// A time of the model, which is never negative.
@@ -89,7 +96,12 @@ pub(super) fn judge(cell: &TaskCell) -> Option<Inside> {
         Verdict::Unschedulable(witness) => Verdict::Unschedulable(renumbered(witness, &order)),
         other => other,
     };
-    Some(Inside { verdict, responses })
+    let missed = judged.missed.iter().map(|&task| order[task]).collect();
+    Some(Inside {
+        verdict,
+        responses,
+        missed,
+    })
 }
 
 fn renumbered(mut witness: Witness, order: &[usize]) -> Witness {
@@ -101,16 +113,15 @@ fn renumbered(mut witness: Witness, order: &[usize]) -> Witness {
     witness
 }
 
-/// Whether every deadline of a cell holds; `None` if that is undecided.
-pub(super) fn holds(cell: &TaskCell) -> Option<bool> {
+/// Whether every deadline of a cell holds, by the verdict alone; `None` if that is undecided, after so many steps at the
+/// latest.
+pub(super) fn holds(cell: &TaskCell, steps: u64) -> Option<bool> {
     let faulty = cell.tasks.iter().any(|task| task.fault().is_some())
         || cell.reservation.is_some_and(|r| r.fault().is_some());
     if faulty {
         return Some(false);
     }
-    match judge(cell)?.verdict {
-        Verdict::Schedulable => Some(true),
-        Verdict::Unschedulable(_) => Some(false),
-        Verdict::Undecided(_) => None,
-    }
+    let order = cell.by_urgency();
+    let tasks: Vec<Task> = order.iter().map(|&i| task(&cell.tasks[i])).collect();
+    inside::holds_within(&tasks, policy(cell), &CellSupply::of(cell)?, steps).ok()
 }

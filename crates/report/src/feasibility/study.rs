@@ -1,4 +1,4 @@
-use analysis::inside::fixed_priority;
+use analysis::inside::{self, verdict_within};
 use analysis::sensitivity::critical_scaling;
 use analysis::{Ns, Task, Undecided, Verdict, edf, fp};
 use model::Duration;
@@ -164,11 +164,15 @@ pub fn study(set: &TaskSet, mending: bool) -> Study {
 }
 
 fn cell_study(cell: &TaskCell, mending: bool) -> CellStudy {
-    let (verdict, responses) = match judge(cell) {
-        Some(inside) => (inside.verdict, inside.responses),
+    let (verdict, responses, missed) = match judge(cell) {
+        Some(inside) => (inside.verdict, inside.responses, inside.missed),
         None => {
             let why = Undecided::NotCovered("the reservation is none".to_owned());
-            (Verdict::Undecided(why), vec![None; cell.tasks.len()])
+            (
+                Verdict::Undecided(why),
+                vec![None; cell.tasks.len()],
+                Vec::new(),
+            )
         }
     };
     let outcome = match verdict {
@@ -184,9 +188,7 @@ fn cell_study(cell: &TaskCell, mending: bool) -> CellStudy {
         .map(|(place, (task, response_ns))| {
             let outcome = match response_ns {
                 Some(_) => Outcome::Holds,
-                None if late.is_some_and(|w| w.task == place) => Outcome::Missed,
-                // Under fixed priorities a bound is missing only where a deadline is; EDF's bounds are not exact.
-                None if late.is_some() && cell.policy != Policy::Edf => Outcome::Missed,
+                None if missed.contains(&place) => Outcome::Missed,
                 None if outcome == Outcome::Holds => Outcome::Holds,
                 None => Outcome::Undecided,
             };
@@ -227,8 +229,7 @@ fn cell_study(cell: &TaskCell, mending: bool) -> CellStudy {
     }
 }
 
-/// The critical scaling factor (Lehoczky, Sha and Ding, RTSS 1989) of a cell whose test is quick near its limit; EDF
-/// in a reservation is not.
+/// The critical scaling factor (Lehoczky, Sha and Ding, RTSS 1989) of a cell.
 fn room(cell: &TaskCell) -> Option<Room> {
     if cell.tasks.len() > MOST_SCALED {
         return None;
@@ -240,13 +241,18 @@ fn room(cell: &TaskCell) -> Option<Room> {
         .map(|&place| task(&cell.tasks[place]))
         .collect();
     let scaling = match (cell.policy, &cell.reservation) {
-        (Policy::Edf, Some(_)) => return None,
         (Policy::Edf, None) => critical_scaling(&tasks, |tasks| edf::verdict_within(tasks, STEPS)),
         (Policy::Fixed(_), None) => {
             critical_scaling(&tasks, |tasks| fp::verdict_within(tasks, STEPS))
         }
-        (Policy::Fixed(_), Some(_)) => {
-            critical_scaling(&tasks, |tasks| fixed_priority(tasks, &supply).verdict)
+        (policy, Some(_)) => {
+            let policy = match policy {
+                Policy::Fixed(_) => inside::Policy::FixedPriority,
+                Policy::Edf => inside::Policy::Edf,
+            };
+            critical_scaling(&tasks, |tasks| {
+                verdict_within(tasks, policy, &supply, STEPS)
+            })
         }
     };
     Some(Room {

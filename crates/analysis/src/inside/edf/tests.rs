@@ -1,8 +1,13 @@
 use proptest::prelude::*;
 
+use std::cmp::Ordering;
+
+use super::excess::compare_with_rate;
 use super::*;
 use crate::MAX_NS;
+use crate::inside::{Policy, holds_within};
 use crate::reservation::{BoundedDelay, Dedicated, ExplicitDeadline, Periodic};
+use crate::utilization::gcd;
 
 fn small_set() -> impl Strategy<Value = Vec<Task>> {
     let periods = prop::sample::select(vec![2u64, 3, 4, 5, 6, 8, 10, 12]);
@@ -103,6 +108,50 @@ proptest! {
         );
     }
 
+    /// The search alone says what the whole test says, near the rate above all; and for a supply that does not tell its
+    /// delay the same again.
+    #[test]
+    fn holds_says_what_the_verdict_says(
+        raw in prop::collection::vec((1..2_000u64, 3_000..40_000u64, 20..=150u64, 0..2_000u64, 0..500u64), 1..6),
+        period in 500..20_000u64, above in 0..30u64, early in 0..=100u64,
+    ) {
+        struct Plain(ExplicitDeadline);
+        impl Supply for Plain {
+            fn sbf(&self, t: Ns) -> Ns { self.0.sbf(t) }
+            fn inverse(&self, work: Ns) -> Option<Ns> { self.0.inverse(work) }
+            fn rate(&self) -> (Ns, Ns) { self.0.rate() }
+            fn cycle(&self) -> Option<Ns> { self.0.cycle() }
+        }
+        let tasks: Vec<Task> = raw
+            .iter()
+            .map(|&(wcet, period, due, jitter, blocking)| {
+                Task::new(wcet, period).due((period * due / 100).max(wcet)).jittered(jitter).blocked(blocking)
+            })
+            .collect();
+        let load: u64 = tasks.iter().map(|task| (task.wcet * period).div_ceil(task.period)).sum();
+        let budget = (load + above * above).min(period);
+        let deadline = budget + (period - budget) * early / 100;
+        let supply = ExplicitDeadline::new(budget, period, deadline).unwrap();
+        let steps = 1 << 24;
+        let full = within(&tasks, &supply, steps).verdict;
+        let plain = within(&tasks, &Plain(supply), steps).verdict;
+        let alone = holds_within(&tasks, Policy::Edf, &supply, steps);
+        match full {
+            Verdict::Schedulable => {
+                prop_assert_eq!(alone, Ok(true));
+                prop_assert!(!matches!(plain, Verdict::Unschedulable(_)));
+            }
+            Verdict::Unschedulable(witness) => {
+                prop_assert_eq!(alone, Ok(false));
+                prop_assert!(witness.demand > supply.sbf(witness.instant));
+                prop_assert!(!plain.is_schedulable());
+            }
+            Verdict::Undecided(reason) => prop_assert_eq!(
+                compare_with_rate(&tasks, &supply), Ordering::Equal, "{}", reason
+            ),
+        }
+    }
+
     #[test]
     fn responses_hold_exactly_when_the_verdict_does(
         tasks in small_set(), budget in 1..7u64, spare in 0..7u64,
@@ -115,7 +164,7 @@ proptest! {
             prop_assert!(inside.verdict.is_schedulable());
         } else if inside.verdict.is_schedulable() {
             // At equal rates a busy window may have no end.
-            prop_assert_eq!(busy_window(&tasks, &supply, &mut Budget::new(100_000)), None);
+            prop_assert!(busy_window(&tasks, &supply, &mut Budget::new(100_000)).is_err());
         }
     }
 

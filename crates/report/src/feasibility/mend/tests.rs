@@ -1,0 +1,188 @@
+use super::super::judge::judge;
+use super::*;
+use analysis::Verdict;
+use model::taskset::{CellTask, Reservation, TaskSet};
+use proptest::prelude::*;
+
+/// The whole test, which the search for mends does not use.
+fn holds(cell: &TaskCell) -> Option<bool> {
+    match judge(cell)?.verdict {
+        Verdict::Schedulable => Some(true),
+        Verdict::Unschedulable(_) => Some(false),
+        Verdict::Undecided(_) => None,
+    }
+}
+
+fn cell(text: &str) -> TaskCell {
+    let set = TaskSet::parse("x", text).expect("a task set");
+    set.cells.into_iter().next().expect("one cell")
+}
+
+#[test]
+fn each_mend_is_the_least_of_its_kind() {
+    let cell = cell(
+        "schema = 1\n[[cell]]\nname = \"c\"\nreservation = { budget = \"2ms\", period = \"10ms\" }\n\
+         [[cell.task]]\nname = \"a\"\nwcet = \"1ms\"\nperiod = \"20ms\"\n\
+         [[cell.task]]\nname = \"b\"\nwcet = \"2ms\"\nperiod = \"24ms\"\n",
+    );
+    assert_eq!(holds(&cell), Some(false));
+    let found = mends(&cell, 1, &[0, 1]);
+    let kinds: Vec<Change> = found.iter().map(|mend| mend.change).collect();
+    for kind in [
+        Change::Budget,
+        Change::ReservationPeriod,
+        Change::Deadline,
+        Change::Wcet,
+        Change::Move,
+    ] {
+        assert!(kinds.contains(&kind), "{kind:?} is not in {kinds:?}");
+    }
+    for mend in found.iter().filter(|mend| mend.change != Change::Move) {
+        assert_eq!(holds(&mend.applied(&cell)), Some(true), "{mend:?}");
+        let step = if mend.to_ns > mend.from_ns {
+            GRID_NS
+        } else {
+            -GRID_NS
+        };
+        let less = Mend {
+            to_ns: mend.to_ns - step,
+            ..mend.clone()
+        };
+        assert_eq!(
+            holds(&less.applied(&cell)),
+            Some(false),
+            "{less:?} would do"
+        );
+    }
+}
+
+#[test]
+fn a_cell_beyond_help_has_no_mend_of_its_reservation() {
+    let cell = cell(
+        "schema = 1\n[[cell]]\nname = \"c\"\n\
+         [[cell.task]]\nname = \"a\"\nwcet = \"9ms\"\nperiod = \"10ms\"\n\
+         [[cell.task]]\nname = \"b\"\nwcet = \"9ms\"\nperiod = \"10ms\"\n",
+    );
+    let found = mends(&cell, 1, &[0, 1]);
+    assert!(
+        found
+            .iter()
+            .all(|m| matches!(m.change, Change::Wcet | Change::Move)),
+        "{found:?}"
+    );
+    assert!(
+        found
+            .iter()
+            .any(|m| m.change == Change::Wcet && m.to_ns == 1_000_000)
+    );
+}
+
+fn us(n: i64) -> Duration {
+    Duration::from_ns(n * 1_000)
+}
+
+/// Tasks of some us, so that every step of the grid can be tried.
+fn small_cell() -> impl Strategy<Value = TaskCell> {
+    let policy = prop::sample::select(vec![
+        Policy::Edf,
+        Policy::Edf,
+        Policy::Fixed(Order::Deadline),
+        Policy::Fixed(Order::Rate),
+        Policy::Fixed(Order::Listed),
+    ]);
+    let task = (1i64..8, 0i64..40, 50i64..=120, 0i64..3, 0i64..3);
+    let tasks = prop::collection::vec(task, 1..5);
+    let reservation = prop::option::of((1i64..10, 0i64..6, 0i64..=100));
+    (policy, tasks, reservation).prop_map(|(policy, tasks, reservation)| {
+        let task =
+            |(place, (wcet, more, due, jitter, blocking)): (usize, (i64, i64, i64, i64, i64))| {
+                let period = wcet + more;
+                CellTask {
+                    deadline: us((period * due / 100).max(wcet)),
+                    jitter: us(jitter),
+                    blocking: us(blocking),
+                    ..CellTask::new(format!("t{place}"), us(wcet), us(period))
+                }
+            };
+        TaskCell {
+            policy,
+            reservation: reservation.map(|(budget, spare, late)| Reservation {
+                budget: us(budget),
+                period: us(budget + spare),
+                deadline: us(budget + spare * late / 100),
+            }),
+            name: "c".to_owned(),
+            tasks: tasks.into_iter().enumerate().map(task).collect(),
+        }
+    })
+}
+
+/// The cell with the change of a mend made by another amount of steps.
+fn changed(mend: &Mend, cell: &TaskCell, steps: i64) -> TaskCell {
+    let sign = (mend.to_ns - mend.from_ns).signum();
+    Mend {
+        to_ns: mend.from_ns + sign * steps * GRID_NS,
+        ..mend.clone()
+    }
+    .applied(cell)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Under every policy, dedicated and reserved: what is printed mends, and nothing less on the grid does.
+    #[test]
+    fn mends_mend_and_nothing_less_does(cell in small_cell()) {
+        let late = judge(&cell).map(|judged| judged.verdict);
+        if let Some(Verdict::Unschedulable(witness)) = late {
+            let parts: Vec<usize> = witness.parts.iter().map(|part| part.task).collect();
+            for mend in mends(&cell, witness.task, &parts) {
+                prop_assert_eq!(holds(&mend.applied(&cell)), Some(true), "{:?} of {:?}", mend, cell);
+                let steps = (mend.to_ns - mend.from_ns).abs() / GRID_NS;
+                for fewer in 1..steps {
+                    let less = holds(&changed(&mend, &cell, fewer));
+                    prop_assert_ne!(less, Some(true), "{} steps of {:?} do for {:?}", fewer, mend, cell);
+                }
+            }
+        }
+    }
+
+    /// Times as they are in practice, EDF: the reservation so near the load that the horizon is long.
+    #[test]
+    fn mends_of_edf_near_the_rate(
+        raw in prop::collection::vec((100i64..3_000, 5_000i64..100_000, 60i64..=100), 2..8),
+        period in 1_000i64..20_000, below in 0i64..20, reserved in any::<bool>(),
+    ) {
+        let tasks: Vec<CellTask> = raw
+            .iter()
+            .enumerate()
+            .map(|(place, &(wcet, period, due))| CellTask {
+                deadline: us((period * due / 100).max(wcet)),
+                ..CellTask::new(format!("t{place}"), us(wcet), us(period))
+            })
+            .collect();
+        let load: i64 = raw.iter().map(|&(wcet, every, _)| (wcet * period).div_euclid(every) + 1).sum();
+        let budget = us((load - below).clamp(1, period));
+        let reservation = Reservation { budget, period: us(period), deadline: us(period) };
+        let cell = TaskCell {
+            policy: Policy::Edf,
+            reservation: reserved.then_some(reservation),
+            name: "c".to_owned(),
+            tasks,
+        };
+        let late = judge(&cell).map(|judged| judged.verdict);
+        if let Some(Verdict::Unschedulable(witness)) = late {
+            let parts: Vec<usize> = witness.parts.iter().map(|part| part.task).collect();
+            let found = mends(&cell, witness.task, &parts);
+            prop_assert!(!found.is_empty(), "{:?}", cell);
+            for mend in found.iter().filter(|mend| mend.change != Change::Move) {
+                prop_assert_eq!(super::holds(&mend.applied(&cell), analysis::STEPS), Some(true), "{:?}", mend);
+                let steps = (mend.to_ns - mend.from_ns).abs() / GRID_NS;
+                if steps > 1 {
+                    let less = super::holds(&changed(mend, &cell, steps - 1), analysis::STEPS);
+                    prop_assert_eq!(less, Some(false), "{:?} of {:?}", mend, cell);
+                }
+            }
+        }
+    }
+}
