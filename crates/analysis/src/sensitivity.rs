@@ -57,7 +57,7 @@ pub fn scaled(tasks: &[Task], per_mille: u64) -> Vec<Task> {
 }
 
 /// The critical scaling factor of a set (Lehoczky, Sha & Ding, RTSS 1989) for any monotone exact test, such as
-/// [`crate::fp::verdict`] or [`crate::edf::verdict`]: exact on a grid of 1/1,000, with scaled wcets rounded up to
+/// [`crate::fp::verdict`], [`crate::edf::verdict`] or [`crate::inside::verdict_within`]: exact on a grid of 1/1,000, with scaled wcets rounded up to
 /// whole ns.
 ///
 /// Bisection: some 20 to 60 verdicts. An undecided verdict counts as a no; a sufficient test gives a factor that is

@@ -125,7 +125,20 @@ fn edf_refuses_exactly_the_sets_that_miss() {
         if let Some(fast) = edf::decide(&tasks) {
             assert_eq!(fast, !missed, "seed {seed}: {tasks:?}");
         }
-        let bounds = inside::edf(&tasks, &Dedicated).responses;
+        let bounds = edf::response_times(&tasks);
+        let inside = inside::edf(&tasks, &Dedicated);
+        for (response, bound) in bounds.iter().zip(&inside.responses) {
+            assert_eq!(response.bound(), *bound, "seed {seed}: {tasks:?}");
+        }
+        if missed {
+            assert!(!inside.missed.is_empty(), "seed {seed}: {tasks:?}");
+        } else {
+            assert!(
+                bounds
+                    .iter()
+                    .all(|bound| !matches!(bound, Response::Misses(_)))
+            );
+        }
         for _ in 0..3 {
             // The longest response under EDF need not be at a common release.
             let anyhow = machine(policy, &tasks, |task| {
@@ -141,7 +154,7 @@ fn edf_refuses_exactly_the_sets_that_miss() {
                 "seed {seed}: {tasks:?}"
             );
             for (bound, seen) in bounds.iter().zip(&seen.tasks) {
-                if let Some(bound) = bound {
+                if let Response::Meets(bound) = bound {
                     assert!(seen <= bound, "seed {seed}: {seen} > {bound}: {tasks:?}");
                 }
             }

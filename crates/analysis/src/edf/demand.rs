@@ -22,12 +22,17 @@ pub fn demand(tasks: &[Task], t: Ns) -> Ns {
 
 /// Jobs that can be released and due within `t`.
 pub(super) fn jobs(task: &Task, t: Ns) -> u64 {
+    if let Some(span) = t.checked_add(task.jitter)
+        && task.period > 0
+    {
+        let rest = span.checked_sub(task.deadline);
+        return rest.map_or(0, |rest| (rest / task.period).saturating_add(1));
+    }
     let span = u128::from(t) + u128::from(task.jitter);
     match span.checked_sub(u128::from(task.deadline)) {
-        Some(rest) if task.period > 0 => match Ns::try_from(rest) {
-            Ok(rest) => (rest / task.period).saturating_add(1),
-            Err(_) => Ns::try_from(rest / u128::from(task.period) + 1).unwrap_or(Ns::MAX),
-        },
+        Some(rest) if task.period > 0 => {
+            Ns::try_from(rest / u128::from(task.period) + 1).unwrap_or(Ns::MAX)
+        }
         _ => 0,
     }
 }
@@ -44,17 +49,16 @@ pub(super) fn blocking(tasks: &[Task], t: Ns) -> Ns {
 
 /// What the demand in `t` is made of.
 pub(super) fn parts(tasks: &[Task], t: Ns) -> Vec<Part> {
-    tasks
-        .iter()
-        .enumerate()
-        .map(|(index, task)| {
-            let jobs = jobs(task, t);
-            Part {
+    let mut parts = Vec::with_capacity(tasks.len());
+    for (index, task) in tasks.iter().enumerate() {
+        let jobs = jobs(task, t);
+        if jobs > 0 {
+            parts.push(Part {
                 task: index,
                 jobs,
                 demand: jobs.saturating_mul(task.wcet),
-            }
-        })
-        .filter(|part| part.jobs > 0)
-        .collect()
+            });
+        }
+    }
+    parts
 }

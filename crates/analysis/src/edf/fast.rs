@@ -70,6 +70,7 @@ fn search(tasks: &[Task], terms: &mut [Term]) -> Option<Option<Ns>> {
     // In units of 2^-64, rounded up.
     let mut load = 0u64;
     let mut excess = blocking;
+    let mut hopeless = None;
     for (index, task) in tasks.iter().enumerate() {
         let late = task.jitter >= task.deadline;
         if late || task.deadline > task.period || task.period < 2 || task.blocking != blocking {
@@ -81,7 +82,7 @@ fn search(tasks: &[Task], terms: &mut [Term]) -> Option<Option<Ns>> {
             return None;
         }
         if task.wcet > due {
-            return Some(Some(due));
+            hopeless = Some(due);
         }
         let reciprocal = u64::MAX / task.period + 1;
         // wcet / period, rounded up: exceeds the product's range only if it is 1.
@@ -97,6 +98,9 @@ fn search(tasks: &[Task], terms: &mut [Term]) -> Option<Option<Ns>> {
             wcet: task.wcet,
             early,
         };
+    }
+    if hopeless.is_some() {
+        return Some(hopeless);
     }
     // 1 - U in units of 2^-32, rounded down; all ones of `load` is as near to 1 as it can be said.
     let idle = (u64::MAX - load) >> 32;

@@ -55,7 +55,10 @@ pub fn verdict_within(tasks: &[Task], steps: u64) -> Verdict {
     };
     match found {
         Ok(None) => Verdict::Schedulable,
-        Ok(Some(instant)) => Verdict::Unschedulable(witness(tasks, earliest(tasks, instant))),
+        Ok(Some(instant)) => {
+            let (instant, due) = earliest(tasks, instant);
+            Verdict::Unschedulable(witness(tasks, instant, due))
+        }
         Err(why) => Verdict::Undecided(why),
     }
 }
@@ -82,6 +85,13 @@ fn violation(tasks: &[Task], budget: &mut Budget) -> Result<Option<Ns>, Undecide
     if load == Ordering::Greater {
         return overload(tasks).map(Some).ok_or(Undecided::Overflow);
     }
+    // Then demand stays below t times the utilisation.
+    if tasks
+        .iter()
+        .all(|task| task.deadline - task.jitter >= task.period && task.blocking == 0)
+    {
+        return Ok(None);
+    }
     let mut instant = horizon(tasks, load, budget)?.saturating_sub(1);
     while instant >= first {
         budget.spend(tasks.len())?;
@@ -107,15 +117,17 @@ fn overload(tasks: &[Task]) -> Option<Ns> {
     (0..=62).map(|bit| 1 << bit).find(|&t| due_by(tasks, t) > t)
 }
 
-/// The earliest violation if it can be found soon, else the last deadline up to the given one.
-fn earliest(tasks: &[Task], violation: Ns) -> Ns {
-    let last = last_due(tasks, violation).unwrap_or(violation);
+/// The earliest violation if it can be found soon, else the last deadline up to the given one; and what is due by it.
+fn earliest(tasks: &[Task], violation: Ns) -> (Ns, Ns) {
     let points = EARLIEST / (tasks.len() as u64).max(1);
     Deadlines::of(tasks)
         .take(usize::try_from(points).unwrap_or(usize::MAX))
-        .take_while(|&(t, _)| t < last)
+        .take_while(|&(t, _)| t <= violation)
         .find(|&(t, due)| due > t)
-        .map_or(last, |(t, _)| t)
+        .unwrap_or_else(|| {
+            let last = last_due(tasks, violation).unwrap_or(violation);
+            (last, due_by(tasks, last))
+        })
 }
 
 /// The last instant up to `t` at which a job can be due.
@@ -130,7 +142,7 @@ fn last_due(tasks: &[Task], t: Ns) -> Option<Ns> {
         .max()
 }
 
-fn witness(tasks: &[Task], instant: Ns) -> Witness {
+fn witness(tasks: &[Task], instant: Ns, due: Ns) -> Witness {
     let due_now = |task: &Task| {
         let first = task.deadline.saturating_sub(task.jitter);
         instant
@@ -140,7 +152,7 @@ fn witness(tasks: &[Task], instant: Ns) -> Witness {
     Witness {
         task: tasks.iter().position(due_now).unwrap_or(0),
         instant,
-        demand: due_by(tasks, instant),
+        demand: due,
         supply: instant,
         parts: parts(tasks, instant),
     }

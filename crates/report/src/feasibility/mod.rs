@@ -9,6 +9,8 @@ mod judge;
 mod linux;
 mod mend;
 mod picture;
+#[cfg(test)]
+mod sample;
 mod study;
 mod sweep;
 mod table;

@@ -309,3 +309,31 @@ fn together(set: &TaskSet) -> Option<Together> {
         linux: super::linux::admission(set, cpus),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feasibility::sample::small_cell;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(600))]
+
+        /// No task's word contradicts its bound or the word of its cell.
+        #[test]
+        fn words_of_tasks_agree_with_that_of_the_cell(cell in small_cell()) {
+            let study = cell_study(&cell, false);
+            let words: Vec<Outcome> = study.tasks.iter().map(|task| task.outcome).collect();
+            for task in &study.tasks {
+                if task.response_ns.is_some() {
+                    prop_assert_eq!(task.outcome, Outcome::Holds, "{:?}", study);
+                }
+            }
+            match study.outcome {
+                Outcome::Holds => prop_assert!(words.iter().all(|&word| word == Outcome::Holds), "{:?}", study),
+                Outcome::Missed => prop_assert!(words.contains(&Outcome::Missed), "{:?}", study),
+                Outcome::Undecided => prop_assert!(!words.contains(&Outcome::Missed), "{:?}", study),
+            }
+        }
+    }
+}

@@ -27,36 +27,51 @@ const STEPS: u64 = 1 << 18;
 /// One test's answer: yes, no, or none.
 type Answer = Option<bool>;
 
-/// A test of the sweep: what the legend calls it, and the test on a set with implicit and with constrained deadlines.
+/// A test of the sweep: what the legend calls it, and the test.
 struct Test {
     name: &'static str,
-    accepts: fn(&Set) -> Answer,
+    accepts: fn(&[Task]) -> Answer,
 }
 
-/// The tests, weakest first.
-const TESTS: [Test; 4] = [
+/// The tests of sets whose deadlines are their periods, weakest first.
+const IMPLICIT: [Test; 4] = [
     Test {
         name: "RM, Liu-Layland bound",
-        accepts: |set| Some(within_power(&set.implicit)),
+        accepts: |tasks| Some(within_power(tasks)),
     },
     Test {
         name: "RM, hyperbolic bound",
-        accepts: |set| Some(within_product(&set.implicit)),
+        accepts: |tasks| Some(within_product(tasks)),
     },
     Test {
         name: "RM, exact response times",
-        accepts: |set| fixed(&set.implicit),
+        accepts: fixed,
     },
     Test {
-        name: "EDF, QPA, deadlines D < T",
-        accepts: |set| demand(&set.constrained),
+        name: "EDF, exact demand (QPA)",
+        accepts: demand,
     },
 ];
 
-/// The same tasks twice: with deadlines at their periods, in rate-monotonic order, and with the deadlines drawn.
-struct Set {
-    implicit: Vec<Task>,
-    constrained: Vec<Task>,
+/// The tests of sets with deadlines before the periods. The bounds of utilization are not for those.
+const CONSTRAINED: [Test; 2] = [
+    Test {
+        name: "DM, exact response times, D < T",
+        accepts: fixed,
+    },
+    Test {
+        name: "EDF, exact demand (QPA), D < T",
+        accepts: demand,
+    },
+];
+
+/// The tests that a recipe's sets are put to. All see the same sets with the same deadlines.
+const fn tests(recipe: &Recipe) -> &'static [Test] {
+    if recipe.deadlines.0 < 1.0 {
+        &CONSTRAINED
+    } else {
+        &IMPLICIT
+    }
 }
 
 /// Generates the sets and counts how many each test accepts; calls `done` with the number of points behind it.
@@ -88,7 +103,7 @@ pub fn sweep(sweep: &Sweep, done: impl Fn(usize) + Sync) -> Result<Acceptance, G
         }
         all
     });
-    let mut curves: Vec<Curve> = TESTS
+    let mut curves: Vec<Curve> = tests(&sweep.recipe)
         .iter()
         .map(|test| Curve {
             name: test.name.to_owned(),
@@ -106,36 +121,43 @@ pub fn sweep(sweep: &Sweep, done: impl Fn(usize) + Sync) -> Result<Acceptance, G
         utilizations: sweep.utilizations.clone(),
         sets: sweep.sets.into(),
         made: format!(
-            "{} sets of {} tasks at each of {} points, seed {}",
-            sweep.sets, sweep.recipe.tasks, points, sweep.recipe.seed
+            "{} sets of {} tasks at each of {} points, seed {}, deadlines {}",
+            sweep.sets,
+            sweep.recipe.tasks,
+            points,
+            sweep.recipe.seed,
+            deadlines(&sweep.recipe)
         ),
         curves,
     })
 }
 
+fn deadlines(recipe: &Recipe) -> String {
+    let (nearest, farthest) = recipe.deadlines;
+    if nearest < 1.0 {
+        format!("drawn from {nearest} to {farthest} of the way from wcet to period")
+    } else {
+        "at the periods".to_owned()
+    }
+}
+
 /// Accepted and undecided sets of each test.
-type Counts = [(u64, u64); TESTS.len()];
+type Counts = Vec<(u64, u64)>;
 
 fn count(sweep: &Sweep, point: usize, utilization: f64) -> Result<Counts, GenerateError> {
     let recipe = Recipe {
         utilization,
         ..sweep.recipe
     };
-    let mut counts = [(0, 0); TESTS.len()];
+    let tests = tests(&recipe);
+    let mut counts = vec![(0, 0); tests.len()];
     for set in 0..u64::from(sweep.sets) {
         // Every point has sets of its own.
-        let constrained = recipe.set(point as u64 * u64::from(sweep.sets) + set)?;
-        let mut implicit: Vec<Task> = constrained
-            .iter()
-            .map(|task| task.due(task.period))
-            .collect();
-        implicit.sort_by_key(|task| task.period);
-        let set = Set {
-            implicit,
-            constrained,
-        };
-        for (test, count) in TESTS.iter().zip(&mut counts) {
-            match (test.accepts)(&set) {
+        let mut tasks = recipe.set(point as u64 * u64::from(sweep.sets) + set)?;
+        // Deadline monotonic; rate monotonic where deadlines are the periods.
+        tasks.sort_by_key(|task| task.deadline);
+        for (test, count) in tests.iter().zip(&mut counts) {
+            match (test.accepts)(&tasks) {
                 Some(true) => count.0 += 1,
                 Some(false) => {}
                 None => count.1 += 1,
@@ -204,7 +226,7 @@ mod tests {
     use super::*;
     use analysis::generate::{Periods, Utilizations};
 
-    fn small(threads: usize) -> Sweep {
+    fn small(threads: usize, nearest: f64) -> Sweep {
         Sweep {
             utilizations: vec![0.5, 0.8, 0.95],
             sets: 200,
@@ -217,7 +239,7 @@ mod tests {
                     longest: 1_000_000_000,
                     grid: 1_000_000,
                 },
-                deadlines: (0.5, 1.0),
+                deadlines: (nearest, 1.0),
                 seed: 1,
             },
             threads,
@@ -226,22 +248,29 @@ mod tests {
 
     #[test]
     fn threads_change_nothing_and_stronger_tests_accept_more() {
-        let one = sweep(&small(1), |_| {}).expect("sets");
+        let one = sweep(&small(1, 1.0), |_| {}).expect("sets");
         let seen = AtomicUsize::new(0);
-        let three = sweep(&small(3), |_| {
+        let three = sweep(&small(3, 1.0), |_| {
             seen.fetch_add(1, Ordering::Relaxed);
         })
         .expect("sets");
         assert_eq!(one, three);
         assert_eq!(seen.into_inner(), 3);
+        assert!(
+            one.made.ends_with("deadlines at the periods"),
+            "{}",
+            one.made
+        );
         let [bound, product, exact, edf] = one.curves.as_slice() else {
             panic!("four tests");
         };
         for point in 0..3 {
             assert!(bound.accepted[point] <= product.accepted[point]);
             assert!(product.accepted[point] <= exact.accepted[point]);
+            assert!(exact.accepted[point] <= edf.accepted[point]);
             assert_eq!(exact.undecided[point] + edf.undecided[point], 0);
         }
+        assert_eq!(edf.accepted, [200; 3], "the bound of EDF is 1");
         assert_eq!(
             (bound.accepted[0], exact.accepted[0]),
             (200, 200),
@@ -252,7 +281,19 @@ mod tests {
             "0.8 is above the bound of 5 tasks, 0.743"
         );
         assert!(exact.accepted[1] > 100 && exact.accepted[2] < exact.accepted[1]);
-        assert!(edf.accepted[0] > edf.accepted[2]);
+    }
+
+    #[test]
+    fn drawn_deadlines_are_those_of_every_test() {
+        let drawn = sweep(&small(2, 0.5), |_| {}).expect("sets");
+        let [fixed, edf] = drawn.curves.as_slice() else {
+            panic!("no bound of utilization");
+        };
+        for point in 0..3 {
+            assert!(fixed.accepted[point] <= edf.accepted[point]);
+        }
+        assert!(edf.accepted[0] > edf.accepted[2], "deadlines count");
+        assert!(fixed.name.contains("D < T") && edf.name.contains("D < T"));
     }
 
     #[test]

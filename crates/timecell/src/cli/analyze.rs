@@ -208,8 +208,9 @@ pub struct Generate {
 /// Options of `analyze schedulability`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Four tests over the same sets: the Liu-Layland bound, the hyperbolic bound and exact response \
-    times under rate-monotonic priorities, deadlines at the periods; and EDF by QPA with the deadlines drawn."
+    after_help = "All tests see the same sets with the same deadlines. With the deadlines at the periods they are the \
+    Liu-Layland bound, the hyperbolic bound and exact response times under rate-monotonic priorities, and EDF by exact \
+    demand. With --deadlines below 1 the two bounds do not apply and are left out; priorities are deadline monotonic."
 )]
 pub struct Schedulability {
     /// How the sets are made.
@@ -224,8 +225,8 @@ pub struct Schedulability {
     /// Sets at each point.
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub sets: u32,
-    /// For EDF, deadlines lie between the period and this part of the way from the wcet to the period.
-    #[arg(long, value_name = "X", default_value_t = 0.5)]
+    /// Deadlines lie between the period and this part of the way from the wcet to the period; 1 makes them periods.
+    #[arg(long, value_name = "X", default_value_t = 1.0)]
     pub deadlines: f64,
     /// Threads [default: all cpus].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]

@@ -90,6 +90,30 @@ fn json(dir: &Path, words: &[&str], code: i32) -> Value {
     serde_json::from_str(&said.out).unwrap()
 }
 
+/// The words of the tasks agree with those of their cells, in the JSON and in the table.
+fn words(dir: &Path, name: &str, code: i32) {
+    let found = json(dir, &["analyze", name, "--json"], code);
+    for cell in found["cells"].as_array().unwrap() {
+        let tasks = cell["tasks"].as_array().unwrap();
+        let are = |word: &str| tasks.iter().filter(|task| task["outcome"] == word).count();
+        match cell["outcome"].as_str().unwrap() {
+            "holds" => assert_eq!(are("holds"), tasks.len(), "{cell}"),
+            "missed" => assert!(are("missed") > 0, "{cell}"),
+            "undecided" => assert_eq!(are("missed"), 0, "{cell}"),
+            other => panic!("no word: {other}"),
+        }
+        let table = say(dir, &["analyze", name]).ends_with(code).out;
+        for task in tasks {
+            let start = format!(" {} ", task["name"].as_str().unwrap());
+            let row = table.lines().find(|line| line.contains(&start)).unwrap();
+            assert!(row.ends_with(task["outcome"].as_str().unwrap()), "{row}");
+            if !task["response_ns"].is_null() {
+                assert_eq!(task["outcome"], "holds", "{task}");
+            }
+        }
+    }
+}
+
 fn verdicts() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
@@ -148,6 +172,34 @@ fn verdicts() {
         said.out
     );
     assert!(said.out.contains("verdict undecided"), "{}", said.out);
+
+    words(dir, &good, 0);
+    words(dir, &bad, 3);
+    words(dir, &full, 1);
+    // Under EDF only the witness's task is sure to be late; in an overload on a whole cpu no task has a bound.
+    for (name, reservation) in [
+        (
+            "late-edf.toml",
+            "reservation = { budget = \"2ms\", period = \"5ms\" }\n",
+        ),
+        ("over-edf.toml", ""),
+    ] {
+        let text = late()
+            .replace("\"fp\"", "\"edf\"")
+            .replace(
+                "reservation = { budget = \"2ms\", period = \"5ms\" }\n",
+                reservation,
+            )
+            .replace(
+                "\"1ms\"",
+                if reservation.is_empty() {
+                    "\"15ms\""
+                } else {
+                    "\"1ms\""
+                },
+            );
+        words(dir, &file(dir, name, &text), 3);
+    }
     assert_eq!(
         json(dir, &["analyze", &full, "--json"], 1)["outcome"],
         "undecided"
@@ -548,6 +600,21 @@ fn schedulability() {
             .unwrap()
             .starts_with("0.500000,50,50,0,50,0,50,0,"),
         "{csv}"
+    );
+    // Deadlines before the periods are those of every test, and bounds of utilization are not for them.
+    let drawn = [&words[..], &["--deadlines", "0.5", "--csv", "drawn.csv"]].concat();
+    let said = say(dir, &drawn).ends_with(0);
+    assert!(
+        said.out.contains("DM, exact response times, D < T"),
+        "{}",
+        said.out
+    );
+    assert!(!said.out.contains("bound"), "{}", said.out);
+    let head = fs::read_to_string(dir.join("drawn.csv")).unwrap();
+    assert_eq!(
+        head.lines().next().unwrap().matches("_undecided").count(),
+        2,
+        "{head}"
     );
     let mut words = words.to_vec();
     words.extend(["--threads", "1", "--csv", "one.csv"]);
