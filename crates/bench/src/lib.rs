@@ -4,6 +4,7 @@
 
 mod error;
 mod interrupt;
+pub mod load;
 mod place;
 mod plan;
 mod run;

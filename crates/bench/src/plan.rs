@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use engine::Engine;
 use host::sched::{self, SchedError};
-use model::{Class, EngineKind, Experiment, InputError, Requirement, Work};
+use model::{Class, EngineKind, Experiment, InputError, Requirement, TrialPlan, Work, Workload};
 use record::summary::NotMeasured;
 
+use crate::load::{self, PlannedLoad};
 use crate::place;
 
 /// One trial that will take place in every round.
@@ -16,6 +17,12 @@ pub struct PlannedTrial {
     pub name: String,
     /// Engine and cpu of each cell.
     pub cells: Vec<(EngineKind, u32)>,
+    /// The real-time task of each cell.
+    pub workload: Workload,
+    /// What disturbs them.
+    pub loads: Vec<PlannedLoad>,
+    /// Whether their cpus are kept free of other work.
+    pub isolate: bool,
 }
 
 /// What a run will do.
@@ -78,19 +85,25 @@ impl Plan {
             engines,
             experiment,
         };
+        let allowed = allowed_cpus();
         for trial in &plan.experiment.trials {
-            match trial.cells.iter().find_map(|kind| unmet.get(kind)) {
-                Some(requirement) => plan.not_measured.push(NotMeasured {
-                    trial: trial.name.clone(),
-                    reason: requirement.reason.clone(),
-                    mend: requirement.mend.clone().unwrap_or_default(),
-                }),
-                None => plan.trials.push(PlannedTrial {
-                    name: trial.name.clone(),
-                    cells: (trial.cells.iter().copied())
-                        .zip(cpus.iter().copied().cycle())
-                        .collect(),
-                }),
+            load_cpus(trial, &allowed, place)?;
+            let planned = match trial.cells.iter().find_map(|kind| unmet.get(kind)) {
+                Some(requirement) => Err(requirement.clone()),
+                None => planned(&plan.experiment, trial, &cpus, &allowed),
+            };
+            match planned {
+                Ok(planned) => plan.trials.push(planned),
+                Err(requirement) => {
+                    plan.not_measured.push(NotMeasured {
+                        trial: trial.name.clone(),
+                        reason: requirement.reason.clone(),
+                        mend: requirement.mend.clone().unwrap_or_default(),
+                    });
+                    if !plan.requirements.contains(&requirement) {
+                        plan.requirements.push(requirement);
+                    }
+                }
             }
         }
         Ok(plan)
@@ -111,9 +124,8 @@ impl Plan {
         cpus
     }
 
-    /// How long one cell's loop should take, ns.
-    pub fn loop_ns(&self) -> i64 {
-        let workload = &self.experiment.workload;
+    /// How long the loop of one cell of a trial should take, ns.
+    pub fn loop_ns(workload: &Workload) -> i64 {
         let work_ns = match (workload.pacing, workload.work) {
             (model::Pacing::Relative, Work::Mac { steps }) => i64::from(steps) * 3,
             _ => 0,
@@ -123,29 +135,88 @@ impl Plan {
 
     /// How long the run should take, ns: the loops and some creation time.
     pub fn expected_ns(&self) -> i64 {
-        let creation: i64 = (self.trials.iter())
-            .flat_map(|trial| &trial.cells)
-            .map(|(kind, _)| creation_guess_ns(*kind))
-            .sum();
-        let round = (self.trials.len() as i64)
-            .saturating_mul(self.loop_ns().saturating_add(100_000_000))
-            .saturating_add(creation);
+        let round = (self.trials.iter()).fold(0i64, |sum, trial| {
+            let creation: i64 = (trial.cells.iter())
+                .map(|(kind, _)| creation_guess_ns(*kind))
+                .sum();
+            sum.saturating_add(Plan::loop_ns(&trial.workload))
+                .saturating_add(creation)
+                .saturating_add(100_000_000)
+                .saturating_add(trial.loads.len() as i64 * LOAD_GUESS_NS)
+        });
         round.saturating_mul(i64::from(self.experiment.rounds))
     }
 
     /// Bytes of samples of one trial in shared memory, at most.
     pub fn trial_bytes(&self) -> u64 {
-        let one = record::samples::layout::file_bytes(self.experiment.workload.jobs.into());
-        one * self.experiment.most_cells() as u64
+        self.trials.iter().map(bytes).max().unwrap_or(0)
     }
 
     /// Bytes of samples of the whole run on disk.
     pub fn run_bytes(&self) -> u64 {
-        let one = record::samples::layout::file_bytes(self.experiment.workload.jobs.into());
-        let cells: u64 = self.trials.iter().map(|t| t.cells.len() as u64).sum();
-        one * cells * u64::from(self.experiment.rounds)
+        let round: u64 = self.trials.iter().map(bytes).sum();
+        round * u64::from(self.experiment.rounds)
     }
 }
+
+fn bytes(trial: &PlannedTrial) -> u64 {
+    record::samples::layout::file_bytes(trial.workload.jobs.into()) * trial.cells.len() as u64
+}
+
+/// A trial held against the machine, or what it lacks.
+fn planned(
+    experiment: &Experiment,
+    trial: &TrialPlan,
+    cpus: &[u32],
+    allowed: &[u32],
+) -> Result<PlannedTrial, Requirement> {
+    if trial.isolate {
+        return Err(Requirement::unmet(
+            "isolated cpus",
+            "this timecell cannot yet keep cpus free of other work (isolate = true)",
+            "leave `isolate` out",
+        ));
+    }
+    let loads = (trial.loads.iter())
+        .map(|plan| load::resolve(plan, allowed))
+        .collect::<Result<_, _>>()?;
+    Ok(PlannedTrial {
+        name: trial.name.clone(),
+        cells: (trial.cells.iter().copied())
+            .zip(cpus.iter().copied().cycle())
+            .collect(),
+        workload: experiment.workload_of(trial),
+        loads,
+        isolate: trial.isolate,
+    })
+}
+
+/// Refuses a load on a cpu that is not there.
+fn load_cpus(trial: &TrialPlan, allowed: &[u32], place: &str) -> Result<(), InputError> {
+    for load in &trial.loads {
+        if let Some(absent) = load.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+            return Err(InputError::new(
+                place,
+                format!(
+                    "cpu {absent} of the load `{}` in trial `{}` does not exist, is offline, or is not allowed to this process",
+                    load.name, trial.name
+                ),
+                format!("the usable cpus are {}", host::cpus::format_list(allowed)),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Cpus that this process may use.
+fn allowed_cpus() -> Vec<u32> {
+    sched::get_affinity(0)
+        .or_else(|_| host::cpus::online().map_err(|e| e.to_string()))
+        .unwrap_or_default()
+}
+
+/// Typical time to start and to end a load; only for the estimate of how long a run takes.
+const LOAD_GUESS_NS: i64 = 500_000_000;
 
 /// Typical time from the request to the payload; only for the first estimate of how long a run takes.
 fn creation_guess_ns(kind: EngineKind) -> i64 {
@@ -157,9 +228,7 @@ fn creation_guess_ns(kind: EngineKind) -> i64 {
 }
 
 fn resolve_cpus(experiment: &mut Experiment, place: &str) -> Result<Vec<u32>, InputError> {
-    let allowed = sched::get_affinity(0)
-        .or_else(|_| host::cpus::online().map_err(|e| e.to_string()))
-        .unwrap_or_default();
+    let allowed = allowed_cpus();
     let cpus = &mut experiment.scheduling.cpus;
     if cpus.is_empty() {
         cpus.push(host::cpus::default_rt_cpu());

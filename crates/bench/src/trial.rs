@@ -9,9 +9,10 @@ use host::sched;
 use model::{Class, EngineKind};
 use probe::control::State;
 use probe::{Barrier, BarrierError, BarrierKind, ClassBy, ProbeArgs, clock};
-use record::trial::{CellRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
+use record::trial::{CellRecord, LoadRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
 
 use crate::interrupt::Interrupt;
+use crate::load::{self, Running, Setting};
 use crate::place::{Place, failed};
 use crate::verify::verify;
 use crate::watch::Watch;
@@ -53,6 +54,14 @@ struct Live {
     pid: i32,
 }
 
+/// What runs in a trial.
+#[derive(Default)]
+struct Members {
+    /// `None`: a cell that could not be created.
+    cells: Vec<Option<Live>>,
+    loads: Vec<Running>,
+}
+
 /// Runs the trial. A cell that fails makes a failed trial on record, not an error.
 pub(crate) fn run(trial: &Trial<'_>) -> Result<Outcome, BenchError> {
     let dir = trial.place.sub(&format!("trials/{}", trial.number))?;
@@ -64,19 +73,22 @@ pub(crate) fn run(trial: &Trial<'_>) -> Result<Outcome, BenchError> {
         .map_err(failed(&control, "make the control page"))?;
     trial.interrupt.wakes(Some(barrier.waker()));
     let mut record = new_record(trial);
-    let mut live: Vec<Option<Live>> = Vec::new();
+    let mut live = Members::default();
     let steps = steps(trial, &barrier, &shared, &mut record, &mut live);
     barrier.abort();
     trial.interrupt.wakes(None);
     let mut leftovers = Vec::new();
-    for live in live.iter_mut().flatten() {
+    for (load, record) in live.loads.iter_mut().zip(&mut record.loads) {
+        leftovers.extend(load.stop(record).err());
+    }
+    for live in live.cells.iter_mut().flatten() {
         if let Err(error) = live.cell.remove() {
             leftovers.push(error.to_string());
         }
     }
     let interrupted = trial.interrupt.came();
     match steps {
-        Ok(()) => {}
+        Ok(()) => record.failure = load_failure(&record),
         Err(Ended::Failed(why)) => record.failure = Some(why),
         Err(Ended::Error(error)) => {
             let _ = std::fs::remove_dir_all(&dir);
@@ -121,7 +133,7 @@ fn steps(
     barrier: &Barrier,
     shared: &Path,
     record: &mut TrialRecord,
-    live: &mut Vec<Option<Live>>,
+    live: &mut Members,
 ) -> Result<(), Ended> {
     let watch = Watch::start(barrier.waker())
         .map_err(|error| BenchError::Failed(format!("cannot watch the cells: {error}")))?;
@@ -136,7 +148,7 @@ fn steps(
     record.arming_ns = Some(clock::now() - began);
     let class = host_class(trial.plan.experiment.scheduling.class);
     for (index, cell) in record.cells.iter_mut().enumerate() {
-        let Some(live) = live.get(index).and_then(Option::as_ref) else {
+        let Some(live) = live.cells.get(index).and_then(Option::as_ref) else {
             continue;
         };
         let locked = barrier.slot(index).memory_locked.load(Acquire);
@@ -146,6 +158,10 @@ fn steps(
         return Err(Ended::Failed(failure));
     }
 
+    start_loads(trial, barrier, &watch, record, live)?;
+    for load in &mut live.loads {
+        load.open_window();
+    }
     record.go_ns = Some(barrier.open(Barrier::lead_ns(record.cells.len())));
     let patience = clock::now() + longest_loop_ns(trial);
     let ended = wait(trial, barrier, &watch, record, live, |stop| {
@@ -154,6 +170,9 @@ fn steps(
     for (index, cell) in record.cells.iter_mut().enumerate() {
         let started = barrier.slot(index).started_ns.load(Acquire);
         cell.started_ns = (started != 0).then_some(started);
+    }
+    for load in &mut live.loads {
+        load.close_window();
     }
     ended?;
     barrier.leave();
@@ -192,8 +211,76 @@ fn new_record(trial: &Trial<'_>) -> TrialRecord {
         go_ns: None,
         arming_ns: None,
         cells,
+        loads: (trial.planned.loads.iter())
+            .map(|planned| LoadRecord {
+                name: planned.plan.name.clone(),
+                kind: planned.plan.kind,
+                form: planned.form.clone(),
+                place: planned.place(),
+                cpus: planned.cpus.clone(),
+                command: load::command_line(planned, &setting(planned)),
+                achieved: Vec::new(),
+                missed_seconds: None,
+                failure: None,
+            })
+            .collect(),
         failure: None,
     }
+}
+
+fn setting(planned: &load::PlannedLoad) -> Setting {
+    Setting {
+        cpus: planned.cpus.clone(),
+        dir: None,
+        address: None,
+    }
+}
+
+/// Starts the loads one after the other and waits until each is seen at work.
+fn start_loads(
+    trial: &Trial<'_>,
+    barrier: &Barrier,
+    watch: &Watch,
+    record: &mut TrialRecord,
+    live: &mut Members,
+) -> Result<(), Ended> {
+    for (index, planned) in trial.planned.loads.iter().enumerate() {
+        let started = load::start(&load::Start {
+            planned,
+            place: trial.place,
+            rootfs: trial.rootfs,
+            trial: trial.number,
+            setting: setting(planned),
+            network: None,
+        })?;
+        let fail = |record: &mut TrialRecord, why: String| {
+            record.loads[index].failure = Some(why);
+            Err(Ended::Failed(load_failure(record).unwrap_or_default()))
+        };
+        let running = match started {
+            Ok(running) => running,
+            Err(why) => return fail(record, why),
+        };
+        watch.add(record.cells.len() + index, running.pid());
+        let mut stop = || trial.interrupt.came() || !watch.dead().is_empty();
+        let at_work = running.wait_until_at_work(&mut stop);
+        let words = running.last_words();
+        live.loads.push(running);
+        if let Err(why) = at_work {
+            return fail(record, load::with_words(&why, &words));
+        }
+        // Says what died, if anything did.
+        wait(trial, barrier, watch, record, live, |stop| match stop() {
+            true => Err(BarrierError::Stopped),
+            false => Ok(()),
+        })?;
+    }
+    Ok(())
+}
+
+fn load_failure(record: &TrialRecord) -> Option<String> {
+    (record.loads.iter())
+        .find_map(|load| Some(format!("load {}: {}", load.name, load.failure.as_ref()?)))
 }
 
 fn host_class(class: Class) -> sched::Class {
@@ -210,11 +297,11 @@ fn create(
     shared: &Path,
     index: usize,
     record: &mut TrialRecord,
-    live: &mut Vec<Option<Live>>,
+    live: &mut Members,
 ) -> Result<(), Ended> {
     let cell = &mut record.cells[index];
     let samples = shared.join(format!("{}.samples", cell.id));
-    let jobs = trial.plan.experiment.workload.jobs;
+    let jobs = trial.planned.workload.jobs;
     probe::prepare_samples(&samples, jobs.into())
         .map_err(failed(&samples, "make the samples file"))?;
     let work = trial
@@ -226,10 +313,10 @@ fn create(
         Ok(made) => {
             let pid = made.pid();
             watch.add(index, pid);
-            live.push(Some(Live { cell: made, pid }));
+            live.cells.push(Some(Live { cell: made, pid }));
         }
         Err(error) => {
-            live.push(None);
+            live.cells.push(None);
             cell.failure = Some(error.to_string());
             return Err(Ended::Failed(error.to_string()));
         }
@@ -241,7 +328,7 @@ fn create(
     let cell = &mut record.cells[index];
     let present_ns = barrier.slot(index).present_ns.load(Acquire);
     cell.create_ns = Some(present_ns - asked_ns);
-    if let Some(live) = live[index].as_ref()
+    if let Some(live) = live.cells[index].as_ref()
         && let Err(why) = place_cell(trial, cell, live.pid)
     {
         cell.failure = Some(why.clone());
@@ -258,7 +345,7 @@ fn spec(
     shared: &Path,
     work_dir: &Path,
 ) -> CellSpec {
-    let workload = &trial.plan.experiment.workload;
+    let workload = &trial.planned.workload;
     let fifo = match trial.plan.experiment.scheduling.class {
         Class::Fifo { priority } => Some(priority),
         Class::Other => None,
@@ -334,12 +421,14 @@ fn wait(
     barrier: &Barrier,
     watch: &Watch,
     record: &mut TrialRecord,
-    live: &[Option<Live>],
+    live: &Members,
     waiting: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<(), BarrierError>,
 ) -> Result<(), Ended> {
+    let cells = record.cells.len();
     let ended_early = || -> Vec<usize> {
         (watch.dead().into_iter())
-            .filter(|index| barrier.state(*index) < State::Done)
+            // Behind the cells come the loads, which never end by themselves.
+            .filter(|index| *index >= cells || barrier.state(*index) < State::Done)
             .collect()
     };
     let mut stop = || trial.interrupt.came() || !ended_early().is_empty();
@@ -350,7 +439,18 @@ fn wait(
         }
     }
     for index in ended_early() {
+        if let Some(load) = index.checked_sub(cells) {
+            let said = live.loads.get(load).map(Running::last_words);
+            record.loads[load].failure.get_or_insert_with(|| {
+                load::with_words(
+                    "ended before the cells were done",
+                    &said.unwrap_or_default(),
+                )
+            });
+            continue;
+        }
         let said = live
+            .cells
             .get(index)
             .and_then(|l| l.as_ref())
             .map(|l| l.cell.log_tail())
@@ -365,7 +465,7 @@ fn wait(
             }
         });
     }
-    if let Some(failure) = first_failure(record) {
+    if let Some(failure) = first_failure(record).or_else(|| load_failure(record)) {
         return Err(Ended::Failed(failure));
     }
     match result {
@@ -377,11 +477,11 @@ fn wait(
 
 /// Twice the expected time for every cell one after the other, and some: cells that share a cpu wait for each other.
 fn longest_loop_ns(trial: &Trial<'_>) -> i64 {
-    let work_ns = match trial.plan.experiment.workload.work {
+    let work_ns = match trial.planned.workload.work {
         model::Work::Mac { steps } => i64::from(steps) * 50,
         model::Work::Timer => 0,
     };
-    let workload = &trial.plan.experiment.workload;
+    let workload = &trial.planned.workload;
     let one = (workload.period.ns() + work_ns).saturating_mul(i64::from(workload.jobs));
     one.saturating_mul(2)
         .saturating_mul(trial.planned.cells.len() as i64)

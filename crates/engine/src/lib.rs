@@ -30,5 +30,7 @@ pub mod users;
 pub use cell::{Cell, CellSpec, Engine, Rights, User};
 pub use error::EngineError;
 pub use list::{Options, all, by_kind, found};
+pub use made::log_file;
+pub use process::kill_marked;
 pub use run_command::{STAMPS, run_command};
 pub use sweep::sweep;

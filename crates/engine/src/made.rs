@@ -18,9 +18,14 @@ pub(crate) struct Payload {
 /// Removes what an engine keeps of a cell besides its processes; may be called again and on half a cell.
 pub(crate) type Wipe = fn(&CellSpec) -> Result<(), String>;
 
-/// The log of engine and payload.
+/// The log of engine and payload in a cell's private directory.
+pub fn log_file(work_dir: &Path) -> PathBuf {
+    work_dir.join("log")
+}
+
+/// The log of a cell.
 pub(crate) fn log(spec: &CellSpec) -> PathBuf {
-    spec.work_dir.join("log")
+    log_file(&spec.work_dir)
 }
 
 /// The directory with the bundle, the runtime's state and the like; removed as a whole.

@@ -68,8 +68,11 @@ impl Process {
     }
 }
 
-/// Kills every process that carries the mark of this cell.
-pub(crate) fn kill_marked(id: &str) -> Result<(), String> {
+/// Kills every process that carries the mark of the cell with this id, and waits for its end.
+///
+/// # Errors
+/// Names the process that does not end.
+pub fn kill_marked(id: &str) -> Result<(), String> {
     let mark = format!("{MARK}={id}");
     // Twice: a process that was just forked carries the mark only once it executes its program.
     for round in 0..2 {

@@ -1,4 +1,4 @@
-use crate::{Duration, EngineKind};
+use crate::{Duration, EngineKind, LoadPlan, load};
 
 /// Version of the experiment file that this timecell reads and writes.
 pub const SCHEMA: i64 = 1;
@@ -17,6 +17,8 @@ impl Limits {
     pub const PRIORITY: std::ops::RangeInclusive<i64> = 1..=99;
     /// Cells in one trial.
     pub const CELLS: std::ops::RangeInclusive<i64> = 1..=4_096;
+    /// Trials that one matrix may amount to.
+    pub const TRIALS: std::ops::RangeInclusive<i64> = 1..=4_096;
     /// Periods in nanoseconds: 10 us (a sleep and a wake-up must fit) to 1 h.
     pub const PERIOD_NS: std::ops::RangeInclusive<i64> = 10_000..=3_600_000_000_000;
 }
@@ -94,6 +96,33 @@ pub struct TrialPlan {
     pub name: String,
     /// The engine of each cell.
     pub cells: Vec<EngineKind>,
+    /// What disturbs them; empty: nothing, which is called `idle`.
+    pub loads: Vec<LoadPlan>,
+    /// Time between releases, where it is not the workload's.
+    pub period: Option<Duration>,
+    /// Activations of each cell, where they are not the workload's.
+    pub jobs: Option<u32>,
+    /// Whether the cells' cpus are kept free of other work.
+    pub isolate: bool,
+}
+
+impl TrialPlan {
+    /// Cells alone: no load, the workload's own period and jobs.
+    pub fn of(name: impl Into<String>, cells: Vec<EngineKind>) -> TrialPlan {
+        TrialPlan {
+            name: name.into(),
+            cells,
+            loads: Vec::new(),
+            period: None,
+            jobs: None,
+            isolate: false,
+        }
+    }
+
+    /// Its loads in one word, such as `cpu+disk`; `idle` for none.
+    pub fn load_name(&self) -> String {
+        load::names(&self.loads)
+    }
 }
 
 /// An experiment file, resolved: every default is filled in.
@@ -124,6 +153,20 @@ impl Experiment {
             .into_iter()
             .filter(|kind| self.trials.iter().any(|trial| trial.cells.contains(kind)))
             .collect()
+    }
+
+    /// The workload of a trial: the experiment's with the trial's own period and jobs.
+    pub fn workload_of(&self, trial: &TrialPlan) -> Workload {
+        Workload {
+            period: trial.period.unwrap_or(self.workload.period),
+            jobs: trial.jobs.unwrap_or(self.workload.jobs),
+            ..self.workload.clone()
+        }
+    }
+
+    /// The trial of this name.
+    pub fn trial(&self, name: &str) -> Option<&TrialPlan> {
+        self.trials.iter().find(|trial| trial.name == name)
     }
 
     /// The largest number of cells that run together.

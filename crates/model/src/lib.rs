@@ -7,11 +7,14 @@ mod duration;
 mod engine;
 mod experiment;
 mod input_error;
+mod load;
+mod loads;
 mod parse;
 mod reader;
 mod requirement;
 mod resolve;
 pub mod taskset;
+mod trials;
 
 pub use duration::{Duration, DurationError};
 pub use engine::EngineKind;
@@ -19,5 +22,6 @@ pub use experiment::{
     Class, Experiment, Limits, Pacing, SCHEMA, Scheduling, TrialPlan, Work, Workload,
 };
 pub use input_error::InputError;
+pub use load::{IDLE, LoadForm, LoadKind, LoadPlan};
 pub use requirement::Requirement;
 pub use resolve::{Overrides, quick};

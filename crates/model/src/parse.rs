@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 use crate::reader::{Source, Table, nearest};
 use crate::{
-    Class, Duration, EngineKind, Experiment, InputError, Limits, Pacing, SCHEMA, Scheduling,
-    TrialPlan, Work, Workload,
+    Class, Duration, Experiment, InputError, Limits, Pacing, SCHEMA, Scheduling, Work, Workload,
+    loads, trials,
 };
 
-const TOP: [&str; 9] = [
+const TOP: [&str; 10] = [
     "schema",
     "name",
     "question",
@@ -20,10 +20,10 @@ const TOP: [&str; 9] = [
     "workload",
     "scheduling",
     "trial",
+    "matrix",
 ];
 const WORKLOAD: [&str; 5] = ["kind", "jobs", "period", "pacing", "steps"];
 const SCHEDULING: [&str; 3] = ["class", "priority", "cpus"];
-const TRIAL: [&str; 3] = ["name", "cells", "copies"];
 
 impl Experiment {
     /// Reads an experiment file; `name` is what messages call it, usually its path.
@@ -49,7 +49,7 @@ impl Experiment {
                 "use 1 to 64 letters, digits, `-` and `_`",
             ));
         }
-        let trials = trials(&top)?;
+        let trials = trials::trials(&top)?;
         let baseline = top.text("baseline")?.unwrap_or(&trials[0].name).to_owned();
         if !trials.iter().any(|trial| trial.name == baseline) {
             let names: Vec<&str> = trials.iter().map(|t| t.name.as_str()).collect();
@@ -114,16 +114,29 @@ impl Experiment {
                 quoted(&trial.name),
                 cells.join(", ")
             );
+            if !trial.loads.is_empty() {
+                let loads: Vec<String> = trial.loads.iter().map(loads::to_toml).collect();
+                let _ = writeln!(out, "loads = [{}]", loads.join(", "));
+            }
+            if let Some(period) = trial.period {
+                let _ = writeln!(out, "period = \"{period}\"");
+            }
+            if let Some(jobs) = trial.jobs {
+                let _ = writeln!(out, "jobs = {jobs}");
+            }
+            if trial.isolate {
+                let _ = writeln!(out, "isolate = true");
+            }
         }
         out
     }
 }
 
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-fn is_name(text: &str) -> bool {
+pub(crate) fn is_name(text: &str) -> bool {
     (1..=64).contains(&text.len())
         && text
             .bytes()
@@ -148,7 +161,7 @@ fn schema(top: &Table<'_>) -> Result<(), InputError> {
     Ok(())
 }
 
-fn choice<T: Copy>(
+pub(crate) fn choice<T: Copy>(
     table: &Table<'_>,
     key: &str,
     choices: &[(&str, T)],
@@ -172,6 +185,16 @@ fn choice<T: Copy>(
     }
 }
 
+/// A period inside its limits.
+pub(crate) fn period_of(table: &Table<'_>, key: &str) -> Result<Option<Duration>, InputError> {
+    match table.duration(key)? {
+        Some(period) if !Limits::PERIOD_NS.contains(&period.ns()) => {
+            Err(table.fault(key, format!("`{key}` is {period}"), "it must be 10us to 1h"))
+        }
+        period => Ok(period),
+    }
+}
+
 fn workload(top: &Table<'_>) -> Result<Workload, InputError> {
     let table = top
         .table("workload", &WORKLOAD)?
@@ -182,16 +205,7 @@ fn workload(top: &Table<'_>) -> Result<Workload, InputError> {
     if timer && steps.is_some() {
         return Err(table.fault("steps", "a `timer` job has no steps", "remove the line"));
     }
-    let period = table
-        .duration("period")?
-        .unwrap_or(Duration::from_ns(1_000_000));
-    if !Limits::PERIOD_NS.contains(&period.ns()) {
-        return Err(table.fault(
-            "period",
-            format!("`period` is {period}"),
-            "it must be 10us to 1h",
-        ));
-    }
+    let period = period_of(&table, "period")?.unwrap_or(Duration::from_ns(1_000_000));
     let pacing = choice(
         &table,
         "pacing",
@@ -230,16 +244,7 @@ fn scheduling(top: &Table<'_>) -> Result<Scheduling, InputError> {
             "remove the line or set class = \"fifo\"",
         ));
     }
-    let cpus = table
-        .array("cpus", "a list of cpu numbers such as [1]", |item| {
-            let number = item.as_integer().and_then(|n| {
-                i64::from_str_radix(n.as_str(), n.radix())
-                    .ok()
-                    .and_then(|n| u32::try_from(n).ok())
-            });
-            number.ok_or_else(|| "a cpu is a whole number of 0 or more".to_owned())
-        })?
-        .unwrap_or_default();
+    let cpus = table.cpus("cpus")?.unwrap_or_default();
     let class = if other {
         Class::Other
     } else {
@@ -249,63 +254,10 @@ fn scheduling(top: &Table<'_>) -> Result<Scheduling, InputError> {
     Ok(Scheduling { class, cpus })
 }
 
-fn trials(top: &Table<'_>) -> Result<Vec<TrialPlan>, InputError> {
-    let tables = top.tables("trial", &TRIAL)?;
-    if tables.is_empty() {
-        return Err(InputError {
-            line: Some(1),
-            ..top.missing("trial", "[[trial]]")
-        });
-    }
-    let mut trials: Vec<TrialPlan> = Vec::with_capacity(tables.len());
-    for table in &tables {
-        let engines = table
-            .array(
-                "cells",
-                "a list of engines such as [\"bare\"]",
-                |item| match item {
-                    DeValue::String(name) => name.parse::<EngineKind>(),
-                    other => Err(format!("an engine is a text, not {}", other.type_str())),
-                },
-            )?
-            .ok_or_else(|| table.missing("cells", "[\"bare\"]"))?;
-        let copies = table.integer("copies", &Limits::CELLS)?.unwrap_or(1);
-        let count = engines.len() as i64 * copies;
-        if !Limits::CELLS.contains(&count) {
-            return Err(table.fault(
-                "cells",
-                format!("this trial has {count} cells"),
-                format!("a trial has 1 to {} cells", Limits::CELLS.end()),
-            ));
-        }
-        let name = match table.text("name")? {
-            Some(name) if is_name(name) => name.to_owned(),
-            Some(name) => {
-                return Err(table.fault(
-                    "name",
-                    format!("`{name}` is no name for a trial"),
-                    "use 1 to 64 letters, digits, `-` and `_`",
-                ));
-            }
-            None if count == 1 => engines[0].name().to_owned(),
-            None => return Err(table.missing("name", "\"two-rootful\"")),
-        };
-        if trials.iter().any(|trial| trial.name == name) {
-            return Err(table.fault(
-                "name",
-                format!("there are two trials named `{name}`"),
-                "give each its own name",
-            ));
-        }
-        let cells = engines.repeat(usize::try_from(copies).unwrap_or(1));
-        trials.push(TrialPlan { name, cells });
-    }
-    Ok(trials)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{EngineKind, LoadForm, LoadKind, LoadPlan, TrialPlan};
     use proptest::prelude::*;
 
     const GOOD: &str = r#"schema = 1
@@ -413,9 +365,52 @@ cells = ["podman", "podman-rootless"]
         assert!(error(&text).contains("this trial has 8192 cells"));
     }
 
+    fn loads() -> impl Strategy<Value = LoadPlan> {
+        let kind = prop::sample::select(LoadKind::ALL.to_vec());
+        let form =
+            prop::sample::select(vec![None, Some(LoadForm::BuiltIn), Some(LoadForm::Program)]);
+        let engine = prop::sample::select(vec![
+            None,
+            Some(EngineKind::Embedded),
+            Some(EngineKind::Crun),
+        ]);
+        let word = "[^\\pC]{1,9}";
+        (
+            kind,
+            form,
+            engine,
+            prop::collection::vec(any::<u32>(), 0..3),
+            prop::collection::vec(word, 1..3),
+            prop::option::of("[a-z]{5,9}"),
+        )
+            .prop_map(|(kind, form, cell, cpus, command, name)| {
+                let custom = kind == LoadKind::Custom;
+                let mut load = LoadPlan::new(kind);
+                load.cpus = cpus;
+                if let Some(name) = name {
+                    load.name = name;
+                }
+                if custom {
+                    load.command = command;
+                    load.form = form.filter(|form| *form == LoadForm::Program);
+                } else {
+                    load.cell = cell;
+                    load.form = form.filter(|form| cell.is_none() || *form == LoadForm::BuiltIn);
+                }
+                load
+            })
+    }
+
     fn experiments() -> impl Strategy<Value = Experiment> {
         let engine = prop::sample::select(EngineKind::ALL.to_vec());
-        let cells = prop::collection::vec(prop::collection::vec(engine, 1..5), 1..5);
+        let trial = (
+            prop::collection::vec(engine, 1..5),
+            prop::collection::vec(loads(), 0..3),
+            prop::option::of(Limits::PERIOD_NS),
+            prop::option::of(1u32..=100_000_000),
+            any::<bool>(),
+        );
+        let trials = prop::collection::vec(trial, 1..5);
         let work = prop_oneof![
             (1u32..=1_000_000_000).prop_map(|steps| Work::Mac { steps }),
             Just(Work::Timer)
@@ -432,11 +427,11 @@ cells = ["podman", "podman-rootless"]
             (1u32..=100_000_000, Limits::PERIOD_NS),
             class,
             prop::collection::vec(any::<u32>(), 0..4),
-            cells,
+            trials,
             any::<bool>(),
         )
             .prop_map(
-                |(name, question, rounds, work, (jobs, period), class, cpus, cells, periodic)| {
+                |(name, question, rounds, work, (jobs, period), class, cpus, trials, periodic)| {
                     Experiment {
                         name,
                         question,
@@ -454,12 +449,21 @@ cells = ["podman", "podman-rootless"]
                         scheduling: Scheduling { class, cpus },
                         baseline: "t0".to_owned(),
                         rootless_user: periodic.then(|| "ann".to_owned()),
-                        trials: cells
+                        trials: trials
                             .into_iter()
                             .enumerate()
-                            .map(|(i, cells)| TrialPlan {
-                                name: format!("t{i}"),
-                                cells,
+                            .map(|(i, (cells, mut loads, period, jobs, isolate))| {
+                                for (i, load) in loads.iter_mut().enumerate().skip(1) {
+                                    load.name = format!("load-{i}");
+                                }
+                                TrialPlan {
+                                    name: format!("t{i}"),
+                                    cells,
+                                    loads,
+                                    period: period.map(Duration::from_ns),
+                                    jobs,
+                                    isolate,
+                                }
                             })
                             .collect(),
                     }

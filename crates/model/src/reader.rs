@@ -222,6 +222,74 @@ impl<'a> Table<'a> {
             .collect()
     }
 
+    /// The value of a key, whatever it is.
+    pub fn item(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+        self.get(key)
+    }
+
+    /// The items of an array as they stand.
+    pub fn items(
+        &self,
+        key: &str,
+        wanted: &str,
+    ) -> Result<Option<&'a [Spanned<DeValue<'a>>]>, InputError> {
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
+        let array = value
+            .get_ref()
+            .as_array()
+            .ok_or_else(|| self.wrong_type(key, value.get_ref(), wanted))?;
+        Ok(Some(array))
+    }
+
+    /// A fault of a value that is no key's own, such as an item of an array.
+    pub fn fault_at(
+        &self,
+        item: &Spanned<DeValue<'_>>,
+        what: impl Into<String>,
+        mend: impl Into<String>,
+    ) -> InputError {
+        self.source.error(item.span().start, what, mend)
+    }
+
+    /// A table that is an item of an array or the value of a key.
+    pub fn inner<'b>(
+        &self,
+        title: &str,
+        item: &Spanned<DeValue<'b>>,
+        table: &'b DeTable<'b>,
+        keys: &[&str],
+    ) -> Result<Table<'b>, InputError>
+    where
+        'a: 'b,
+    {
+        Table::new(self.source, title, item.span().start, table, keys)
+    }
+
+    pub fn boolean(&self, key: &str) -> Result<Option<bool>, InputError> {
+        self.get(key)
+            .map(|value| {
+                value
+                    .get_ref()
+                    .as_bool()
+                    .ok_or_else(|| self.wrong_type(key, value.get_ref(), "true or false"))
+            })
+            .transpose()
+    }
+
+    /// A list of cpu numbers.
+    pub fn cpus(&self, key: &str) -> Result<Option<Vec<u32>>, InputError> {
+        self.array(key, "a list of cpu numbers such as [1]", |item| {
+            let number = item.as_integer().and_then(|n| {
+                i64::from_str_radix(n.as_str(), n.radix())
+                    .ok()
+                    .and_then(|n| u32::try_from(n).ok())
+            });
+            number.ok_or_else(|| "a cpu is a whole number of 0 or more".to_owned())
+        })
+    }
+
     /// The items of an array, each read by `read`, which answers `Err(what, mend)` for a bad one.
     pub fn array<T>(
         &self,

@@ -1,6 +1,6 @@
 //! What the command line changes in an experiment.
 
-use crate::{Class, Duration, EngineKind, Experiment, InputError, Limits};
+use crate::{Class, Duration, EngineKind, Experiment, InputError, Limits, LoadKind, LoadPlan};
 
 /// Options of `timecell bench` that override the file. `None` and empty leave the file's value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct Overrides {
     pub fifo: Option<bool>,
     /// Repetitions of every trial.
     pub rounds: Option<i64>,
+    /// Loads that run beside the cells of every trial, too.
+    pub loads: Vec<LoadKind>,
     /// Keep only trials whose cells all use these engines.
     pub engines: Vec<EngineKind>,
     /// The user who runs rootless cells.
@@ -29,10 +31,17 @@ pub struct Overrides {
 
 /// Jobs and rounds of a smoke run: 7 cells x 2 rounds x 500 ms plus their creation stay under 30 s.
 pub fn quick(experiment: &mut Experiment) {
-    let half_second = 500_000_000 / experiment.workload.period.ns().max(1);
-    let jobs = half_second.clamp(2, 500);
-    experiment.workload.jobs = u32::try_from(jobs).unwrap_or(500);
+    experiment.workload.jobs = half_a_second(experiment.workload.period);
+    for trial in &mut experiment.trials {
+        trial.jobs = trial.period.map(half_a_second);
+    }
     experiment.rounds = 2;
+}
+
+/// The jobs of this period that take about half a second, 2 to 500.
+fn half_a_second(period: Duration) -> u32 {
+    let jobs = 500_000_000 / period.ns().max(1);
+    u32::try_from(jobs.clamp(2, 500)).unwrap_or(500)
 }
 
 impl Overrides {
@@ -49,26 +58,36 @@ impl Overrides {
                     "it must be 10us to 1h",
                 ));
             }
-            experiment.workload.period = period;
+            set_period(experiment, period)?;
         }
         if self.quick {
             quick(experiment);
         }
         if let Some(duration) = self.duration {
-            let jobs = duration.ns() / experiment.workload.period.ns().max(1);
-            if jobs < 1 {
-                let period = experiment.workload.period;
-                return Err(InputError::new(
-                    "--duration",
-                    format!("{duration} is shorter than one period of {period}"),
-                    "give at least one period",
-                ));
+            let jobs = |period: Duration| {
+                let jobs = duration.ns() / period.ns().max(1);
+                if jobs < 1 {
+                    return Err(InputError::new(
+                        "--duration",
+                        format!("{duration} is shorter than one period of {period}"),
+                        "give at least one period",
+                    ));
+                }
+                checked("--duration", "number of jobs", jobs, &Limits::JOBS)
+            };
+            experiment.workload.jobs = jobs(experiment.workload.period)?;
+            for trial in &mut experiment.trials {
+                trial.jobs = trial.period.map(jobs).transpose()?;
             }
-            experiment.workload.jobs =
-                checked("--duration", "number of jobs", jobs, &Limits::JOBS)?;
         }
         if let Some(jobs) = self.jobs {
             experiment.workload.jobs = checked("--jobs", "number of jobs", jobs, &Limits::JOBS)?;
+            for trial in &mut experiment.trials {
+                trial.jobs = None;
+            }
+        }
+        for &kind in &self.loads {
+            add_load(experiment, kind)?;
         }
         if let Some(rounds) = self.rounds {
             experiment.rounds = checked("--rounds", "number of rounds", rounds, &Limits::ROUNDS)?;
@@ -103,16 +122,54 @@ impl Overrides {
                     "name the engines of at least one trial; --dry-run lists them",
                 ));
             };
-            if !experiment
-                .trials
-                .iter()
-                .any(|t| t.name == experiment.baseline)
-            {
-                experiment.baseline.clone_from(&first.name);
-            }
+            let first = first.name.clone();
+            keep_baseline(experiment, first);
         }
         Ok(())
     }
+}
+
+/// The first trial that is left becomes the baseline if the baseline is not.
+fn keep_baseline(experiment: &mut Experiment, first: String) {
+    if experiment.trial(&experiment.baseline).is_none() {
+        experiment.baseline = first;
+    }
+}
+
+/// Trials with a period of their own are kept only if it is this one; the others get it.
+fn set_period(experiment: &mut Experiment, period: Duration) -> Result<(), InputError> {
+    let own: Vec<Duration> = experiment.trials.iter().filter_map(|t| t.period).collect();
+    (experiment.trials).retain(|trial| trial.period.is_none_or(|own| own == period));
+    let Some(first) = experiment.trials.first() else {
+        let mut periods: Vec<String> = own.iter().map(Duration::to_string).collect();
+        periods.dedup();
+        return Err(InputError::new(
+            "--period",
+            format!("no trial of `{}` has a period of {period}", experiment.name),
+            format!("its periods are {}", periods.join(", ")),
+        ));
+    };
+    let first = first.name.clone();
+    keep_baseline(experiment, first);
+    experiment.workload.period = period;
+    Ok(())
+}
+
+/// Adds a load to every trial that has none of its name.
+fn add_load(experiment: &mut Experiment, kind: LoadKind) -> Result<(), InputError> {
+    if kind == LoadKind::Custom {
+        return Err(InputError::new(
+            "--load",
+            "the load `custom` needs a command",
+            "write it into an experiment file",
+        ));
+    }
+    for trial in &mut experiment.trials {
+        if trial.loads.iter().all(|load| load.name != kind.name()) {
+            trial.loads.push(LoadPlan::new(kind));
+        }
+    }
+    Ok(())
 }
 
 fn checked(

@@ -1,6 +1,6 @@
 //! `summary.json`: what the samples of a run amount to. Computed from the record, and computable again.
 
-use model::{EngineKind, Requirement};
+use model::{EngineKind, LoadKind, Requirement};
 use serde::{Deserialize, Serialize};
 
 /// Schema of `summary.json`.
@@ -23,6 +23,9 @@ pub struct RunSummary {
     pub real_time: bool,
     /// One entry per cell of every trial of the experiment, rounds pooled, in the experiment's order.
     pub cells: Vec<CellSummary>,
+    /// What disturbed each trial that had a load.
+    #[serde(default)]
+    pub loads: Vec<LoadSummary>,
     /// Start skew of each trial that has more than one cell.
     pub skews: Vec<SkewSummary>,
     /// Engines and trials that were not measured, with the reason.
@@ -121,6 +124,46 @@ pub struct MetricSummary {
     pub round_medians_ns: Vec<i64>,
     /// Correlation of neighbouring jobs; far from 0, the intervals of quantiles are too narrow.
     pub lag1_autocorrelation: Option<f64>,
+}
+
+/// One load of one trial over all rounds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadSummary {
+    /// Trial's name.
+    pub trial: String,
+    /// Load's name in it.
+    pub name: String,
+    /// What it does.
+    pub kind: LoadKind,
+    /// `built in`, or program and version.
+    pub form: String,
+    /// `host`, or `cell (embedded)`.
+    pub place: String,
+    /// Cpus that it was allowed to use.
+    pub cpus: Vec<u32>,
+    /// Its command line.
+    pub command: String,
+    /// Rounds on record.
+    pub rounds: u32,
+    /// Rounds in which it failed.
+    pub failed: u32,
+    /// What it did.
+    pub achieved: Vec<AchievedSummary>,
+    /// Seconds in which a steady load did not get its work done, over all rounds.
+    pub missed_seconds: Option<u64>,
+}
+
+/// One measure of what a load did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AchievedSummary {
+    /// Such as `messages`.
+    pub quantity: String,
+    /// Such as `1/s`.
+    pub unit: String,
+    /// Rounds in which it was measured.
+    pub rounds: Vec<u32>,
+    /// The value of each of them.
+    pub values: Vec<f64>,
 }
 
 /// How far apart the cells of a trial started.

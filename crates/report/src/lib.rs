@@ -15,6 +15,7 @@ pub mod feasibility;
 mod figure;
 mod findings;
 mod html;
+mod loads;
 mod plan;
 mod study;
 mod style;

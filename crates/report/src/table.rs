@@ -1,5 +1,6 @@
 //! The table that a terminal shows after a run.
 
+use crate::loads;
 use crate::style::{Style, Tone};
 use crate::units::Scale;
 use crate::words::{self, clean, count, plural, shortened};
@@ -164,7 +165,9 @@ fn missed(cell: &CellSummary) -> Text {
 
 /// The sentences below the table.
 fn after(summary: &RunSummary, name_width: usize) -> Vec<String> {
-    let mut sentences = Vec::new();
+    let mut sentences: Vec<String> = (summary.loads.iter())
+        .map(|load| format!("{:<name_width$}   load {}", load.trial, loads::line(load)))
+        .collect();
     for absent in &summary.not_measured {
         let mend = match absent.mend.as_str() {
             "" => String::new(),

@@ -5,7 +5,7 @@ mod analyze;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use model::{Duration, EngineKind};
+use model::{Duration, EngineKind, LoadKind};
 
 pub use analyze::{
     Analyze, AnalyzeCommand, Check, Design, Generate, Making, PolicyName, Schedulability, Source,
@@ -75,7 +75,7 @@ pub enum ClassName {
 )]
 pub struct Bench {
     /// Scenario, or path of an experiment file.
-    #[arg(value_hint = ValueHint::FilePath, required_unless_present = "list")]
+    #[arg(value_hint = ValueHint::FilePath, required_unless_present_any = ["list", "list_loads"])]
     pub experiment: Option<String>,
     /// Parts of `bench self`; all when none is named.
     #[arg(value_name = "PART")]
@@ -107,6 +107,9 @@ pub struct Bench {
     /// Only trials of these engines, comma-separated.
     #[arg(long, value_name = "ENGINE", value_delimiter = ',')]
     pub engine: Vec<EngineKind>,
+    /// Loads beside the cells of every trial, comma-separated; --list-loads shows them.
+    #[arg(long, value_name = "LOAD", value_delimiter = ',')]
+    pub load: Vec<LoadKind>,
     /// The unprivileged user who runs rootless cells.
     #[arg(long, value_name = "NAME")]
     pub rootless_user: Option<String>,
@@ -125,6 +128,9 @@ pub struct Bench {
     /// List the scenarios.
     #[arg(long)]
     pub list: bool,
+    /// List the loads: what each does, its program and the Debian package that has it.
+    #[arg(long)]
+    pub list_loads: bool,
 }
 
 /// Options of `report`.

@@ -23,6 +23,7 @@ fn main() {
     // What runs inside cells comes first and touches nothing of the command line's machinery.
     match words.first().map(String::as_str) {
         Some("probe") => exit(inside(&words[1..])),
+        Some("load") => exit(bench::load::inside(&words[1..])),
         Some("oci-child") => exit(engine::embedded::child(&words[1..])),
         _ => {}
     }

@@ -5,6 +5,24 @@ use crate::plan;
 use crate::words::clean;
 use maud::html;
 
+/// What a trial has beside its cells.
+fn beside(trial: &model::TrialPlan, workload: &model::Workload) -> String {
+    let mut text = String::new();
+    if !trial.loads.is_empty() {
+        text += &format!(" under {}", clean(&trial.load_name()));
+    }
+    if let Some(period) = trial.period.filter(|period| *period != workload.period) {
+        text += &format!(", period {period}");
+    }
+    if let Some(jobs) = trial.jobs.filter(|jobs| *jobs != workload.jobs) {
+        text += &format!(", {}", crate::words::plural(jobs.into(), "job"));
+    }
+    if trial.isolate {
+        text += ", cpus kept free of other work";
+    }
+    text
+}
+
 pub(super) fn section(page: &Page) -> Option<Section> {
     let experiment = &page.data.plan;
     let trials: Vec<String> = experiment
@@ -25,7 +43,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
                     _ => format!("{times} x {engine}"),
                 })
                 .collect();
-            let made = parts.join(" + ");
+            let made = parts.join(" + ") + &beside(trial, &experiment.workload);
             if made == trial.name {
                 made
             } else {

@@ -9,6 +9,7 @@ mod figures;
 mod found;
 mod lacking;
 mod limits;
+mod loads;
 mod machine;
 mod others;
 mod page;
@@ -27,10 +28,11 @@ use record::run::Run;
 use record::summary::RunSummary;
 
 /// Every section, in the order of the page.
-const SECTIONS: [fn(&Page) -> Option<Section>; 11] = [
+const SECTIONS: [fn(&Page) -> Option<Section>; 12] = [
     asked::section,
     found::section,
     cells::section,
+    loads::section,
     figures::section,
     others::section,
     selves::section,

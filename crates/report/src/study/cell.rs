@@ -29,12 +29,13 @@ pub(super) fn study(
     let cells: Vec<&CellRecord> = records.iter().filter_map(|r| source::cell(r, id)).collect();
     let metrics = metrics(source.plan.workload.work);
 
+    let jobs = source.plan.workload_of(trial).jobs.into();
     let mut counts = Counts::default();
     let mut headers = Vec::new();
     let mut primary = Rounds::new();
     for record in records.iter().filter(|r| source::cell(r, id).is_some()) {
         let samples = source.samples(record, id)?;
-        counts.add(record, samples.as_ref(), source.plan.workload.jobs.into());
+        counts.add(record, samples.as_ref(), jobs);
         if let Some(samples) = samples.filter(|_| source::is_good(record)) {
             source::add(&mut primary, record.round, &samples, metrics[0]);
             headers.push(samples.header);

@@ -7,6 +7,7 @@
 mod against;
 mod cell;
 mod failures;
+mod loads;
 mod skews;
 mod source;
 mod unmeasured;
@@ -44,6 +45,7 @@ pub fn study(run: &Run) -> Result<RunSummary, RecordError> {
         baseline: plan.baseline.clone(),
         primary,
         real_time: measured().all(|cell| cell.real_time),
+        loads: loads::study(&source),
         skews: skews::study(&source),
         not_measured: unmeasured::study(&source, &manifest),
         unmet: manifest

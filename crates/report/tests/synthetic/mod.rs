@@ -8,7 +8,7 @@ use model::{EngineKind, Experiment, Requirement};
 use record::run::{Manifest, RUN_SCHEMA, Run, Status};
 use record::samples::{HEADER_BYTES, Header, Sample};
 use record::summary::NotMeasured;
-use record::trial::{CellRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
+use record::trial::{CellRecord, LoadRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
 use std::path::{Path, PathBuf};
 
 /// A run under construction.
@@ -17,6 +17,8 @@ pub struct Synthetic {
     pub run: Run,
     pub manifest: Manifest,
     pub jobs: u64,
+    /// Loads of the next trial.
+    pub loads: Vec<LoadRecord>,
     next: u32,
 }
 
@@ -59,6 +61,7 @@ impl Synthetic {
             run,
             manifest,
             jobs: experiment.workload.jobs.into(),
+            loads: Vec::new(),
             next: 1,
         }
     }
@@ -91,6 +94,7 @@ impl Synthetic {
             go_ns: Some(GO),
             arming_ns: Some(30_000_000),
             cells: cells.into_iter().map(|cell| cell.record).collect(),
+            loads: std::mem::take(&mut self.loads),
             failure: failure.map(str::to_owned),
         };
         self.run.write_trial(&record, &files).unwrap();

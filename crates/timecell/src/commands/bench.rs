@@ -17,6 +17,9 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     if options.list {
         return list();
     }
+    if options.list_loads {
+        return Ok(list_loads());
+    }
     let what = options.experiment.as_deref().unwrap_or_default();
     if what == "self" {
         return commands::bench_self::run(options);
@@ -153,6 +156,26 @@ fn list() -> Result<Ended, CommandError> {
     Ok(Ended::Fine)
 }
 
+fn list_loads() -> Ended {
+    let line = |load: &str, built_in: &str, program: &str, does: &str| {
+        out::print(&format!("{load:<10}  {built_in:<8}  {program:<44}  {does}"));
+    };
+    line("load", "built in", "program", "what it does");
+    line("idle", "-", "-", "nothing runs beside the cells");
+    for offer in bench::load::offers() {
+        let program = match (&offer.program, &offer.version) {
+            (_, Some(version)) => version.clone(),
+            (Some((name, package)), None) => {
+                format!("{name} is not installed (apt install {package})")
+            }
+            (None, None) => "-".to_owned(),
+        };
+        let built_in = if offer.built_in { "yes" } else { "no" };
+        line(offer.name, built_in, &program, offer.does);
+    }
+    Ended::Fine
+}
+
 /// The options as changes to an experiment.
 pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
     let cpus = match &options.cpus {
@@ -176,6 +199,7 @@ pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
         priority: options.priority,
         fifo: options.class.map(|class| matches!(class, ClassName::Fifo)),
         rounds: options.rounds,
+        loads: options.load.clone(),
         engines: options.engine.clone(),
         rootless_user: options.rootless_user.clone(),
     })
@@ -239,7 +263,22 @@ fn dry(plan: &Plan) -> String {
         let cells: Vec<String> = (trial.cells.iter())
             .map(|(kind, cpu)| format!("{kind} on cpu {cpu}"))
             .collect();
-        text.push_str(&format!("  {:<18}{}\n", trial.name, condensed(&cells)));
+        let loads: Vec<String> = (trial.loads.iter())
+            .map(|load| format!("{} ({}, {})", load.plan.name, load.form, load.place()))
+            .collect();
+        let under = if loads.is_empty() {
+            String::new()
+        } else {
+            format!(" under {}", loads.join(", "))
+        };
+        let own = if trial.workload == plan.experiment.workload {
+            String::new()
+        } else {
+            let jobs = grouped(trial.workload.jobs.into());
+            format!(", {jobs} jobs of {}", trial.workload.period)
+        };
+        let cells = condensed(&cells);
+        text.push_str(&format!("  {:<18}{cells}{under}{own}\n", trial.name));
     }
     for missing in &plan.not_measured {
         text.push_str(&format!(

@@ -1,0 +1,122 @@
+//! The hidden commands of a load's own processes, and what built-in loads share.
+
+use std::path::Path;
+
+use host::sched;
+use model::LoadKind;
+
+use super::{Setting, Tally, by_kind, guard};
+
+/// Runs what stands behind `timecell load`; returns the exit code. Must be called before any thread is started.
+pub fn inside(words: &[String]) -> i32 {
+    match words.split_first() {
+        Some((word, rest)) if word == "guard" => guard::guard(rest),
+        Some((word, rest)) if word == "run" => {
+            let why = work(rest);
+            eprintln!("load: {why}");
+            1
+        }
+        _ => {
+            eprintln!("load: unknown words");
+            2
+        }
+    }
+}
+
+/// The words of a built-in load, to stand behind `timecell`.
+pub(super) fn words(kind: LoadKind, setting: &Setting, tally: &str) -> Vec<String> {
+    let mut words = vec![
+        "load".to_owned(),
+        "run".to_owned(),
+        kind.name().to_owned(),
+        format!("tally={tally}"),
+        format!("cpus={}", host::cpus::format_list(&setting.cpus)),
+    ];
+    words.extend(setting.dir.iter().map(|dir| format!("dir={dir}")));
+    words.extend(setting.address.iter().map(|at| format!("address={at}")));
+    words
+}
+
+fn setting(words: &[String]) -> Result<(Setting, &str), String> {
+    let mut setting = Setting::default();
+    let mut tally = "";
+    for word in words {
+        let (key, value) = word.split_once('=').unwrap_or((word, ""));
+        match key {
+            "tally" => tally = value,
+            "cpus" => setting.cpus = host::cpus::parse_list(value).map_err(|e| e.to_string())?,
+            "dir" => setting.dir = Some(value.to_owned()),
+            "address" => setting.address = Some(value.to_owned()),
+            _ => return Err(format!("cannot read `{word}`")),
+        }
+    }
+    Ok((setting, tally))
+}
+
+/// Works until killed; the answer is why it ended.
+fn work(words: &[String]) -> String {
+    let Some((kind, rest)) = words.split_first() else {
+        return "no load is named".to_owned();
+    };
+    let run = || -> Result<String, String> {
+        let kind: LoadKind = kind.parse()?;
+        let (setting, tally) = setting(rest)?;
+        let tally = Tally::open(Path::new(tally)).map_err(|error| format!("{tally}: {error}"))?;
+        sched::set_affinity(0, &setting.cpus).map_err(|error| error.to_string())?;
+        Ok(by_kind(kind).work(&setting, &tally))
+    };
+    run().unwrap_or_else(|why| why)
+}
+
+/// Runs `work` in one thread on each cpu; comes back only if one of them does.
+pub(super) fn on_each_cpu(
+    setting: &Setting,
+    tally: &Tally,
+    work: impl Fn(u32) -> String + Sync,
+) -> String {
+    if let Err(error) = tally.die_with_coordinator() {
+        return error.to_string();
+    }
+    let (said, words) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        for &cpu in &setting.cpus {
+            let (said, work) = (said.clone(), &work);
+            scope.spawn(move || {
+                let why = match sched::set_affinity(0, &[cpu]) {
+                    Ok(()) => work(cpu),
+                    Err(error) => error.to_string(),
+                };
+                let _ = said.send(why);
+            });
+        }
+        let why = words.recv().unwrap_or_default();
+        // The other workers never end by themselves.
+        eprintln!("load: {why}");
+        std::process::exit(1)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_back() {
+        let asked = Setting {
+            cpus: vec![0, 2],
+            dir: Some("/x".to_owned()),
+            address: Some("10.0.0.1".to_owned()),
+        };
+        let words = words(LoadKind::Disk, &asked, "/cell/t");
+        assert_eq!(words[..3], ["load", "run", "disk"]);
+        assert_eq!(setting(&words[3..]), Ok((asked, "/cell/t")));
+        assert!(setting(&["x=1".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn a_load_without_its_page_says_so() {
+        let words = ["cpu", "tally=/nonexistent/t", "cpus=0"].map(str::to_owned);
+        assert!(work(&words).starts_with("/nonexistent/t: "));
+        assert!(work(&["cqu".to_owned()]).contains("did you mean `cpu`?"));
+    }
+}

@@ -1,0 +1,116 @@
+//! Deliberate interference beside the cells: one file per load behind one trait, and what they share (the guard that
+//! ends them, the page on which they count, the kernel's accounts).
+//!
+//! A load runs as a process of its own, in class OTHER: the field's program where it is installed, or built in, which
+//! is our own binary with a hidden command. Nothing is measured here but what a load achieves.
+
+mod account;
+mod cpu;
+mod custom;
+mod guard;
+mod inside;
+mod planned;
+mod running;
+mod stress_ng;
+mod tally;
+
+use model::{LoadKind, LoadPlan};
+use record::trial::Achieved;
+
+use account::Usage;
+pub use inside::inside;
+pub(crate) use planned::resolve;
+pub use planned::{LoadOffer, PlannedLoad, offers};
+pub(crate) use running::{Running, Start, command_line, start, with_words};
+pub(crate) use tally::Tally;
+
+/// A program that a load is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Program {
+    /// Its name in PATH.
+    pub name: &'static str,
+    /// The Debian package that has it.
+    pub package: &'static str,
+    /// Arguments that make it tell its version.
+    pub version: &'static [&'static str],
+}
+
+/// What one counter of a built-in load stands for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gauge {
+    pub quantity: &'static str,
+    pub unit: &'static str,
+    /// Counts in one unit.
+    pub per: f64,
+    /// Whether it is divided by the window's length.
+    pub rate: bool,
+}
+
+/// What a load is told of where it runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Setting {
+    /// Cpus that it may use, ascending; never empty.
+    pub cpus: Vec<u32>,
+    /// A directory on a disk, for loads that need one.
+    pub dir: Option<String>,
+    /// Address of the other end of the network, for loads that need one.
+    pub address: Option<String>,
+}
+
+/// What a program did between two looks at it.
+pub(crate) struct Window<'a> {
+    /// Time between the looks, ns.
+    pub window_ns: i64,
+    /// All that it wrote until its end.
+    pub log: &'a str,
+}
+
+/// A load.
+pub(crate) trait Load: Sync {
+    /// Which one it is.
+    fn kind(&self) -> LoadKind;
+
+    /// What it does, one sentence for lists.
+    fn does(&self) -> &'static str;
+
+    /// What its program form is made of; `None`: there is none.
+    fn program(&self) -> Option<Program> {
+        None
+    }
+
+    /// Command line of the program form.
+    fn command(&self, plan: &LoadPlan, setting: &Setting) -> Vec<String> {
+        let _ = setting;
+        plan.command.clone()
+    }
+
+    /// What the program form achieved, apart from its cpu time, which everyone gets.
+    fn told(&self, window: &Window<'_>) -> Vec<Achieved> {
+        let _ = window;
+        Vec::new()
+    }
+
+    /// What the counters of the built-in form stand for; the first must go on for the load to be alive.
+    fn gauges(&self) -> &'static [Gauge] {
+        &[]
+    }
+
+    /// The built-in form: works and counts until it is killed. An answer is why it cannot go on.
+    fn work(&self, setting: &Setting, tally: &Tally) -> String {
+        let _ = (setting, tally);
+        format!("the load {} has no built-in form", self.kind())
+    }
+
+    /// Longest time in which a load that is alive may achieve nothing, ns.
+    fn pause_ns(&self) -> i64 {
+        200_000_000
+    }
+}
+
+/// Every load. Adding one: a file and a line here.
+pub(crate) fn by_kind(kind: LoadKind) -> &'static dyn Load {
+    match kind {
+        LoadKind::Cpu => &cpu::Cpu,
+        _ => &custom::Custom,
+    }
+}

@@ -1,0 +1,202 @@
+//! A load held against the machine: which of its forms will run, and what is lacking.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use model::{LoadForm, LoadKind, LoadPlan, Requirement};
+
+use super::{Program, by_kind, guard};
+
+/// A load that will run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedLoad {
+    /// What was asked for.
+    pub plan: LoadPlan,
+    /// `built in`, or the program and its version.
+    pub form: String,
+    /// Cpus that it may use, ascending.
+    pub cpus: Vec<u32>,
+    pub(crate) built_in: bool,
+}
+
+impl PlannedLoad {
+    /// Where it runs: `host`, or `cell (embedded)`.
+    pub fn place(&self) -> String {
+        match self.plan.cell {
+            None => "host".to_owned(),
+            Some(engine) => format!("cell ({engine})"),
+        }
+    }
+}
+
+/// What one load offers on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadOffer {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does.
+    pub does: &'static str,
+    /// Whether there is a built-in form.
+    pub built_in: bool,
+    /// Program and Debian package of the program form.
+    pub program: Option<(&'static str, &'static str)>,
+    /// Version of that program, where it is installed.
+    pub version: Option<String>,
+}
+
+/// Every load, with both of its forms.
+pub fn offers() -> Vec<LoadOffer> {
+    LoadKind::ALL
+        .into_iter()
+        .map(|kind| {
+            let load = by_kind(kind);
+            let program = load.program();
+            LoadOffer {
+                name: kind.name(),
+                does: load.does(),
+                built_in: kind != LoadKind::Custom,
+                program: program.map(|program| (program.name, program.package)),
+                version: program.and_then(version),
+            }
+        })
+        .collect()
+}
+
+/// Chooses the form. `allowed` are the cpus that this process may use.
+///
+/// # Errors
+/// What is lacking, with its mend.
+pub(crate) fn resolve(plan: &LoadPlan, allowed: &[u32]) -> Result<PlannedLoad, Requirement> {
+    let form = choose(plan)?;
+    let built_in = form.is_none();
+    let mut cpus = if plan.cpus.is_empty() {
+        allowed.to_vec()
+    } else {
+        plan.cpus.clone()
+    };
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(PlannedLoad {
+        plan: plan.clone(),
+        form: form.unwrap_or_else(|| "built in".to_owned()),
+        cpus,
+        built_in,
+    })
+}
+
+/// The program with its version, or `None` for the built-in form.
+fn choose(plan: &LoadPlan) -> Result<Option<String>, Requirement> {
+    let what = || format!("load {}", plan.name);
+    if by_kind(plan.kind).kind() != plan.kind {
+        return Err(Requirement::unmet(
+            what(),
+            format!("this timecell has no load {}", plan.kind),
+            "use a newer timecell",
+        ));
+    }
+    if plan.kind == LoadKind::Custom {
+        let program = &plan.command[0];
+        return match find(program) {
+            Some(path) => Ok(Some(path.display().to_string())),
+            None => Err(Requirement::unmet(
+                what(),
+                format!("the program `{program}` was not found"),
+                "install it, or name it with its full path",
+            )),
+        };
+    }
+    if plan.form == Some(LoadForm::BuiltIn) || plan.cell.is_some() {
+        return Ok(None);
+    }
+    let program = by_kind(plan.kind).program();
+    match (plan.form, program, program.and_then(version)) {
+        (_, _, Some(version)) => Ok(Some(version)),
+        (Some(LoadForm::Program), Some(program), None) => Err(Requirement::unmet(
+            what(),
+            format!("`{}` is not installed", program.name),
+            format!("apt install {}, or form = \"built-in\"", program.package),
+        )),
+        (Some(LoadForm::Program), None, None) => Err(Requirement::unmet(
+            what(),
+            format!("the load {} has no program form", plan.kind),
+            "form = \"built-in\"",
+        )),
+        _ => Ok(None),
+    }
+}
+
+/// Name and version of a program that is installed and can be started.
+fn version(program: Program) -> Option<String> {
+    let path = find(program.name)?;
+    let output = Command::new(path)
+        .args(program.version)
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    // The first word of the first line that begins with a digit, as in `ping from iputils 20221126`.
+    let number = text
+        .lines()
+        .next()?
+        .split([' ', ','])
+        .find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    Some(match number {
+        Some(number) => format!("{} {number}", program.name),
+        None => program.name.to_owned(),
+    })
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    let runs = |path: &Path| {
+        path.metadata()
+            .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|path| runs(path));
+    }
+    guard::PATH
+        .split(':')
+        .map(|dir| Path::new(dir).join(program))
+        .find(|path| runs(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_load_is_offered_once() {
+        let offers = offers();
+        assert_eq!(offers.len(), LoadKind::ALL.len());
+        assert!(offers.iter().all(|offer| !offer.does.is_empty()));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_a_requirement_with_its_mend() {
+        let mut plan = LoadPlan::new(LoadKind::Custom);
+        plan.command = vec!["/nonexistent/program".to_owned()];
+        let unmet = resolve(&plan, &[0]).unwrap_err();
+        assert!(
+            !unmet.met && unmet.reason.contains("was not found"),
+            "{unmet:?}"
+        );
+        plan.command = vec!["sh".to_owned()];
+        let planned = resolve(&plan, &[2, 0]).unwrap();
+        assert_eq!(planned.cpus, [0, 2]);
+        assert!(planned.form.ends_with("/sh"), "{}", planned.form);
+    }
+
+    #[test]
+    fn in_a_cell_the_built_in_form_runs() {
+        let mut plan = LoadPlan::new(LoadKind::Cpu);
+        plan.cell = Some(model::EngineKind::Embedded);
+        let planned = resolve(&plan, &[0]).unwrap();
+        assert_eq!(
+            (planned.form.as_str(), planned.built_in),
+            ("built in", true)
+        );
+        assert_eq!(planned.place(), "cell (embedded)");
+    }
+}

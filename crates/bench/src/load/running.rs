@@ -1,0 +1,294 @@
+//! A load that runs: started, seen at work, measured over the cells' window, ended.
+
+use std::path::{Path, PathBuf};
+
+use engine::{Cell, CellSpec, Rights};
+use model::EngineKind;
+use probe::clock;
+use record::trial::{Achieved, LoadRecord};
+
+use super::guard::Guarded;
+use super::tally::COUNTERS;
+use super::{Gauge, Load, PlannedLoad, Setting, Tally, Usage, Window, account, by_kind, inside};
+use crate::place::failed;
+use crate::{BenchError, Place};
+
+/// Longest time from the start until a load is at work, ns.
+const START_NS: i64 = 30_000_000_000;
+/// From the first sign of work until the load is taken to be up to speed, ns.
+const SETTLE_NS: i64 = 300_000_000;
+/// Longest time for a program to end in order and say what it did, ns.
+const FAREWELL_NS: i64 = 3_000_000_000;
+/// Time between two looks at a load that starts or ends, ns.
+const LOOK_NS: i64 = 5_000_000;
+
+/// Where and as what a load is started.
+pub(crate) struct Start<'a> {
+    pub planned: &'a PlannedLoad,
+    pub place: &'a Place,
+    pub rootfs: &'a Path,
+    pub trial: u32,
+    /// What is around the loads of the run; see [`super::Ground`].
+    pub setting: Setting,
+    /// The network namespace, a file, of loads that need another end.
+    pub network: Option<String>,
+}
+
+/// A load that was started.
+pub(crate) struct Running {
+    load: &'static dyn Load,
+    built_in: bool,
+    id: String,
+    cell: Box<dyn Cell>,
+    tally: Tally,
+    work_dir: PathBuf,
+    window: Option<(Look, Option<Look>)>,
+    stopped: bool,
+}
+
+/// One look at a load.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    at_ns: i64,
+    counts: [u64; COUNTERS],
+    usage: Usage,
+}
+
+/// Starts a load.
+///
+/// # Errors
+/// `Ok(Err(why))` when the load cannot be started; an error when the coordinator's own place fails.
+pub(crate) fn start(start: &Start<'_>) -> Result<Result<Running, String>, BenchError> {
+    let planned = start.planned;
+    let load = by_kind(planned.plan.kind);
+    let name = format!("load-{}", planned.plan.name);
+    let shared = start.place.sub(&format!("trials/{}/{name}", start.trial))?;
+    let page = shared.join("tally");
+    let tally = Tally::create(&page).map_err(failed(&page, "make the load's page"))?;
+    let work_dir = (start.place).sub(&format!("trials/{}/cells/{name}", start.trial))?;
+    let engine = planned.plan.cell.unwrap_or(EngineKind::Bare);
+    let spec = CellSpec {
+        id: format!("timecell-{}-{}-{name}", std::process::id(), start.trial),
+        engine,
+        rootfs: start.rootfs.to_owned(),
+        words: words(start, load),
+        shared,
+        work_dir: work_dir.clone(),
+        user: None,
+        rights: Rights::default(),
+    };
+    let made = engine::by_kind(engine, &engine::Options::default()).create(&spec);
+    Ok(made.map_err(|error| error.to_string()).map(|cell| Running {
+        load,
+        built_in: planned.built_in,
+        id: spec.id.clone(),
+        cell,
+        tally,
+        work_dir,
+        window: None,
+        stopped: false,
+    }))
+}
+
+/// The command line of the load itself, for the record.
+pub(crate) fn command_line(planned: &PlannedLoad, setting: &Setting) -> String {
+    let load = by_kind(planned.plan.kind);
+    if planned.built_in {
+        format!("timecell load run {}", planned.plan.kind)
+    } else {
+        load.command(&planned.plan, setting).join(" ")
+    }
+}
+
+fn words(start: &Start<'_>, load: &dyn Load) -> Vec<String> {
+    let planned = start.planned;
+    let mut own = inside::words(planned.plan.kind, &start.setting, "/cell/tally");
+    if planned.plan.cell.is_some() {
+        return own;
+    }
+    let command = if planned.built_in {
+        own.insert(0, start.rootfs.join("timecell").display().to_string());
+        own
+    } else {
+        load.command(&planned.plan, &start.setting)
+    };
+    let guarded = Guarded {
+        cpus: start.setting.cpus.clone(),
+        network: start.network.clone(),
+        dir: start.setting.dir.clone(),
+        command,
+    };
+    let mut words = vec!["load".to_owned(), "guard".to_owned()];
+    words.extend(guarded.to_words());
+    words
+}
+
+impl Running {
+    /// The process whose end is the load's end.
+    pub(crate) fn pid(&self) -> i32 {
+        self.cell.pid()
+    }
+
+    /// The last lines it wrote.
+    pub(crate) fn last_words(&self) -> String {
+        self.cell.log_tail().trim().to_owned()
+    }
+
+    /// Waits until the load is seen at work; `stop` ends the wait.
+    ///
+    /// # Errors
+    /// When it does nothing for too long.
+    pub(crate) fn wait_until_at_work(&self, stop: &mut dyn FnMut() -> bool) -> Result<(), String> {
+        let at_work = || {
+            if self.built_in {
+                self.tally.read()[0] > 0
+            } else {
+                account::usage(self.pid()).cpu_ns > 0
+            }
+        };
+        let patience = clock::now() + START_NS;
+        while !at_work() {
+            if stop() {
+                return Ok(());
+            }
+            if clock::now() > patience {
+                return Err(format!("did nothing within {} s", START_NS / 1_000_000_000));
+            }
+            clock::sleep_for(LOOK_NS);
+        }
+        clock::sleep_for(SETTLE_NS);
+        Ok(())
+    }
+
+    /// Looks at it before the cells are released.
+    pub(crate) fn open_window(&mut self) {
+        self.window = Some((self.look(), None));
+    }
+
+    /// Looks at it again after the last cell is done.
+    pub(crate) fn close_window(&mut self) {
+        let now = self.look();
+        if let Some((_, after)) = &mut self.window {
+            *after = Some(now);
+        }
+    }
+
+    fn look(&self) -> Look {
+        Look {
+            at_ns: clock::now(),
+            counts: self.tally.read(),
+            usage: account::usage(self.pid()),
+        }
+    }
+
+    /// Ends the load and writes down what it achieved.
+    pub(crate) fn stop(&mut self, record: &mut LoadRecord) -> Result<(), String> {
+        if self.stopped {
+            return Ok(());
+        }
+        self.ask_to_end();
+        let log = std::fs::read(engine::log_file(&self.work_dir)).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        if let Some((before, Some(after))) = self.window {
+            let window = Window {
+                window_ns: after.at_ns - before.at_ns,
+                log: &log,
+            };
+            self.judge(&before, &after, &window, record);
+        }
+        self.remove()
+    }
+
+    fn remove(&mut self) -> Result<(), String> {
+        self.cell.remove().map_err(|error| error.to_string())?;
+        // Without root's powers the guard has no pid namespace: what it started outlives it, but bears its mark.
+        engine::kill_marked(&self.id)?;
+        self.stopped = true;
+        Ok(())
+    }
+
+    fn judge(&self, before: &Look, after: &Look, window: &Window<'_>, record: &mut LoadRecord) {
+        let cpu_ns = after.usage.cpu_ns - before.usage.cpu_ns;
+        if self.built_in {
+            for (index, gauge) in self.load.gauges().iter().enumerate() {
+                let count = after.counts[index].saturating_sub(before.counts[index]);
+                let achieved = measured(gauge, count, window.window_ns);
+                if gauge.unit == MISSED_SECONDS {
+                    record.missed_seconds = Some(count);
+                } else {
+                    record.achieved.push(achieved);
+                }
+            }
+        } else {
+            record.achieved.extend(self.load.told(window));
+        }
+        record.achieved.push(Achieved {
+            quantity: "cpu time".to_owned(),
+            unit: "% of one cpu".to_owned(),
+            value: 100.0 * cpu_ns as f64 / window.window_ns.max(1) as f64,
+            window_ns: window.window_ns,
+        });
+        let worked = if self.built_in {
+            after.counts[0] > before.counts[0]
+        } else {
+            cpu_ns > 0
+        };
+        if !worked && window.window_ns > self.load.pause_ns() {
+            record.failure.get_or_insert_with(|| {
+                let ms = window.window_ns / 1_000_000;
+                with_words(
+                    &format!("did nothing in the {ms} ms measured"),
+                    &self.last_words(),
+                )
+            });
+        }
+    }
+
+    /// A program that is asked in time says at its end what it did.
+    fn ask_to_end(&self) {
+        if self.built_in {
+            return;
+        }
+        let pid = self.pid();
+        // SAFETY: the guard, a child of this process that has not been reaped.
+        unsafe { libc::kill(pid, libc::SIGTERM) };
+        let patience = clock::now() + FAREWELL_NS;
+        while clock::now() < patience && account::usage(pid).processes > 0 {
+            clock::sleep_for(LOOK_NS);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.stopped {
+            let _ = self.remove();
+        }
+    }
+}
+
+/// Unit of the gauge that counts seconds without their work done.
+pub(super) const MISSED_SECONDS: &str = "missed seconds";
+
+fn measured(gauge: &Gauge, count: u64, window_ns: i64) -> Achieved {
+    let amount = count as f64 / gauge.per;
+    Achieved {
+        quantity: gauge.quantity.to_owned(),
+        unit: gauge.unit.to_owned(),
+        value: if gauge.rate {
+            amount * 1e9 / window_ns.max(1) as f64
+        } else {
+            amount
+        },
+        window_ns,
+    }
+}
+
+/// A sentence with what the load said last.
+pub(crate) fn with_words(what: &str, words: &str) -> String {
+    if words.is_empty() {
+        what.to_owned()
+    } else {
+        format!("{what}, saying: {words}")
+    }
+}

@@ -1,0 +1,128 @@
+//! The page on which a built-in load counts what it has done, shared with the coordinator. A lock on its file tells
+//! the load that the coordinator lives: the kernel gives it up when the coordinator ends, however it ends.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counters on a page.
+pub(crate) const COUNTERS: usize = 8;
+const BYTES: usize = 4096;
+
+/// The page, mapped.
+pub(crate) struct Tally {
+    at: *mut AtomicU64,
+    file: File,
+}
+
+// SAFETY: the page is only reached through atomics and stays mapped as long as the value lives.
+unsafe impl Send for Tally {}
+// SAFETY: as above.
+unsafe impl Sync for Tally {}
+
+impl Tally {
+    /// Makes the file and holds its lock: the coordinator's side.
+    pub(crate) fn create(path: &Path) -> io::Result<Tally> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)?;
+        file.set_len(BYTES as u64)?;
+        // SAFETY: an open descriptor.
+        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Tally::map(file)
+    }
+
+    /// Opens the file: the load's side.
+    pub(crate) fn open(path: &Path) -> io::Result<Tally> {
+        Tally::map(OpenOptions::new().read(true).write(true).open(path)?)
+    }
+
+    fn map(file: File) -> io::Result<Tally> {
+        if file.metadata()?.len() < BYTES as u64 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        // SAFETY: a new shared mapping of a file that is long enough.
+        let at = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                BYTES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if at == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Tally {
+            at: at.cast(),
+            file,
+        })
+    }
+
+    fn counter(&self, index: usize) -> &AtomicU64 {
+        assert!(index < COUNTERS);
+        // SAFETY: inside the page, aligned to it, alive as long as self.
+        unsafe { &*self.at.add(index) }
+    }
+
+    /// Adds to one counter.
+    pub(crate) fn add(&self, index: usize, count: u64) {
+        self.counter(index).fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// All counters.
+    pub(crate) fn read(&self) -> [u64; COUNTERS] {
+        std::array::from_fn(|index| self.counter(index).load(Ordering::Relaxed))
+    }
+
+    /// Ends this process when the coordinator ends. Sleeps in the kernel until then.
+    pub(crate) fn die_with_coordinator(&self) -> io::Result<()> {
+        let fd = self.file.try_clone()?;
+        std::thread::Builder::new()
+            .name("coordinator".to_owned())
+            .stack_size(64 << 10)
+            .spawn(move || {
+                loop {
+                    // SAFETY: an open descriptor.
+                    if unsafe { libc::flock(fd.as_raw_fd(), libc::LOCK_SH) } == 0 {
+                        std::process::exit(0);
+                    }
+                }
+            })?;
+        Ok(())
+    }
+}
+
+impl Drop for Tally {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map`, and nobody else knows of it.
+        unsafe { libc::munmap(self.at.cast(), BYTES) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_sides_see_the_same_counters() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t");
+        let ours = Tally::create(&path).unwrap();
+        let theirs = Tally::open(&path).unwrap();
+        theirs.add(0, 3);
+        theirs.add(7, 1);
+        assert_eq!(ours.read(), [3, 0, 0, 0, 0, 0, 0, 1]);
+        std::fs::write(&path, b"short").unwrap();
+        assert!(Tally::open(&path).is_err());
+    }
+}

@@ -1,0 +1,155 @@
+//! Loads: deliberate interference beside the cells of a trial.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::EngineKind;
+
+/// The word for no load at all.
+pub const IDLE: &str = "idle";
+
+/// What a load does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadKind {
+    /// Keeps every cpu busy with computing.
+    Cpu,
+    /// Groups of processes that send each other messages.
+    Ipc,
+    /// Thrashes caches and memory bandwidth.
+    Memory,
+    /// Commits 1 MB blocks to a disk, and reads and writes random data.
+    Disk,
+    /// Echo requests of the largest size.
+    NetIcmp,
+    /// Receives and stores 1 MB every second over TCP.
+    NetTcp,
+    /// Asks the network devices for their settings, over and over.
+    NetDev,
+    /// Decodes video in software.
+    Video,
+    /// Any command.
+    Custom,
+}
+
+impl LoadKind {
+    /// Every load, in the order in which tables list them.
+    pub const ALL: [LoadKind; 9] = [
+        LoadKind::Cpu,
+        LoadKind::Ipc,
+        LoadKind::Memory,
+        LoadKind::Disk,
+        LoadKind::NetIcmp,
+        LoadKind::NetTcp,
+        LoadKind::NetDev,
+        LoadKind::Video,
+        LoadKind::Custom,
+    ];
+
+    /// The name used in files, options and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LoadKind::Cpu => "cpu",
+            LoadKind::Ipc => "ipc",
+            LoadKind::Memory => "memory",
+            LoadKind::Disk => "disk",
+            LoadKind::NetIcmp => "net-icmp",
+            LoadKind::NetTcp => "net-tcp",
+            LoadKind::NetDev => "net-dev",
+            LoadKind::Video => "video",
+            LoadKind::Custom => "custom",
+        }
+    }
+}
+
+impl fmt::Display for LoadKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for LoadKind {
+    type Err = String;
+
+    /// Reads a name; the error is a sentence that lists the names, nearest first.
+    fn from_str(text: &str) -> Result<LoadKind, String> {
+        LoadKind::ALL
+            .into_iter()
+            .find(|kind| kind.name() == text)
+            .ok_or_else(|| {
+                let names: Vec<&str> = [IDLE]
+                    .into_iter()
+                    .chain(LoadKind::ALL.map(LoadKind::name))
+                    .collect();
+                let near = crate::reader::nearest(text, &names)
+                    .map(|name| format!("did you mean `{name}`? "))
+                    .unwrap_or_default();
+                format!(
+                    "unknown load `{text}`; {near}the loads are {}",
+                    names.join(", ")
+                )
+            })
+    }
+}
+
+/// Which of its two forms a load takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadForm {
+    /// Our own binary, as a process of its own.
+    BuiltIn,
+    /// The field's program, such as stress-ng.
+    Program,
+}
+
+impl LoadForm {
+    /// The name used in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LoadForm::BuiltIn => "built-in",
+            LoadForm::Program => "program",
+        }
+    }
+}
+
+/// One load of a trial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadPlan {
+    /// Name in tables; the kind's name unless given.
+    pub name: String,
+    /// What it does.
+    pub kind: LoadKind,
+    /// Form asked for; `None`: the program where it is installed and the load runs on the host, else built in.
+    pub form: Option<LoadForm>,
+    /// Program and arguments of a custom load; empty for every other kind.
+    pub command: Vec<String>,
+    /// Cpus that it may use; empty: all that this process may use, those of the cells included.
+    pub cpus: Vec<u32>,
+    /// The engine of the cell it runs in; `None`: on the host.
+    pub cell: Option<EngineKind>,
+}
+
+impl LoadPlan {
+    /// A load with every default: on the host, on all cpus, in whichever form is there.
+    pub fn new(kind: LoadKind) -> LoadPlan {
+        LoadPlan {
+            name: kind.name().to_owned(),
+            kind,
+            form: None,
+            command: Vec::new(),
+            cpus: Vec::new(),
+            cell: None,
+        }
+    }
+}
+
+/// Loads that run together in one word, such as `cpu+disk`; `idle` for none.
+pub(crate) fn names(loads: &[LoadPlan]) -> String {
+    if loads.is_empty() {
+        return IDLE.to_owned();
+    }
+    let names: Vec<&str> = loads.iter().map(|load| load.name.as_str()).collect();
+    names.join("+")
+}
