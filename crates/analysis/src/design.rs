@@ -1,8 +1,9 @@
 //! The design of a machine: cells onto cpus, each with the least reservation that its deadlines need. First-fit
-//! decreasing, on purpose plain; other ways to place live in [`multi`](crate::multi).
+//! decreasing, unless asked otherwise; the heuristics live in [`multi`](crate::multi).
 
 use crate::inside::{Policy, test};
 use crate::least_budget::{DEFAULT_GRID, Periods, Search, least_bandwidth};
+use crate::multi::{self, Order, Ovh, partition, partition_ovh};
 use crate::reservation::{Dedicated, Periodic};
 use crate::utilization::compare_fractions_with_one;
 use crate::{Ns, Task, Undecided, Verdict};
@@ -33,6 +34,25 @@ pub struct Options {
     pub overhead: Ns,
     /// The share of each cpu that reservations may take together, as a fraction: (95, 100) is what Linux admits.
     pub share: (Ns, Ns),
+    /// How a cpu is chosen.
+    pub fit: Fit,
+}
+
+/// Which of the cpus with room for a cell gets it; ties go to the lowest number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Fit {
+    /// The first; cells by falling bandwidth.
+    #[default]
+    First,
+    /// The fullest; cells by falling bandwidth.
+    Best,
+    /// The emptiest; cells by falling bandwidth.
+    Worst,
+    /// The one that got the last cell, or the next one after it; cells by falling bandwidth.
+    Next,
+    /// The one that wastes least by the reconstructed heuristic "Ovh" ([`partition_ovh`], made for tasks on vCPUs, here
+    /// with each reservation as a task); cells by growing period.
+    Ovh,
 }
 
 impl Default for Options {
@@ -44,6 +64,7 @@ impl Default for Options {
             grid: DEFAULT_GRID,
             overhead: 0,
             share: (1, 1),
+            fit: Fit::First,
         }
     }
 }
@@ -99,7 +120,7 @@ pub enum Placement {
 /// What a cpu carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Load {
-    /// Its cells, as indices, in the order of their placement.
+    /// Its cells, as indices, ascending.
     pub cells: Vec<usize>,
     /// The sum of (Q + overhead)/P of its cells, in 10^-9 of a cpu, rounded up.
     pub used_ppb: u64,
@@ -110,8 +131,8 @@ pub struct Load {
 /// Places cells on `cpus` whole cpus, each with the reservation of least bandwidth.
 ///
 /// Reservations are independent of the placement ([`least_bandwidth`]). They are placed in the order of falling
-/// bandwidth, ties in the order given, each on the first cpu where the sum of (Q + overhead)/P stays within the share,
-/// compared exactly (Johnson et al., "Worst-case performance bounds for simple one-dimensional packing algorithms",
+/// bandwidth, ties in the order given, each on the first cpu, or the one that [`Fit`] says, where the sum of (Q +
+/// overhead)/P stays within the share, compared exactly (Johnson et al., "Worst-case performance bounds for simple one-dimensional packing algorithms",
 /// 1974). With a share of 1 that sum is the exact test for reservations that are scheduled by EDF with deadlines at
 /// their periods (Liu and Layland, JACM 1973), as Linux's SCHED_DEADLINE does. The placement itself is a heuristic:
 /// [`Placement::NoRoom`] does not prove that no placement exists.
@@ -133,39 +154,33 @@ pub struct Load {
 /// ```
 pub fn design(cells: &[Cell], cpus: usize, options: &Options) -> Design {
     let mut placements: Vec<Placement> = cells.iter().map(|cell| reserve(cell, options)).collect();
-    let mut order: Vec<(usize, Periodic)> = placements
+    let cost = |reservation: &Periodic| {
+        let used = reservation.budget().saturating_add(options.overhead);
+        (used, reservation.period())
+    };
+    let (found, reservations): (Vec<usize>, Vec<Periodic>) = placements
         .iter()
         .enumerate()
         .filter_map(|(index, placement)| match placement {
             Placement::NoRoom { reservation } => Some((index, *reservation)),
             _ => None,
         })
+        .unzip();
+    let costs: Vec<Task> = reservations
+        .iter()
+        .map(cost)
+        .map(|(used, period)| Task::new(used, period))
         .collect();
-    let cost = |reservation: &Periodic| {
-        let used = reservation.budget().saturating_add(options.overhead);
-        (used, reservation.period())
-    };
-    // A stable sort: equal bandwidths stay in the order given.
-    order.sort_by(|(_, one), (_, other)| {
-        let ((used, period), (other_used, other_period)) = (cost(one), cost(other));
-        let (one, other) = (
-            u128::from(used) * u128::from(other_period),
-            u128::from(other_used) * u128::from(period),
-        );
-        other.cmp(&one)
-    });
-    let mut bins: Vec<Vec<(usize, Periodic)>> = vec![Vec::new(); cpus];
-    let (part, whole) = options.share;
-    let kept = (whole.saturating_sub(part), whole);
-    for (index, reservation) in order {
-        let room = bins.iter().position(|bin| {
-            let costs = bin.iter().map(|(_, placed)| cost(placed));
-            compare_fractions_with_one(costs.chain([cost(&reservation), kept])).is_le()
-        });
-        if let Some(cpu) = room {
-            bins[cpu].push((index, reservation));
+    let mut bins: Vec<Vec<(usize, Periodic)>> = Vec::new();
+    for (cpu, bin) in placed(&costs, cpus, options).into_iter().enumerate() {
+        let members = bin
+            .into_iter()
+            .map(|place| (found[place], reservations[place]));
+        let members: Vec<(usize, Periodic)> = members.collect();
+        for &(index, reservation) in &members {
             placements[index] = Placement::Placed { cpu, reservation };
         }
+        bins.push(members);
     }
     let cpus = bins
         .into_iter()
@@ -175,6 +190,25 @@ pub fn design(cells: &[Cell], cpus: usize, options: &Options) -> Design {
         cells: placements,
         cpus,
     }
+}
+
+/// The reservations, as tasks, that each cpu gets.
+fn placed(costs: &[Task], cpus: usize, options: &Options) -> Vec<Vec<usize>> {
+    let (part, whole) = options.share;
+    let kept = (whole.saturating_sub(part), whole);
+    let fits = |bin: &[Task]| {
+        let costs = bin.iter().map(|task| (task.wcet, task.period));
+        compare_fractions_with_one(costs.chain([kept])).is_le()
+    };
+    let by = |fit| partition(costs, cpus, fit, Order::Decreasing, &fits);
+    let found = match options.fit {
+        Fit::First => by(multi::Fit::First),
+        Fit::Best => by(multi::Fit::Best),
+        Fit::Worst => by(multi::Fit::Worst),
+        Fit::Next => by(multi::Fit::Next),
+        Fit::Ovh => partition_ovh(costs, cpus, Ovh::default(), &fits),
+    };
+    found.bins
 }
 
 /// The least reservation of a cell, as one that has no room yet, or why there is none.
@@ -274,6 +308,24 @@ mod tests {
         assert!(!one.is_complete());
         assert!(matches!(one.cells[1], Placement::NoRoom { .. }));
         assert_eq!(design(&cells, 0, &fine()).cpus, []);
+    }
+
+    #[test]
+    fn each_heuristic_chooses_its_cpu() {
+        // By falling bandwidth 50, 40, 30, 20 on three cpus.
+        let cells = [20, 50, 40, 30].map(cell);
+        let by = |fit| placed(&design(&cells, 3, &Options { fit, ..fine() }));
+        assert_eq!(by(Fit::First), [Some(1), Some(0), Some(0), Some(1)]);
+        assert_eq!(by(Fit::Best), [Some(1), Some(0), Some(0), Some(1)]);
+        assert_eq!(by(Fit::Worst), [Some(2), Some(0), Some(1), Some(2)]);
+        assert_eq!(by(Fit::Next), [Some(1), Some(0), Some(0), Some(1)]);
+        assert!(by(Fit::Ovh).iter().all(Option::is_some));
+        // 60 and 45 are on cpus of their own, and 10 has room beside either.
+        let cells = [60, 45, 10].map(cell);
+        let by = |fit| placed(&design(&cells, 2, &Options { fit, ..fine() }));
+        assert_eq!(by(Fit::Best)[2], Some(0));
+        assert_eq!(by(Fit::Worst)[2], Some(1));
+        assert_eq!(by(Fit::Next)[2], Some(1));
     }
 
     #[test]

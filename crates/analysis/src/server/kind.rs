@@ -35,7 +35,7 @@ pub enum Refill {
 
 /// A server: `budget` every `period`, at a fixed priority given by its place in a list (highest first).
 ///
-/// Times in ns; 1 <= budget <= period <= [`MAX_NS`].
+/// Times in ns; 1 <= budget <= period <= [`MAX_NS`], 1 <= deadline <= period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Server {
     /// When budget is kept, lost and refilled.
@@ -44,6 +44,8 @@ pub struct Server {
     pub budget: Ns,
     /// Period T_S.
     pub period: Ns,
+    /// How long after a refill, at the latest, the whole budget must have been there; usually T_S.
+    pub deadline: Ns,
     /// The longest time for which whatever runs below can delay the server, once per refill, 0 to [`MAX_NS`].
     pub blocking: Ns,
 }
@@ -67,6 +69,14 @@ pub enum ServerError {
         /// Period, ns.
         period: Ns,
     },
+    /// A deadline after the next refill.
+    #[error("the deadline of {deadline} ns exceeds the period of {period} ns")]
+    LateDeadline {
+        /// Deadline, ns.
+        deadline: Ns,
+        /// Period, ns.
+        period: Ns,
+    },
 }
 
 impl Server {
@@ -83,8 +93,23 @@ impl Server {
             kind,
             budget,
             period,
+            deadline: period,
             blocking: 0,
         }
+    }
+
+    /// The same server that must have had its budget so long after each refill.
+    ///
+    /// ```
+    /// use analysis::server::{Kind, Refill, Server, ServerSupply};
+    /// let high = Server::new(Kind::Sporadic, 4, 10);
+    /// let low = Server::new(Kind::Sporadic, 3, 10);
+    /// assert!(ServerSupply::new(&[high, low.due(7)], 1, Refill::Apart).is_ok());
+    /// assert!(ServerSupply::new(&[high, low.due(6)], 1, Refill::Apart).is_err());
+    /// ```
+    #[must_use]
+    pub const fn due(self, deadline: Ns) -> Server {
+        Server { deadline, ..self }
     }
 
     /// The same server with blocking.
@@ -114,7 +139,11 @@ impl Server {
     /// assert_eq!(refused, Err(ServerError::BeyondPeriod { budget: 11, period: 10 }));
     /// ```
     pub fn check(&self) -> Result<(), ServerError> {
-        for (name, time) in [("budget", self.budget), ("period", self.period)] {
+        for (name, time) in [
+            ("budget", self.budget),
+            ("period", self.period),
+            ("deadline", self.deadline),
+        ] {
             if time == 0 {
                 return Err(ServerError::Zero(name));
             }
@@ -131,6 +160,12 @@ impl Server {
         if self.budget > self.period {
             return Err(ServerError::BeyondPeriod {
                 budget: self.budget,
+                period: self.period,
+            });
+        }
+        if self.deadline > self.period {
+            return Err(ServerError::LateDeadline {
+                deadline: self.deadline,
                 period: self.period,
             });
         }
@@ -191,6 +226,13 @@ mod tests {
             check(3, 2),
             Err(ServerError::BeyondPeriod {
                 budget: 3,
+                period: 2
+            })
+        );
+        assert_eq!(
+            Server::new(Kind::Periodic, 1, 2).due(3).check(),
+            Err(ServerError::LateDeadline {
+                deadline: 3,
                 period: 2
             })
         );

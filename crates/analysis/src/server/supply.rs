@@ -40,13 +40,14 @@ impl ServerSupply {
     /// The supply of `servers[index]` among all `servers`, highest priority first; first of all it is proved that the
     /// server, and each above it, gets its whole budget in every period.
     ///
-    /// A server under fixed priorities: R_S = B + C_S + sum over X above of ceil((R_S + J_X) / T_X) C_X <= T_S (Davis
-    /// and Burns, RTSS 2005, section 3). Servers refilled [`Refill::Together`]: B + C_S + sum of C_X <= T_S. Constant
+    /// A server under fixed priorities: R_S = B + C_S + sum over X above of ceil((R_S + J_X) / T_X) C_X <= D_S, the
+    /// deadline, which is at most T_S (Davis and Burns, RTSS 2005, section 3). Servers refilled [`Refill::Together`]: B +
+    /// C_S + sum of C_X <= D_S. Constant
     /// bandwidth servers: sum of C/T <= 1 over all of them (Abeni and Buttazzo, RTSS 1998, theorem 1), compared
     /// exactly; the supply then is that of a periodic resource (Shin and Lee, RTSS 2003).
     ///
     /// # Errors
-    /// [`Verdict::Unschedulable`] when the budget does not fit before the period ends; the indices in its witness are
+    /// [`Verdict::Unschedulable`] when the budget does not fit before the deadline; the indices in its witness are
     /// those of `servers`. [`Verdict::Undecided`] when a server is out of range, when one above cannot be counted on
     /// (constant bandwidth below fixed priority; unequal periods, sporadic or constant bandwidth servers refilled
     /// together), or when bounds of the arithmetic are reached.
@@ -93,7 +94,7 @@ impl ServerSupply {
             }
         };
         let supply = ServerSupply { server, delay };
-        match supply.finish(server.budget, server.period, steps) {
+        match supply.finish(server.budget, server.deadline, steps) {
             Ok(Some(response)) => Ok((supply, response)),
             Ok(None) => Err(Verdict::Unschedulable(supply.overrun(above, index, refill))),
             Err(reason) => Err(Verdict::Undecided(reason)),
@@ -173,7 +174,7 @@ impl ServerSupply {
     }
 
     fn overrun(&self, above: &[Server], index: usize, refill: Refill) -> Witness {
-        let instant = self.server.period;
+        let instant = self.server.deadline;
         let mut parts = vec![Part {
             task: index,
             jobs: 1,
@@ -430,6 +431,11 @@ fn covered(servers: &[Server], index: usize, refill: Refill) -> Result<&[Server]
             }
             if server.blocking > 0 {
                 return not("blocking of constant bandwidth servers".into());
+            }
+            if server.deadline < server.period {
+                return not(
+                    "constant bandwidth servers with deadlines before their periods end".into(),
+                );
             }
         }
         if refill == Refill::Together {

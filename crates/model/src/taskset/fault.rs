@@ -12,6 +12,13 @@ pub struct Fault {
     pub mend: String,
 }
 
+impl Fault {
+    pub(super) fn new(key: &'static str, what: String, mend: &str) -> Fault {
+        let mend = mend.to_owned();
+        Fault { key, what, mend }
+    }
+}
+
 fn fault(key: &'static str, what: String, mend: impl Into<String>) -> Option<Fault> {
     let mend = mend.into();
     Some(Fault { key, what, mend })

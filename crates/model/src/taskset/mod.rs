@@ -1,11 +1,15 @@
 //! Task sets: which tasks run in which cells, and what each cell reserves of a cpu. The types are here, reading and
 //! writing of the TOML file beside them. Whether the deadlines hold is not decided here but in crate `analysis`.
 
+mod enforcer;
 mod fault;
 mod parse;
+mod server;
 mod write;
 
+pub use enforcer::Enforcer;
 pub use fault::Fault;
+pub use server::{CellServer, Refill, ServerKind};
 
 use crate::Duration;
 
@@ -31,6 +35,10 @@ impl Limits {
 pub struct TaskSet {
     /// Cpus that the cells share; `None`: the file does not say, and whether the cells fit together is not asked.
     pub cpus: Option<u32>,
+    /// How the refills of servers lie to each other.
+    pub refill: Refill,
+    /// What is to hold the cells to their reservations; `None`: the file does not say.
+    pub enforcer: Option<Enforcer>,
     /// The cells, in the order of the file.
     pub cells: Vec<TaskCell>,
 }
@@ -44,6 +52,9 @@ pub struct TaskCell {
     pub policy: Policy,
     /// What the cell is certain to get; `None`: a whole cpu of its own.
     pub reservation: Option<Reservation>,
+    /// What keeps the reservation beside those of other cells on one cpu; `None`: they are supplied as they are,
+    /// whatever the others do.
+    pub server: Option<CellServer>,
     /// Its tasks, in the order of the file.
     pub tasks: Vec<CellTask>,
 }
@@ -171,6 +182,7 @@ mod tests {
             name: "c".to_owned(),
             policy: Policy::Edf,
             reservation: None,
+            server: None,
             tasks: vec![task(1, 30, 10, 1), task(1, 20, 20, 3), task(1, 20, 5, 2)],
         };
         for (policy, order) in [

@@ -1,6 +1,6 @@
 use std::fmt::Write as _;
 
-use super::{CellTask, Order, Policy, SCHEMA, TaskCell, TaskSet};
+use super::{CellTask, Order, Policy, Refill, SCHEMA, TaskCell, TaskSet};
 
 impl TaskSet {
     /// Writes the set as a file that [`TaskSet::parse`] reads back to the same value.
@@ -9,6 +9,12 @@ impl TaskSet {
         let _ = writeln!(out, "schema = {SCHEMA}");
         if let Some(cpus) = self.cpus {
             let _ = writeln!(out, "cpus = {cpus}");
+        }
+        if self.refill == Refill::Together {
+            out.push_str("refill = \"together\"\n");
+        }
+        if let Some(enforcer) = self.enforcer {
+            let _ = writeln!(out, "enforcer = \"{}\"", enforcer.name());
         }
         for cell in &self.cells {
             write_cell(&mut out, cell);
@@ -35,6 +41,15 @@ fn write_cell(out: &mut String, cell: &TaskCell) {
             let _ = write!(out, ", deadline = \"{}\"", reservation.deadline);
         }
         out.push_str(" }\n");
+    }
+    if let Some(server) = &cell.server {
+        let _ = writeln!(out, "server = \"{}\"", server.kind.name());
+        if let Some(priority) = server.priority {
+            let _ = writeln!(out, "priority = {priority}");
+        }
+        if let Some(cpu) = server.cpu {
+            let _ = writeln!(out, "cpu = {cpu}");
+        }
     }
     for task in &cell.tasks {
         write_task(out, task, cell.policy == Policy::Fixed(Order::Priority));

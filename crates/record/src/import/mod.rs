@@ -8,7 +8,7 @@ mod schedcat;
 
 use std::collections::HashSet;
 
-use model::taskset::{Fault, Limits, Order, Policy, TaskCell, TaskSet};
+use model::taskset::{Fault, Limits, Order, Policy, Refill, TaskCell, TaskSet};
 use model::{Duration, InputError};
 
 /// A format of task sets.
@@ -200,6 +200,7 @@ impl Cells {
                 name: self.names.unique(name),
                 policy,
                 reservation: None,
+                server: None,
                 tasks: Vec::new(),
             };
             self.cells.push((key.to_owned(), cell));
@@ -233,7 +234,12 @@ impl Cells {
         if cells.is_empty() {
             return Err(InputError::new(place, "the file has no task", mend));
         }
-        Ok(TaskSet { cpus: None, cells })
+        Ok(TaskSet {
+            cpus: None,
+            refill: Refill::default(),
+            enforcer: None,
+            cells,
+        })
     }
 }
 

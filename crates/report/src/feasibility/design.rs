@@ -1,10 +1,11 @@
-use analysis::design::{self, Cell, Placement};
+use analysis::design::{self, Cell, Fit, Placement};
 use analysis::reservation::Periodic;
 use analysis::{Ns, Verdict};
 use model::Duration;
-use model::taskset::{Policy, Reservation, TaskCell, TaskSet};
+use model::taskset::{Policy, Refill, Reservation, TaskCell, TaskSet};
 use serde::Serialize;
 
+use super::admission::{Admission, RtLimit, admission_text, of_design};
 use super::judge::{holds, ns, task};
 use super::study::Outcome;
 use crate::style::{Style, Tone};
@@ -25,6 +26,10 @@ pub struct DesignOptions {
     pub overhead: Duration,
     /// The part of each cpu that reservations may take together, in percent.
     pub share_percent: u32,
+    /// How a cpu is chosen.
+    pub fit: Fit,
+    /// What Linux is asked with.
+    pub limit: RtLimit,
 }
 
 /// A designed machine.
@@ -36,6 +41,8 @@ pub struct Designed {
     pub cells: Vec<DesignedCell>,
     /// The cpus.
     pub cpus: Vec<DesignedCpu>,
+    /// What Linux would say of the reservations that have a place; no part of the outcome.
+    pub linux: Option<Admission>,
     /// The set with the reservations that were found.
     pub set: TaskSet,
 }
@@ -82,25 +89,30 @@ pub fn design(set: &TaskSet, cpus: u32, options: &DesignOptions) -> Designed {
             grid: ns(options.grid),
             overhead: ns(options.overhead),
             share: (options.share_percent.into(), 100),
+            fit: options.fit,
         },
     );
     let mut reserved = TaskSet {
         cpus: Some(cpus),
+        refill: Refill::default(),
+        enforcer: set.enforcer,
         cells: set.cells.clone(),
     };
     let mut designed = Vec::new();
     for ((cell, placement), reserved) in set.cells.iter().zip(&plan.cells).zip(&mut reserved.cells)
     {
         reserved.reservation = found(placement).map(reservation);
+        reserved.server = None;
         designed.push(cell_result(cell, placement, reserved));
     }
-    let outcome = designed
-        .iter()
-        .fold(Outcome::Holds, |worst, cell| match (worst, cell.outcome) {
-            (Outcome::Missed, _) | (_, Outcome::Missed) => Outcome::Missed,
-            (Outcome::Undecided, _) | (_, Outcome::Undecided) => Outcome::Undecided,
-            _ => Outcome::Holds,
-        });
+    let outcomes = designed.iter().map(|cell| cell.outcome);
+    let outcome = outcomes.fold(Outcome::Holds, Outcome::worst);
+    let on: Vec<Option<usize>> = designed.iter().map(|cell| cell.cpu).collect();
+    let placed = designed.iter().filter(|cell| cell.cpu.is_some());
+    let theory = placed
+        .map(|cell| cell.outcome)
+        .fold(Outcome::Holds, Outcome::worst);
+    let linux = of_design(&reserved, &on, cpus, theory, options.limit);
     let name = |&cell: &usize| set.cells[cell].name.clone();
     let cpus = plan.cpus.iter().map(|load| DesignedCpu {
         cells: load.cells.iter().map(name).collect(),
@@ -111,6 +123,7 @@ pub fn design(set: &TaskSet, cpus: u32, options: &DesignOptions) -> Designed {
         outcome,
         cells: designed,
         cpus: cpus.collect(),
+        linux,
         set: reserved,
     }
 }
@@ -236,6 +249,9 @@ pub fn design_table(plan: &Designed, style: Style) -> String {
         out += &style.wrap(&clean(&line), 8);
         out.push('\n');
     }
+    if let Some(linux) = &plan.linux {
+        out += &admission_text(linux, style);
+    }
     out
 }
 
@@ -259,6 +275,8 @@ mod tests {
         grid: Duration::from_ns(500_000),
         overhead: Duration::from_ns(0),
         share_percent: 100,
+        fit: Fit::First,
+        limit: RtLimit::KERNEL,
     };
 
     fn set(cells: &[&[(&str, &str)]]) -> TaskSet {

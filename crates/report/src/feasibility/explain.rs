@@ -3,6 +3,7 @@ use std::fmt::Write;
 use analysis::{Verdict, Witness};
 
 use super::mend::{Change, Mend};
+use super::servers;
 use super::study::{CellStudy, Study};
 use crate::style::Style;
 use crate::units::exact;
@@ -16,6 +17,11 @@ pub fn explanation(study: &Study, style: Style) -> String {
         if let Some(line) = room(cell) {
             let _ = writeln!(out, "{}", style.wrap(&clean(&line), 8));
         }
+        if let Some(server) = &cell.server {
+            for line in servers::lines(cell, server) {
+                let _ = writeln!(out, "{}", style.wrap(&clean(&line), 8));
+            }
+        }
         if let Verdict::Unschedulable(witness) = &cell.verdict {
             for line in lines(cell, witness) {
                 let _ = writeln!(out, "{}", style.wrap(&clean(&line), 8));
@@ -25,8 +31,15 @@ pub fn explanation(study: &Study, style: Style) -> String {
     out
 }
 
-/// `5 ms every 10 ms`, `5 ms within 8 ms of every 10 ms`, `on a cpu of its own`.
+/// `in 5 ms every 10 ms`, `in 5 ms within 8 ms of every 10 ms`, `on a cpu of its own`, or the server that keeps it.
 pub(super) fn supply_words(cell: &CellStudy) -> String {
+    match &cell.server {
+        Some(server) => servers::words(cell, server),
+        None => reservation_words(cell),
+    }
+}
+
+pub(super) fn reservation_words(cell: &CellStudy) -> String {
     match &cell.reservation {
         None => "on a cpu of its own".to_owned(),
         Some(r) if r.deadline_ns == r.period_ns => {

@@ -1,6 +1,6 @@
 use analysis::generate::{GenerateError, Recipe};
 use model::Duration;
-use model::taskset::{CellTask, Policy, TaskCell, TaskSet};
+use model::taskset::{CellTask, Policy, Refill, TaskCell, TaskSet};
 
 /// The first set of a recipe as a task set of one cell.
 ///
@@ -19,10 +19,13 @@ pub fn generated(recipe: &Recipe, policy: Policy) -> Result<TaskSet, GenerateErr
     });
     Ok(TaskSet {
         cpus: None,
+        refill: Refill::default(),
+        enforcer: None,
         cells: vec![TaskCell {
             name: "generated".to_owned(),
             policy,
             reservation: None,
+            server: None,
             tasks: tasks.collect(),
         }],
     })

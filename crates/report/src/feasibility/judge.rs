@@ -1,5 +1,6 @@
 use analysis::inside::{self, Inside};
 use analysis::reservation::{Dedicated, ExplicitDeadline};
+use analysis::server::ServerSupply;
 use analysis::{Ns, Supply, Task, Verdict, Witness};
 use model::Duration;
 use model::taskset::{CellTask, Policy, TaskCell};
@@ -8,10 +9,11 @@ use model::taskset::{CellTask, Policy, TaskCell};
 pub(super) enum CellSupply {
     Whole,
     Part(ExplicitDeadline),
+    Served(ServerSupply),
 }
 
 impl CellSupply {
-    /// The supply of a cell; `None` if its reservation is none.
+    /// The supply of a cell without a server; `None` if its reservation is none.
     pub fn of(cell: &TaskCell) -> Option<CellSupply> {
         let Some(reservation) = &cell.reservation else {
             return Some(CellSupply::Whole);
@@ -31,6 +33,7 @@ impl Supply for CellSupply {
         match self {
             CellSupply::Whole => Dedicated.sbf(t),
             CellSupply::Part(reservation) => reservation.sbf(t),
+            CellSupply::Served(server) => server.sbf(t),
         }
     }
 
@@ -38,6 +41,7 @@ impl Supply for CellSupply {
         match self {
             CellSupply::Whole => Dedicated.inverse(work),
             CellSupply::Part(reservation) => reservation.inverse(work),
+            CellSupply::Served(server) => server.inverse(work),
         }
     }
 
@@ -45,6 +49,7 @@ impl Supply for CellSupply {
         match self {
             CellSupply::Whole => Dedicated.rate(),
             CellSupply::Part(reservation) => reservation.rate(),
+            CellSupply::Served(server) => server.rate(),
         }
     }
 
@@ -52,6 +57,7 @@ impl Supply for CellSupply {
         match self {
             CellSupply::Whole => Dedicated.cycle(),
             CellSupply::Part(reservation) => reservation.cycle(),
+            CellSupply::Served(server) => server.cycle(),
         }
     }
 
@@ -59,6 +65,7 @@ impl Supply for CellSupply {
         match self {
             CellSupply::Whole => Dedicated.delay(),
             CellSupply::Part(reservation) => reservation.delay(),
+            CellSupply::Served(server) => server.delay(),
         }
     }
 }
@@ -104,7 +111,7 @@ pub(super) fn judge(cell: &TaskCell) -> Option<Inside> {
     })
 }
 
-fn renumbered(mut witness: Witness, order: &[usize]) -> Witness {
+pub(super) fn renumbered(mut witness: Witness, order: &[usize]) -> Witness {
     let place = |task: usize| order.get(task).copied().unwrap_or(task);
     witness.task = place(witness.task);
     for part in &mut witness.parts {

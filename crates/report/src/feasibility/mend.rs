@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::judge::holds;
 
 /// Changes are sought on this grid.
-const GRID_NS: i64 = 1_000;
+pub(super) const GRID_NS: i64 = 1_000;
 
 /// Cells with more tasks than this are not searched: the search runs the exact test hundreds of times.
 const MOST_TASKS: usize = 256;
@@ -78,26 +78,42 @@ impl Mend {
     }
 }
 
+/// Whether every deadline of a cell holds; `None` if that is undecided.
+pub(super) type Test<'a> = dyn Fn(&TaskCell) -> Option<bool> + 'a;
+
+/// [`mends_where`] for a cell whose supply does not depend on other cells.
+pub fn mends(cell: &TaskCell, task: usize, parts: &[usize]) -> Vec<Mend> {
+    let reservation = cell.reservation;
+    let raise = reservation.map_or(0, |r| r.deadline.ns() - r.budget.ns());
+    mends_where(cell, task, parts, raise, &|cell| holds(cell, STEPS))
+}
+
 /// Every kind of change that alone would mend the cell, the relatively smallest first; empty when none does.
 ///
 /// Each is the least on a grid of 1 us, found with the exact tests; a value for which the test gives no answer counts as
 /// one that does not do. `task` is the one whose deadline is missed, `parts` are the tasks that make up the
-/// demand. Empty also for cells of more than 256 tasks, which are not searched.
-pub fn mends(cell: &TaskCell, task: usize, parts: &[usize]) -> Vec<Mend> {
+/// demand. The budget is raised by `raise` at most, in ns; `holds` is the test of a changed cell. Empty also for cells of
+/// more than 256 tasks, which are not searched.
+pub(super) fn mends_where(
+    cell: &TaskCell,
+    task: usize,
+    parts: &[usize],
+    raise: i64,
+    holds: &Test<'_>,
+) -> Vec<Mend> {
     if cell.tasks.len() > MOST_TASKS {
         return Vec::new();
     }
     let mut found = Vec::new();
     if let Some(reservation) = cell.reservation {
         let budget = reservation.budget.ns();
-        let room = reservation.deadline.ns() - budget;
-        let raise = |steps| Mend {
+        let more = |steps| Mend {
             change: Change::Budget,
             task: None,
             from_ns: budget,
             to_ns: budget + steps * GRID_NS,
         };
-        found.extend(least(cell, room / GRID_NS, &[], raise));
+        found.extend(least(cell, raise / GRID_NS, &[], more, holds));
         let period = reservation.period.ns();
         let shorten = |steps| Mend {
             change: Change::ReservationPeriod,
@@ -105,7 +121,13 @@ pub fn mends(cell: &TaskCell, task: usize, parts: &[usize]) -> Vec<Mend> {
             from_ns: period,
             to_ns: period - steps * GRID_NS,
         };
-        found.extend(least(cell, (period - budget) / GRID_NS, &[], shorten));
+        found.extend(least(
+            cell,
+            (period - budget) / GRID_NS,
+            &[],
+            shorten,
+            holds,
+        ));
     }
     if let Some(late) = cell.tasks.get(task) {
         let from_ns = late.deadline.ns();
@@ -121,6 +143,7 @@ pub fn mends(cell: &TaskCell, task: usize, parts: &[usize]) -> Vec<Mend> {
             (longest - from_ns) / GRID_NS,
             &overtakings(cell, from_ns),
             postpone,
+            holds,
         ));
     }
     let parts = parts.iter().filter(|&&part| part < cell.tasks.len());
@@ -132,7 +155,7 @@ pub fn mends(cell: &TaskCell, task: usize, parts: &[usize]) -> Vec<Mend> {
             from_ns,
             to_ns: from_ns - steps * GRID_NS,
         };
-        least(cell, (from_ns - 1) / GRID_NS, &[], shorten)
+        least(cell, (from_ns - 1) / GRID_NS, &[], shorten, holds)
     });
     found.extend(shorter.min_by(|a, b| a.weight().total_cmp(&b.weight())));
     if cell.tasks.len() > 1 {
@@ -143,7 +166,7 @@ pub fn mends(cell: &TaskCell, task: usize, parts: &[usize]) -> Vec<Mend> {
         };
         let moved = parts
             .take(MOST_PARTS)
-            .filter(|&&part| holds(&go(part).applied(cell), STEPS) == Some(true))
+            .filter(|&&part| holds(&go(part).applied(cell)) == Some(true))
             .min_by_key(lightest);
         found.extend(moved.map(|&part| go(part)));
     }
@@ -163,8 +186,14 @@ fn go(part: usize) -> Mend {
 /// The mend with the fewest steps, of `most` at most, after which the cell holds.
 ///
 /// `turns` are the steps, rising, behind each of which more need not be better: between two of them it is.
-fn least(cell: &TaskCell, most: i64, turns: &[i64], mend: impl Fn(i64) -> Mend) -> Option<Mend> {
-    let good = |steps: i64| holds(&mend(steps).applied(cell), STEPS) == Some(true);
+fn least(
+    cell: &TaskCell,
+    most: i64,
+    turns: &[i64],
+    mend: impl Fn(i64) -> Mend,
+    holds: &Test<'_>,
+) -> Option<Mend> {
+    let good = |steps: i64| holds(&mend(steps).applied(cell)) == Some(true);
     if most < 1 {
         return None;
     }

@@ -2,26 +2,30 @@
 //! data, as a table, and as a picture. The tests themselves are not here.
 
 mod acceptance;
+mod admission;
 mod design;
 mod explain;
 mod generated;
 mod judge;
-mod linux;
 mod mend;
 mod picture;
 #[cfg(test)]
 mod sample;
+mod servers;
 mod study;
 mod sweep;
 mod table;
 mod together;
 
 pub use acceptance::acceptance_table;
+pub use admission::{Admission, Bound, RtLimit, Standing, Write, admission, admission_text};
+pub use analysis::design::Fit;
 pub use design::{DesignOptions, Designed, DesignedCell, DesignedCpu, design, design_table};
 pub use explain::explanation;
 pub use generated::generated;
 pub use mend::{Change, Mend, mends};
 pub use picture::picture;
+pub use servers::{ServerMend, ServerShortage, ServerStudy, ShortagePart};
 pub use study::{
     CellStudy, Outcome, ReservationNs, Study, TaskStudy, Together, study, with_latency,
 };

@@ -3,6 +3,7 @@ use analysis::{Ns, Supply, Task, Verdict};
 use model::taskset::{Policy, TaskCell, TaskSet};
 
 use super::judge::{CellSupply, ns, task};
+use super::servers::Group;
 use super::study::{CellStudy, Study};
 use crate::demand::{Mark, Picture};
 
@@ -22,7 +23,10 @@ pub fn picture(set: &TaskSet, study: &Study) -> Option<Picture> {
         Verdict::Unschedulable(witness) => witness.task,
         _ => tightest(answer)?,
     };
-    let supply = CellSupply::of(cell)?;
+    let supply = match cell.server {
+        Some(server) => CellSupply::Served(Group::on_cpu(set, server.on_cpu()).supply(place)?),
+        None => CellSupply::of(cell)?,
+    };
     let demand = Demand::of(cell, subject);
     let mark = mark(answer, &demand, &supply, subject);
     let end = mark.as_ref().map_or(0, |mark| mark.instant);
@@ -183,35 +187,47 @@ fn mark(answer: &CellStudy, demand: &Demand, supply: &CellSupply, subject: usize
     })
 }
 
-/// Where the supply bends: at the end of each pause and at the end of each budget.
+/// Where the supply bends: at the end of each pause and at the end of each stretch of supply.
 fn corners(supply: &CellSupply, until: Ns) -> Vec<(Ns, Ns)> {
     let mut corners = vec![(0, 0)];
-    if let CellSupply::Part(reservation) = supply {
-        let budget = reservation.budget();
-        for round in 0..MOST_POINTS as u64 / 2 {
-            let Some(done) = budget.checked_mul(round) else {
-                break;
-            };
-            let ends = [done.checked_add(1), done.checked_add(budget)];
-            let at = ends.map(|work| supply.inverse(work?));
-            let (Some(begins), Some(full)) = (at[0], at[1]) else {
-                break;
-            };
-            if begins > until {
-                break;
-            }
-            corners.push((begins - 1, done));
-            if full > until {
-                break;
-            }
-            corners.push((full, done + budget));
+    let (budget, _) = supply.rate();
+    let mut done: Ns = 0;
+    while !matches!(supply, CellSupply::Whole) && corners.len() < MOST_POINTS {
+        let Some(begins) = done.checked_add(1).and_then(|work| supply.inverse(work)) else {
+            break;
+        };
+        if begins > until {
+            break;
         }
+        corners.push((begins - 1, done));
+        let Some((ends, stretch)) = stretch(supply, begins, done + 1, budget) else {
+            break;
+        };
+        corners.push((ends, stretch));
+        done = stretch;
     }
     corners.push((until, supply.sbf(until)));
     corners.retain(|&(t, _)| t <= until);
     corners.sort_unstable();
     corners.dedup();
     corners
+}
+
+/// How far the supply goes on at full rate from `work` at `t`, at most to the end of the budget: the instant, and the
+/// work by then.
+fn stretch(supply: &CellSupply, t: Ns, work: Ns, budget: Ns) -> Option<(Ns, Ns)> {
+    let most = work.div_ceil(budget.max(1)).checked_mul(budget)?;
+    let goes_on = |to: Ns| supply.inverse(to).is_some_and(|at| at - t == to - work);
+    let (mut low, mut high) = (work, most.checked_add(1)?);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if goes_on(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Some((t + (low - work), low))
 }
 
 #[cfg(test)]
@@ -258,6 +274,31 @@ mod tests {
         for (t, up) in corners(&supply, 60_000_000) {
             assert_eq!(supply.sbf(t), up, "at {t}");
         }
+    }
+
+    #[test]
+    fn the_supply_of_a_server_bends_where_others_come_first() {
+        let high = "[[cell]]\nname = \"h\"\nreservation = { budget = \"2ms\", period = \"7ms\" }\n\
+            server = \"deferrable\"\npriority = 2\n\
+            [[cell.task]]\nname = \"a\"\nwcet = \"1ms\"\nperiod = \"1s\"\n";
+        let low = high
+            .replace("name = \"h\"", "name = \"l\"")
+            .replace("\"2ms\", period = \"7ms\"", "\"4ms\", period = \"12ms\"")
+            .replace("priority = 2", "priority = 1");
+        let set = TaskSet::parse("x", &format!("schema = 1\n{high}{low}")).expect("a task set");
+        let supply = Group::on_cpu(&set, 0).supply(1).expect("a supply");
+        let supply = CellSupply::Served(supply);
+        let corners = corners(&supply, 50_000_000);
+        for &(t, up) in &corners {
+            assert_eq!(supply.sbf(t), up, "at {t}");
+        }
+        // After the gap of 8 ms, 2 + 2 ms of the other come first: two of its budgets back to back.
+        assert_eq!(
+            corners[..3],
+            [(0, 0), (12_000_000, 0), (16_000_000, 4_000_000)]
+        );
+        assert!(corners.windows(2).all(|two| two[0].0 < two[1].0));
+        assert!(picture(&set, &study(&set, false)).is_some());
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub(super) fn small_cell() -> impl Strategy<Value = TaskCell> {
                 period: us(budget + spare),
                 deadline: us(budget + spare * late / 100),
             }),
+            server: None,
             name: "c".to_owned(),
             tasks: tasks.into_iter().enumerate().map(task).collect(),
         }

@@ -1,18 +1,20 @@
-use analysis::inside::{self, verdict_within};
-use analysis::sensitivity::critical_scaling;
+use analysis::inside::{self, Inside, verdict_within};
+use analysis::sensitivity::{Scaling, critical_scaling};
 use analysis::{Ns, Task, Undecided, Verdict, edf, fp};
 use model::Duration;
-use model::taskset::{Order, Policy, TaskCell, TaskSet};
+use model::taskset::{Order, Policy, Reservation, TaskCell, TaskSet};
 use serde::Serialize;
 
+use super::admission::{Admission, RtLimit, admission};
 use super::judge::{CellSupply, judge, ns, task};
 use super::mend::{Mend, mends};
+use super::servers::{self, ServerStudy};
 
 /// Larger cells are not scaled: that takes dozens of verdicts.
-const MOST_SCALED: usize = 256;
+pub(super) const MOST_SCALED: usize = 256;
 
 /// Steps of each of those verdicts; an undecided one counts as a no.
-const STEPS: u64 = 1 << 24;
+pub(super) const STEPS: u64 = 1 << 24;
 
 /// What is known of one task or cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -27,6 +29,25 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Missed before undecided before holds.
+    #[must_use]
+    pub const fn worst(self, other: Outcome) -> Outcome {
+        match (self, other) {
+            (Outcome::Missed, _) | (_, Outcome::Missed) => Outcome::Missed,
+            (Outcome::Undecided, _) | (_, Outcome::Undecided) => Outcome::Undecided,
+            _ => Outcome::Holds,
+        }
+    }
+
+    /// What a verdict comes to.
+    pub(super) const fn of(verdict: &Verdict) -> Outcome {
+        match verdict {
+            Verdict::Schedulable => Outcome::Holds,
+            Verdict::Unschedulable(_) => Outcome::Missed,
+            Verdict::Undecided(_) => Outcome::Undecided,
+        }
+    }
+
     /// The word that tables print.
     pub const fn word(self) -> &'static str {
         match self {
@@ -71,6 +92,16 @@ pub struct ReservationNs {
     pub deadline_ns: Ns,
 }
 
+impl ReservationNs {
+    pub(super) fn of(reservation: Reservation) -> ReservationNs {
+        ReservationNs {
+            budget_ns: ns(reservation.budget),
+            period_ns: ns(reservation.period),
+            deadline_ns: ns(reservation.deadline),
+        }
+    }
+}
+
 /// How much more work a cell bears.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Room {
@@ -89,6 +120,8 @@ pub struct CellStudy {
     pub policy: String,
     /// What it is certain to get; none: a whole cpu.
     pub reservation: Option<ReservationNs>,
+    /// What keeps the reservation beside those of others, if the file says it, and whether it gets its budget.
+    pub server: Option<ServerStudy>,
     /// Which analysis answered, and how far its answer goes.
     pub proof: String,
     /// Whether every deadline holds.
@@ -112,8 +145,8 @@ pub struct Together {
     pub outcome: Outcome,
     /// The sentence.
     pub what: String,
-    /// What Linux would say of the reservations, if there are any; no part of the outcome.
-    pub linux: Option<String>,
+    /// The cpu of each cell, if they fit.
+    pub placement: Option<Vec<usize>>,
 }
 
 /// The answer on a task set.
@@ -123,21 +156,17 @@ pub struct Study {
     pub cells: Vec<CellStudy>,
     /// Whether the cells fit together, if the file says how many cpus there are.
     pub together: Option<Together>,
+    /// What Linux would say of the reservations, if there are any; no part of the outcome.
+    pub linux: Option<Admission>,
 }
 
 impl Study {
     /// Missed if anything is missed, else undecided if anything is undecided.
     pub fn outcome(&self) -> Outcome {
-        let mut worst = Outcome::Holds;
         let cells = self.cells.iter().map(|cell| cell.outcome);
-        for outcome in cells.chain(self.together.as_ref().map(|t| t.outcome)) {
-            match outcome {
-                Outcome::Missed => return Outcome::Missed,
-                Outcome::Undecided => worst = Outcome::Undecided,
-                Outcome::Holds => {}
-            }
-        }
-        worst
+        cells
+            .chain(self.together.as_ref().map(|t| t.outcome))
+            .fold(Outcome::Holds, Outcome::worst)
     }
 }
 
@@ -153,42 +182,60 @@ pub fn with_latency(set: &TaskSet, latency: Duration) -> TaskSet {
 
 /// Tests every cell; with `mending`, seeks what would mend those that miss a deadline.
 pub fn study(set: &TaskSet, mending: bool) -> Study {
-    Study {
-        cells: set
-            .cells
-            .iter()
-            .map(|cell| cell_study(cell, mending))
+    let mut served = servers::studies(set, mending);
+    let cells = set.cells.iter().enumerate();
+    let mut study = Study {
+        linux: None,
+        cells: cells
+            .map(|(place, cell)| {
+                served
+                    .remove(&place)
+                    .unwrap_or_else(|| cell_study(cell, mending))
+            })
             .collect(),
         together: together(set),
-    }
+    };
+    study.linux = admission(set, &study, RtLimit::KERNEL);
+    study
 }
 
 fn cell_study(cell: &TaskCell, mending: bool) -> CellStudy {
-    let (verdict, responses, missed) = match judge(cell) {
-        Some(inside) => (inside.verdict, inside.responses, inside.missed),
-        None => {
-            let why = Undecided::NotCovered("the reservation is none".to_owned());
-            (
-                Verdict::Undecided(why),
-                vec![None; cell.tasks.len()],
-                Vec::new(),
-            )
+    let inside = judge(cell).unwrap_or_else(|| Inside {
+        verdict: Verdict::Undecided(Undecided::NotCovered("the reservation is none".to_owned())),
+        responses: vec![None; cell.tasks.len()],
+        missed: Vec::new(),
+    });
+    let outcome = Outcome::of(&inside.verdict);
+    let tasks = task_studies(cell, &inside);
+    let mends = match &inside.verdict {
+        Verdict::Unschedulable(witness) if mending => {
+            let parts: Vec<usize> = witness.parts.iter().map(|part| part.task).collect();
+            mends(cell, witness.task, &parts)
         }
+        _ => Vec::new(),
     };
-    let outcome = match verdict {
-        Verdict::Schedulable => Outcome::Holds,
-        Verdict::Unschedulable(_) => Outcome::Missed,
-        Verdict::Undecided(_) => Outcome::Undecided,
-    };
-    let late = match &verdict {
-        Verdict::Unschedulable(witness) => Some(witness),
-        _ => None,
-    };
-    let tasks = (cell.tasks.iter().zip(responses).enumerate())
-        .map(|(place, (task, response_ns))| {
+    CellStudy {
+        name: cell.name.clone(),
+        policy: policy(cell.policy),
+        reservation: cell.reservation.map(ReservationNs::of),
+        server: None,
+        proof: proof(cell),
+        outcome,
+        verdict: inside.verdict,
+        tasks,
+        room: if mending { room(cell) } else { None },
+        mends,
+    }
+}
+
+/// What an answer says of each task of its cell.
+pub(super) fn task_studies(cell: &TaskCell, inside: &Inside) -> Vec<TaskStudy> {
+    let outcome = Outcome::of(&inside.verdict);
+    (cell.tasks.iter().zip(&inside.responses).enumerate())
+        .map(|(place, (task, &response_ns))| {
             let outcome = match response_ns {
                 Some(_) => Outcome::Holds,
-                None if missed.contains(&place) => Outcome::Missed,
+                None if inside.missed.contains(&place) => Outcome::Missed,
                 None if outcome == Outcome::Holds => Outcome::Holds,
                 None => Outcome::Undecided,
             };
@@ -204,29 +251,7 @@ fn cell_study(cell: &TaskCell, mending: bool) -> CellStudy {
                 outcome,
             }
         })
-        .collect();
-    let mends = match late.filter(|_| mending) {
-        Some(witness) => {
-            let parts: Vec<usize> = witness.parts.iter().map(|part| part.task).collect();
-            mends(cell, witness.task, &parts)
-        }
-        None => Vec::new(),
-    };
-    CellStudy {
-        name: cell.name.clone(),
-        policy: policy(cell.policy),
-        reservation: cell.reservation.map(|r| ReservationNs {
-            budget_ns: ns(r.budget),
-            period_ns: ns(r.period),
-            deadline_ns: ns(r.deadline),
-        }),
-        proof: proof(cell),
-        outcome,
-        verdict,
-        tasks,
-        room: if mending { room(cell) } else { None },
-        mends,
-    }
+        .collect()
 }
 
 /// The critical scaling factor (Lehoczky, Sha and Ding, RTSS 1989) of a cell.
@@ -235,11 +260,7 @@ fn room(cell: &TaskCell) -> Option<Room> {
         return None;
     }
     let supply = CellSupply::of(cell)?;
-    let order = cell.by_urgency();
-    let tasks: Vec<Task> = order
-        .iter()
-        .map(|&place| task(&cell.tasks[place]))
-        .collect();
+    let tasks = urgent_first(cell);
     let scaling = match (cell.policy, &cell.reservation) {
         (Policy::Edf, None) => critical_scaling(&tasks, |tasks| edf::verdict_within(tasks, STEPS)),
         (Policy::Fixed(_), None) => {
@@ -255,15 +276,27 @@ fn room(cell: &TaskCell) -> Option<Room> {
             })
         }
     };
-    Some(Room {
-        per_mille: scaling.per_mille,
-        bottleneck: scaling
-            .bottleneck()
-            .and_then(|task| order.get(task).copied()),
-    })
+    Some(Room::of(&scaling, cell))
 }
 
-fn policy(policy: Policy) -> String {
+/// The tasks of a cell as the analysis knows them, the most urgent first.
+pub(super) fn urgent_first(cell: &TaskCell) -> Vec<Task> {
+    let order = cell.by_urgency().into_iter();
+    order.map(|place| task(&cell.tasks[place])).collect()
+}
+
+impl Room {
+    /// The scaling of a cell's tasks in the order of [`urgent_first`].
+    pub(super) fn of(scaling: &Scaling, cell: &TaskCell) -> Room {
+        let first = scaling.bottleneck();
+        Room {
+            per_mille: scaling.per_mille,
+            bottleneck: first.and_then(|task| cell.by_urgency().get(task).copied()),
+        }
+    }
+}
+
+pub(super) fn policy(policy: Policy) -> String {
     match policy {
         Policy::Edf => "edf".to_owned(),
         Policy::Fixed(order) => format!("fp {}", order_name(order)),
@@ -301,12 +334,12 @@ fn proof(cell: &TaskCell) -> String {
 /// Whether the reservations, a whole cpu for a cell without one, fit onto the cpus.
 fn together(set: &TaskSet) -> Option<Together> {
     let cpus = set.cpus?;
-    let (outcome, what) = super::together::fit(set, cpus);
+    let fitted = super::together::fit(set, cpus, &super::admission::admits);
     Some(Together {
         cpus,
-        outcome,
-        what,
-        linux: super::linux::admission(set, cpus),
+        outcome: fitted.outcome,
+        what: fitted.what,
+        placement: fitted.cpus,
     })
 }
 

@@ -1,3 +1,4 @@
+use super::admission::admission_text;
 use super::study::{CellStudy, Outcome, Study, TaskStudy};
 use crate::style::{Style, Tone};
 use crate::table::{Column, Text, render};
@@ -54,15 +55,18 @@ pub fn feasibility_table(study: &Study, style: Style) -> String {
     for cell in &study.cells {
         out += &style.wrap(&clean(&sentence(cell)), 8);
         out.push('\n');
+        if let Some(server) = &cell.server {
+            out += &style.wrap(&clean(&super::servers::sentence(cell, server)), 8);
+            out.push('\n');
+        }
     }
     if let Some(together) = &study.together {
         let line = format!("cpus    {}: {}", together.outcome.word(), together.what);
         out += &style.wrap(&clean(&line), 8);
         out.push('\n');
-        if let Some(linux) = &together.linux {
-            out += &style.wrap(&clean(&format!("linux   {linux}")), 8);
-            out.push('\n');
-        }
+    }
+    if let Some(linux) = &study.linux {
+        out += &admission_text(linux, style);
     }
     out += &format!(
         "verdict {}\n",
@@ -86,6 +90,9 @@ fn verdict(outcome: Outcome) -> Text {
 /// `cell    control (fp dm in 5 ms every 10 ms): holds; response-time analysis ..., exact ...`.
 fn sentence(cell: &CellStudy) -> String {
     let why = match &cell.verdict {
+        analysis::Verdict::Undecided(_) if cell.outcome == Outcome::Missed => {
+            "its server is not certain to get its budget; ".to_owned()
+        }
         analysis::Verdict::Undecided(why) => format!("{why}; "),
         _ => String::new(),
     };
@@ -146,7 +153,7 @@ mod tests {
             "holds; response-time analysis on the periodic resource model, exact",
             "7.5 ms every 11 ms",
             "cpus    holds",
-            "linux   SCHED_DEADLINE would admit",
+            "linux   cpu 0: admitted; c ask for",
             "verdict every deadline holds",
         ] {
             assert!(shown.contains(part), "`{part}` is not in\n{shown}");

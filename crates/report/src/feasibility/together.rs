@@ -1,71 +1,142 @@
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use analysis::multi::{Fit, Order, partition};
 use analysis::{Task, edf, utilization};
-use model::taskset::TaskSet;
+use model::taskset::{TaskCell, TaskSet};
 
 use super::judge::ns;
 use super::study::Outcome;
 
-/// Whether the cells' reservations fit onto the cpus, and the sentence that says so.
+/// Where the cells go.
+pub(super) struct Fitted {
+    /// Whether they fit.
+    pub outcome: Outcome,
+    /// The sentence that says so.
+    pub what: String,
+    /// The cpu of each cell, if they fit.
+    pub cpus: Option<Vec<usize>>,
+}
+
+/// Whether the cells' reservations fit onto the cpus.
 ///
-/// Each cell is a task of its budget, period and deadline; a cell without a reservation takes a whole cpu. A cpu holds
-/// the cells whose reservations EDF, as SCHED_DEADLINE, supplies in time. A placement that was found is certain; that
-/// none was found is certain only where the cells need more than there is.
-pub(super) fn fit(set: &TaskSet, cpus: u32) -> (Outcome, String) {
-    let servers: Vec<Task> = set
-        .cells
-        .iter()
-        .map(|cell| match &cell.reservation {
-            Some(r) => Task::new(ns(r.budget), ns(r.period)).due(ns(r.deadline)),
-            None => Task::new(1_000_000, 1_000_000),
-        })
+/// A cell with a server is on the cpu that the file says, which other cells do not share. Every other cell is a task of
+/// its budget, period and deadline; one without a reservation takes a whole cpu. A cpu holds the cells whose
+/// reservations EDF, as SCHED_DEADLINE, supplies in time; of placements that do, one whose cpus are all `liked` too is
+/// taken first. A placement that was found is certain; that none was found is certain only where the cells need more than
+/// there is.
+pub(super) fn fit(set: &TaskSet, cpus: u32, liked: &dyn Fn(&[Task]) -> bool) -> Fitted {
+    let served = set.cells.iter().filter_map(|cell| cell.server);
+    let taken: BTreeSet<u32> = served.map(|server| server.on_cpu()).collect();
+    let free: Vec<usize> = (0..cpus)
+        .filter(|cpu| !taken.contains(cpu))
+        .map(to_usize)
         .collect();
-    let each = if cpus == 1 { "1 cpu" } else { "cpus" };
-    let count = if cpus == 1 {
-        String::new()
-    } else {
-        format!("{cpus} ")
-    };
-    let holds = |bin: &[Task]| edf::verdict(bin).is_schedulable();
-    for order in [Order::Decreasing, Order::AsGiven] {
-        for fit in [Fit::First, Fit::Best, Fit::Worst, Fit::Next] {
-            let bins = usize::try_from(cpus).unwrap_or(usize::MAX);
-            let found = partition(&servers, bins, fit, order, &holds);
-            if found.is_complete() {
-                return (Outcome::Holds, placed(set, &found.bins));
+    let places: Vec<usize> = (0..set.cells.len())
+        .filter(|&cell| set.cells[cell].server.is_none())
+        .collect();
+    let reservations: Vec<Task> = places
+        .iter()
+        .map(|&cell| reserved(&set.cells[cell]))
+        .collect();
+    if let Some(bins) = placement(&reservations, free.len(), liked) {
+        let mut cpu_of: Vec<usize> = set
+            .cells
+            .iter()
+            .map(|cell| cell.server.map_or(0, |server| to_usize(server.on_cpu())))
+            .collect();
+        for (bin, members) in bins.iter().enumerate() {
+            for &member in members {
+                cpu_of[places[member]] = free[bin];
             }
         }
+        return Fitted {
+            outcome: Outcome::Holds,
+            what: placed(set, &cpu_of),
+            cpus: Some(cpu_of),
+        };
     }
+    let each = if free.len() == 1 { "cpu" } else { "cpus" };
+    let count = match (free.len(), taken.len()) {
+        (0, _) => "cpus without servers, of which there are none".to_owned(),
+        (1, 0) => "cpu that there is".to_owned(),
+        (free, 0) => format!("{free} cpus that there are"),
+        (free, _) => format!("{free} {each} without servers"),
+    };
     // Σ Q/P against m, as Σ Q/(mP) against 1.
-    let shared: Option<Vec<Task>> = servers
+    let shared: Option<Vec<Task>> = reservations
         .iter()
         .map(|server| {
-            let period = server.period.checked_mul(u64::from(cpus))?;
-            Some(Task::new(server.wcet, period))
+            let period = server.period.checked_mul(free.len() as u64)?;
+            Some(Task::new(server.wcet, period.max(1)))
         })
         .collect();
-    match shared.map(|tasks| utilization::compare_with_one(&tasks)) {
+    let (outcome, what) = match shared.map(|tasks| utilization::compare_with_one(&tasks)) {
+        _ if free.is_empty() => (
+            Outcome::Missed,
+            format!("cells without servers need {count}"),
+        ),
         Some(Ordering::Greater) => (
             Outcome::Missed,
-            format!("the cells reserve more than the {count}{each} that there is"),
+            format!("the cells reserve more than the {count}"),
         ),
         _ => (
             Outcome::Undecided,
             format!(
-                "no placement of the cells on {count}{each} was found, though they reserve no more than there is"
+                "no placement of the cells on the {count} was found, though they reserve no more than there is"
             ),
         ),
+    };
+    Fitted {
+        outcome,
+        what,
+        cpus: None,
     }
 }
 
-fn placed(set: &TaskSet, bins: &[Vec<usize>]) -> String {
-    let cpus: Vec<String> = (bins.iter().enumerate())
-        .filter(|(_, cells)| !cells.is_empty())
-        .map(|(cpu, cells)| {
+fn to_usize(cpu: u32) -> usize {
+    usize::try_from(cpu).unwrap_or(usize::MAX)
+}
+
+/// A cell's reservation as a task.
+pub(super) fn reserved(cell: &TaskCell) -> Task {
+    match &cell.reservation {
+        Some(r) => Task::new(ns(r.budget), ns(r.period)).due(ns(r.deadline)),
+        None => Task::new(1_000_000, 1_000_000),
+    }
+}
+
+/// The reservations on each cpu, by any heuristic that finds a place for all.
+fn placement(
+    reservations: &[Task],
+    cpus: usize,
+    liked: &dyn Fn(&[Task]) -> bool,
+) -> Option<Vec<Vec<usize>>> {
+    let holds = |bin: &[Task]| edf::verdict(bin).is_schedulable();
+    let likes = |bin: &[Task]| liked(bin) && holds(bin);
+    let orders = [Order::Decreasing, Order::AsGiven];
+    let fits = [Fit::First, Fit::Best, Fit::Worst, Fit::Next];
+    let by = |test: &dyn Fn(&[Task]) -> bool| {
+        let mut ways = orders
+            .iter()
+            .flat_map(|&order| fits.iter().map(move |&fit| (order, fit)));
+        ways.find_map(|(order, fit)| {
+            let found = partition(reservations, cpus, fit, order, &|bin: &[Task]| test(bin));
+            found.is_complete().then_some(found.bins)
+        })
+    };
+    by(&likes).or_else(|| by(&holds))
+}
+
+fn placed(set: &TaskSet, cpu_of: &[usize]) -> String {
+    let used: BTreeSet<usize> = cpu_of.iter().copied().collect();
+    let cpus: Vec<String> = used
+        .into_iter()
+        .map(|cpu| {
+            let cells = set.cells.iter().zip(cpu_of);
             let names: Vec<&str> = cells
-                .iter()
-                .map(|&cell| set.cells[cell].name.as_str())
+                .filter(|&(_, &on)| on == cpu)
+                .map(|(cell, _)| cell.name.as_str())
                 .collect();
             format!("cpu {cpu}: {}", names.join(", "))
         })
@@ -88,7 +159,9 @@ mod tests {
             }
             text += "[[cell.task]]\nname = \"t\"\nwcet = \"1ms\"\nperiod = \"100ms\"\n";
         }
-        fit(&TaskSet::parse("x", &text).expect("a task set"), cpus)
+        let set = TaskSet::parse("x", &text).expect("a task set");
+        let fitted = fit(&set, cpus, &|_| true);
+        (fitted.outcome, fitted.what)
     }
 
     #[test]

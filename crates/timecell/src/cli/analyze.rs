@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use model::Duration;
+use model::taskset::Enforcer;
 use record::import::{Format, Unit};
+use report::feasibility::{Fit, RtLimit};
 
 /// Options of `analyze`.
 #[derive(Debug, Args)]
@@ -69,6 +71,70 @@ pub struct Check {
     /// A wake-up latency bound, such as 150us from `timecell bench`; counts as blocking of every task.
     #[arg(long, value_name = "TIME")]
     pub latency: Option<Duration>,
+    /// What Linux is asked.
+    #[command(flatten)]
+    pub kernel: Kernel,
+}
+
+/// Which mechanism of Linux is to hold the reservations.
+#[derive(Debug, Args)]
+pub struct Kernel {
+    /// The mechanism whose admission control is asked: its own arithmetic, not the kernel of this machine [default: the
+    /// file's, else deadline].
+    #[arg(long, value_enum)]
+    pub enforcer: Option<EnforcerName>,
+    /// sched_rt_runtime_us and sched_rt_period_us as runtime/period, such as 900ms/1s, or none for no limit.
+    #[arg(long, value_name = "RUNTIME/PERIOD", default_value = "950ms/1s")]
+    pub rt_limit: RtLimit,
+}
+
+/// The mechanisms that `--enforcer` may ask for.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum EnforcerName {
+    /// SCHED_DEADLINE, each cpu a root domain of its own.
+    Deadline,
+    /// Real-time groups of cgroup v1, with the writes that set them up.
+    RtCgroup,
+    /// Hierarchical constant bandwidth servers, cpu.rt.max of cgroup v2.
+    Hcbs,
+}
+
+impl From<EnforcerName> for Enforcer {
+    fn from(name: EnforcerName) -> Enforcer {
+        match name {
+            EnforcerName::Deadline => Enforcer::Deadline,
+            EnforcerName::RtCgroup => Enforcer::RtCgroup,
+            EnforcerName::Hcbs => Enforcer::Hcbs,
+        }
+    }
+}
+
+/// The heuristics that `--fit` may ask for.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum FitName {
+    /// The first cpu with room.
+    First,
+    /// The fullest cpu with room.
+    Best,
+    /// The emptiest cpu.
+    Worst,
+    /// The cpu of the last cell, or one after it.
+    Next,
+    /// Where least is wasted: the heuristic Ovh of Abeni, Biondi and Bini (2022) as reconstructed from published
+    /// results, not its authors' definition; made for tasks, here each reservation is one; cells by growing period.
+    Ovh,
+}
+
+impl From<FitName> for Fit {
+    fn from(name: FitName) -> Fit {
+        match name {
+            FitName::First => Fit::First,
+            FitName::Best => Fit::Best,
+            FitName::Worst => Fit::Worst,
+            FitName::Next => Fit::Next,
+            FitName::Ovh => Fit::Ovh,
+        }
+    }
 }
 
 /// The formats that `--format` may ask for.
@@ -151,8 +217,8 @@ pub struct Making {
 /// Options of `analyze design`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Reservations that the file gives are not used; each cell gets the one of least bandwidth that its \
-    tasks need, and a place by first fit in the order of falling bandwidth."
+    after_help = "Reservations and servers that the file gives are not used; each cell gets the reservation of least \
+    bandwidth that its tasks need, and a place by --fit in the order of falling bandwidth."
 )]
 pub struct Design {
     /// The task set.
@@ -177,9 +243,15 @@ pub struct Design {
     /// server.
     #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub share: u32,
+    /// On which of the cpus with room a cell goes; cells by falling bandwidth.
+    #[arg(long, value_enum, default_value = "first")]
+    pub fit: FitName,
     /// A wake-up latency bound, such as 150us from `timecell bench`; counts as blocking of every task.
     #[arg(long, value_name = "TIME")]
     pub latency: Option<Duration>,
+    /// What Linux is asked.
+    #[command(flatten)]
+    pub kernel: Kernel,
     /// Print the cells with their reservations as a task-set file instead of the tables.
     #[arg(long, conflicts_with = "json")]
     pub toml: bool,

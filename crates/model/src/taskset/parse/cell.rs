@@ -2,14 +2,25 @@ use std::collections::HashSet;
 
 use super::super::{Limits, Order, Policy, Reservation, TaskCell};
 use super::field::{choice, faulty, name};
+use super::server::server;
 use super::task::{TASK, task};
 use crate::InputError;
 use crate::reader::Table;
 
-const CELL: [&str; 5] = ["name", "policy", "order", "reservation", "task"];
+const CELL: [&str; 8] = [
+    "name",
+    "policy",
+    "order",
+    "reservation",
+    "server",
+    "priority",
+    "cpu",
+    "task",
+];
 const RESERVATION: [&str; 3] = ["budget", "period", "deadline"];
 
-pub(super) fn cells(top: &Table<'_>) -> Result<Vec<TaskCell>, InputError> {
+/// The tables of the cells.
+pub(super) fn tables<'a>(top: &Table<'a>) -> Result<Vec<Table<'a>>, InputError> {
     let tables = top.tables("cell", &CELL)?;
     if tables.is_empty() {
         return Err(top.fault(
@@ -25,6 +36,10 @@ pub(super) fn cells(top: &Table<'_>) -> Result<Vec<TaskCell>, InputError> {
             format!("a task set has at most {}", Limits::CELLS),
         ));
     }
+    Ok(tables)
+}
+
+pub(super) fn cells(tables: &[Table<'_>]) -> Result<Vec<TaskCell>, InputError> {
     let mut names = HashSet::new();
     let mut room = Limits::TASKS;
     tables
@@ -92,8 +107,12 @@ fn cell(
         name,
         policy,
         reservation: reservation(table)?,
+        server: server(table)?,
         tasks,
     };
+    if let Some(fault) = cell.server_fault() {
+        return Err(faulty(table, fault));
+    }
     match cell.priority_fault() {
         Some((place, fault)) => Err(faulty(&tables[place], fault)),
         None => Ok(cell),

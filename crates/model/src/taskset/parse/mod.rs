@@ -3,17 +3,19 @@
 
 mod cell;
 mod field;
+mod server;
 mod task;
 #[cfg(test)]
 mod tests;
 
+use field::choice;
 use toml::de::DeTable;
 
-use super::{Limits, SCHEMA, TaskSet};
+use super::{Enforcer, Limits, Refill, SCHEMA, TaskSet};
 use crate::InputError;
 use crate::reader::{Source, Table};
 
-const TOP: [&str; 3] = ["schema", "cpus", "cell"];
+const TOP: [&str; 5] = ["schema", "cpus", "refill", "enforcer", "cell"];
 
 impl TaskSet {
     /// Reads a task-set file; `name` is what messages call it, usually its path.
@@ -30,10 +32,15 @@ impl TaskSet {
         let top = Table::new(source, "the top level", 0, document.get_ref(), &TOP)?;
         schema(&top)?;
         let cpus = top.integer("cpus", &Limits::CPUS)?;
-        Ok(TaskSet {
+        let tables = cell::tables(&top)?;
+        let set = TaskSet {
             cpus: cpus.and_then(|n| u32::try_from(n).ok()),
-            cells: cell::cells(&top)?,
-        })
+            refill: choice(&top, "refill", &Refill::NAMES)?.unwrap_or_default(),
+            enforcer: choice(&top, "enforcer", &Enforcer::NAMES)?,
+            cells: cell::cells(&tables)?,
+        };
+        server::check(&top, &tables, &set)?;
+        Ok(set)
     }
 }
 

@@ -1,4 +1,7 @@
-use super::super::{CellTask, Limits, Order, Policy, Reservation, TaskCell, TaskSet};
+use super::super::{
+    CellServer, CellTask, Enforcer, Limits, Order, Policy, Refill, Reservation, ServerKind,
+    TaskCell, TaskSet,
+};
 use crate::Duration;
 use proptest::prelude::*;
 
@@ -171,6 +174,137 @@ fn equal_priorities_are_refused() {
     );
 }
 
+/// Two servers on cpu 1 and one on cpu 0.
+const SERVED: &str = r#"schema = 1
+cpus = 2
+refill = "apart"
+enforcer = "rt-cgroup"
+
+[[cell]]
+name = "high"
+reservation = { budget = "2ms", period = "7ms" }
+server = "deferrable"
+priority = 9
+cpu = 1
+[[cell.task]]
+name = "t"
+wcet = "1ms"
+period = "20ms"
+
+[[cell]]
+name = "low"
+reservation = { budget = "3ms", period = "10ms" }
+server = "sporadic"
+priority = 3
+cpu = 1
+[[cell.task]]
+name = "t"
+wcet = "1ms"
+period = "20ms"
+
+[[cell]]
+name = "other"
+reservation = { budget = "3ms", period = "10ms" }
+server = "cbs"
+cpu = 0
+[[cell.task]]
+name = "t"
+wcet = "1ms"
+period = "20ms"
+"#;
+
+#[test]
+fn servers_are_read() {
+    let set = TaskSet::parse("set.toml", SERVED).expect("good");
+    assert_eq!(set.refill, Refill::Apart);
+    assert_eq!(set.enforcer, Some(Enforcer::RtCgroup));
+    let servers: Vec<_> = set.cells.iter().filter_map(|cell| cell.server).collect();
+    let [high, low, other] = servers.as_slice() else {
+        panic!("three servers");
+    };
+    assert_eq!(
+        (high.kind, high.priority, high.on_cpu()),
+        (ServerKind::Deferrable, Some(9), 1)
+    );
+    assert_eq!(low.kind, ServerKind::Sporadic);
+    assert_eq!(
+        (other.kind, other.priority),
+        (ServerKind::ConstantBandwidth, None)
+    );
+}
+
+#[test]
+fn each_fault_of_servers_has_its_line_and_mend() {
+    for (from, to, parts) in [
+        (
+            "\"deferrable\"",
+            "\"defferable\"",
+            ["set.toml:9:", "did you mean `deferrable`?"],
+        ),
+        (
+            "reservation = { budget = \"2ms\", period = \"7ms\" }\n",
+            "",
+            ["set.toml:8:", "no reservation"],
+        ),
+        (
+            "server = \"deferrable\"\n",
+            "",
+            ["set.toml:9:", "no meaning without `server`"],
+        ),
+        ("priority = 9\n", "", ["set.toml:6:", "has no priority"]),
+        (
+            "priority = 3",
+            "priority = 9",
+            ["set.toml:21:", "both have priority 9"],
+        ),
+        (
+            "cpu = 0",
+            "priority = 1",
+            ["set.toml:32:", "`cbs` has no priority"],
+        ),
+        ("cpu = 0\n", "", ["set.toml:28:", "does not say on which"]),
+        ("cpu = 0", "cpu = 2", ["set.toml:32:", "from 0 to 1"]),
+        ("cpu = 0", "cpu = -1", ["set.toml:32:", "0 to 4095"]),
+        (
+            "\"apart\"",
+            "\"apat\"",
+            ["set.toml:3:", "did you mean `apart`?"],
+        ),
+        (
+            "\"apart\"",
+            "\"together\"",
+            ["set.toml:20:", "no refill in common"],
+        ),
+        (
+            "refill = \"apart\"\nenforcer = \"rt-cgroup\"",
+            "enforcer = \"rtcgroup\"",
+            ["set.toml:3:", "did you mean `rt-cgroup`?"],
+        ),
+        (
+            "period = \"10ms\" }\nserver = \"cbs\"",
+            "period = \"10ms\", deadline = \"9ms\" }\nserver = \"cbs\"",
+            ["set.toml:31:", "does not cover"],
+        ),
+    ] {
+        assert!(SERVED.contains(from), "{from}");
+        let error = error(&SERVED.replacen(from, to, 1));
+        for part in parts {
+            assert!(error.contains(part), "`{part}` is not in: {error}");
+        }
+    }
+    let together = SERVED.replace("\"apart\"", "\"together\"");
+    let mixed = error(&together.replace("\"sporadic\"", "\"polling\""));
+    assert!(
+        mixed.contains("set.toml:19:") && mixed.contains("different periods"),
+        "{mixed}"
+    );
+    let none = GOOD.replace("cpus = 2", "refill = \"together\"");
+    assert!(error(&none).contains("no meaning without servers"));
+    // One server of fixed priority on a cpu needs no priority.
+    let alone = SERVED.replace("priority = 3\ncpu = 1", "cpu = 0");
+    assert!(TaskSet::parse("set.toml", &alone).is_ok());
+}
+
 fn sets() -> impl Strategy<Value = TaskSet> {
     let time = 1i64..=Limits::LONGEST_NS / 4;
     let task = (time.clone(), time.clone(), time.clone(), 0i64..1000).prop_map(
@@ -195,28 +329,58 @@ fn sets() -> impl Strategy<Value = TaskSet> {
     let cell = (
         policy,
         prop::option::of(reservation),
+        prop::option::of((prop::sample::select(ServerKind::NAMES.to_vec()), 0u32..3)),
         prop::collection::vec(task, 1..5),
     )
-        .prop_map(|(policy, reservation, tasks)| TaskCell {
-            name: String::new(),
-            policy,
-            reservation,
-            tasks,
+        .prop_map(|(policy, reservation, server, tasks)| {
+            let server = server.map(|((_, kind), cpu)| CellServer {
+                kind,
+                priority: None,
+                cpu: Some(cpu),
+            });
+            TaskCell {
+                name: String::new(),
+                policy,
+                reservation,
+                server: server.filter(|_| reservation.is_some()),
+                tasks,
+            }
         });
     (
-        prop::option::of(1u32..=4096),
+        prop::option::of(3u32..=4096),
+        any::<bool>(),
+        prop::option::of(prop::sample::select(Enforcer::NAMES.to_vec())),
         prop::collection::vec(cell, 1..5),
     )
-        .prop_map(|(cpus, mut cells)| {
+        .prop_map(|(cpus, together, enforcer, mut cells)| {
             for (i, cell) in cells.iter_mut().enumerate() {
                 cell.name = format!("cell \"{i}\" \\");
+                if let (Some(server), Some(reservation)) = (&mut cell.server, &mut cell.reservation)
+                {
+                    if server.kind == ServerKind::ConstantBandwidth {
+                        reservation.deadline = reservation.period;
+                    } else {
+                        server.priority = Some(i as i64 - 1);
+                    }
+                }
                 let by_priority = cell.policy == Policy::Fixed(Order::Priority);
                 for (i, task) in cell.tasks.iter_mut().enumerate() {
                     task.name = format!("t{i}");
                     task.priority = by_priority.then_some(i as i64 - 2);
                 }
             }
-            TaskSet { cpus, cells }
+            let mut set = TaskSet {
+                cpus,
+                refill: Refill::Apart,
+                enforcer: enforcer.map(|(_, enforcer)| enforcer),
+                cells,
+            };
+            set.refill = Refill::Together;
+            let served = set.cells.iter().any(|cell| cell.server.is_some());
+            if !(together && served && set.servers_fault().is_none()) {
+                set.refill = Refill::Apart;
+            }
+            set
         })
 }
 

@@ -128,6 +128,7 @@ proptest! {
         let cell = TaskCell {
             policy: Policy::Edf,
             reservation: reserved.then_some(reservation),
+            server: None,
             name: "c".to_owned(),
             tasks,
         };

@@ -2,7 +2,7 @@
 
 use model::InputError;
 use report::feasibility::{
-    Outcome, Study, explanation, feasibility_table, picture, study, with_latency,
+    Outcome, Study, admission, explanation, feasibility_table, picture, study, with_latency,
 };
 
 use super::{ended, load, write};
@@ -19,7 +19,11 @@ pub fn run(options: &Check) -> Result<Ended, CommandError> {
     if let Some(latency) = options.latency {
         loaded.set = with_latency(&loaded.set, latency);
     }
-    let study = study(&loaded.set, options.explain);
+    if let Some(enforcer) = options.kernel.enforcer {
+        loaded.set.enforcer = Some(enforcer.into());
+    }
+    let mut study = study(&loaded.set, options.explain);
+    study.linux = admission(&loaded.set, &study, options.kernel.rt_limit);
     if let Some(path) = &options.plot {
         let picture = picture(&loaded.set, &study).ok_or_else(|| {
             InputError::new("--plot", "the times are too long to draw", "leave it out")
@@ -59,6 +63,7 @@ fn json(name: &str, notes: &[String], study: &Study) -> String {
         "notes": notes,
         "cells": study.cells,
         "together": study.together,
+        "linux": study.linux,
     });
     format!("{json:#}")
 }

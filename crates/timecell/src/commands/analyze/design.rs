@@ -17,6 +17,9 @@ pub fn run(options: &Design) -> Result<Ended, CommandError> {
     if let Some(latency) = options.latency {
         loaded.set = with_latency(&loaded.set, latency);
     }
+    if let Some(enforcer) = options.kernel.enforcer {
+        loaded.set.enforcer = Some(enforcer.into());
+    }
     for (name, time) in [
         ("--shortest", options.shortest),
         ("--step", options.step),
@@ -38,6 +41,8 @@ pub fn run(options: &Design) -> Result<Ended, CommandError> {
             grid: options.grid,
             overhead: options.overhead,
             share_percent: options.share,
+            fit: options.fit.into(),
+            limit: options.kernel.rt_limit,
         },
     );
     if options.toml {
@@ -50,6 +55,7 @@ pub fn run(options: &Design) -> Result<Ended, CommandError> {
             "notes": loaded.notes,
             "cells": plan.cells,
             "cpus": plan.cpus,
+            "linux": plan.linux,
         });
         out::print(&format!("{json:#}"));
     } else {

@@ -1,0 +1,170 @@
+use std::str::FromStr;
+
+use analysis::linux::Bandwidth;
+use analysis::{Task, edf};
+use model::Duration;
+use model::taskset::{Enforcer, ServerKind, TaskCell, TaskSet};
+
+use super::super::judge::ns;
+use super::super::study::{Outcome, Study};
+use super::super::together::reserved;
+use super::{Admission, Standing, deadline, groups};
+
+/// `sched_rt_runtime_us` in every `sched_rt_period_us`: what real-time work may take of each cpu.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RtLimit(pub(super) Bandwidth);
+
+impl RtLimit {
+    /// What the kernel sets: 0.95 s in every second.
+    pub const KERNEL: RtLimit = RtLimit(Bandwidth::new(950_000_000, 1_000_000_000));
+}
+
+impl FromStr for RtLimit {
+    type Err = String;
+
+    /// `950ms/1s`, or `none`.
+    fn from_str(text: &str) -> Result<RtLimit, String> {
+        if text == "none" {
+            return Ok(RtLimit(Bandwidth {
+                runtime: None,
+                ..Bandwidth::default()
+            }));
+        }
+        let wanted = "write it as runtime/period, such as 950ms/1s, or `none`";
+        let (runtime, period) = text.split_once('/').ok_or(wanted)?;
+        let time = |text: &str| text.trim().parse::<Duration>().map_err(|e| e.to_string());
+        let (runtime, period) = (ns(time(runtime)?), ns(time(period)?));
+        if period == 0 || runtime > period {
+            return Err(
+                "the runtime must be at most the period, and the period more than zero".to_owned(),
+            );
+        }
+        if runtime % 1_000 != 0 || period % 1_000 != 0 {
+            return Err("the kernel takes whole microseconds".to_owned());
+        }
+        Ok(RtLimit(Bandwidth::new(runtime, period)))
+    }
+}
+
+/// A question to the kernel's arithmetic.
+pub(super) struct Asked<'a> {
+    pub limit: Bandwidth,
+    /// Cpus that there are.
+    pub cpus: usize,
+    /// The cells with reservations.
+    pub cells: Vec<&'a TaskCell>,
+    /// The cpu of each of them; `None`: no placement is known, and they share all cpus.
+    pub on: Option<Vec<usize>>,
+}
+
+/// What the enforcer of the set, SCHED_DEADLINE if it names none, says of the reservations; `None` if there is none.
+///
+/// The kernel's arithmetic with its default settings but `limit`, and with the fair server of Linux 6.12. Cells are on
+/// the cpus on which the study placed them; a file without `cpus` has them all on one, and the theory is then asked
+/// whether EDF supplies them there.
+pub fn admission(set: &TaskSet, study: &Study, limit: RtLimit) -> Option<Admission> {
+    let cells: Vec<(usize, &TaskCell)> = (set.cells.iter().enumerate())
+        .filter(|(_, cell)| cell.reservation.is_some())
+        .collect();
+    let mut theory = study.outcome();
+    let on: Option<Vec<usize>> = match &study.together {
+        Some(together) => together
+            .placement
+            .as_ref()
+            .map(|cpus| cells.iter().map(|&(cell, _)| cpus[cell]).collect()),
+        None => {
+            let assumed = cells.iter().filter(|(_, cell)| cell.server.is_none());
+            let assumed: Vec<Task> = assumed.map(|(_, cell)| reserved(cell)).collect();
+            theory = theory.worst(Outcome::of(&edf::verdict(&assumed)));
+            let cpu = |cell: &TaskCell| cell.server.map_or(0, |server| server.on_cpu() as usize);
+            Some(cells.iter().map(|(_, cell)| cpu(cell)).collect())
+        }
+    };
+    let used = on.iter().flatten().max().map_or(1, |last| last + 1);
+    let asked = Asked {
+        limit: limit.0,
+        cpus: set.cpus.map_or(used, |cpus| cpus as usize),
+        cells: cells.into_iter().map(|(_, cell)| cell).collect(),
+        on,
+    };
+    ask(
+        &asked,
+        set.enforcer.unwrap_or_default(),
+        set.cpus.is_none(),
+        theory,
+    )
+}
+
+/// The same of a design: its cells, each with its cpu if it has one.
+pub(in super::super) fn of_design(
+    set: &TaskSet,
+    on: &[Option<usize>],
+    cpus: u32,
+    theory: Outcome,
+    limit: RtLimit,
+) -> Option<Admission> {
+    let placed = set.cells.iter().zip(on);
+    let placed = placed.filter_map(|(cell, cpu)| Some((cell, (*cpu)?)));
+    let (cells, on): (Vec<_>, Vec<_>) = placed.unzip();
+    let asked = Asked {
+        limit: limit.0,
+        cpus: cpus as usize,
+        cells,
+        on: Some(on),
+    };
+    ask(&asked, set.enforcer.unwrap_or_default(), false, theory)
+}
+
+fn ask(asked: &Asked<'_>, enforcer: Enforcer, assumed: bool, theory: Outcome) -> Option<Admission> {
+    if asked.cells.is_empty() {
+        return None;
+    }
+    let (bounds, writes, mut notes) = match enforcer {
+        Enforcer::Deadline => {
+            let (bounds, notes) = deadline::bounds(asked);
+            (bounds, Vec::new(), notes)
+        }
+        Enforcer::RtCgroup => groups::rt_cgroup(asked),
+        Enforcer::Hcbs => groups::hcbs(asked),
+    };
+    notes.extend(mismatch(asked, enforcer));
+    let admitted = bounds.iter().all(|bound| bound.refusals.is_empty());
+    Some(Admission {
+        enforcer: enforcer.name(),
+        limit_runtime_ns: asked.limit.runtime,
+        limit_period_ns: asked.limit.period,
+        cpus_assumed: assumed,
+        bounds,
+        writes,
+        admitted,
+        notes,
+        standing: Standing::of(admitted, theory),
+    })
+}
+
+/// Where the mechanism does not do what the analysis assumes.
+fn mismatch(asked: &Asked<'_>, enforcer: Enforcer) -> Option<String> {
+    let names = |of: &dyn Fn(&TaskCell) -> bool| {
+        let cells = asked.cells.iter().filter(|cell| of(cell));
+        let names: Vec<&str> = cells.map(|cell| cell.name.as_str()).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    };
+    if enforcer == Enforcer::RtCgroup {
+        return names(&|cell| cell.server.is_none_or(|s| s.kind == ServerKind::ConstantBandwidth)).map(|cells| {
+            format!(
+                "an rt-cgroup bounds what a cell takes, and no more: that {cells} get their budgets, as the analysis assumes, \
+                 is for their priorities to see to; with server = \"deferrable\" and priorities that is analysed too"
+            )
+        });
+    }
+    let other = |cell: &TaskCell| {
+        cell.server
+            .is_some_and(|s| s.kind != ServerKind::ConstantBandwidth)
+    };
+    names(&other).map(|cells| {
+        format!(
+            "this mechanism keeps a budget as a cbs server does; what is said of the deadlines in {cells} is said of the servers \
+             that the file gives them, and not of this mechanism"
+        )
+    })
+}

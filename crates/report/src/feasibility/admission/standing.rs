@@ -1,0 +1,57 @@
+use serde::Serialize;
+
+use super::super::study::Outcome;
+
+/// What the kernel says beside what is true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// Admitted, and every deadline holds.
+    Guaranteed,
+    /// Every deadline would hold, but the kernel refuses.
+    RefusedThoughFeasible,
+    /// The kernel admits it, but a deadline can be missed.
+    AdmittedThoughInfeasible,
+    /// The kernel refuses, and a deadline could be missed.
+    RefusedAndInfeasible,
+    /// The kernel admits it; whether the deadlines hold is not known.
+    AdmittedUndecided,
+    /// The kernel refuses; whether the deadlines would hold is not known.
+    RefusedUndecided,
+}
+
+impl Standing {
+    pub(super) const fn of(admitted: bool, theory: Outcome) -> Standing {
+        match (admitted, theory) {
+            (true, Outcome::Holds) => Standing::Guaranteed,
+            (false, Outcome::Holds) => Standing::RefusedThoughFeasible,
+            (true, Outcome::Missed) => Standing::AdmittedThoughInfeasible,
+            (false, Outcome::Missed) => Standing::RefusedAndInfeasible,
+            (true, Outcome::Undecided) => Standing::AdmittedUndecided,
+            (false, Outcome::Undecided) => Standing::RefusedUndecided,
+        }
+    }
+
+    /// The sentence that tables print.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Standing::Guaranteed => "admitted by the kernel, and every deadline holds",
+            Standing::RefusedThoughFeasible => "feasible, but refused by the kernel",
+            Standing::AdmittedThoughInfeasible => {
+                "admitted by the kernel, but not feasible: a deadline can be missed"
+            }
+            Standing::RefusedAndInfeasible => "refused by the kernel, and not feasible either",
+            Standing::AdmittedUndecided => {
+                "admitted by the kernel; whether the deadlines hold is undecided"
+            }
+            Standing::RefusedUndecided => {
+                "refused by the kernel; whether the deadlines would hold is undecided"
+            }
+        }
+    }
+
+    /// Whether the kernel and the theory say different things.
+    pub const fn differs(self) -> bool {
+        !matches!(self, Standing::Guaranteed | Standing::RefusedAndInfeasible)
+    }
+}

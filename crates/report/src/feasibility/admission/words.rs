@@ -1,0 +1,80 @@
+use std::fmt::Write;
+
+use super::{Admission, Bound};
+use crate::style::Style;
+use crate::units::exact;
+use crate::words::{clean, count};
+
+/// The lines on what Linux says. Ends with a line break.
+pub fn admission_text(admission: &Admission, style: Style) -> String {
+    let mut lines = vec![format!("linux   {}", mechanism(admission))];
+    for bound in &admission.bounds {
+        lines.push(format!("linux   {}", bound_words(bound)));
+        lines.extend(bound.refusals.iter().map(|why| format!("refused {why}")));
+    }
+    for write in &admission.writes {
+        lines.push(format!("write   {} {}", write.file, write.value));
+    }
+    lines.extend(admission.notes.iter().map(|note| format!("note    {note}")));
+    lines.push(format!("linux   {}", admission.standing.sentence()));
+    let mut out = String::new();
+    for line in lines {
+        let _ = writeln!(out, "{}", style.wrap(&clean(&line), 8));
+    }
+    out
+}
+
+fn mechanism(admission: &Admission) -> String {
+    let (name, fair) = match admission.enforcer {
+        "rt-cgroup" => ("rt-cgroups (cgroup v1)", ""),
+        "hcbs" => (
+            "HCBS (cpu.rt.max, cgroup v2)",
+            ", of which its fair server has 50 ms every 1 s",
+        ),
+        _ => (
+            "SCHED_DEADLINE",
+            ", of which its fair server has 50 ms every 1 s",
+        ),
+    };
+    let limit = match admission.limit_runtime_ns {
+        None => "no limit on real-time work".to_owned(),
+        Some(runtime) => format!(
+            "at most {} every {} on each cpu{fair}",
+            exact(runtime),
+            exact(admission.limit_period_ns)
+        ),
+    };
+    let assumed = if admission.cpus_assumed {
+        "; the file does not say `cpus`: cells without a `cpu` of their own are taken to be on cpu 0"
+    } else {
+        ""
+    };
+    format!("{name}, {limit}{assumed}")
+}
+
+fn bound_words(bound: &Bound) -> String {
+    let word = if bound.refusals.is_empty() {
+        "admitted"
+    } else {
+        "refused"
+    };
+    let available = match bound.available {
+        Some(available) => format!("of the {} there are", share(available)),
+        None => "without a limit".to_owned(),
+    };
+    format!(
+        "{}: {word}; {} ask for {} {available}",
+        bound.of,
+        bound.cells.join(", "),
+        share(bound.asked)
+    )
+}
+
+/// `314,572 (30.00 %)`: the kernel's number in 2^-20, and what that is of a cpu.
+fn share(ratio: u64) -> String {
+    format!(
+        "{}/2^20 ({:.2} %)",
+        count(ratio),
+        ratio as f64 * 100.0 / (1u64 << 20) as f64
+    )
+}
