@@ -107,7 +107,12 @@ impl Supply for ExplicitDeadline {
     }
 
     fn cycle(&self) -> Option<Ns> {
-        Some(self.period)
+        // A whole cpu repeats at once, however long its period is.
+        Some(if self.budget == self.period {
+            1
+        } else {
+            self.period
+        })
     }
 
     fn delay(&self) -> Option<Ns> {

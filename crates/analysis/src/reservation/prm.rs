@@ -86,7 +86,12 @@ impl Supply for Periodic {
     }
 
     fn cycle(&self) -> Option<Ns> {
-        Some(self.period)
+        // A whole cpu repeats at once, however long its period is.
+        Some(if self.budget == self.period {
+            1
+        } else {
+            self.period
+        })
     }
 
     fn delay(&self) -> Option<Ns> {
