@@ -34,6 +34,9 @@ type Times = [u64; 5];
 /// The longest time, 36 years.
 const LONGEST: u64 = 1 << 60;
 
+/// What it shows; the tasks; budget and period of the reservation; the exit codes of fixed priorities and of EDF.
+type Row = (&'static str, Vec<Times>, Option<(u64, u64)>, i32, i32);
+
 const HOLDS: i32 = 0;
 const UNDECIDED: i32 = 1;
 const MISSED: i32 = 3;
@@ -157,8 +160,7 @@ fn answers() {
     let whole = None;
     let half = Some((500, 1_000));
     let third = LONGEST / 3;
-    // What it shows; the tasks; the reservation; the exit codes of fixed priorities and EDF.
-    let table: [(&str, Vec<Times>, Option<(u64, u64)>, i32, i32); 24] = [
+    let table: [Row; 25] = [
         (
             "more work than a period, due in the second",
             vec![due(11, 10, 100)],
@@ -331,6 +333,13 @@ fn answers() {
             Some((1, LONGEST)),
             MISSED,
             MISSED,
+        ),
+        (
+            "full and due early in a reservation that is a cpu",
+            vec![due(1, 2, 1), due(1, 4, 2), plain(1, 4)],
+            Some((LONGEST, LONGEST)),
+            HOLDS,
+            HOLDS,
         ),
         (
             "a reservation that is a cpu",
