@@ -17,4 +17,4 @@ pub use demand::demand;
 pub use fast::decide;
 pub use qpa::{verdict, verdict_within};
 pub use response::{response_times, response_times_within};
-pub use vd::{EdfVd, edf_vd};
+pub use vd::{EdfVd, EdfVdLoad, edf_vd, edf_vd_load};

@@ -35,13 +35,7 @@ pub fn edf_vd(tasks: &[MixedTask]) -> EdfVd {
             return EdfVd::Undecided(why);
         }
     }
-    let low = tasks.iter().filter(|mixed| mixed.wcet_high.is_none());
-    let low = total(low.map(|mixed| (mixed.task.wcet, mixed.task.period)));
-    let high = tasks
-        .iter()
-        .filter_map(|mixed| mixed.wcet_high.map(|wcet| (mixed.task, wcet)));
-    let high_low = total(high.clone().map(|(task, _)| (task.wcet, task.period)));
-    let high_high = total(high.map(|(task, wcet)| (wcet, task.period)));
+    let (low, high_low, high_high) = totals(tasks);
     let sums = on_one_denominator(low, high_low, high_high);
     let Some((low, high_low, high_high, one)) = sums else {
         return EdfVd::Refused;
@@ -60,6 +54,59 @@ pub fn edf_vd(tasks: &[MixedTask]) -> EdfVd {
     } else {
         EdfVd::Refused
     }
+}
+
+/// The utilisations that [`edf_vd`] weighs, all on one denominator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EdfVdLoad {
+    /// U_LO(LO): low tasks.
+    pub low: Ns,
+    /// U_HI(LO): high tasks with their low wcet.
+    pub high_low: Ns,
+    /// U_HI(HI): high tasks with their high wcet.
+    pub high_high: Ns,
+    /// The denominator: a whole cpu.
+    pub one: Ns,
+    /// Whether the fractions are exact; if not, each is rounded up by less than 2^-40.
+    pub exact: bool,
+}
+
+/// What [`edf_vd`] weighs; `None` where it does not cover the set, or a utilisation is far above 1.
+///
+/// ```
+/// use analysis::{MixedTask, Task, edf::edf_vd_load};
+///
+/// let set = [MixedTask::low(Task::new(1, 2)), MixedTask::high(Task::new(1, 4), 3)];
+/// let load = edf_vd_load(&set).unwrap();
+/// assert_eq!((load.low, load.high_low, load.high_high, load.one), (2, 1, 3, 4));
+/// ```
+pub fn edf_vd_load(tasks: &[MixedTask]) -> Option<EdfVdLoad> {
+    if tasks.iter().any(|mixed| covered(mixed).is_err()) {
+        return None;
+    }
+    let (low, high_low, high_high) = totals(tasks);
+    let exact = low.exact.is_some() && high_low.exact.is_some() && high_high.exact.is_some();
+    let (low, high_low, high_high, one) = on_one_denominator(low, high_low, high_high)?;
+    Some(EdfVdLoad {
+        low: low as Ns,
+        high_low: high_low as Ns,
+        high_high: high_high as Ns,
+        one: one as Ns,
+        // Rounded sums have a denominator that is a power of two and no exact common one.
+        exact: exact && one != 1 << SCALE,
+    })
+}
+
+/// U_LO(LO), U_HI(LO) and U_HI(HI).
+fn totals(tasks: &[MixedTask]) -> (Total, Total, Total) {
+    let low = tasks.iter().filter(|mixed| mixed.wcet_high.is_none());
+    let low = total(low.map(|mixed| (mixed.task.wcet, mixed.task.period)));
+    let high = tasks
+        .iter()
+        .filter_map(|mixed| mixed.wcet_high.map(|wcet| (mixed.task, wcet)));
+    let high_low = total(high.clone().map(|(task, _)| (task.wcet, task.period)));
+    let high_high = total(high.map(|(task, wcet)| (wcet, task.period)));
+    (low, high_low, high_high)
 }
 
 fn covered(mixed: &MixedTask) -> Result<(), Undecided> {

@@ -1,5 +1,7 @@
 use crate::budget::{Budget, STEPS};
-use crate::{MixedTask, Ns, Task, Undecided};
+use crate::inside::fixed_priority;
+use crate::reservation::Dedicated;
+use crate::{MixedTask, Ns, Part, Task, Undecided, Verdict, Witness};
 
 use super::level::saturate;
 use super::response::legal;
@@ -75,6 +77,114 @@ pub fn amc_rtb(tasks: &[MixedTask]) -> Vec<AmcResponse> {
         .collect()
 }
 
+/// Why a task of a dual-criticality set in priority order is not guaranteed, and whether that is a proof of a miss.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AmcRefusal {
+    /// Whether it is high mode in which the deadline is not shown to hold.
+    pub high_mode: bool,
+    /// Whether there is a legal run of jobs with which the deadline is missed. AMC-rtb is sufficient: where only its bound
+    /// on the change of mode is beyond the deadline, nothing is proved.
+    pub proved: bool,
+    /// Work against cpu time at the deadline, counted from the release of the job.
+    pub witness: Witness,
+}
+
+/// The first task that [`amc_rtb`] does not guarantee, misses that are proved first; `None` if there is none, or if a
+/// response is undecided.
+///
+/// Proved are misses in low mode, and misses of the high tasks by themselves in high mode, where each runs for C(HI) and
+/// no low task is left: both are exact tests of fixed priorities.
+///
+/// ```
+/// use analysis::{MixedTask, Task, fp::amc_rtb_refusal};
+///
+/// let set = [MixedTask::low(Task::new(4, 10)), MixedTask::high(Task::new(3, 12), 9)];
+/// let refusal = amc_rtb_refusal(&set).unwrap();
+/// assert!(refusal.high_mode && !refusal.proved);
+/// // A job of the low task may run before the change of mode, and 9 of the high task.
+/// assert_eq!((refusal.witness.instant, refusal.witness.demand), (12, 13));
+/// ```
+pub fn amc_rtb_refusal(tasks: &[MixedTask]) -> Option<AmcRefusal> {
+    let low: Vec<Task> = tasks.iter().map(|mixed| mixed.task).collect();
+    if let Verdict::Unschedulable(witness) = fixed_priority(&low, &Dedicated).verdict {
+        return Some(AmcRefusal {
+            high_mode: false,
+            proved: true,
+            witness,
+        });
+    }
+    let places: Vec<usize> = (0..tasks.len())
+        .filter(|&index| tasks[index].wcet_high.is_some())
+        .collect();
+    let high: Vec<Task> = places
+        .iter()
+        .map(|&index| {
+            let MixedTask { task, wcet_high } = tasks[index];
+            Task {
+                wcet: wcet_high.unwrap_or(task.wcet),
+                ..task
+            }
+        })
+        .collect();
+    if let Verdict::Unschedulable(mut witness) = fixed_priority(&high, &Dedicated).verdict {
+        witness.task = places[witness.task];
+        for part in &mut witness.parts {
+            part.task = places[part.task];
+        }
+        return Some(AmcRefusal {
+            high_mode: true,
+            proved: true,
+            witness,
+        });
+    }
+    let responses = amc_rtb(tasks);
+    let index = responses
+        .iter()
+        .position(|response| matches!(response.high, Some(Response::Misses(_))))?;
+    let at_change = responses[index].low.bound()?;
+    Some(AmcRefusal {
+        high_mode: true,
+        proved: false,
+        witness: change_of_mode(tasks, index, at_change),
+    })
+}
+
+/// The work that AMC-rtb counts by the deadline of a high task.
+fn change_of_mode(tasks: &[MixedTask], index: usize, at_change: Ns) -> Witness {
+    let task = &tasks[index].task;
+    let instant = task.deadline;
+    let mut parts: Vec<Part> = tasks[..index]
+        .iter()
+        .enumerate()
+        .map(|(place, above)| {
+            let (span, wcet) = match above.wcet_high {
+                Some(high) => (instant, high),
+                None => (at_change, above.task.wcet),
+            };
+            let jobs = span.div_ceil(above.task.period);
+            Part {
+                task: place,
+                jobs,
+                demand: jobs.saturating_mul(wcet),
+            }
+        })
+        .collect();
+    parts.push(Part {
+        task: index,
+        jobs: 1,
+        demand: tasks[index].wcet_high.unwrap_or(task.wcet),
+    });
+    Witness {
+        task: index,
+        instant,
+        demand: parts
+            .iter()
+            .fold(task.blocking, |sum, part| sum.saturating_add(part.demand)),
+        supply: instant,
+        parts,
+    }
+}
+
 fn covered(mixed: &MixedTask) -> Result<(), Undecided> {
     let task = &mixed.task;
     legal(task)?;
@@ -136,5 +246,44 @@ fn high_mode(
             return Response::Misses(None);
         }
         window = saturate(demand);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sets() -> impl Strategy<Value = Vec<MixedTask>> {
+        let task = (1u64..6, 0u64..4, 0u64..12, 0u64..12, any::<bool>()).prop_map(
+            |(wcet, more, slack, rest, high)| {
+                let deadline = wcet + more + slack;
+                let task = Task::new(wcet, deadline + rest).due(deadline);
+                if high {
+                    MixedTask::high(task, wcet + more)
+                } else {
+                    MixedTask::low(task)
+                }
+            },
+        );
+        prop::collection::vec(task, 1..6)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn there_is_a_refusal_exactly_where_a_task_is_not_guaranteed(set in sets()) {
+            let holds = amc_rtb(&set).iter().all(AmcResponse::meets);
+            let refusal = amc_rtb_refusal(&set);
+            prop_assert_eq!(refusal.is_none(), holds);
+            if let Some(AmcRefusal { witness, high_mode, .. }) = refusal {
+                prop_assert!(witness.demand > witness.supply, "{witness:?}");
+                prop_assert!(!high_mode || set[witness.task].wcet_high.is_some());
+                let sum: Ns = witness.parts.iter().map(|part| part.demand).sum();
+                prop_assert_eq!(sum, witness.demand);
+            }
+        }
     }
 }

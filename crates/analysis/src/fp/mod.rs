@@ -12,7 +12,7 @@ pub(crate) use response::legal;
 mod response;
 mod sections;
 
-pub use amc::{AmcResponse, amc_rtb};
+pub use amc::{AmcRefusal, AmcResponse, amc_rtb, amc_rtb_refusal};
 pub use assign::{
     Assignment, audsley, deadline_minus_jitter_monotonic, deadline_monotonic, optimal_order,
     rate_monotonic,

@@ -99,13 +99,13 @@ pub(crate) fn fits(
 }
 
 /// Job `job` of a busy window is not done at `due`, ns after the window's start.
-struct Miss {
+pub(super) struct Miss {
     job: u64,
     due: Ns,
 }
 
 /// The response-time bound of a task, or the job that misses.
-fn response(
+pub(super) fn response(
     tasks: &[Task],
     index: usize,
     supply: &impl Supply,
@@ -184,7 +184,7 @@ fn jobs(task: &Task, t: Ns) -> u64 {
     t.saturating_add(task.jitter).div_ceil(task.period)
 }
 
-fn witness(tasks: &[Task], index: usize, miss: Miss, supply: &impl Supply) -> Witness {
+pub(super) fn witness(tasks: &[Task], index: usize, miss: Miss, supply: &impl Supply) -> Witness {
     let own = Part {
         task: index,
         jobs: miss.job + 1,

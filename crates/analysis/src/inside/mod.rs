@@ -2,9 +2,11 @@
 //! do they take to respond? Fixed priorities and EDF, each for any supply. The supplies themselves live in
 //! [`reservation`](crate::reservation), the search for the least of them in [`least_budget`](crate::least_budget).
 
+mod audsley;
 mod edf;
 mod fixed_priority;
 
+pub use audsley::{NoOrder, OptimalOrder, optimal_order};
 pub use edf::{edf, edf_demand};
 pub use fixed_priority::fixed_priority;
 

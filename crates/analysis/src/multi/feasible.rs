@@ -2,7 +2,8 @@ use std::cmp::Ordering;
 
 use super::covered::{Extras, clamp, covered};
 use super::fraction::{Fraction, RatioSum};
-use crate::{Part, Task, Verdict, Witness};
+use super::mpr::Mpr;
+use crate::{Ns, Part, Task, Verdict, Witness};
 
 /// A proof that no scheduler whatsoever can hold the deadlines on `cpus` cpus, if there is a simple one.
 ///
@@ -34,19 +35,7 @@ pub fn overloaded(tasks: &[Task], cpus: u32) -> Option<Witness> {
         instants.clear();
     }
     for (index, instant) in instants {
-        let parts: Vec<Part> = tasks
-            .iter()
-            .enumerate()
-            .filter(|(_, task)| task.deadline <= instant)
-            .map(|(index, task)| {
-                let jobs = (instant - task.deadline) / task.period + 1;
-                Part {
-                    task: index,
-                    jobs,
-                    demand: clamp(u128::from(jobs) * u128::from(task.wcet)),
-                }
-            })
-            .collect();
+        let parts = due_by(tasks, instant);
         let demand: u128 = parts.iter().map(|part| u128::from(part.demand)).sum();
         let supply = u128::from(cpus) * u128::from(instant);
         if demand > supply {
@@ -86,17 +75,7 @@ pub fn overloaded(tasks: &[Task], cpus: u32) -> Option<Witness> {
         .enumerate()
         .max_by_key(|(_, task)| task.period)?;
     let instant = longest.period;
-    let parts: Vec<Part> = tasks
-        .iter()
-        .enumerate()
-        .map(|(index, task)| Part {
-            task: index,
-            jobs: instant.div_ceil(task.period),
-            demand: clamp(
-                (u128::from(instant) * u128::from(task.wcet)).div_ceil(u128::from(task.period)),
-            ),
-        })
-        .collect();
+    let parts = in_the_long_run(tasks, instant);
     Some(Witness {
         task,
         instant,
@@ -104,6 +83,95 @@ pub fn overloaded(tasks: &[Task], cpus: u32) -> Option<Witness> {
         supply: clamp(u128::from(cpus) * u128::from(instant)),
         parts,
     })
+}
+
+/// A proof that no scheduler whatsoever can hold the deadlines inside a multiprocessor periodic resource, if there is a
+/// simple one.
+///
+/// What [`overloaded`] says of the cpus themselves, and besides: the utilisation is more than Θ / Π. If every cpu has the same
+/// budget, its supply can be as little as sbf, and then also a demand bound above sbf at a relative deadline is a proof.
+/// `None` proves nothing. Times in ns.
+///
+/// ```
+/// use analysis::{Task, multi::{Mpr, overloaded_inside}};
+///
+/// let tasks = [Task::new(7, 10), Task::new(7, 10)];
+/// assert!(overloaded_inside(&tasks, &Mpr::new(5, 6, 2).unwrap()).is_some()); // 14/10 > 6/5
+/// assert!(overloaded_inside(&tasks, &Mpr::new(5, 10, 2).unwrap()).is_none());
+/// ```
+pub fn overloaded_inside(tasks: &[Task], resource: &Mpr) -> Option<Witness> {
+    let cpus = resource.cpus();
+    if let Some(witness) = overloaded(tasks, cpus) {
+        return Some(witness);
+    }
+    covered(tasks, cpus, Extras::JitterAndBlocking).ok()?;
+    let equal = resource.total().is_multiple_of(u64::from(cpus));
+    // Quadratic: large sets are judged by their utilisation alone.
+    let deadlines = tasks
+        .iter()
+        .enumerate()
+        .filter(|_| equal && tasks.len() <= 2_000);
+    for (index, task) in deadlines {
+        let parts = due_by(tasks, task.deadline);
+        let demand: u128 = parts.iter().map(|part| u128::from(part.demand)).sum();
+        let supply = resource.supply(task.deadline);
+        if demand > supply {
+            return Some(Witness {
+                task: index,
+                instant: task.deadline,
+                demand: clamp(demand),
+                supply: clamp(supply),
+                parts,
+            });
+        }
+    }
+    let utilisation = RatioSum::of(tasks.iter().map(|task| (task.wcet, task.period)));
+    let rate = Fraction::new(resource.total().into(), resource.period().into());
+    if utilisation.compare_to(rate) != Some(Ordering::Greater) {
+        return None;
+    }
+    let (task, longest) = tasks
+        .iter()
+        .enumerate()
+        .max_by_key(|(_, task)| task.period)?;
+    let instant = longest.period;
+    let parts = in_the_long_run(tasks, instant);
+    let supply = u128::from(instant) * u128::from(resource.total()) / u128::from(resource.period());
+    Some(Witness {
+        task,
+        instant,
+        demand: clamp(parts.iter().map(|part| u128::from(part.demand)).sum()),
+        supply: clamp(supply),
+        parts,
+    })
+}
+
+/// Jobs that are released and due within `instant`.
+fn due_by(tasks: &[Task], instant: Ns) -> Vec<Part> {
+    let due = tasks.iter().enumerate();
+    due.filter(|(_, task)| task.deadline <= instant)
+        .map(|(index, task)| {
+            let jobs = (instant - task.deadline) / task.period + 1;
+            Part {
+                task: index,
+                jobs,
+                demand: clamp(u128::from(jobs) * u128::from(task.wcet)),
+            }
+        })
+        .collect()
+}
+
+/// What the tasks ask for in `instant` ns on average, rounded up.
+fn in_the_long_run(tasks: &[Task], instant: Ns) -> Vec<Part> {
+    let all = tasks.iter().enumerate();
+    all.map(|(index, task)| Part {
+        task: index,
+        jobs: instant.div_ceil(task.period),
+        demand: clamp(
+            (u128::from(instant) * u128::from(task.wcet)).div_ceil(u128::from(task.period)),
+        ),
+    })
+    .collect()
 }
 
 #[cfg(test)]

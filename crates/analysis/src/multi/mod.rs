@@ -23,7 +23,7 @@ mod walk;
 
 pub use bcl::{bcl_edf, bcl_edf_with_slack, bcl_fp, bcl_fp_task};
 pub use bin::{DedicatedCpu, Reservations};
-pub use feasible::overloaded;
+pub use feasible::{overloaded, overloaded_inside};
 pub use gfb::gfb;
 pub use interface::{Inside, least_interface, least_theta};
 pub use mpr::{EqualShare, Mpr, MprError};

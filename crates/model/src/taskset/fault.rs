@@ -1,4 +1,4 @@
-use super::{CellTask, Limits, Order, Policy, Reservation, TaskCell};
+use super::{CellTask, Limits, Order, Reservation, TaskCell};
 use crate::Duration;
 
 /// What is wrong with a task, a reservation or a cell, wherever it was read from: TOML or another tool's file.
@@ -63,13 +63,45 @@ impl CellTask {
                 "a job cannot finish before its deadline even alone; the wcet must be at most the deadline",
             );
         }
+        self.high_fault()
+    }
+
+    /// What is wrong with the execution time in high mode.
+    fn high_fault(&self) -> Option<Fault> {
+        let high = self.wcet_high?;
+        if high < self.wcet {
+            return fault(
+                "wcet_hi",
+                format!(
+                    "`wcet_hi` of task `{}` is {high}, less than its wcet of {}",
+                    self.name, self.wcet
+                ),
+                "in high mode a job runs at least as long; `wcet_hi` must be at least the wcet",
+            );
+        }
+        if high > self.deadline {
+            return fault(
+                "wcet_hi",
+                format!(
+                    "task `{}` runs for {high} in high mode and is due after {}",
+                    self.name, self.deadline
+                ),
+                "a job cannot finish before its deadline even alone; `wcet_hi` must be at most the deadline",
+            );
+        }
         None
     }
 }
 
 impl Reservation {
-    /// The first thing that makes this no reservation: anything but 0 < budget <= deadline <= period.
+    /// The first thing that makes this no reservation on one cpu: anything but 0 < budget <= deadline <= period.
     pub fn fault(&self) -> Option<Fault> {
+        self.fault_on(1)
+    }
+
+    /// The same for a budget that is the sum over so many cpus: anything but 0 < budget <= cpus x deadline, and deadline <=
+    /// period.
+    pub fn fault_on(&self, cpus: u32) -> Option<Fault> {
         let times = [
             ("budget", self.budget),
             ("period", self.period),
@@ -89,6 +121,20 @@ impl Reservation {
                 ),
                 "the deadline must be at most the period",
             );
+        }
+        if cpus > 1 {
+            let most = self.period.ns().saturating_mul(cpus.into());
+            return (self.budget.ns() > most).then(|| Fault {
+                key: "budget",
+                what: format!(
+                    "the budget of {} exceeds what {cpus} cpus have in a period of {}",
+                    self.budget, self.period
+                ),
+                mend: format!(
+                    "it is the sum over all cpus and must be at most {}",
+                    Duration::from_ns(most)
+                ),
+            });
         }
         if self.budget > self.deadline {
             let (limit, name) = if self.deadline == self.period {
@@ -112,7 +158,7 @@ impl Reservation {
 impl TaskCell {
     /// The first thing that makes the cell's priorities unclear. Tasks and the reservation have faults of their own.
     pub fn priority_fault(&self) -> Option<(usize, Fault)> {
-        if self.policy != Policy::Fixed(Order::Priority) {
+        if self.policy.order() != Some(Order::Priority) {
             return None;
         }
         let mut seen = std::collections::HashMap::new();

@@ -4,11 +4,13 @@
 mod enforcer;
 mod fault;
 mod parse;
+mod policy;
 mod server;
 mod write;
 
 pub use enforcer::Enforcer;
 pub use fault::Fault;
+pub use policy::{Order, Policy};
 pub use server::{CellServer, Refill, ServerKind};
 
 use crate::Duration;
@@ -59,48 +61,10 @@ pub struct TaskCell {
     pub tasks: Vec<CellTask>,
 }
 
-/// How a cell's tasks are ordered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Policy {
-    /// Preemptive fixed priorities, as SCHED_FIFO schedules.
-    Fixed(Order),
-    /// Earliest deadline first, as SCHED_DEADLINE schedules.
-    Edf,
-}
-
-/// Where fixed priorities come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// Each task's `priority`; a larger number is more urgent, as in sched(7).
-    Priority,
-    /// Deadline monotonic: a shorter deadline is more urgent; ties in the order of the file.
-    Deadline,
-    /// Rate monotonic: a shorter period is more urgent; ties in the order of the file.
-    Rate,
-    /// The order of the file, most urgent first.
-    Listed,
-}
-
-impl Order {
-    /// Every order and its name in files.
-    pub const NAMES: [(&'static str, Order); 4] = [
-        ("priority", Order::Priority),
-        ("dm", Order::Deadline),
-        ("rm", Order::Rate),
-        ("file", Order::Listed),
-    ];
-
-    /// The name used in files and tables.
-    pub fn name(self) -> &'static str {
-        let named = Order::NAMES.iter().find(|(_, order)| *order == self);
-        named.map_or("priority", |(name, _)| name)
-    }
-}
-
 /// Budget Q in every period P, supplied at the latest by `deadline` after the period begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reservation {
-    /// Cpu time in each period.
+    /// Cpu time in each period; of a cell on several cpus the sum over them.
     pub budget: Duration,
     /// Time between refills.
     pub period: Duration,
@@ -125,6 +89,8 @@ pub struct CellTask {
     pub blocking: Duration,
     /// Static priority, a larger number is more urgent; meant for [`Order::Priority`].
     pub priority: Option<i64>,
+    /// Of a task of high criticality the execution time in high mode, at least `wcet`; `None`: of low criticality.
+    pub wcet_high: Option<Duration>,
 }
 
 impl CellTask {
@@ -138,22 +104,26 @@ impl CellTask {
             jitter: Duration::from_ns(0),
             blocking: Duration::from_ns(0),
             priority: None,
+            wcet_high: None,
         }
     }
 }
 
 impl TaskCell {
-    /// Indices of the tasks, the most urgent first; the order of the file under EDF.
+    /// Indices of the tasks, the most urgent first; the order of the file under EDF, and by deadlines where the order is yet
+    /// to be found.
     pub fn by_urgency(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.tasks.len()).collect();
-        let Policy::Fixed(by) = self.policy else {
+        let Some(by) = self.policy.order() else {
             return order;
         };
         // The sort is stable, so ties stay in the order of the file.
         match by {
             Order::Listed => {}
             Order::Rate => order.sort_by_key(|&i| self.tasks[i].period),
-            Order::Deadline => order.sort_by_key(|&i| self.tasks[i].deadline),
+            Order::Deadline | Order::Audsley => {
+                order.sort_by_key(|&i| self.tasks[i].deadline);
+            }
             Order::Priority => order.sort_by_key(|&i| std::cmp::Reverse(self.tasks[i].priority)),
         }
         order

@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use super::{Fault, TaskCell, TaskSet};
+use super::{Fault, Order, Policy, TaskCell, TaskSet};
 
 /// How a reservation is kept among others on its cpu: what becomes of budget that is not needed, and when there is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -88,6 +88,26 @@ impl TaskCell {
                 "add reservation = { budget = ..., period = ... }",
             ));
         };
+        match self.policy {
+            Policy::Fixed(Order::Audsley) => {
+                return Some(Fault::new(
+                    "order",
+                    "an order is not sought inside a server".to_owned(),
+                    "remove the server, or set an order of priority, dm, rm or file",
+                ));
+            }
+            Policy::Fixed(_) | Policy::Edf => {}
+            policy => {
+                return Some(Fault::new(
+                    "server",
+                    format!(
+                        "policy \"{}\" is not analysed inside a server",
+                        policy.name()
+                    ),
+                    "remove the server or set policy = \"fp\" or \"edf\"",
+                ));
+            }
+        }
         if server.kind != ServerKind::ConstantBandwidth {
             return None;
         }

@@ -1,6 +1,6 @@
 use std::fmt::Write as _;
 
-use super::{CellTask, Order, Policy, Refill, SCHEMA, TaskCell, TaskSet};
+use super::{CellTask, Order, Refill, SCHEMA, TaskCell, TaskSet};
 
 impl TaskSet {
     /// Writes the set as a file that [`TaskSet::parse`] reads back to the same value.
@@ -25,12 +25,13 @@ impl TaskSet {
 
 fn write_cell(out: &mut String, cell: &TaskCell) {
     let _ = writeln!(out, "\n[[cell]]\nname = {}", quoted(&cell.name));
-    let _ = match cell.policy {
-        Policy::Edf => writeln!(out, "policy = \"edf\""),
-        Policy::Fixed(order) => {
-            writeln!(out, "policy = \"fp\"\norder = \"{}\"", order.name())
-        }
-    };
+    let _ = writeln!(out, "policy = \"{}\"", cell.policy.name());
+    if let Some(order) = cell.policy.order() {
+        let _ = writeln!(out, "order = \"{}\"", order.name());
+    }
+    if let (Some(cpus), None) = (cell.policy.cpus(), &cell.reservation) {
+        let _ = writeln!(out, "cpus = {cpus}");
+    }
     if let Some(reservation) = &cell.reservation {
         let _ = write!(
             out,
@@ -39,6 +40,9 @@ fn write_cell(out: &mut String, cell: &TaskCell) {
         );
         if reservation.deadline != reservation.period {
             let _ = write!(out, ", deadline = \"{}\"", reservation.deadline);
+        }
+        if let Some(cpus) = cell.policy.cpus() {
+            let _ = write!(out, ", cpus = {cpus}");
         }
         out.push_str(" }\n");
     }
@@ -52,7 +56,7 @@ fn write_cell(out: &mut String, cell: &TaskCell) {
         }
     }
     for task in &cell.tasks {
-        write_task(out, task, cell.policy == Policy::Fixed(Order::Priority));
+        write_task(out, task, cell.policy.order() == Some(Order::Priority));
     }
 }
 
@@ -62,6 +66,12 @@ fn write_task(out: &mut String, task: &CellTask, with_priority: bool) {
     let _ = writeln!(out, "period = \"{}\"", task.period);
     if task.deadline != task.period {
         let _ = writeln!(out, "deadline = \"{}\"", task.deadline);
+    }
+    if let Some(high) = task.wcet_high {
+        out.push_str("criticality = \"hi\"\n");
+        if high != task.wcet {
+            let _ = writeln!(out, "wcet_hi = \"{high}\"");
+        }
     }
     for (key, time) in [("jitter", task.jitter), ("blocking", task.blocking)] {
         if time.ns() > 0 {

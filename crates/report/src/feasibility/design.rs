@@ -1,4 +1,5 @@
 use analysis::design::{self, Cell, Fit, Placement};
+use analysis::multi::{Mpr, least_theta};
 use analysis::reservation::Periodic;
 use analysis::{Ns, Verdict};
 use model::Duration;
@@ -6,12 +7,14 @@ use model::taskset::{Policy, Refill, Reservation, TaskCell, TaskSet};
 use serde::Serialize;
 
 use super::admission::{Admission, RtLimit, admission_text, of_design};
+use super::global::within;
 use super::judge::{holds, ns, task};
-use super::study::Outcome;
+use super::ordered::settled;
+use super::study::{Outcome, urgent_first};
 use crate::style::{Style, Tone};
 use crate::table::{Column, Text, render};
 use crate::units::exact;
-use crate::words::clean;
+use crate::words::{clean, plural};
 
 /// Which reservations may be chosen.
 #[derive(Debug, Clone, Copy)]
@@ -54,8 +57,12 @@ pub struct DesignedCell {
     pub name: String,
     /// The cpu it is on.
     pub cpu: Option<usize>,
-    /// The least budget, ns.
+    /// How many cpus its tasks are scheduled on as one, if on several.
+    pub cpus: Option<u32>,
+    /// The least budget, ns; of a cell on several cpus the sum over them.
     pub budget_ns: Option<Ns>,
+    /// The equal share of each of several cpus, ns, rounded up.
+    pub budget_on_each_ns: Option<Ns>,
     /// Its period, ns.
     pub period_ns: Option<Ns>,
     /// Whether it has a place.
@@ -79,7 +86,13 @@ pub struct DesignedCpu {
 ///
 /// Each reservation is tested once more, as a cell of the file that is printed.
 pub fn design(set: &TaskSet, cpus: u32, options: &DesignOptions) -> Designed {
-    let cells: Vec<Cell> = set.cells.iter().map(cell).collect();
+    let plain: Vec<usize> = (0..set.cells.len())
+        .filter(|&place| is_plain(set.cells[place].policy))
+        .collect();
+    let cells: Vec<Cell> = plain
+        .iter()
+        .map(|&place| cell(&settled(&on_whole_cpu(&set.cells[place]))))
+        .collect();
     let plan = design::design(
         &cells,
         usize::try_from(cpus).unwrap_or(usize::MAX),
@@ -99,11 +112,19 @@ pub fn design(set: &TaskSet, cpus: u32, options: &DesignOptions) -> Designed {
         cells: set.cells.clone(),
     };
     let mut designed = Vec::new();
-    for ((cell, placement), reserved) in set.cells.iter().zip(&plan.cells).zip(&mut reserved.cells)
-    {
-        reserved.reservation = found(placement).map(reservation);
+    let mut placements = plan.cells.iter();
+    for (cell, reserved) in set.cells.iter().zip(&mut reserved.cells) {
         reserved.server = None;
-        designed.push(cell_result(cell, placement, reserved));
+        reserved.reservation = None;
+        let placement = placements.as_slice().first();
+        designed.push(match placement.filter(|_| is_plain(cell.policy)) {
+            Some(placement) => {
+                placements.next();
+                reserved.reservation = found(placement).map(reservation);
+                cell_result(&settled(&on_whole_cpu(cell)), placement, reserved)
+            }
+            None => several_cpus(cell, reserved, options),
+        });
     }
     let outcomes = designed.iter().map(|cell| cell.outcome);
     let outcome = outcomes.fold(Outcome::Holds, Outcome::worst);
@@ -113,7 +134,7 @@ pub fn design(set: &TaskSet, cpus: u32, options: &DesignOptions) -> Designed {
         .map(|cell| cell.outcome)
         .fold(Outcome::Holds, Outcome::worst);
     let linux = of_design(&reserved, &on, cpus, theory, options.limit);
-    let name = |&cell: &usize| set.cells[cell].name.clone();
+    let name = |&cell: &usize| set.cells[plain[cell]].name.clone();
     let cpus = plan.cpus.iter().map(|load| DesignedCpu {
         cells: load.cells.iter().map(name).collect(),
         used_ppb: load.used_ppb,
@@ -128,6 +149,82 @@ pub fn design(set: &TaskSet, cpus: u32, options: &DesignOptions) -> Designed {
     }
 }
 
+/// The cell without what the file reserves for it.
+fn on_whole_cpu(cell: &TaskCell) -> TaskCell {
+    TaskCell {
+        reservation: None,
+        server: None,
+        ..cell.clone()
+    }
+}
+
+/// Whether a cell's reservation is on one cpu, and is to be given a place.
+fn is_plain(policy: Policy) -> bool {
+    matches!(policy, Policy::Fixed(_) | Policy::Edf)
+}
+
+/// The least interface of a cell on several cpus, for the shortest period that is allowed: a longer one never needs less
+/// of the cpus. Policies that are analysed on a whole cpu only get none.
+fn several_cpus(cell: &TaskCell, reserved: &mut TaskCell, options: &DesignOptions) -> DesignedCell {
+    let mut designed = DesignedCell {
+        name: cell.name.clone(),
+        cpu: None,
+        cpus: cell.policy.cpus(),
+        budget_ns: None,
+        budget_on_each_ns: None,
+        period_ns: None,
+        outcome: Outcome::Undecided,
+        what: String::new(),
+    };
+    let (Some(within), Some(cpus)) = (within(cell), cell.policy.cpus()) else {
+        designed.what = format!(
+            "undecided: policy {} is analysed on a cpu of its own, and no reservation is sought for it",
+            cell.policy.name()
+        );
+        return designed;
+    };
+    let (period, grid) = (ns(options.shortest), ns(options.grid));
+    match least_theta(&urgent_first(cell), period, cpus, grid, within) {
+        Ok(Some(found)) => {
+            let each = found.equal_share().budget;
+            reserved.reservation = Some(over_cpus(&found));
+            designed.budget_ns = Some(found.total());
+            designed.budget_on_each_ns = Some(each);
+            designed.period_ns = Some(found.period());
+            designed.what = format!(
+                "{} over {}, which is {} every {} on each; no place is sought for it, and it is not counted on the cpus \
+                 below",
+                exact(found.total()),
+                plural(cpus.into(), "cpu"),
+                exact(each),
+                exact(found.period())
+            );
+            if holds(reserved, analysis::STEPS) == Some(true) {
+                designed.outcome = Outcome::Holds;
+            }
+        }
+        Ok(None) => {
+            designed.what = format!(
+                "undecided: the test shows no budget to be enough with a period of {}, not even all of {}; allow shorter \
+                 periods, or more cpus",
+                exact(period),
+                plural(cpus.into(), "cpu")
+            );
+        }
+        Err(error) => designed.what = format!("undecided: {error}"),
+    }
+    designed
+}
+
+fn over_cpus(found: &Mpr) -> Reservation {
+    let time = |ns: Ns| Duration::from_ns(i64::try_from(ns).unwrap_or(i64::MAX));
+    Reservation {
+        budget: time(found.total()),
+        period: time(found.period()),
+        deadline: time(found.period()),
+    }
+}
+
 fn cell(cell: &TaskCell) -> Cell {
     let order = cell.by_urgency();
     Cell {
@@ -135,9 +232,9 @@ fn cell(cell: &TaskCell) -> Cell {
             .iter()
             .map(|&place| task(&cell.tasks[place]))
             .collect(),
-        policy: match cell.policy {
-            Policy::Fixed(_) => analysis::inside::Policy::FixedPriority,
-            Policy::Edf => analysis::inside::Policy::Edf,
+        policy: match cell.policy.order() {
+            Some(_) => analysis::inside::Policy::FixedPriority,
+            None => analysis::inside::Policy::Edf,
         },
         periods: None,
     }
@@ -195,7 +292,9 @@ fn cell_result(cell: &TaskCell, placement: &Placement, reserved: &TaskCell) -> D
             Placement::Placed { cpu, .. } => Some(*cpu),
             _ => None,
         },
+        cpus: None,
         budget_ns: found(placement).map(Periodic::budget),
+        budget_on_each_ns: None,
         period_ns: found(placement).map(Periodic::period),
         outcome,
         what,
@@ -210,6 +309,7 @@ pub fn design_table(plan: &Designed, style: Style) -> String {
     };
     let dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let verdicts = cells.iter().map(|cell| match cell.outcome {
+        Outcome::Holds if cell.cpu.is_none() => Text("found".to_owned(), Tone::Plain),
         Outcome::Holds => Text("placed".to_owned(), Tone::Plain),
         Outcome::Missed => Text("not placed".to_owned(), Tone::Bad),
         Outcome::Undecided => Text("undecided".to_owned(), Tone::Caution),

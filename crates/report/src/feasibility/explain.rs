@@ -4,7 +4,8 @@ use analysis::{Verdict, Witness};
 
 use super::mend::{Change, Mend};
 use super::servers;
-use super::study::{CellStudy, Study};
+use super::special::Special;
+use super::study::{CellStudy, Outcome, Study};
 use crate::style::Style;
 use crate::units::exact;
 use crate::words::{clean, plural};
@@ -17,15 +18,20 @@ pub fn explanation(study: &Study, style: Style) -> String {
         if let Some(line) = room(cell) {
             let _ = writeln!(out, "{}", style.wrap(&clean(&line), 8));
         }
-        if let Some(server) = &cell.server {
-            for line in servers::lines(cell, server) {
-                let _ = writeln!(out, "{}", style.wrap(&clean(&line), 8));
-            }
-        }
+        let mut said = match &cell.server {
+            Some(server) => servers::lines(cell, server),
+            None => Vec::new(),
+        };
         if let Verdict::Unschedulable(witness) = &cell.verdict {
-            for line in lines(cell, witness) {
-                let _ = writeln!(out, "{}", style.wrap(&clean(&line), 8));
-            }
+            said.extend(lines(cell, witness));
+        }
+        if let Some(special) = &cell.special {
+            said.extend(special.reasons(cell));
+        }
+        let mended = said.iter().any(|line| line.starts_with("mend "));
+        said.extend(mend_lines(cell, mended));
+        for line in said {
+            let _ = writeln!(out, "{}", style.wrap(&clean(&line), 8));
         }
     }
     out
@@ -33,6 +39,9 @@ pub fn explanation(study: &Study, style: Style) -> String {
 
 /// `in 5 ms every 10 ms`, `in 5 ms within 8 ms of every 10 ms`, `on a cpu of its own`, or the server that keeps it.
 pub(super) fn supply_words(cell: &CellStudy) -> String {
+    if let Some(Special::Global(global)) = &cell.special {
+        return global.supply_words(cell);
+    }
     match &cell.server {
         Some(server) => servers::words(cell, server),
         None => reservation_words(cell),
@@ -85,6 +94,13 @@ fn lines(cell: &CellStudy, witness: &Witness) -> Vec<String> {
         exact(witness.supply),
         exact(witness.demand.saturating_sub(witness.supply)),
     )];
+    lines.extend(demands(cell, witness));
+    lines
+}
+
+/// What a demand is made of.
+pub(super) fn demands(cell: &CellStudy, witness: &Witness) -> Vec<String> {
+    let mut lines = Vec::new();
     for part in &witness.parts {
         lines.push(format!(
             "demand  {}: {} of {}",
@@ -101,10 +117,15 @@ fn lines(cell: &CellStudy, witness: &Witness) -> Vec<String> {
     if rest > 0 {
         lines.push(format!("demand  {}: blocking", exact(rest)));
     }
-    for mend in &cell.mends {
-        lines.push(format!("mend    {}", words(cell, mend)));
-    }
-    if cell.mends.is_empty() {
+    lines
+}
+
+fn mend_lines(cell: &CellStudy, mended: bool) -> Vec<String> {
+    let mends = cell.mends.iter();
+    let mut lines: Vec<String> = mends
+        .map(|mend| format!("mend    {}", words(cell, mend)))
+        .collect();
+    if lines.is_empty() && !mended && cell.outcome == Outcome::Missed {
         lines.push("mend    no change of one number alone was found".to_owned());
     }
     lines
@@ -120,6 +141,7 @@ fn words(cell: &CellStudy, mend: &Mend) -> String {
         Change::ReservationPeriod => format!("period of the reservation -{by} ({from_to})"),
         Change::Deadline => format!("deadline of {task} +{by} ({from_to})"),
         Change::Wcet => format!("wcet of {task} -{by} ({from_to})"),
+        Change::WcetHigh => format!("wcet_hi of {task} -{by} ({from_to})"),
         Change::Move => format!("move {task} to another cell"),
     }
 }

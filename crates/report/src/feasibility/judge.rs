@@ -3,7 +3,9 @@ use analysis::reservation::{Dedicated, ExplicitDeadline};
 use analysis::server::ServerSupply;
 use analysis::{Ns, Supply, Task, Verdict, Witness};
 use model::Duration;
-use model::taskset::{CellTask, Policy, TaskCell};
+use model::taskset::{CellTask, Order, Policy, TaskCell};
+
+use super::{global, mixed, ordered};
 
 /// What a cell is certain to get.
 pub(super) enum CellSupply {
@@ -84,14 +86,20 @@ pub(super) fn task(task: &CellTask) -> Task {
 }
 
 fn policy(cell: &TaskCell) -> inside::Policy {
-    match cell.policy {
-        Policy::Fixed(_) => inside::Policy::FixedPriority,
-        Policy::Edf => inside::Policy::Edf,
+    match cell.policy.order() {
+        Some(_) => inside::Policy::FixedPriority,
+        None => inside::Policy::Edf,
     }
 }
 
 /// The tests' answer on a cell, tasks numbered as in the file; `None` if its reservation is none.
 pub(super) fn judge(cell: &TaskCell) -> Option<Inside> {
+    match cell.policy {
+        Policy::Fixed(Order::Audsley) => return ordered::judge(cell),
+        Policy::AmcRtb(_) | Policy::EdfVd => return Some(mixed::judge(cell)),
+        Policy::GlobalFixed(..) | Policy::GlobalEdf(_) => return global::judge(cell),
+        Policy::Fixed(_) | Policy::Edf => {}
+    }
     let order = cell.by_urgency();
     let tasks: Vec<Task> = order.iter().map(|&i| task(&cell.tasks[i])).collect();
     let judged = inside::test(&tasks, policy(cell), &CellSupply::of(cell)?);
@@ -124,9 +132,19 @@ pub(super) fn renumbered(mut witness: Witness, order: &[usize]) -> Witness {
 /// latest.
 pub(super) fn holds(cell: &TaskCell, steps: u64) -> Option<bool> {
     let faulty = cell.tasks.iter().any(|task| task.fault().is_some())
-        || cell.reservation.is_some_and(|r| r.fault().is_some());
+        || cell
+            .reservation
+            .is_some_and(|r| r.fault_on(cell.policy.cpus().unwrap_or(1)).is_some());
     if faulty {
         return Some(false);
+    }
+    let given = matches!(cell.policy, Policy::Edf | Policy::Fixed(_));
+    if !given || cell.policy.order() == Some(Order::Audsley) {
+        return match judge(cell)?.verdict {
+            Verdict::Schedulable => Some(true),
+            Verdict::Unschedulable(_) => Some(false),
+            Verdict::Undecided(_) => None,
+        };
     }
     let order = cell.by_urgency();
     let tasks: Vec<Task> = order.iter().map(|&i| task(&cell.tasks[i])).collect();

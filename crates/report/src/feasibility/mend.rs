@@ -28,6 +28,8 @@ pub enum Change {
     Deadline,
     /// A task's execution time, shortened.
     Wcet,
+    /// A task's execution time in high mode, shortened.
+    WcetHigh,
     /// A task moved to another cell.
     Move,
 }
@@ -61,6 +63,7 @@ impl Mend {
             }
             (Change::Deadline, Some(task), _) => cell.tasks[task].deadline = to,
             (Change::Wcet, Some(task), _) => cell.tasks[task].wcet = to,
+            (Change::WcetHigh, Some(task), _) => cell.tasks[task].wcet_high = Some(to),
             (Change::Move, Some(task), _) => {
                 cell.tasks.remove(task);
             }
@@ -131,7 +134,12 @@ pub(super) fn mends_where(
     }
     if let Some(late) = cell.tasks.get(task) {
         let from_ns = late.deadline.ns();
-        let longest = late.period.ns().max(from_ns).saturating_mul(64);
+        let longest = if is_sufficient(cell.policy) {
+            // Those tests take no deadline beyond the period.
+            late.period.ns()
+        } else {
+            late.period.ns().max(from_ns).saturating_mul(64)
+        };
         let postpone = |steps| Mend {
             change: Change::Deadline,
             task: Some(task),
@@ -158,6 +166,17 @@ pub(super) fn mends_where(
         least(cell, (from_ns - 1) / GRID_NS, &[], shorten, holds)
     });
     found.extend(shorter.min_by(|a, b| a.weight().total_cmp(&b.weight())));
+    let shorter = parts.clone().take(MOST_PARTS).filter_map(|&part| {
+        let (from_ns, low) = (cell.tasks[part].wcet_high?.ns(), cell.tasks[part].wcet.ns());
+        let shorten = |steps| Mend {
+            change: Change::WcetHigh,
+            task: Some(part),
+            from_ns,
+            to_ns: from_ns - steps * GRID_NS,
+        };
+        least(cell, (from_ns - low) / GRID_NS, &[], shorten, holds)
+    });
+    found.extend(shorter.min_by(|a, b| a.weight().total_cmp(&b.weight())));
     if cell.tasks.len() > 1 {
         let lightest = |&&part: &&usize| {
             let task = &cell.tasks[part];
@@ -181,6 +200,11 @@ fn go(part: usize) -> Mend {
         from_ns: 0,
         to_ns: 0,
     }
+}
+
+/// Whether a policy's tests do not prove every miss.
+fn is_sufficient(policy: Policy) -> bool {
+    !matches!(policy, Policy::Fixed(_) | Policy::Edf)
 }
 
 /// The mend with the fewest steps, of `most` at most, after which the cell holds.

@@ -6,12 +6,16 @@ mod admission;
 mod design;
 mod explain;
 mod generated;
+mod global;
 mod judge;
 mod mend;
+mod mixed;
+mod ordered;
 mod picture;
 #[cfg(test)]
 mod sample;
 mod servers;
+mod special;
 mod study;
 mod sweep;
 mod table;
@@ -23,9 +27,13 @@ pub use analysis::design::Fit;
 pub use design::{DesignOptions, Designed, DesignedCell, DesignedCpu, design, design_table};
 pub use explain::explanation;
 pub use generated::generated;
+pub use global::{GlobalStudy, GlobalTest};
 pub use mend::{Change, Mend, mends};
+pub use mixed::{MixedStudy, ModeBounds, Refusal, VirtualDeadlines};
+pub use ordered::{NoLevel, OrderStudy};
 pub use picture::picture;
 pub use servers::{ServerMend, ServerShortage, ServerStudy, ShortagePart};
+pub use special::Special;
 pub use study::{
     CellStudy, Outcome, ReservationNs, Study, TaskStudy, Together, study, with_latency,
 };

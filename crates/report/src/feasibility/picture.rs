@@ -3,7 +3,9 @@ use analysis::{Ns, Supply, Task, Verdict};
 use model::taskset::{Policy, TaskCell, TaskSet};
 
 use super::judge::{CellSupply, ns, task};
+use super::ordered::settled;
 use super::servers::Group;
+use super::special::Special;
 use super::study::{CellStudy, Study};
 use crate::demand::{Mark, Picture};
 
@@ -16,9 +18,12 @@ pub fn picture(set: &TaskSet, study: &Study) -> Option<Picture> {
     let late = study
         .cells
         .iter()
-        .position(|cell| matches!(cell.verdict, Verdict::Unschedulable(_)));
+        .position(|cell| is_drawn(cell) && matches!(cell.verdict, Verdict::Unschedulable(_)));
     let place = late.or_else(|| nearest(study)).unwrap_or(0);
-    let (cell, answer) = (set.cells.get(place)?, study.cells.get(place)?);
+    let (cell, answer) = (&*settled(set.cells.get(place)?), study.cells.get(place)?);
+    if !is_drawn(answer) {
+        return None;
+    }
     let subject = match &answer.verdict {
         Verdict::Unschedulable(witness) => witness.task,
         _ => tightest(answer)?,
@@ -34,9 +39,9 @@ pub fn picture(set: &TaskSet, study: &Study) -> Option<Picture> {
     let until = end.max(deadline);
     let until = until.checked_add(until / 8)?.max(1);
     let name = &cell.tasks[subject].name;
-    let demand_of = match cell.policy {
-        Policy::Fixed(_) => format!("demand of {name} and all that is more urgent"),
-        Policy::Edf => "demand of all jobs due by then".to_owned(),
+    let demand_of = match cell.policy.order() {
+        Some(_) => format!("demand of {name} and all that is more urgent"),
+        None => "demand of all jobs due by then".to_owned(),
     };
     Some(Picture {
         title: format!("Cell {} ({}): task {name}", cell.name, answer.policy),
@@ -50,11 +55,16 @@ pub fn picture(set: &TaskSet, study: &Study) -> Option<Picture> {
     })
 }
 
+/// Two levels of criticality have no one demand, and several cpus no one supply.
+fn is_drawn(cell: &CellStudy) -> bool {
+    !matches!(cell.special, Some(Special::Mixed(_) | Special::Global(_)))
+}
+
 /// The cell whose tightest task has the least slack relative to its deadline.
 fn nearest(study: &Study) -> Option<usize> {
     let slack = |cell: &CellStudy| tightest(cell).map(|task| relative_slack(cell, task));
     (0..study.cells.len())
-        .filter(|&cell| slack(&study.cells[cell]).is_some())
+        .filter(|&cell| is_drawn(&study.cells[cell]) && slack(&study.cells[cell]).is_some())
         .min_by(|&a, &b| {
             let slacks = [a, b].map(|cell| slack(&study.cells[cell]).unwrap_or(f64::MAX));
             slacks[0].total_cmp(&slacks[1])

@@ -8,7 +8,9 @@ use serde::Serialize;
 use super::admission::{Admission, RtLimit, admission};
 use super::judge::{CellSupply, judge, ns, task};
 use super::mend::{Mend, mends};
+use super::ordered::settled;
 use super::servers::{self, ServerStudy};
+use super::special::Special;
 
 /// Larger cells are not scaled: that takes dozens of verdicts.
 pub(super) const MOST_SCALED: usize = 256;
@@ -122,6 +124,8 @@ pub struct CellStudy {
     pub reservation: Option<ReservationNs>,
     /// What keeps the reservation beside those of others, if the file says it, and whether it gets its budget.
     pub server: Option<ServerStudy>,
+    /// What more there is to say of a policy beyond fixed priorities that are given, and EDF.
+    pub special: Option<Special>,
     /// Which analysis answered, and how far its answer goes.
     pub proof: String,
     /// Whether every deadline holds.
@@ -207,19 +211,29 @@ fn cell_study(cell: &TaskCell, mending: bool) -> CellStudy {
     });
     let outcome = Outcome::of(&inside.verdict);
     let tasks = task_studies(cell, &inside);
-    let mends = match &inside.verdict {
-        Verdict::Unschedulable(witness) if mending => {
+    let special = Special::of(cell, mending);
+    let against = match &inside.verdict {
+        Verdict::Unschedulable(witness) => Some(witness),
+        Verdict::Schedulable => None,
+        Verdict::Undecided(_) => special.as_ref().and_then(Special::doubt),
+    };
+    let mends = match against.filter(|_| mending) {
+        Some(witness) => {
             let parts: Vec<usize> = witness.parts.iter().map(|part| part.task).collect();
             mends(cell, witness.task, &parts)
         }
-        _ => Vec::new(),
+        None => Vec::new(),
     };
     CellStudy {
         name: cell.name.clone(),
         policy: policy(cell.policy),
         reservation: cell.reservation.map(ReservationNs::of),
         server: None,
-        proof: proof(cell),
+        proof: special
+            .as_ref()
+            .and_then(|special| special.proof(cell))
+            .unwrap_or_else(|| proof(cell)),
+        special,
         outcome,
         verdict: inside.verdict,
         tasks,
@@ -259,17 +273,22 @@ fn room(cell: &TaskCell) -> Option<Room> {
     if cell.tasks.len() > MOST_SCALED {
         return None;
     }
+    let cell = &*settled(cell);
     let supply = CellSupply::of(cell)?;
     let tasks = urgent_first(cell);
     let scaling = match (cell.policy, &cell.reservation) {
+        (Policy::AmcRtb(_) | Policy::EdfVd | Policy::GlobalFixed(..) | Policy::GlobalEdf(_), _) => {
+            return None;
+        }
+        (Policy::Fixed(Order::Audsley), _) => return None,
         (Policy::Edf, None) => critical_scaling(&tasks, |tasks| edf::verdict_within(tasks, STEPS)),
         (Policy::Fixed(_), None) => {
             critical_scaling(&tasks, |tasks| fp::verdict_within(tasks, STEPS))
         }
         (policy, Some(_)) => {
-            let policy = match policy {
-                Policy::Fixed(_) => inside::Policy::FixedPriority,
-                Policy::Edf => inside::Policy::Edf,
+            let policy = match policy.order() {
+                Some(_) => inside::Policy::FixedPriority,
+                None => inside::Policy::Edf,
             };
             critical_scaling(&tasks, |tasks| {
                 verdict_within(tasks, policy, &supply, STEPS)
@@ -297,25 +316,26 @@ impl Room {
 }
 
 pub(super) fn policy(policy: Policy) -> String {
-    match policy {
-        Policy::Edf => "edf".to_owned(),
-        Policy::Fixed(order) => format!("fp {}", order_name(order)),
-    }
+    let order = policy
+        .order()
+        .map(|order| format!(" {}", order_name(order)));
+    format!("{}{}", policy.name(), order.unwrap_or_default())
 }
 
 fn order_name(order: Order) -> &'static str {
     match order {
         Order::Listed => "in the file's order",
         Order::Priority => "by priority",
-        Order::Rate | Order::Deadline => order.name(),
+        Order::Rate | Order::Deadline | Order::Audsley => order.name(),
     }
 }
 
 /// What answers for the cell: see the documentation of crate `analysis` for each claim.
 fn proof(cell: &TaskCell) -> String {
-    let test = match cell.policy {
-        Policy::Fixed(_) => "response-time analysis",
-        Policy::Edf => "processor demand (QPA)",
+    let test = match cell.policy.order() {
+        Some(Order::Audsley) => "response-time analysis with Audsley's priorities",
+        Some(_) => "response-time analysis",
+        None => "processor demand (QPA)",
     };
     let supply = match &cell.reservation {
         None => "a cpu of its own",

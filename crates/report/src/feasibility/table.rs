@@ -53,10 +53,13 @@ pub fn feasibility_table(study: &Study, style: Style) -> String {
     let mut out = render(&columns, style);
     out.push('\n');
     for cell in &study.cells {
-        out += &style.wrap(&clean(&sentence(cell)), 8);
-        out.push('\n');
+        let special = cell.special.as_ref();
+        let mut more = special.map_or_else(Vec::new, |special| special.lines(cell));
         if let Some(server) = &cell.server {
-            out += &style.wrap(&clean(&super::servers::sentence(cell, server)), 8);
+            more.push(super::servers::sentence(cell, server));
+        }
+        for line in std::iter::once(sentence(cell)).chain(more) {
+            out += &style.wrap(&clean(&line), 8);
             out.push('\n');
         }
     }

@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 
 use analysis::multi::{Fit, Order, partition};
 use analysis::{Task, edf, utilization};
+use model::Duration;
 use model::taskset::{TaskCell, TaskSet};
 
 use super::judge::ns;
@@ -24,8 +25,82 @@ pub(super) struct Fitted {
 /// its budget, period and deadline; one without a reservation takes a whole cpu. A cpu holds the cells whose
 /// reservations EDF, as SCHED_DEADLINE, supplies in time; of placements that do, one whose cpus are all `liked` too is
 /// taken first. A placement that was found is certain; that none was found is certain only where the cells need more than
-/// there is.
+/// there is. A cell on several cpus is an equal share on each of as many, no two of them on one.
 pub(super) fn fit(set: &TaskSet, cpus: u32, liked: &dyn Fn(&[Task]) -> bool) -> Fitted {
+    if set.cells.iter().all(|cell| cell.policy.cpus().is_none()) {
+        return fit_each(set, cpus, liked);
+    }
+    let without = |outcome, what| Fitted {
+        outcome,
+        what,
+        cpus: None,
+    };
+    let wide = |cell: &&TaskCell| cell.policy.cpus().is_some_and(|wanted| wanted > cpus);
+    if let Some(cell) = set.cells.iter().find(wide) {
+        let wanted = cell.policy.cpus().unwrap_or(0);
+        let what = format!(
+            "cell {} is on {wanted} cpus, and there are {cpus}",
+            cell.name
+        );
+        return without(Outcome::Missed, what);
+    }
+    let shares: usize = set
+        .cells
+        .iter()
+        .map(|cell| to_usize(cell.policy.cpus().unwrap_or(1)))
+        .sum();
+    if shares > MOST_SHARES {
+        let what =
+            format!("the cells are {shares} shares of cpus; at most {MOST_SHARES} are placed");
+        return without(Outcome::Undecided, what);
+    }
+    let (spread, owners) = spread(set);
+    let fitted = fit_each(&spread, cpus, liked);
+    let Some(cpu_of) = &fitted.cpus else {
+        return fitted;
+    };
+    let places: BTreeSet<(usize, usize)> =
+        owners.iter().copied().zip(cpu_of.iter().copied()).collect();
+    if places.len() < owners.len() {
+        let what = "no placement was found in which the shares of each cell are on different cpus";
+        return without(Outcome::Undecided, what.to_owned());
+    }
+    let first = |cell| owners.iter().position(|&owner| owner == cell);
+    Fitted {
+        cpus: (0..set.cells.len())
+            .map(|cell| Some(cpu_of[first(cell)?]))
+            .collect(),
+        ..fitted
+    }
+}
+
+/// More equal shares than this are not placed.
+const MOST_SHARES: usize = 20_000;
+
+/// The set with a cell for each share of those on several cpus, and to which cell of the set each belongs.
+fn spread(set: &TaskSet) -> (TaskSet, Vec<usize>) {
+    let mut cells = Vec::new();
+    let mut owners = Vec::new();
+    for (place, cell) in set.cells.iter().enumerate() {
+        let cpus = cell.policy.cpus().unwrap_or(1);
+        let mut share = cell.clone();
+        if let Some(reservation) = &mut share.reservation {
+            let each = ns(reservation.budget).div_ceil(cpus.into());
+            reservation.budget = Duration::from_ns(i64::try_from(each).unwrap_or(i64::MAX));
+        }
+        for _ in 0..cpus {
+            cells.push(share.clone());
+            owners.push(place);
+        }
+    }
+    let spread = TaskSet {
+        cells,
+        ..set.clone()
+    };
+    (spread, owners)
+}
+
+fn fit_each(set: &TaskSet, cpus: u32, liked: &dyn Fn(&[Task]) -> bool) -> Fitted {
     let served = set.cells.iter().filter_map(|cell| cell.server);
     let taken: BTreeSet<u32> = served.map(|server| server.on_cpu()).collect();
     let free: Vec<usize> = (0..cpus)
@@ -162,6 +237,36 @@ mod tests {
         let set = TaskSet::parse("x", &text).expect("a task set");
         let fitted = fit(&set, cpus, &|_| true);
         (fitted.outcome, fitted.what)
+    }
+
+    #[test]
+    fn shares_of_one_cell_are_on_different_cpus() {
+        let fit_of = |global: &str, other: &str, cpus| {
+            let text = format!(
+                "schema = 1\n[[cell]]\nname = \"g\"\npolicy = \"global-edf\"\n{global}\n\
+                 [[cell.task]]\nname = \"t\"\nwcet = \"1ms\"\nperiod = \"100ms\"\n\
+                 [[cell]]\nname = \"o\"\n{other}\n[[cell.task]]\nname = \"t\"\nwcet = \"1ms\"\nperiod = \"100ms\"\n"
+            );
+            let set = TaskSet::parse("x", &text).expect("a task set");
+            let fitted = fit(&set, cpus, &|_| true);
+            (fitted.outcome, fitted.what)
+        };
+        let part = |budget: &str, more: &str| {
+            format!("reservation = {{ budget = \"{budget}\", period = \"10ms\"{more} }}")
+        };
+        assert_eq!(
+            fit_of("cpus = 2", "", 3),
+            (
+                Outcome::Holds,
+                "the cells fit (cpu 0: g; cpu 1: g; cpu 2: o)".to_owned()
+            )
+        );
+        assert_eq!(fit_of("cpus = 2", "", 2).0, Outcome::Missed);
+        assert_eq!(fit_of("cpus = 2", "", 1).0, Outcome::Missed);
+        let shared = part("15ms", ", cpus = 2");
+        assert_eq!(fit_of(&shared, &part("2ms", ""), 2).0, Outcome::Holds);
+        assert_eq!(fit_of(&shared, &part("3ms", ""), 2).0, Outcome::Undecided);
+        assert_eq!(fit_of(&shared, &part("6ms", ""), 2).0, Outcome::Missed);
     }
 
     #[test]

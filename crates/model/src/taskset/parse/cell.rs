@@ -1,23 +1,25 @@
 use std::collections::HashSet;
 
-use super::super::{Limits, Order, Policy, Reservation, TaskCell};
-use super::field::{choice, faulty, name};
+use super::super::{Limits, Policy, Reservation, TaskCell};
+use super::field::{faulty, name};
+use super::policy::{ordered, policy};
 use super::server::server;
 use super::task::{TASK, task};
 use crate::InputError;
 use crate::reader::Table;
 
-const CELL: [&str; 8] = [
+const CELL: [&str; 9] = [
     "name",
     "policy",
     "order",
+    "cpus",
     "reservation",
     "server",
     "priority",
     "cpu",
     "task",
 ];
-const RESERVATION: [&str; 3] = ["budget", "period", "deadline"];
+const RESERVATION: [&str; 4] = ["budget", "period", "deadline", "cpus"];
 
 /// The tables of the cells.
 pub(super) fn tables<'a>(top: &Table<'a>) -> Result<Vec<Table<'a>>, InputError> {
@@ -54,15 +56,8 @@ fn cell(
     room: &mut usize,
 ) -> Result<TaskCell, InputError> {
     let name = name(table, names, "cell")?;
-    let edf = choice(table, "policy", &[("fp", false), ("edf", true)])?.unwrap_or(false);
-    let order = choice(table, "order", &Order::NAMES)?;
-    if edf && order.is_some() {
-        return Err(table.fault(
-            "order",
-            "policy \"edf\" has no order",
-            "remove the line or set policy = \"fp\"",
-        ));
-    }
+    let reserved = table.table("reservation", &RESERVATION)?;
+    let (policy, order) = policy(table, reserved.as_ref())?;
     let tables = table.tables_below("cell.", "task", &TASK)?;
     if tables.is_empty() {
         return Err(table.fault(
@@ -81,32 +76,13 @@ fn cell(
         .iter()
         .map(|table| task(table, &mut taken))
         .collect::<Result<Vec<_>, _>>()?;
-    // Priorities that nobody would look at are a mistake that nobody would see.
-    let by_priority = !edf && matches!(order, None | Some(Order::Priority));
-    let given = tasks.iter().position(|task| task.priority.is_some());
-    if let Some(place) = given.filter(|_| !by_priority) {
-        let who = order.map_or("policy = \"edf\"".to_owned(), |o| {
-            format!("order = \"{}\"", o.name())
-        });
-        return Err(tables[place].fault(
-            "priority",
-            format!("`priority` has no meaning with {who}"),
-            "remove one of the two",
-        ));
-    }
-    let order = order.unwrap_or(match given {
-        Some(_) => Order::Priority,
-        None => Order::Deadline,
-    });
-    let policy = if edf {
-        Policy::Edf
-    } else {
-        Policy::Fixed(order)
-    };
+    let policy = ordered(policy, order, &tasks, &tables)?;
     let cell = TaskCell {
         name,
         policy,
-        reservation: reservation(table)?,
+        reservation: reserved
+            .map(|table| reservation(&table, policy))
+            .transpose()?,
         server: server(table)?,
         tasks,
     };
@@ -119,10 +95,7 @@ fn cell(
     }
 }
 
-fn reservation(cell: &Table<'_>) -> Result<Option<Reservation>, InputError> {
-    let Some(table) = cell.table("reservation", &RESERVATION)? else {
-        return Ok(None);
-    };
+fn reservation(table: &Table<'_>, policy: Policy) -> Result<Reservation, InputError> {
     let budget = table
         .duration("budget")?
         .ok_or_else(|| table.missing("budget", "\"2ms\""))?;
@@ -134,8 +107,15 @@ fn reservation(cell: &Table<'_>) -> Result<Option<Reservation>, InputError> {
         period,
         deadline: table.duration("deadline")?.unwrap_or(period),
     };
-    match reservation.fault() {
-        Some(fault) => Err(faulty(&table, fault)),
-        None => Ok(Some(reservation)),
+    if reservation.deadline != period && policy.cpus().is_some() {
+        return Err(table.fault(
+            "deadline",
+            "a reservation on several cpus has no deadline of its own",
+            "remove it: the budget is supplied by the end of each period",
+        ));
+    }
+    match reservation.fault_on(policy.cpus().unwrap_or(1)) {
+        Some(fault) => Err(faulty(table, fault)),
+        None => Ok(reservation),
     }
 }

@@ -1,8 +1,9 @@
-//! The task-set file: TOML to [`TaskSet`]. The top level is here, a cell with its reservation, a task, and what every
+//! The task-set file: TOML to [`TaskSet`]. The top level is here, a cell with its reservation, its policy, a task, and what every
 //! table's fields share in files of their own.
 
 mod cell;
 mod field;
+mod policy;
 mod server;
 mod task;
 #[cfg(test)]

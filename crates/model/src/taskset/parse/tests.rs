@@ -162,6 +162,119 @@ fn each_fault_has_its_line_and_mend() {
 }
 
 #[test]
+fn policies_have_keys_of_their_own() {
+    let with = |cell: &str, task: &str| {
+        let text = format!(
+            "schema = 1\n[[cell]]\nname = \"c\"\n{cell}\n[[cell.task]]\nname = \"t\"\nwcet = \"2ms\"\n\
+             period = \"10ms\"\n{task}\n"
+        );
+        TaskSet::parse("x", &text).map_err(|error| error.to_string())
+    };
+    let cell = |cell: &str, task: &str| with(cell, task).expect("good").cells.remove(0);
+    assert_eq!(
+        cell("order = \"audsley\"", "").policy,
+        Policy::Fixed(Order::Audsley)
+    );
+    let global = cell("policy = \"global-fp\"\ncpus = 3\norder = \"rm\"", "");
+    assert_eq!(global.policy, Policy::GlobalFixed(Order::Rate, 3));
+    let mpr = cell(
+        "policy = \"global-edf\"\nreservation = { budget = \"15ms\", period = \"10ms\", cpus = 2 }",
+        "",
+    );
+    assert_eq!(mpr.policy, Policy::GlobalEdf(2));
+    assert_eq!(mpr.reservation.map(|r| r.budget.ns()), Some(15_000_000));
+    let mixed = |task: &str| cell("policy = \"amc-rtb\"", task).tasks[0].wcet_high;
+    assert_eq!(mixed("criticality = \"lo\""), None);
+    assert_eq!(
+        mixed("criticality = \"hi\"").map(Duration::ns),
+        Some(2_000_000)
+    );
+    assert_eq!(
+        mixed("criticality = \"hi\"\nwcet_hi = \"3ms\"").map(Duration::ns),
+        Some(3_000_000)
+    );
+    let reserved = |policy: &str, rest: &str| {
+        format!(
+            "policy = \"{policy}\"\nreservation = {{ budget = \"5ms\", period = \"10ms\"{rest} }}"
+        )
+    };
+    let mixed = "policy = \"edf-vd\"";
+    for (cell, task, part) in [
+        ("policy = \"global-edf\"", "", "cpus = 2"),
+        ("policy = \"global-edf\"\ncpus = 0", "", "1 to 4096"),
+        ("cpus = 2", "", "schedules on one cpu"),
+        (&reserved("edf", ", cpus = 2"), "", "schedules on one cpu"),
+        (&reserved("global-fp", ""), "", "cpus = 2"),
+        (
+            &reserved("global-fp", ", cpus = 2, deadline = \"9ms\""),
+            "",
+            "no deadline of its own",
+        ),
+        (
+            &reserved("global-fp", ", cpus = 2").replace("5ms", "21ms"),
+            "",
+            "at most 20ms",
+        ),
+        (
+            &format!("cpus = 2\n{}", reserved("global-fp", "")),
+            "",
+            "stands in it",
+        ),
+        (&reserved("amc-rtb", ""), "", "on a cpu of its own"),
+        (
+            "policy = \"global-fp\"\ncpus = 2\norder = \"audsley\"",
+            "",
+            "is not sought with",
+        ),
+        (
+            "policy = \"amc-rtb\"\norder = \"audsley\"",
+            "",
+            "is not sought with",
+        ),
+        ("policy = \"edf-vd\"\norder = \"rm\"", "", "has no order"),
+        (
+            "order = \"audsley\"",
+            "priority = 3",
+            "no meaning with order = \"audsley\"",
+        ),
+        ("", "criticality = \"hi\"", "no meaning with policy \"fp\""),
+        (mixed, "wcet_hi = \"3ms\"", "add criticality = \"hi\""),
+        (
+            mixed,
+            "criticality = \"hi\"\nwcet_hi = \"1ms\"",
+            "at least the wcet",
+        ),
+        (
+            mixed,
+            "criticality = \"hi\"\nwcet_hi = \"11ms\"",
+            "at most the deadline",
+        ),
+        (mixed, "criticality = \"medium\"", "one of lo, hi"),
+        ("policy = \"global\"", "", "global-fp"),
+        (
+            &format!(
+                "{}\nserver = \"polling\"",
+                reserved("global-edf", ", cpus = 2")
+            ),
+            "",
+            "not analysed inside a server",
+        ),
+        (
+            &format!(
+                "{}\norder = \"audsley\"\nserver = \"polling\"",
+                reserved("fp", "")
+            ),
+            "",
+            "not sought inside a server",
+        ),
+    ] {
+        let error = with(cell, task).expect_err(cell);
+        assert!(error.contains(part), "`{part}` is not in: {error}");
+        assert!(error.starts_with("x:"), "{error}");
+    }
+}
+
+#[test]
 fn equal_priorities_are_refused() {
     let text = GOOD
         .replace("deadline = \"9ms\"", "priority = 5")
@@ -325,6 +438,12 @@ fn sets() -> impl Strategy<Value = TaskSet> {
         Policy::Fixed(Order::Deadline),
         Policy::Fixed(Order::Priority),
         Policy::Fixed(Order::Listed),
+        Policy::Fixed(Order::Audsley),
+        Policy::AmcRtb(Order::Rate),
+        Policy::EdfVd,
+        Policy::GlobalFixed(Order::Priority, 3),
+        Policy::GlobalEdf(1),
+        Policy::GlobalEdf(4096),
     ]);
     let cell = (
         policy,
@@ -355,6 +474,18 @@ fn sets() -> impl Strategy<Value = TaskSet> {
         .prop_map(|(cpus, together, enforcer, mut cells)| {
             for (i, cell) in cells.iter_mut().enumerate() {
                 cell.name = format!("cell \"{i}\" \\");
+                let by_priority = cell.policy.order() == Some(Order::Priority);
+                if cell.policy.is_mixed() {
+                    cell.reservation = None;
+                }
+                if !matches!(cell.policy, Policy::Edf | Policy::Fixed(_))
+                    || cell.policy.order() == Some(Order::Audsley)
+                {
+                    cell.server = None;
+                }
+                if let (Some(_), Some(reserved)) = (cell.policy.cpus(), &mut cell.reservation) {
+                    reserved.deadline = reserved.period;
+                }
                 if let (Some(server), Some(reservation)) = (&mut cell.server, &mut cell.reservation)
                 {
                     if server.kind == ServerKind::ConstantBandwidth {
@@ -363,7 +494,6 @@ fn sets() -> impl Strategy<Value = TaskSet> {
                         server.priority = Some(i as i64 - 1);
                     }
                 }
-                let by_priority = cell.policy == Policy::Fixed(Order::Priority);
                 for (i, task) in cell.tasks.iter_mut().enumerate() {
                     task.name = format!("t{i}");
                     task.priority = by_priority.then_some(i as i64 - 2);

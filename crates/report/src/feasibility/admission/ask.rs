@@ -61,11 +61,14 @@ pub(super) struct Asked<'a> {
 ///
 /// The kernel's arithmetic with its default settings but `limit`, and with the fair server of Linux 6.12. Cells are on
 /// the cpus on which the study placed them; a file without `cpus` has them all on one, and the theory is then asked
-/// whether EDF supplies them there.
+/// whether EDF supplies them there. A reservation over several cpus is not asked for, nor are those beside it then.
 pub fn admission(set: &TaskSet, study: &Study, limit: RtLimit) -> Option<Admission> {
     let cells: Vec<(usize, &TaskCell)> = (set.cells.iter().enumerate())
         .filter(|(_, cell)| cell.reservation.is_some())
         .collect();
+    if cells.iter().any(|(_, cell)| cell.policy.cpus().is_some()) {
+        return None;
+    }
     let mut theory = study.outcome();
     let on: Option<Vec<usize>> = match &study.together {
         Some(together) => together

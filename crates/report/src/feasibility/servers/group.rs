@@ -3,7 +3,7 @@ use analysis::server::{
     Analysis, Cell, Kind, LocalTask, Refill, Response, Server, ServerSupply, analyze,
 };
 use analysis::{Ns, Task, Undecided, Verdict};
-use model::taskset::{self, Policy, ServerKind, TaskCell, TaskSet};
+use model::taskset::{self, ServerKind, TaskCell, TaskSet};
 
 use super::super::judge::{ns, renumbered, task};
 
@@ -82,9 +82,9 @@ impl<'a> Group<'a> {
         let cells = self.cells.iter().zip(&self.servers).zip(&orders);
         let cells = cells.map(|(((_, cell), &server), order)| Cell {
             server,
-            tasks: match cell.policy {
-                Policy::Fixed(_) => local(cell, order),
-                Policy::Edf => Vec::new(),
+            tasks: match cell.policy.order() {
+                Some(_) => local(cell, order),
+                None => Vec::new(),
             },
         });
         let analysis = analyze(&cells.collect::<Vec<_>>(), self.refill);
@@ -99,9 +99,9 @@ impl<'a> Group<'a> {
                         responses: vec![None; cell.tasks.len()],
                         missed: Vec::new(),
                     },
-                    _ => match cell.policy {
-                        Policy::Fixed(_) => fixed(&found.tasks, &orders[place]),
-                        Policy::Edf => self.edf(place, cell),
+                    _ => match cell.policy.order() {
+                        Some(_) => fixed(&found.tasks, &orders[place]),
+                        None => self.edf(place, cell),
                     },
                 },
                 server: match failed {

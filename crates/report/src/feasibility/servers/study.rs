@@ -108,6 +108,7 @@ fn cell_study(
         reservation: cell.reservation.map(ReservationNs::of),
         proof: proof(cell, server.refilled_together),
         server: Some(server),
+        special: None,
         outcome,
         tasks: task_studies(cell, &inside),
         verdict: inside.verdict,
@@ -192,9 +193,9 @@ fn room(cell: &TaskCell, supply: &ServerSupply) -> Option<Room> {
 
 /// What answers for the cell: see the documentation of crate `analysis` for each claim.
 fn proof(cell: &TaskCell, together: bool) -> String {
-    let test = match cell.policy {
-        Policy::Fixed(_) => "response-time analysis",
-        Policy::Edf => "processor demand (QPA)",
+    let test = match cell.policy.order() {
+        Some(_) => "response-time analysis",
+        None => "processor demand (QPA)",
     };
     let kind = cell.server.map(|server| server.kind);
     let Some(kind) = kind.filter(|&kind| kind != ServerKind::ConstantBandwidth) else {

@@ -1,0 +1,98 @@
+/// How a cell's tasks are scheduled among themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// Preemptive fixed priorities, as SCHED_FIFO schedules.
+    Fixed(Order),
+    /// Earliest deadline first, as SCHED_DEADLINE schedules.
+    Edf,
+    /// Fixed priorities with two levels of criticality: once a job runs beyond its wcet, tasks of low criticality are
+    /// dropped (adaptive mixed criticality).
+    AmcRtb(Order),
+    /// EDF with two levels of criticality, tasks of high criticality having nearer, virtual deadlines until one of them
+    /// runs beyond its wcet.
+    EdfVd,
+    /// Fixed priorities on so many cpus at once; a job may move from one to another.
+    GlobalFixed(Order, u32),
+    /// Earliest deadline first on so many cpus at once.
+    GlobalEdf(u32),
+}
+
+impl Policy {
+    /// The name used in files and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Policy::Fixed(_) => "fp",
+            Policy::Edf => "edf",
+            Policy::AmcRtb(_) => "amc-rtb",
+            Policy::EdfVd => "edf-vd",
+            Policy::GlobalFixed(..) => "global-fp",
+            Policy::GlobalEdf(_) => "global-edf",
+        }
+    }
+
+    /// Where the priorities come from, if they are fixed.
+    pub const fn order(self) -> Option<Order> {
+        match self {
+            Policy::Fixed(order) | Policy::AmcRtb(order) | Policy::GlobalFixed(order, _) => {
+                Some(order)
+            }
+            Policy::Edf | Policy::EdfVd | Policy::GlobalEdf(_) => None,
+        }
+    }
+
+    /// The same policy with priorities from elsewhere; EDF has none.
+    #[must_use]
+    pub const fn ordered(self, order: Order) -> Policy {
+        match self {
+            Policy::Fixed(_) => Policy::Fixed(order),
+            Policy::AmcRtb(_) => Policy::AmcRtb(order),
+            Policy::GlobalFixed(_, cpus) => Policy::GlobalFixed(order, cpus),
+            Policy::Edf | Policy::EdfVd | Policy::GlobalEdf(_) => self,
+        }
+    }
+
+    /// How many cpus the tasks are scheduled on as one; `None`: on one cpu.
+    pub const fn cpus(self) -> Option<u32> {
+        match self {
+            Policy::GlobalFixed(_, cpus) | Policy::GlobalEdf(cpus) => Some(cpus),
+            _ => None,
+        }
+    }
+
+    /// Whether tasks have a criticality.
+    pub const fn is_mixed(self) -> bool {
+        matches!(self, Policy::AmcRtb(_) | Policy::EdfVd)
+    }
+}
+
+/// Where fixed priorities come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Each task's `priority`; a larger number is more urgent, as in sched(7).
+    Priority,
+    /// Deadline monotonic: a shorter deadline is more urgent; ties in the order of the file.
+    Deadline,
+    /// Rate monotonic: a shorter period is more urgent; ties in the order of the file.
+    Rate,
+    /// The order of the file, most urgent first.
+    Listed,
+    /// An order with which every deadline holds, to be found by Audsley's algorithm; only with [`Policy::Fixed`].
+    Audsley,
+}
+
+impl Order {
+    /// Every order and its name in files.
+    pub const NAMES: [(&'static str, Order); 5] = [
+        ("priority", Order::Priority),
+        ("dm", Order::Deadline),
+        ("rm", Order::Rate),
+        ("file", Order::Listed),
+        ("audsley", Order::Audsley),
+    ];
+
+    /// The name used in files and tables.
+    pub fn name(self) -> &'static str {
+        let named = Order::NAMES.iter().find(|(_, order)| *order == self);
+        named.map_or("priority", |(name, _)| name)
+    }
+}
