@@ -3,6 +3,7 @@
 //! A test whose need is unmet is counted as ignored, with the need in its name.
 
 mod analyze;
+mod analyze_servers;
 mod bad_input;
 mod bench;
 mod clean_up;
@@ -16,8 +17,9 @@ use support::Case;
 
 fn main() {
     let arguments = Arguments::from_args();
-    let groups: [&[Case]; 7] = [
+    let groups: [&[Case]; 8] = [
         analyze::CASES,
+        analyze_servers::CASES,
         bad_input::CASES,
         bench::CASES,
         clean_up::CASES,

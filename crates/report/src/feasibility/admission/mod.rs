@@ -6,6 +6,8 @@ mod ask;
 mod deadline;
 mod groups;
 mod standing;
+#[cfg(test)]
+mod tests;
 mod words;
 
 use analysis::Ns;

@@ -6,6 +6,8 @@ mod explain;
 mod group;
 mod mend;
 mod study;
+#[cfg(test)]
+mod tests;
 
 pub(super) use explain::{lines, sentence, words};
 pub(super) use group::Group;

@@ -1,0 +1,216 @@
+use model::taskset::{Enforcer, TaskSet};
+
+use super::*;
+use crate::feasibility::study;
+use crate::style::Style;
+
+fn cells(top: &str, reservations: &[&str]) -> TaskSet {
+    let mut text = format!("schema = 1\n{top}\n");
+    for (place, reservation) in reservations.iter().enumerate() {
+        text += &format!(
+            "[[cell]]\nname = \"c{place}\"\nreservation = {{ {reservation} }}\n\
+             [[cell.task]]\nname = \"t\"\nwcet = \"1us\"\nperiod = \"20s\"\n"
+        );
+    }
+    TaskSet::parse("x", &text).expect("a task set")
+}
+
+fn asked(set: &TaskSet, enforcer: Enforcer, limit: RtLimit) -> Admission {
+    let mut set = set.clone();
+    set.enforcer = Some(enforcer);
+    admission(&set, &study(&set, false), limit).expect("there are reservations")
+}
+
+/// `budget/period` in ms.
+fn of(top: &str, reservations: &[&str], enforcer: Enforcer) -> Admission {
+    let texts: Vec<String> = reservations
+        .iter()
+        .map(|text| {
+            let (budget, period) = text.split_once('/').expect("budget/period");
+            format!("budget = \"{budget}ms\", period = \"{period}ms\"")
+        })
+        .collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    asked(&cells(top, &texts), enforcer, RtLimit::KERNEL)
+}
+
+#[test]
+fn feasible_is_not_admitted_and_admitted_is_not_feasible() {
+    let standing = |reservations: &[&str]| of("", reservations, Enforcer::Deadline).standing;
+    assert_eq!(standing(&["45/100", "44/100"]), Standing::Guaranteed);
+    // 91 % is below 95 %, but the fair server has 5 %.
+    assert_eq!(
+        standing(&["45/100", "46/100"]),
+        Standing::RefusedThoughFeasible
+    );
+    assert_eq!(
+        standing(&["60/100", "46/100"]),
+        Standing::RefusedAndInfeasible
+    );
+    // The kernel divides by the period, and the budgets are due in a tenth of it.
+    let short = "budget = \"6ms\", period = \"100ms\", deadline = \"10ms\"";
+    let found = asked(
+        &cells("", &[short, short]),
+        Enforcer::Deadline,
+        RtLimit::KERNEL,
+    );
+    assert_eq!(found.standing, Standing::AdmittedThoughInfeasible);
+    assert!(found.standing.differs() && found.cpus_assumed);
+    let text = admission_text(&found, Style::default());
+    assert!(
+        text.contains("admitted by the kernel, but not feasible"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_kernel_numbers_are_the_reference() {
+    // n x 10 ms every 100 ms on two cpus without fair servers: 19 are admitted (vector linux-01); with them 18.
+    let found = of("", &["10/100"; 9], Enforcer::Deadline);
+    assert_eq!(found.bounds[0].asked, 9 * 104_857);
+    assert_eq!(found.bounds[0].available, Some(996_147 - 52_428));
+    assert!(found.admitted);
+    assert!(!of("", &["10/100"; 10], Enforcer::Deadline).admitted);
+    // Vector linux-04: 0.9 of each cpu is left for HCBS; 8.75 every 10 ms fits and 0.5 every 10 ms more does not.
+    let found = of("cpus = 2", &["8.75/10", "0.5/10"], Enforcer::Hcbs);
+    assert_eq!(found.bounds[0].available, Some(943_718));
+    assert_eq!(found.bounds[0].asked, 917_504 + 52_428);
+    assert_eq!(found.bounds[0].refusals.len(), 1);
+    assert!(
+        found.bounds[0].refusals[0].starts_with("cell c1: "),
+        "{found:?}"
+    );
+    let writes: Vec<_> = found
+        .writes
+        .iter()
+        .map(|w| (w.file.as_str(), w.value.as_str()))
+        .collect();
+    assert_eq!(
+        writes,
+        [
+            ("/sys/fs/cgroup/cpu.rt.max", "900000 1000000"),
+            ("/sys/fs/cgroup/c0/cpu.rt.max", "8750 10000"),
+        ]
+    );
+}
+
+#[test]
+fn each_cpu_has_its_own_bound_where_the_kernel_has_one() {
+    // One cell on each of two cpus: SCHED_DEADLINE counts them apart, groups count them together.
+    let two = ["60/100", "60/100"];
+    let deadline = of("cpus = 2", &two, Enforcer::Deadline);
+    assert_eq!(deadline.standing, Standing::Guaranteed);
+    assert_eq!(deadline.bounds.len(), 2);
+    for enforcer in [Enforcer::RtCgroup, Enforcer::Hcbs] {
+        let groups = of("cpus = 2", &two, enforcer);
+        assert_eq!(
+            groups.standing,
+            Standing::RefusedThoughFeasible,
+            "{groups:?}"
+        );
+        assert!(
+            groups
+                .notes
+                .iter()
+                .any(|note| note.contains("on every cpu"))
+        );
+    }
+    // Neither cpu of its own has room for 92 %, and the two together do.
+    let found = of("cpus = 2", &["92/100", "10/100"], Enforcer::Deadline);
+    assert_eq!(found.standing, Standing::RefusedThoughFeasible);
+    assert!(
+        found
+            .notes
+            .iter()
+            .any(|note| note.contains("one root domain")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn the_placement_is_one_that_the_kernel_admits_if_there_is_one() {
+    // First fit puts 50 and 45 on one cpu, which EDF bears and the kernel does not.
+    let found = of("cpus = 2", &["50/100", "45/100"], Enforcer::Deadline);
+    assert_eq!(found.standing, Standing::Guaranteed);
+}
+
+#[test]
+fn the_period_is_written_before_the_runtime() {
+    let found = of("", &["1500/2000", "5/50"], Enforcer::RtCgroup);
+    let writes: Vec<_> = found
+        .writes
+        .iter()
+        .map(|w| (w.file.as_str(), w.value.as_str()))
+        .collect();
+    assert_eq!(
+        writes,
+        [
+            ("/sys/fs/cgroup/cpu/c0/cpu.rt_period_us", "2000000"),
+            ("/sys/fs/cgroup/cpu/c0/cpu.rt_runtime_us", "1500000"),
+            ("/sys/fs/cgroup/cpu/c1/cpu.rt_period_us", "50000"),
+            ("/sys/fs/cgroup/cpu/c1/cpu.rt_runtime_us", "5000"),
+        ]
+    );
+    assert!(
+        found
+            .notes
+            .iter()
+            .any(|note| note.contains("bounds what a cell takes"))
+    );
+    let odd = cells("", &["budget = \"1500ns\", period = \"1ms\""]);
+    for enforcer in [Enforcer::RtCgroup, Enforcer::Hcbs] {
+        let found = asked(&odd, enforcer, RtLimit::KERNEL);
+        assert!(
+            found.bounds[0].refusals[0].contains("microseconds"),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn what_the_kernel_takes_for_one_thread_is_checked() {
+    for (reservation, why) in [
+        (
+            "budget = \"20us\", period = \"50us\"",
+            "a period of 50000 ns",
+        ),
+        (
+            "budget = \"1us\", period = \"1ms\"",
+            "below the least of 1024 ns",
+        ),
+        (
+            "budget = \"1s\", period = \"5s\"",
+            "a period of 5000000000 ns",
+        ),
+    ] {
+        let found = asked(
+            &cells("", &[reservation]),
+            Enforcer::Deadline,
+            RtLimit::KERNEL,
+        );
+        assert!(found.bounds[0].refusals[0].contains(why), "{found:?}");
+        assert_eq!(found.standing, Standing::RefusedThoughFeasible);
+    }
+}
+
+#[test]
+fn another_limit_is_another_answer() {
+    let set = cells("", &["budget = \"92ms\", period = \"100ms\""]);
+    let by =
+        |limit: &str| asked(&set, Enforcer::Deadline, limit.parse().expect("a limit")).admitted;
+    assert!(!by("950ms/1s"));
+    assert!(by("980ms/1s"));
+    assert!(by("none"));
+    for bad in ["", "1s", "2s/1s", "0s/0s", "1/2", "100ns/1s"] {
+        assert!(bad.parse::<RtLimit>().is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn no_reservation_is_no_question() {
+    let text = "schema = 1\n[[cell]]\nname = \"c\"\n[[cell.task]]\nname = \"t\"\nwcet = \"1ms\"\nperiod = \"1s\"\n";
+    assert_eq!(
+        study(&TaskSet::parse("x", text).expect("a task set"), false).linux,
+        None
+    );
+}
