@@ -410,6 +410,12 @@ fn out_of_range_is_undecided_from_there_on() {
         assert!(!responses[2].meets(), "{bad:?}");
         assert!(!fp::verdict(&[fine, bad, fine]).is_schedulable(), "{bad:?}");
         assert!(!edf::verdict(&[fine, bad]).is_schedulable(), "{bad:?}");
+        // Not even a certain miss is a verdict on such a set.
+        let late = Task::new(5, 10).due(4);
+        assert!(matches!(
+            edf::verdict(&[late, Task::new(0, 0)]),
+            Verdict::Undecided(_)
+        ));
     }
     let Verdict::Undecided(why) = fp::verdict(&[Task::new(0, 10)]) else {
         panic!("a task without work was judged");
