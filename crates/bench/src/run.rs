@@ -73,17 +73,7 @@ fn prepare(
     progress: &mut dyn Progress,
 ) -> Result<(Run, Interrupt, Manifest), BenchError> {
     room_for(plan, settings)?;
-    if let Some(pid) = place::another() {
-        return Err(BenchError::Unmet(format!(
-            "another timecell (process {pid}) is measuring on this machine; wait until it has ended, \
-             or the two would measure each other"
-        )));
-    }
-    let interrupt = Interrupt::listen()
-        .map_err(|error| BenchError::Failed(format!("cannot listen for signals: {error}")))?;
-    for line in place::sweep_stale() {
-        progress.note(&line);
-    }
+    let interrupt = alone(progress)?;
     let mut provenance = Provenance::collect(&settings.version);
     let options = engine::Options {
         rootless_user: plan.experiment.rootless_user.clone(),
@@ -112,6 +102,22 @@ fn prepare(
     )?;
     progress.began(&run, total);
     Ok((run, interrupt, manifest))
+}
+
+/// Makes sure that nobody else measures, listens for signals, and removes what killed runs have left.
+pub(crate) fn alone(progress: &mut dyn Progress) -> Result<Interrupt, BenchError> {
+    if let Some(pid) = place::another() {
+        return Err(BenchError::Unmet(format!(
+            "another timecell (process {pid}) is measuring on this machine; wait until it has ended, \
+             or the two would measure each other"
+        )));
+    }
+    let interrupt = Interrupt::listen()
+        .map_err(|error| BenchError::Failed(format!("cannot listen for signals: {error}")))?;
+    for line in place::sweep_stale() {
+        progress.note(&line);
+    }
+    Ok(interrupt)
 }
 
 fn rounds_of_trials(
@@ -306,7 +312,7 @@ impl Drop for Elsewhere {
     }
 }
 
-fn utc_now() -> String {
+pub(crate) fn utc_now() -> String {
     let format =
         time::macros::format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
     time::OffsetDateTime::now_utc()
@@ -314,7 +320,7 @@ fn utc_now() -> String {
         .unwrap_or_default()
 }
 
-fn stamp() -> String {
+pub(crate) fn stamp() -> String {
     let format = time::macros::format_description!("[year]-[month]-[day]T[hour][minute][second]");
     time::OffsetDateTime::now_utc()
         .format(&format)

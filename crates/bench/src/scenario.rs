@@ -19,7 +19,8 @@ pub fn find(what: &str) -> Result<Experiment, InputError> {
     let is_path =
         what.contains('/') || what.ends_with(".toml") || std::path::Path::new(what).exists();
     if !is_path {
-        let names: Vec<&str> = SCENARIOS.iter().map(|(name, _)| *name).collect();
+        let mut names: Vec<&str> = SCENARIOS.iter().map(|(name, _)| *name).collect();
+        names.extend(crate::SERIES_SCENARIOS.iter().map(|scenario| scenario.name));
         return Err(InputError::new(
             what,
             "there is no such scenario, and no such file",

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use probe::Wake;
 
+use crate::pidfd;
+
 /// Watches the payloads of one trial until dropped.
 pub(crate) struct Watch {
     shared: Arc<Shared>,
@@ -41,7 +43,7 @@ impl Watch {
 
     /// Watches `pid` as cell `index`. A process that is gone already counts as dead.
     pub(crate) fn add(&self, index: usize, pid: i32) {
-        match pidfd_open(pid) {
+        match pidfd::open(pid) {
             Ok(fd) => lock(&self.shared.cells).push((index, fd)),
             Err(_) => lock(&self.shared.dead).push(index),
         }
@@ -126,12 +128,6 @@ fn event_fd() -> io::Result<OwnedFd> {
     // SAFETY: no pointers; the answer is checked.
     let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
     owned(fd)
-}
-
-fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
-    // SAFETY: no pointers; the answer is checked.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    owned(fd as i32)
 }
 
 fn owned(fd: i32) -> io::Result<OwnedFd> {

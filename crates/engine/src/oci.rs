@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::made::{self, Payload};
 use crate::note::MARK;
-use crate::{CellSpec, cgroups, limits, process, programs};
+use crate::{CellSpec, cgroups, limits, process, programs, reach};
 
 /// Whether the runtime has root's powers over the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +20,15 @@ pub(crate) enum Power {
     Root,
     /// None of these: the runtime runs in a user namespace of its own.
     User,
+}
+
+/// The power that the runtime of this cell has.
+pub(crate) fn power(spec: &CellSpec) -> Power {
+    if programs::is_root() && spec.user.is_none() {
+        Power::Root
+    } else {
+        Power::User
+    }
 }
 
 /// Parts of `/proc` that reach beyond the cell.
@@ -89,10 +98,10 @@ fn config(spec: &CellSpec, power: Power) -> Result<Value, String> {
         json!({ "destination": "/cell", "type": "bind", "source": spec.shared,
             "options": ["bind", "rw", "nosuid", "nodev", "noexec"] }),
     ];
-    let namespaces =
-        ["pid", "mount", "ipc", "uts", "network", "cgroup"].map(|kind| json!({ "type": kind }));
+    let mut namespaces: Vec<Value> = ["pid", "mount", "ipc", "uts", "network", "cgroup"]
+        .map(|kind| json!({ "type": kind }))
+        .to_vec();
     let mut linux = json!({
-        "namespaces": namespaces,
         "maskedPaths": MASKED,
         "readonlyPaths": READ_ONLY,
     });
@@ -118,11 +127,21 @@ fn config(spec: &CellSpec, power: Power) -> Result<Value, String> {
             linux["devices"] = devices.into();
             linux["cgroupsPath"] = format!("/{}", spec.id).into();
         }
-        // Nodes cannot be made in a user namespace; the host's are mounted instead.
-        Power::User => mounts.extend(spec.rights.devices.iter().map(|path| {
-            json!({ "destination": path, "type": "bind", "source": path, "options": ["bind", "rw"] })
-        })),
+        Power::User => {
+            // Nodes cannot be made in a user namespace; the host's are mounted instead.
+            mounts.extend(spec.rights.devices.iter().map(|path| {
+                json!({ "destination": path, "type": "bind", "source": path, "options": ["bind", "rw"] })
+            }));
+            // The embedded runtime is in one of its own already.
+            if spec.engine != EngineKind::Embedded {
+                namespaces.push(json!({ "type": "user" }));
+                let (uid, gid) = ids(spec);
+                linux["uidMappings"] = json!([{ "containerID": 0, "hostID": uid, "size": 1 }]);
+                linux["gidMappings"] = json!([{ "containerID": 0, "hostID": gid, "size": 1 }]);
+            }
+        }
     }
+    linux["namespaces"] = namespaces.into();
     Ok(json!({
         "ociVersion": "1.0.2",
         "hostname": "cell",
@@ -145,6 +164,15 @@ fn config(spec: &CellSpec, power: Power) -> Result<Value, String> {
         },
         "linux": linux,
     }))
+}
+
+/// Host ids of the user who runs a rootless cell.
+fn ids(spec: &CellSpec) -> (u32, u32) {
+    match &spec.user {
+        Some(user) => (user.uid, user.gid),
+        // SAFETY: no arguments, cannot fail.
+        None => unsafe { (libc::geteuid(), libc::getegid()) },
+    }
 }
 
 /// One device of the host as OCI wants it.
@@ -201,6 +229,15 @@ pub(crate) fn runtime(name: &str, spec: &CellSpec) -> Result<Command, String> {
         .env(MARK, &spec.id)
         .arg("--root")
         .arg(runtime_state(spec));
+    if power(spec) == Power::User {
+        reach::become_user(&mut command, spec);
+        // No group may be made without root on version 1, nor without a delegated one on version 2.
+        match name {
+            "crun" => command.arg("--cgroup-manager=disabled"),
+            _ => command.args(["--rootless", "true"]),
+        };
+        command.env_remove("XDG_RUNTIME_DIR");
+    }
     Ok(command)
 }
 

@@ -1,20 +1,9 @@
 //! `podman`, run by an unprivileged user: ourselves, or the chosen one where we are root.
-//!
-//! What the cell needs of the host must be within that user's reach. The private directory belongs to the user.
-//! The shared directory and the files in it stay whose they are and are opened to the user's group, so that
-//! cells of other engines may share it too; files made in it after the cell must be opened by whoever makes them.
-
-use std::fs::{self, Permissions};
-use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::Command;
 
 use model::{EngineKind, Requirement};
 
 use crate::podman_cli::{self, Podman as Cli};
-use crate::{Cell, CellSpec, Engine, EngineError, User, made, programs, users};
+use crate::{Cell, CellSpec, Engine, EngineError, made, reach, users};
 
 /// The engine.
 pub(crate) struct PodmanRootless {
@@ -29,9 +18,9 @@ impl Engine for PodmanRootless {
 
     fn requirements(&self) -> Vec<Requirement> {
         vec![
-            programs::requirement("podman", "podman"),
+            crate::programs::requirement("podman", "podman"),
             podman_cli::runtime_requirement(true),
-            programs::requirement("newuidmap", "uidmap"),
+            crate::programs::requirement("newuidmap", "uidmap"),
             users::requirement(self.user.as_deref()),
             users::namespaces(),
         ]
@@ -63,10 +52,10 @@ impl Engine for PodmanRootless {
 fn make(spec: &CellSpec) -> Result<crate::made::Payload, String> {
     let cli = cli(spec)?;
     cli.prepare()?;
-    if let Some(user) = other_user(spec) {
-        give(spec, &cli.home(), user)?;
+    if let Some(user) = reach::other_user(spec) {
+        reach::give(spec, &[&cli.home()], user)?;
     }
-    cli.make(|command| become_user(command, spec))
+    cli.make(|command| reach::become_user(command, spec))
 }
 
 fn cli(spec: &CellSpec) -> Result<Cli<'_>, String> {
@@ -79,123 +68,5 @@ fn cli(spec: &CellSpec) -> Result<Cli<'_>, String> {
 }
 
 pub(crate) fn wipe(spec: &CellSpec) -> Result<(), String> {
-    cli(spec)?.wipe(|command| become_user(command, spec))
-}
-
-/// The cell's user where that is not ourselves.
-fn other_user(spec: &CellSpec) -> Option<&User> {
-    spec.user.as_ref().filter(|_| programs::is_root())
-}
-
-fn become_user(command: &mut Command, spec: &CellSpec) {
-    if let Some(user) = other_user(spec) {
-        // Supplementary groups of ours are dropped with the change.
-        command.uid(user.uid).gid(user.gid);
-    }
-}
-
-/// Puts what the cell needs within the user's reach.
-fn give(spec: &CellSpec, home: &Path, user: &User) -> Result<(), String> {
-    let log = made::log(spec);
-    let open = || -> io::Result<()> {
-        fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&log)?;
-        chown(&log, Some(user.uid), Some(user.gid))?;
-        own_all(home, user)?;
-        open_to_group(&spec.work_dir, user, 0o050)?;
-        open_to_group(&spec.shared, user, 0o070)?;
-        for entry in fs::read_dir(&spec.shared)?.flatten() {
-            if entry.file_type()?.is_file() {
-                open_to_group(&entry.path(), user, 0o060)?;
-            }
-        }
-        Ok(())
-    };
-    open().map_err(|error| {
-        format!(
-            "{} cannot be opened to user {}: {error}",
-            spec.work_dir.display(),
-            user.name
-        )
-    })?;
-    for path in [&spec.rootfs, &spec.shared, &spec.work_dir] {
-        check_reach(path, user)?;
-    }
-    Ok(())
-}
-
-fn own_all(dir: &Path, user: &User) -> io::Result<()> {
-    chown(dir, Some(user.uid), Some(user.gid))?;
-    fs::set_permissions(dir, Permissions::from_mode(0o700))?;
-    for entry in fs::read_dir(dir)?.flatten() {
-        if entry.file_type()?.is_dir() {
-            own_all(&entry.path(), user)?;
-        } else {
-            chown(entry.path(), Some(user.uid), Some(user.gid))?;
-        }
-    }
-    Ok(())
-}
-
-/// Gives the path to the user's group and adds these permissions.
-fn open_to_group(path: &Path, user: &User, bits: u32) -> io::Result<()> {
-    let found = path.metadata()?;
-    if found.uid() == user.uid {
-        return Ok(());
-    }
-    chown(path, None, Some(user.gid))?;
-    fs::set_permissions(path, Permissions::from_mode(found.mode() & 0o7777 | bits))
-}
-
-/// That the user may pass through every directory on the way.
-fn check_reach(path: &Path, user: &User) -> Result<(), String> {
-    for dir in path.ancestors() {
-        let found = dir
-            .metadata()
-            .map_err(|error| format!("{}: {error}", dir.display()))?;
-        let bit = match () {
-            () if found.uid() == user.uid => 0o100,
-            () if found.gid() == user.gid => 0o010,
-            () => 0o001,
-        };
-        if found.mode() & bit == 0 {
-            return Err(format!(
-                "user `{}` cannot reach {} because {} is closed; `chmod o+x {}` opens it",
-                user.name,
-                path.display(),
-                dir.display(),
-                dir.display()
-            ));
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_closed_directory_on_the_way_is_named() {
-        let dir = tempfile::tempdir().unwrap();
-        let closed = dir.path().join("closed");
-        fs::create_dir_all(closed.join("cell")).unwrap();
-        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-        let stranger = User {
-            name: "ann".into(),
-            uid: u32::MAX - 1,
-            gid: u32::MAX - 1,
-            home: "/".into(),
-        };
-        fs::set_permissions(&closed, Permissions::from_mode(0o755)).unwrap();
-        assert_eq!(check_reach(&closed.join("cell"), &stranger), Ok(()));
-        fs::set_permissions(&closed, Permissions::from_mode(0o700)).unwrap();
-        let why = check_reach(&closed.join("cell"), &stranger).unwrap_err();
-        assert!(
-            why.contains(&format!("chmod o+x {}", closed.display())),
-            "{why}"
-        );
-    }
+    cli(spec)?.wipe(|command| reach::become_user(command, spec))
 }

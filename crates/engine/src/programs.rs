@@ -54,8 +54,8 @@ pub(crate) fn requirement(name: &str, package: &str) -> Requirement {
     }
 }
 
-/// That the effective user is root.
-pub(crate) fn root(engine: &str) -> Requirement {
+/// That the effective user is root, which `engine` needs.
+pub fn root(engine: &str) -> Requirement {
     if is_root() {
         Requirement::met("root", "running as root")
     } else {

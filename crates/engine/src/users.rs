@@ -211,7 +211,7 @@ pub(crate) fn requirement(given: Option<&str>) -> Requirement {
 }
 
 /// That an unprivileged process may make user namespaces.
-pub(crate) fn namespaces() -> Requirement {
+pub fn namespaces() -> Requirement {
     const WHAT: &str = "user namespaces";
     let number = |path: &str| -> Option<u64> { fs::read_to_string(path).ok()?.trim().parse().ok() };
     for (path, mend) in [

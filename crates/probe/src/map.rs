@@ -155,7 +155,7 @@ pub fn prepare_samples(path: &Path, planned: u64) -> io::Result<()> {
     file.write_all_at(&header.to_bytes(), 0)
 }
 
-fn preallocated(path: &Path, length: u64) -> io::Result<File> {
+pub(crate) fn preallocated(path: &Path, length: u64) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .write(true)

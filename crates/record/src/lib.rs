@@ -7,6 +7,7 @@ pub mod export;
 pub mod import;
 pub mod run;
 pub mod samples;
+pub mod series;
 pub mod summary;
 pub mod trial;
 

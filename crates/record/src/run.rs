@@ -11,11 +11,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::RecordError;
 use crate::samples::{self, Samples};
+use crate::series::{SERIES_SCHEMA, SERIES_SUMMARY_SCHEMA, SeriesRecord, SeriesSummary};
 use crate::summary::{NotMeasured, RunSummary, SUMMARY_SCHEMA};
 use crate::trial::{TRIAL_SCHEMA, TrialRecord};
 
 /// Schema of `run.json`.
 pub const RUN_SCHEMA: u64 = 1;
+
+/// The file that tells a run of single measurements from one with trials.
+const SERIES: &str = "series.json";
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,24 +81,7 @@ impl Run {
         provenance: &Provenance,
         manifest: &Manifest,
     ) -> Result<Run, RecordError> {
-        fs::create_dir_all(base).map_err(RecordError::io(base, "make the directory"))?;
-        let mut tries = 1;
-        let dir = loop {
-            let suffix = if tries == 1 {
-                String::new()
-            } else {
-                format!("-{tries}")
-            };
-            let dir = base.join(format!("{time}-{}{suffix}", experiment.name));
-            match fs::create_dir(&dir) {
-                Ok(()) => break dir,
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && tries < 1000 => {
-                    tries += 1;
-                }
-                Err(error) => return Err(RecordError::io(&dir, "make the directory")(error)),
-            }
-        };
-        let run = Run { dir };
+        let run = Run::make(base, time, &experiment.name)?;
         let trials = run.dir.join("trials");
         fs::create_dir(&trials).map_err(RecordError::io(&trials, "make the directory"))?;
         write_atomically(
@@ -106,13 +93,56 @@ impl Run {
         Ok(run)
     }
 
+    /// Makes `base/<time>-<scenario>/` for single measurements, with the record as it is before the first one.
+    ///
+    /// # Errors
+    /// When the directory cannot be made or written.
+    pub fn create_series(
+        base: &Path,
+        time: &str,
+        record: &SeriesRecord,
+        provenance: &Provenance,
+        manifest: &Manifest,
+    ) -> Result<Run, RecordError> {
+        let run = Run::make(base, time, &record.scenario)?;
+        run.write_series(record)?;
+        write_json(&run.dir.join("provenance.json"), provenance)?;
+        run.write_manifest(manifest)?;
+        Ok(run)
+    }
+
+    /// Makes a new directory `base/<time>-<name>/`.
+    fn make(base: &Path, time: &str, name: &str) -> Result<Run, RecordError> {
+        fs::create_dir_all(base).map_err(RecordError::io(base, "make the directory"))?;
+        let mut tries = 1;
+        loop {
+            let suffix = if tries == 1 {
+                String::new()
+            } else {
+                format!("-{tries}")
+            };
+            let dir = base.join(format!("{time}-{name}{suffix}"));
+            match fs::create_dir(&dir) {
+                Ok(()) => return Ok(Run { dir }),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && tries < 1000 => {
+                    tries += 1;
+                }
+                Err(error) => return Err(RecordError::io(&dir, "make the directory")(error)),
+            }
+        }
+    }
+
     /// Opens a run to study it.
     ///
     /// # Errors
-    /// [`RecordError::NotARun`] when `dir` holds no `run.json`.
+    /// [`RecordError::NotARun`] when `dir` holds no `run.json`, or neither `experiment.toml` nor `series.json`.
     pub fn open(dir: &Path) -> Result<Run, RecordError> {
-        for missing in ["run.json", "experiment.toml"] {
-            if !dir.join(missing).is_file() {
+        let has = |name: &str| dir.join(name).is_file();
+        for (missing, there) in [
+            ("run.json", has("run.json")),
+            ("experiment.toml", has("experiment.toml") || has(SERIES)),
+        ] {
+            if !there {
                 return Err(RecordError::NotARun {
                     path: dir.to_owned(),
                     missing,
@@ -153,11 +183,55 @@ impl Run {
         read_json(&self.dir.join("run.json"), RUN_SCHEMA)
     }
 
+    /// Whether the run holds single measurements (`series.json`) instead of trials with jobs.
+    pub fn is_series(&self) -> bool {
+        self.dir.join(SERIES).is_file()
+    }
+
+    /// Replaces `series.json`.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_series(&self, record: &SeriesRecord) -> Result<(), RecordError> {
+        write_json(&self.dir.join(SERIES), record)
+    }
+
+    /// Reads `series.json`.
+    ///
+    /// # Errors
+    /// When it cannot be read, is malformed, or is of a newer schema.
+    pub fn series(&self) -> Result<SeriesRecord, RecordError> {
+        read_json(&self.dir.join(SERIES), SERIES_SCHEMA)
+    }
+
+    /// Writes `summary.json` of a run of single measurements.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_series_summary(&self, summary: &SeriesSummary) -> Result<(), RecordError> {
+        write_json(&self.dir.join("summary.json"), summary)
+    }
+
+    /// Reads `summary.json` of a run of single measurements.
+    ///
+    /// # Errors
+    /// When it cannot be read, is malformed, or is of a newer schema.
+    pub fn series_summary(&self) -> Result<SeriesSummary, RecordError> {
+        read_json(&self.dir.join("summary.json"), SERIES_SUMMARY_SCHEMA)
+    }
+
     /// Reads `experiment.toml`.
     ///
     /// # Errors
-    /// When it cannot be read or parsed.
+    /// When it cannot be read or parsed, or the run holds single measurements and no jobs.
     pub fn experiment(&self) -> Result<Experiment, RecordError> {
+        if self.is_series() {
+            return Err(RecordError::malformed(
+                &self.dir,
+                "this run holds single measurements (series.json) and no jobs; `timecell report` and `timecell \
+                 export --csv` read it, one run at a time",
+            ));
+        }
         let path = self.dir.join("experiment.toml");
         let text = fs::read_to_string(&path).map_err(RecordError::io(&path, "read"))?;
         Experiment::parse("experiment.toml", &text)

@@ -17,6 +17,7 @@ mod findings;
 mod html;
 mod loads;
 mod plan;
+mod series;
 mod study;
 mod style;
 mod table;
@@ -27,6 +28,7 @@ pub use compare::{Difference, Pair, RunComparison, compare, compare_html, compar
 pub use figure::figures;
 pub use findings::findings;
 pub use html::html;
+pub use series::{series_figures, series_html, series_study, series_table};
 pub use study::study;
 pub use style::Style;
 pub use table::table;

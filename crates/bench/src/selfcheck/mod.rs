@@ -3,7 +3,6 @@
 //! Each part compares interleaved, in one run on one machine, and says of each goal whether it was met.
 
 mod barrier;
-mod floor;
 mod memory;
 mod probe_process;
 mod startup;

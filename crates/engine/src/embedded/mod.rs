@@ -16,8 +16,8 @@ use model::{EngineKind, Requirement};
 
 use crate::made::{self, Payload};
 use crate::note::MARK;
-use crate::oci::{self, Power};
-use crate::{Cell, CellSpec, Engine, EngineError, cgroups, process, programs, users};
+use crate::oci;
+use crate::{Cell, CellSpec, Engine, EngineError, cgroups, process, programs, reach, users};
 
 pub(crate) use child::RUN;
 pub use child::child;
@@ -52,16 +52,8 @@ impl Engine for Embedded {
     }
 }
 
-pub(crate) fn power() -> Power {
-    if programs::is_root() {
-        Power::Root
-    } else {
-        Power::User
-    }
-}
-
 fn make(spec: &CellSpec) -> Result<Payload, String> {
-    oci::write_bundle(spec, power())?;
+    oci::write_bundle(spec, oci::power(spec))?;
     process::run(&mut again(spec, child::START), &made::log(spec))?;
     Ok(Payload {
         pid: oci::read_pid(&oci::pid_file(spec))?,
@@ -84,6 +76,7 @@ pub(crate) fn again(spec: &CellSpec, deed: &str) -> Command {
         .env_clear()
         .env(MARK, &spec.id)
         .current_dir("/");
+    reach::become_user(&mut command, spec);
     command
 }
 

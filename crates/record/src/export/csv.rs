@@ -12,6 +12,9 @@ use crate::run::Run;
 /// # Errors
 /// When the run cannot be read or `out` not written.
 pub fn write_csv(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordError> {
+    if run.is_series() {
+        return super::series::write(run, path, out);
+    }
     let mut writer = ::csv::Writer::from_writer(out);
     let failed = |error: ::csv::Error| match error.into_kind() {
         ::csv::ErrorKind::Io(error) => RecordError::io(path, "write")(error),

@@ -1,10 +1,12 @@
-//! A run for other tools: one row per executed job, every cell and round in one table.
+//! A run for other tools: one row per executed job, every cell and round in one table; of a run of single
+//! measurements, one row per value.
 //!
 //! Columns: `trial` (number), `round`, `trial_failed` (0 or 1), `trial_name`, `cell`, `engine`, `index`, `missed_before`, `release_ns`,
 //! `start_ns`, `end_ns`, `wakeup_latency_ns`, `execution_time_ns`, `response_time_ns`.
 
 mod csv;
 mod parquet;
+mod series;
 
 pub use self::csv::write_csv;
 pub use self::parquet::write_parquet;

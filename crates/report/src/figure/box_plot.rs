@@ -24,7 +24,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
     let (unit, title) = time_title(&axis, data.summary.primary.title());
     let y = |row: usize| TOP + ROW * (row as f64 + 0.5);
     Some(Figure {
-        name: "box-plot",
+        name: "box-plot".into(),
         title: format!("Distribution of the {}", data.summary.primary.title()),
         caption: with_omission(data, caption(data, &axis)),
         height: bottom + 48.0,

@@ -29,7 +29,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
         .collect();
     let width = WIDTH - LEFT;
     Some(Figure {
-        name: "ccdf",
+        name: "ccdf".into(),
         title: format!("How often the {} is at least x", data.summary.primary.title()),
         caption: with_omission(
             data,

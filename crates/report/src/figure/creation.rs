@@ -26,7 +26,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
     let unit = Unit::of(axis.middle());
     let y = |row: usize| TOP + ROW * (row as f64 + 0.5);
     Some(Figure {
-        name: "creation",
+        name: "creation".into(),
         title: "How long it takes to make a cell".to_owned(),
         caption: with_omission(
             data,

@@ -18,6 +18,7 @@ use maud::{Markup, html};
 use record::RecordError;
 use record::run::Run;
 use record::summary::RunSummary;
+use std::borrow::Cow;
 
 /// Every figure, in the order of the report.
 const FIGURES: [fn(&Data) -> Option<Figure>; 9] = [
@@ -38,7 +39,7 @@ pub(crate) const WIDTH: f64 = 540.0;
 /// One figure, not yet dressed as a document.
 pub(crate) struct Figure {
     /// The stem of its file name.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// A heading.
     pub title: String,
     /// What to look for, and what was left out.

@@ -38,7 +38,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
     let y = |row: usize| TOP + ROW * (row as f64 + 0.5);
     let baseline = crate::words::clean(&data.summary.baseline);
     Some(Figure {
-        name: "ratios",
+        name: "ratios".into(),
         title: format!("Against {baseline}"),
         caption: with_omission(
             data,

@@ -41,7 +41,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
         .collect();
     let every = most.div_ceil(NUMBERED);
     Some(Figure {
-        name: "rounds",
+        name: "rounds".into(),
         title: "Did the machine drift?".to_owned(),
         caption: with_omission(
             data,

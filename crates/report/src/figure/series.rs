@@ -51,7 +51,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
         let _ = write!(caption, " {more} more are not drawn.");
     }
     Some(Figure {
-        name: "time-series",
+        name: "time-series".into(),
         title: format!("The {} job after job", data.summary.primary.title()),
         caption: with_omission(data, caption),
         height: bottom + 48.0,

@@ -35,7 +35,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
         values.iter().map(place).collect::<Vec<_>>()
     };
     Some(Figure {
-        name: "skew",
+        name: "skew".into(),
         title: "How far apart cells that run together started".to_owned(),
         caption: "One mark per round; in brackets the number of cells. Circles: all cells. Squares: only the first \
                   cell of each cpu, which is what the barrier itself answers for, because cells that share a cpu \

@@ -46,7 +46,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
     let (unit, title) = time_title(&axis, data.summary.primary.title());
     let y = |row: usize| TOP + ROW * (row as f64 + 0.5);
     Some(Figure {
-        name: "spread",
+        name: "spread".into(),
         title: "Are cells that run together treated alike?".to_owned(),
         caption: "One mark per cell: circles are medians, triangles p99, in brackets the number of cells of the \
                   trial. Marks that lie together mean that the cells of a trial are treated alike; marks that move \

@@ -29,7 +29,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
     let y = |row: usize| TOP + ROW * (row as f64 + 0.5);
     let scale = if axis.is_log() { ", log scale" } else { "" };
     Some(Figure {
-        name: "tail-ratios",
+        name: "tail-ratios".into(),
         title: "Tail ratios".to_owned(),
         caption: with_omission(
             data,

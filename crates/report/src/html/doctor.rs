@@ -3,12 +3,18 @@
 use super::{Page, Section};
 use crate::words::{clean, plural};
 use host::doctor::{Check, State};
+use host::provenance::Provenance;
 use maud::html;
 
 pub(super) fn section(page: &Page) -> Option<Section> {
-    let mut checks: Vec<&Check> = page.data.provenance.checks.iter().collect();
+    checks(&page.data.provenance)
+}
+
+/// The section of a machine.
+pub(crate) fn checks(provenance: &Provenance) -> Option<Section> {
+    let mut checks: Vec<&Check> = provenance.checks.iter().collect();
     checks.sort_by_key(|check| order(check.state));
-    let warnings = page.data.provenance.warnings() as u64;
+    let warnings = provenance.warnings() as u64;
     (!checks.is_empty()).then(|| Section {
         id: "doctor",
         heading: "The machine's fitness".to_owned(),

@@ -37,7 +37,8 @@ pub(super) fn section(page: &Page) -> Option<Section> {
     })
 }
 
-fn table(caption: &str, headings: [&str; 3], rows: &[[&str; 3]]) -> Markup {
+/// Things that are not there: name, reason, mend.
+pub(crate) fn table(caption: &str, headings: [&str; 3], rows: &[[&str; 3]]) -> Markup {
     html! {
         div.scroll {
             table.stack {

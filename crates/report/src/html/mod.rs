@@ -17,8 +17,11 @@ mod rerun;
 mod selves;
 mod tables;
 
+pub(crate) use doctor::checks as checks_section;
+pub(crate) use lacking::table as absent_table;
 pub(crate) use machine::facts;
 pub(crate) use page::{document, time_cell};
+pub(crate) use tables::region;
 
 use crate::data::Data;
 use crate::figure::{self, Figure};

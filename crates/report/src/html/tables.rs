@@ -36,7 +36,7 @@ pub(super) fn detail(caption: &str, rows: usize, body: Markup) -> Markup {
 }
 
 /// A table that scrolls by itself where the page is narrow.
-pub(super) fn region(caption: &str, body: Markup) -> Markup {
+pub(crate) fn region(caption: &str, body: Markup) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label=(caption) {
             table { caption { (caption) } (body) }

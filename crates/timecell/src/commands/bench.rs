@@ -10,7 +10,7 @@ use crate::exit::{CommandError, Ended};
 use crate::progress::{Teller, about};
 use crate::{commands, out};
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Runs an experiment, writes its record, prints its table.
 pub fn run(options: &Bench) -> Result<Ended, CommandError> {
@@ -23,6 +23,9 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     let what = options.experiment.as_deref().unwrap_or_default();
     if what == "self" {
         return commands::bench_self::run(options);
+    }
+    if let Some(ended) = commands::bench_series::run(what, options) {
+        return ended;
     }
     if let Some(part) = options.parts.first() {
         return Err(InputError::new(part, "only `bench self` has parts", "remove the word").into());
@@ -96,7 +99,7 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
 
 /// What was measured under sudo belongs to whoever called it, who will want to study and delete it: the run, and
 /// the directory around it if that is new.
-fn give_to_sudo_user(run: &std::path::Path, around: Option<&std::path::Path>) {
+pub fn give_to_sudo_user(run: &std::path::Path, around: Option<&std::path::Path>) {
     let id = |name: &str| {
         std::env::var(name)
             .ok()
@@ -149,6 +152,9 @@ fn list() -> Result<Ended, CommandError> {
     for (name, _) in scenario::SCENARIOS {
         let experiment = scenario::find(name)?;
         out::print(&format!("{name:<14}{}", experiment.question));
+    }
+    for scenario in bench::SERIES_SCENARIOS {
+        out::print(&format!("{:<14}{}", scenario.name, scenario.question));
     }
     out::print(
         "self          How does timecell compare with cyclictest, polling barriers and other launchers?",

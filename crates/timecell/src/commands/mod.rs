@@ -3,6 +3,7 @@
 pub mod analyze;
 pub mod bench;
 pub mod bench_self;
+pub mod bench_series;
 pub mod clean;
 pub mod doctor;
 pub mod export;

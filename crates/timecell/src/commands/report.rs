@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use record::run::{Run, write_atomically};
+use record::series::SeriesSummary;
 use record::summary::RunSummary;
 
 use crate::cli::Report;
@@ -14,6 +15,9 @@ pub fn run(options: &Report) -> Result<Ended, CommandError> {
     let run = Run::open(&options.run)?;
     if let Some(other) = &options.other {
         return compare(&run, &Run::open(other)?, options);
+    }
+    if run.is_series() {
+        return series(&run, options);
     }
     if options.json {
         let summary = report::study(&run)?;
@@ -42,6 +46,50 @@ pub fn run(options: &Report) -> Result<Ended, CommandError> {
     Ok(Ended::Fine)
 }
 
+/// As [`run`], of a run of single measurements.
+fn series(run: &Run, options: &Report) -> Result<Ended, CommandError> {
+    let page = match &options.output {
+        _ if options.json => {
+            let summary = report::series_study(run)?;
+            out::print(&serde_json::to_string_pretty(&summary).unwrap_or_default());
+            return Ok(Ended::Fine);
+        }
+        Some(page) => page.clone(),
+        None => run.dir().join("report.html"),
+    };
+    let summary = if options.output.is_some() {
+        let summary = report::series_study(run)?;
+        write_atomically(&page, report::series_html(run, &summary)?.as_bytes())?;
+        summary
+    } else {
+        study_and_write_series(run, &page)?
+    };
+    out::print(&series_table(&summary));
+    if let Some(dir) = &options.figures {
+        let count = write_figures(&report::series_figures(run, &summary)?, dir)?;
+        out::print(&format!("figures {count} SVG files in {}", dir.display()));
+    }
+    out::print(&format!("report  {}", page.display()));
+    Ok(Ended::Fine)
+}
+
+/// The terminal's tables of a run of single measurements.
+pub fn series_table(summary: &SeriesSummary) -> String {
+    let style = report::Style {
+        colour: out::colour(),
+        width: out::width(),
+    };
+    report::series_table(summary, style)
+}
+
+/// As [`study_and_write`], of a run of single measurements.
+pub fn study_and_write_series(run: &Run, page: &Path) -> Result<SeriesSummary, CommandError> {
+    let summary = report::series_study(run)?;
+    run.write_series_summary(&summary)?;
+    write_atomically(page, report::series_html(run, &summary)?.as_bytes())?;
+    Ok(summary)
+}
+
 /// The terminal's table of a summary.
 pub fn table(summary: &RunSummary) -> String {
     let style = report::Style {
@@ -60,13 +108,16 @@ pub fn study_and_write(run: &Run, page: &Path) -> Result<RunSummary, CommandErro
 }
 
 fn figures(run: &Run, summary: &RunSummary, dir: &Path) -> Result<usize, CommandError> {
+    write_figures(&report::figures(run, summary)?, dir)
+}
+
+fn write_figures(figures: &[(String, String)], dir: &Path) -> Result<usize, CommandError> {
     std::fs::create_dir_all(dir).map_err(|source| CommandError::File {
         path: dir.to_owned(),
         doing: "make the directory",
         source,
     })?;
-    let figures = report::figures(run, summary)?;
-    for (name, svg) in &figures {
+    for (name, svg) in figures {
         write_atomically(&dir.join(name), svg.as_bytes())?;
     }
     Ok(figures.len())

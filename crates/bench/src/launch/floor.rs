@@ -7,8 +7,10 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use probe::clock;
+
 /// Arguments prepared before the clone: between clone and exec nothing may be allocated.
-pub(super) struct Floor {
+pub(crate) struct Floor {
     root: CString,
     program: CString,
     words: Vec<CString>,
@@ -29,7 +31,7 @@ struct CloneArgs {
 
 impl Floor {
     /// A launcher of `/timecell words...` in `rootfs`.
-    pub(super) fn new(rootfs: &Path, words: &[&str]) -> io::Result<Floor> {
+    pub(crate) fn new(rootfs: &Path, words: &[String]) -> io::Result<Floor> {
         let c = |text: &[u8]| CString::new(text).map_err(io::Error::other);
         Ok(Floor {
             root: c(rootfs.as_os_str().as_bytes())?,
@@ -41,8 +43,8 @@ impl Floor {
         })
     }
 
-    /// Launches and waits for the end; the exit code.
-    pub(super) fn run(&self) -> io::Result<i32> {
+    /// Launches and waits for the end; the exit code, and when the clone was made, CLOCK_MONOTONIC ns.
+    pub(crate) fn run(&self) -> io::Result<(i32, i64)> {
         let mut argv: Vec<*const libc::c_char> = vec![self.program.as_ptr()];
         argv.extend(self.words.iter().map(|word| word.as_ptr()));
         argv.push(std::ptr::null());
@@ -73,14 +75,16 @@ impl Floor {
                 libc::_exit(127);
             }
         }
+        let cloned_ns = clock::now();
         let mut status = 0;
         // SAFETY: our own child.
         unsafe { libc::waitpid(pid as i32, &raw mut status, 0) };
-        Ok(if libc::WIFEXITED(status) {
+        let code = if libc::WIFEXITED(status) {
             libc::WEXITSTATUS(status)
         } else {
             -1
-        })
+        };
+        Ok((code, cloned_ns))
     }
 
     /// In the child: private mounts, the new root, a new /proc.

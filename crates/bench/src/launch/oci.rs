@@ -1,0 +1,80 @@
+//! OCI runtimes: the one linked in, crun and runc; in one command, or one command for each step.
+
+use engine::{CellSpec, User};
+use model::EngineKind;
+use probe::{Life, clock};
+
+use super::{Launched, Launcher, Stage, page_in_cell, timed, told};
+
+/// How an OCI runtime is driven.
+pub(crate) struct Oci {
+    pub kind: EngineKind,
+    /// Who drives it, where that is not ourselves.
+    pub user: Option<User>,
+    /// create, start and delete as commands of their own, for runtimes that are programs.
+    pub in_steps: bool,
+}
+
+impl Launcher for Oci {
+    fn launch(&mut self, stage: &Stage, number: u32) -> Result<Launched, String> {
+        stage.life.reset();
+        let name = format!("{number}-{}", self.kind);
+        let words = Life::ending(&page_in_cell());
+        let spec = stage
+            .spec(&name, self.kind, self.user.as_ref(), words)
+            .map_err(|error| error.to_string())?;
+        let launched = if self.in_steps {
+            in_steps(stage, &spec)
+        } else {
+            at_once(stage, &spec)
+        };
+        // Also after a failure: what a runtime left half made must not be met by the next launch.
+        let swept = engine::sweep(&spec.work_dir).map_err(|error| error.to_string());
+        let _ = std::fs::remove_dir_all(&spec.work_dir);
+        launched.and_then(|launched| swept.map(|()| launched))
+    }
+}
+
+fn at_once(stage: &Stage, spec: &CellSpec) -> Result<Launched, String> {
+    let mut command = engine::run_command(spec).map_err(|error| error.to_string())?;
+    let stamps = engine::stamps_file(spec);
+    if spec.engine == EngineKind::Embedded {
+        command.env(engine::STAMPS, &stamps);
+    }
+    let (asked, gone) = timed(&mut command, &spec.work_dir.join("log"))?;
+    let mut launched = told(stage, asked, gone)?;
+    if let Ok(text) = std::fs::read_to_string(&stamps) {
+        let step = |line: &str| {
+            let (ns, step) = line.split_once(' ')?;
+            Some((step.to_owned(), ns.parse().ok()?))
+        };
+        launched.steps = text.lines().filter_map(step).collect();
+        let at = |name: &str| {
+            let step = launched.steps.iter().find(|(step, _)| step == name);
+            step.map(|(_, ns)| *ns)
+        };
+        launched.created = at("cgroups joined").filter(|ns| *ns <= launched.first);
+        launched.ended = at("payload executed and ended").filter(|ns| *ns >= launched.last);
+    }
+    Ok(launched)
+}
+
+fn in_steps(stage: &Stage, spec: &CellSpec) -> Result<Launched, String> {
+    let log = spec.work_dir.join("log");
+    let mut steps = engine::step_commands(spec).map_err(|error| error.to_string())?;
+    let (asked, created) = timed(&mut steps.create, &log)?;
+    let pid = engine::payload_pid(spec).ok_or("the runtime told no pid")?;
+    let payload = crate::pidfd::open(pid).map_err(|error| format!("process {pid}: {error}"))?;
+    timed(&mut steps.start, &log)?;
+    if !crate::pidfd::ended_within(&payload, 10_000) {
+        return Err("the payload did not end within 10 s".to_owned());
+    }
+    let ended = clock::now();
+    let (_, gone) = timed(&mut steps.delete, &log)?;
+    let told = told(stage, asked, gone)?;
+    Ok(Launched {
+        created: Some(created),
+        ended: Some(ended),
+        ..told
+    })
+}

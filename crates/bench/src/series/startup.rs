@@ -1,0 +1,254 @@
+//! `startup`: from the request to run a program that ends at once until nothing of its cell is left.
+//!
+//! Every way of starting a program once per round: fork and exec, a bare clone3 with namespaces, OCI runtimes and
+//! container managers. Where a launcher tells more than begin and end, the time is broken down into create, start,
+//! run, exit and delete; the payload's first and last instant are its own clock readings.
+
+use engine::User;
+use model::{EngineKind, Requirement};
+use record::series::Quantity;
+use record::summary::NotMeasured;
+
+use super::{Bench, Prepared, Reading, SeriesOptions, SeriesScenario, Task, Turn, condition};
+use crate::BenchError;
+use crate::launch::{Clone3, ForkExec, Launched, Launcher, Oci, Stage};
+
+pub(super) const SCENARIO: SeriesScenario = SeriesScenario {
+    name: "startup",
+    question: "How long from the request to run a program until it has run, ended, and left nothing behind?",
+    rounds: (100, 5),
+    prepare,
+};
+
+/// The figure that launchers are compared by.
+const WHOLE: &str = "request to gone";
+/// How soon the payload runs.
+const FIRST: &str = "request to first instruction";
+
+/// A way of starting a program, not yet set up.
+#[derive(Debug, Clone)]
+enum Way {
+    ForkExec,
+    Clone3,
+    Oci {
+        kind: EngineKind,
+        user: Option<User>,
+        in_steps: bool,
+    },
+}
+
+impl Way {
+    fn set_up(&self, stage: &Stage) -> Result<Box<dyn Launcher>, BenchError> {
+        Ok(match self {
+            Way::ForkExec => Box::new(ForkExec),
+            Way::Clone3 => Box::new(Clone3::new(stage)?),
+            Way::Oci {
+                kind,
+                user,
+                in_steps,
+            } => Box::new(Oci {
+                kind: *kind,
+                user: user.clone(),
+                in_steps: *in_steps,
+            }),
+        })
+    }
+}
+
+struct Startup {
+    stage: Stage,
+    launchers: Vec<Box<dyn Launcher>>,
+}
+
+impl Bench for Startup {
+    fn measure(&mut self, turn: &Turn) -> Result<Vec<Reading>, String> {
+        let launched = self.launchers[turn.task].launch(&self.stage, turn.number)?;
+        Ok(readings(&launched))
+    }
+}
+
+/// The whole, its shares as far as they are known, and the time until the payload ran.
+fn readings(l: &Launched) -> Vec<Reading> {
+    let share =
+        |part: &str, from: i64, to: i64| Reading::share(part, WHOLE, Quantity::Ns, to - from);
+    let mut readings = vec![Reading::whole(WHOLE, Quantity::Ns, l.gone - l.asked)];
+    match l.created {
+        Some(created) => {
+            readings.push(share("create", l.asked, created));
+            readings.push(share("start", created, l.first));
+        }
+        None => readings.push(share("create and start", l.asked, l.first)),
+    }
+    readings.push(share("run", l.first, l.last));
+    match l.ended {
+        Some(ended) => {
+            readings.push(share("exit", l.last, ended));
+            readings.push(share("delete", ended, l.gone));
+        }
+        None => readings.push(share("exit and delete", l.last, l.gone)),
+    }
+    readings.push(Reading::whole(FIRST, Quantity::Ns, l.first - l.asked));
+    readings
+}
+
+/// What is collected while the ways are held against the machine.
+#[derive(Default)]
+struct Ways {
+    ways: Vec<(String, Way, i64)>,
+    not_measured: Vec<NotMeasured>,
+    requirements: Vec<Requirement>,
+}
+
+impl Ways {
+    fn add(&mut self, name: &str, needs: Vec<Requirement>, guess_ns: i64, way: Way) {
+        match needs.iter().find(|need| !need.met) {
+            None => self.ways.push((name.to_owned(), way, guess_ns)),
+            Some(unmet) => self.not_measured.push(NotMeasured {
+                trial: name.to_owned(),
+                reason: unmet.reason.clone(),
+                mend: unmet.mend.clone().unwrap_or_default(),
+            }),
+        }
+        for need in needs {
+            if !self.requirements.contains(&need) {
+                self.requirements.push(need);
+            }
+        }
+    }
+}
+
+fn prepare(options: &SeriesOptions) -> Prepared {
+    let mut ways = Ways::default();
+    if options.wants(EngineKind::Bare) {
+        ways.add("fork+exec", Vec::new(), 2_000_000, Way::ForkExec);
+        let root = engine::root_requirement("a clone with namespaces");
+        ways.add("clone3", vec![root], 4_000_000, Way::Clone3);
+    }
+    oci_ways(options, &mut ways);
+    let Ways {
+        ways,
+        not_measured,
+        requirements,
+    } = ways;
+    let tasks = ways
+        .iter()
+        .map(|(name, _, guess_ns)| Task {
+            subject: name.clone(),
+            part: WHOLE.to_owned(),
+            guess_ns: *guess_ns,
+        })
+        .collect();
+    Prepared {
+        tasks,
+        not_measured,
+        requirements,
+        conditions: conditions(),
+        baseline: Some("fork+exec".to_owned()),
+        open: Box::new(move || {
+            let stage = Stage::set()?;
+            let launchers = ways
+                .iter()
+                .map(|(_, way, _)| way.set_up(&stage))
+                .collect::<Result<_, _>>()?;
+            Ok(Box::new(Startup { stage, launchers }))
+        }),
+    }
+}
+
+fn oci_ways(options: &SeriesOptions, ways: &mut Ways) {
+    for kind in [EngineKind::Embedded, EngineKind::Crun, EngineKind::Runc] {
+        if !options.wants(kind) {
+            continue;
+        }
+        let needs = engine::by_kind(kind, &engine::Options::default()).requirements();
+        let way = |user, in_steps| Way::Oci {
+            kind,
+            user,
+            in_steps,
+        };
+        ways.add(kind.name(), needs.clone(), 30_000_000, way(None, false));
+        if kind != EngineKind::Embedded {
+            let name = format!("{kind} in steps");
+            ways.add(&name, needs.clone(), 60_000_000, way(None, true));
+        }
+        if kind == EngineKind::Embedded && crate::place::uid() != 0 {
+            // Without root it is the rootless form already.
+            continue;
+        }
+        let (user, needs) = without_root(options, needs);
+        let name = format!("{kind} rootless");
+        ways.add(&name, needs, 40_000_000, way(user, false));
+    }
+}
+
+/// Who runs the same without root's powers, and what that needs instead of root.
+fn without_root(
+    options: &SeriesOptions,
+    needs: Vec<Requirement>,
+) -> (Option<User>, Vec<Requirement>) {
+    let mut needs: Vec<Requirement> = needs
+        .into_iter()
+        .filter(|need| need.what != "root" && need.what != "cgroup layout")
+        .collect();
+    needs.push(engine::users::namespaces());
+    match options.user() {
+        Ok(user) => (Some(user), needs),
+        Err(unmet) => {
+            needs.push(*unmet);
+            (None, needs)
+        }
+    }
+}
+
+fn conditions() -> Vec<record::series::Condition> {
+    vec![
+        condition(
+            "payload",
+            "our own static binary; it writes its first and its last clock reading to a shared page and ends",
+        ),
+        condition(
+            "cells",
+            "the root filesystem is prepared and bundles are written before the time begins; caches are warm",
+        ),
+        condition(
+            "order",
+            "every launcher once per round, each round begins with the next one",
+        ),
+        condition(
+            "scheduling",
+            "no real-time class, any cpu: this is how cells are usually started",
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_add_up_to_the_whole() {
+        let all = Launched {
+            asked: 10,
+            created: Some(30),
+            first: 60,
+            last: 61,
+            ended: Some(70),
+            gone: 100,
+            steps: Vec::new(),
+        };
+        let few = Launched {
+            created: None,
+            ended: None,
+            ..all.clone()
+        };
+        for (launched, shares) in [(all, 5), (few, 3)] {
+            let readings = readings(&launched);
+            let of: Vec<&Reading> = readings.iter().filter(|r| r.of.is_some()).collect();
+            assert_eq!(of.len(), shares);
+            assert!(of.iter().all(|r| r.of.as_deref() == Some(WHOLE)));
+            assert_eq!(of.iter().map(|r| r.value).sum::<i64>(), 90);
+            assert_eq!(readings[0].value, 90);
+            assert_eq!(readings.last().unwrap().value, 50);
+        }
+    }
+}

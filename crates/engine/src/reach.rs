@@ -1,0 +1,135 @@
+//! What a rootless cell needs of the host must be within its user's reach.
+//!
+//! Private directories belong to the user. The shared directory and the files in it stay whose they are and are
+//! opened to the user's group, so that cells of other engines may share it too; files made in it after the cell
+//! must be opened by whoever makes them.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::{CellSpec, User, made, programs};
+
+/// The cell's user where that is not ourselves.
+pub(crate) fn other_user(spec: &CellSpec) -> Option<&User> {
+    spec.user.as_ref().filter(|_| programs::is_root())
+}
+
+/// Makes `command` one of the cell's user.
+pub(crate) fn become_user(command: &mut Command, spec: &CellSpec) {
+    if let Some(user) = other_user(spec) {
+        // Supplementary groups of ours are dropped with the change.
+        command.uid(user.uid).gid(user.gid);
+    }
+}
+
+/// Puts what the cell needs within the user's reach; the directories `own` become the user's.
+pub(crate) fn give(spec: &CellSpec, own: &[&Path], user: &User) -> Result<(), String> {
+    let log = made::log(spec);
+    let open = || -> io::Result<()> {
+        fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&log)?;
+        chown(&log, Some(user.uid), Some(user.gid))?;
+        for dir in own {
+            own_all(dir, user)?;
+        }
+        open_to_group(&spec.work_dir, user, 0o050)?;
+        open_to_group(&spec.shared, user, 0o070)?;
+        for entry in fs::read_dir(&spec.shared)?.flatten() {
+            if entry.file_type()?.is_file() {
+                open_to_group(&entry.path(), user, 0o060)?;
+            }
+        }
+        Ok(())
+    };
+    open().map_err(|error| {
+        format!(
+            "{} cannot be opened to user {}: {error}",
+            spec.work_dir.display(),
+            user.name
+        )
+    })?;
+    for path in [&spec.rootfs, &spec.shared, &spec.work_dir] {
+        check_reach(path, user)?;
+    }
+    Ok(())
+}
+
+fn own_all(dir: &Path, user: &User) -> io::Result<()> {
+    chown(dir, Some(user.uid), Some(user.gid))?;
+    fs::set_permissions(dir, Permissions::from_mode(0o700))?;
+    for entry in fs::read_dir(dir)?.flatten() {
+        if entry.file_type()?.is_dir() {
+            own_all(&entry.path(), user)?;
+        } else {
+            chown(entry.path(), Some(user.uid), Some(user.gid))?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives the path to the user's group and adds these permissions.
+fn open_to_group(path: &Path, user: &User, bits: u32) -> io::Result<()> {
+    let found = path.metadata()?;
+    if found.uid() == user.uid {
+        return Ok(());
+    }
+    chown(path, None, Some(user.gid))?;
+    fs::set_permissions(path, Permissions::from_mode(found.mode() & 0o7777 | bits))
+}
+
+/// That the user may pass through every directory on the way.
+fn check_reach(path: &Path, user: &User) -> Result<(), String> {
+    for dir in path.ancestors() {
+        let found = dir
+            .metadata()
+            .map_err(|error| format!("{}: {error}", dir.display()))?;
+        let bit = match () {
+            () if found.uid() == user.uid => 0o100,
+            () if found.gid() == user.gid => 0o010,
+            () => 0o001,
+        };
+        if found.mode() & bit == 0 {
+            return Err(format!(
+                "user `{}` cannot reach {} because {} is closed; `chmod o+x {}` opens it",
+                user.name,
+                path.display(),
+                dir.display(),
+                dir.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_directory_on_the_way_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let closed = dir.path().join("closed");
+        fs::create_dir_all(closed.join("cell")).unwrap();
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+        let stranger = User {
+            name: "ann".into(),
+            uid: u32::MAX - 1,
+            gid: u32::MAX - 1,
+            home: "/".into(),
+        };
+        fs::set_permissions(&closed, Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(check_reach(&closed.join("cell"), &stranger), Ok(()));
+        fs::set_permissions(&closed, Permissions::from_mode(0o700)).unwrap();
+        let why = check_reach(&closed.join("cell"), &stranger).unwrap_err();
+        assert!(
+            why.contains(&format!("chmod o+x {}", closed.display())),
+            "{why}"
+        );
+    }
+}

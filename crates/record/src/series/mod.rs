@@ -1,0 +1,221 @@
+//! What a scenario found that repeats one measured value instead of periodic jobs: `series.json`.
+//!
+//! Raw values only, in the order in which they were taken; what they amount to is computed from them and stands in
+//! [`SeriesSummary`].
+
+mod summary;
+
+use serde::{Deserialize, Serialize};
+
+pub use summary::{SERIES_SUMMARY_SCHEMA, SeriesFigure, SeriesSummary};
+
+use crate::summary::NotMeasured;
+
+/// Schema of `series.json`.
+pub const SERIES_SCHEMA: u64 = 1;
+
+/// A run of a scenario that repeats single measurements.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeriesRecord {
+    /// [`SERIES_SCHEMA`].
+    pub schema: u64,
+    /// Name of the scenario, such as `startup`.
+    pub scenario: String,
+    /// The question it answers, one sentence.
+    pub question: String,
+    /// Under what conditions the values were taken, in the order of the report.
+    pub conditions: Vec<Condition>,
+    /// How often every subject was to be measured.
+    pub rounds_planned: u32,
+    /// The subject that the others are compared with, round by round.
+    pub baseline_subject: Option<String>,
+    /// The values, by subject and part, in the order of the report.
+    pub series: Vec<Series>,
+    /// Subjects that were not measured, with the reason.
+    pub not_measured: Vec<NotMeasured>,
+}
+
+/// One condition of the measurement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Condition {
+    /// Such as `payload`.
+    pub name: String,
+    /// One sentence without a full stop.
+    pub text: String,
+}
+
+/// What a value counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// Nanoseconds of CLOCK_MONOTONIC.
+    Ns,
+    /// Bytes.
+    Bytes,
+    /// Thousandths of a degree Celsius.
+    Millicelsius,
+    /// A number of things.
+    Count,
+}
+
+impl Quantity {
+    /// The symbol that stands behind a raw value.
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Quantity::Ns => "ns",
+            Quantity::Bytes => "bytes",
+            Quantity::Millicelsius => "millicelsius",
+            Quantity::Count => "count",
+        }
+    }
+}
+
+/// One thing measured of one subject, over all rounds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Series {
+    /// What was measured: an engine, a launcher.
+    pub subject: String,
+    /// Which figure of it: a phase, a fault, a kind of memory, a number of threads.
+    pub part: String,
+    /// The part of the same subject that this one is a share of; the shares of a part add up to it. `None`: the
+    /// figure stands for itself.
+    #[serde(default)]
+    pub of: Option<String>,
+    /// What the values count.
+    pub unit: Quantity,
+    /// In the order taken.
+    pub values: Vec<Value>,
+    /// Rounds without a value.
+    pub failures: Vec<Failure>,
+}
+
+/// One measured value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Value {
+    /// Round, from 1.
+    pub round: u32,
+    /// Place in the run's order of execution, from 1; parts that were measured together share it.
+    pub order: u32,
+    /// The value, in the unit of its series.
+    pub value: i64,
+}
+
+/// A measurement that gave no value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Round, from 1.
+    pub round: u32,
+    /// Place in the run's order of execution, from 1.
+    pub order: u32,
+    /// One sentence.
+    pub why: String,
+}
+
+impl SeriesRecord {
+    /// The series of this subject and part, made where there is none yet: a new part stands behind the last one of
+    /// its subject.
+    pub fn of(
+        &mut self,
+        subject: &str,
+        part: &str,
+        of: Option<&str>,
+        unit: Quantity,
+    ) -> &mut Series {
+        let found = |s: &Series| s.subject == subject && s.part == part;
+        let at = self.series.iter().position(found).unwrap_or_else(|| {
+            let last = self.series.iter().rposition(|s| s.subject == subject);
+            let at = last.map_or(self.series.len(), |last| last + 1);
+            let new = Series {
+                subject: subject.to_owned(),
+                part: part.to_owned(),
+                of: of.map(str::to_owned),
+                unit,
+                values: Vec::new(),
+                failures: Vec::new(),
+            };
+            self.series.insert(at, new);
+            at
+        });
+        &mut self.series[at]
+    }
+
+    /// The subjects, each once, in the order of the record.
+    pub fn subjects(&self) -> Vec<&str> {
+        let mut subjects: Vec<&str> = Vec::new();
+        for series in &self.series {
+            if !subjects.contains(&series.subject.as_str()) {
+                subjects.push(&series.subject);
+            }
+        }
+        subjects
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> SeriesRecord {
+        SeriesRecord {
+            schema: SERIES_SCHEMA,
+            scenario: "startup".to_owned(),
+            question: "How long?".to_owned(),
+            conditions: vec![Condition {
+                name: "payload".to_owned(),
+                text: "ends at once".to_owned(),
+            }],
+            rounds_planned: 2,
+            baseline_subject: Some("a".to_owned()),
+            series: Vec::new(),
+            not_measured: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_new_part_stands_behind_its_subject() {
+        let mut record = record();
+        for (subject, part) in [
+            ("a", "whole"),
+            ("b", "whole"),
+            ("a", "exit"),
+            ("a", "whole"),
+        ] {
+            let value = Value {
+                round: 1,
+                order: 1,
+                value: 5,
+            };
+            let of = (part == "exit").then_some("whole");
+            record
+                .of(subject, part, of, Quantity::Ns)
+                .values
+                .push(value);
+        }
+        let names: Vec<(&str, &str, usize)> = record
+            .series
+            .iter()
+            .map(|s| (s.subject.as_str(), s.part.as_str(), s.values.len()))
+            .collect();
+        assert_eq!(
+            names,
+            [("a", "whole", 2), ("a", "exit", 1), ("b", "whole", 1)]
+        );
+        assert_eq!(record.subjects(), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_record_comes_back_and_names_its_units() {
+        let mut record = record();
+        record
+            .of("a", "PSS", None, Quantity::Bytes)
+            .failures
+            .push(Failure {
+                round: 2,
+                order: 7,
+                why: "gone".to_owned(),
+            });
+        let text = serde_json::to_string(&record).unwrap();
+        assert!(text.contains("\"unit\":\"bytes\""), "{text}");
+        assert_eq!(serde_json::from_str::<SeriesRecord>(&text).unwrap(), record);
+    }
+}

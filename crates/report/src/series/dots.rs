@@ -1,0 +1,78 @@
+//! Every value of one part, a row for each subject: the raw points, and a box over them.
+
+use super::amount::axis_unit;
+use super::of_part;
+use crate::chart::{Axis, Band, LOOKS, Mark, marks, n, name_room, row_names, title_below, x_axis};
+use crate::figure::{Figure, WIDTH};
+use crate::words::{capital, clean};
+use maud::{Markup, html};
+use record::series::{SeriesFigure, SeriesRecord, SeriesSummary};
+use stats::Sorted;
+
+const ROW: f64 = 34.0;
+const TOP: f64 = 8.0;
+
+pub(super) fn draw(record: &SeriesRecord, summary: &SeriesSummary, part: &str) -> Option<Figure> {
+    let figures = of_part(summary, part);
+    let differs = |f: &&SeriesFigure| f.least != f.worst;
+    if figures.len() < 2 && !figures.iter().any(differs) {
+        return None;
+    }
+    let names: Vec<String> = figures.iter().map(|f| clean(&f.subject)).collect();
+    let left = name_room(names.iter().map(String::as_str));
+    let bottom = TOP + ROW * figures.len() as f64;
+    let ends = figures
+        .iter()
+        .flat_map(|f| [f.least as f64, f.worst as f64]);
+    let positive = figures.iter().all(|f| f.least > 0);
+    let axis = if positive {
+        Axis::log(ends)
+    } else {
+        Axis::linear(ends)
+    };
+    let axis = axis.between(left, WIDTH - 24.0);
+    let (unit, unit_name) = axis_unit(figures.first()?.unit, axis.middle());
+    let scale = if axis.is_log() { ", log scale" } else { "" };
+    let y = |row: usize| TOP + ROW * (row as f64 + 0.5);
+    Some(Figure {
+        name: super::file_name("values", part),
+        title: format!("{}, every value", capital(&clean(part))),
+        caption: "Every value is a mark, in the order taken from top to bottom of its row. The box spans the \
+                  quartiles, its thick line is the median. Look for rows far to the right and for marks far from \
+                  their box."
+            .to_owned(),
+        height: bottom + 48.0,
+        body: html! {
+            (x_axis(&axis, Band(TOP, bottom), unit))
+            (title_below(&axis, bottom, &format!("{} in {unit_name}{scale}", clean(part))))
+            (row_names(names.iter().map(String::as_str), left, y))
+            @for (row, figure) in figures.iter().enumerate() {
+                (one(&values(record, figure), &axis, y(row), row))
+            }
+        },
+    })
+}
+
+fn values(record: &SeriesRecord, figure: &SeriesFigure) -> Vec<i64> {
+    let same = |s: &&record::series::Series| s.subject == figure.subject && s.part == figure.part;
+    let found = record.series.iter().find(same);
+    found.map_or_else(Vec::new, |s| s.values.iter().map(|v| v.value).collect())
+}
+
+fn one(values: &[i64], axis: &Axis, y: f64, row: usize) -> Markup {
+    let look = row % LOOKS;
+    let sorted = Sorted::new(values.to_vec());
+    let at = |p: f64| axis.at(sorted.nearest_rank(p).unwrap_or(0) as f64);
+    let (q1, median, q3) = (at(0.25), at(0.5), at(0.75));
+    let count = values.len().max(1) as f64;
+    let points = values.iter().enumerate().map(|(place, value)| {
+        let down = (place as f64 + 0.5) / count - 0.5;
+        (axis.at(*value as f64), y + down * (ROW - 10.0))
+    });
+    html! {
+        path class=(format!("mark s{look}")) d=(marks(Mark::Small, points)) {}
+        rect class=(format!("box s{look} f{look}")) x=(n(q1)) y=(n(y - 9.0))
+            width=(n((q3 - q1).max(1.0))) height="18" {}
+        path class=(format!("median s{look}")) d=(format!("M{} {}v18", n(median), n(y - 9.0))) {}
+    }
+}

@@ -1,0 +1,90 @@
+//! Runs of single measurements (`series.json`): what they amount to, their table, page and figures.
+
+mod amount;
+mod dots;
+mod page;
+mod stacks;
+mod study;
+mod table;
+
+pub use page::series_html;
+pub use study::series_study;
+pub use table::series_table;
+
+use record::RecordError;
+use record::run::Run;
+use record::series::{SeriesFigure, SeriesRecord, SeriesSummary};
+
+use crate::figure::{Figure, WIDTH};
+
+/// The parts that stand for themselves, in the order of the record; shares are told with the part they belong to.
+fn wholes(summary: &SeriesSummary) -> Vec<&str> {
+    let mut parts: Vec<&str> = Vec::new();
+    for figure in summary.figures.iter().filter(|f| f.of.is_none()) {
+        if !parts.contains(&figure.part.as_str()) {
+            parts.push(&figure.part);
+        }
+    }
+    parts
+}
+
+/// The figures of this part, in the order of subjects.
+fn of_part<'a>(summary: &'a SeriesSummary, part: &str) -> Vec<&'a SeriesFigure> {
+    let all = summary.figures.iter();
+    all.filter(|f| f.part == part && f.of.is_none()).collect()
+}
+
+/// The shares of this part of this subject.
+fn shares<'a>(summary: &'a SeriesSummary, subject: &str, part: &str) -> Vec<&'a SeriesFigure> {
+    let all = summary.figures.iter();
+    all.filter(|f| f.subject == subject && f.of.as_deref() == Some(part))
+        .collect()
+}
+
+/// The stem of a figure's file name.
+fn file_name(kind: &str, part: &str) -> std::borrow::Cow<'static, str> {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() {
+            c.to_ascii_lowercase()
+        } else {
+            '-'
+        }
+    };
+    let part: String = part.chars().map(plain).collect();
+    format!("{kind}-{}", part.trim_matches('-')).into()
+}
+
+/// Draws all that have something to show.
+fn draw(record: &SeriesRecord, summary: &SeriesSummary) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for part in wholes(summary) {
+        figures.extend(dots::draw(record, summary, part));
+        figures.extend(stacks::draw(summary, part));
+    }
+    figures
+}
+
+/// The figures as SVG files of their own: file name and content.
+///
+/// # Errors
+/// When a file of the record cannot be read.
+pub fn series_figures(
+    run: &Run,
+    summary: &SeriesSummary,
+) -> Result<Vec<(String, String)>, RecordError> {
+    let record = run.series()?;
+    let note = format!("timecell run {}", summary.run);
+    Ok(draw(&record, summary)
+        .iter()
+        .map(|figure| {
+            let dress = crate::chart::Dress {
+                title: &figure.title,
+                caption: &figure.caption,
+                note: &note,
+                size: (WIDTH, figure.height),
+            };
+            let svg = crate::chart::document(&dress, &figure.body);
+            (format!("{}.svg", figure.name), svg)
+        })
+        .collect())
+}

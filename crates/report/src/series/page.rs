@@ -1,0 +1,256 @@
+//! The report of a run of single measurements as one HTML file.
+
+use super::amount::Amount;
+use super::table::{said, share_names};
+use super::{draw, of_part, shares, wholes};
+use crate::figure::{Figure, inline};
+use crate::html::{Section, absent_table, checks_section, document, facts, region, time_cell};
+use crate::words::{capital, clean, sentence};
+use maud::{Markup, html};
+use record::RecordError;
+use record::run::{Manifest, Run, Status};
+use record::series::{Quantity, SeriesFigure, SeriesRecord, SeriesSummary};
+use stats::Verdict;
+
+/// The report as one HTML file.
+///
+/// # Errors
+/// When a file of the record cannot be read.
+pub fn series_html(run: &Run, summary: &SeriesSummary) -> Result<String, RecordError> {
+    let record = run.series()?;
+    let manifest = run.manifest()?;
+    let provenance = run.provenance()?;
+    let figures = draw(&record, summary);
+    let mut sections = vec![asked(&record, summary)];
+    sections.extend(tables(summary));
+    sections.extend(pictures(&figures));
+    sections.push(lacking(summary));
+    sections.extend(checks_section(&provenance));
+    sections.push(Section {
+        id: "machine",
+        heading: "Provenance".to_owned(),
+        body: html! {
+            dl { @for (name, value) in facts(&provenance) { dt { (name) } dd { (clean(&value)) } } }
+        },
+    });
+    sections.push(again(summary));
+    let head = html! {
+        p.kicker { "timecell report" }
+        h1 { (clean(&summary.scenario)) }
+        p.meta {
+            "run " code { (clean(&summary.run)) } ", started " (manifest.started)
+            @if let Some(finished) = &manifest.finished { ", finished " (finished) }
+            ", " (provenance.one_line())
+        }
+        (banners(&manifest, summary))
+    };
+    let title = format!("{} - timecell", summary.scenario);
+    Ok(document(&title, &head, &sections))
+}
+
+fn banners(manifest: &Manifest, summary: &SeriesSummary) -> Markup {
+    let ended = match manifest.status {
+        Status::Complete => None,
+        Status::Interrupted => Some("Interrupted"),
+        Status::Failed => Some("Failed"),
+        Status::Running => Some("Not finished"),
+    };
+    html! {
+        @if let Some(word) = ended {
+            p.banner.bad role="note" {
+                strong { (word) ":" } " " (manifest.trials_done) " of " (manifest.trials_planned)
+                " planned measurements are on record; the numbers rest on these alone."
+            }
+        }
+        @if !summary.failures.is_empty() {
+            p.banner.bad role="note" {
+                strong { "Failures:" } " " (summary.failures.len()) ", told under "
+                a href="#lacking" { "what is lacking" } "."
+            }
+        }
+    }
+}
+
+fn asked(record: &SeriesRecord, summary: &SeriesSummary) -> Section {
+    Section {
+        id: "asked",
+        heading: "What was asked".to_owned(),
+        body: html! {
+            p.question { (clean(&record.question)) }
+            dl {
+                dt { "rounds" } dd { (record.rounds_planned) ", every subject once per round" }
+                dt { "subjects" } dd { (clean(&record.subjects().join(", "))) }
+                @if let Some(baseline) = &summary.baseline_subject { dt { "baseline" } dd { (clean(baseline)) } }
+                @for condition in &record.conditions {
+                    dt { (clean(&condition.name)) } dd { (clean(&condition.text)) }
+                }
+            }
+        },
+    }
+}
+
+fn tables(summary: &SeriesSummary) -> Option<Section> {
+    let parts = wholes(summary);
+    (!parts.is_empty()).then(|| Section {
+        id: "values",
+        heading: "What was found".to_owned(),
+        body: html! {
+            p.quiet {
+                "Below each median stands its 95% interval. A percentile is absent where there are too few values to \
+                 bound it. The worst value is what was seen, a lower bound of the worst case."
+            }
+            @for part in parts {
+                (main_table(summary, part))
+                (share_table(summary, part))
+            }
+        },
+    })
+}
+
+fn main_table(summary: &SeriesSummary, part: &str) -> Markup {
+    let figures = of_part(summary, part);
+    let unit = figures.first().map_or(Quantity::Count, |f| f.unit);
+    let scale = |value: &dyn Fn(&SeriesFigure) -> Option<f64>| {
+        Amount::of(unit, figures.iter().filter_map(|f| value(f)))
+    };
+    let median = scale(&|f| Some(f.median as f64));
+    let mean = scale(&|f| Some(f.mean));
+    let sd = scale(&|f| f.sd);
+    let p90 = scale(&|f| f.p90.map(|v| v as f64));
+    let p99 = scale(&|f| f.p99.map(|v| v as f64));
+    let ends = scale(&|f| Some(f.worst as f64));
+    let some = |value: Option<i64>, scale: Amount| {
+        time_cell(&value.map_or("-".to_owned(), |v| scale.show(v as f64)), "")
+    };
+    let compared = figures.iter().any(|f| f.against_baseline.is_some());
+    let baseline = summary.baseline_subject.as_deref().unwrap_or_default();
+    region(
+        &capital(&clean(part)),
+        html! {
+            thead { tr {
+                th scope="col" { "subject" } th.num scope="col" { "values" }
+                th.num scope="col" { "median" } th.num scope="col" { "mean" } th.num scope="col" { "sd" }
+                th.num scope="col" { "p90" } th.num scope="col" { "p99" } th.num scope="col" { "worst" }
+                @if compared {
+                    th scope="col" { "against " (clean(baseline)) br; span.below { "ratio, 95% interval over rounds" } }
+                }
+            } }
+            tbody { @for f in &figures { tr {
+                th scope="row" { (clean(&f.subject)) }
+                (time_cell(&f.count.to_string(), &match f.failed { 0 => String::new(), n => format!("{n} failed") }))
+                (time_cell(&median.show(f.median as f64), &f.median_interval.map_or(String::new(), |(low, high)| {
+                    format!("{}..{}", median.number(low as f64), median.number(high as f64))
+                })))
+                (time_cell(&mean.show(f.mean), ""))
+                (time_cell(&f.sd.map_or("-".to_owned(), |v| sd.show(v)), ""))
+                (some(f.p90, p90)) (some(f.p99, p99)) (some(Some(f.worst), ends))
+                @if compared { (against(f, baseline)) }
+            } } }
+        },
+    )
+}
+
+fn against(figure: &SeriesFigure, baseline: &str) -> Markup {
+    let Some(ratio) = &figure.against_baseline else {
+        return html! {
+            td { @if figure.subject == baseline { "1 (baseline)" } @else { span.quiet { "-" } } }
+        };
+    };
+    let class = match ratio.verdict {
+        Verdict::Larger => "slower",
+        Verdict::Smaller => "faster",
+        Verdict::WithinNoise | Verdict::Undecided => "quiet",
+    };
+    html! { td.verdict { span class=(class) { (said(ratio, figure.unit)) } } }
+}
+
+fn share_table(summary: &SeriesSummary, part: &str) -> Markup {
+    let figures = of_part(summary, part);
+    let names = share_names(summary, part, &figures);
+    if names.is_empty() {
+        return html! {};
+    }
+    let cell = |f: &SeriesFigure, name: &str| {
+        let found = shares(summary, &f.subject, part);
+        let found = found.into_iter().find(|share| share.part == name);
+        let values = figures
+            .iter()
+            .flat_map(|f| shares(summary, &f.subject, part));
+        let scale = Amount::of(f.unit, values.filter(|s| s.part == name).map(|s| s.mean));
+        match found {
+            Some(share) => time_cell(
+                &scale.show(share.mean),
+                &format!("worst {}", scale.number(share.worst as f64)),
+            ),
+            None => time_cell("-", ""),
+        }
+    };
+    region(
+        &format!("{}: means of its shares", capital(&clean(part))),
+        html! {
+            thead { tr {
+                th scope="col" { "subject" }
+                @for name in &names { th.num scope="col" { (clean(name)) } }
+            } }
+            tbody { @for f in &figures { tr {
+                th scope="row" { (clean(&f.subject)) }
+                @for name in &names { (cell(f, name)) }
+            } } }
+        },
+    )
+}
+
+fn pictures(figures: &[Figure]) -> Option<Section> {
+    (!figures.is_empty()).then(|| Section {
+        id: "figures",
+        heading: "Figures".to_owned(),
+        body: html! {
+            div.figures {
+                @for figure in figures {
+                    figure {
+                        h3 { (figure.title) }
+                        div.scroll { (inline(figure)) }
+                        figcaption { (figure.caption) }
+                    }
+                }
+            }
+        },
+    })
+}
+
+fn lacking(summary: &SeriesSummary) -> Section {
+    let nothing =
+        summary.failures.is_empty() && summary.not_measured.is_empty() && summary.unmet.is_empty();
+    let absent: Vec<[&str; 3]> = summary
+        .not_measured
+        .iter()
+        .map(|n| [n.trial.as_str(), n.reason.as_str(), n.mend.as_str()])
+        .collect();
+    Section {
+        id: "lacking",
+        heading: "What is lacking".to_owned(),
+        body: html! {
+            @if nothing { p { "Nothing: every subject was measured and every requirement was met." } }
+            @if !summary.failures.is_empty() {
+                h3 { "Failures" }
+                ul.findings { @for failure in &summary.failures { li { (sentence(&clean(failure))) } } }
+            }
+            @if !absent.is_empty() { (absent_table("Not measured", ["subject", "reason", "mend"], &absent)) }
+        },
+    }
+}
+
+fn again(summary: &SeriesSummary) -> Section {
+    Section {
+        id: "rerun",
+        heading: "Again".to_owned(),
+        body: html! {
+            p { "The first line measures the same again; the second makes this page again from the run's raw values; the \
+                 third writes them as a table:" }
+            pre { code {
+                "sudo timecell bench " (clean(&summary.scenario)) "\ntimecell report " (clean(&summary.run))
+                "\ntimecell export --csv " (clean(&summary.run))
+            } }
+        },
+    }
+}

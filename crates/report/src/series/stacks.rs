@@ -1,0 +1,97 @@
+//! What one part is made of: its shares, stacked, a row for each subject.
+
+use super::amount::{amount, axis_unit};
+use super::table::share_names;
+use super::{of_part, shares};
+use crate::chart::{Axis, Band, LOOKS, n, name_room, row_names, title_below, x_axis};
+use crate::figure::{Figure, WIDTH};
+use crate::words::{capital, clean, shortened};
+use maud::{Markup, html};
+use record::series::{SeriesFigure, SeriesSummary};
+
+const ROW: f64 = 28.0;
+/// Height of one line of the legend.
+const LINE: f64 = 20.0;
+/// Width of one entry of the legend.
+const ENTRY: f64 = 172.0;
+
+pub(super) fn draw(summary: &SeriesSummary, part: &str) -> Option<Figure> {
+    let all = of_part(summary, part);
+    let names = share_names(summary, part, &all);
+    let figures: Vec<&SeriesFigure> = all
+        .into_iter()
+        .filter(|f| !shares(summary, &f.subject, part).is_empty())
+        .collect();
+    let unit = figures.first()?.unit;
+    let subjects: Vec<String> = figures.iter().map(|f| clean(&f.subject)).collect();
+    let left = name_room(subjects.iter().map(String::as_str));
+    let columns = (WIDTH / ENTRY).floor();
+    let top = 12.0 + LINE * (names.len() as f64 / columns).ceil();
+    let bottom = top + ROW * figures.len() as f64;
+    let sum = |f: &SeriesFigure| -> f64 {
+        let all = shares(summary, &f.subject, part);
+        all.iter().map(|share| share.mean).sum()
+    };
+    let ends = figures.iter().map(|f| sum(f)).chain([0.0]);
+    let axis = Axis::linear(ends).between(left, WIDTH - 84.0);
+    let (divisor, unit_name) = axis_unit(unit, axis.middle());
+    let y = |row: usize| top + ROW * (row as f64 + 0.5);
+    Some(Figure {
+        name: super::file_name("shares", part),
+        title: format!("{}, what it is made of", capital(&clean(part))),
+        caption: "Means over rounds, stacked; means add up where medians do not. The number at the end is the sum."
+            .to_owned(),
+        height: bottom + 48.0,
+        body: html! {
+            @for (place, name) in names.iter().enumerate() {
+                (entry(place, name, (place as f64 % columns) * ENTRY, 12.0 + (place as f64 / columns).floor() * LINE))
+            }
+            (x_axis(&axis, Band(top, bottom), divisor))
+            (title_below(&axis, bottom, &format!("{} in {unit_name}", clean(part))))
+            (row_names(subjects.iter().map(String::as_str), left, y))
+            @for (row, figure) in figures.iter().enumerate() {
+                (stack(&shares(summary, &figure.subject, part), &names, &axis, y(row)))
+                text class="faint" x=(n(axis.at(sum(figure)) + 6.0)) y=(n(y(row) + 4.5)) {
+                    (amount(unit, sum(figure)))
+                }
+            }
+        },
+    })
+}
+
+/// Shares beyond the number of looks repeat a colour and are told apart by their outline.
+fn class(place: usize) -> String {
+    let look = place % LOOKS;
+    if place < LOOKS {
+        format!("bar f{look}")
+    } else {
+        format!("bar2 s{look} f{look}")
+    }
+}
+
+fn entry(place: usize, name: &str, x: f64, y: f64) -> Markup {
+    html! {
+        rect class=(class(place)) x=(n(x)) y=(n(y - 7.0)) width="14" height="14" {}
+        text x=(n(x + 20.0)) y=(n(y + 4.5)) { (shortened(&clean(name), 22)) }
+    }
+}
+
+fn stack(shares: &[&SeriesFigure], names: &[&str], axis: &Axis, y: f64) -> Markup {
+    let mut from = 0.0;
+    let bars: Vec<(usize, f64, f64, &SeriesFigure)> = shares
+        .iter()
+        .map(|share| {
+            let place = names.iter().position(|name| *name == share.part);
+            let begin = from;
+            from += share.mean;
+            (place.unwrap_or(0), axis.at(begin), axis.at(from), *share)
+        })
+        .collect();
+    html! {
+        @for (place, begin, end, share) in bars {
+            rect class=(class(place)) x=(n(begin)) y=(n(y - 9.0)) width=(n((end - begin).max(0.0))) height="18" {
+                title { (clean(&share.part)) ": " (amount(share.unit, share.mean)) }
+            }
+        }
+    }
+}

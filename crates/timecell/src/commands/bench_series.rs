@@ -1,0 +1,168 @@
+//! `timecell bench` of the scenarios that repeat single measurements.
+
+use bench::{SeriesOptions, SeriesPlan, Settings, run_series};
+use host::provenance::Provenance;
+use model::InputError;
+use record::run::Run;
+
+use crate::cli::Bench;
+use crate::commands::bench::{VERSION, give_to_sudo_user};
+use crate::exit::{CommandError, Ended};
+use crate::progress::{Teller, about};
+use crate::{commands, out};
+
+/// Runs the scenario `what` if it is one of this kind, writes its record, prints its tables.
+pub fn run(what: &str, options: &Bench) -> Option<Result<Ended, CommandError>> {
+    let wanted = SeriesOptions {
+        rounds: options.rounds,
+        quick: options.quick,
+        engines: options.engine.clone(),
+        rootless_user: options.rootless_user.clone(),
+    };
+    let plan = SeriesPlan::find(what, &wanted)?;
+    let plan = plan.map_err(CommandError::Input);
+    Some(plan.and_then(|plan| measure(plan, options)))
+}
+
+fn measure(plan: SeriesPlan, options: &Bench) -> Result<Ended, CommandError> {
+    refuse_ignored(plan.scenario, options)?;
+    let header = header(&plan);
+    if options.dry_run {
+        out::print(&format!("{header}\n{}", dry(&plan)));
+        let nothing = plan.tasks().is_empty();
+        return Ok(if nothing { Ended::Unmet } else { Ended::Fine });
+    }
+    if options.json {
+        out::note(&header);
+    } else {
+        out::print(&header);
+    }
+    let settings = Settings {
+        out: options.out.clone(),
+        version: VERSION.to_owned(),
+    };
+    let mut teller = Teller::new(plan.rounds);
+    let made_out = !options.out.exists();
+    let finished = run_series(plan, &settings, &mut teller);
+    teller.done();
+    let mine = match &finished {
+        Ok(run) | Err((Some(run), _)) => Some(run.dir().to_owned()),
+        Err((None, _)) => None,
+    };
+    let ended = match finished {
+        Ok(run) => study(&run, options),
+        Err((Some(run), error)) => {
+            // What was measured until then is on record and worth its page.
+            if run
+                .manifest()
+                .is_ok_and(|manifest| manifest.trials_done > 0)
+            {
+                let _ = study(&run, options);
+            }
+            Err(error.into())
+        }
+        Err((None, error)) => Err(error.into()),
+    };
+    if let Some(dir) = mine {
+        give_to_sudo_user(&dir, made_out.then_some(options.out.as_path()));
+    }
+    ended
+}
+
+fn study(run: &Run, options: &Bench) -> Result<Ended, CommandError> {
+    let page = run.dir().join("report.html");
+    let summary = commands::report::study_and_write_series(run, &page)?;
+    if options.json {
+        let json = serde_json::to_string_pretty(&summary).unwrap_or_default();
+        out::print(&json);
+    } else {
+        out::print(&format!("\n{}", commands::report::series_table(&summary)));
+        out::print(&format!("report  {}", page.display()));
+    }
+    Ok(if summary.failures.is_empty() {
+        Ended::Fine
+    } else {
+        Ended::Failed
+    })
+}
+
+fn refuse_ignored(scenario: &str, options: &Bench) -> Result<(), InputError> {
+    if let Some(part) = options.parts.first() {
+        return Err(InputError::new(
+            part,
+            "only `bench self` has parts",
+            "remove the word",
+        ));
+    }
+    let ignored = [
+        ("--duration", options.duration.is_some()),
+        ("--jobs", options.jobs.is_some()),
+        ("--period", options.period.is_some()),
+        ("--class", options.class.is_some()),
+        ("--priority", options.priority.is_some()),
+        ("--cpus", options.cpus.is_some()),
+        ("--require-rt", options.require_rt),
+    ];
+    match ignored.iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((option, _)) => Err(InputError::new(
+            *option,
+            format!("scenario `{scenario}` has no periodic jobs that this could apply to"),
+            "remove the option; --rounds, --quick, --engine and --rootless-user are allowed",
+        )),
+    }
+}
+
+/// The first two lines: what is measured on, and what will be done.
+fn header(plan: &SeriesPlan) -> String {
+    let machine = Provenance::collect(VERSION);
+    let warnings = match machine.warnings() {
+        0 => String::new(),
+        1 => "   1 finding, see timecell doctor".to_owned(),
+        n => format!("   {n} findings, see timecell doctor"),
+    };
+    format!(
+        "host    {}{warnings}\nplan    {} measurements x {} rounds   about {}\n",
+        machine.one_line(),
+        plan.tasks().len(),
+        plan.rounds,
+        about(plan.expected_ns())
+    )
+}
+
+fn dry(plan: &SeriesPlan) -> String {
+    let mut text =
+        String::from("measured in every round, each round beginning with the next one\n");
+    for task in plan.tasks() {
+        text.push_str(&format!("  {:<28}{}\n", task.subject, task.part));
+    }
+    for missing in plan.not_measured() {
+        text.push_str(&format!(
+            "  {:<28}will not be measured: {}{}\n",
+            missing.trial,
+            missing.reason,
+            in_parentheses(&missing.mend)
+        ));
+    }
+    text.push_str("\nrequirements\n");
+    for requirement in plan.requirements() {
+        let state = if requirement.met { "met" } else { "unmet" };
+        let mend = in_parentheses(requirement.mend.as_deref().unwrap_or_default());
+        text.push_str(&format!(
+            "  {state:<8}{}: {}{mend}\n",
+            requirement.what, requirement.reason
+        ));
+    }
+    if let Some(baseline) = plan.baseline() {
+        text.push_str(&format!("\nbaseline {baseline}\n"));
+    }
+    text
+}
+
+fn in_parentheses(text: &str) -> String {
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!(" ({text})")
+    }
+}
