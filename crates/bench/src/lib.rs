@@ -4,8 +4,8 @@
 
 mod error;
 mod interrupt;
-pub mod load;
 mod launch;
+pub mod load;
 mod pidfd;
 mod place;
 mod plan;

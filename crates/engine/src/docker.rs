@@ -53,18 +53,8 @@ fn daemon() -> Requirement {
 }
 
 /// An image with the one file, named like the cell: docker knows no plain root directory.
-fn import(spec: &CellSpec) -> Result<(), String> {
-    let archive = made::state(spec).join("rootfs.tar");
-    std::fs::create_dir_all(made::state(spec)).map_err(|error| error.to_string())?;
-    let tar = programs::find("tar").ok_or("`tar` is not installed")?;
-    let mut pack = Command::new(tar);
-    pack.arg("--create")
-        .arg("--file")
-        .arg(&archive)
-        .arg("--directory")
-        .arg(&spec.rootfs)
-        .arg(".");
-    process::run_quiet(&mut pack, &made::log(spec))?;
+pub(crate) fn import(spec: &CellSpec) -> Result<(), String> {
+    let archive = made::pack(spec)?;
     let mut import = docker(spec)?;
     import.arg("import").arg(&archive).arg(&spec.id);
     process::run_quiet(&mut import, &made::log(spec))
@@ -72,17 +62,28 @@ fn import(spec: &CellSpec) -> Result<(), String> {
 
 fn make(spec: &CellSpec) -> Result<Payload, String> {
     import(spec)?;
+    let mut command = run(spec, &["--detach", "--network", "none"])?;
+    process::run_quiet(&mut command, &made::log(spec))?;
+    let pid = programs::first_line(
+        "docker",
+        &["inspect", "--format", "{{.State.Pid}}", &spec.id],
+    )
+    .and_then(|line| line.parse().ok())
+    .filter(|pid| *pid > 1)
+    .ok_or("docker tells no pid; the payload has ended already")?;
+    Ok(Payload { pid, child: None })
+}
+
+/// A call that waits for the payload's end and removes the container.
+pub(crate) fn run_attached(spec: &CellSpec, network: &str) -> Result<Command, String> {
+    run(spec, &["--rm", "--network", network])
+}
+
+fn run(spec: &CellSpec, how: &[&str]) -> Result<Command, String> {
     let mut command = docker(spec)?;
     command
-        .args([
-            "run",
-            "--detach",
-            "--name",
-            &spec.id,
-            "--network",
-            "none",
-            "--read-only",
-        ])
+        .args(["run", "--name", &spec.id, "--read-only"])
+        .args(how)
         .args(["--cap-drop", "ALL", "--security-opt", "no-new-privileges"])
         .args(["--env", &format!("{MARK}={}", spec.id)])
         .arg("--volume")
@@ -98,15 +99,7 @@ fn make(spec: &CellSpec) -> Result<Payload, String> {
         command.arg("--device").arg(device);
     }
     command.arg(&spec.id).arg("/timecell").args(&spec.words);
-    process::run_quiet(&mut command, &made::log(spec))?;
-    let pid = programs::first_line(
-        "docker",
-        &["inspect", "--format", "{{.State.Pid}}", &spec.id],
-    )
-    .and_then(|line| line.parse().ok())
-    .filter(|pid| *pid > 1)
-    .ok_or("docker tells no pid; the payload has ended already")?;
-    Ok(Payload { pid, child: None })
+    Ok(command)
 }
 
 pub(crate) fn wipe(spec: &CellSpec) -> Result<(), String> {

@@ -3,10 +3,10 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, Command};
 
 use crate::process::{self, Process};
-use crate::{Cell, CellSpec, EngineError, note};
+use crate::{Cell, CellSpec, EngineError, note, programs};
 
 /// What an engine's making yields.
 pub(crate) struct Payload {
@@ -31,6 +31,22 @@ pub(crate) fn log(spec: &CellSpec) -> PathBuf {
 /// The directory with the bundle, the runtime's state and the like; removed as a whole.
 pub(crate) fn state(spec: &CellSpec) -> PathBuf {
     spec.work_dir.join("state")
+}
+
+/// The root filesystem as an archive, for managers that want an image.
+pub(crate) fn pack(spec: &CellSpec) -> Result<PathBuf, String> {
+    let archive = state(spec).join("rootfs.tar");
+    fs::create_dir_all(state(spec)).map_err(|error| error.to_string())?;
+    let tar = programs::find("tar").ok_or("`tar` is not installed")?;
+    let mut pack = Command::new(tar);
+    pack.arg("--create")
+        .arg("--file")
+        .arg(&archive)
+        .arg("--directory")
+        .arg(&spec.rootfs)
+        .arg(".");
+    process::run_quiet(&mut pack, &log(spec))?;
+    Ok(archive)
 }
 
 /// An error that names engine and deed.

@@ -42,7 +42,7 @@ impl Engine for Podman {
     }
 }
 
-fn cli(spec: &CellSpec) -> Result<Cli<'_>, String> {
+pub(crate) fn cli(spec: &CellSpec) -> Result<Cli<'_>, String> {
     let (_, runtime) = podman_cli::runtime(false).ok_or("there is no OCI runtime for podman")?;
     Ok(Cli {
         spec,

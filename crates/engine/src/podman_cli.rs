@@ -30,6 +30,9 @@ pub(crate) struct Podman<'a> {
 /// Kernel keyrings are limited to some 200 for a user, and cells have no use for them.
 const CONFIG: &str = "[containers]\nkeyring = false\n[engine]\nlock_type = \"file\"\n";
 
+/// The file that keeps the name of the storage driver.
+const DRIVER: &str = "driver";
+
 /// The OCI runtimes in the order of podman's own preference.
 const RUNTIMES: [&str; 2] = ["crun", "runc"];
 
@@ -108,8 +111,13 @@ impl Podman<'_> {
         self.home().join("conmon")
     }
 
-    /// Makes the private directory with its configuration.
+    /// Makes the private directory with its configuration, for a storage that is used once.
     pub(crate) fn prepare(&self) -> Result<(), String> {
+        self.prepare_with("vfs")
+    }
+
+    /// As [`Podman::prepare`], with this storage driver.
+    pub(crate) fn prepare_with(&self, driver: &str) -> Result<(), String> {
         let home = self.home();
         // Nobody else's directory will do.
         fs::DirBuilder::new()
@@ -117,11 +125,12 @@ impl Podman<'_> {
             .create(&home)
             .and_then(|()| fs::create_dir(home.join("runtime-dir")))
             .and_then(|()| fs::write(home.join("containers.conf"), CONFIG))
+            .and_then(|()| fs::write(home.join(DRIVER), driver))
             .map_err(|error| format!("{}: {error}", home.display()))
     }
 
     /// `podman` with everything that makes the storage private; the environment holds nothing else.
-    fn command(&self) -> Result<Command, String> {
+    pub(crate) fn command(&self) -> Result<Command, String> {
         let program = programs::find("podman").ok_or("`podman` is not installed")?;
         let home = self.home();
         let mut command = Command::new(program);
@@ -140,8 +149,8 @@ impl Podman<'_> {
                 "--events-backend",
                 "none",
                 "--storage-driver",
-                "vfs",
             ])
+            .arg(fs::read_to_string(home.join(DRIVER)).unwrap_or_else(|_| "vfs".to_owned()))
             .args(["--cgroup-manager", "cgroupfs", "--runtime"])
             .arg(&self.runtime);
         for (option, place) in [
@@ -169,11 +178,9 @@ impl Podman<'_> {
         as_user(&mut command);
         command
             .args(["run", "--detach", "--name", &spec.id])
-            .args(["--network", "none", "--no-hosts", "--http-proxy=false"])
-            .args(["--read-only", "--read-only-tmpfs=false"])
-            .args(["--systemd=false", "--sdnotify", "ignore"])
-            .args(["--cap-drop", "all", "--security-opt", "no-new-privileges"])
-            .args(["--env", &format!("{MARK}={}", spec.id)])
+            .args(["--network", "none"]);
+        self.confine(&mut command);
+        command
             .args(["--log-driver", "k8s-file", "--log-opt"])
             .arg(format!("path={}", made::log(spec).display()))
             .arg("--pidfile")
@@ -182,6 +189,27 @@ impl Podman<'_> {
             .arg(self.conmon_file())
             .arg("--volume")
             .arg(format!("{}:/cell:rw", spec.shared.display()));
+        command
+            .arg("--rootfs")
+            .arg(&spec.rootfs)
+            .arg("/timecell")
+            .args(&spec.words);
+        process::run_quiet(&mut command, &made::log(spec))?;
+        Ok(Payload {
+            pid: oci::read_pid(&self.pid_file())?,
+            child: None,
+        })
+    }
+
+    /// What a cell may and may not, whatever way it is started.
+    pub(crate) fn confine(&self, command: &mut Command) {
+        let spec = self.spec;
+        command
+            .args(["--no-hosts", "--http-proxy=false"])
+            .args(["--read-only", "--read-only-tmpfs=false"])
+            .args(["--systemd=false", "--sdnotify", "ignore"])
+            .args(["--cap-drop", "all", "--security-opt", "no-new-privileges"])
+            .args(["--env", &format!("{MARK}={}", spec.id)]);
         for device in &spec.rights.devices {
             command.arg("--device").arg(device);
         }
@@ -205,16 +233,6 @@ impl Podman<'_> {
                 command.args(["--ulimit", &format!("nproc={most}:{most}")]);
             }
         }
-        command
-            .arg("--rootfs")
-            .arg(&spec.rootfs)
-            .arg("/timecell")
-            .args(&spec.words);
-        process::run_quiet(&mut command, &made::log(spec))?;
-        Ok(Payload {
-            pid: oci::read_pid(&self.pid_file())?,
-            child: None,
-        })
     }
 
     /// Removes the container, podman's helpers and mounts, and the cgroups.

@@ -58,7 +58,7 @@ fn make(spec: &CellSpec) -> Result<crate::made::Payload, String> {
     cli.make(|command| reach::become_user(command, spec))
 }
 
-fn cli(spec: &CellSpec) -> Result<Cli<'_>, String> {
+pub(crate) fn cli(spec: &CellSpec) -> Result<Cli<'_>, String> {
     let (_, runtime) = podman_cli::runtime(true).ok_or("there is no OCI runtime for podman")?;
     Ok(Cli {
         spec,

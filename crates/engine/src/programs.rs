@@ -43,7 +43,7 @@ pub(crate) fn first_line(name: &str, words: &[&str]) -> Option<String> {
 }
 
 /// That a program is installed; `package` is what Debian and Ubuntu call it.
-pub(crate) fn requirement(name: &str, package: &str) -> Requirement {
+pub fn requirement(name: &str, package: &str) -> Requirement {
     match find(name) {
         Some(path) => Requirement::met(name, path.display().to_string()),
         None => Requirement::unmet(

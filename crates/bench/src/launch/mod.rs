@@ -2,9 +2,11 @@
 //!
 //! One [`Launcher`] per way; each takes what instants it can tell. What the instants amount to is the callers'.
 
+mod commands;
 mod floor;
 mod oci;
 
+pub(crate) use commands::Commands;
 pub(crate) use oci::Oci;
 
 use std::fs::File;

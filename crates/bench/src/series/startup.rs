@@ -4,14 +4,18 @@
 //! container managers. Where a launcher tells more than begin and end, the time is broken down into create, start,
 //! run, exit and delete; the payload's first and last instant are its own clock readings.
 
-use engine::User;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use engine::{Manager, Network, Source, User};
 use model::{EngineKind, Requirement};
+use probe::Life;
 use record::series::Quantity;
 use record::summary::NotMeasured;
 
 use super::{Bench, Prepared, Reading, SeriesOptions, SeriesScenario, Task, Turn, condition};
 use crate::BenchError;
-use crate::launch::{Clone3, ForkExec, Launched, Launcher, Oci, Stage};
+use crate::launch::{Clone3, Commands, ForkExec, Launched, Launcher, Oci, Stage, page_in_cell};
 
 pub(super) const SCENARIO: SeriesScenario = SeriesScenario {
     name: "startup",
@@ -35,10 +39,20 @@ enum Way {
         user: Option<User>,
         in_steps: bool,
     },
+    Manager {
+        kind: EngineKind,
+        user: Option<User>,
+        source: Source,
+        network: Network,
+    },
 }
 
 impl Way {
-    fn set_up(&self, stage: &Stage) -> Result<Box<dyn Launcher>, BenchError> {
+    fn set_up(
+        &self,
+        stage: &Stage,
+        managers: &mut Managers,
+    ) -> Result<Box<dyn Launcher>, BenchError> {
         Ok(match self {
             Way::ForkExec => Box::new(ForkExec),
             Way::Clone3 => Box::new(Clone3::new(stage)?),
@@ -51,13 +65,54 @@ impl Way {
                 user: user.clone(),
                 in_steps: *in_steps,
             }),
+            Way::Manager {
+                kind,
+                user,
+                source,
+                network,
+            } => {
+                let (source, network) = (*source, *network);
+                let (manager, log) = managers.of(stage, *kind, user.as_ref())?;
+                Box::new(Commands {
+                    make: Box::new(move || {
+                        manager
+                            .run(source, network)
+                            .map_err(|error| error.to_string())
+                    }),
+                    log,
+                })
+            }
         })
     }
 }
 
+/// Container managers that are set up: one for all ways that use it.
+#[derive(Default)]
+struct Managers(Vec<(EngineKind, Rc<Manager>, PathBuf)>);
+
+impl Managers {
+    fn of(
+        &mut self,
+        stage: &Stage,
+        kind: EngineKind,
+        user: Option<&User>,
+    ) -> Result<(Rc<Manager>, PathBuf), BenchError> {
+        if let Some((_, manager, log)) = self.0.iter().find(|(known, ..)| *known == kind) {
+            return Ok((Rc::clone(manager), log.clone()));
+        }
+        let words = Life::ending(&page_in_cell());
+        let spec = stage.spec(&format!("1-{kind}-manager"), kind, user, words)?;
+        let manager = Rc::new(Manager::set_up(&spec)?);
+        let log = spec.work_dir.join("log");
+        self.0.push((kind, Rc::clone(&manager), log.clone()));
+        Ok((manager, log))
+    }
+}
+
 struct Startup {
-    stage: Stage,
+    // Before the stage: what is set up uses its directories until it is gone.
     launchers: Vec<Box<dyn Launcher>>,
+    stage: Stage,
 }
 
 impl Bench for Startup {
@@ -125,6 +180,7 @@ fn prepare(options: &SeriesOptions) -> Prepared {
         ways.add("clone3", vec![root], 4_000_000, Way::Clone3);
     }
     oci_ways(options, &mut ways);
+    manager_ways(options, &mut ways);
     let Ways {
         ways,
         not_measured,
@@ -146,9 +202,10 @@ fn prepare(options: &SeriesOptions) -> Prepared {
         baseline: Some("fork+exec".to_owned()),
         open: Box::new(move || {
             let stage = Stage::set()?;
+            let mut managers = Managers::default();
             let launchers = ways
                 .iter()
-                .map(|(_, way, _)| way.set_up(&stage))
+                .map(|(_, way, _)| way.set_up(&stage, &mut managers))
                 .collect::<Result<_, _>>()?;
             Ok(Box::new(Startup { stage, launchers }))
         }),
@@ -181,6 +238,60 @@ fn oci_ways(options: &SeriesOptions, ways: &mut Ways) {
     }
 }
 
+fn manager_ways(options: &SeriesOptions, ways: &mut Ways) {
+    use Network::{Connected, Host, None as Nothing};
+    use Source::{Image, Rootfs};
+    let forms: [(EngineKind, &str, Source, Network); 9] = [
+        (EngineKind::Podman, "podman", Image, Connected),
+        (EngineKind::Podman, "podman, rootfs", Rootfs, Connected),
+        (EngineKind::Podman, "podman, no network", Image, Nothing),
+        (EngineKind::Podman, "podman, host network", Image, Host),
+        (
+            EngineKind::PodmanRootless,
+            "podman rootless",
+            Rootfs,
+            Connected,
+        ),
+        (
+            EngineKind::PodmanRootless,
+            "podman rootless, no network",
+            Rootfs,
+            Nothing,
+        ),
+        (
+            EngineKind::PodmanRootless,
+            "podman rootless, host network",
+            Rootfs,
+            Host,
+        ),
+        (EngineKind::Docker, "docker", Image, Connected),
+        (EngineKind::Docker, "docker, host network", Image, Host),
+    ];
+    let engine_options = engine::Options {
+        rootless_user: options.rootless_user.clone(),
+    };
+    for (kind, name, source, network) in forms {
+        if !options.wants(kind) {
+            continue;
+        }
+        let mut needs = engine::by_kind(kind, &engine_options).requirements();
+        let mut user = None;
+        if kind == EngineKind::PodmanRootless {
+            user = options.user().ok();
+            if network == Connected {
+                needs.push(engine::program_requirement("slirp4netns", "slirp4netns"));
+            }
+        }
+        let way = Way::Manager {
+            kind,
+            user,
+            source,
+            network,
+        };
+        ways.add(name, needs, 500_000_000, way);
+    }
+}
+
 /// Who runs the same without root's powers, and what that needs instead of root.
 fn without_root(
     options: &SeriesOptions,
@@ -209,6 +320,16 @@ fn conditions() -> Vec<record::series::Condition> {
         condition(
             "cells",
             "the root filesystem is prepared and bundles are written before the time begins; caches are warm",
+        ),
+        condition(
+            "container managers",
+            "in one call (podman run --rm, docker run --rm) with a storage of their own on tmpfs; \"podman\" and \
+             \"docker\" start an image in a connected network namespace, the others say what they have instead; \
+             rootless podman starts from a root directory, connected by slirp4netns",
+        ),
+        condition(
+            "in steps",
+            "create, start and delete as a command each; the time between them is in the whole",
         ),
         condition(
             "order",
