@@ -10,9 +10,12 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::BenchError;
+use crate::load::remove_network;
 
 const PREFIX: &str = "timecell-";
 const OWNER: &str = "owner.json";
+/// Name of the directory in a run that its loads work in.
+pub(crate) const LOAD_FILES: &str = "load-files";
 
 /// Who made a place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +27,12 @@ struct Owner {
     rt_group: Option<String>,
     /// The root filesystem, if it had to be made elsewhere.
     rootfs: Option<PathBuf>,
+    /// The network namespace that the run made for its loads, if any.
+    #[serde(default)]
+    network: Option<String>,
+    /// The directory on a disk that its loads work in, if any.
+    #[serde(default)]
+    load_files: Option<PathBuf>,
 }
 
 /// The directory of one coordinator, removed on drop.
@@ -56,6 +65,8 @@ impl Place {
                 start_ticks: start_ticks(pid).unwrap_or(0),
                 rt_group: None,
                 rootfs: None,
+                network: None,
+                load_files: None,
             },
         };
         place.write_owner()?;
@@ -75,6 +86,19 @@ impl Place {
     /// Notes the rt cgroup, before it is made, so that it can be removed after a `kill -9`.
     pub(crate) fn note_rt_group(&mut self, name: &str) -> Result<(), BenchError> {
         self.owner.rt_group = Some(name.to_owned());
+        self.write_owner()
+    }
+
+    /// Notes the loads' network namespace, before it is made.
+    pub(crate) fn note_network(&mut self, name: &str) -> Result<(), BenchError> {
+        self.owner.network = Some(name.to_owned());
+        self.write_owner()
+    }
+
+    /// Notes the directory that loads work in, before it is made.
+    pub(crate) fn note_load_files(&mut self, dir: &Path) -> Result<(), BenchError> {
+        let dir = std::path::absolute(dir).map_err(failed(dir, "find the directory"))?;
+        self.owner.load_files = Some(dir);
         self.write_owner()
     }
 
@@ -192,6 +216,10 @@ fn sweep(dir: &Path) -> Option<String> {
     {
         problems.push(error.to_string());
     }
+    let network = owner.as_ref().and_then(|owner| owner.network.as_deref());
+    problems.extend(network.and_then(|name| remove_network(name).err()));
+    let load_files = owner.as_ref().and_then(|owner| owner.load_files.as_deref());
+    problems.extend(load_files.and_then(|dir| remove_load_files(dir).err()));
     if problems.is_empty()
         && let Err(error) = remove_tree(dir)
     {
@@ -211,6 +239,14 @@ fn sweep(dir: &Path) -> Option<String> {
             problems.join("; ")
         )
     })
+}
+
+/// Only a directory of that name: nothing else is ever noted.
+fn remove_load_files(dir: &Path) -> Result<(), String> {
+    if !dir.is_absolute() || !dir.ends_with(LOAD_FILES) {
+        return Err(format!("{} is no directory of loads", dir.display()));
+    }
+    remove_tree(dir).map_err(|error| error.to_string())
 }
 
 fn list(dir: &Path) -> Vec<PathBuf> {
@@ -297,6 +333,8 @@ mod tests {
             start_ticks: u64::MAX,
             rt_group: None,
             rootfs: None,
+            network: None,
+            load_files: None,
         };
         fs::write(dead.join(OWNER), serde_json::to_vec(&owner).unwrap()).unwrap();
         let said = sweep_stale();

@@ -11,6 +11,7 @@ use model::EngineKind;
 use record::run::{Manifest, RUN_SCHEMA, Run, Status};
 
 use crate::interrupt::Interrupt;
+use crate::load::Ground;
 use crate::place::{self, Place};
 use crate::trial::{self, Trial};
 use crate::{BenchError, Plan};
@@ -130,6 +131,10 @@ fn rounds_of_trials(
     let mut place = Place::create()?;
     let rootfs = place.rootfs()?;
     let rt_group = rt_group(plan, &mut place, progress)?;
+    let (ground, remarks) = Ground::make(plan, run.dir(), &mut place)?;
+    for remark in remarks {
+        progress.note(&remark);
+    }
     let _elsewhere = Elsewhere::than(&plan.cpus());
     let _awake = hold_awake(plan, progress);
     let began = Instant::now();
@@ -147,6 +152,7 @@ fn rounds_of_trials(
                 round,
                 place: &place,
                 rootfs: &rootfs,
+                ground: &ground,
                 rt_group: rt_group.as_ref(),
                 interrupt,
             };

@@ -12,7 +12,7 @@ use probe::{Barrier, BarrierError, BarrierKind, ClassBy, ProbeArgs, clock};
 use record::trial::{CellRecord, LoadRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
 
 use crate::interrupt::Interrupt;
-use crate::load::{self, Running, Setting};
+use crate::load::{self, Ground, Running};
 use crate::place::{Place, failed};
 use crate::verify::verify;
 use crate::watch::Watch;
@@ -31,6 +31,7 @@ pub(crate) struct Trial<'a> {
     pub round: u32,
     pub place: &'a Place,
     pub rootfs: &'a Path,
+    pub ground: &'a Ground,
     pub rt_group: Option<&'a RtGroup>,
     pub interrupt: &'a Interrupt,
 }
@@ -218,21 +219,13 @@ fn new_record(trial: &Trial<'_>) -> TrialRecord {
                 form: planned.form.clone(),
                 place: planned.place(),
                 cpus: planned.cpus.clone(),
-                command: load::command_line(planned, &setting(planned)),
+                command: load::command_line(planned, &trial.ground.setting(planned)),
                 achieved: Vec::new(),
                 missed_seconds: None,
                 failure: None,
             })
             .collect(),
         failure: None,
-    }
-}
-
-fn setting(planned: &load::PlannedLoad) -> Setting {
-    Setting {
-        cpus: planned.cpus.clone(),
-        dir: None,
-        address: None,
     }
 }
 
@@ -250,8 +243,7 @@ fn start_loads(
             place: trial.place,
             rootfs: trial.rootfs,
             trial: trial.number,
-            setting: setting(planned),
-            network: None,
+            setting: trial.ground.setting(planned),
         })?;
         let fail = |record: &mut TrialRecord, why: String| {
             record.loads[index].failure = Some(why);

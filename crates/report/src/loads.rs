@@ -33,7 +33,7 @@ pub(crate) fn span(values: &[f64]) -> String {
 pub(crate) fn line(load: &LoadSummary) -> String {
     let place = match load.place.as_str() {
         "host" => String::new(),
-        place => format!(" in {place}"),
+        place => format!(", {place}"),
     };
     let mut parts: Vec<String> = load.achieved.iter().map(achieved).collect();
     if let Some(missed) = load.missed_seconds {

@@ -34,13 +34,8 @@ impl Load for Cpu {
         stress_ng::told(window, "cpu")
     }
 
-    fn gauges(&self) -> &'static [Gauge] {
-        &[Gauge {
-            quantity: "steps",
-            unit: "million/s",
-            per: 1e6,
-            rate: true,
-        }]
+    fn gauges(&self) -> Vec<Gauge> {
+        vec![Gauge::rate("steps", "million/s", 1e6)]
     }
 
     fn work(&self, setting: &Setting, tally: &Tally) -> String {

@@ -1,11 +1,9 @@
-//! The parent of a load on the host: puts it on its cpus and into its network, and takes all of it along when it ends.
+//! The parent of a load on the host: puts it on its cpus, and takes all of it along when it ends.
 //!
 //! With root's powers the load gets a pid namespace of its own: when the guard ends, however it ends, the kernel
 //! kills every process in it. Without, a killed coordinator's load is found by its mark at the next start.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command};
 
@@ -19,8 +17,6 @@ pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 pub(crate) struct Guarded {
     /// Cpus that the load may use.
     pub cpus: Vec<u32>,
-    /// Network namespace, a file to enter.
-    pub network: Option<String>,
     /// Working directory.
     pub dir: Option<String>,
     /// Program and arguments.
@@ -34,7 +30,6 @@ impl Guarded {
             format!("parent={}", std::process::id()),
             format!("cpus={}", host::cpus::format_list(&self.cpus)),
         ];
-        words.extend(self.network.iter().map(|path| format!("network={path}")));
         words.extend(self.dir.iter().map(|path| format!("dir={path}")));
         words.push("--".to_owned());
         words.extend(self.command.iter().cloned());
@@ -53,7 +48,6 @@ impl Guarded {
                 "cpus" => {
                     guarded.cpus = host::cpus::parse_list(value).map_err(|e| e.to_string())?;
                 }
-                "network" => guarded.network = Some(value.to_owned()),
                 "dir" => guarded.dir = Some(value.to_owned()),
                 _ => return Err(format!("cannot read `{word}`")),
             }
@@ -85,9 +79,6 @@ fn outer(parent: i32, guarded: &Guarded) -> Result<i32, String> {
     }
     if !guarded.cpus.is_empty() {
         sched::set_affinity(0, &guarded.cpus).map_err(|error| error.to_string())?;
-    }
-    if let Some(network) = &guarded.network {
-        enter_network(network).map_err(|error| format!("{network}: {error}"))?;
     }
     block_signals();
     // SAFETY: no memory is involved. Refused without privilege, which is told apart below.
@@ -221,15 +212,6 @@ fn die_with_parent() {
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }
 
-fn enter_network(path: &str) -> io::Result<()> {
-    let file = File::open(path)?;
-    // SAFETY: an open descriptor.
-    match unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,8 +220,7 @@ mod tests {
     fn words_and_back() {
         let guarded = Guarded {
             cpus: vec![0, 1, 3],
-            network: Some("/run/netns/x".to_owned()),
-            dir: None,
+            dir: Some("/x".to_owned()),
             command: vec!["sh".to_owned(), "--".to_owned(), "parent=1".to_owned()],
         };
         let (parent, read) = Guarded::from_words(&guarded.to_words()).unwrap();

@@ -33,7 +33,9 @@ pub(super) fn words(kind: LoadKind, setting: &Setting, tally: &str) -> Vec<Strin
         format!("cpus={}", host::cpus::format_list(&setting.cpus)),
     ];
     words.extend(setting.dir.iter().map(|dir| format!("dir={dir}")));
-    words.extend(setting.address.iter().map(|at| format!("address={at}")));
+    words.extend(setting.peer.iter().map(|at| format!("peer={at}")));
+    words.extend(setting.own.iter().map(|at| format!("own={at}")));
+    words.extend((setting.network.iter()).map(|file| format!("network={file}")));
     words
 }
 
@@ -46,7 +48,9 @@ fn setting(words: &[String]) -> Result<(Setting, &str), String> {
             "tally" => tally = value,
             "cpus" => setting.cpus = host::cpus::parse_list(value).map_err(|e| e.to_string())?,
             "dir" => setting.dir = Some(value.to_owned()),
-            "address" => setting.address = Some(value.to_owned()),
+            "peer" => setting.peer = Some(value.to_owned()),
+            "own" => setting.own = Some(value.to_owned()),
+            "network" => setting.network = Some(value.to_owned()),
             _ => return Err(format!("cannot read `{word}`")),
         }
     }
@@ -105,7 +109,9 @@ mod tests {
         let asked = Setting {
             cpus: vec![0, 2],
             dir: Some("/x".to_owned()),
-            address: Some("10.0.0.1".to_owned()),
+            peer: Some("198.18.77.2".to_owned()),
+            own: Some("198.18.77.1".to_owned()),
+            network: None,
         };
         let words = words(LoadKind::Disk, &asked, "/cell/t");
         assert_eq!(words[..3], ["load", "run", "disk"]);

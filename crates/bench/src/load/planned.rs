@@ -21,6 +21,10 @@ pub struct PlannedLoad {
 }
 
 impl PlannedLoad {
+    pub(crate) fn uses_disk(&self) -> bool {
+        by_kind(self.plan.kind).needs_disk(self.built_in)
+    }
+
     /// Where it runs: `host`, or `cell (embedded)`.
     pub fn place(&self) -> String {
         match self.plan.cell {
@@ -88,11 +92,16 @@ pub(crate) fn resolve(plan: &LoadPlan, allowed: &[u32]) -> Result<PlannedLoad, R
 /// The program with its version, or `None` for the built-in form.
 fn choose(plan: &LoadPlan) -> Result<Option<String>, Requirement> {
     let what = || format!("load {}", plan.name);
-    if by_kind(plan.kind).kind() != plan.kind {
+    let load = by_kind(plan.kind);
+    let outside = load.needs_disk(true) || load.needs_network();
+    if plan.cell.is_some() && outside {
         return Err(Requirement::unmet(
             what(),
-            format!("this timecell has no load {}", plan.kind),
-            "use a newer timecell",
+            format!(
+                "a cell has no disk and no network for the load {}",
+                plan.kind
+            ),
+            "in = \"host\"",
         ));
     }
     if plan.kind == LoadKind::Custom {
@@ -109,7 +118,7 @@ fn choose(plan: &LoadPlan) -> Result<Option<String>, Requirement> {
     if plan.form == Some(LoadForm::BuiltIn) || plan.cell.is_some() {
         return Ok(None);
     }
-    let program = by_kind(plan.kind).program();
+    let program = load.program();
     match (plan.form, program, program.and_then(version)) {
         (_, _, Some(version)) => Ok(Some(version)),
         (Some(LoadForm::Program), Some(program), None) => Err(Requirement::unmet(
@@ -148,7 +157,7 @@ fn version(program: Program) -> Option<String> {
     })
 }
 
-fn find(program: &str) -> Option<PathBuf> {
+pub(super) fn find(program: &str) -> Option<PathBuf> {
     let runs = |path: &Path| {
         path.metadata()
             .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)

@@ -19,6 +19,8 @@ const START_NS: i64 = 30_000_000_000;
 const SETTLE_NS: i64 = 300_000_000;
 /// Longest time for a program to end in order and say what it did, ns.
 const FAREWELL_NS: i64 = 3_000_000_000;
+/// Longest time for a killed load to end, ns.
+const DEATH_NS: i64 = 60_000_000_000;
 /// Time between two looks at a load that starts or ends, ns.
 const LOOK_NS: i64 = 5_000_000;
 
@@ -30,8 +32,6 @@ pub(crate) struct Start<'a> {
     pub trial: u32,
     /// What is around the loads of the run; see [`super::Ground`].
     pub setting: Setting,
-    /// The network namespace, a file, of loads that need another end.
-    pub network: Option<String>,
 }
 
 /// A load that was started.
@@ -52,6 +52,8 @@ struct Look {
     at_ns: i64,
     counts: [u64; COUNTERS],
     usage: Usage,
+    /// See [`Load::progress`].
+    progress: u64,
 }
 
 /// Starts a load.
@@ -94,7 +96,8 @@ pub(crate) fn start(start: &Start<'_>) -> Result<Result<Running, String>, BenchE
 pub(crate) fn command_line(planned: &PlannedLoad, setting: &Setting) -> String {
     let load = by_kind(planned.plan.kind);
     if planned.built_in {
-        format!("timecell load run {}", planned.plan.kind)
+        let words = inside::words(planned.plan.kind, setting, "tally");
+        format!("timecell {}", words.join(" "))
     } else {
         load.command(&planned.plan, setting).join(" ")
     }
@@ -114,7 +117,6 @@ fn words(start: &Start<'_>, load: &dyn Load) -> Vec<String> {
     };
     let guarded = Guarded {
         cpus: start.setting.cpus.clone(),
-        network: start.network.clone(),
         dir: start.setting.dir.clone(),
         command,
     };
@@ -178,7 +180,13 @@ impl Running {
             at_ns: clock::now(),
             counts: self.tally.read(),
             usage: account::usage(self.pid()),
+            progress: self.load.progress(&self.log()).unwrap_or(0),
         }
+    }
+
+    fn log(&self) -> String {
+        let log = std::fs::read(engine::log_file(&self.work_dir)).unwrap_or_default();
+        String::from_utf8_lossy(&log).into_owned()
     }
 
     /// Ends the load and writes down what it achieved.
@@ -187,10 +195,12 @@ impl Running {
             return Ok(());
         }
         self.ask_to_end();
-        let log = std::fs::read(engine::log_file(&self.work_dir)).unwrap_or_default();
-        let log = String::from_utf8_lossy(&log);
+        let log = self.log();
         if let Some((before, Some(after))) = self.window {
             let window = Window {
+                before: before.usage,
+                after: after.usage,
+                progress: after.progress.saturating_sub(before.progress),
                 window_ns: after.at_ns - before.at_ns,
                 log: &log,
             };
@@ -200,9 +210,19 @@ impl Running {
     }
 
     fn remove(&mut self) -> Result<(), String> {
-        self.cell.remove().map_err(|error| error.to_string())?;
-        // Without root's powers the guard has no pid namespace: what it started outlives it, but bears its mark.
-        engine::kill_marked(&self.id)?;
+        let patience = clock::now() + DEATH_NS;
+        loop {
+            let removed = (self.cell.remove().map_err(|error| error.to_string()))
+                // Without root's powers the guard has no pid namespace: what it started outlives it, but bears its
+                // mark.
+                .and_then(|()| engine::kill_marked(&self.id));
+            match removed {
+                Ok(()) => break,
+                // Who was killed while the disk was at work ends when the disk is done.
+                Err(_) if clock::now() < patience => {}
+                Err(why) => return Err(why),
+            }
+        }
         self.stopped = true;
         Ok(())
     }

@@ -48,6 +48,7 @@ pub(crate) fn told(window: &Window<'_>, stressor: &str) -> Vec<Achieved> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::account::Usage;
 
     #[test]
     fn the_metrics_are_read() {
@@ -55,7 +56,13 @@ mod tests {
                    stress-ng: metrc: [3] stressor       bogo ops real time  usr time  sys time   bogo ops/s     bogo ops/s\n\
                    stress-ng: metrc: [3]                           (secs)    (secs)    (secs)   (real time) (usr+sys time)\n\
                    stress-ng: metrc: [3] cpu                3000      2.00      3.99      0.00      1500.00         751.88\n";
-        let window = Window { window_ns: 0, log };
+        let window = Window {
+            before: Usage::default(),
+            after: Usage::default(),
+            window_ns: 0,
+            progress: 0,
+            log,
+        };
         let told = super::told(&window, "cpu");
         assert_eq!(told.len(), 1);
         assert!((told[0].value - 1500.0).abs() < 1e-9);

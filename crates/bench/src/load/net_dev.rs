@@ -1,0 +1,104 @@
+//! `net-dev`: asks every network device for its settings, over and over. stress-ng's `--netdev`, or the same calls
+//! built in.
+
+use std::ffi::CStr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use model::{LoadKind, LoadPlan};
+use record::trial::Achieved;
+
+use super::{Gauge, Load, Program, Setting, Tally, Window, stress_ng};
+
+pub(crate) struct NetDev;
+
+/// Index, flags, address, netmask, metric, MTU, hardware address, memory map, queue length.
+const QUESTIONS: [libc::Ioctl; 9] = [
+    libc::SIOCGIFINDEX,
+    libc::SIOCGIFFLAGS,
+    libc::SIOCGIFADDR,
+    libc::SIOCGIFNETMASK,
+    libc::SIOCGIFMETRIC,
+    libc::SIOCGIFMTU,
+    libc::SIOCGIFHWADDR,
+    libc::SIOCGIFMAP,
+    libc::SIOCGIFTXQLEN,
+];
+
+impl Load for NetDev {
+    fn kind(&self) -> LoadKind {
+        LoadKind::NetDev
+    }
+
+    fn does(&self) -> &'static str {
+        "asks the network devices for their settings on every cpu"
+    }
+
+    fn program(&self) -> Option<Program> {
+        Some(stress_ng::PROGRAM)
+    }
+
+    fn command(&self, _: &LoadPlan, setting: &Setting) -> Vec<String> {
+        stress_ng::command(&["--netdev", &setting.cpus.len().to_string()])
+    }
+
+    fn told(&self, window: &Window<'_>) -> Vec<Achieved> {
+        stress_ng::told(window, "netdev")
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        vec![Gauge::rate("device queries", "1/s", 1.0)]
+    }
+
+    fn work(&self, setting: &Setting, tally: &Tally) -> String {
+        super::inside::on_each_cpu(setting, tally, |_| match ask(tally) {
+            Ok(()) => "there is no network device".to_owned(),
+            Err(error) => format!("network devices: {error}"),
+        })
+    }
+}
+
+fn ask(tally: &Tally) -> std::io::Result<()> {
+    // SAFETY: no memory is involved; a descriptor that is not negative is ours.
+    let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    if fd < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: just given to us.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    let names = names();
+    while !names.is_empty() {
+        for name in &names {
+            for question in QUESTIONS {
+                // SAFETY: an all-zero ifreq is a valid value.
+                let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+                for (to, from) in request.ifr_name.iter_mut().zip(name) {
+                    *to = *from as libc::c_char;
+                }
+                // A device without an address refuses that question: the call was made all the same.
+                // SAFETY: an open socket and a request that lives through the call.
+                unsafe { libc::ioctl(socket.as_raw_fd(), question, &raw mut request) };
+            }
+            tally.add(0, QUESTIONS.len() as u64);
+        }
+    }
+    Ok(())
+}
+
+/// Names of the devices, without their final NUL, short enough to leave room for it.
+fn names() -> Vec<Vec<u8>> {
+    let mut names = Vec::new();
+    // SAFETY: the list ends with an entry without a name and is given back below.
+    unsafe {
+        let list = libc::if_nameindex();
+        let mut entry = list;
+        while !entry.is_null() && !(*entry).if_name.is_null() {
+            let name = CStr::from_ptr((*entry).if_name).to_bytes();
+            names.push(name[..name.len().min(libc::IFNAMSIZ - 1)].to_vec());
+            entry = entry.add(1);
+        }
+        if !list.is_null() {
+            libc::if_freenameindex(list);
+        }
+    }
+    names
+}
