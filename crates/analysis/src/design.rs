@@ -1,5 +1,5 @@
 //! The design of a machine: cells onto cpus, each with the least reservation that its deadlines need. First-fit
-//! decreasing, unless asked otherwise; the heuristics live in [`multi`](crate::multi).
+//! decreasing, unless asked otherwise; the heuristics live in [`multi`].
 
 use crate::inside::{Policy, test};
 use crate::least_budget::{DEFAULT_GRID, Periods, Search, least_bandwidth};

@@ -56,6 +56,13 @@ impl Mpr {
     ///
     /// # Errors
     /// A period, a total or a number of cpus of 0, a period beyond [`MAX_NS`], and Θ > m Π.
+    ///
+    /// ```
+    /// use analysis::multi::{Mpr, MprError};
+    ///
+    /// assert!(Mpr::new(10, 20, 2).is_ok());
+    /// assert_eq!(Mpr::new(10, 21, 2), Err(MprError::TooMuch { total: 21, period: 10, cpus: 2 }));
+    /// ```
     pub fn new(period: Ns, total: Ns, cpus: u32) -> Result<Mpr, MprError> {
         for (name, zero) in [
             ("period", period == 0),
@@ -151,6 +158,11 @@ impl Mpr {
     /// The least equal budgets that give at least this resource: Q = ceil(Θ / m) on each cpu.
     ///
     /// Abeni, Balsini & Cucinotta, "Container-based real-time scheduling in the Linux kernel" (2019).
+    ///
+    /// ```
+    /// let resource = analysis::multi::Mpr::new(10_000, 17_457, 2).unwrap();
+    /// assert_eq!(resource.equal_share().budget, 8_729); // 17,457 / 2, rounded up
+    /// ```
     pub const fn equal_share(&self) -> EqualShare {
         EqualShare {
             budget: self.total.div_ceil(self.cpus as u64),

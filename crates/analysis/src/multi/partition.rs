@@ -52,6 +52,15 @@ pub struct Partition {
 
 impl Partition {
     /// Whether every task has a bin.
+    ///
+    /// ```
+    /// use analysis::{Task, multi::{Fit, Order, partition}};
+    ///
+    /// // 0.6 of each of two cpus holds two of three.
+    /// let found = partition(&[Task::new(6, 10); 3], 2, Fit::First, Order::AsGiven, &|bin: &[Task]| bin.len() < 2);
+    /// assert!(!found.is_complete());
+    /// assert_eq!(found.homeless, [2]);
+    /// ```
     pub fn is_complete(&self) -> bool {
         self.homeless.is_empty()
     }
