@@ -1,6 +1,8 @@
 //! Real-time groups on a real kernel, with real children. Each test needs root and the v1 cpu
 //! controller with RT_GROUP_SCHED, and says so when it is skipped.
 
+mod needs;
+
 use host::root::Root;
 use host::rtgroup::{self, RtGroup, RtGroupError};
 use host::sched::{self, Class, SchedError};
@@ -40,24 +42,8 @@ fn main() {
         ),
     ];
     let unmet = unmet();
-    let trials = tests
-        .map(|(name, run)| {
-            let name = match &unmet {
-                Some(reason) => format!("{name} (skipped: {reason})"),
-                None => name.to_owned(),
-            };
-            let test = move || {
-                run();
-                Ok(())
-            };
-            libtest_mimic::Trial::test(name, test).with_ignored_flag(unmet.is_some())
-        })
-        .into();
-    let arguments = libtest_mimic::Arguments {
-        test_threads: Some(1),
-        ..libtest_mimic::Arguments::from_args()
-    };
-    libtest_mimic::run(&arguments, trials).exit();
+    let trials = tests.map(|(name, run)| needs::trial(name, unmet.as_deref(), run));
+    needs::run(trials.into(), true);
 }
 
 /// Why groups cannot be made here.

@@ -1,5 +1,7 @@
 //! Scheduling classes on a real kernel, with real children.
 
+mod needs;
+
 use host::sched::{self, Class, SchedError};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -68,25 +70,8 @@ const TESTS: [Test; 4] = [
 /// Tests whose need is unmet are counted as ignored, with the need in their names. Deadline bandwidth belongs to the
 /// whole machine, so they take turns.
 fn main() {
-    let trials = TESTS
-        .map(|(name, run, unmet)| {
-            let unmet = unmet();
-            let name = match unmet {
-                Some(reason) => format!("{name} (skipped: {reason})"),
-                None => name.to_owned(),
-            };
-            let test = move || {
-                run();
-                Ok(())
-            };
-            libtest_mimic::Trial::test(name, test).with_ignored_flag(unmet.is_some())
-        })
-        .into();
-    let arguments = libtest_mimic::Arguments {
-        test_threads: Some(1),
-        ..libtest_mimic::Arguments::from_args()
-    };
-    libtest_mimic::run(&arguments, trials).exit();
+    let trials = TESTS.map(|(name, run, unmet)| needs::trial(name, unmet(), run));
+    needs::run(trials.into(), true);
 }
 
 /// Why SCHED_DEADLINE is not to be had, if it is not: some kernels are built without it.

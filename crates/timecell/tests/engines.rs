@@ -1,5 +1,8 @@
 //! Every engine whose needs are met here makes real cells: what they see, that they end, and that nothing stays.
 
+#[path = "../../host/tests/needs/mod.rs"]
+mod needs;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -40,22 +43,15 @@ fn main() {
         .flat_map(|kind| {
             let engine = engine::by_kind(kind, &Options::default());
             let unmet = engine.requirements().into_iter().find(|need| !need.met);
-            let name = move |behaviour: &str| match &unmet {
-                Some(unmet) => format!("{kind}::{behaviour} (skipped: {})", unmet.reason),
-                None => format!("{kind}::{behaviour}"),
-            };
             BEHAVIOURS.map(|(behaviour, run)| {
-                let name = name(behaviour);
-                let skipped = name.contains("(skipped: ");
-                let test = move || {
-                    with(kind, run);
-                    Ok(())
-                };
-                libtest_mimic::Trial::test(name, test).with_ignored_flag(skipped)
+                let unmet = unmet.as_ref().map(|unmet| unmet.reason.as_str());
+                needs::trial(&format!("{kind}::{behaviour}"), unmet, move || {
+                    with(kind, run)
+                })
             })
         })
         .collect();
-    libtest_mimic::run(&libtest_mimic::Arguments::from_args(), trials).exit();
+    needs::run(trials, false);
 }
 
 /// Directories of one test, removed with it.

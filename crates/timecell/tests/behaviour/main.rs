@@ -8,15 +8,15 @@ mod bad_input;
 mod bench;
 mod clean_up;
 mod extreme;
+#[path = "../../../host/tests/needs/mod.rs"]
+mod needs;
 mod support;
 mod unprivileged;
 mod verbs;
 
-use libtest_mimic::{Arguments, Trial};
 use support::Case;
 
 fn main() {
-    let arguments = Arguments::from_args();
     let groups: [&[Case]; 8] = [
         analyze::CASES,
         analyze_servers::CASES,
@@ -32,22 +32,9 @@ fn main() {
         .flatten()
         .map(|case| {
             let unmet = case.needs.iter().find_map(|need| need.unmet());
-            let name = match &unmet {
-                Some(reason) => format!("{} (skipped: {reason})", case.name),
-                None => case.name.to_owned(),
-            };
-            let run = case.run;
-            Trial::test(name, move || {
-                run();
-                Ok(())
-            })
-            .with_ignored_flag(unmet.is_some())
+            needs::trial(case.name, unmet.as_deref(), case.run)
         })
         .collect();
-    // Cells share cpus and one budget: one test at a time.
-    let arguments = Arguments {
-        test_threads: Some(1),
-        ..arguments
-    };
-    libtest_mimic::run(&arguments, trials).exit();
+    // Cells share cpus and one budget.
+    needs::run(trials, true);
 }
