@@ -149,8 +149,8 @@ pub struct Together {
     pub outcome: Outcome,
     /// The sentence.
     pub what: String,
-    /// The cpu of each cell, if they fit.
-    pub placement: Option<Vec<usize>>,
+    /// The cpus of each cell, if they fit; several for one under global scheduling.
+    pub placement: Option<Vec<Vec<usize>>>,
 }
 
 /// The answer on a task set.

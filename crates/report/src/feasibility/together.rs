@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use analysis::multi::{Fit, Order, partition};
 use analysis::{Task, edf, utilization};
 use model::Duration;
-use model::taskset::{TaskCell, TaskSet};
+use model::taskset::{Reservation, TaskCell, TaskSet};
 
 use super::judge::ns;
 use super::study::Outcome;
@@ -15,8 +15,8 @@ pub(super) struct Fitted {
     pub outcome: Outcome,
     /// The sentence that says so.
     pub what: String,
-    /// The cpu of each cell, if they fit.
-    pub cpus: Option<Vec<usize>>,
+    /// The cpus of each cell, if they fit.
+    pub cpus: Option<Vec<Vec<usize>>>,
 }
 
 /// Whether the cells' reservations fit onto the cpus.
@@ -59,17 +59,21 @@ pub(super) fn fit(set: &TaskSet, cpus: u32, liked: &dyn Fn(&[Task]) -> bool) -> 
     let Some(cpu_of) = &fitted.cpus else {
         return fitted;
     };
-    let places: BTreeSet<(usize, usize)> =
-        owners.iter().copied().zip(cpu_of.iter().copied()).collect();
+    let places: BTreeSet<(usize, usize)> = owners
+        .iter()
+        .copied()
+        .zip(cpu_of.iter().flatten().copied())
+        .collect();
     if places.len() < owners.len() {
         let what = "no placement was found in which the shares of each cell are on different cpus";
         return without(Outcome::Undecided, what.to_owned());
     }
-    let first = |cell| owners.iter().position(|&owner| owner == cell);
+    let mut cpus = vec![Vec::new(); set.cells.len()];
+    for (owner, cpu) in places {
+        cpus[owner].push(cpu);
+    }
     Fitted {
-        cpus: (0..set.cells.len())
-            .map(|cell| Some(cpu_of[first(cell)?]))
-            .collect(),
+        cpus: Some(cpus),
         ..fitted
     }
 }
@@ -82,14 +86,12 @@ fn spread(set: &TaskSet) -> (TaskSet, Vec<usize>) {
     let mut cells = Vec::new();
     let mut owners = Vec::new();
     for (place, cell) in set.cells.iter().enumerate() {
-        let cpus = cell.policy.cpus().unwrap_or(1);
-        let mut share = cell.clone();
-        if let Some(reservation) = &mut share.reservation {
-            let each = ns(reservation.budget).div_ceil(cpus.into());
-            reservation.budget = Duration::from_ns(i64::try_from(each).unwrap_or(i64::MAX));
-        }
-        for _ in 0..cpus {
-            cells.push(share.clone());
+        let reservation = share(cell);
+        for _ in 0..cell.policy.cpus().unwrap_or(1) {
+            cells.push(TaskCell {
+                reservation,
+                ..cell.clone()
+            });
             owners.push(place);
         }
     }
@@ -128,7 +130,7 @@ fn fit_each(set: &TaskSet, cpus: u32, liked: &dyn Fn(&[Task]) -> bool) -> Fitted
         return Fitted {
             outcome: Outcome::Holds,
             what: placed(set, &cpu_of),
-            cpus: Some(cpu_of),
+            cpus: Some(cpu_of.into_iter().map(|cpu| vec![cpu]).collect()),
         };
     }
     let each = if free.len() == 1 { "cpu" } else { "cpus" };
@@ -167,6 +169,15 @@ fn fit_each(set: &TaskSet, cpus: u32, liked: &dyn Fn(&[Task]) -> bool) -> Fitted
         what,
         cpus: None,
     }
+}
+
+/// What a cell reserves on each of its cpus.
+pub(super) fn share(cell: &TaskCell) -> Option<Reservation> {
+    let mut reservation = cell.reservation?;
+    let cpus = cell.policy.cpus().unwrap_or(1);
+    let each = ns(reservation.budget).div_ceil(cpus.max(1).into());
+    reservation.budget = Duration::from_ns(i64::try_from(each).unwrap_or(i64::MAX));
+    Some(reservation)
 }
 
 fn to_usize(cpu: u32) -> usize {

@@ -7,7 +7,7 @@ use model::taskset::{Enforcer, ServerKind, TaskCell, TaskSet};
 
 use super::super::judge::ns;
 use super::super::study::{Outcome, Study};
-use super::super::together::reserved;
+use super::super::together::{reserved, share};
 use super::{Admission, Standing, deadline, groups};
 
 /// `sched_rt_runtime_us` in every `sched_rt_period_us`: what real-time work may take of each cpu.
@@ -47,47 +47,68 @@ impl FromStr for RtLimit {
 }
 
 /// A question to the kernel's arithmetic.
-pub(super) struct Asked<'a> {
+pub(super) struct Asked {
     pub limit: Bandwidth,
     /// Cpus that there are.
     pub cpus: usize,
-    /// The cells with reservations.
-    pub cells: Vec<&'a TaskCell>,
-    /// The cpu of each of them; `None`: no placement is known, and they share all cpus.
-    pub on: Option<Vec<usize>>,
+    /// The cells with reservations: on several cpus, the share of each.
+    pub cells: Vec<TaskCell>,
+    /// The cpus of each of them; `None`: no placement is known, and they share all cpus.
+    pub on: Option<Vec<Vec<usize>>>,
+}
+
+impl Asked {
+    /// The cells on a cpu; without a placement all, as often as they are on a cpu.
+    pub fn on_cpu(&self, cpu: usize) -> Vec<&TaskCell> {
+        let cells = self.cells.iter().enumerate();
+        cells
+            .flat_map(|(place, cell)| {
+                let times = match &self.on {
+                    Some(on) => usize::from(on[place].contains(&cpu)),
+                    None => cell.policy.cpus().unwrap_or(1) as usize,
+                };
+                std::iter::repeat_n(cell, times)
+            })
+            .collect()
+    }
 }
 
 /// What the enforcer of the set, SCHED_DEADLINE if it names none, says of the reservations; `None` if there is none.
 ///
 /// The kernel's arithmetic with its default settings but `limit`, and with the fair server of Linux 6.12. Cells are on
-/// the cpus on which the study placed them; a file without `cpus` has them all on one, and the theory is then asked
-/// whether EDF supplies them there. A reservation over several cpus is not asked for, nor are those beside it then.
+/// the cpus on which the study placed them; a file without `cpus` has them all on the first, and the theory is then asked
+/// whether EDF supplies them there. A reservation over several cpus is an equal share on each.
 pub fn admission(set: &TaskSet, study: &Study, limit: RtLimit) -> Option<Admission> {
-    let cells: Vec<(usize, &TaskCell)> = (set.cells.iter().enumerate())
-        .filter(|(_, cell)| cell.reservation.is_some())
-        .collect();
-    if cells.iter().any(|(_, cell)| cell.policy.cpus().is_some()) {
-        return None;
-    }
+    let reserving = |cell: &usize| set.cells[*cell].reservation.is_some();
+    let places: Vec<usize> = (0..set.cells.len()).filter(reserving).collect();
+    let cells: Vec<TaskCell> = places.iter().map(|&cell| bare(&set.cells[cell])).collect();
     let mut theory = study.outcome();
-    let on: Option<Vec<usize>> = match &study.together {
+    let on: Option<Vec<Vec<usize>>> = match &study.together {
         Some(together) => together
             .placement
             .as_ref()
-            .map(|cpus| cells.iter().map(|&(cell, _)| cpus[cell]).collect()),
+            .map(|cpus| places.iter().map(|&cell| cpus[cell].clone()).collect()),
         None => {
-            let assumed = cells.iter().filter(|(_, cell)| cell.server.is_none());
-            let assumed: Vec<Task> = assumed.map(|(_, cell)| reserved(cell)).collect();
+            let assumed = cells.iter().filter(|cell| cell.server.is_none());
+            let assumed: Vec<Task> = assumed.map(reserved).collect();
             theory = theory.worst(Outcome::of(&edf::verdict(&assumed)));
-            let cpu = |cell: &TaskCell| cell.server.map_or(0, |server| server.on_cpu() as usize);
-            Some(cells.iter().map(|(_, cell)| cpu(cell)).collect())
+            let cpus = |cell: &TaskCell| match cell.server {
+                Some(server) => vec![server.on_cpu() as usize],
+                None => (0..cell.policy.cpus().unwrap_or(1) as usize).collect(),
+            };
+            Some(cells.iter().map(cpus).collect())
         }
     };
-    let used = on.iter().flatten().max().map_or(1, |last| last + 1);
+    let used = on
+        .iter()
+        .flatten()
+        .flatten()
+        .max()
+        .map_or(1, |last| last + 1);
     let asked = Asked {
         limit: limit.0,
         cpus: set.cpus.map_or(used, |cpus| cpus as usize),
-        cells: cells.into_iter().map(|(_, cell)| cell).collect(),
+        cells,
         on,
     };
     ask(
@@ -96,6 +117,17 @@ pub fn admission(set: &TaskSet, study: &Study, limit: RtLimit) -> Option<Admissi
         set.cpus.is_none(),
         theory,
     )
+}
+
+/// A cell with its share of a reservation, and without its tasks, which the kernel does not see.
+fn bare(cell: &TaskCell) -> TaskCell {
+    TaskCell {
+        name: cell.name.clone(),
+        policy: cell.policy,
+        reservation: share(cell),
+        server: cell.server,
+        tasks: Vec::new(),
+    }
 }
 
 /// The same of a design: its cells, each with its cpu if it has one.
@@ -107,7 +139,7 @@ pub(in super::super) fn of_design(
     limit: RtLimit,
 ) -> Option<Admission> {
     let placed = set.cells.iter().zip(on);
-    let placed = placed.filter_map(|(cell, cpu)| Some((cell, (*cpu)?)));
+    let placed = placed.filter_map(|(cell, cpu)| Some((bare(cell), vec![(*cpu)?])));
     let (cells, on): (Vec<_>, Vec<_>) = placed.unzip();
     let asked = Asked {
         limit: limit.0,
@@ -118,7 +150,7 @@ pub(in super::super) fn of_design(
     ask(&asked, set.enforcer.unwrap_or_default(), false, theory)
 }
 
-fn ask(asked: &Asked<'_>, enforcer: Enforcer, assumed: bool, theory: Outcome) -> Option<Admission> {
+fn ask(asked: &Asked, enforcer: Enforcer, assumed: bool, theory: Outcome) -> Option<Admission> {
     if asked.cells.is_empty() {
         return None;
     }
@@ -146,7 +178,7 @@ fn ask(asked: &Asked<'_>, enforcer: Enforcer, assumed: bool, theory: Outcome) ->
 }
 
 /// Where the mechanism does not do what the analysis assumes.
-fn mismatch(asked: &Asked<'_>, enforcer: Enforcer) -> Option<String> {
+fn mismatch(asked: &Asked, enforcer: Enforcer) -> Option<String> {
     let names = |of: &dyn Fn(&TaskCell) -> bool| {
         let cells = asked.cells.iter().filter(|cell| of(cell));
         let names: Vec<&str> = cells.map(|cell| cell.name.as_str()).collect();

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use analysis::Task;
 use analysis::linux::{DeadlineParams, RootDomain};
 use model::taskset::TaskCell;
@@ -7,36 +9,25 @@ use super::Bound;
 use super::ask::Asked;
 
 /// Each cpu as a root domain of its own, which exclusive cpusets make it; without a placement all cpus as one.
-pub(super) fn bounds(asked: &Asked<'_>) -> (Vec<Bound>, Vec<String>) {
+pub(super) fn bounds(asked: &Asked) -> (Vec<Bound>, Vec<String>) {
     let Some(on) = &asked.on else {
         let note = "no placement of the cells is known, so that the cpus are taken as one root domain, in which their \
                     threads may migrate";
-        let all = bound(
-            asked,
-            asked.cpus,
-            &asked.cells,
-            format!("{} cpus", asked.cpus),
-        );
+        let cells = asked.on_cpu(0);
+        let all = bound(asked, asked.cpus, &cells, format!("{} cpus", asked.cpus));
         return (vec![all], vec![note.to_owned()]);
     };
-    let mut used = on.clone();
-    used.sort_unstable();
-    used.dedup();
+    let used: BTreeSet<usize> = on.iter().flatten().copied().collect();
     let bounds: Vec<Bound> = used
         .into_iter()
-        .map(|cpu| {
-            let cells = asked.cells.iter().zip(on);
-            let cells: Vec<&TaskCell> = cells
-                .filter(|&(_, &there)| there == cpu)
-                .map(|(cell, _)| *cell)
-                .collect();
-            bound(asked, 1, &cells, format!("cpu {cpu}"))
-        })
+        .map(|cpu| bound(asked, 1, &asked.on_cpu(cpu), format!("cpu {cpu}")))
         .collect();
     let mut notes = Vec::new();
     let refused = bounds.iter().any(|bound| !bound.refusals.is_empty());
     if refused && asked.cpus > 1 {
-        let whole = bound(asked, asked.cpus, &asked.cells, String::new());
+        let each = asked.cells.iter().zip(on);
+        let each = each.flat_map(|(cell, cpus)| std::iter::repeat_n(cell, cpus.len()));
+        let whole = bound(asked, asked.cpus, &each.collect::<Vec<_>>(), String::new());
         if whole.refusals.is_empty() {
             notes.push(format!(
                 "as one root domain of {} cpus the kernel would admit them, but then nothing keeps a cell on its cpu",
@@ -47,7 +38,7 @@ pub(super) fn bounds(asked: &Asked<'_>) -> (Vec<Bound>, Vec<String>) {
     (bounds, notes)
 }
 
-fn bound(asked: &Asked<'_>, cpus: usize, cells: &[&TaskCell], of: String) -> Bound {
+fn bound(asked: &Asked, cpus: usize, cells: &[&TaskCell], of: String) -> Bound {
     let domain = RootDomain {
         share: asked.limit,
         ..RootDomain::of_cpus(cpus).with_fair_server()

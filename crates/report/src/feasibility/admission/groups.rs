@@ -11,7 +11,7 @@ use super::{Bound, Write};
 type Answer = (Vec<Bound>, Vec<Write>, Vec<String>);
 
 /// Groups right below the root of the cpu controller of cgroup v1, in the order of the file.
-pub(super) fn rt_cgroup(asked: &Asked<'_>) -> Answer {
+pub(super) fn rt_cgroup(asked: &Asked) -> Answer {
     let mut tree = RtTree::new(asked.limit, asked.limit);
     let (mut writes, mut refusals) = (Vec::new(), Vec::new());
     for (cell, directory) in asked.cells.iter().zip(directories(&asked.cells)) {
@@ -50,7 +50,7 @@ pub(super) fn rt_cgroup(asked: &Asked<'_>) -> Answer {
 }
 
 /// Groups right below the root of cgroup v2 under HCBS; the root group has what the fair servers leave.
-pub(super) fn hcbs(asked: &Asked<'_>) -> Answer {
+pub(super) fn hcbs(asked: &Asked) -> Answer {
     let domain = RootDomain {
         share: asked.limit,
         ..RootDomain::of_cpus(asked.cpus).with_fair_server()
@@ -121,8 +121,8 @@ fn bandwidth(cell: &TaskCell) -> Option<Bandwidth> {
     ))
 }
 
-fn bound(asked: &Asked<'_>, available: Option<u64>, refusals: Vec<String>) -> Bound {
-    let ratios = asked.cells.iter().filter_map(|cell| bandwidth(cell));
+fn bound(asked: &Asked, available: Option<u64>, refusals: Vec<String>) -> Bound {
+    let ratios = asked.cells.iter().filter_map(bandwidth);
     Bound {
         of: "every cpu".to_owned(),
         cells: asked.cells.iter().map(|cell| cell.name.clone()).collect(),
@@ -148,9 +148,9 @@ fn refused(cell: &TaskCell, refusal: &Refusal) -> String {
     }
 }
 
-fn notes(asked: &Asked<'_>) -> Vec<String> {
+fn notes(asked: &Asked) -> Vec<String> {
     let mut notes = Vec::new();
-    let on = asked.on.iter().flatten().collect::<HashSet<_>>();
+    let on = asked.on.iter().flatten().collect::<HashSet<&Vec<usize>>>();
     if on.len() > 1 {
         notes.push(
             "a group has its budget on every cpu, so that cells on different cpus count as if they were on one".to_owned(),
@@ -171,7 +171,7 @@ fn notes(asked: &Asked<'_>) -> Vec<String> {
 }
 
 /// A directory for each cell, named after it.
-fn directories(cells: &[&TaskCell]) -> Vec<String> {
+fn directories(cells: &[TaskCell]) -> Vec<String> {
     let mut taken = HashSet::new();
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || "._-".contains(c) {
@@ -180,7 +180,7 @@ fn directories(cells: &[&TaskCell]) -> Vec<String> {
             '_'
         }
     };
-    let directory = |(place, cell): (usize, &&TaskCell)| {
+    let directory = |(place, cell): (usize, &TaskCell)| {
         let mut name: String = cell.name.chars().map(plain).collect();
         if name.starts_with('.') || !taken.insert(name.clone()) {
             name = format!("cell-{place}-{name}");

@@ -128,6 +128,33 @@ fn each_cpu_has_its_own_bound_where_the_kernel_has_one() {
 }
 
 #[test]
+fn a_reservation_over_several_cpus_is_a_share_on_each() {
+    let top = |cpus: &str| {
+        let set = format!(
+            "schema = 1\n{cpus}\n[[cell]]\nname = \"wide\"\npolicy = \"global-edf\"\n\
+             reservation = {{ budget = \"12ms\", period = \"10ms\", cpus = 2 }}\n\
+             [[cell.task]]\nname = \"t\"\nwcet = \"1ms\"\nperiod = \"1s\"\n\
+             [[cell]]\nname = \"thin\"\nreservation = {{ budget = \"5ms\", period = \"10ms\" }}\n\
+             [[cell.task]]\nname = \"t\"\nwcet = \"1ms\"\nperiod = \"1s\"\n"
+        );
+        TaskSet::parse("x", &set).expect("a task set")
+    };
+    let six = 629_145;
+    let found = asked(&top("cpus = 3"), Enforcer::Deadline, RtLimit::KERNEL);
+    assert_eq!(found.standing, Standing::Guaranteed);
+    let ratios: Vec<u64> = found.bounds.iter().map(|bound| bound.asked).collect();
+    assert_eq!(ratios, [six, six, 1 << 19]);
+    // On two cpus each has a share, and no room for the other; together they are 1.7 of 1.8.
+    let found = asked(&top("cpus = 2"), Enforcer::Deadline, RtLimit::KERNEL);
+    assert_eq!(found.bounds[0].of, "2 cpus");
+    assert_eq!(found.bounds[0].asked, 2 * six + (1 << 19));
+    assert_eq!(found.standing, Standing::AdmittedUndecided);
+    let found = asked(&top(""), Enforcer::Hcbs, RtLimit::KERNEL);
+    assert_eq!(found.writes[1].value, "6000 10000");
+    assert_eq!(found.standing, Standing::RefusedAndInfeasible);
+}
+
+#[test]
 fn the_placement_is_one_that_the_kernel_admits_if_there_is_one() {
     // First fit puts 50 and 45 on one cpu, which EDF bears and the kernel does not.
     let found = of("cpus = 2", &["50/100", "45/100"], Enforcer::Deadline);

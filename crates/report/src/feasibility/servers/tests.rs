@@ -137,7 +137,7 @@ fn servers_on_different_cpus_do_not_meet() {
     assert_eq!(apart.outcome(), Outcome::Holds);
     assert_eq!(
         apart.together.expect("there are cpus").placement,
-        Some(vec![0, 1])
+        Some(vec![vec![0], vec![1]])
     );
     let plain = cell("c", "cbs", (1, 2), "", &[(1, 50)]).replace("server = \"cbs\"\n", "");
     let two = study(
@@ -152,7 +152,7 @@ fn servers_on_different_cpus_do_not_meet() {
     let three = study(&set("cpus = 3", &[on("a", 0), on("b", 1), plain]), false);
     assert_eq!(
         three.together.expect("there are cpus").placement,
-        Some(vec![0, 1, 2])
+        Some(vec![vec![0], vec![1], vec![2]])
     );
 }
 
