@@ -62,6 +62,12 @@ impl<'a> Group<'a> {
         ServerSupply::new(&self.servers, place, self.refill).ok()
     }
 
+    /// The same of a cell whose server holds, and so those above it.
+    pub fn supply_of_held(&self, cell: usize) -> Option<ServerSupply> {
+        let place = self.cells.iter().position(|(index, _)| *index == cell)?;
+        ServerSupply::below_proved(&self.servers, place, self.refill).ok()
+    }
+
     /// The servers alone: when each has had its budget.
     pub fn server_responses(&self) -> Vec<Response> {
         let bare = self.servers.iter().map(|&server| Cell {
@@ -126,7 +132,7 @@ impl<'a> Group<'a> {
 
     fn edf(&self, place: usize, cell: &TaskCell) -> Inside {
         let tasks: Vec<Task> = cell.tasks.iter().map(task).collect();
-        match ServerSupply::new(&self.servers, place, self.refill) {
+        match ServerSupply::below_proved(&self.servers, place, self.refill) {
             Ok(supply) => inside::test(&tasks, inside::Policy::Edf, &supply),
             Err(verdict) => Inside {
                 verdict,

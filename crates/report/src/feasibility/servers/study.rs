@@ -98,9 +98,12 @@ fn cell_study(
         Verdict::Unschedulable(witness) if mending => task_mends(set, place, witness),
         _ => Vec::new(),
     };
-    let room = match group.supply(place) {
-        Some(supply) if mending => room(cell, &supply),
-        _ => None,
+    let room = if mending && server.outcome == Outcome::Holds {
+        group
+            .supply_of_held(place)
+            .and_then(|supply| room(cell, &supply))
+    } else {
+        None
     };
     Some(CellStudy {
         name: cell.name.clone(),
