@@ -14,7 +14,8 @@ use report::feasibility::{Fit, RtLimit};
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "Exit codes: 0 every deadline holds; 1 undecided or failed; 2 bad usage or input; \
-    3 a deadline can be missed.\n\nA file whose name is that of a subcommand is given as ./design."
+    3 a deadline can be missed.\n\nWhere a test is sufficient only (two criticalities, several \
+    cpus), its no is undecided, unless a miss is proved.\n\nA file whose name is that of a subcommand is given as ./design."
 )]
 pub struct Analyze {
     /// Another question than whether the deadlines hold.

@@ -10,6 +10,7 @@ mod clean_up;
 mod extreme;
 #[path = "../../../host/tests/needs/mod.rs"]
 mod needs;
+mod policies;
 mod support;
 mod unprivileged;
 mod verbs;
@@ -17,13 +18,14 @@ mod verbs;
 use support::Case;
 
 fn main() {
-    let groups: [&[Case]; 8] = [
+    let groups: [&[Case]; 9] = [
         analyze::CASES,
         analyze_servers::CASES,
         bad_input::CASES,
         bench::CASES,
         clean_up::CASES,
         extreme::CASES,
+        policies::CASES,
         unprivileged::CASES,
         verbs::CASES,
     ];

@@ -26,7 +26,12 @@ pub fn run(options: &Check) -> Result<Ended, CommandError> {
     study.linux = admission(&loaded.set, &study, options.kernel.rt_limit);
     if let Some(path) = &options.plot {
         let picture = picture(&loaded.set, &study).ok_or_else(|| {
-            InputError::new("--plot", "the times are too long to draw", "leave it out")
+            InputError::new(
+                "--plot",
+                "no cell can be drawn: the times are too long, or there are only cells of two criticalities or on several \
+                 cpus",
+                "leave it out",
+            )
         })?;
         write(path, &report::demand::picture_svg(&picture))?;
     }
