@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use model::taskset::TaskSet;
-use record::import::{Format, Options, import};
+use record::import::taskset::{Format, Options, import};
 
 fuzz_target!(|text: &str| {
     match import(Format::RtApp, "fuzz", text, Options::default()) {

@@ -16,7 +16,9 @@ mod figure;
 mod findings;
 mod html;
 mod loads;
+mod measured;
 mod plan;
+mod published;
 mod series;
 mod study;
 mod style;
@@ -27,8 +29,16 @@ mod words;
 pub use compare::{Difference, Pair, RunComparison, compare, compare_html, compare_table};
 pub use figure::figures;
 pub use findings::findings;
-pub use html::html;
-pub use series::{series_figures, series_html, series_study, series_table};
+pub use html::{html, html_beside};
+pub use measured::{
+    DistributionSummary, FileSummary, MeasuredSummary, OverflowSummary, QuantileSummary,
+    measured_html, measured_summary, measured_table,
+};
+pub use published::{
+    About, Beside, Block, Kind, Line, Ours, Without, beside, beside_table, series_beside,
+    sources_table,
+};
+pub use series::{series_figures, series_html, series_html_beside, series_study, series_table};
 pub use study::study;
 pub use style::Style;
 pub use table::table;

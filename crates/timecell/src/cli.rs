@@ -4,11 +4,14 @@ mod analyze;
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use model::{Duration, EngineKind, LoadKind};
+use record::import::measured::Format as MeasuredFormat;
 
 pub use analyze::{
     Analyze, AnalyzeCommand, Check, Design, Generate, Making, PolicyName, Schedulability, Source,
+    UnitName,
 };
 
 /// Real-time containers that keep time on Linux, and prove it.
@@ -37,7 +40,7 @@ pub enum Command {
     Report(Report),
     /// Do these task sets meet their deadlines, and what is the least CPU each cell must reserve?
     Analyze(Analyze),
-    /// Write a run's samples as a table for other tools.
+    /// Write a run, or a task set, for other tools: tables, cyclictest's forms, rt-app.
     Export(Export),
     /// Remove what a killed timecell has left behind: cells, cgroups, shared memory.
     Clean(Clean),
@@ -135,39 +138,97 @@ pub struct Bench {
 
 /// Options of `report`.
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Files of other tools are recognised by their content: cyclictest (--json, -h, -H, the summary lines), oslat \
+    --json, rtla timerlat and osnoise hist, jitterdebugger (results.json, samples.raw), rt-app's logs, hackbench, and \
+    logs of lines `Iteration N - Execution Time: X ms`.\n\n\
+    Examples:\n  \
+    timecell report runs/2026-11-21T210500-overhead\n  \
+    timecell report before/ after/                     two runs, compared\n  \
+    timecell report cyclictest.json rtla.txt           files of other tools, drawn\n  \
+    timecell report runs/... cyclictest.txt            a run and a file, side by side\n  \
+    timecell report runs/... --against published       beside figures that papers and theses print\n  \
+    timecell report --against list                     which those are"
+)]
 pub struct Report {
-    /// Run directory.
-    #[arg(value_hint = ValueHint::DirPath)]
-    pub run: PathBuf,
-    /// A second run to compare with the first.
-    #[arg(value_hint = ValueHint::DirPath)]
-    pub other: Option<PathBuf>,
+    /// A run directory; or two, to compare; or files that other tools wrote, with or without a run before them.
+    #[arg(value_name = "RUN|FILE", value_hint = ValueHint::AnyPath, required_unless_present = "against")]
+    pub paths: Vec<PathBuf>,
     /// Write the HTML page here, and nothing into the run [default: report.html and summary.json in the run;
-    /// comparison.html in the current directory for two runs].
+    /// comparison.html for two runs and measured.html for files, in the current directory].
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
     /// Write each figure as SVG into this directory.
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "other")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub figures: Option<PathBuf>,
+    /// Set the run beside published figures, which timecell did not measure; `list` says which there are.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub against: Option<Against>,
+    /// Format of the files, where their content does not tell it.
+    #[arg(long, value_parser = measured_format(), value_name = "FORMAT")]
+    pub format: Option<MeasuredFormat>,
+    /// Unit of the values in jitterdebugger's samples.raw: ns, us, ms or s [default: us, with a note].
+    #[arg(long, value_enum, value_name = "UNIT")]
+    pub unit: Option<UnitName>,
     /// Print the summary as JSON and write nothing.
-    #[arg(long, conflicts_with_all = ["other", "figures", "output"])]
+    #[arg(long, conflicts_with_all = ["figures", "output"])]
     pub json: bool,
+}
+
+/// What a run can be set beside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Against {
+    /// Figures that papers, theses and slides print.
+    Published,
+    /// The sources of those figures; nothing is studied.
+    List,
+}
+
+/// The formats by their names, for help, completion and the sentence on a wrong one.
+fn measured_format() -> impl TypedValueParser<Value = MeasuredFormat> {
+    PossibleValuesParser::new(MeasuredFormat::NAMES.map(|(name, _)| name)).map(|name| {
+        let known = MeasuredFormat::NAMES.iter().find(|known| known.0 == name);
+        known.expect("the parser lets only these pass").1
+    })
 }
 
 /// Options of `export`.
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("format").required(true))]
+#[command(
+    group = clap::ArgGroup::new("form").required(true),
+    after_help = "Examples:\n  \
+    timecell export runs/... --parquet                 every job, for pandas, polars, DuckDB\n  \
+    timecell export runs/... --cyclictest-json         for readers of cyclictest --json\n  \
+    timecell export runs/... --cyclictest-hist -o -    for readers of cyclictest -h, such as gnuplot\n  \
+    timecell export tasks.toml --rt-app                a task set of `analyze`, for rt-app to run"
+)]
 pub struct Export {
-    /// Run directory.
-    #[arg(value_hint = ValueHint::DirPath)]
+    /// Run directory; with --rt-app, a task-set file.
+    #[arg(value_name = "RUN|TASKSET", value_hint = ValueHint::AnyPath)]
     pub run: PathBuf,
-    /// Comma-separated values with a header line.
-    #[arg(long, group = "format")]
+    /// Every job as comma-separated values with a header line.
+    #[arg(long, group = "form")]
     pub csv: bool,
-    /// Apache Parquet, for pandas, polars and DuckDB.
-    #[arg(long, group = "format")]
+    /// Every job as Apache Parquet, for pandas, polars and DuckDB.
+    #[arg(long, group = "form")]
     pub parquet: bool,
-    /// File to write, or `-` for standard output (CSV only) [default: RUN.csv or RUN.parquet here].
+    /// Wake-up latencies as `cyclictest --json` writes them, a thread for each cell.
+    #[arg(long, group = "form")]
+    pub cyclictest_json: bool,
+    /// Wake-up latencies as the histogram of `cyclictest -h`, a column for each cell.
+    #[arg(long, group = "form")]
+    pub cyclictest_hist: bool,
+    /// The task set as rt-app's JSON: SCHED_DEADLINE in cells of policy edf, SCHED_FIFO in cells of policy fp.
+    #[arg(long, group = "form")]
+    pub rt_app: bool,
+    /// Histograms of cyclictest's forms hold latencies below so many us; the others are counted as overflows.
+    #[arg(long, value_name = "US", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub buckets: u32,
+    /// How long rt-app runs the task set, in s.
+    #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub seconds: u32,
+    /// File to write, or `-` for standard output (not Parquet) [default: the run's or file's name with the form's
+    /// ending, here].
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 }

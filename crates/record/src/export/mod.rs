@@ -1,15 +1,22 @@
-//! A run for other tools: one row per executed job, every cell and round in one table; of a run of single
-//! measurements, one row per value.
+//! What other tools read. Tables (CSV, Parquet): one row per executed job, every cell and round in one table; of a run
+//! of single measurements, one row per value. A run's latencies as cyclictest writes them, and task sets as rt-app reads
+//! them.
 //!
-//! Columns: `trial` (number), `round`, `trial_failed` (0 or 1), `trial_name`, `cell`, `engine`, `index`, `missed_before`, `release_ns`,
+//! Columns of the tables: `trial` (number), `round`, `trial_failed` (0 or 1), `trial_name`, `cell`, `engine`, `index`, `missed_before`, `release_ns`,
 //! `start_ns`, `end_ns`, `wakeup_latency_ns`, `execution_time_ns`, `response_time_ns`.
 
 mod csv;
+mod cyclictest;
+mod measured;
 mod parquet;
+mod rt_app;
 mod series;
 
 pub use self::csv::write_csv;
+pub use self::cyclictest::{Exported, Form, write_cyclictest};
+pub use self::measured::measured;
 pub use self::parquet::write_parquet;
+pub use self::rt_app::write_rt_app;
 
 use crate::run::Run;
 use crate::samples::Samples;

@@ -106,7 +106,7 @@ fn time_axis(data: &Data, values: impl Iterator<Item = f64>) -> Axis {
 }
 
 /// The unit of an axis of times, and the words for its title.
-fn time_title(axis: &Axis, what: &str) -> (f64, String) {
+pub(crate) fn time_title(axis: &Axis, what: &str) -> (f64, String) {
     let unit = Unit::of(axis.middle());
     let scale = if axis.is_log() { ", log scale" } else { "" };
     (unit.ns(), format!("{what} in {}{scale}", unit.name()))

@@ -25,6 +25,7 @@ pub(crate) use tables::region;
 
 use crate::data::Data;
 use crate::figure::{self, Figure};
+use crate::published::Beside;
 use maud::{Markup, html};
 use record::RecordError;
 use record::run::Run;
@@ -65,10 +66,34 @@ pub(crate) struct Section {
 /// # Errors
 /// When a file of the record cannot be read.
 pub fn html(run: &Run, summary: &RunSummary) -> Result<String, RecordError> {
+    page(run, summary, None)
+}
+
+/// The same page with a section on published figures.
+///
+/// # Errors
+/// When a file of the record cannot be read.
+pub fn html_beside(
+    run: &Run,
+    summary: &RunSummary,
+    beside: &Beside,
+) -> Result<String, RecordError> {
+    page(run, summary, Some(beside))
+}
+
+fn page(run: &Run, summary: &RunSummary, beside: Option<&Beside>) -> Result<String, RecordError> {
     let data = Data::gather(run, summary)?;
     let figures = figure::draw(&data);
     let page = Page { data, figures };
-    let sections: Vec<Section> = SECTIONS.iter().filter_map(|make| make(&page)).collect();
+    let mut sections: Vec<Section> = SECTIONS.iter().filter_map(|make| make(&page)).collect();
+    if let Some(beside) = beside {
+        // After what was measured here, before how.
+        let after = sections
+            .iter()
+            .position(|section| section.id == "lacking" || section.id == "doctor");
+        let at = after.unwrap_or(sections.len());
+        sections.insert(at, crate::published::section(beside));
+    }
     let title = format!("{} - timecell", summary.experiment);
     let head = html! {
         p.kicker { "timecell report" }

@@ -5,6 +5,7 @@ use super::table::{said, share_names};
 use super::{draw, of_part, shares, wholes};
 use crate::figure::{Figure, inline};
 use crate::html::{Section, absent_table, checks_section, document, facts, region, time_cell};
+use crate::published::Beside;
 use crate::words::{capital, clean, sentence};
 use maud::{Markup, html};
 use record::RecordError;
@@ -17,6 +18,26 @@ use stats::Verdict;
 /// # Errors
 /// When a file of the record cannot be read.
 pub fn series_html(run: &Run, summary: &SeriesSummary) -> Result<String, RecordError> {
+    page(run, summary, None)
+}
+
+/// The same page with a section on published figures.
+///
+/// # Errors
+/// When a file of the record cannot be read.
+pub fn series_html_beside(
+    run: &Run,
+    summary: &SeriesSummary,
+    beside: &Beside,
+) -> Result<String, RecordError> {
+    page(run, summary, Some(beside))
+}
+
+fn page(
+    run: &Run,
+    summary: &SeriesSummary,
+    beside: Option<&Beside>,
+) -> Result<String, RecordError> {
     let record = run.series()?;
     let manifest = run.manifest()?;
     let provenance = run.provenance()?;
@@ -24,6 +45,7 @@ pub fn series_html(run: &Run, summary: &SeriesSummary) -> Result<String, RecordE
     let mut sections = vec![asked(&record, summary)];
     sections.extend(tables(summary));
     sections.extend(pictures(&figures));
+    sections.extend(beside.map(crate::published::section));
     sections.push(lacking(summary));
     sections.extend(checks_section(&provenance));
     sections.push(Section {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use model::Duration;
 use model::taskset::Enforcer;
-use record::import::{Format, Unit};
+use record::import::taskset::{Format, Unit};
 use report::feasibility::{Fit, RtLimit};
 
 /// Options of `analyze`.

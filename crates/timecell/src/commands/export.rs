@@ -5,16 +5,56 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use model::InputError;
-use record::export::{write_csv, write_parquet};
-use record::run::Run;
+use record::export::{Exported, Form, write_csv, write_cyclictest, write_parquet, write_rt_app};
+use record::run::{Run, write_atomically};
 
 use crate::cli::Export;
+use crate::commands::analyze;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
-/// Writes the samples of a run as one table.
+/// Writes a run, or a task set, in the form of another tool.
 pub fn run(options: &Export) -> Result<Ended, CommandError> {
+    if options.rt_app {
+        let (name, set) = analyze::task_set(&options.run)?;
+        let exported = write_rt_app(&set, &name, options.seconds)?;
+        let stem = options.run.file_stem().unwrap_or_default();
+        let stem = format!("{}-rt-app.json", stem.to_string_lossy());
+        return text(&exported, &stem, options);
+    }
     let run = Run::open(&options.run)?;
+    if options.cyclictest_json || options.cyclictest_hist {
+        if run.is_series() {
+            let what = "a run of single measurements has no wake-up latencies";
+            return Err(InputError::new(run.name(), what, "--csv writes its values").into());
+        }
+        let (form, ending) = if options.cyclictest_json {
+            (Form::Json, "cyclictest.json")
+        } else {
+            (Form::Histogram, "cyclictest.txt")
+        };
+        let exported = write_cyclictest(&run, form, options.buckets)?;
+        return text(&exported, &format!("{}-{ending}", run.name()), options);
+    }
+    table(&run, options)
+}
+
+/// Writes a text, and says on standard error what it could not hold.
+fn text(exported: &Exported, default: &str, options: &Export) -> Result<Ended, CommandError> {
+    for note in &exported.notes {
+        out::note(&format!("note    {note}"));
+    }
+    let path = options.output.as_deref().unwrap_or(Path::new(default));
+    if path == Path::new("-") {
+        out::print(&exported.text);
+    } else {
+        write_atomically(path, exported.text.as_bytes())?;
+        out::print(&format!("written {}", path.display()));
+    }
+    Ok(Ended::Fine)
+}
+
+fn table(run: &Run, options: &Export) -> Result<Ended, CommandError> {
     let extension = if options.csv { "csv" } else { "parquet" };
     let path = options
         .output
@@ -29,7 +69,7 @@ pub fn run(options: &Export) -> Result<Ended, CommandError> {
             )
             .into());
         }
-        return match write_csv(&run, Path::new("standard output"), std::io::stdout().lock()) {
+        return match write_csv(run, Path::new("standard output"), std::io::stdout().lock()) {
             // Whoever read had enough, as `head` does.
             Err(record::RecordError::Io { source, .. })
                 if source.kind() == std::io::ErrorKind::BrokenPipe =>
@@ -40,9 +80,9 @@ pub fn run(options: &Export) -> Result<Ended, CommandError> {
         };
     }
     let rows = if options.parquet {
-        write_parquet(&run, &path)?
+        write_parquet(run, &path)?
     } else {
-        csv_file(&run, &path)?
+        csv_file(run, &path)?
     };
     out::print(&format!("{rows} rows in {}", path.display()));
     Ok(Ended::Fine)

@@ -8,4 +8,5 @@ pub mod clean;
 pub mod doctor;
 pub mod export;
 pub mod generate;
+pub mod measured;
 pub mod report;

@@ -2,69 +2,130 @@
 
 use std::path::{Path, PathBuf};
 
+use model::InputError;
 use record::run::{Run, write_atomically};
 use record::series::SeriesSummary;
 use record::summary::RunSummary;
 
-use crate::cli::Report;
+use crate::cli::{Against, Report};
+use crate::commands::measured;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
-/// Studies one run, or compares two, and writes the page.
+/// Studies one run, compares two, or draws files of other tools, and writes the page.
 pub fn run(options: &Report) -> Result<Ended, CommandError> {
-    let run = Run::open(&options.run)?;
-    if let Some(other) = &options.other {
-        return compare(&run, &Run::open(other)?, options);
+    if options.against == Some(Against::List) {
+        out::print(&report::sources_table(style()));
+        return Ok(Ended::Fine);
     }
-    if run.is_series() {
-        return series(&run, options);
+    let Some(first) = options.paths.first() else {
+        return Err(InputError::new("RUN", "no run is named", "name the directory of one").into());
+    };
+    let (runs, files): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        options.paths.iter().partition(|path| path.is_dir());
+    if !files.is_empty() && files.iter().all(|file| file.exists()) {
+        one_run_only(options)?;
+        return measured::run(options, &runs, &files);
     }
+    let run = Run::open(first)?;
+    match options.paths.as_slice() {
+        [_] if run.is_series() => series(&run, options),
+        [_] => one(&run, options),
+        [_, other] => {
+            one_run_only(options)?;
+            compare(&run, &Run::open(other)?, options)
+        }
+        _ => Err(InputError::new("RUN", "there are more than two runs", "name one or two").into()),
+    }
+}
+
+/// Refuses what only the report of one run can do.
+fn one_run_only(options: &Report) -> Result<(), CommandError> {
+    let files = options.paths.iter().any(|path| !path.is_dir());
+    let asked = [
+        ("--against", options.against.is_some()),
+        ("--figures", options.figures.is_some()),
+        ("--json", options.json && !files),
+    ];
+    match asked.into_iter().find(|(_, asked)| *asked) {
+        Some((option, _)) => {
+            let what = "it belongs to the report of one run";
+            Err(InputError::new(option, what, "name one run and nothing else").into())
+        }
+        None => Ok(()),
+    }
+}
+
+fn one(run: &Run, options: &Report) -> Result<Ended, CommandError> {
+    let summary = report::study(run)?;
+    let beside = match options.against {
+        Some(_) => Some(report::beside(run, &summary)?),
+        None => None,
+    };
     if options.json {
-        let summary = report::study(&run)?;
-        out::print(&serde_json::to_string_pretty(&summary).unwrap_or_default());
+        let mut json = serde_json::to_value(&summary).unwrap_or_default();
+        if let Some(beside) = &beside {
+            json["published"] = serde_json::to_value(beside).unwrap_or_default();
+        }
+        out::print(&serde_json::to_string_pretty(&json).unwrap_or_default());
         return Ok(Ended::Fine);
     }
     // With --output nothing is written into the run, which may belong to somebody else.
-    let (page, summary) = match &options.output {
-        Some(page) => {
-            let summary = report::study(&run)?;
-            write_atomically(page, report::html(&run, &summary)?.as_bytes())?;
-            (page.clone(), summary)
-        }
+    let page = match &options.output {
+        Some(page) => page.clone(),
         None => {
-            let page = run.dir().join("report.html");
-            let summary = study_and_write(&run, &page)?;
-            (page, summary)
+            run.write_summary(&summary)?;
+            run.dir().join("report.html")
         }
     };
+    let html = match &beside {
+        Some(beside) => report::html_beside(run, &summary, beside)?,
+        None => report::html(run, &summary)?,
+    };
+    write_atomically(&page, html.as_bytes())?;
     out::print(&table(&summary));
+    if let Some(beside) = &beside {
+        out::print(&report::beside_table(beside, style()));
+    }
     if let Some(dir) = &options.figures {
-        let count = figures(&run, &summary, dir)?;
+        let count = figures(run, &summary, dir)?;
         out::print(&format!("figures {count} SVG files in {}", dir.display()));
     }
     out::print(&format!("report  {}", page.display()));
     Ok(Ended::Fine)
 }
 
-/// As [`run`], of a run of single measurements.
+/// As [`one`], of a run of single measurements.
 fn series(run: &Run, options: &Report) -> Result<Ended, CommandError> {
-    let page = match &options.output {
-        _ if options.json => {
-            let summary = report::series_study(run)?;
-            out::print(&serde_json::to_string_pretty(&summary).unwrap_or_default());
-            return Ok(Ended::Fine);
+    let summary = report::series_study(run)?;
+    let beside = match options.against {
+        Some(_) => Some(report::series_beside(run, &summary)?),
+        None => None,
+    };
+    if options.json {
+        let mut json = serde_json::to_value(&summary).unwrap_or_default();
+        if let Some(beside) = &beside {
+            json["published"] = serde_json::to_value(beside).unwrap_or_default();
         }
+        out::print(&serde_json::to_string_pretty(&json).unwrap_or_default());
+        return Ok(Ended::Fine);
+    }
+    let page = match &options.output {
         Some(page) => page.clone(),
-        None => run.dir().join("report.html"),
+        None => {
+            run.write_series_summary(&summary)?;
+            run.dir().join("report.html")
+        }
     };
-    let summary = if options.output.is_some() {
-        let summary = report::series_study(run)?;
-        write_atomically(&page, report::series_html(run, &summary)?.as_bytes())?;
-        summary
-    } else {
-        study_and_write_series(run, &page)?
+    let html = match &beside {
+        Some(beside) => report::series_html_beside(run, &summary, beside)?,
+        None => report::series_html(run, &summary)?,
     };
+    write_atomically(&page, html.as_bytes())?;
     out::print(&series_table(&summary));
+    if let Some(beside) = &beside {
+        out::print(&report::beside_table(beside, style()));
+    }
     if let Some(dir) = &options.figures {
         let count = write_figures(&report::series_figures(run, &summary)?, dir)?;
         out::print(&format!("figures {count} SVG files in {}", dir.display()));
@@ -75,11 +136,7 @@ fn series(run: &Run, options: &Report) -> Result<Ended, CommandError> {
 
 /// The terminal's tables of a run of single measurements.
 pub fn series_table(summary: &SeriesSummary) -> String {
-    let style = report::Style {
-        colour: out::colour(),
-        width: out::width(),
-    };
-    report::series_table(summary, style)
+    report::series_table(summary, style())
 }
 
 /// As [`study_and_write`], of a run of single measurements.
@@ -90,13 +147,17 @@ pub fn study_and_write_series(run: &Run, page: &Path) -> Result<SeriesSummary, C
     Ok(summary)
 }
 
-/// The terminal's table of a summary.
-pub fn table(summary: &RunSummary) -> String {
-    let style = report::Style {
+/// How the terminal is dressed.
+pub fn style() -> report::Style {
+    report::Style {
         colour: out::colour(),
         width: out::width(),
-    };
-    report::table(summary, style)
+    }
+}
+
+/// The terminal's table of a summary.
+pub fn table(summary: &RunSummary) -> String {
+    report::table(summary, style())
 }
 
 /// Computes the summary, keeps it in the run as `summary.json`, and writes the page.
@@ -130,11 +191,7 @@ fn compare(first: &Run, second: &Run, options: &Report) -> Result<Ended, Command
         .clone()
         .unwrap_or_else(|| PathBuf::from("comparison.html"));
     write_atomically(&page, report::compare_html(&compared).as_bytes())?;
-    let style = report::Style {
-        colour: out::colour(),
-        width: out::width(),
-    };
-    out::print(&report::compare_table(&compared, style));
+    out::print(&report::compare_table(&compared, style()));
     out::print(&format!("report  {}", page.display()));
     Ok(Ended::Fine)
 }

@@ -8,6 +8,7 @@ mod bad_input;
 mod bench;
 mod clean_up;
 mod extreme;
+mod formats;
 #[path = "../../../host/tests/needs/mod.rs"]
 mod needs;
 mod policies;
@@ -24,6 +25,7 @@ fn main() {
         bad_input::CASES,
         bench::CASES,
         clean_up::CASES,
+        formats::CASES,
         extreme::CASES,
         policies::CASES,
         unprivileged::CASES,

@@ -15,6 +15,8 @@ pub struct Case {
 pub enum Need {
     Root,
     RealTime,
+    /// A program on the PATH.
+    Program(&'static str),
 }
 
 impl Need {
@@ -23,6 +25,11 @@ impl Need {
         match self {
             // SAFETY: no arguments, cannot fail.
             Need::Root => (unsafe { libc::geteuid() } != 0).then(|| "needs root".to_owned()),
+            Need::Program(name) => {
+                let path = std::env::var_os("PATH").unwrap_or_default();
+                let found = std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
+                (!found).then(|| format!("needs {name}"))
+            }
             Need::RealTime => std::thread::spawn(|| {
                 host::sched::set_class(0, &host::sched::Class::Fifo { priority: 1 })
             })

@@ -10,7 +10,7 @@ use std::path::Path;
 use analysis::generate::{Periods, Recipe, Utilizations};
 use model::InputError;
 use model::taskset::{Policy, TaskSet};
-use record::import::{FIXED, Format, Options, import};
+use record::import::taskset::{FIXED, Format, Options, import};
 use report::feasibility::Outcome;
 
 use crate::cli::{Analyze, AnalyzeCommand, Making, PolicyName, Source};
@@ -65,6 +65,17 @@ fn load(source: &Source) -> Result<Loaded, CommandError> {
         set: imported.set,
         notes: imported.notes,
     })
+}
+
+/// The task set of a file, and what messages call it; the format is told by the file's name.
+pub fn task_set(path: &Path) -> Result<(String, TaskSet), CommandError> {
+    let loaded = load(&Source {
+        file: Some(path.to_owned()),
+        format: None,
+        unit: None,
+        policy: None,
+    })?;
+    Ok((loaded.name, loaded.set))
 }
 
 fn read(path: &Path) -> Result<String, String> {

@@ -81,7 +81,7 @@ fn only_set<'a>(name: &str, root: Node<'a, 'a>) -> Result<Node<'a, 'a>, InputErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::{FIXED, Unit};
+    use crate::import::taskset::{FIXED, Unit};
     use model::taskset::Policy;
 
     const GOOD: &str = "<?xml version='1.0'?>\n<taskset><properties count=\"2\" />\n\

@@ -336,7 +336,7 @@ impl Row<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::FIXED;
+    use crate::import::taskset::FIXED;
 
     const GOOD: &str =
         "task_name,runtime_us,period_us,deadline_us\nvideo,2000,16000,10000\naudio,500.5,5000,\n";

@@ -128,7 +128,7 @@ fn task(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::Unit;
+    use crate::import::taskset::Unit;
 
     const GOOD: &str = "<system os_scheduler=\"EDF\" min_period=\"1\" max_period=\"30\">\n\
         <component name=\"C1\" scheduler=\"EDF\" min_period=\"10\" max_period=\"10\">\n\

@@ -1,0 +1,81 @@
+//! A run as other tools would have measured it: one distribution per cell and metric, rounds pooled.
+
+use std::collections::BTreeMap;
+
+use crate::RecordError;
+use crate::import::measured::{Distribution, Measured};
+use crate::run::Run;
+use crate::summary::Metric;
+
+/// The distributions of a run, in whole nanoseconds; trials that failed are left out, with a note.
+///
+/// A cell is called by its trial's name, and by its own too where the trial has several.
+///
+/// # Errors
+/// When a file of the run cannot be read.
+pub fn measured(run: &Run, metrics: &[Metric]) -> Result<Measured, RecordError> {
+    let plan = run.experiment()?;
+    let provenance = run.provenance()?;
+    let mut notes = Vec::new();
+    let mut distributions = Vec::new();
+    let mut failed = 0_u64;
+    let mut missed = 0_u64;
+    let numbers = run.trial_numbers()?;
+    for &metric in metrics {
+        // Cells in the order in which they first ran.
+        let mut order: Vec<String> = Vec::new();
+        let mut counts: BTreeMap<String, BTreeMap<i64, u64>> = BTreeMap::new();
+        let mut cpus: BTreeMap<String, u32> = BTreeMap::new();
+        (failed, missed) = (0, 0);
+        for &number in &numbers {
+            let trial = run.trial(number)?;
+            if trial.failure.is_some() || trial.cells.iter().any(|cell| cell.failure.is_some()) {
+                failed += 1;
+                continue;
+            }
+            for cell in &trial.cells {
+                let Some(samples) = run.samples(number, &cell.id)? else {
+                    continue;
+                };
+                missed += samples.header.missed;
+                let name = match trial.cells.len() {
+                    1 => trial.name.clone(),
+                    _ => format!("{}/{}", trial.name, cell.id),
+                };
+                if !order.contains(&name) {
+                    order.push(name.clone());
+                }
+                cpus.insert(name.clone(), cell.cpu);
+                let counts = counts.entry(name).or_default();
+                for sample in &samples.samples {
+                    *counts.entry(metric.of(sample)).or_default() += 1;
+                }
+            }
+        }
+        for name in order {
+            let mut d = Distribution::new(&name, metric.title(), 1);
+            d.cpu = cpus.get(&name).copied();
+            d.fill(counts.remove(&name).unwrap_or_default());
+            d.said.cycles = Some(d.counted());
+            distributions.push(d);
+        }
+    }
+    if failed > 0 {
+        notes.push(format!("{failed} failed trials are left out"));
+    }
+    if missed > 0 {
+        notes.push(format!(
+            "{missed} activations were missed and have no value"
+        ));
+    }
+    Ok(Measured {
+        file: run.name(),
+        format: None,
+        tool: format!("timecell {}", plan.name),
+        version: Some(run.manifest()?.timecell_version),
+        command: None,
+        machine: Some(provenance.one_line()),
+        distributions,
+        notes,
+    })
+}

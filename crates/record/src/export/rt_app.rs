@@ -1,0 +1,244 @@
+//! A task set as rt-app runs it: a task of busy work with a timer for each task, under SCHED_DEADLINE in cells of
+//! policy `edf` and under SCHED_FIFO in cells of policy `fp`.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use model::InputError;
+use model::taskset::{CellTask, Policy, TaskCell, TaskSet};
+
+use super::Exported;
+
+/// The highest SCHED_FIFO priority that is given: 99 belongs to the kernel's own threads.
+const HIGHEST: usize = 98;
+
+/// Writes the set, to be run for `seconds`; `name` is what messages call it.
+///
+/// rt-app counts in whole microseconds: runtimes are rounded up, periods and deadlines down, which asks for more than
+/// the set and never less.
+///
+/// # Errors
+/// When a cell has more tasks of fixed priority than SCHED_FIFO has priorities, or a period is below 1 us.
+pub fn write_rt_app(set: &TaskSet, name: &str, seconds: u32) -> Result<Exported, InputError> {
+    let mut notes = vec![
+        "each task works for its wcet in every job; rt-app calibrates the work and may miss it by some percent".to_owned(),
+        "dl-runtime is the wcet without room for rt-app's own loop: tasks of a few microseconds are throttled".to_owned(),
+    ];
+    let mut tasks = Vec::new();
+    let mut names = HashSet::new();
+    for cell in &set.cells {
+        if cell.reservation.is_some() || cell.server.is_some() {
+            notes.push(format!(
+                "cell {}: its reservation is left out; rt-app makes no cells",
+                cell.name
+            ));
+        }
+        if matches!(cell.policy, Policy::AmcRtb(_) | Policy::EdfVd) {
+            notes.push(format!(
+                "cell {}: levels of criticality are left out, and with them the wcet in high mode",
+                cell.name
+            ));
+        }
+        let order = cell.by_urgency();
+        if cell.policy.order().is_some() && order.len() > HIGHEST {
+            return Err(InputError::new(
+                name,
+                format!(
+                    "cell {} has {} tasks of fixed priority",
+                    cell.name,
+                    order.len()
+                ),
+                "SCHED_FIFO has 98 priorities that a task may use",
+            ));
+        }
+        for (rank, &index) in order.iter().enumerate() {
+            let task = &cell.tasks[index];
+            let mut title = if set.cells.len() > 1 {
+                format!("{}-{}", cell.name, task.name)
+            } else {
+                task.name.clone()
+            };
+            while !names.insert(title.clone()) {
+                title.push('\'');
+            }
+            tasks.push(entry(&title, cell, task, rank, &mut notes).map_err(|what| {
+                InputError::new(
+                    name,
+                    format!("task {}: {what}", task.name),
+                    "rt-app counts in microseconds",
+                )
+            })?);
+        }
+    }
+    if set.cells.len() > 1 {
+        notes.push("the cells' tasks run together on all cpus: SCHED_DEADLINE refuses tasks that are pinned, so none is".to_owned());
+    }
+    let mut text =
+        String::from("/* Task set of timecell for rt-app. What could not be said in its format:\n");
+    for note in &notes {
+        let _ = writeln!(text, " * - {}", note.replace("*/", "* /"));
+    }
+    let _ = write!(
+        text,
+        " */\n{{\n\t\"tasks\" : {{\n{}\n\t}},\n\t\"global\" : {{\n\t\t\"duration\" : {seconds},\n\t\t\"calibration\" : \"CPU0\",\n\
+         \t\t\"default_policy\" : \"SCHED_OTHER\",\n\t\t\"lock_pages\" : true,\n\t\t\"logdir\" : \"./\",\n\
+         \t\t\"log_basename\" : \"rt-app\",\n\t\t\"gnuplot\" : false\n\t}}\n}}\n",
+        tasks.join(",\n")
+    );
+    Ok(Exported { text, notes })
+}
+
+/// One task's object; the error is a clause.
+fn entry(
+    title: &str,
+    cell: &TaskCell,
+    task: &CellTask,
+    rank: usize,
+    notes: &mut Vec<String>,
+) -> Result<String, String> {
+    let quoted = serde_json::Value::String(title.to_owned());
+    let (wcet, period) = (task.wcet.ns(), task.period.ns());
+    let run = wcet.div_euclid(1_000) + i64::from(wcet.rem_euclid(1_000) > 0);
+    let mut deadline = task.deadline.ns() / 1_000;
+    let period_us = period / 1_000;
+    if period_us < 1 || run > period_us || (cell.policy.order().is_none() && run > deadline) {
+        return Err("it does not fit whole microseconds".to_owned());
+    }
+    if wcet % 1_000 != 0 || period % 1_000 != 0 || task.deadline.ns() % 1_000 != 0 {
+        notes.push(format!(
+            "{title}: rounded to whole microseconds, the wcet up, period and deadline down"
+        ));
+    }
+    for (what, time) in [("release jitter", task.jitter), ("blocking", task.blocking)] {
+        if time.ns() > 0 {
+            notes.push(format!("{title}: its {what} of {time} is left out"));
+        }
+    }
+    let class = match cell.policy {
+        Policy::Edf | Policy::EdfVd | Policy::GlobalEdf(_) => {
+            if deadline > period_us {
+                notes.push(format!(
+                    "{title}: its deadline of {} is beyond the period, where SCHED_DEADLINE allows none; the period stands in its place",
+                    task.deadline
+                ));
+                deadline = period_us;
+            }
+            format!(
+                "\"policy\" : \"SCHED_DEADLINE\", \"dl-runtime\" : {run}, \"dl-period\" : {period_us}, \"dl-deadline\" : {deadline}"
+            )
+        }
+        Policy::Fixed(_) | Policy::AmcRtb(_) | Policy::GlobalFixed(..) => {
+            if deadline != period_us {
+                notes.push(format!(
+                    "{title}: its deadline of {} is left out; SCHED_FIFO knows none",
+                    task.deadline
+                ));
+            }
+            format!(
+                "\"policy\" : \"SCHED_FIFO\", \"priority\" : {}",
+                HIGHEST - rank
+            )
+        }
+    };
+    Ok(format!(
+        "\t\t{quoted} : {{\n\t\t\t{class},\n\t\t\t\"loop\" : -1, \"run\" : {run}, \"timer\" : {{ \"ref\" : \"unique\", \"period\" : {period_us}, \"mode\" : \"absolute\" }}\n\t\t}}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::taskset::{Format, Options, import};
+    use model::Duration;
+    use model::taskset::Refill;
+    use proptest::prelude::*;
+
+    fn set(tasks: Vec<CellTask>, policy: Policy) -> TaskSet {
+        let cell = TaskCell {
+            name: "c".to_owned(),
+            policy,
+            reservation: None,
+            server: None,
+            tasks,
+        };
+        TaskSet {
+            cpus: None,
+            refill: Refill::default(),
+            enforcer: None,
+            cells: vec![cell],
+        }
+    }
+
+    fn task(name: &str, wcet: i64, period: i64, deadline: i64) -> CellTask {
+        CellTask {
+            deadline: Duration::from_ns(deadline),
+            ..CellTask::new(name, Duration::from_ns(wcet), Duration::from_ns(period))
+        }
+    }
+
+    #[test]
+    fn rounding_and_what_is_left_out_are_said() {
+        let mut odd = task("a", 1_500, 10_999, 20_000);
+        odd.jitter = Duration::from_ns(5);
+        let out = write_rt_app(&set(vec![odd], Policy::Edf), "s", 2).expect("a set");
+        assert!(
+            out.text
+                .contains("\"dl-runtime\" : 2, \"dl-period\" : 10, \"dl-deadline\" : 10"),
+            "{}",
+            out.text
+        );
+        let notes = out.notes.join("\n");
+        for part in [
+            "rounded to whole",
+            "release jitter of 5ns",
+            "beyond the period",
+        ] {
+            assert!(notes.contains(part), "{part} in {notes}");
+        }
+        assert!(out.text.starts_with("/*") && out.text.contains("release jitter"));
+    }
+
+    #[test]
+    fn fixed_priorities_become_fifo_in_order_of_urgency() {
+        let policy = Policy::Fixed(model::taskset::Order::Rate);
+        let tasks = vec![
+            task("slow", 1_000, 50_000, 50_000),
+            task("fast", 1_000, 10_000, 10_000),
+        ];
+        let text = write_rt_app(&set(tasks, policy), "s", 2)
+            .expect("a set")
+            .text;
+        let at = |part: &str| text.find(part).expect(part);
+        assert!(at("\"fast\"") < at("\"priority\" : 98"));
+        assert!(at("\"priority\" : 98") < at("\"slow\""));
+        assert!(at("\"slow\"") < at("\"priority\" : 97"));
+    }
+
+    #[test]
+    fn what_cannot_fit_is_refused() {
+        let error = write_rt_app(&set(vec![task("a", 10, 900, 900)], Policy::Edf), "s", 1);
+        assert!(
+            error
+                .expect_err("too short")
+                .to_string()
+                .contains("task a: it does not fit")
+        );
+    }
+
+    proptest! {
+        /// What is written for rt-app is read back as the same tasks.
+        #[test]
+        fn a_set_in_whole_microseconds_survives(
+            tasks in prop::collection::vec((1i64..500, 500i64..100_000, 0i64..100), 1..20),
+        ) {
+            let tasks = tasks.iter().enumerate().map(|(i, &(c, t, percent))| {
+                let deadline = c + (t - c) * percent / 100;
+                task(&format!("t{i}"), c * 1_000, t * 1_000, deadline * 1_000)
+            });
+            let set = set(tasks.collect(), Policy::Edf);
+            let text = write_rt_app(&set, "s", 1).expect("a set").text;
+            let back = import(Format::RtApp, "s", &text, Options::default()).expect("its own output");
+            prop_assert_eq!(&back.set.cells[0].tasks, &set.cells[0].tasks);
+        }
+    }
+}

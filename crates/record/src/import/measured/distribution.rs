@@ -1,0 +1,270 @@
+//! Measured values with their counts, and what may be said of them when the tool cut its histogram off.
+
+/// What the tool says of the values beyond its histogram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overflow {
+    /// How many values lie there; `None` when the file only shows that there are some.
+    pub count: Option<u64>,
+    /// They are at least this, ns.
+    pub at_least_ns: i64,
+}
+
+/// The tool's own figures, which may know more than its histogram does.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Said {
+    /// Smallest value, ns.
+    pub min_ns: Option<i64>,
+    /// Mean, ns, as precise as the tool printed it.
+    pub mean_ns: Option<f64>,
+    /// Largest value, ns.
+    pub max_ns: Option<i64>,
+    /// Values measured.
+    pub cycles: Option<u64>,
+}
+
+/// A value and when it was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timed {
+    /// Since the first value of the file, ns.
+    pub at_ns: i64,
+    /// The value, ns.
+    pub value_ns: i64,
+}
+
+/// The values of one thread, cpu or task.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Distribution {
+    /// Name, unique in its file, such as `thread 0` or `irq, cpu 1`.
+    pub name: String,
+    /// What was measured, such as `wake-up latency`.
+    pub quantity: String,
+    /// The cpu, where the file names one.
+    pub cpu: Option<u32>,
+    /// Each value in ns with how often it occurred, ascending, no count 0; a bucket stands at its lower end.
+    pub counts: Vec<(i64, u64)>,
+    /// Width of a bucket, ns: each value may be larger by less than this.
+    pub resolution_ns: i64,
+    /// Values that the tool counted, or shows to exist, beyond its histogram.
+    pub overflow: Option<Overflow>,
+    /// The tool's own figures.
+    pub said: Said,
+    /// The values in the order measured, where the file has them one by one.
+    pub timed: Vec<Timed>,
+}
+
+/// A quantile of counted values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// This bucket, ns.
+    At(i64),
+    /// Among the overflowed: at least this, ns.
+    Above(i64),
+    /// The file does not hold it.
+    Unknown,
+}
+
+impl Distribution {
+    /// A distribution of nothing yet.
+    pub fn new(name: impl Into<String>, quantity: &str, resolution_ns: i64) -> Distribution {
+        Distribution {
+            name: name.into(),
+            quantity: quantity.to_owned(),
+            cpu: None,
+            counts: Vec::new(),
+            resolution_ns,
+            overflow: None,
+            said: Said::default(),
+            timed: Vec::new(),
+        }
+    }
+
+    /// Sets the counts from pairs in any order; equal values are added up and counts of 0 left out.
+    pub fn fill(&mut self, pairs: impl IntoIterator<Item = (i64, u64)>) {
+        let mut pairs: Vec<(i64, u64)> = pairs.into_iter().filter(|pair| pair.1 > 0).collect();
+        pairs.sort_unstable();
+        pairs.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 = kept.1.saturating_add(next.1);
+            }
+            same
+        });
+        self.counts = pairs;
+    }
+
+    /// Sets values in the order measured, and the counts from them.
+    pub fn fill_timed(&mut self, timed: Vec<Timed>) {
+        self.fill(timed.iter().map(|sample| (sample.value_ns, 1)));
+        self.timed = timed;
+    }
+
+    /// Values in the histogram.
+    pub fn counted(&self) -> u64 {
+        let counts = self.counts.iter().map(|pair| pair.1);
+        counts.fold(0, u64::saturating_add)
+    }
+
+    /// Values in the histogram and beyond it; `None` when the file does not tell.
+    pub fn total(&self) -> Option<u64> {
+        match self.overflow {
+            Some(Overflow { count: None, .. }) => None,
+            Some(Overflow { count: Some(n), .. }) => Some(self.counted().saturating_add(n)),
+            None => Some(self.counted()),
+        }
+    }
+
+    /// The smallest value, ns: the tool's figure, else the lowest bucket.
+    pub fn min_ns(&self) -> Option<i64> {
+        let lowest = self.counts.first().map(|pair| pair.0);
+        self.said.min_ns.or(lowest)
+    }
+
+    /// The largest value, ns: the tool's figure, else the highest bucket if nothing lies beyond.
+    pub fn max_ns(&self) -> Option<i64> {
+        let highest = self.counts.last().map(|pair| pair.0);
+        self.said
+            .max_ns
+            .or(highest.filter(|_| self.overflow.is_none()))
+    }
+
+    /// The mean, ns: the tool's figure, else that of the buckets if nothing lies beyond.
+    pub fn mean_ns(&self) -> Option<f64> {
+        let complete = self.overflow.is_none() && !self.counts.is_empty();
+        let own = || {
+            let sum: f64 = self.counts.iter().map(|&(v, n)| v as f64 * n as f64).sum();
+            sum / self.counted() as f64
+        };
+        self.said.mean_ns.or_else(|| complete.then(own))
+    }
+
+    /// The value of rank ⌈n·p⌉ among all values, the overflowed included.
+    ///
+    /// `probability` is a share strictly between 0 and 1. [`Reach::Above`] where the rank lies among the overflowed,
+    /// [`Reach::Unknown`] where the file has no histogram or hides how many values it left out.
+    pub fn quantile(&self, probability: f64) -> Reach {
+        let Some(total) = self.total().filter(|&total| total > 0) else {
+            return Reach::Unknown;
+        };
+        // The product of a count below 2^53 and a decimal share may end a hair above a whole number.
+        let rank = ((total as f64 * probability) - 1e-9).ceil().max(1.0) as u64;
+        let mut passed = 0_u64;
+        for &(value, count) in &self.counts {
+            passed = passed.saturating_add(count);
+            if passed >= rank {
+                return Reach::At(value);
+            }
+        }
+        let beyond = self.overflow.map(|o| Reach::Above(o.at_least_ns));
+        beyond.unwrap_or(Reach::Unknown)
+    }
+
+    /// Points (value in ns, share of values that reach it), the overflowed counted among those that do, so that the
+    /// curve ends above 0 where the histogram was cut off. Empty without a histogram or a total.
+    pub fn ccdf(&self) -> Vec<(i64, f64)> {
+        let Some(total) = self.total().filter(|&total| total > 0) else {
+            return Vec::new();
+        };
+        let mut reached = total;
+        let mut points = Vec::with_capacity(self.counts.len() + 1);
+        for &(value, count) in &self.counts {
+            points.push((value, reached as f64 / total as f64));
+            reached -= count;
+        }
+        if let Some(overflow) = self.overflow.filter(|_| reached > 0) {
+            points.push((overflow.at_least_ns, reached as f64 / total as f64));
+        }
+        points
+    }
+
+    /// Marks that values lie beyond the histogram when the tool's largest value does and its counts do not say so.
+    pub(super) fn notice_hidden_overflow(&mut self) {
+        let Some(&(highest, _)) = self.counts.last() else {
+            return;
+        };
+        let end = highest.saturating_add(self.resolution_ns.max(1));
+        if self.overflow.is_none() && self.said.max_ns.is_some_and(|max| max >= end) {
+            self.overflow = Some(Overflow {
+                count: None,
+                at_least_ns: end,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn cut(pairs: &[(i64, u64)], over: Option<u64>) -> Distribution {
+        let mut d = Distribution::new("t", "latency", 1);
+        d.fill(pairs.iter().copied());
+        d.overflow = Some(Overflow {
+            count: over,
+            at_least_ns: 100,
+        });
+        d
+    }
+
+    #[test]
+    fn a_quantile_among_the_overflowed_is_above_the_limit_and_never_the_last_bucket() {
+        let d = cut(&[(10, 98), (20, 1)], Some(1));
+        assert_eq!(d.quantile(0.5), Reach::At(10));
+        assert_eq!(d.quantile(0.99), Reach::At(20));
+        assert_eq!(d.quantile(0.999), Reach::Above(100));
+        assert_eq!((d.max_ns(), d.mean_ns()), (None, None));
+        assert_eq!(d.ccdf(), [(10, 1.0), (20, 0.02), (100, 0.01)]);
+    }
+
+    #[test]
+    fn an_unknown_number_of_overflows_leaves_no_quantile() {
+        let d = cut(&[(10, 98)], None);
+        assert_eq!(d.quantile(0.5), Reach::Unknown);
+        assert_eq!(d.total(), None);
+        assert!(d.ccdf().is_empty());
+        let mut hidden = Distribution::new("t", "latency", 1_000);
+        hidden.fill([(5_000, 10)]);
+        hidden.said.max_ns = Some(5_900);
+        hidden.notice_hidden_overflow();
+        assert_eq!(hidden.overflow, None);
+        hidden.said.max_ns = Some(6_000);
+        hidden.notice_hidden_overflow();
+        assert_eq!(
+            hidden.overflow,
+            Some(Overflow {
+                count: None,
+                at_least_ns: 6_000
+            })
+        );
+    }
+
+    proptest! {
+        /// Cutting a histogram off anywhere never lowers a quantile: it stays the same or becomes "above".
+        #[test]
+        fn cutting_off_never_flatters(
+            values in prop::collection::vec(0i64..200, 1..80),
+            limit in 1i64..200,
+            percent in 1u32..100,
+        ) {
+            let p = f64::from(percent) / 100.0;
+            let mut whole = Distribution::new("t", "latency", 1);
+            whole.fill(values.iter().map(|&v| (v, 1)));
+            let mut part = Distribution::new("t", "latency", 1);
+            part.fill(values.iter().filter(|v| **v < limit).map(|&v| (v, 1)));
+            let over = values.iter().filter(|v| **v >= limit).count() as u64;
+            if over > 0 {
+                part.overflow = Some(Overflow { count: Some(over), at_least_ns: limit });
+            }
+            let Reach::At(truth) = whole.quantile(p) else { panic!("a whole histogram has every quantile") };
+            let mut sorted = values.clone();
+            sorted.sort_unstable();
+            let rank = (sorted.len() * percent as usize).div_ceil(100).max(1);
+            prop_assert_eq!(truth, sorted[rank - 1]);
+            match part.quantile(p) {
+                Reach::At(value) => prop_assert_eq!(value, truth),
+                Reach::Above(least) => prop_assert!(least <= truth),
+                Reach::Unknown => prop_assert!(false, "the count of overflows is known"),
+            }
+        }
+    }
+}

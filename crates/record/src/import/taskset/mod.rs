@@ -1,0 +1,424 @@
+//! Task sets of other tools, read into ours: SchedCAT and CARTS (XML), rt-app (JSON), and tables (CSV) whose header
+//! names the units. Nothing is guessed in silence: what a file says and timecell does not use comes back as notes.
+
+mod carts;
+mod csv;
+mod rt_app;
+mod schedcat;
+
+use std::collections::HashSet;
+
+use model::taskset::{Fault, Limits, Order, Policy, Refill, TaskCell, TaskSet};
+use model::{Duration, InputError};
+
+/// A format of task sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// timecell's own TOML.
+    Timecell,
+    /// SchedCAT's XML, `<taskset>`.
+    SchedCat,
+    /// The XML that CARTS reads, `<system>`.
+    Carts,
+    /// rt-app's JSON, tasks with `dl-runtime`.
+    RtApp,
+    /// Comma-separated values, the units in the header.
+    Csv,
+}
+
+impl Format {
+    /// Every format and the name by which users ask for it.
+    pub const NAMES: [(&'static str, Format); 5] = [
+        ("toml", Format::Timecell),
+        ("schedcat", Format::SchedCat),
+        ("carts", Format::Carts),
+        ("rt-app", Format::RtApp),
+        ("csv", Format::Csv),
+    ];
+
+    /// The format that a file's name and, for XML, its outermost element announce.
+    pub fn of(name: &str, text: &str) -> Option<Format> {
+        let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+        match extension.map(str::to_ascii_lowercase).as_deref() {
+            Some("toml") => Some(Format::Timecell),
+            Some("json") => Some(Format::RtApp),
+            Some("csv" | "tsv") => Some(Format::Csv),
+            Some("xml") => {
+                let document = roxmltree::Document::parse(text).ok()?;
+                Some(match document.root_element().tag_name().name() {
+                    "system" => Format::Carts,
+                    _ => Format::SchedCat,
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The unit of one tick in a format that has no units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds.
+    Us,
+    /// Milliseconds.
+    Ms,
+    /// Seconds.
+    S,
+}
+
+impl Unit {
+    /// Every unit and its symbol.
+    pub const NAMES: [(&'static str, Unit); 4] = [
+        ("ns", Unit::Ns),
+        ("us", Unit::Us),
+        ("ms", Unit::Ms),
+        ("s", Unit::S),
+    ];
+
+    /// Nanoseconds in one.
+    pub const fn ns(self) -> i64 {
+        match self {
+            Unit::Ns => 1,
+            Unit::Us => 1_000,
+            Unit::Ms => 1_000_000,
+            Unit::S => 1_000_000_000,
+        }
+    }
+
+    /// Its symbol.
+    pub fn name(self) -> &'static str {
+        let named = Unit::NAMES.iter().find(|(_, unit)| *unit == self);
+        named.map_or("us", |(name, _)| name)
+    }
+}
+
+/// What a file does not say itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// Unit of the numbers in SchedCAT and CARTS files; `None`: microseconds, with a note.
+    pub unit: Option<Unit>,
+    /// How the tasks of formats without a policy are ordered; `None`: earliest deadline first, with a note.
+    pub policy: Option<Policy>,
+}
+
+/// A task set, and what its file says beyond it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// The tasks.
+    pub set: TaskSet,
+    /// What was assumed or left out, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Reads a task set; `name` is what messages call it, usually its path.
+///
+/// # Errors
+/// The first fault, with its line where it has one, and what would be right.
+pub fn import(
+    format: Format,
+    name: &str,
+    text: &str,
+    options: Options,
+) -> Result<Imported, InputError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    match format {
+        Format::Timecell => TaskSet::parse(name, text).map(|set| Imported {
+            set,
+            notes: Vec::new(),
+        }),
+        Format::SchedCat => schedcat::read(name, text, options),
+        Format::Carts => carts::read(name, text, options),
+        Format::RtApp => rt_app::read(name, text),
+        Format::Csv => csv::read(name, text, options),
+    }
+}
+
+/// A fault in an imported file, at a line.
+fn fault_at(place: &str, line: usize, what: impl Into<String>, mend: &str) -> InputError {
+    InputError::new(place, what, mend).at(line)
+}
+
+/// The fault of a task that was read.
+fn faulty(place: &str, line: usize, fault: Fault) -> InputError {
+    InputError::new(place, fault.what, fault.mend).at(line)
+}
+
+/// A number of another tool and its unit as a time; the answer is a clause that says what is wrong.
+fn time(number: &str, unit: &str) -> Result<Duration, String> {
+    let number = number.trim();
+    // 1000.0 and 1000. are how Python and Java print a whole number.
+    let digits = number.strip_suffix('.').unwrap_or(number);
+    if digits.starts_with('-') {
+        return Err(format!("`{number}` is negative"));
+    }
+    let plain = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    if digits.is_empty() || !plain {
+        return Err(format!("`{number}` is no decimal number"));
+    }
+    format!("{digits}{unit}")
+        .parse::<Duration>()
+        .map_err(|error| error.to_string())
+}
+
+/// Names as task sets allow them: 1 to 64 characters, none of them for control, each once.
+#[derive(Default)]
+struct Names(HashSet<String>);
+
+impl Names {
+    /// The name itself, or the nearest to it that is still free.
+    fn unique(&mut self, wanted: &str) -> String {
+        let clean = |c: char| if c.is_control() { '?' } else { c };
+        let mut base: String = wanted.trim().chars().map(clean).take(64).collect();
+        if base.is_empty() {
+            base.push('?');
+        }
+        let mut name = base.clone();
+        let mut number = self.0.len().max(2);
+        if self.0.contains(&name) {
+            number = 2;
+        }
+        while !self.0.insert(name.clone()) {
+            let short: String = base.chars().take(52).collect();
+            name = format!("{short}-{number}");
+            number += 1;
+        }
+        name
+    }
+
+    /// Takes the name if it is free and one as it stands.
+    fn take(&mut self, name: &str) -> bool {
+        self.unique(name) == name
+    }
+}
+
+/// The cells of a file in which any number of tasks name theirs.
+#[derive(Default)]
+struct Cells {
+    cells: Vec<(String, TaskCell)>,
+    names: Names,
+    tasks: usize,
+}
+
+impl Cells {
+    /// The tasks of the cell that the file calls `key`; one is made, named `name`, at its first mention.
+    fn of(&mut self, key: &str, name: &str, policy: Policy) -> &mut TaskCell {
+        let known = self.cells.iter().position(|(known, _)| known == key);
+        let place = known.unwrap_or_else(|| {
+            let cell = TaskCell {
+                name: self.names.unique(name),
+                policy,
+                reservation: None,
+                server: None,
+                tasks: Vec::new(),
+            };
+            self.cells.push((key.to_owned(), cell));
+            self.cells.len() - 1
+        });
+        &mut self.cells[place].1
+    }
+
+    /// Counts a task, and says so when there are too many.
+    fn count(&mut self, place: &str, line: usize) -> Result<(), InputError> {
+        self.tasks += 1;
+        if self.tasks > Limits::TASKS || self.cells.len() > Limits::CELLS {
+            return Err(fault_at(
+                place,
+                line,
+                "there are too many tasks or cells",
+                "a task set has at most 100,000 tasks and 10,000 cells",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The set, if it has any task.
+    fn finish(self, place: &str, mend: &str) -> Result<TaskSet, InputError> {
+        let cells: Vec<TaskCell> = self
+            .cells
+            .into_iter()
+            .map(|(_, cell)| cell)
+            .filter(|cell| !cell.tasks.is_empty())
+            .collect();
+        if cells.is_empty() {
+            return Err(InputError::new(place, "the file has no task", mend));
+        }
+        Ok(TaskSet {
+            cpus: None,
+            refill: Refill::default(),
+            enforcer: None,
+            cells,
+        })
+    }
+}
+
+/// The policy asked for, or EDF with a note that nobody asked.
+fn policy(options: Options, notes: &mut Vec<String>) -> Policy {
+    options.policy.unwrap_or_else(|| {
+        notes.push("the file names no policy; edf is assumed (--policy fp for deadline-monotonic priorities)".to_owned());
+        Policy::Edf
+    })
+}
+
+/// The unit asked for, or microseconds with a note that nobody asked.
+fn unit(options: Options, notes: &mut Vec<String>) -> Unit {
+    options.unit.unwrap_or_else(|| {
+        notes.push("the file has no units; microseconds are assumed (--unit)".to_owned());
+        Unit::Us
+    })
+}
+
+/// What `--policy fp` means for tasks that have no priorities.
+pub const FIXED: Policy = Policy::Fixed(Order::Deadline);
+
+/// Parses XML, without entities or any other file.
+fn xml<'a>(name: &str, text: &'a str) -> Result<roxmltree::Document<'a>, InputError> {
+    roxmltree::Document::parse(text).map_err(|error| {
+        let line = usize::try_from(error.pos().row).unwrap_or(1);
+        fault_at(name, line, format!("not XML: {error}"), "")
+    })
+}
+
+/// The line on which an element begins.
+fn line(node: roxmltree::Node<'_, '_>) -> usize {
+    let position = node.document().text_pos_at(node.range().start);
+    usize::try_from(position.row).unwrap_or(1)
+}
+
+/// A time in an element's attribute.
+fn attribute_time(
+    place: &str,
+    node: roxmltree::Node<'_, '_>,
+    key: &str,
+    unit: Unit,
+) -> Result<Option<Duration>, InputError> {
+    let Some(number) = node.attribute(key) else {
+        return Ok(None);
+    };
+    let at = line(node);
+    time(number, unit.name())
+        .map(Some)
+        .map_err(|what| fault_at(place, at, format!("`{key}`: {what}"), ""))
+}
+
+/// A time that the element must have.
+fn required_time(
+    place: &str,
+    node: roxmltree::Node<'_, '_>,
+    key: &str,
+    unit: Unit,
+) -> Result<Duration, InputError> {
+    attribute_time(place, node, key, unit)?.ok_or_else(|| {
+        let mend = format!("write {key}=\"...\"");
+        fault_at(place, line(node), format!("a task has no `{key}`"), &mend)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn numbers_are_exact() {
+        assert_eq!(time("1000.0", "us").map(Duration::ns), Ok(1_000_000));
+        assert_eq!(time(" 12. ", "ms").map(Duration::ns), Ok(12_000_000));
+        assert_eq!(time("0.5", "us").map(Duration::ns), Ok(500));
+        for (number, part) in [
+            ("-3", "negative"),
+            ("1e3", "no decimal number"),
+            ("", "no decimal number"),
+            ("3ms", "no decimal number"),
+            ("1.2.3", "not a duration"),
+            ("99999999999999999999999", "too long"),
+            ("0.0001", "finer than a nanosecond"),
+        ] {
+            let error = time(number, "us").expect_err(number);
+            assert!(error.contains(part), "{number}: {error}");
+        }
+    }
+
+    #[test]
+    fn names_become_unique_and_harmless() {
+        let mut names = Names::default();
+        assert_eq!(names.unique("a"), "a");
+        assert_eq!(names.unique("a"), "a-2");
+        assert_eq!(names.unique("a\n"), "a-3");
+        assert_eq!(names.unique("\u{1b}[31m"), "?[31m");
+        assert_eq!(names.unique(""), "?");
+        assert_eq!(names.unique(&"x".repeat(100)).len(), 64);
+        assert!(names.unique(&"x".repeat(100)).len() <= 64);
+    }
+
+    #[test]
+    fn the_format_is_announced_by_the_file() {
+        assert_eq!(Format::of("a.toml", ""), Some(Format::Timecell));
+        assert_eq!(Format::of("a.JSON", ""), Some(Format::RtApp));
+        assert_eq!(Format::of("a.xml", "<system/>"), Some(Format::Carts));
+        assert_eq!(Format::of("a.xml", "<taskset/>"), Some(Format::SchedCat));
+        assert_eq!(Format::of("a.txt", "<taskset/>"), None);
+        assert_eq!(Format::of("a.xml", "<taskset"), None);
+    }
+
+    /// Pieces of all four formats, so that random texts get past the first line.
+    const PIECES: [&str; 34] = [
+        "<taskset>",
+        "</taskset>",
+        "<task ",
+        "wcet=\"1\" ",
+        "period=\"10\" ",
+        "partition=\"-1\" ",
+        "/>",
+        "<system os_scheduler=\"EDF\">",
+        "</system>",
+        "<component scheduler=\"DM\">",
+        "</component>",
+        "p=\"10\" ",
+        "d=\"0.5\" ",
+        "e=\"2\" ",
+        "<!--",
+        "-->",
+        "{",
+        "}",
+        "\"tasks\":",
+        "\"a\":",
+        "\"dl-runtime\":",
+        "\"dl-period\":",
+        "\"instance\":",
+        "100",
+        "-7",
+        ",",
+        "[",
+        "]",
+        "/*",
+        "*/",
+        "wcet_us,period_us\n",
+        "name,wcet_ms,period_ms,deadline_us\n",
+        "1,2",
+        "\n",
+    ];
+
+    proptest! {
+        #[test]
+        fn no_text_panics_and_what_is_read_is_a_task_set(
+            pieces in prop::collection::vec(prop::sample::select(PIECES.to_vec()), 0..24),
+            noise in "\\PC{0,6}",
+            at in 0usize..24,
+        ) {
+            let mut text = String::new();
+            for (place, piece) in pieces.iter().enumerate() {
+                if place == at {
+                    text.push_str(&noise);
+                }
+                text.push_str(piece);
+            }
+            for (_, format) in Format::NAMES {
+                if let Ok(read) = import(format, "x", &text, Options::default()) {
+                    let again = TaskSet::parse("x", &read.set.to_toml());
+                    prop_assert_eq!(again.map_err(|e| e.to_string()), Ok(read.set));
+                }
+            }
+        }
+    }
+}

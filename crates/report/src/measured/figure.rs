@@ -1,0 +1,244 @@
+//! The pictures of measured files: tails, and the counts of every thread as cyclictest's users draw them.
+
+use std::fmt::Write;
+
+use maud::html;
+use record::import::measured::{Distribution, Measured};
+
+use super::{label, of_quantity};
+use crate::chart::{
+    Axis, Band, Entry, LOOKS, Mark, legend, legend_height, marks, n, title_below, title_left,
+    x_axis, y_axis,
+};
+use crate::figure::{Figure, WIDTH, time_title};
+use crate::words::plural;
+
+const LEFT: f64 = 74.0;
+const TOP: f64 = 30.0;
+const BOTTOM: f64 = 330.0;
+/// Points drawn of one curve.
+const POINTS: usize = 400;
+
+/// One curve with its name.
+struct Curve<'a> {
+    name: String,
+    d: &'a Distribution,
+}
+
+/// The curves of a quantity: at most as many as there are looks, those with the largest maximum.
+fn curves<'a>(files: &'a [Measured], quantity: &'a str) -> (Vec<Curve<'a>>, String) {
+    let of = of_quantity(files, quantity).filter(|(_, d)| !d.counts.is_empty());
+    let mut all: Vec<Curve> = of
+        .map(|(file, d)| Curve {
+            name: label(files, file, d),
+            d,
+        })
+        .collect();
+    let count = all.len();
+    if count <= LOOKS {
+        return (all, String::new());
+    }
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by_key(|&at| std::cmp::Reverse(all[at].d.max_ns()));
+    order.truncate(LOOKS);
+    let mut place = 0;
+    all.retain(|_| {
+        place += 1;
+        order.contains(&(place - 1))
+    });
+    let note = format!(
+        " Of {}, the {LOOKS} with the largest maximum are drawn.",
+        plural(count as u64, "distribution")
+    );
+    (all, note)
+}
+
+/// How often a value is at least x, and how often each value occurs; nothing where no file has a histogram.
+pub(super) fn draw(files: &[Measured], quantity: &str, number: usize) -> Vec<Figure> {
+    let (curves, note) = curves(files, quantity);
+    if curves.is_empty() {
+        return Vec::new();
+    }
+    let mut figures = Vec::new();
+    figures.extend(tails(&curves, quantity, number, &note));
+    figures.push(counts(&curves, quantity, number, &note));
+    figures
+}
+
+fn value_axis(values: impl Iterator<Item = i64>) -> Axis {
+    let values: Vec<f64> = values.map(|ns| ns as f64).collect();
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let axis = if least > 0.0 {
+        Axis::log(values)
+    } else {
+        Axis::linear(values)
+    };
+    axis.between(LEFT, WIDTH - 24.0)
+}
+
+/// At most [`POINTS`] of the points, the rarest tenth of them always.
+fn thinned<T: Copy>(points: &[T]) -> Vec<T> {
+    if points.len() <= POINTS {
+        return points.to_vec();
+    }
+    let tail = points.len() - POINTS / 2;
+    let step = tail.div_ceil(POINTS / 2);
+    let body = points[..tail].iter().step_by(step);
+    body.chain(&points[tail..]).copied().collect()
+}
+
+fn entries(curves: &[Curve]) -> Vec<(usize, String)> {
+    let names = curves.iter().enumerate();
+    names
+        .map(|(look, curve)| (look, curve.name.clone()))
+        .collect()
+}
+
+fn tails(curves: &[Curve], quantity: &str, number: usize, note: &str) -> Option<Figure> {
+    let points: Vec<Vec<(i64, f64)>> = curves
+        .iter()
+        .map(|curve| thinned(&curve.d.ccdf()))
+        .collect();
+    let all = || points.iter().flatten();
+    all().next()?;
+    let least = all().map(|point| point.1).fold(1.0, f64::min);
+    // The largest value stands on the axis even where the histogram ends before it.
+    let largest = curves.iter().filter_map(|curve| curve.d.max_ns());
+    let x = value_axis(all().map(|point| point.0).chain(largest));
+    let y = Axis::probability(least).between(BOTTOM, TOP);
+    let (unit, title) = time_title(&x, quantity);
+    let names = entries(curves);
+    let entries: Vec<Entry> = names
+        .iter()
+        .map(|(look, name)| Entry { look: *look, name })
+        .collect();
+    let width = WIDTH - LEFT;
+    let cut = curves.iter().any(|curve| curve.d.overflow.is_some());
+    let cut = if cut {
+        " Where a curve ends in an arrow, the tool's histogram ended: the values beyond are in the share, their sizes are \
+         not in the file; a lone mark to the right is the largest value, which the tool kept."
+    } else {
+        ""
+    };
+    Some(Figure {
+        name: format!("tails-{number}").into(),
+        title: format!("How often the {quantity} is at least x"),
+        caption: format!(
+            "The share of values that are at least the time on the horizontal axis, both axes logarithmic unless values \
+             are negative or 0. A steep fall is predictable; a long, flat stretch to the right is a heavy tail.{cut}{note}"
+        ),
+        height: BOTTOM + 56.0 + legend_height(&entries, width),
+        body: html! {
+            (title_left(8.0, TOP, "share of values, log scale"))
+            (x_axis(&x, Band(TOP, BOTTOM), unit))
+            (y_axis(&y, Band(LEFT, WIDTH - 24.0), 1.0))
+            (title_below(&x, BOTTOM, &title))
+            @for (look, (curve, points)) in curves.iter().zip(&points).enumerate() {
+                @let look = look % LOOKS;
+                path class=(format!("line s{look} d{look}")) d=(steps(points, &x, &y)) {}
+                @if let (Some(&(ns, p)), true) = (points.last(), curve.d.overflow.is_some()) {
+                    @let (px, py) = (x.at(ns as f64), y.at(p));
+                    path class=(format!("mark s{look}")) d=(format!("M{} {}h14m-5-4l5 4l-5 4", n(px), n(py))) {}
+                }
+                @if let (Some(max), Some(&(_, p))) = (curve.d.max_ns(), points.last()) {
+                    path class=(format!("mark s{look}")) d=(marks(Mark::of(look), [(x.at(max as f64), y.at(p))])) {}
+                }
+            }
+            (legend(&entries, LEFT, BOTTOM + 60.0, width))
+        },
+    })
+}
+
+fn steps(points: &[(i64, f64)], x: &Axis, y: &Axis) -> String {
+    let mut path = String::new();
+    for (place, &(ns, p)) in points.iter().enumerate() {
+        let (x, y) = (n(x.at(ns as f64)), n(y.at(p)));
+        let _ = match place {
+            0 => write!(path, "M{x} {y}"),
+            _ => write!(path, "V{y}H{x}"),
+        };
+    }
+    path
+}
+
+fn counts(curves: &[Curve], quantity: &str, number: usize, note: &str) -> Figure {
+    let rows: Vec<Vec<(i64, u64)>> = curves.iter().map(|curve| binned(curve.d)).collect();
+    let all = || rows.iter().flatten();
+    let x = value_axis(all().map(|row| row.0));
+    let most = all().map(|row| row.1).max().unwrap_or(1);
+    let y = Axis::log([0.8, most as f64]).between(BOTTOM, TOP);
+    let (unit, title) = time_title(&x, quantity);
+    let names = entries(curves);
+    let entries: Vec<Entry> = names
+        .iter()
+        .map(|(look, name)| Entry { look: *look, name })
+        .collect();
+    let width = WIDTH - LEFT;
+    Figure {
+        name: format!("counts-{number}").into(),
+        title: format!("Counts of the {quantity}"),
+        caption: format!(
+            "How many values lie in each bucket, as the histograms of cyclictest are drawn; wide ranges are gathered into \
+             at most 80 buckets. Values beyond the tool's histogram are in the table, not here.{note}"
+        ),
+        height: BOTTOM + 56.0 + legend_height(&entries, width),
+        body: html! {
+            (title_left(8.0, TOP, "values, log scale"))
+            (x_axis(&x, Band(TOP, BOTTOM), unit))
+            (y_axis(&y, Band(LEFT, WIDTH - 24.0), 1.0))
+            (title_below(&x, BOTTOM, &title))
+            @for (look, rows) in rows.iter().enumerate() {
+                @let look = look % LOOKS;
+                path class=(format!("line s{look} d{look}")) d=(bars(rows, &x, &y)) {}
+                path class=(format!("mark s{look}"))
+                    d=(marks(Mark::of(look), marked(rows).map(|&(ns, count)| (x.at(ns as f64), y.at(count as f64))))) {}
+            }
+            (legend(&entries, LEFT, BOTTOM + 60.0, width))
+        },
+    }
+}
+
+/// The buckets that carry a mark: about twelve, so that curves that cross stay apart.
+fn marked(rows: &[(i64, u64)]) -> impl Iterator<Item = &(i64, u64)> {
+    rows.iter().step_by(rows.len().div_ceil(12).max(1))
+}
+
+/// The counts, gathered into at most 80 buckets that are even on the axis.
+fn binned(d: &Distribution) -> Vec<(i64, u64)> {
+    const MOST: usize = 80;
+    if d.counts.len() <= MOST {
+        return d.counts.clone();
+    }
+    let (Some(&(low, _)), Some(&(high, _))) = (d.counts.first(), d.counts.last()) else {
+        return Vec::new();
+    };
+    let log = low > 0;
+    let at = |ns: i64| if log { (ns as f64).ln() } else { ns as f64 };
+    let width = (at(high) - at(low)) / MOST as f64;
+    let mut bins: Vec<(i64, u64)> = Vec::new();
+    let mut current = usize::MAX;
+    for &(ns, count) in &d.counts {
+        let bin = (((at(ns) - at(low)) / width) as usize).min(MOST - 1);
+        match bins.last_mut() {
+            Some(last) if bin == current => last.1 = last.1.saturating_add(count),
+            _ => bins.push((ns, count)),
+        }
+        current = bin;
+    }
+    bins
+}
+
+/// A line over neighbouring counts.
+fn bars(rows: &[(i64, u64)], x: &Axis, y: &Axis) -> String {
+    let mut path = String::new();
+    for (place, &(ns, count)) in rows.iter().enumerate() {
+        let letter = if place == 0 { 'M' } else { 'L' };
+        let _ = write!(
+            path,
+            "{letter}{} {}",
+            n(x.at(ns as f64)),
+            n(y.at(count as f64))
+        );
+    }
+    path
+}

@@ -1,0 +1,62 @@
+//! The page's section on published figures.
+
+use maud::{Markup, html};
+
+use super::beside::{Beside, Block};
+use super::text::{credit, own_value};
+use crate::html::{Section, time_cell};
+use crate::words::{capital, clean, count};
+
+/// The section of a run's page.
+pub(crate) fn section(beside: &Beside) -> Section {
+    Section {
+        id: "published",
+        heading: "Beside published figures".to_owned(),
+        body: html! {
+            p.banner role="note" {
+                strong { "Other hardware, other kernels, other programs." } " Every number under \"theirs\" was printed by the \
+                document named above it and measured by its authors, not by us. Ours were measured on " (clean(&beside.machine))
+                ". They stand side by side; nothing is computed from the two."
+            }
+            @if beside.blocks.is_empty() { p { "No published figure has a counterpart in this run." } }
+            @for block in &beside.blocks { (table(block)) }
+            @if !beside.without.is_empty() {
+                details {
+                    summary { "Published figures without a counterpart in this run: " (count(beside.without.iter().map(|w| w.figures as u64).sum())) }
+                    ul.findings { @for none in &beside.without {
+                        li {
+                            (clean(&none.published_by)) ", " (clean(&none.place)) ": " (none.figures) " of " (none.metric.title())
+                            "; " (clean(&none.reason)) "."
+                        }
+                    } }
+                }
+            }
+        },
+    }
+}
+
+fn table(block: &Block) -> Markup {
+    html! {
+        h3 { (capital(block.metric.title())) ", " (clean(&block.published_by)) ", " (clean(&block.place)) }
+        p.quiet { (capital(&clean(&credit(block)))) ". " (capital(&clean(&block.conditions))) "." }
+        div.scroll tabindex="0" role="region" aria-label=(clean(&block.place)) {
+            table {
+                thead { tr {
+                    th scope="col" { "published" } th scope="col" { "number" }
+                    th.num scope="col" { "theirs" br; span.below { (clean(&block.board)) } }
+                    th.num scope="col" { "ours" br; span.below { "this run's machine" } }
+                    th scope="col" { "our cell" }
+                } }
+                tbody { @for line in &block.lines { @for (place, ours) in line.ours.iter().enumerate() {
+                    tr {
+                        th scope="row" { @if place == 0 { (clean(&line.subject)) } }
+                        td { @if place == 0 { (line.kind.title()) } }
+                        td.num { @if place == 0 { (line.published) } }
+                        (time_cell(&own_value(block.metric, ours.value), ""))
+                        td { (clean(&ours.label)) @if !ours.real_time { " " span.caution { "not real-time" } } }
+                    }
+                } } }
+            }
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The data file of published figures.
+
+use serde::{Deserialize, Serialize};
+
+/// The data file, as it is shipped.
+const DATA: &str = include_str!("../../data/published.toml");
+
+/// All published figures.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// 1.
+    pub schema: u32,
+    /// Where they come from.
+    #[serde(rename = "document")]
+    pub documents: Vec<Document>,
+    /// The figures, by table or passage.
+    #[serde(rename = "group")]
+    pub groups: Vec<Group>,
+}
+
+/// A document that prints figures.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    /// What groups call it.
+    pub id: String,
+    /// Author or authors.
+    pub author: String,
+    /// Its title.
+    pub title: String,
+    /// What it is and where it appeared.
+    pub source: String,
+    /// Year of publication; `None`: undated.
+    pub year: Option<u32>,
+    /// Author and year in a few words.
+    pub short: String,
+}
+
+/// What a published figure is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum About {
+    /// How late a periodic thread began.
+    WakeupLatency,
+    /// How long a job's work took.
+    ExecutionTime,
+    /// How far apart cells started that should have started together.
+    StartSkew,
+    /// Creating a cell, running a program that ends at once, removing the cell.
+    Startup,
+    /// From a failure until the work goes on.
+    Recovery,
+    /// Memory of the host.
+    Memory,
+    /// How long a computation took.
+    Computation,
+}
+
+impl About {
+    /// The name used in tables.
+    pub const fn title(self) -> &'static str {
+        match self {
+            About::WakeupLatency => "wake-up latency",
+            About::ExecutionTime => "execution time",
+            About::StartSkew => "start skew",
+            About::Startup => "start-up",
+            About::Recovery => "recovery",
+            About::Memory => "memory",
+            About::Computation => "computation",
+        }
+    }
+}
+
+/// Which number of a distribution it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Smallest.
+    Min,
+    /// Median.
+    Median,
+    /// Arithmetic mean.
+    Mean,
+    /// Standard deviation.
+    Sd,
+    /// 95th percentile.
+    P95,
+    /// 99th percentile.
+    P99,
+    /// Largest.
+    Max,
+    /// A single number.
+    Value,
+}
+
+impl Kind {
+    /// The name used in tables.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Kind::Min => "min",
+            Kind::Median => "median",
+            Kind::Mean => "mean",
+            Kind::Sd => "sd",
+            Kind::P95 => "p95",
+            Kind::P99 => "p99",
+            Kind::Max => "max",
+            Kind::Value => "value",
+        }
+    }
+}
+
+/// Unit in which a figure is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub enum PrintedIn {
+    /// Microseconds.
+    #[serde(rename = "us")]
+    Us,
+    /// Milliseconds.
+    #[serde(rename = "ms")]
+    Ms,
+    /// Seconds.
+    #[serde(rename = "s")]
+    S,
+    /// 10^6 bytes.
+    #[serde(rename = "MB")]
+    Mb,
+}
+
+impl PrintedIn {
+    /// Its symbol.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PrintedIn::Us => "us",
+            PrintedIn::Ms => "ms",
+            PrintedIn::S => "s",
+            PrintedIn::Mb => "MB",
+        }
+    }
+
+    /// Nanoseconds, or bytes, in one.
+    pub const fn base(self) -> f64 {
+        match self {
+            PrintedIn::Us => 1e3,
+            PrintedIn::Ms | PrintedIn::Mb => 1e6,
+            PrintedIn::S => 1e9,
+        }
+    }
+}
+
+/// Figures of one table or passage, measured under the same conditions.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// [`Document::id`].
+    pub document: String,
+    /// Table, figure or section.
+    pub place: String,
+    /// What they are about.
+    pub metric: About,
+    /// The unit of every value.
+    pub unit: PrintedIn,
+    /// The hardware, as the document names it.
+    pub board: String,
+    /// The kernel, as the document names it.
+    pub kernel: String,
+    /// How it was measured.
+    pub conditions: String,
+    /// The load beside the measured work.
+    pub load: Option<String>,
+    /// Cells that ran together; 1 where not said.
+    pub cells: Option<u32>,
+    /// The figures.
+    pub values: Vec<Figure>,
+}
+
+/// One published number.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    /// What was measured, as the document calls it.
+    pub subject: String,
+    /// The engine of timecell that it corresponds to, if any.
+    pub engine: Option<model::EngineKind>,
+    /// What a run of single measurements calls it; the engine's name where not said.
+    pub series: Option<String>,
+    /// Which number.
+    pub kind: Kind,
+    /// The number as printed.
+    pub value: f64,
+    /// Whether the document gives it as approximate.
+    #[serde(default)]
+    pub about: bool,
+    /// Period of the measuring thread, us.
+    pub period_us: Option<u64>,
+    /// Threads of the computation.
+    pub threads: Option<u32>,
+    /// Cells that ran together, where it differs within the group.
+    pub cells: Option<u32>,
+    /// The load, where it differs within the group.
+    pub load: Option<String>,
+}
+
+impl Group {
+    /// Cells that ran together for this figure.
+    pub fn cells_of(&self, figure: &Figure) -> u32 {
+        figure.cells.or(self.cells).unwrap_or(1)
+    }
+
+    /// The load during this figure.
+    pub fn load_of<'a>(&'a self, figure: &'a Figure) -> Option<&'a str> {
+        figure.load.as_deref().or(self.load.as_deref())
+    }
+
+    /// The number with its unit, as printed.
+    pub fn printed(&self, figure: &Figure) -> String {
+        let about = if figure.about { "about " } else { "" };
+        format!("{about}{} {}", figure.value, self.unit.name())
+    }
+}
+
+impl Published {
+    /// The document of a group.
+    pub fn document(&self, group: &Group) -> Option<&Document> {
+        self.documents
+            .iter()
+            .find(|document| document.id == group.document)
+    }
+}
+
+/// The published figures that this timecell ships.
+pub fn published() -> Published {
+    // A test reads the file that is compiled in, so it cannot fail here.
+    toml::from_str(DATA).expect("the data file of published figures is tested")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_is_whole() {
+        let all = published();
+        assert_eq!(all.schema, 1);
+        for document in &all.documents {
+            let groups = all
+                .groups
+                .iter()
+                .filter(|group| group.document == document.id);
+            assert!(groups.count() > 0, "{} has no figure", document.id);
+        }
+        for group in &all.groups {
+            assert!(all.document(group).is_some(), "{}", group.document);
+            for text in [&group.place, &group.board, &group.kernel, &group.conditions] {
+                assert!(!text.is_empty(), "{}", group.place);
+            }
+            for figure in &group.values {
+                assert!(
+                    figure.value > 0.0 && figure.value.is_finite(),
+                    "{}",
+                    figure.subject
+                );
+                let memory = group.metric == About::Memory;
+                assert_eq!(memory, group.unit == PrintedIn::Mb, "{}", group.place);
+            }
+            let key = |figure: &Figure| {
+                (
+                    figure.subject.clone(),
+                    figure.kind.title(),
+                    figure.period_us,
+                )
+            };
+            for (at, figure) in group.values.iter().enumerate() {
+                let again = group.values[at + 1..]
+                    .iter()
+                    .any(|other| key(other) == key(figure));
+                assert!(!again, "{}: {} twice", group.place, figure.subject);
+            }
+        }
+    }
+
+    /// Within a table, order statistics of one subject stand in order: a slip of the pen would break it.
+    #[test]
+    fn minimum_median_p99_and_maximum_are_in_order() {
+        for group in published().groups {
+            let of = |figure: &Figure, kind| {
+                let same = |other: &&Figure| {
+                    other.subject == figure.subject
+                        && other.period_us == figure.period_us
+                        && other.kind == kind
+                };
+                group.values.iter().find(same).map(|found| found.value)
+            };
+            for figure in &group.values {
+                let order = [Kind::Min, Kind::Median, Kind::P95, Kind::P99, Kind::Max];
+                let values: Vec<f64> = order
+                    .into_iter()
+                    .filter_map(|kind| of(figure, kind))
+                    .collect();
+                assert!(values.is_sorted(), "{}: {}", group.place, figure.subject);
+                if let (Some(mean), Some(max)) = (of(figure, Kind::Mean), of(figure, Kind::Max)) {
+                    assert!(mean <= max, "{}: {}", group.place, figure.subject);
+                }
+            }
+        }
+    }
+}

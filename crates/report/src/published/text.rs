@@ -1,0 +1,129 @@
+//! The terminal's tables of published figures.
+
+use super::beside::{Beside, Block};
+use super::source::{About, published};
+use crate::style::Style;
+use crate::table::{Column, render};
+use crate::units::time;
+use crate::words::{clean, plural};
+
+/// A value of a run in its own unit.
+pub(super) fn own_value(about: About, value: f64) -> String {
+    match about {
+        About::Memory => format!("{:.1} MB", value / 1e6),
+        _ => time(value),
+    }
+}
+
+/// The line that every published block carries.
+pub(super) fn credit(block: &Block) -> String {
+    format!(
+        "published by {} ({}), measured on {}, {}, not by us",
+        block.published_by, block.place, block.board, block.kernel
+    )
+}
+
+/// Blocks of published figures with the run's beside them, then what has no counterpart. Ends with a line break.
+pub fn beside_table(beside: &Beside, style: Style) -> String {
+    let mut out = String::from("Beside published figures\n\n");
+    let caution = format!(
+        "The hardware differs, and so do kernels and programs: these numbers stand side by side and are not compared. \
+         Ours were measured on {}.",
+        beside.machine
+    );
+    out += &style.wrap(&clean(&caution), 0);
+    out.push('\n');
+    for block in &beside.blocks {
+        out.push('\n');
+        out += &style.wrap(&clean(&credit(block)), 2);
+        out.push('\n');
+        out += &style.wrap(
+            &clean(&format!("  {}: {}", block.metric.title(), block.conditions)),
+            2,
+        );
+        out.push('\n');
+        out += &render(&columns(block), style);
+    }
+    out.push('\n');
+    for none in &beside.without {
+        let sentence = format!(
+            "no counterpart: {} {} of {} ({}): {}",
+            plural(none.figures as u64, "figure"),
+            none.metric.title(),
+            none.published_by,
+            none.place,
+            none.reason
+        );
+        out += &style.wrap(&clean(&sentence), 4);
+        out.push('\n');
+    }
+    out
+}
+
+fn columns(block: &Block) -> Vec<Column> {
+    let mut rows: [Vec<String>; 5] = Default::default();
+    for line in &block.lines {
+        for (place, ours) in line.ours.iter().enumerate() {
+            let first = |text: &str| {
+                if place == 0 {
+                    text.to_owned()
+                } else {
+                    String::new()
+                }
+            };
+            rows[0].push(format!("  {}", first(&clean(&line.subject))));
+            rows[1].push(first(line.kind.title()));
+            rows[2].push(first(&line.published));
+            rows[3].push(own_value(block.metric, ours.value));
+            let label = if ours.real_time {
+                ""
+            } else {
+                " (not real-time)"
+            };
+            rows[4].push(clean(&format!("{}{label}", ours.label)));
+        }
+    }
+    let [subject, kind, published, ours, cell] = rows;
+    vec![
+        Column::plain("  published", subject),
+        Column::plain("", kind),
+        Column::plain("theirs", published).right(),
+        Column::plain("ours", ours).right(),
+        Column::plain("our cell", cell),
+    ]
+}
+
+/// The documents, and how many figures of which kind each has. Ends with a line break.
+pub fn sources_table(style: Style) -> String {
+    let all = published();
+    let mut out = String::new();
+    for document in &all.documents {
+        let year = document
+            .year
+            .map_or("undated".to_owned(), |year| year.to_string());
+        let line = format!(
+            "{}, {year}: {}; {}",
+            document.author, document.title, document.source
+        );
+        out += &style.wrap(&line, 4);
+        out.push('\n');
+        let groups = || {
+            all.groups
+                .iter()
+                .filter(|group| group.document == document.id)
+        };
+        for group in groups() {
+            let line = format!(
+                "    {} {} in {}: {}; {}",
+                plural(group.values.len() as u64, "figure"),
+                group.metric.title(),
+                group.place,
+                group.board,
+                group.conditions
+            );
+            out += &style.wrap(&line, 8);
+            out.push('\n');
+        }
+    }
+    out
+}
