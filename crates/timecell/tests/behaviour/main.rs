@@ -19,7 +19,7 @@ mod verbs;
 use support::Case;
 
 fn main() {
-    let groups: [&[Case]; 9] = [
+    let groups: [&[Case]; 10] = [
         analyze::CASES,
         analyze_servers::CASES,
         bad_input::CASES,
