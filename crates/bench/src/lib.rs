@@ -2,6 +2,7 @@
 //!
 //! Nothing is judged here; `report` reads what this crate wrote.
 
+mod drain;
 mod error;
 mod interrupt;
 mod launch;
@@ -9,6 +10,7 @@ pub mod load;
 mod pidfd;
 mod place;
 mod plan;
+mod resume;
 mod run;
 pub mod scenario;
 pub mod selfcheck;
@@ -20,5 +22,6 @@ mod watch;
 pub use error::BenchError;
 pub use place::{Place, sweep_stale};
 pub use plan::{Plan, PlannedTrial};
-pub use run::{Progress, Settings, run};
+pub use resume::{check as check_resume, resume};
+pub use run::{Going, Progress, Settings, run};
 pub use series::{SERIES_SCENARIOS, SeriesOptions, SeriesPlan, run_series};

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use engine::Engine;
 use host::sched::{self, SchedError};
-use model::{Class, EngineKind, Experiment, InputError, Requirement, TrialPlan, Work, Workload};
+use model::{
+    Class, EngineKind, Experiment, InputError, Keep, Requirement, TrialPlan, Work, Workload,
+};
 use record::summary::NotMeasured;
 
 use crate::load::{self, PlannedLoad};
@@ -135,33 +137,74 @@ impl Plan {
 
     /// How long the run should take, ns: the loops and some creation time.
     pub fn expected_ns(&self) -> i64 {
-        let round = (self.trials.iter()).fold(0i64, |sum, trial| {
-            let creation: i64 = (trial.cells.iter())
-                .map(|(kind, _)| creation_guess_ns(*kind))
-                .sum();
-            sum.saturating_add(Plan::loop_ns(&trial.workload))
-                .saturating_add(creation)
-                .saturating_add(100_000_000)
-                .saturating_add(trial.loads.len() as i64 * LOAD_GUESS_NS)
-        });
+        let round =
+            (self.trials.iter()).fold(0i64, |sum, trial| sum.saturating_add(trial.expected_ns()));
         round.saturating_mul(i64::from(self.experiment.rounds))
     }
 
     /// Bytes of samples of one trial in shared memory, at most.
     pub fn trial_bytes(&self) -> u64 {
+        let keep = self.experiment.keep;
+        let bytes = |trial: &PlannedTrial| trial.cell_bytes(keep) * trial.cells.len() as u64;
         self.trials.iter().map(bytes).max().unwrap_or(0)
     }
 
-    /// Bytes of samples of the whole run on disk.
+    /// Bytes of samples or histograms of the whole run on disk.
     pub fn run_bytes(&self) -> u64 {
+        let keep = self.experiment.keep;
+        let bytes = |trial: &PlannedTrial| trial.record_bytes(keep) * trial.cells.len() as u64;
         let round: u64 = self.trials.iter().map(bytes).sum();
         round * u64::from(self.experiment.rounds)
     }
 }
 
-fn bytes(trial: &PlannedTrial) -> u64 {
-    record::samples::layout::file_bytes(trial.workload.jobs.into()) * trial.cells.len() as u64
+impl PlannedTrial {
+    /// How long the trial should take, ns: its loop, and some time to make its cells and loads.
+    pub(crate) fn expected_ns(&self) -> i64 {
+        let creation: i64 = (self.cells.iter())
+            .map(|(kind, _)| creation_guess_ns(*kind))
+            .sum();
+        Plan::loop_ns(&self.workload)
+            .saturating_add(creation)
+            .saturating_add(100_000_000)
+            .saturating_add(self.loads.len() as i64 * LOAD_GUESS_NS)
+    }
+
+    /// Records of each cell's ring; `None` where every sample is kept.
+    pub(crate) fn ring_records(&self, keep: Keep) -> Option<u64> {
+        match keep {
+            Keep::Samples => None,
+            Keep::Histograms { .. } => Some(probe::ring_records(self.workload.period.ns())),
+        }
+    }
+
+    /// Bytes of shared memory of one cell: its samples or its ring.
+    pub(crate) fn cell_bytes(&self, keep: Keep) -> u64 {
+        let jobs = u64::from(self.workload.jobs);
+        record::samples::layout::file_bytes(self.ring_records(keep).unwrap_or(jobs))
+    }
+
+    /// Bytes that one cell leaves on the disk, at most.
+    fn record_bytes(&self, keep: Keep) -> u64 {
+        match keep {
+            Keep::Samples => self.cell_bytes(keep),
+            Keep::Histograms { interval } => {
+                let length = self
+                    .workload
+                    .period
+                    .ns()
+                    .saturating_mul(self.workload.jobs.into());
+                let intervals = (length / interval.ns().max(1)).unsigned_abs() + 1;
+                intervals * INTERVAL_BYTES + WORST_BYTES
+            }
+        }
+    }
 }
+
+/// Bytes that an interval takes in a histogram log: three histograms of some thousand bins in use, packed.
+const INTERVAL_BYTES: u64 = 16 << 10;
+/// Bytes that the worst jobs of a cell take in its log.
+const WORST_BYTES: u64 = 512 << 10;
 
 /// A trial held against the machine, or what it lacks.
 fn planned(

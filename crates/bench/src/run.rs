@@ -8,13 +8,15 @@ use host::provenance::Provenance;
 use host::rtgroup::RtGroup;
 use host::sched;
 use model::EngineKind;
+use record::histogram::Counts;
 use record::run::{Manifest, RUN_SCHEMA, Run, Status};
+use record::summary::Metric;
 
 use crate::interrupt::Interrupt;
 use crate::load::Ground;
 use crate::place::{self, Place};
 use crate::trial::{self, Trial};
-use crate::{BenchError, Plan};
+use crate::{BenchError, Plan, PlannedTrial};
 
 /// Where and as what a run is recorded.
 #[derive(Debug, Clone)]
@@ -31,8 +33,25 @@ pub trait Progress {
     fn began(&mut self, run: &Run, trials: u32);
     /// A trial begins; `left_ns` is the expected time until the run's end.
     fn trial(&mut self, number: u32, round: u32, name: &str, left_ns: i64);
+    /// A trial that keeps histograms goes on; comes about once a second.
+    fn going(&mut self, going: &Going);
     /// Something the user should know now, one sentence.
     fn note(&mut self, text: &str);
+}
+
+/// How a trial that keeps histograms stands.
+#[derive(Debug, Clone, Copy)]
+pub struct Going {
+    /// The primary metric.
+    pub metric: Metric,
+    /// Its largest value so far, ns.
+    pub worst_ns: Option<i64>,
+    /// Activations of all cells so far.
+    pub counts: Counts,
+    /// Activations of all cells that were asked for.
+    pub planned: u64,
+    /// Expected time until the run's end, ns.
+    pub left_ns: i64,
 }
 
 /// Runs the plan. Returns the run with its record complete, also when some trials failed.
@@ -50,7 +69,17 @@ pub fn run(
 ) -> Result<Run, (Option<Run>, BenchError)> {
     let (run, interrupt, mut manifest) =
         prepare(plan, settings, progress).map_err(|error| (None, error))?;
-    let mut result = rounds_of_trials(plan, &run, &interrupt, &mut manifest, progress);
+    let todo = all(plan);
+    let result = trials(plan, &todo, &run, &interrupt, &mut manifest, progress);
+    finish(run, manifest, result)
+}
+
+/// Writes down how the run ended.
+pub(crate) fn finish(
+    run: Run,
+    mut manifest: Manifest,
+    mut result: Result<(), BenchError>,
+) -> Result<Run, (Option<Run>, BenchError)> {
     manifest.status = match &result {
         Ok(()) => Status::Complete,
         Err(BenchError::Interrupted) => Status::Interrupted,
@@ -75,11 +104,7 @@ fn prepare(
 ) -> Result<(Run, Interrupt, Manifest), BenchError> {
     room_for(plan, settings)?;
     let interrupt = alone(progress)?;
-    let mut provenance = Provenance::collect(&settings.version);
-    let options = engine::Options {
-        rootless_user: plan.experiment.rootless_user.clone(),
-    };
-    provenance.engines = engine::found(&options);
+    let provenance = provenance(plan, settings);
     let rounds = plan.experiment.rounds;
     let total = rounds * plan.trials.len() as u32;
     let manifest = Manifest {
@@ -93,6 +118,7 @@ fn prepare(
         requirements: plan.requirements.clone(),
         not_measured: plan.not_measured.clone(),
         failure: None,
+        resumed: Vec::new(),
     };
     let run = Run::create(
         &settings.out,
@@ -121,8 +147,45 @@ pub(crate) fn alone(progress: &mut dyn Progress) -> Result<Interrupt, BenchError
     Ok(interrupt)
 }
 
-fn rounds_of_trials(
+/// The machine as it is now, engines included.
+pub(crate) fn provenance(plan: &Plan, settings: &Settings) -> Provenance {
+    let mut provenance = Provenance::collect(&settings.version);
+    let options = engine::Options {
+        rootless_user: plan.experiment.rootless_user.clone(),
+    };
+    provenance.engines = engine::found(&options);
+    provenance
+}
+
+/// One trial that is to take place.
+pub(crate) struct Todo<'a> {
+    pub planned: &'a PlannedTrial,
+    pub number: u32,
+    pub round: u32,
+    /// Activations of each cell.
+    pub jobs: Vec<u32>,
+    /// The trial whose remaining jobs these are.
+    pub continues: Option<u32>,
+}
+
+/// Every trial of the plan, interleaved.
+fn all(plan: &Plan) -> Vec<Todo<'_>> {
+    (1..=plan.experiment.rounds)
+        .flat_map(|round| plan.trials.iter().map(move |planned| (round, planned)))
+        .zip(1..)
+        .map(|((round, planned), number)| Todo {
+            planned,
+            number,
+            round,
+            jobs: vec![planned.workload.jobs; planned.cells.len()],
+            continues: None,
+        })
+        .collect()
+}
+
+pub(crate) fn trials(
     plan: &Plan,
+    todo: &[Todo<'_>],
     run: &Run,
     interrupt: &Interrupt,
     manifest: &mut Manifest,
@@ -138,55 +201,74 @@ fn rounds_of_trials(
     let _elsewhere = Elsewhere::than(&plan.cpus());
     let _awake = hold_awake(plan, progress);
     let began = Instant::now();
-    let expected = plan.expected_ns();
-    let mut number = 0;
-    for round in 1..=plan.experiment.rounds {
-        for planned in &plan.trials {
-            number += 1;
-            let left = left_ns(expected, began, number - 1, manifest.trials_planned);
-            progress.trial(number, round, &planned.name, left);
-            let trial = Trial {
-                plan,
-                planned,
-                number,
-                round,
-                place: &place,
-                rootfs: &rootfs,
-                ground: &ground,
-                rt_group: rt_group.as_ref(),
-                interrupt,
-            };
-            let outcome = trial::run(&trial)?;
-            if interrupt.came() && outcome.record.failure.is_some() {
-                // Half a trial that the user ended tells nothing of its cells.
-                outcome.discard();
-                return Err(BenchError::Interrupted);
-            }
-            run.write_trial(&outcome.record, &outcome.samples)?;
+    let expected = expected_ns(todo);
+    for (done, todo) in todo.iter().enumerate() {
+        let left = left_ns(&expected, began, done);
+        let planned = todo.planned;
+        progress.trial(todo.number, todo.round, &planned.name, left);
+        let trial = Trial {
+            plan,
+            planned,
+            number: todo.number,
+            round: todo.round,
+            place: &place,
+            rootfs: &rootfs,
+            ground: &ground,
+            rt_group: rt_group.as_ref(),
+            interrupt,
+            run,
+            jobs: todo.jobs.clone(),
+            continues: todo.continues,
+            expected_end_ns: probe::clock::now() + left,
+        };
+        let outcome = trial::run(&trial, progress)?;
+        if interrupt.came() && outcome.record.failure.is_some() {
+            // Half a trial that the user ended tells nothing of its cells.
             outcome.discard();
-            manifest.trials_done += 1;
-            run.write_manifest(manifest)?;
-            if let Some(failure) = &outcome.record.failure {
-                progress.note(&format!(
-                    "trial {number} ({}) failed: {failure}",
-                    planned.name
-                ));
-            }
-            if interrupt.came() {
-                return Err(BenchError::Interrupted);
-            }
+            run.forget_trial(todo.number);
+            return Err(BenchError::Interrupted);
+        }
+        if outcome.begun {
+            run.end_trial(&outcome.record)?;
+        } else {
+            run.write_trial(&outcome.record, &outcome.samples)?;
+        }
+        outcome.discard();
+        manifest.trials_done += 1;
+        run.write_manifest(manifest)?;
+        if let Some(failure) = &outcome.record.failure {
+            progress.note(&format!(
+                "trial {} ({}) failed: {failure}",
+                todo.number, planned.name
+            ));
+        }
+        if interrupt.came() {
+            return Err(BenchError::Interrupted);
         }
     }
     Ok(())
 }
 
-/// Expected at first, extrapolated from what was seen as the run goes on.
-fn left_ns(expected: i64, began: Instant, done: u32, total: u32) -> i64 {
-    if done == 0 {
-        return expected;
+/// How long each trial should take, ns: what is left of one that is continued.
+fn expected_ns(todo: &[Todo<'_>]) -> Vec<i64> {
+    let part = |todo: &Todo| {
+        let most = todo.jobs.iter().copied().max().unwrap_or(0);
+        let whole = todo.planned.workload.jobs.max(1);
+        (i128::from(todo.planned.expected_ns()) * i128::from(most) / i128::from(whole)) as i64
+    };
+    todo.iter().map(part).collect()
+}
+
+/// Expected at first, stretched by what was seen as the run goes on.
+fn left_ns(expected: &[i64], began: Instant, done: usize) -> i64 {
+    let sum = |part: &[i64]| part.iter().fold(0i64, |sum, ns| sum.saturating_add(*ns));
+    let (past, left) = expected.split_at(done.min(expected.len()));
+    let past = sum(past);
+    if past <= 0 {
+        return sum(left);
     }
-    let seen = i64::try_from(began.elapsed().as_nanos()).unwrap_or(i64::MAX);
-    seen / i64::from(done) * i64::from(total - done)
+    let seen = began.elapsed().as_nanos() as f64;
+    (sum(left) as f64 * seen / past as f64) as i64
 }
 
 fn room_for(plan: &Plan, settings: &Settings) -> Result<(), BenchError> {

@@ -6,22 +6,28 @@ use std::sync::atomic::Ordering::Acquire;
 use engine::{Cell, CellSpec, Rights};
 use host::rtgroup::RtGroup;
 use host::sched;
-use model::{Class, EngineKind};
+use model::{Class, EngineKind, Keep};
 use probe::control::State;
 use probe::{Barrier, BarrierError, BarrierKind, ClassBy, ProbeArgs, clock};
+use record::run::Run;
+use record::summary::Metric;
 use record::trial::{CellRecord, LoadRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
 
+use crate::drain::{Drain, Rings};
 use crate::interrupt::Interrupt;
 use crate::load::{self, Ground, Running};
 use crate::place::{Place, failed};
 use crate::verify::verify;
 use crate::watch::Watch;
-use crate::{BenchError, Plan, PlannedTrial};
+use crate::{BenchError, Plan, PlannedTrial, Progress};
 
 /// Longest time for one cell from the request to its first message, ns. Podman on a loaded board takes tens of seconds.
 const CREATION_NS: i64 = 120_000_000_000;
 /// Longest time from the permit to being armed, ns.
 const ARMING_NS: i64 = 30_000_000_000;
+
+/// What a trial that the user ended is said to be.
+const INTERRUPTED: &str = "interrupted";
 
 /// Everything one trial needs.
 pub(crate) struct Trial<'a> {
@@ -34,12 +40,21 @@ pub(crate) struct Trial<'a> {
     pub ground: &'a Ground,
     pub rt_group: Option<&'a RtGroup>,
     pub interrupt: &'a Interrupt,
+    pub run: &'a Run,
+    /// Activations of each cell.
+    pub jobs: Vec<u32>,
+    /// The trial whose remaining jobs these are.
+    pub continues: Option<u32>,
+    /// When the run should end, CLOCK_MONOTONIC ns.
+    pub expected_end_ns: i64,
 }
 
 /// What came of it. The samples files are still in shared memory.
 pub(crate) struct Outcome {
     pub record: TrialRecord,
     pub samples: Vec<(String, PathBuf)>,
+    /// Whether its record was begun on the disk, where its histograms are.
+    pub begun: bool,
     dir: PathBuf,
 }
 
@@ -64,7 +79,7 @@ struct Members {
 }
 
 /// Runs the trial. A cell that fails makes a failed trial on record, not an error.
-pub(crate) fn run(trial: &Trial<'_>) -> Result<Outcome, BenchError> {
+pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outcome, BenchError> {
     let dir = trial.place.sub(&format!("trials/{}", trial.number))?;
     let shared = trial
         .place
@@ -75,7 +90,16 @@ pub(crate) fn run(trial: &Trial<'_>) -> Result<Outcome, BenchError> {
     trial.interrupt.wakes(Some(barrier.waker()));
     let mut record = new_record(trial);
     let mut live = Members::default();
-    let steps = steps(trial, &barrier, &shared, &mut record, &mut live);
+    let mut begun = false;
+    let steps = steps(
+        trial,
+        &barrier,
+        &shared,
+        &mut record,
+        &mut live,
+        &mut begun,
+        progress,
+    );
     barrier.abort();
     trial.interrupt.wakes(None);
     let mut leftovers = Vec::new();
@@ -96,8 +120,19 @@ pub(crate) fn run(trial: &Trial<'_>) -> Result<Outcome, BenchError> {
             return Err(error);
         }
     }
-    if interrupted {
-        record.failure.get_or_insert("interrupted".to_owned());
+    if interrupted
+        && begun
+        && record
+            .failure
+            .as_deref()
+            .is_none_or(|why| why == INTERRUPTED)
+    {
+        // What histograms hold stays: a run of a day is not thrown away for its last minute.
+        record.failure = None;
+        let ended = (0..record.cells.len()).all(|index| barrier.state(index) >= State::Done);
+        record.cut_off = (!ended).then(|| INTERRUPTED.to_owned());
+    } else if interrupted {
+        record.failure.get_or_insert(INTERRUPTED.to_owned());
     }
     if !leftovers.is_empty() {
         record
@@ -106,11 +141,12 @@ pub(crate) fn run(trial: &Trial<'_>) -> Result<Outcome, BenchError> {
     }
     let samples = (record.cells.iter())
         .map(|cell| (cell.id.clone(), shared.join(format!("{}.samples", cell.id))))
-        .filter(|(_, path)| record.go_ns.is_some() && path.exists())
+        .filter(|(_, path)| !begun && record.go_ns.is_some() && path.exists())
         .collect();
     Ok(Outcome {
         record,
         samples,
+        begun,
         dir,
     })
 }
@@ -135,6 +171,8 @@ fn steps(
     shared: &Path,
     record: &mut TrialRecord,
     live: &mut Members,
+    begun: &mut bool,
+    progress: &mut dyn Progress,
 ) -> Result<(), Ended> {
     let watch = Watch::start(barrier.waker())
         .map_err(|error| BenchError::Failed(format!("cannot watch the cells: {error}")))?;
@@ -160,14 +198,30 @@ fn steps(
     }
 
     start_loads(trial, barrier, &watch, record, live)?;
+    let keep = trial.plan.experiment.keep;
+    if let Keep::Histograms { .. } = keep {
+        trial.run.begin_trial(record).map_err(BenchError::Record)?;
+        *begun = true;
+    }
     for load in &mut live.loads {
         load.open_window();
     }
     record.go_ns = Some(barrier.open(Barrier::lead_ns(record.cells.len())));
     let patience = clock::now() + longest_loop_ns(trial);
-    let ended = wait(trial, barrier, &watch, record, live, |stop| {
-        barrier.wait_all(State::Done, "done", patience, stop)
-    });
+    let ended = match keep {
+        Keep::Samples => wait(trial, barrier, &watch, record, live, |stop| {
+            barrier.wait_all(State::Done, "done", patience, stop)
+        }),
+        Keep::Histograms { interval } => {
+            let rings = rings(trial, shared, record, interval.ns());
+            let mut drain = Drain::start(&rings, barrier.waker(), progress)?;
+            let ended = wait(trial, barrier, &watch, record, live, |stop| {
+                drain.until_done(barrier, patience, stop)
+            });
+            drain.finish()?;
+            ended
+        }
+    };
     for (index, cell) in record.cells.iter_mut().enumerate() {
         let started = barrier.slot(index).started_ns.load(Acquire);
         cell.started_ns = (started != 0).then_some(started);
@@ -178,6 +232,25 @@ fn steps(
     ended?;
     barrier.leave();
     Ok(())
+}
+
+fn rings<'a>(
+    trial: &Trial<'_>,
+    shared: &Path,
+    record: &TrialRecord,
+    interval_ns: i64,
+) -> Rings<'a> {
+    let files = record.cells.iter().map(|cell| {
+        let ring = shared.join(format!("{}.samples", cell.id));
+        (ring, trial.run.log_path(trial.number, &cell.id))
+    });
+    Rings {
+        files: files.collect(),
+        metrics: Metric::of_work(trial.plan.experiment.workload.work),
+        interval_ns,
+        go_ns: record.go_ns.unwrap_or(0),
+        expected_end_ns: trial.expected_end_ns,
+    }
 }
 
 fn new_record(trial: &Trial<'_>) -> TrialRecord {
@@ -226,6 +299,8 @@ fn new_record(trial: &Trial<'_>) -> TrialRecord {
             })
             .collect(),
         failure: None,
+        continues: trial.continues,
+        cut_off: None,
     }
 }
 
@@ -293,9 +368,12 @@ fn create(
 ) -> Result<(), Ended> {
     let cell = &mut record.cells[index];
     let samples = shared.join(format!("{}.samples", cell.id));
-    let jobs = trial.planned.workload.jobs;
-    probe::prepare_samples(&samples, jobs.into())
-        .map_err(failed(&samples, "make the samples file"))?;
+    let jobs = u64::from(trial.jobs[index]);
+    match trial.planned.ring_records(trial.plan.experiment.keep) {
+        Some(records) => probe::prepare_ring(&samples, records, jobs),
+        None => probe::prepare_samples(&samples, jobs),
+    }
+    .map_err(failed(&samples, "make the samples file"))?;
     let work = trial
         .place
         .sub(&format!("trials/{}/cells/{}", trial.number, cell.id))?;
@@ -347,10 +425,11 @@ fn spec(
         control: seen.join("control"),
         slot: index,
         samples: Some(seen.join(format!("{}.samples", cell.id))),
+        ring: trial.plan.experiment.keep != Keep::Samples,
         work: workload.work,
         pacing: workload.pacing,
         period_ns: workload.period.ns(),
-        jobs: workload.jobs,
+        jobs: trial.jobs[index],
         fifo,
         cpu: cell.cpu,
         class_by: match cell.set_by {
@@ -377,15 +456,10 @@ fn spec(
             .flatten(),
         rights: Rights {
             rtprio: fifo.unwrap_or(0),
-            memlock_bytes: memlock_bytes(workload.jobs),
+            memlock_bytes: trial.planned.cell_bytes(trial.plan.experiment.keep) + (128 << 20),
             devices: Vec::new(),
         },
     }
-}
-
-/// Room to lock the samples, the binary and its data.
-fn memlock_bytes(jobs: u32) -> u64 {
-    record::samples::layout::file_bytes(jobs.into()) + (128 << 20)
 }
 
 /// Puts the payload in the run's real-time group and, where the cell may not do so itself, sets class and cpu.
@@ -462,7 +536,7 @@ fn wait(
     }
     match result {
         Ok(()) => Ok(()),
-        Err(BarrierError::Stopped) => Err(Ended::Failed("interrupted".to_owned())),
+        Err(BarrierError::Stopped) => Err(Ended::Failed(INTERRUPTED.to_owned())),
         Err(late) => Err(Ended::Failed(late.to_string())),
     }
 }

@@ -9,6 +9,10 @@ pub struct Limits;
 impl Limits {
     /// Jobs in one trial of one cell: at 32 bytes each, the largest takes 3.2 GB of shared memory.
     pub const JOBS: std::ops::RangeInclusive<i64> = 1..=100_000_000;
+    /// Jobs in one trial of one cell where histograms are kept instead of samples: a day at 25 us, and some.
+    pub const JOBS_OF_HISTOGRAMS: std::ops::RangeInclusive<i64> = 1..=4_000_000_000;
+    /// Length of one interval of a histogram log, ns: 1 s to 1 h.
+    pub const INTERVAL_NS: std::ops::RangeInclusive<i64> = 1_000_000_000..=3_600_000_000_000;
     /// Steps of one `mac` job.
     pub const STEPS: std::ops::RangeInclusive<i64> = 1..=1_000_000_000;
     /// Rounds of an experiment.
@@ -65,6 +69,34 @@ pub struct Workload {
     pub period: Duration,
     /// How releases are laid out in time.
     pub pacing: Pacing,
+}
+
+/// What is kept of the jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Keep {
+    /// Every sample: 32 bytes for each job.
+    #[default]
+    Samples,
+    /// A histogram of each metric for each interval, and the worst jobs: the same room for a run of any length.
+    Histograms {
+        /// Length of one interval; what a power cut takes away at most.
+        interval: Duration,
+    },
+}
+
+impl Keep {
+    /// One histogram a minute.
+    pub const MINUTES: Keep = Keep::Histograms {
+        interval: Duration::from_ns(60_000_000_000),
+    };
+
+    /// Jobs that one cell may be asked for in one trial.
+    pub const fn jobs(self) -> std::ops::RangeInclusive<i64> {
+        match self {
+            Keep::Samples => Limits::JOBS,
+            Keep::Histograms { .. } => Limits::JOBS_OF_HISTOGRAMS,
+        }
+    }
 }
 
 /// The scheduling class that is asked for.
@@ -136,6 +168,8 @@ pub struct Experiment {
     pub rounds: u32,
     /// The real-time task.
     pub workload: Workload,
+    /// What is kept of its jobs.
+    pub keep: Keep,
     /// Class and cpus.
     pub scheduling: Scheduling,
     /// The trial that the others are compared with: the first one unless named.

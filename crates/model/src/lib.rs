@@ -19,7 +19,7 @@ mod trials;
 pub use duration::{Duration, DurationError};
 pub use engine::EngineKind;
 pub use experiment::{
-    Class, Experiment, Limits, Pacing, SCHEMA, Scheduling, TrialPlan, Work, Workload,
+    Class, Experiment, Keep, Limits, Pacing, SCHEMA, Scheduling, TrialPlan, Work, Workload,
 };
 pub use input_error::InputError;
 pub use load::{IDLE, LoadForm, LoadKind, LoadPlan};

@@ -6,17 +6,19 @@ use toml::de::DeTable;
 
 use crate::reader::{Source, Table, nearest};
 use crate::{
-    Class, Duration, Experiment, InputError, Limits, Pacing, SCHEMA, Scheduling, Work, Workload,
-    loads, trials,
+    Class, Duration, Experiment, InputError, Keep, Limits, Pacing, SCHEMA, Scheduling, Work,
+    Workload, loads, trials,
 };
 
-const TOP: [&str; 10] = [
+const TOP: [&str; 12] = [
     "schema",
     "name",
     "question",
     "rounds",
     "baseline",
     "rootless_user",
+    "record",
+    "interval",
     "workload",
     "scheduling",
     "trial",
@@ -49,7 +51,8 @@ impl Experiment {
                 "use 1 to 64 letters, digits, `-` and `_`",
             ));
         }
-        let trials = trials::trials(&top)?;
+        let keep = keep(&top)?;
+        let trials = trials::trials(&top, keep)?;
         let baseline = top.text("baseline")?.unwrap_or(&trials[0].name).to_owned();
         if !trials.iter().any(|trial| trial.name == baseline) {
             let names: Vec<&str> = trials.iter().map(|t| t.name.as_str()).collect();
@@ -67,7 +70,8 @@ impl Experiment {
             name: name.to_owned(),
             question: top.text("question")?.unwrap_or_default().to_owned(),
             rounds: small(top.integer("rounds", &Limits::ROUNDS)?, 3),
-            workload: workload(&top)?,
+            workload: workload(&top, keep)?,
+            keep,
             scheduling: scheduling(&top)?,
             baseline,
             rootless_user,
@@ -85,6 +89,9 @@ impl Experiment {
         let _ = writeln!(out, "baseline = {}", quoted(&self.baseline));
         if let Some(user) = &self.rootless_user {
             let _ = writeln!(out, "rootless_user = {}", quoted(user));
+        }
+        if let Keep::Histograms { interval } = self.keep {
+            let _ = writeln!(out, "record = \"histogram\"\ninterval = \"{interval}\"");
         }
         let workload = &self.workload;
         let _ = writeln!(out, "\n[workload]\nkind = \"{}\"", workload.work.name());
@@ -195,7 +202,32 @@ pub(crate) fn period_of(table: &Table<'_>, key: &str) -> Result<Option<Duration>
     }
 }
 
-fn workload(top: &Table<'_>) -> Result<Workload, InputError> {
+fn keep(top: &Table<'_>) -> Result<Keep, InputError> {
+    let histograms = choice(top, "record", &[("samples", false), ("histogram", true)])?;
+    let Some(interval) = top.duration("interval")? else {
+        return Ok(match histograms {
+            Some(true) => Keep::MINUTES,
+            _ => Keep::Samples,
+        });
+    };
+    if histograms != Some(true) {
+        return Err(top.fault(
+            "interval",
+            "only histograms have an interval".to_owned(),
+            "add `record = \"histogram\"`, or remove the line",
+        ));
+    }
+    if !Limits::INTERVAL_NS.contains(&interval.ns()) {
+        return Err(top.fault(
+            "interval",
+            format!("`interval` is {interval}"),
+            "it must be 1s to 1h",
+        ));
+    }
+    Ok(Keep::Histograms { interval })
+}
+
+fn workload(top: &Table<'_>, keep: Keep) -> Result<Workload, InputError> {
     let table = top
         .table("workload", &WORKLOAD)?
         .ok_or_else(|| top.missing("workload", "{ kind = \"mac\" }"))?;
@@ -222,7 +254,7 @@ fn workload(top: &Table<'_>) -> Result<Workload, InputError> {
                 steps: small(steps, 100_000),
             }
         },
-        jobs: small(table.integer("jobs", &Limits::JOBS)?, 5_000),
+        jobs: small(table.integer("jobs", &keep.jobs())?, 5_000),
         period,
         pacing: pacing.unwrap_or(Pacing::Periodic),
     })
@@ -357,6 +389,31 @@ cells = ["podman", "podman-rootless"]
     }
 
     #[test]
+    fn histograms_are_asked_for_at_the_top_and_allow_for_a_day() {
+        let with = |lines: &str| {
+            GOOD.replace("name = \"mine\"", &format!("name = \"mine\"\n{lines}"))
+                .replace("kind = \"mac\"", "kind = \"mac\"\njobs = 864_000_000")
+        };
+        let keep = |lines: &str| Experiment::parse("mine.toml", &with(lines)).map(|e| e.keep);
+        assert_eq!(keep("record = \"histogram\"").unwrap(), Keep::MINUTES);
+        assert_eq!(
+            keep("record = \"histogram\"\ninterval = \"10s\"").unwrap(),
+            Keep::Histograms {
+                interval: Duration::from_ns(10_000_000_000)
+            }
+        );
+        assert!(error(&with("")).contains("it must be a whole number of 1 to 100000000"));
+        assert_eq!(
+            error(&with("interval = \"10s\"")),
+            "mine.toml:3: only histograms have an interval; add `record = \"histogram\"`, or remove the line"
+        );
+        assert_eq!(
+            error(&with("record = \"histogram\"\ninterval = \"1ms\"")),
+            "mine.toml:4: `interval` is 1ms; it must be 1s to 1h"
+        );
+    }
+
+    #[test]
     fn a_huge_matrix_is_refused_before_it_takes_memory() {
         let text = GOOD.replace(
             "cells = [\"bare\"]",
@@ -429,9 +486,21 @@ cells = ["podman", "podman-rootless"]
             prop::collection::vec(any::<u32>(), 0..4),
             trials,
             any::<bool>(),
+            prop::option::of(Limits::INTERVAL_NS),
         )
             .prop_map(
-                |(name, question, rounds, work, (jobs, period), class, cpus, trials, periodic)| {
+                |(
+                    name,
+                    question,
+                    rounds,
+                    work,
+                    (jobs, period),
+                    class,
+                    cpus,
+                    trials,
+                    periodic,
+                    interval,
+                )| {
                     Experiment {
                         name,
                         question,
@@ -446,6 +515,9 @@ cells = ["podman", "podman-rootless"]
                                 Pacing::Relative
                             },
                         },
+                        keep: interval.map_or(Keep::Samples, |ns| Keep::Histograms {
+                            interval: Duration::from_ns(ns),
+                        }),
                         scheduling: Scheduling { class, cpus },
                         baseline: "t0".to_owned(),
                         rootless_user: periodic.then(|| "ann".to_owned()),

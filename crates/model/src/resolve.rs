@@ -1,6 +1,8 @@
 //! What the command line changes in an experiment.
 
-use crate::{Class, Duration, EngineKind, Experiment, InputError, Limits, LoadKind, LoadPlan};
+use crate::{
+    Class, Duration, EngineKind, Experiment, InputError, Keep, Limits, LoadKind, LoadPlan,
+};
 
 /// Options of `timecell bench` that override the file. `None` and empty leave the file's value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,6 +27,10 @@ pub struct Overrides {
     pub loads: Vec<LoadKind>,
     /// Keep only trials whose cells all use these engines.
     pub engines: Vec<EngineKind>,
+    /// Keep histograms, one each minute, instead of samples.
+    pub histogram: bool,
+    /// Keep histograms, one each such interval.
+    pub interval: Option<Duration>,
     /// The user who runs rootless cells.
     pub rootless_user: Option<String>,
 }
@@ -60,6 +66,20 @@ impl Overrides {
             }
             set_period(experiment, period)?;
         }
+        if self.histogram && experiment.keep == Keep::Samples {
+            experiment.keep = Keep::MINUTES;
+        }
+        if let Some(interval) = self.interval {
+            if !Limits::INTERVAL_NS.contains(&interval.ns()) {
+                return Err(InputError::new(
+                    "--interval",
+                    format!("the interval is {interval}"),
+                    "it must be 1s to 1h",
+                ));
+            }
+            experiment.keep = Keep::Histograms { interval };
+        }
+        let allowed = experiment.keep.jobs();
         if self.quick {
             quick(experiment);
         }
@@ -73,7 +93,7 @@ impl Overrides {
                         "give at least one period",
                     ));
                 }
-                checked("--duration", "number of jobs", jobs, &Limits::JOBS)
+                checked("--duration", "number of jobs", jobs, &allowed)
             };
             experiment.workload.jobs = jobs(experiment.workload.period)?;
             for trial in &mut experiment.trials {
@@ -81,7 +101,7 @@ impl Overrides {
             }
         }
         if let Some(jobs) = self.jobs {
-            experiment.workload.jobs = checked("--jobs", "number of jobs", jobs, &Limits::JOBS)?;
+            experiment.workload.jobs = checked("--jobs", "number of jobs", jobs, &allowed)?;
             for trial in &mut experiment.trials {
                 trial.jobs = None;
             }

@@ -6,7 +6,7 @@ use toml::de::DeValue;
 use crate::loads::{self, LOADS_WANTED};
 use crate::parse::{is_name, period_of};
 use crate::reader::Table;
-use crate::{Duration, EngineKind, InputError, Limits, LoadPlan, TrialPlan};
+use crate::{Duration, EngineKind, InputError, Keep, Limits, LoadPlan, TrialPlan};
 
 const TRIAL: [&str; 8] = [
     "name", "cells", "copies", "load", "loads", "period", "jobs", "isolate",
@@ -14,7 +14,7 @@ const TRIAL: [&str; 8] = [
 const MATRIX: [&str; 4] = ["cells", "loads", "periods", "isolate"];
 
 /// Every trial, those of the matrix after those written out.
-pub(crate) fn trials(top: &Table<'_>) -> Result<Vec<TrialPlan>, InputError> {
+pub(crate) fn trials(top: &Table<'_>, keep: Keep) -> Result<Vec<TrialPlan>, InputError> {
     let tables = top.tables("trial", &TRIAL)?;
     let matrix = top.table("matrix", &MATRIX)?;
     if tables.is_empty() && matrix.is_none() {
@@ -25,7 +25,7 @@ pub(crate) fn trials(top: &Table<'_>) -> Result<Vec<TrialPlan>, InputError> {
     }
     let mut trials: Vec<TrialPlan> = Vec::with_capacity(tables.len());
     for table in &tables {
-        let trial = trial(table)?;
+        let trial = trial(table, keep)?;
         if trials.iter().any(|other| other.name == trial.name) {
             return Err(table.fault(
                 "name",
@@ -50,7 +50,7 @@ pub(crate) fn trials(top: &Table<'_>) -> Result<Vec<TrialPlan>, InputError> {
     Ok(trials)
 }
 
-fn trial(table: &Table<'_>) -> Result<TrialPlan, InputError> {
+fn trial(table: &Table<'_>, keep: Keep) -> Result<TrialPlan, InputError> {
     let engines = table
         .array("cells", "a list of engines such as [\"bare\"]", engine)?
         .ok_or_else(|| table.missing("cells", "[\"bare\"]"))?;
@@ -82,7 +82,7 @@ fn trial(table: &Table<'_>) -> Result<TrialPlan, InputError> {
         }
         None => return Err(table.missing("name", "\"two-rootful\"")),
     };
-    let jobs = table.integer("jobs", &Limits::JOBS)?;
+    let jobs = table.integer("jobs", &keep.jobs())?;
     Ok(TrialPlan {
         name,
         cells: engines.repeat(usize::try_from(copies).unwrap_or(1)),

@@ -31,6 +31,8 @@ pub struct ProbeArgs {
     pub slot: usize,
     /// The samples file, as seen from inside the cell; `None`: only stamp the start.
     pub samples: Option<PathBuf>,
+    /// Whether that file is a ring that the coordinator empties meanwhile, instead of having room for every job.
+    pub ring: bool,
     /// What a job does.
     pub work: Work,
     /// How releases are laid out.
@@ -74,6 +76,9 @@ impl ProbeArgs {
         if let Some(samples) = &self.samples {
             words.push(format!("samples={}", samples.display()));
         }
+        if self.ring {
+            words.push("ring".to_owned());
+        }
         if let Some(priority) = self.fifo {
             words.push(format!("fifo={priority}"));
         }
@@ -95,6 +100,7 @@ impl ProbeArgs {
             control: PathBuf::new(),
             slot: 0,
             samples: None,
+            ring: false,
             work: Work::Timer,
             pacing: Pacing::Periodic,
             period_ns: 0,
@@ -119,6 +125,7 @@ impl ProbeArgs {
                 }
                 "timer" => args.work = Work::Timer,
                 "relative" => args.pacing = Pacing::Relative,
+                "ring" => args.ring = true,
                 "samples" => args.samples = Some(value.into()),
                 "fifo" => args.fifo = Some(value.parse().map_err(|_| bad())?),
                 "class-from-outside" => args.class_by = ClassBy::Coordinator,
@@ -146,12 +153,13 @@ mod tests {
         fn words_and_back(
             slot in 0usize..5000, period in 1i64..i64::MAX, jobs in 1u32.., cpu in any::<u32>(),
             steps in prop::option::of(any::<u32>()), fifo in prop::option::of(1u8..=99),
-            samples in any::<bool>(), relative in any::<bool>(), outside in any::<bool>(), poll in any::<bool>(),
+            samples in any::<bool>(), ring in any::<bool>(), relative in any::<bool>(), outside in any::<bool>(), poll in any::<bool>(),
         ) {
             let args = ProbeArgs {
                 control: "/cell/control".into(),
                 slot,
                 samples: samples.then(|| "/cell/0.samples".into()),
+                ring,
                 work: steps.map_or(Work::Timer, |steps| Work::Mac { steps }),
                 pacing: if relative { Pacing::Relative } else { Pacing::Periodic },
                 period_ns: period,

@@ -223,6 +223,7 @@ mod tests {
             control: dir.join("control"),
             slot,
             samples: Some(dir.join(format!("{slot}.samples"))),
+            ring: false,
             work: Work::Timer,
             pacing: Pacing::Periodic,
             period_ns: 1_000_000,

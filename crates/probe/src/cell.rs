@@ -10,7 +10,8 @@ use record::samples::layout::Header;
 use crate::args::{BarrierKind, ClassBy, ProbeArgs};
 use crate::control::{GO, Slot, Stage, State};
 use crate::map::{ControlMap, Map};
-use crate::measure::{self, Plan, Sheet};
+use crate::measure::{self, Plan, Recorder, Sheet};
+use crate::ring::Ring;
 use crate::{arm, clock, futex};
 
 /// Exit code of a probe that could not arm itself; its slot says why.
@@ -72,8 +73,11 @@ fn live(args: &ProbeArgs, control: &ControlMap, slot: &Slot) -> Result<(), (Stag
     arm::least_timer_slack();
     let costs = samples.as_ref().map(|map| {
         map.touch();
-        let sheet = Sheet::new(map, args.jobs).expect("checked when mapped");
-        (clock::reading_cost_ns(), measure::rehearse(&sheet))
+        let loop_cost_ns = match Sheets::of(args, map) {
+            Sheets::Whole(mut sheet) => measure::rehearse(&mut sheet),
+            Sheets::Ring(mut ring) => measure::rehearse(&mut ring),
+        };
+        (clock::reading_cost_ns(), loop_cost_ns)
     });
 
     report(control, slot, State::Present);
@@ -95,8 +99,7 @@ fn live(args: &ProbeArgs, control: &ControlMap, slot: &Slot) -> Result<(), (Stag
     let (go_ns, started_ns) = released(args, control)?;
     slot.started_ns.store(started_ns, Release);
     if let (Some(map), Some((clock_cost_ns, loop_cost_ns))) = (&samples, costs) {
-        let sheet = Sheet::new(map, args.jobs).expect("checked when mapped");
-        let header = Header {
+        let armed = |before: Header| Header {
             started_ns,
             go_ns,
             policy,
@@ -105,9 +108,12 @@ fn live(args: &ProbeArgs, control: &ControlMap, slot: &Slot) -> Result<(), (Stag
             clock_cost_ns,
             loop_cost_ns,
             cpu_first: arm::current_cpu(),
-            ..sheet.read_header()
+            ..before
         };
-        measured(args, &sheet, header);
+        match Sheets::of(args, map) {
+            Sheets::Whole(mut sheet) => measured(args, &mut sheet, armed),
+            Sheets::Ring(mut ring) => measured(args, &mut ring, armed),
+        }
     } else {
         // Only the stamp was wanted: out of the way first, so that what follows does not delay a peer's stamp.
         clock::sleep_for(AFTER_STAMP_NS);
@@ -130,9 +136,32 @@ fn map_samples(args: &ProbeArgs) -> Result<Option<Map>, i32> {
         .open(path)
         .map_err(errno)?;
     let map = Map::of(&file).map_err(errno)?;
-    match Sheet::new(&map, args.jobs) {
-        Some(_) => Ok(Some(map)),
-        None => Err(libc::EFBIG),
+    let fits = if args.ring {
+        Ring::new(&map).is_some()
+    } else {
+        Sheet::new(&map, args.jobs).is_some()
+    };
+    if fits {
+        Ok(Some(map))
+    } else {
+        Err(libc::EFBIG)
+    }
+}
+
+/// Where records go: room for all, or a ring.
+enum Sheets<'a> {
+    Whole(Sheet<'a>),
+    Ring(Ring<'a>),
+}
+
+impl<'a> Sheets<'a> {
+    fn of(args: &ProbeArgs, map: &'a Map) -> Sheets<'a> {
+        const CHECKED: &str = "checked when mapped";
+        if args.ring {
+            Sheets::Ring(Ring::new(map).expect(CHECKED))
+        } else {
+            Sheets::Whole(Sheet::new(map, args.jobs).expect(CHECKED))
+        }
     }
 }
 
@@ -176,7 +205,8 @@ fn released(args: &ProbeArgs, control: &ControlMap) -> Result<(i64, i64), (Stage
     Ok((go_ns, clock::now()))
 }
 
-fn measured(args: &ProbeArgs, sheet: &Sheet<'_>, header: Header) {
+fn measured<R: Recorder>(args: &ProbeArgs, sheet: &mut R, armed: impl FnOnce(Header) -> Header) {
+    let header = armed(sheet.read_header());
     let plan = Plan {
         work: args.work,
         pacing: args.pacing,
@@ -191,7 +221,7 @@ fn measured(args: &ProbeArgs, sheet: &Sheet<'_>, header: Header) {
     let ended_ns = clock::now();
     let after = arm::usage();
     sheet.write_header(&Header {
-        count: tally.executed.into(),
+        count: (tally.executed - sheet.lost()).into(),
         missed: tally.missed.into(),
         planned: args.jobs.into(),
         complete: 1,

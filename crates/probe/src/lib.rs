@@ -13,6 +13,7 @@ mod futex;
 mod life;
 mod map;
 mod measure;
+mod ring;
 mod work;
 
 pub use args::{ArgsError, BarrierKind, ClassBy, ProbeArgs};
@@ -20,3 +21,4 @@ pub use barrier::{Barrier, BarrierError, Wake};
 pub use cell::{EXIT_ABANDONED, EXIT_BAD_ARGS, EXIT_FAILED, run};
 pub use life::{Life, life};
 pub use map::prepare_samples;
+pub use ring::{RingReader, prepare_ring, ring_records};

@@ -147,7 +147,12 @@ impl ControlMap {
 /// # Errors
 /// When shared memory is full or the place is not writable.
 pub fn prepare_samples(path: &Path, planned: u64) -> io::Result<()> {
-    let file = preallocated(path, file_bytes(planned))?;
+    prepare(path, planned, planned)
+}
+
+/// A file with a header for `planned` activations and room for so many records.
+pub(crate) fn prepare(path: &Path, records: u64, planned: u64) -> io::Result<()> {
+    let file = preallocated(path, file_bytes(records))?;
     let header = Header {
         planned,
         ..Header::new()

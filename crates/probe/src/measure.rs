@@ -16,10 +16,27 @@ pub(crate) struct Plan {
     pub jobs: u32,
 }
 
-/// The room for records behind the header of a mapped samples file.
+/// Where the loop leaves its records. Compiled into the loop for each kind; nothing is called through a pointer.
+pub(crate) trait Recorder {
+    /// Records that fit before the first is read or overwritten.
+    fn capacity(&self) -> usize;
+    /// Reads the header.
+    fn read_header(&self) -> Header;
+    /// Replaces the header.
+    fn write_header(&mut self, header: &Header);
+    /// Writes the next record and then the count, so that a cell killed here leaves only whole records behind.
+    fn put(&mut self, sample: Sample);
+    /// Forgets what was written.
+    fn restart(&mut self);
+    /// Records that found no room.
+    fn lost(&self) -> u32;
+}
+
+/// The room for every record behind the header of a mapped samples file.
 pub(crate) struct Sheet<'a> {
     map: &'a Map,
     capacity: usize,
+    written: usize,
 }
 
 impl<'a> Sheet<'a> {
@@ -27,37 +44,56 @@ impl<'a> Sheet<'a> {
     pub(crate) fn new(map: &'a Map, jobs: u32) -> Option<Sheet<'a>> {
         let room = map.len().checked_sub(HEADER_BYTES)?;
         let capacity = room / size_of::<Sample>();
-        (capacity >= jobs as usize).then_some(Sheet { map, capacity })
+        (capacity >= jobs as usize).then_some(Sheet {
+            map,
+            capacity,
+            written: 0,
+        })
     }
 
     fn header(&self) -> *mut Header {
         self.map.as_ptr().cast()
     }
+}
 
-    /// Reads the header.
-    pub(crate) fn read_header(&self) -> Header {
+impl Recorder for Sheet<'_> {
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn read_header(&self) -> Header {
         // SAFETY: the mapping is page-aligned, longer than a header, and written by this process only.
         unsafe { self.header().read() }
     }
 
-    /// Replaces the header.
-    pub(crate) fn write_header(&self, header: &Header) {
+    fn write_header(&mut self, header: &Header) {
         // SAFETY: as in `read_header`.
         unsafe { self.header().write(*header) }
     }
 
-    /// Writes record `at` and then the count, so that a cell killed here leaves only whole records behind.
     #[inline(always)]
-    fn put(&self, at: usize, sample: Sample) {
-        debug_assert!(at < self.capacity);
-        // SAFETY: `at` is below the capacity (the loop writes at most `jobs` records), 32-byte records follow
+    fn put(&mut self, sample: Sample) {
+        debug_assert!(self.written < self.capacity);
+        // SAFETY: the place is below the capacity (the loop writes at most `jobs` records), 32-byte records follow
         // the header page; the release fence keeps the record before the count.
         unsafe {
             let records = self.map.as_ptr().add(HEADER_BYTES).cast::<Sample>();
-            records.add(at).write(sample);
+            records.add(self.written).write(sample);
             std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
-            (&raw mut (*self.header()).count).write_volatile(at as u64 + 1);
+            (&raw mut (*self.header()).count).write_volatile(self.written as u64 + 1);
         }
+        self.written += 1;
+    }
+
+    fn restart(&mut self) {
+        self.written = 0;
+        let mut header = self.read_header();
+        header.count = 0;
+        self.write_header(&header);
+    }
+
+    fn lost(&self) -> u32 {
+        0
     }
 }
 
@@ -73,7 +109,7 @@ pub(crate) struct Tally {
 /// Periodic: release k is `go_ns + k * period`. A job that ends past later releases leaves the newest of them
 /// to run at once, late; the ones before it are missed and counted. Executed and missed always add up to the plan.
 #[inline(never)]
-pub(crate) fn run(plan: &Plan, sheet: &Sheet<'_>, go_ns: i64, started_ns: i64) -> Tally {
+pub(crate) fn run<R: Recorder>(plan: &Plan, sheet: &mut R, go_ns: i64, started_ns: i64) -> Tally {
     match plan.pacing {
         Pacing::Periodic => periodic(plan, sheet, go_ns, started_ns),
         Pacing::Relative => relative(plan, sheet, go_ns, started_ns),
@@ -91,9 +127,9 @@ fn job(work: Work, start_ns: i64) -> i64 {
     }
 }
 
-fn periodic(plan: &Plan, sheet: &Sheet<'_>, go_ns: i64, started_ns: i64) -> Tally {
+fn periodic<R: Recorder>(plan: &Plan, sheet: &mut R, go_ns: i64, started_ns: i64) -> Tally {
     let period = plan.period_ns;
-    let mut at = 0usize;
+    let mut executed = 0u32;
     let mut index = 0u32;
     let mut missed = 0u32;
     let mut missed_all = 0u32;
@@ -101,23 +137,20 @@ fn periodic(plan: &Plan, sheet: &Sheet<'_>, go_ns: i64, started_ns: i64) -> Tall
     let mut start = started_ns;
     loop {
         let end = job(plan.work, start);
-        sheet.put(
-            at,
-            Sample {
-                index,
-                missed,
-                release_ns: release,
-                start_ns: start,
-                end_ns: end,
-            },
-        );
-        at += 1;
+        sheet.put(Sample {
+            index,
+            missed,
+            release_ns: release,
+            start_ns: start,
+            end_ns: end,
+        });
+        executed += 1;
         missed = skipped(end - release, period, plan.jobs - index - 1);
         missed_all += missed;
         index += missed + 1;
         if index >= plan.jobs {
             return Tally {
-                executed: at as u32,
+                executed,
                 missed: missed_all,
             };
         }
@@ -141,7 +174,7 @@ fn skipped(late: i64, period: i64, left: u32) -> u32 {
     u32::try_from(passed).map_or(left, |passed| passed.min(left))
 }
 
-fn relative(plan: &Plan, sheet: &Sheet<'_>, go_ns: i64, started_ns: i64) -> Tally {
+fn relative<R: Recorder>(plan: &Plan, sheet: &mut R, go_ns: i64, started_ns: i64) -> Tally {
     let mut release = go_ns;
     let mut start = started_ns;
     for index in 0..plan.jobs {
@@ -157,7 +190,7 @@ fn relative(plan: &Plan, sheet: &Sheet<'_>, go_ns: i64, started_ns: i64) -> Tall
             start_ns: start,
             end_ns: end,
         };
-        sheet.put(index as usize, sample);
+        sheet.put(sample);
         release = end + plan.period_ns;
     }
     Tally {
@@ -169,8 +202,8 @@ fn relative(plan: &Plan, sheet: &Sheet<'_>, go_ns: i64, started_ns: i64) -> Tall
 /// The loop's own cost per job in ns: recording without work or sleep, over the sheet's first records.
 ///
 /// Also brings code and data of the loop into the caches before the real run. Leaves the count at 0.
-pub(crate) fn rehearse(sheet: &Sheet<'_>) -> u64 {
-    let jobs = u32::try_from(sheet.capacity).unwrap_or(u32::MAX).min(512);
+pub(crate) fn rehearse<R: Recorder>(sheet: &mut R) -> u64 {
+    let jobs = u32::try_from(sheet.capacity()).unwrap_or(u32::MAX).min(512);
     if jobs == 0 {
         return 0;
     }
@@ -185,13 +218,11 @@ pub(crate) fn rehearse(sheet: &Sheet<'_>) -> u64 {
             start_ns: start,
             end_ns: end,
         };
-        sheet.put(at as usize, sample);
+        sheet.put(sample);
         start = clock::now();
     }
     let cost = (start - begin) / i64::from(jobs);
-    let mut header = sheet.read_header();
-    header.count = 0;
-    sheet.write_header(&header);
+    sheet.restart();
     cost.unsigned_abs()
 }
 
@@ -212,11 +243,11 @@ mod tests {
             .open(&path)
             .unwrap();
         let map = Map::of(&file).unwrap();
-        let sheet = Sheet::new(&map, plan.jobs).unwrap();
-        rehearse(&sheet);
+        let mut sheet = Sheet::new(&map, plan.jobs).unwrap();
+        rehearse(&mut sheet);
         let go_ns = go_ns();
         clock::sleep_until(go_ns);
-        let tally = run(&plan, &sheet, go_ns, clock::now());
+        let tally = run(&plan, &mut sheet, go_ns, clock::now());
         let mut header = sheet.read_header();
         assert_eq!(header.count, u64::from(tally.executed));
         header.missed = u64::from(tally.missed);

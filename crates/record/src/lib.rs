@@ -4,6 +4,7 @@
 
 mod error;
 pub mod export;
+pub mod histogram;
 pub mod import;
 pub mod run;
 pub mod samples;

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::RecordError;
+use crate::histogram::{self, HistogramLog};
 use crate::samples::{self, Samples};
 use crate::series::{SERIES_SCHEMA, SERIES_SUMMARY_SCHEMA, SeriesRecord, SeriesSummary};
 use crate::summary::{NotMeasured, RunSummary, SUMMARY_SCHEMA};
@@ -59,6 +60,24 @@ pub struct Manifest {
     /// What ended the run before its time, one sentence.
     #[serde(default)]
     pub failure: Option<String>,
+    /// Every time the run went on after it had ended before its time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resumed: Vec<Resumption>,
+}
+
+/// How a run went on after a power cut, an interrupt or a failure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resumption {
+    /// When: UTC, RFC 3339.
+    pub resumed: String,
+    /// The last thing on record before that, UTC, RFC 3339; nothing was measured between the two.
+    pub last_record: String,
+    /// How the run had ended.
+    pub ended: String,
+    /// The trial that was cut off in its middle, by its number.
+    pub cut_off_trial: Option<u32>,
+    /// What is not as it was, one sentence each.
+    pub differences: Vec<String>,
 }
 
 /// A run directory.
@@ -259,18 +278,72 @@ impl Run {
         samples: &[(String, PathBuf)],
     ) -> Result<(), RecordError> {
         // Under another name until it is whole: a power cut leaves no half trial that looks like one.
-        let part = self
-            .dir
-            .join("trials")
-            .join(format!("{}.part", trial.number));
+        let part = self.part_dir(trial.number);
         let dir = self.trial_dir(trial.number);
         let written = self
             .try_write_trial(&part, trial, samples)
-            .and_then(|()| fs::rename(&part, &dir).map_err(RecordError::io(&dir, "write")));
+            .and_then(|()| fs::rename(&part, &dir).map_err(RecordError::io(&dir, "write")))
+            .and_then(|()| sync_dir(&self.dir.join("trials")));
         if written.is_err() {
             let _ = fs::remove_dir_all(&part);
         }
         written
+    }
+
+    /// Begins the record of a trial that is written while it runs: a directory that does not look like a trial yet,
+    /// for the logs of its cells ([`Run::log_path`]).
+    ///
+    /// # Errors
+    /// When the directory or the record cannot be written.
+    pub fn begin_trial(&self, trial: &TrialRecord) -> Result<(), RecordError> {
+        let dir = self.part_dir(trial.number);
+        fs::create_dir(&dir).map_err(RecordError::io(&dir, "make the directory"))?;
+        write_json(&dir.join("trial.json"), trial)?;
+        sync_dir(&dir)?;
+        sync_dir(&self.dir.join("trials"))
+    }
+
+    /// Where the histogram log of a cell of a begun trial belongs.
+    pub fn log_path(&self, number: u32, cell: &str) -> PathBuf {
+        self.part_dir(number).join(format!("{cell}.hlog"))
+    }
+
+    /// Ends a begun trial: it is a trial on record now.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn end_trial(&self, trial: &TrialRecord) -> Result<(), RecordError> {
+        let part = self.part_dir(trial.number);
+        write_json(&part.join("trial.json"), trial)?;
+        let dir = self.trial_dir(trial.number);
+        fs::rename(&part, &dir).map_err(RecordError::io(&dir, "write"))?;
+        sync_dir(&self.dir.join("trials"))
+    }
+
+    /// Forgets a begun trial.
+    pub fn forget_trial(&self, number: u32) {
+        let _ = fs::remove_dir_all(self.part_dir(number));
+    }
+
+    /// Numbers of the trials that were begun and not ended, ascending.
+    ///
+    /// # Errors
+    /// When the directory cannot be listed.
+    pub fn begun_trials(&self) -> Result<Vec<u32>, RecordError> {
+        let begun = |name: &str| name.strip_suffix(".part")?.parse().ok();
+        self.numbers(begun)
+    }
+
+    /// Reads the record of a begun trial; `None` when not even that was written.
+    ///
+    /// # Errors
+    /// As [`Run::trial`].
+    pub fn begun_trial(&self, number: u32) -> Result<Option<TrialRecord>, RecordError> {
+        let path = self.part_dir(number).join("trial.json");
+        if !path.exists() {
+            return Ok(None);
+        }
+        read_json(&path, TRIAL_SCHEMA).map(Some)
     }
 
     fn try_write_trial(
@@ -291,10 +364,14 @@ impl Run {
     /// # Errors
     /// When the directory cannot be listed.
     pub fn trial_numbers(&self) -> Result<Vec<u32>, RecordError> {
+        self.numbers(|name| name.parse().ok())
+    }
+
+    fn numbers(&self, number: impl Fn(&str) -> Option<u32>) -> Result<Vec<u32>, RecordError> {
         let dir = self.dir.join("trials");
         let entries = fs::read_dir(&dir).map_err(RecordError::io(&dir, "list"))?;
         let mut numbers: Vec<u32> = entries
-            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .filter_map(|entry| number(entry.ok()?.file_name().to_str()?))
             .collect();
         numbers.sort_unstable();
         Ok(numbers)
@@ -320,6 +397,23 @@ impl Run {
         samples::read(&path).map(Some)
     }
 
+    /// Reads the histogram log of one cell; `None` when the cell left none.
+    ///
+    /// # Errors
+    /// As [`histogram::read`].
+    pub fn histograms(&self, number: u32, cell: &str) -> Result<Option<HistogramLog>, RecordError> {
+        match self.histogram_path(number, cell) {
+            Some(path) => histogram::read(&path),
+            None => Ok(None),
+        }
+    }
+
+    /// Where the histogram log of one cell is; `None` when the cell left none.
+    pub fn histogram_path(&self, number: u32, cell: &str) -> Option<PathBuf> {
+        let path = self.trial_dir(number).join(format!("{cell}.hlog"));
+        path.exists().then_some(path)
+    }
+
     /// Writes `summary.json`, which belongs to the record's reading, not to the record.
     ///
     /// # Errors
@@ -338,6 +432,11 @@ impl Run {
 
     fn trial_dir(&self, number: u32) -> PathBuf {
         self.dir.join("trials").join(number.to_string())
+    }
+
+    /// The trial's directory while it is not whole.
+    fn part_dir(&self, number: u32) -> PathBuf {
+        self.dir.join("trials").join(format!("{number}.part"))
     }
 }
 
@@ -361,10 +460,17 @@ fn copy_samples(from: &Path, to: &Path) -> Result<(), RecordError> {
             what: format!("{copied} of {records} bytes of records"),
         });
     }
-    Ok(())
+    out.sync_all().map_err(RecordError::io(to, "write"))
 }
 
-/// Writes a file so that a reader sees the old or the new content, never half of it.
+/// Forces the names in a directory to the disk.
+fn sync_dir(dir: &Path) -> Result<(), RecordError> {
+    File::open(dir)
+        .and_then(|open| open.sync_all())
+        .map_err(RecordError::io(dir, "write"))
+}
+
+/// Writes a file so that a reader sees the old or the new content, never half of it, after a power cut too.
 ///
 /// # Errors
 /// When the file cannot be written or renamed into place.
@@ -384,6 +490,7 @@ pub fn write_atomically(path: &Path, content: &[u8]) -> Result<(), RecordError> 
     let result = (|| {
         let mut file = File::create(&part).map_err(RecordError::io(path, "create"))?;
         file.write_all(content)
+            .and_then(|()| file.sync_all())
             .map_err(RecordError::io(path, "write"))?;
         fs::rename(&part, path).map_err(RecordError::io(path, "write"))
     })();
@@ -441,6 +548,7 @@ mod tests {
             requirements: Vec::new(),
             not_measured: Vec::new(),
             failure: None,
+            resumed: Vec::new(),
         }
     }
 

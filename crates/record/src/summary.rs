@@ -34,6 +34,9 @@ pub struct RunSummary {
     pub unmet: Vec<Requirement>,
     /// Trials that failed, as sentences.
     pub failures: Vec<String>,
+    /// Every time the run went on after it had ended before its time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resumed: Vec<crate::run::Resumption>,
 }
 
 /// What is measured of a job, in ns.
@@ -49,6 +52,34 @@ pub enum Metric {
 }
 
 impl Metric {
+    /// All of them.
+    pub const ALL: [Metric; 3] = [
+        Metric::WakeupLatency,
+        Metric::ExecutionTime,
+        Metric::ResponseTime,
+    ];
+
+    /// What is measured of a job of this work, the metric that comparisons are about first.
+    pub const fn of_work(work: model::Work) -> &'static [Metric] {
+        match work {
+            model::Work::Mac { .. } => &[
+                Metric::ExecutionTime,
+                Metric::WakeupLatency,
+                Metric::ResponseTime,
+            ],
+            model::Work::Timer => &[Metric::WakeupLatency],
+        }
+    }
+
+    /// The name used in files.
+    pub const fn tag(self) -> &'static str {
+        match self {
+            Metric::WakeupLatency => "wakeup_latency",
+            Metric::ExecutionTime => "execution_time",
+            Metric::ResponseTime => "response_time",
+        }
+    }
+
     /// The name used in tables and pictures.
     pub const fn title(self) -> &'static str {
         match self {
@@ -95,6 +126,10 @@ pub struct CellSummary {
     pub missed: u64,
     /// Activations neither executed nor counted: more than 0 fails the run.
     pub unexplained: u64,
+    /// Jobs that ran but were not recorded, because the reader was not scheduled in time; only where histograms were
+    /// kept. More than 0 fails the run.
+    #[serde(default)]
+    pub lost: u64,
     /// The metrics, the primary one first.
     pub metrics: Vec<MetricSummary>,
     /// Comparison of the primary metric with the baseline; `None` for the baseline itself.
@@ -111,6 +146,72 @@ pub struct CellSummary {
     pub faults: u64,
     /// Remarks, each once.
     pub notes: Vec<String>,
+    /// What histograms tell beside the metrics; `None` where samples were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histograms: Option<HistogramSummary>,
+}
+
+/// What was kept of a cell instead of its samples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HistogramSummary {
+    /// Every median and quantile is at most this part of its value too large.
+    pub relative_error: f64,
+    /// Values below 0 of the primary metric, which stand in its histogram as 0.
+    pub below_zero: u64,
+    /// Trials and intervals in the order measured.
+    pub intervals: Vec<IntervalFigures>,
+    /// The worst jobs by the primary metric, the worst first.
+    pub worst: Vec<WorstJob>,
+}
+
+/// The primary metric in one interval.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IntervalFigures {
+    /// Number of the trial.
+    pub trial: u32,
+    /// Round.
+    pub round: u32,
+    /// Where it begins, ns since the trial's release.
+    pub start_ns: i64,
+    /// Where it ends, ns since the trial's release.
+    pub end_ns: i64,
+    /// Jobs recorded.
+    pub executed: u64,
+    /// Activations missed.
+    pub missed: u64,
+    /// Jobs lost.
+    pub lost: u64,
+    /// Smallest value, ns; the figures are absent when nothing ran.
+    pub min_ns: Option<i64>,
+    /// Median, ns.
+    pub median_ns: Option<i64>,
+    /// 99th percentile, ns, whatever the number of jobs.
+    pub p99_ns: Option<i64>,
+    /// Largest value, ns.
+    pub max_ns: Option<i64>,
+}
+
+/// One of the worst jobs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorstJob {
+    /// Number of the trial.
+    pub trial: u32,
+    /// Round.
+    pub round: u32,
+    /// Its value of the primary metric, ns.
+    pub value_ns: i64,
+    /// Activation number from 0 within the trial.
+    pub index: u32,
+    /// Activations missed right before it.
+    pub missed_before: u32,
+    /// Its release, ns since the trial's release.
+    pub since_release_ns: i64,
+    /// CLOCK_MONOTONIC, ns.
+    pub release_ns: i64,
+    /// CLOCK_MONOTONIC, ns.
+    pub start_ns: i64,
+    /// CLOCK_MONOTONIC, ns.
+    pub end_ns: i64,
 }
 
 /// One metric of one cell.

@@ -28,6 +28,13 @@ pub struct TrialRecord {
     pub loads: Vec<LoadRecord>,
     /// Why the trial failed; `None` when it is good.
     pub failure: Option<String>,
+    /// The trial whose remaining jobs these are, by its number: it was cut off and the run was resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<u32>,
+    /// What ended the trial before its jobs were done although nothing in it failed: a power cut, an interrupt.
+    /// What was recorded until then counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_off: Option<String>,
 }
 
 /// Who gave a cell its scheduling class and its cpu.

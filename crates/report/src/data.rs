@@ -1,7 +1,9 @@
 //! What the figures are drawn from: one pass over the samples of each cell, thinned.
 
+use crate::data_of_histograms::{self, Stretch};
 use crate::study::Source;
 use host::provenance::Provenance;
+use model::Keep;
 use record::RecordError;
 use record::run::{Manifest, Run};
 use record::samples::Samples;
@@ -9,13 +11,13 @@ use record::summary::{CellSummary, RunSummary};
 use stats::{BoxPlot, Sorted, ccdf, median_of, thin_series};
 
 /// Outliers drawn of one box.
-const OUTLIERS: usize = 60;
+pub(crate) const OUTLIERS: usize = 60;
 /// Points drawn of one distribution's tail curve.
-const CCDF_POINTS: usize = 220;
+pub(crate) const CCDF_POINTS: usize = 220;
 /// Spans drawn of one round's time series.
-const SPANS: usize = 120;
+pub(crate) const SPANS: usize = 120;
 /// Tail samples drawn of one round's time series: the largest.
-const TAIL: usize = 120;
+pub(crate) const TAIL: usize = 120;
 /// With more cells than this, one cell is drawn of every trial.
 const MOST_CELLS: usize = 24;
 
@@ -45,6 +47,8 @@ pub(crate) struct CellData {
     pub rounds: Vec<RoundData>,
     /// Beyond this, in ns, samples are the tail; `None` with too few samples.
     pub p99_ns: Option<i64>,
+    /// The intervals of a run that kept histograms; empty where samples were kept.
+    pub stretches: Vec<Stretch>,
 }
 
 /// One round of a cell; times in ns since its first release.
@@ -73,7 +77,12 @@ impl<'a> Data<'a> {
             };
             let cell = &summary.cells[index];
             let look = if by_trial { trial(cell) } else { place };
-            cells.extend(gather_cell(&source, summary, index, look)?);
+            cells.extend(match source.plan.keep {
+                Keep::Samples => gather_cell(&source, summary, index, look)?,
+                Keep::Histograms { .. } => {
+                    data_of_histograms::gather(&source, summary, index, look)?
+                }
+            });
         }
         Ok(Data {
             summary,
@@ -153,6 +162,7 @@ fn gather_cell(
         ccdf: ccdf(&sorted, CCDF_POINTS),
         rounds,
         p99_ns,
+        stretches: Vec::new(),
     }))
 }
 

@@ -10,6 +10,7 @@
 mod chart;
 mod compare;
 mod data;
+mod data_of_histograms;
 pub mod demand;
 pub mod feasibility;
 mod figure;
@@ -42,3 +43,4 @@ pub use series::{series_figures, series_html, series_html_beside, series_study, 
 pub use study::study;
 pub use style::Style;
 pub use table::table;
+pub use units::time;

@@ -190,6 +190,19 @@ fn after(summary: &RunSummary, name_width: usize) -> Vec<String> {
             requirement.what, requirement.reason
         ));
     }
+    for gap in &summary.resumed {
+        sentences.push(format!("note: {}", words::resumed(gap)));
+    }
+    if let Some(histograms) = summary
+        .cells
+        .iter()
+        .find_map(|cell| cell.histograms.as_ref())
+    {
+        sentences.push(format!(
+            "note: from histograms: medians and quantiles are up to {:.1}% too large, the maximum is exact",
+            histograms.relative_error * 100.0
+        ));
+    }
     for failure in &summary.failures {
         sentences.push(format!("failed: {failure}"));
     }

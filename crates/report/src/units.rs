@@ -94,7 +94,7 @@ impl Scale {
 }
 
 /// One value alone, in its own unit, with three digits or more.
-pub(crate) fn time(ns: f64) -> String {
+pub fn time(ns: f64) -> String {
     Scale::of([ns]).show(ns)
 }
 

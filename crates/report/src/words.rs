@@ -71,6 +71,22 @@ pub(crate) fn needs(q: &Quantile) -> String {
     format!("needs {}", count(q.needed_count))
 }
 
+/// What a resumption says of the gap before it.
+pub(crate) fn resumed(gap: &record::run::Resumption) -> String {
+    let differences = match gap.differences.as_slice() {
+        [] => String::new(),
+        some => format!("; {}", some.join("; ")),
+    };
+    let trial = gap
+        .cut_off_trial
+        .map(|number| format!(" in trial {number}"))
+        .unwrap_or_default();
+    format!(
+        "The run was resumed at {} after it had ended{trial} ({}): nothing was measured from {} until then{differences}.",
+        gap.resumed, gap.ended, gap.last_record
+    )
+}
+
 /// Removes what a terminal would obey and XML would refuse: control characters become `?`.
 pub(crate) fn clean(text: &str) -> String {
     text.chars()

@@ -1,6 +1,6 @@
 //! The box, its whiskers, and what lies outside.
 
-use crate::Sorted;
+use crate::{Binned, Sorted};
 use serde::{Deserialize, Serialize};
 
 /// A box plot in nanoseconds (Tukey, "Exploratory Data Analysis", 1977): the box spans the quartiles, the whiskers
@@ -26,6 +26,44 @@ pub struct BoxPlot {
 }
 
 impl BoxPlot {
+    /// The box plot of binned samples: quartiles and whiskers are ends of bins, and each bin outside is drawn once,
+    /// at its end away from the box.
+    pub fn of_binned(binned: &Binned, max_outliers: usize) -> Option<Self> {
+        let [q1, median, q3] = [0.25, 0.5, 0.75].map(|p| binned.nearest_rank(p));
+        let (q1, median, q3) = (q1?, median?, q3?);
+        let reach = 3 * (i128::from(q3) - i128::from(q1));
+        let (low_fence, high_fence) = (2 * i128::from(q1) - reach, 2 * i128::from(q3) + reach);
+        let below = |ns: i64| 2 * i128::from(ns) < low_fence;
+        let above = |ns: i64| 2 * i128::from(ns) > high_fence;
+        let inside = || {
+            let bins = binned.bins().iter();
+            bins.filter(move |bin| !below(bin.high_ns) && !above(bin.low_ns))
+        };
+        let out = binned
+            .bins()
+            .iter()
+            .filter(|bin| below(bin.high_ns) || above(bin.low_ns));
+        let outliers: Vec<i64> = out
+            .clone()
+            .map(|bin| {
+                if below(bin.high_ns) {
+                    bin.low_ns
+                } else {
+                    bin.high_ns
+                }
+            })
+            .collect();
+        Some(Self {
+            low_whisker_ns: inside().next()?.low_ns.min(q1),
+            q1_ns: q1,
+            median_ns: median,
+            q3_ns: q3,
+            high_whisker_ns: inside().last()?.high_ns.max(q3),
+            outlier_count: out.map(|bin| bin.count).sum(),
+            outliers_ns: thin(outliers, max_outliers, median),
+        })
+    }
+
     /// The box plot of the samples, with at most `max_outliers` of its outliers; `None` when there is no sample.
     ///
     /// Thinning keeps the outermost quarter of `max_outliers` at each end, and every so-many-th between. Room for a

@@ -1,6 +1,6 @@
 //! The complementary distribution function: how often a job takes at least so long.
 
-use crate::Sorted;
+use crate::{Binned, Sorted};
 
 /// The number of largest samples that [`ccdf`] never thins.
 pub const CCDF_TAIL: usize = 100;
@@ -13,8 +13,32 @@ pub const CCDF_TAIL: usize = 100;
 /// probability, as the curve is drawn. Every point given is exact. When `max_points` has no room even for the tail,
 /// the largest values are kept, and with room for at least two, the smallest. Empty when there is no sample or no room.
 pub fn ccdf(sorted: &Sorted, max_points: usize) -> Vec<(i64, f64)> {
-    let total = sorted.len();
-    let points = steps(sorted.as_slice());
+    curve(steps(sorted.as_slice()), sorted.len(), max_points)
+}
+
+/// The same from bins, a point for the lower end of each: a step, too, is exact, only some are missing.
+pub fn ccdf_binned(binned: &Binned, max_points: usize) -> Vec<(i64, f64)> {
+    let total = usize::try_from(binned.len()).unwrap_or(usize::MAX);
+    let mut reached = total;
+    let steps = binned.bins().iter().map(|bin| {
+        let step = (bin.low_ns, reached);
+        reached -= usize::try_from(bin.count).unwrap_or(reached).min(reached);
+        step
+    });
+    let mut points: Vec<(i64, usize)> = steps.collect();
+    // The largest value is known exactly; when its bin holds more, how many of them reach it is not.
+    if let (Some(max), Some(last)) = (binned.max_ns(), points.last().copied())
+        && max > last.0
+    {
+        points.push((max, 1));
+        if last.1 == 1 {
+            points.swap_remove(points.len() - 2);
+        }
+    }
+    curve(points, total, max_points)
+}
+
+fn curve(points: Vec<(i64, usize)>, total: usize, max_points: usize) -> Vec<(i64, f64)> {
     let kept = if points.len() <= max_points {
         points
     } else {

@@ -25,6 +25,7 @@
 //! ```
 
 mod autocorrelation;
+mod binned;
 mod binomial;
 mod box_plot;
 mod ccdf;
@@ -37,9 +38,13 @@ mod sorted;
 mod summary;
 
 pub use autocorrelation::autocorrelation;
+pub use binned::{Bin, Binned};
 pub use box_plot::BoxPlot;
-pub use ccdf::{CCDF_TAIL, ccdf};
-pub use compare::{CompareError, CompareOptions, Comparison, Ratio, Side, Verdict, compare};
+pub use ccdf::{CCDF_TAIL, ccdf, ccdf_binned};
+pub use compare::{
+    CompareError, CompareOptions, Comparison, Ratio, RoundQuantiles, Side, Verdict, compare,
+    compare_quantiles,
+};
 pub use quantile::{DEFAULT_CONFIDENCE, Quantile, needed_count};
 pub use series::{SeriesBucket, thin_series};
 pub use skew::skew_ns;

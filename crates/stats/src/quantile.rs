@@ -1,8 +1,8 @@
 //! One quantile with the interval the sample supports, or the number of samples it would need.
 
-use crate::Sorted;
 use crate::binomial::Binomial;
 use crate::sorted::rank;
+use crate::{Binned, Sorted};
 use serde::{Deserialize, Serialize};
 
 /// The confidence that intervals have unless a caller asks for another.
@@ -46,6 +46,26 @@ pub struct Quantile {
 impl Quantile {
     /// The quantile of the samples. `None` when `probability` or `confidence` is not strictly between 0 and 1.
     pub fn of(sorted: &Sorted, probability: f64, confidence: f64) -> Option<Self> {
+        let sample = |rank: u64| sorted.as_slice().get(rank as usize - 1).copied();
+        Self::by_ranks(sorted.len() as u64, probability, confidence, sample, sample)
+    }
+
+    /// The same from bins: the value is the upper end of its bin, and the interval is widened to the ends of the bins
+    /// that it reaches into, so that it encloses the quantile at least as often.
+    pub fn of_binned(binned: &Binned, probability: f64, confidence: f64) -> Option<Self> {
+        let low = |rank| Some(binned.of_rank(rank)?.low_ns);
+        let high = |rank| Some(binned.of_rank(rank)?.high_ns);
+        Self::by_ranks(binned.len(), probability, confidence, low, high)
+    }
+
+    /// From the number of samples and a lower and an upper bound of the sample of each rank.
+    fn by_ranks(
+        count: u64,
+        probability: f64,
+        confidence: f64,
+        lower: impl Fn(u64) -> Option<i64>,
+        upper: impl Fn(u64) -> Option<i64>,
+    ) -> Option<Self> {
         let needed_count = needed_count(probability, confidence)?;
         let mut quantile = Self {
             probability,
@@ -55,12 +75,12 @@ impl Quantile {
             confidence,
             needed_count,
         };
-        if sorted.len() as u64 >= needed_count {
-            let (low, high) = interval_ranks(sorted.len() as u64, probability, confidence);
-            let sample = |rank: usize| sorted.as_slice()[rank - 1];
-            quantile.value_ns = rank(sorted.len(), probability).map(sample);
-            quantile.low_ns = Some(sample(low as usize));
-            quantile.high_ns = Some(sample(high as usize));
+        if count >= needed_count {
+            let (low, high) = interval_ranks(count, probability, confidence);
+            let rank = rank(usize::try_from(count).unwrap_or(usize::MAX), probability);
+            quantile.value_ns = rank.and_then(|rank| upper(rank as u64));
+            quantile.low_ns = lower(low);
+            quantile.high_ns = upper(high);
         }
         Some(quantile)
     }

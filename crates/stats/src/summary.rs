@@ -1,7 +1,7 @@
 //! What one set of samples amounts to.
 
 use crate::moments;
-use crate::{DEFAULT_CONFIDENCE, Quantile, Sorted};
+use crate::{Binned, DEFAULT_CONFIDENCE, Quantile, Sorted};
 use serde::{Deserialize, Serialize};
 
 /// The quantiles every summary holds, ascending.
@@ -52,6 +52,33 @@ impl Summary {
             quantiles: DEFAULT_PROBABILITIES
                 .iter()
                 .filter_map(|&probability| Quantile::of(sorted, probability, DEFAULT_CONFIDENCE))
+                .collect(),
+            coefficient_of_variation: sd_ns.filter(|_| mean_ns > 0.0).map(|sd| sd / mean_ns),
+            tail_ratio_p95: None,
+            tail_ratio_p99: None,
+        };
+        summary.tail_ratio_p95 = summary.tail_ratio(0.95);
+        summary.tail_ratio_p99 = summary.tail_ratio(0.99);
+        Some(summary)
+    }
+
+    /// Describes binned samples, of which mean and standard deviation in ns are known; `None` when there are none.
+    ///
+    /// Median and quantiles are upper ends of bins, see [`Quantile::of_binned`].
+    pub fn of_binned(binned: &Binned, mean_ns: f64, sd_ns: Option<f64>) -> Option<Self> {
+        let (min_ns, max_ns) = (binned.min_ns()?, binned.max_ns()?);
+        let mut summary = Self {
+            count: binned.len(),
+            mean_ns,
+            sd_ns,
+            min_ns,
+            max_ns,
+            median_ns: binned.nearest_rank(0.5)?,
+            quantiles: DEFAULT_PROBABILITIES
+                .iter()
+                .filter_map(|&probability| {
+                    Quantile::of_binned(binned, probability, DEFAULT_CONFIDENCE)
+                })
                 .collect(),
             coefficient_of_variation: sd_ns.filter(|_| mean_ns > 0.0).map(|sd| sd / mean_ns),
             tail_ratio_p95: None,

@@ -78,7 +78,7 @@ pub enum ClassName {
 )]
 pub struct Bench {
     /// Scenario, or path of an experiment file.
-    #[arg(value_hint = ValueHint::FilePath, required_unless_present_any = ["list", "list_loads"])]
+    #[arg(value_hint = ValueHint::FilePath, required_unless_present_any = ["list", "list_loads", "resume"])]
     pub experiment: Option<String>,
     /// Parts of `bench self`; all when none is named.
     #[arg(value_name = "PART")]
@@ -113,6 +113,18 @@ pub struct Bench {
     /// Loads beside the cells of every trial, comma-separated; --list-loads shows them.
     #[arg(long, value_name = "LOAD", value_delimiter = ',')]
     pub load: Vec<LoadKind>,
+    /// Keep a histogram of each minute and the 1,000 worst jobs instead of every sample: for runs of days.
+    #[arg(long)]
+    pub histogram: bool,
+    /// Keep a histogram of each such interval, 1s to 1h; a power cut takes away one interval at most.
+    #[arg(long, value_name = "TIME")]
+    pub interval: Option<Duration>,
+    /// Go on with this run, which ended before its time: a power cut, an interrupt, a full disk.
+    #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
+        "experiment", "quick", "duration", "jobs", "period", "cpus", "priority", "class", "rounds", "engine",
+        "rootless_user", "load", "histogram", "interval", "out",
+    ])]
+    pub resume: Option<PathBuf>,
     /// The unprivileged user who runs rootless cells.
     #[arg(long, value_name = "NAME")]
     pub rootless_user: Option<String>,
@@ -206,12 +218,15 @@ pub struct Export {
     /// Run directory; with --rt-app, a task-set file.
     #[arg(value_name = "RUN|TASKSET", value_hint = ValueHint::AnyPath)]
     pub run: PathBuf,
-    /// Every job as comma-separated values with a header line.
+    /// Comma-separated values with a header line: every job, or every interval where histograms were kept.
     #[arg(long, group = "form")]
     pub csv: bool,
     /// Every job as Apache Parquet, for pandas, polars and DuckDB.
     #[arg(long, group = "form")]
     pub parquet: bool,
+    /// Interval logs of HdrHistogram, one file per trial, cell and metric, of a run that kept histograms.
+    #[arg(long, group = "form")]
+    pub hdr: bool,
     /// Wake-up latencies as `cyclictest --json` writes them, a thread for each cell.
     #[arg(long, group = "form")]
     pub cyclictest_json: bool,
@@ -227,8 +242,8 @@ pub struct Export {
     /// How long rt-app runs the task set, in s.
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub seconds: u32,
-    /// File to write, or `-` for standard output (not Parquet) [default: the run's or file's name with the form's
-    /// ending, here].
+    /// File to write (with --hdr: a directory), or `-` for standard output (not Parquet) [default: the run's or file's
+    /// name with the form's ending, here].
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
 }

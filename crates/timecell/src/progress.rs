@@ -3,10 +3,11 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use bench::Progress;
+use bench::{Going, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use record::run::Run;
 
+use crate::commands::bench::grouped;
 use crate::out;
 
 /// A duration of a run for people: `41 s`, `3 min`.
@@ -24,7 +25,13 @@ pub struct Teller {
     total: u32,
     bar: Option<ProgressBar>,
     began: Instant,
+    /// The trial that runs, in words.
+    trial: String,
+    last_line: Instant,
 }
+
+/// Between two lines about a trial that goes on, where there is no bar.
+const LINE_EVERY: Duration = Duration::from_secs(60);
 
 impl Teller {
     /// A bar if standard error is a terminal, lines otherwise.
@@ -42,6 +49,8 @@ impl Teller {
             total: 0,
             bar,
             began: Instant::now(),
+            trial: String::new(),
+            last_line: Instant::now(),
         }
     }
 
@@ -64,6 +73,8 @@ impl Progress for Teller {
 
     fn trial(&mut self, number: u32, round: u32, name: &str, left_ns: i64) {
         let left = about(left_ns);
+        self.trial = format!("round {round} of {}, {name}", self.rounds);
+        self.last_line = Instant::now();
         match &self.bar {
             Some(bar) => {
                 bar.set_position(u64::from(number.saturating_sub(1)));
@@ -82,12 +93,43 @@ impl Progress for Teller {
         }
     }
 
+    fn going(&mut self, going: &Going) {
+        let text = standing(going);
+        match &self.bar {
+            Some(bar) => bar.set_message(format!("{}   {text}", self.trial)),
+            None if self.last_line.elapsed() >= LINE_EVERY => {
+                self.last_line = Instant::now();
+                out::note(&format!(
+                    "{:>6.1} s  {}; {text}",
+                    self.began.elapsed().as_secs_f64(),
+                    self.trial
+                ));
+            }
+            None => {}
+        }
+    }
+
     fn note(&mut self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| out::note(&format!("note    {text}"))),
             None => out::note(&format!("note    {text}")),
         }
     }
+}
+
+/// `worst wake-up latency 1.2 ms, 0 missed, 0 lost; about 3 min left`.
+fn standing(going: &Going) -> String {
+    let worst = match going.worst_ns {
+        Some(ns) => format!("worst {} {}", going.metric.title(), report::time(ns as f64)),
+        None => "nothing recorded yet".to_owned(),
+    };
+    format!(
+        "{:.1}% of jobs, {worst}, {} missed, {} lost; about {} left",
+        100.0 * going.counts.accounted() as f64 / going.planned.max(1) as f64,
+        grouped(going.counts.missed),
+        grouped(going.counts.lost),
+        about(going.left_ns)
+    )
 }
 
 /// Tells how many of many like things are done: a bar on a terminal, nothing elsewhere, since it takes seconds.
@@ -129,6 +171,25 @@ impl Counting {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn how_a_long_trial_stands() {
+        let going = bench::Going {
+            metric: record::summary::Metric::WakeupLatency,
+            worst_ns: Some(1_234_000),
+            counts: record::histogram::Counts {
+                executed: 4_000,
+                missed: 900,
+                lost: 100,
+            },
+            planned: 10_000,
+            left_ns: 60_000_000_000,
+        };
+        assert_eq!(
+            super::standing(&going),
+            "50.0% of jobs, worst wake-up latency 1.234 ms, 900 missed, 100 lost; about 60 s left"
+        );
+    }
+
     #[test]
     fn times_are_rounded_for_people() {
         for (ns, text) in [

@@ -111,6 +111,7 @@ impl Place {
             control: "/cell/control".into(),
             slot: 0,
             samples: None,
+            ring: false,
             work: Work::Timer,
             pacing: Pacing::Periodic,
             period_ns: 1_000_000,

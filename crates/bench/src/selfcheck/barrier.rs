@@ -345,6 +345,7 @@ impl Stage {
             control: "/cell/control".into(),
             slot: index,
             samples: None,
+            ring: false,
             work: Work::Timer,
             pacing: Pacing::Periodic,
             period_ns: 1_000_000,

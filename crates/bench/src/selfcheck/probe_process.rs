@@ -77,6 +77,7 @@ pub(super) fn timer(
         control: control.clone(),
         slot: 0,
         samples: Some(file.clone()),
+        ring: false,
         work: Work::Timer,
         pacing: Pacing::Periodic,
         period_ns,

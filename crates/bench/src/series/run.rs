@@ -97,6 +97,7 @@ fn begin(
         trials_done: 0,
         requirements: prepared.requirements.clone(),
         not_measured: prepared.not_measured.clone(),
+        resumed: Vec::new(),
         failure: None,
     };
     let mut record = SeriesRecord {

@@ -5,7 +5,17 @@ use super::{NUMBERS, each_cell, numbers};
 use crate::RecordError;
 use crate::run::Run;
 
-/// Writes the run as CSV (RFC 4180, one header line) to `out`, which messages call `path`.
+/// What a failure to write a row means.
+pub(super) fn failed(path: &Path) -> impl Fn(::csv::Error) -> RecordError {
+    let path = path.to_owned();
+    move |error| match error.into_kind() {
+        ::csv::ErrorKind::Io(error) => RecordError::io(&path, "write")(error),
+        other => RecordError::malformed(&path, format!("{other:?}")),
+    }
+}
+
+/// Writes the run as CSV (RFC 4180, one header line) to `out`, which messages call `path`: a row per job, or per
+/// interval and metric of a run that kept histograms.
 ///
 /// Returns the number of rows, the header not counted.
 ///
@@ -15,11 +25,11 @@ pub fn write_csv(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordE
     if run.is_series() {
         return super::series::write(run, path, out);
     }
+    if super::keeps_histograms(run)? {
+        return super::intervals::write(run, path, out);
+    }
     let mut writer = ::csv::Writer::from_writer(out);
-    let failed = |error: ::csv::Error| match error.into_kind() {
-        ::csv::ErrorKind::Io(error) => RecordError::io(path, "write")(error),
-        other => RecordError::malformed(path, format!("{other:?}")),
-    };
+    let failed = failed(path);
     let head = [
         "trial",
         "round",
@@ -30,7 +40,7 @@ pub fn write_csv(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordE
     ];
     writer
         .write_record(head.iter().chain(&NUMBERS))
-        .map_err(failed)?;
+        .map_err(&failed)?;
     let rows = each_cell(run, |trial, cell, samples| {
         let place = [
             trial.number.to_string(),
@@ -44,7 +54,7 @@ pub fn write_csv(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordE
             let measured = numbers(sample).map(|n| n.to_string());
             writer
                 .write_record(place.iter().chain(&measured))
-                .map_err(failed)?;
+                .map_err(&failed)?;
         }
         Ok(())
     })?;

@@ -4,9 +4,14 @@
 //!
 //! Columns of the tables: `trial` (number), `round`, `trial_failed` (0 or 1), `trial_name`, `cell`, `engine`, `index`, `missed_before`, `release_ns`,
 //! `start_ns`, `end_ns`, `wakeup_latency_ns`, `execution_time_ns`, `response_time_ns`.
+//!
+//! A run that kept histograms has one row per interval and metric instead, and its interval logs for HdrHistogram's
+//! own tools.
 
 mod csv;
 mod cyclictest;
+mod hdr;
+mod intervals;
 mod measured;
 mod parquet;
 mod rt_app;
@@ -14,6 +19,7 @@ mod series;
 
 pub use self::csv::write_csv;
 pub use self::cyclictest::{Exported, Form, write_cyclictest};
+pub use self::hdr::write_hdr;
 pub use self::measured::measured;
 pub use self::parquet::write_parquet;
 pub use self::rt_app::write_rt_app;
@@ -22,6 +28,18 @@ use crate::run::Run;
 use crate::samples::Samples;
 use crate::trial::{CellRecord, TrialRecord};
 use crate::{RecordError, samples};
+
+/// Whether the run keeps histograms, so that there is no job to give a row to.
+///
+/// # Errors
+/// When its experiment cannot be read.
+pub fn keeps_histograms(run: &Run) -> Result<bool, RecordError> {
+    if run.is_series() {
+        return Ok(false);
+    }
+    let keep = run.experiment()?.keep;
+    Ok(matches!(keep, model::Keep::Histograms { .. }))
+}
 
 /// Calls `row_group` with the samples of each cell of each trial, in order of execution.
 ///

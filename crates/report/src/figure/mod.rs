@@ -4,6 +4,7 @@
 mod box_plot;
 mod ccdf;
 mod creation;
+mod intervals;
 mod ratios;
 mod rounds;
 mod series;
@@ -21,11 +22,12 @@ use record::summary::RunSummary;
 use std::borrow::Cow;
 
 /// Every figure, in the order of the report.
-const FIGURES: [fn(&Data) -> Option<Figure>; 9] = [
+const FIGURES: [fn(&Data) -> Option<Figure>; 10] = [
     box_plot::draw,
     ratios::draw,
     ccdf::draw,
     tail_ratios::draw,
+    intervals::draw,
     series::draw,
     spread::draw,
     rounds::draw,

@@ -7,6 +7,7 @@ mod cells;
 mod doctor;
 mod figures;
 mod found;
+mod histograms;
 mod lacking;
 mod limits;
 mod loads;
@@ -32,11 +33,12 @@ use record::run::Run;
 use record::summary::RunSummary;
 
 /// Every section, in the order of the page.
-const SECTIONS: [fn(&Page) -> Option<Section>; 12] = [
+const SECTIONS: [fn(&Page) -> Option<Section>; 13] = [
     asked::section,
     found::section,
     cells::section,
     loads::section,
+    histograms::section,
     figures::section,
     others::section,
     selves::section,

@@ -26,7 +26,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
             th scope="row" { (name(cell)) }
             td.whole { (cell.engine.to_string()) } td.whole { (clean(&cell.class)) } td { (list(&cell.cpus)) }
             (time_cell(&cell.rounds.to_string(), "")) (time_cell(&count(cell.planned), ""))
-            (time_cell(&count(cell.executed), "")) (lost(cell.missed)) (lost(cell.unexplained))
+            (time_cell(&count(cell.executed), "")) (lost(cell.missed)) (lost(cell.unexplained.saturating_add(cell.lost)))
             (time_cell(&cell.create_median_ns.map_or("-".to_owned(), |ns| create.show(ns as f64)), ""))
             (time_cell(&cell.cpu_time_per_activation_ns.map_or("-".to_owned(), |ns| used.show(ns)), ""))
             (time_cell(&format!("{}; {} ns", count(cell.clock_cost_ns), count(cell.loop_cost_ns)), ""))

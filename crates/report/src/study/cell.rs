@@ -10,7 +10,7 @@ use record::trial::{CellRecord, TrialRecord};
 use stats::{Sorted, Summary, autocorrelation, median_of};
 
 /// The name in tables: the trial's when it has one cell, else `trial/cell`.
-fn label(trial: &TrialPlan, id: &str) -> String {
+pub(super) fn label(trial: &TrialPlan, id: &str) -> String {
     if trial.cells.len() == 1 {
         trial.name.clone()
     } else {
@@ -81,6 +81,8 @@ pub(super) fn study(
         loop_cost_ns: median_cost(&headers, |h| h.loop_cost_ns),
         faults: headers.iter().map(faults).fold(0, u64::saturating_add),
         notes,
+        lost: 0,
+        histograms: None,
     })
 }
 
@@ -132,7 +134,7 @@ fn metric_summary(metric: Metric, rounds: Rounds) -> Option<MetricSummary> {
     })
 }
 
-fn notes(cells: &[&CellRecord], headers: &[Header]) -> Vec<String> {
+pub(super) fn notes(cells: &[&CellRecord], headers: &[Header]) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for note in cells.iter().flat_map(|cell| &cell.notes) {
         if !notes.contains(note) {
@@ -154,11 +156,11 @@ fn notes(cells: &[&CellRecord], headers: &[Header]) -> Vec<String> {
     notes
 }
 
-fn faults(header: &Header) -> u64 {
+pub(super) fn faults(header: &Header) -> u64 {
     header.minor_faults.saturating_add(header.major_faults)
 }
 
-fn classes(cells: &[&CellRecord]) -> String {
+pub(super) fn classes(cells: &[&CellRecord]) -> String {
     let got = cells.iter().filter_map(|cell| cell.class_got.as_deref());
     let got = distinct(got);
     if got.is_empty() {
@@ -168,12 +170,12 @@ fn classes(cells: &[&CellRecord]) -> String {
     }
 }
 
-fn distinct<T: Ord>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+pub(super) fn distinct<T: Ord>(values: impl IntoIterator<Item = T>) -> Vec<T> {
     let set: std::collections::BTreeSet<T> = values.into_iter().collect();
     set.into_iter().collect()
 }
 
-fn median_cost(headers: &[Header], cost: impl Fn(&Header) -> u64) -> u64 {
+pub(super) fn median_cost(headers: &[Header], cost: impl Fn(&Header) -> u64) -> u64 {
     let costs = headers
         .iter()
         .map(|header| i64::try_from(cost(header)).unwrap_or(i64::MAX));

@@ -22,6 +22,13 @@ pub(super) fn study(source: &Source, cells: &[CellSummary], ended: Option<&str>)
         trial(source, record, &mut sentences);
     }
     sentences.extend(other_classes(source));
+    for cell in cells.iter().filter(|cell| cell.lost > 0) {
+        sentences.push(format!(
+            "{}: lost {}: the reader was not scheduled in time",
+            cell.label,
+            plural(cell.lost, "sample"),
+        ));
+    }
     for cell in cells.iter().filter(|cell| cell.unexplained > 0) {
         sentences.push(format!(
             "{}: {} of {} neither ran nor were counted as missed",

@@ -7,17 +7,21 @@
 mod against;
 mod cell;
 mod failures;
+mod histograms;
 mod loads;
 mod skews;
 mod source;
 mod unmeasured;
 
 use against::{compare_rounds, pooled_rounds};
+pub(crate) use histograms::{binned, logs};
 pub(crate) use source::Source;
+
+use model::Keep;
 
 use record::RecordError;
 use record::run::Run;
-use record::summary::{Metric, RunSummary, SUMMARY_SCHEMA};
+use record::summary::{CellSummary, Metric, RunSummary, SUMMARY_SCHEMA};
 
 /// Sums up a run. Reads the samples of one cell at a time, so that memory stays at a few times the samples of the
 /// largest cell plus those of the baseline.
@@ -29,14 +33,10 @@ pub fn study(run: &Run) -> Result<RunSummary, RecordError> {
     let manifest = run.manifest()?;
     let plan = &source.plan;
     let primary = metrics(plan.workload.work)[0];
-    let baseline = pooled_rounds(&source, &plan.baseline, primary)?;
-    let mut cells = Vec::new();
-    for trial in &plan.trials {
-        let against = (trial.name != plan.baseline).then_some(&baseline);
-        for id in source.cell_ids(&trial.name) {
-            cells.push(cell::study(&source, trial, &id, against)?);
-        }
-    }
+    let cells = match plan.keep {
+        Keep::Samples => cells_of_samples(&source, primary)?,
+        Keep::Histograms { .. } => histograms::study(&source)?,
+    };
     let measured = || cells.iter().filter(|cell| !cell.metrics.is_empty());
     Ok(RunSummary {
         schema: SUMMARY_SCHEMA,
@@ -56,17 +56,24 @@ pub fn study(run: &Run) -> Result<RunSummary, RecordError> {
             .collect(),
         failures: failures::study(&source, &cells, manifest.failure.as_deref()),
         cells,
+        resumed: manifest.resumed,
     })
+}
+
+fn cells_of_samples(source: &Source, primary: Metric) -> Result<Vec<CellSummary>, RecordError> {
+    let plan = &source.plan;
+    let baseline = pooled_rounds(source, &plan.baseline, primary)?;
+    let mut cells = Vec::new();
+    for trial in &plan.trials {
+        let against = (trial.name != plan.baseline).then_some(&baseline);
+        for id in source.cell_ids(&trial.name) {
+            cells.push(cell::study(source, trial, &id, against)?);
+        }
+    }
+    Ok(cells)
 }
 
 /// What is measured of a job of this work, the metric that comparisons are about first.
 pub(crate) fn metrics(work: model::Work) -> &'static [Metric] {
-    match work {
-        model::Work::Mac { .. } => &[
-            Metric::ExecutionTime,
-            Metric::WakeupLatency,
-            Metric::ResponseTime,
-        ],
-        model::Work::Timer => &[Metric::WakeupLatency],
-    }
+    Metric::of_work(work)
 }

@@ -71,6 +71,11 @@ impl<'a> Source<'a> {
         ids
     }
 
+    /// Whether a trial and all its cells are good.
+    pub fn is_good(&self, record: &TrialRecord) -> bool {
+        is_good(record)
+    }
+
     /// The samples of one cell in one trial, if it left any.
     pub fn samples(&self, record: &TrialRecord, id: &str) -> Result<Option<Samples>, RecordError> {
         self.run.samples(record.number, id)

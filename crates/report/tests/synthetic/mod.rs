@@ -47,6 +47,7 @@ impl Synthetic {
             trials_done: 0,
             requirements: Vec::new(),
             not_measured: Vec::new(),
+            resumed: Vec::new(),
         };
         let run = Run::create(
             base,
@@ -96,6 +97,8 @@ impl Synthetic {
             cells: cells.into_iter().map(|cell| cell.record).collect(),
             loads: std::mem::take(&mut self.loads),
             failure: failure.map(str::to_owned),
+            continues: None,
+            cut_off: None,
         };
         self.run.write_trial(&record, &files).unwrap();
         for (_, path) in files {

@@ -92,7 +92,13 @@ impl<'a> Bootstrap<'a> {
         let log = mean(pairs.iter().map(|pair| pair.recorded))?;
         let drawn: Option<Vec<&[f64]>> = pairs.iter().map(|pair| pair.drawn.as_deref()).collect();
         let error = drawn.and_then(|drawn| self.standard_error(&drawn));
-        Some(Ratio::new(log, error, pairs.len(), self.options.confidence))
+        Some(Ratio::new(
+            log,
+            error,
+            0.0,
+            pairs.len(),
+            self.options.confidence,
+        ))
     }
 
     /// The standard deviation over resamples of the mean over as many rounds, each picked at random with one of its
@@ -121,7 +127,7 @@ fn log_ratio(values: [Option<i64>; 2]) -> Option<f64> {
     Some((other? as f64).ln() - (baseline? as f64).ln())
 }
 
-fn mean(values: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
+pub(super) fn mean(values: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
     let count = values.len();
     (count > 0).then(|| values.sum::<f64>() / count as f64)
 }

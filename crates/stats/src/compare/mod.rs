@@ -7,11 +7,13 @@
 mod bootstrap;
 mod error;
 mod options;
+mod quantiles;
 mod ratio;
 mod round;
 
 pub use error::{CompareError, Side};
 pub use options::CompareOptions;
+pub use quantiles::{RoundQuantiles, compare_quantiles};
 pub use ratio::{Ratio, Verdict};
 
 use crate::{DEFAULT_CONFIDENCE, needed_count};

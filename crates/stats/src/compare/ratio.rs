@@ -34,18 +34,19 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// From the estimate of the logarithm, the bootstrap standard error of it (if there is one) and the rounds both
-    /// rest on. Ends are kept within 2^±63, as no ratio of positive 64-bit nanoseconds lies outside.
+    /// From the estimate of the logarithm, the bootstrap standard error of it (if there is one), what the logarithm may
+    /// be off by the resolution of its values, and the rounds both rest on. Ends are kept within 2^±63, as no ratio of positive 64-bit nanoseconds lies outside.
     pub(super) fn new(
         log: f64,
         standard_error: Option<f64>,
+        resolution: f64,
         rounds: usize,
         confidence: f64,
     ) -> Self {
         let bound = 63.0 * std::f64::consts::LN_2;
         let margin = standard_error
             .zip(calibration(rounds, confidence))
-            .map(|(error, factor)| error * factor);
+            .map(|(error, factor)| error * factor + resolution);
         let low = margin.map(|margin| (log - margin).max(-bound).exp());
         let high = margin.map(|margin| (log + margin).min(bound).exp());
         let verdict = match (low, high) {
@@ -96,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_verdict_follows_the_interval() {
-        let verdict = |value: f64, error| Ratio::new(value.ln(), error, 5, 0.95).verdict;
+        let verdict = |value: f64, error| Ratio::new(value.ln(), error, 0.0, 5, 0.95).verdict;
         assert_eq!(verdict(1.1, Some(0.001)), Verdict::Larger);
         assert_eq!(verdict(0.9, Some(0.001)), Verdict::Smaller);
         assert_eq!(verdict(1.1, Some(0.1)), Verdict::WithinNoise);
@@ -106,7 +107,7 @@ mod tests {
 
     #[test]
     fn ends_stay_finite_and_positive() {
-        let ratio = Ratio::new(40.0, Some(1e6), 2, 0.95);
+        let ratio = Ratio::new(40.0, Some(1e6), 0.0, 2, 0.95);
         assert_eq!(ratio.verdict, Verdict::WithinNoise);
         assert!(ratio.low.unwrap() > 0.0 && ratio.high.unwrap().is_finite());
     }

@@ -20,6 +20,9 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     if options.list_loads {
         return Ok(list_loads());
     }
+    if let Some(dir) = &options.resume {
+        return resume(dir, options);
+    }
     let what = options.experiment.as_deref().unwrap_or_default();
     if what == "self" {
         return commands::bench_self::run(options);
@@ -56,8 +59,62 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     } else {
         out::print(&header);
     }
+    before(&plan, options)?;
+    let settings = settings(options);
+    let mut teller = Teller::new(plan.experiment.rounds);
+    let made_out = !options.out.exists();
+    let finished = bench::run(&plan, &settings, &mut teller);
+    teller.done();
+    after(finished, options, made_out.then_some(options.out.as_path()))
+}
+
+/// Goes on with a run that ended before its time.
+fn resume(dir: &std::path::Path, options: &Bench) -> Result<Ended, CommandError> {
+    let run = Run::open(dir)?;
+    if run.is_series() {
+        return Err(InputError::new(
+            dir.display().to_string(),
+            "a run of single measurements cannot be resumed",
+            "run its scenario again",
+        )
+        .into());
+    }
+    let place = dir.join("experiment.toml").display().to_string();
+    let plan = Plan::new(run.experiment()?, &place)?;
+    bench::check_resume(&run, &plan)?;
+    if options.dry_run {
+        out::print(&format!("{}\n{}", header(&plan), dry(&plan)));
+        return Ok(Ended::Fine);
+    }
+    let machine = Provenance::collect(VERSION);
+    let text = format!(
+        "host    {}\nresume  {}\n",
+        machine.one_line(),
+        dir.display()
+    );
+    if options.json {
+        out::note(&text);
+    } else {
+        out::print(&text);
+    }
+    before(&plan, options)?;
+    let mut teller = Teller::new(plan.experiment.rounds);
+    let finished = bench::resume(run, &plan, &settings(options), &mut teller);
+    teller.done();
+    after(finished, options, None)
+}
+
+fn settings(options: &Bench) -> Settings {
+    Settings {
+        out: options.out.clone(),
+        version: VERSION.to_owned(),
+    }
+}
+
+/// What is refused or said before anything is measured.
+fn before(plan: &Plan, options: &Bench) -> Result<(), CommandError> {
     if options.require_rt && !plan.real_time {
-        return Err(CommandError::Bench(BenchError::Unmet(not_real_time(&plan))));
+        return Err(CommandError::Bench(BenchError::Unmet(not_real_time(plan))));
     }
     // What keeps an engine from being measured is said once, below the table.
     let of_engine = |reason: &str| plan.not_measured.iter().any(|n| n.reason == reason);
@@ -68,14 +125,15 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
             unmet.what, unmet.reason
         ));
     }
-    let settings = Settings {
-        out: options.out.clone(),
-        version: VERSION.to_owned(),
-    };
-    let mut teller = Teller::new(plan.experiment.rounds);
-    let made_out = !options.out.exists();
-    let finished = bench::run(&plan, &settings, &mut teller);
-    teller.done();
+    Ok(())
+}
+
+/// The table and the page of what was measured; `made` is the directory around the run if that is new.
+fn after(
+    finished: Result<Run, (Option<Run>, BenchError)>,
+    options: &Bench,
+    made: Option<&std::path::Path>,
+) -> Result<Ended, CommandError> {
     let mine = match &finished {
         Ok(run) | Err((Some(run), _)) => Some(run.dir().to_owned()),
         Err((None, _)) => None,
@@ -92,7 +150,7 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
         Err((None, error)) => Err(error.into()),
     };
     if let Some(dir) = mine {
-        give_to_sudo_user(&dir, made_out.then_some(options.out.as_path()));
+        give_to_sudo_user(&dir, made);
     }
     ended
 }
@@ -207,6 +265,8 @@ pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
         rounds: options.rounds,
         loads: options.load.clone(),
         engines: options.engine.clone(),
+        histogram: options.histogram,
+        interval: options.interval,
         rootless_user: options.rootless_user.clone(),
     })
 }

@@ -5,7 +5,9 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use model::InputError;
-use record::export::{Exported, Form, write_csv, write_cyclictest, write_parquet, write_rt_app};
+use record::export::{
+    Exported, Form, write_csv, write_cyclictest, write_hdr, write_parquet, write_rt_app,
+};
 use record::run::{Run, write_atomically};
 
 use crate::cli::Export;
@@ -23,6 +25,17 @@ pub fn run(options: &Export) -> Result<Ended, CommandError> {
         return text(&exported, &stem, options);
     }
     let run = Run::open(&options.run)?;
+    if options.hdr {
+        return hdr(&run, options);
+    }
+    if !options.csv && record::export::keeps_histograms(&run)? {
+        return Err(InputError::new(
+            options.run.display().to_string(),
+            "the run kept histograms, so its jobs cannot be written one by one",
+            "use --csv for a row per interval, or --hdr for the histograms",
+        )
+        .into());
+    }
     if options.cyclictest_json || options.cyclictest_hist {
         if run.is_series() {
             let what = "a run of single measurements has no wake-up latencies";
@@ -85,6 +98,30 @@ fn table(run: &Run, options: &Export) -> Result<Ended, CommandError> {
         csv_file(run, &path)?
     };
     out::print(&format!("{rows} rows in {}", path.display()));
+    Ok(Ended::Fine)
+}
+
+/// The interval logs, a file for each trial, cell and metric.
+fn hdr(run: &Run, options: &Export) -> Result<Ended, CommandError> {
+    if !record::export::keeps_histograms(run)? {
+        return Err(InputError::new(
+            options.run.display().to_string(),
+            "the run kept samples, not histograms",
+            "use --csv or --parquet, or measure with --histogram",
+        )
+        .into());
+    }
+    let dir = options
+        .output
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(format!("{}-hdr", run.name())));
+    std::fs::create_dir_all(&dir).map_err(|source| CommandError::File {
+        path: dir.clone(),
+        doing: "make the directory",
+        source,
+    })?;
+    let files = write_hdr(run, &dir)?;
+    out::print(&format!("{files} interval logs in {}", dir.display()));
     Ok(Ended::Fine)
 }
 

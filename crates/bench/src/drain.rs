@@ -1,0 +1,262 @@
+//! Empties the rings of a histogram trial while it runs: tens of milliseconds behind the cells, on other cpus, in
+//! class OTHER. What it makes of the samples goes to the disk interval by interval, by a thread of its own, so that a
+//! slow disk does not keep the rings waiting.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::SystemTime;
+
+use probe::control::State;
+use probe::{Barrier, BarrierError, RingReader, Wake, clock};
+use record::RecordError;
+use record::histogram::{Collector, Counts};
+use record::summary::Metric;
+
+use crate::place::failed;
+use crate::{BenchError, Going, Progress};
+
+/// Between two looks at the rings, ns; a ring holds two seconds.
+const TICK_NS: i64 = 20_000_000;
+/// How long after its end an interval is closed although no later job has come, ns.
+const GRACE_NS: i64 = 2_000_000_000;
+/// Between two words to the user, ns.
+const WORD_NS: i64 = 1_000_000_000;
+
+/// The rings of one trial and what becomes of them.
+pub(crate) struct Drain<'a> {
+    cells: Vec<Drained>,
+    writer: Writer,
+    progress: &'a mut dyn Progress,
+    metric: Metric,
+    planned: u64,
+    /// When the run should end, CLOCK_MONOTONIC ns.
+    expected_end_ns: i64,
+    last_word_ns: i64,
+}
+
+struct Drained {
+    ring: RingReader,
+    collector: Collector,
+}
+
+/// What a trial tells its drain.
+pub(crate) struct Rings<'a> {
+    /// Ring and log of each cell.
+    pub files: Vec<(PathBuf, PathBuf)>,
+    /// Primary first.
+    pub metrics: &'a [Metric],
+    pub interval_ns: i64,
+    pub go_ns: i64,
+    pub expected_end_ns: i64,
+}
+
+impl<'a> Drain<'a> {
+    /// Opens rings and logs. `wake` wakes the coordinator when a log cannot be written.
+    pub(crate) fn start(
+        rings: &Rings<'_>,
+        wake: Wake,
+        progress: &'a mut dyn Progress,
+    ) -> Result<Drain<'a>, BenchError> {
+        let mut cells = Vec::new();
+        let mut logs = Vec::new();
+        for (ring, log) in &rings.files {
+            cells.push(Drained {
+                ring: RingReader::open(ring).map_err(failed(ring, "open the ring"))?,
+                collector: Collector::new(rings.metrics, rings.go_ns, rings.interval_ns),
+            });
+            let file = OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(log)
+                .map_err(failed(log, "make the histogram log"))?;
+            logs.push((log.clone(), file));
+        }
+        Ok(Drain {
+            planned: cells.iter().map(|cell| cell.ring.header().planned).sum(),
+            cells,
+            writer: Writer::start(logs, wake)
+                .map_err(|error| BenchError::Failed(format!("cannot start a thread: {error}")))?,
+            progress,
+            metric: rings.metrics[0],
+            expected_end_ns: rings.expected_end_ns,
+            last_word_ns: 0,
+        })
+    }
+
+    /// Drains until every cell is done; otherwise as [`Barrier::wait_all`].
+    pub(crate) fn until_done(
+        &mut self,
+        barrier: &Barrier,
+        deadline_ns: i64,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<(), BarrierError> {
+        loop {
+            self.look();
+            let tick = clock::now() + TICK_NS;
+            let writer = &self.writer;
+            let waited = barrier.wait_all(State::Done, "done", tick.min(deadline_ns), || {
+                stop() || writer.failed()
+            });
+            match waited {
+                Err(BarrierError::TimedOut { .. }) if clock::now() < deadline_ns => {}
+                ended => return ended,
+            }
+        }
+    }
+
+    fn look(&mut self) {
+        let now = clock::now();
+        for (index, cell) in self.cells.iter_mut().enumerate() {
+            let Drained { ring, collector } = cell;
+            let header = ring.header();
+            ring.drain(|sample| {
+                if !collector.has_begun() {
+                    self.writer
+                        .write(index, collector.begin(&header, SystemTime::now()));
+                }
+                if let Some(text) = collector.take(sample) {
+                    self.writer.write(index, text);
+                }
+            });
+            if let Some(text) = collector.close_if_over(now, GRACE_NS) {
+                self.writer.write(index, text);
+            }
+        }
+        if now - self.last_word_ns >= WORD_NS {
+            self.last_word_ns = now;
+            self.progress.going(&Going {
+                metric: self.metric,
+                worst_ns: self
+                    .cells
+                    .iter()
+                    .filter_map(|cell| cell.collector.worst_ns())
+                    .max(),
+                counts: self.counts(),
+                planned: self.planned,
+                left_ns: self.expected_end_ns - now,
+            });
+        }
+    }
+
+    fn counts(&self) -> Counts {
+        let mut sum = Counts::default();
+        for counts in self.cells.iter().map(|cell| cell.collector.counts()) {
+            sum.executed += counts.executed;
+            sum.missed += counts.missed;
+            sum.lost += counts.lost;
+        }
+        sum
+    }
+
+    /// Takes what is left in the rings and waits until all is on the disk. Cells that ended in order get their end
+    /// written, others only what they had measured.
+    pub(crate) fn finish(mut self) -> Result<(), BenchError> {
+        self.look();
+        for (index, cell) in self.cells.iter_mut().enumerate() {
+            let header = cell.ring.header();
+            let text = if !cell.collector.has_begun() {
+                None
+            } else if header.complete == 1 {
+                Some(cell.collector.end(&header))
+            } else {
+                cell.collector.close()
+            };
+            if let Some(text) = text {
+                self.writer.write(index, text);
+            }
+        }
+        self.writer.finish().map_err(BenchError::Record)
+    }
+}
+
+/// The thread that appends to the logs, each piece forced to the disk.
+struct Writer {
+    to: Option<Sender<(usize, Vec<u8>)>>,
+    error: Arc<Mutex<Option<RecordError>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    fn start(logs: Vec<(PathBuf, File)>, wake: Wake) -> std::io::Result<Writer> {
+        let (to, from) = channel();
+        let error = Arc::default();
+        let shared = Arc::clone(&error);
+        let thread = std::thread::Builder::new()
+            .name("logs".to_owned())
+            .spawn(move || append(logs, &from, &shared, &wake))?;
+        Ok(Writer {
+            to: Some(to),
+            error,
+            thread: Some(thread),
+        })
+    }
+
+    fn write(&self, log: usize, text: Vec<u8>) {
+        if let Some(to) = &self.to {
+            // Fails only when the thread gave up, which has its reason on record.
+            let _ = to.send((log, text));
+        }
+    }
+
+    fn failed(&self) -> bool {
+        self.error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some()
+    }
+
+    fn finish(mut self) -> Result<(), RecordError> {
+        self.join();
+        let error = self
+            .error
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        error.map_or(Ok(()), Err)
+    }
+
+    fn join(&mut self) {
+        self.to = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+fn append(
+    mut logs: Vec<(PathBuf, File)>,
+    from: &Receiver<(usize, Vec<u8>)>,
+    error: &Mutex<Option<RecordError>>,
+    wake: &Wake,
+) {
+    for (log, text) in from {
+        let Some((path, file)) = logs.get_mut(log) else {
+            continue;
+        };
+        if let Err(failed) = appended(path, file, &text) {
+            *error.lock().unwrap_or_else(PoisonError::into_inner) = Some(failed);
+            wake.wake();
+            return;
+        }
+    }
+}
+
+fn appended(path: &Path, file: &mut File, text: &[u8]) -> Result<(), RecordError> {
+    file.write_all(text)
+        .and_then(|()| file.sync_data())
+        .map_err(|source| RecordError::Io {
+            path: path.to_owned(),
+            doing: "write",
+            source,
+        })
+}

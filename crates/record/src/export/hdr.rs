@@ -1,0 +1,133 @@
+//! Interval logs for HdrHistogram's own tools: one file per trial, cell and metric, without our comment lines and
+//! without tags, which some of those tools do not know.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::V2DeflateSerializer;
+use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
+
+use crate::RecordError;
+use crate::histogram::{Interval, visit};
+use crate::run::Run;
+use crate::summary::Metric;
+
+/// Writes the interval logs of the run into `dir` as `<trial>-<cell>-<metric>.hlog`. Returns the number of files.
+///
+/// # Errors
+/// When the run cannot be read or a file not written.
+pub fn write_hdr(run: &Run, dir: &Path) -> Result<u64, RecordError> {
+    let mut files = 0;
+    for number in run.trial_numbers()? {
+        for cell in &run.trial(number)?.cells {
+            let Some(path) = run.histogram_path(number, &cell.id) else {
+                continue;
+            };
+            let mut logs = Logs {
+                stem: dir.join(format!("{number}-{}", cell.id)),
+                begun: base_time(&path)?,
+                open: BTreeMap::new(),
+                failed: None,
+            };
+            let file = File::open(&path).map_err(RecordError::io(&path, "open"))?;
+            visit(&path, BufReader::new(file), |interval, histograms| {
+                logs.add(interval, histograms);
+            })?;
+            files += logs.finish()?;
+        }
+    }
+    Ok(files)
+}
+
+/// The wall time of the release, from the line that HdrHistogram calls BaseTime; the epoch if there is none.
+fn base_time(path: &Path) -> Result<SystemTime, RecordError> {
+    use std::io::{BufRead, Read};
+    let file = File::open(path).map_err(RecordError::io(path, "open"))?;
+    let head = BufReader::new(file.take(4096)).split(b'\n');
+    for line in head.take(8) {
+        let line = line.map_err(RecordError::io(path, "read"))?;
+        let text = String::from_utf8_lossy(&line);
+        let seconds = text
+            .strip_prefix("#[BaseTime: ")
+            .and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok())
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        if let Some(time) = seconds.and_then(|s| SystemTime::UNIX_EPOCH.checked_add(s)) {
+            return Ok(time);
+        }
+    }
+    Ok(SystemTime::UNIX_EPOCH)
+}
+
+/// The files of one cell in one trial.
+struct Logs {
+    stem: PathBuf,
+    begun: SystemTime,
+    open: BTreeMap<&'static str, (PathBuf, BufWriter<File>)>,
+    failed: Option<RecordError>,
+}
+
+impl Logs {
+    fn add(&mut self, interval: &Interval, histograms: &[(Metric, Histogram<u64>)]) {
+        for (metric, histogram) in histograms {
+            if self.failed.is_none()
+                && let Err(error) = self.try_add(interval, *metric, histogram)
+            {
+                self.failed = Some(error);
+            }
+        }
+    }
+
+    fn try_add(
+        &mut self,
+        interval: &Interval,
+        metric: Metric,
+        histogram: &Histogram<u64>,
+    ) -> Result<(), RecordError> {
+        let mut builder = IntervalLogWriterBuilder::new();
+        if !self.open.contains_key(metric.tag()) {
+            let mut name = self.stem.clone().into_os_string();
+            name.push(format!("-{}.hlog", metric.tag()));
+            let path = PathBuf::from(name);
+            let file = File::create(&path).map_err(RecordError::io(&path, "create"))?;
+            self.open.insert(metric.tag(), (path, BufWriter::new(file)));
+            builder
+                .add_comment("[Histogram log format version 1.3]")
+                .add_comment("[Values are nanoseconds]")
+                .with_start_time(self.begun)
+                .with_base_time(self.begun);
+        }
+        let Some((path, file)) = self.open.get_mut(metric.tag()) else {
+            return Ok(());
+        };
+        let ns = |ns: i64| Duration::from_nanos(ns.unsigned_abs());
+        let failed = |error: String| RecordError::malformed(path, error);
+        let mut text = Vec::new();
+        builder
+            .begin_log_with(&mut text, &mut V2DeflateSerializer::new())
+            .map_err(|error| failed(error.to_string()))?
+            .write_histogram(
+                histogram,
+                ns(interval.start_ns),
+                ns(interval.end_ns - interval.start_ns),
+                None,
+            )
+            .map_err(|error| failed(error.to_string()))?;
+        file.write_all(&text)
+            .map_err(RecordError::io(path, "write"))
+    }
+
+    fn finish(self) -> Result<u64, RecordError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let files = self.open.len() as u64;
+        for (path, mut file) in self.open.into_values() {
+            file.flush().map_err(RecordError::io(&path, "write"))?;
+        }
+        Ok(files)
+    }
+}

@@ -1,0 +1,82 @@
+//! A run that kept histograms as CSV: one row per interval and metric.
+
+use std::io::Write;
+use std::path::Path;
+
+use super::csv::failed;
+use crate::RecordError;
+use crate::run::Run;
+
+const HEAD: [&str; 17] = [
+    "trial",
+    "round",
+    "trial_failed",
+    "trial_name",
+    "cell",
+    "engine",
+    "interval",
+    "start_ns",
+    "end_ns",
+    "closed_utc",
+    "executed",
+    "missed",
+    "lost",
+    "metric",
+    "min_ns",
+    "median_ns",
+    "p99_ns",
+];
+
+/// As [`super::write_csv`], which calls this.
+pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordError> {
+    let mut writer = ::csv::Writer::from_writer(out);
+    let failed = failed(path);
+    writer
+        .write_record(HEAD.iter().chain(&["max_ns"]))
+        .map_err(&failed)?;
+    let mut rows = 0;
+    for number in run.trial_numbers()? {
+        let trial = run.trial(number)?;
+        for cell in &trial.cells {
+            let Some(log) = run.histograms(number, &cell.id)? else {
+                continue;
+            };
+            for interval in &log.intervals {
+                let place = [
+                    trial.number.to_string(),
+                    trial.round.to_string(),
+                    u8::from(trial.failure.is_some()).to_string(),
+                    trial.name.clone(),
+                    cell.id.clone(),
+                    cell.engine.to_string(),
+                    interval.interval.to_string(),
+                    interval.start_ns.to_string(),
+                    interval.end_ns.to_string(),
+                    interval.closed.clone(),
+                    interval.counts.executed.to_string(),
+                    interval.counts.missed.to_string(),
+                    interval.counts.lost.to_string(),
+                ];
+                // An interval in which nothing ran has its counts and no figures.
+                let mut figures: Vec<[String; 5]> = (interval.metrics.iter())
+                    .map(|(metric, [min, median, p99, max])| {
+                        let ns = [min, median, p99, max].map(i64::to_string);
+                        let [min, median, p99, max] = ns;
+                        [metric.tag().to_owned(), min, median, p99, max]
+                    })
+                    .collect();
+                if figures.is_empty() {
+                    figures.push(Default::default());
+                }
+                for figures in &figures {
+                    writer
+                        .write_record(place.iter().chain(figures))
+                        .map_err(&failed)?;
+                    rows += 1;
+                }
+            }
+        }
+    }
+    writer.flush().map_err(RecordError::io(path, "write"))?;
+    Ok(rows)
+}
