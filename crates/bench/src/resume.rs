@@ -20,7 +20,7 @@ const WITHOUT_A_WORD: &str = "it ended without a word, as in a power cut";
 /// Whether the run can go on with `plan`, its own experiment held against the machine as it is now.
 ///
 /// # Errors
-/// When the run is complete, the machine is another one, or the class is not to be had any more.
+/// When the run is complete, or the class or a trial's engine is not to be had any more.
 pub fn check(run: &Run, plan: &Plan) -> Result<(), BenchError> {
     let name = run.dir().display().to_string();
     let manifest = run.manifest()?;
@@ -39,7 +39,15 @@ pub fn check(run: &Run, plan: &Plan) -> Result<(), BenchError> {
              run the same command with the same privilege as before"
         )));
     }
-    Ok(())
+    // Going on without it would end in a run that calls itself complete.
+    let known = |trial: &str| manifest.not_measured.iter().any(|n| n.trial == trial);
+    match plan.not_measured.iter().find(|n| !known(&n.trial)) {
+        None => Ok(()),
+        Some(now) => Err(BenchError::Unmet(format!(
+            "{name}: trial {} of the run cannot be measured now: {} ({})",
+            now.trial, now.reason, now.mend
+        ))),
+    }
 }
 
 /// Goes on with the run. Otherwise as [`crate::run()`].
@@ -91,12 +99,6 @@ fn prepare<'a>(
     manifest.status = Status::Running;
     manifest.finished = None;
     manifest.failure = None;
-    let news = plan.not_measured.iter();
-    let known = manifest.not_measured.clone();
-    manifest.not_measured.extend(
-        news.filter(|n| known.iter().all(|k| k.trial != n.trial))
-            .cloned(),
-    );
     manifest.resumed.push(Resumption {
         resumed: utc_now(),
         last_record,

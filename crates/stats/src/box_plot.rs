@@ -58,7 +58,7 @@ impl BoxPlot {
             q1_ns: q1,
             median_ns: median,
             q3_ns: q3,
-            high_whisker_ns: inside().last()?.high_ns.max(q3),
+            high_whisker_ns: inside().next_back()?.high_ns.max(q3),
             outlier_count: out.map(|bin| bin.count).sum(),
             outliers_ns: thin(outliers, max_outliers, median),
         })

@@ -79,6 +79,10 @@ fn resume(dir: &std::path::Path, options: &Bench) -> Result<Ended, CommandError>
         )
         .into());
     }
+    // What the run left behind when it was killed may hold the very budget that the plan asks for.
+    for line in bench::sweep_stale() {
+        out::note(&format!("note    {line}"));
+    }
     let place = dir.join("experiment.toml").display().to_string();
     let plan = Plan::new(run.experiment()?, &place)?;
     bench::check_resume(&run, &plan)?;
