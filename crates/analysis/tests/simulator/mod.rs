@@ -14,15 +14,5 @@ mod random;
 mod release;
 
 pub use machine::{Policy, SimServer, Source, simulate};
-pub use random::Random;
+pub use random::{Random, set_count};
 pub use release::{Job, Releases};
-
-/// How many random sets each oracle tries: `default`, or what the environment variable `TIMECELL_ORACLE_SETS` says.
-///
-/// The long run is `TIMECELL_ORACLE_SETS=100000 cargo test --release -p analysis --test 'oracle_*'`.
-pub fn set_count(default: u64) -> u64 {
-    match std::env::var("TIMECELL_ORACLE_SETS") {
-        Ok(count) => count.parse().expect("TIMECELL_ORACLE_SETS is a number"),
-        Err(_) => default,
-    }
-}
