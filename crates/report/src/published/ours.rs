@@ -123,3 +123,54 @@ pub(super) fn single(summary: &SeriesSummary) -> Vec<Own> {
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::series::{SERIES_SUMMARY_SCHEMA, SeriesFigure};
+
+    #[test]
+    fn of_a_start_up_run_the_whole_counts_and_its_shares_do_not() {
+        let figure = |part: &str, of: Option<&str>| SeriesFigure {
+            subject: "podman, rootfs".to_owned(),
+            part: part.to_owned(),
+            of: of.map(str::to_owned),
+            unit: Quantity::Ns,
+            count: 5,
+            failed: 0,
+            least: 1,
+            median: 2,
+            median_interval: None,
+            mean: 2.5,
+            sd: None,
+            p90: None,
+            p99: None,
+            worst: 9,
+            against_baseline: None,
+            rounds_compared: 0,
+        };
+        let mut summary = SeriesSummary {
+            schema: SERIES_SUMMARY_SCHEMA,
+            run: "r".to_owned(),
+            scenario: "startup".to_owned(),
+            baseline_subject: None,
+            figures: vec![
+                figure("request to gone", None),
+                figure("create", Some("request to gone")),
+                figure("request to first instruction", None),
+            ],
+            not_measured: Vec::new(),
+            unmet: Vec::new(),
+            failures: Vec::new(),
+        };
+        let all = single(&summary);
+        let values: Vec<(Kind, f64)> = all.iter().map(|own| (own.kind, own.value)).collect();
+        assert_eq!(
+            values,
+            [(Kind::Median, 2.0), (Kind::Mean, 2.5), (Kind::Max, 9.0)]
+        );
+        assert_eq!(all[0].subject.as_deref(), Some("podman, rootfs"));
+        summary.scenario = "other".to_owned();
+        assert!(single(&summary).is_empty());
+    }
+}

@@ -21,9 +21,19 @@ pub fn run(options: &Report) -> Result<Ended, CommandError> {
     let Some(first) = options.paths.first() else {
         return Err(InputError::new("RUN", "no run is named", "name the directory of one").into());
     };
+    if let Some(absent) = options.paths.iter().find(|path| !path.exists()) {
+        let name = absent.display().to_string();
+        let mend = "name a run directory, or a file that another tool wrote";
+        return Err(InputError::new(
+            name,
+            "not a run and not a file: there is nothing of that name",
+            mend,
+        )
+        .into());
+    }
     let (runs, files): (Vec<&PathBuf>, Vec<&PathBuf>) =
         options.paths.iter().partition(|path| path.is_dir());
-    if !files.is_empty() && files.iter().all(|file| file.exists()) {
+    if !files.is_empty() {
         one_run_only(options)?;
         return measured::run(options, &runs, &files);
     }

@@ -101,7 +101,7 @@ fn damaged() {
             &["report", "other.txt", "--format", "hackbench"],
             "no line says `Time:`",
         ),
-        (&["report", "missing.txt"], "missing.txt"),
+        (&["report", "missing.txt"], "not a run and not a file"),
         (
             &["report", "other.txt", "--format", "no"],
             "possible values",
