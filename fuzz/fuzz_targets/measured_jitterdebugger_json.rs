@@ -5,7 +5,12 @@ use libfuzzer_sys::fuzz_target;
 use record::import::measured::{Format, Options, import};
 
 fuzz_target!(|bytes: &[u8]| {
-    match import(Some(Format::JitterdebuggerJson), "fuzz", bytes, Options::default()) {
+    match import(
+        Some(Format::JitterdebuggerJson),
+        "fuzz",
+        bytes,
+        Options::default(),
+    ) {
         Ok(read) => {
             for d in &read.distributions {
                 assert!(d.counts.windows(2).all(|pair| pair[0].0 < pair[1].0));

@@ -9,6 +9,7 @@ mod bench;
 mod clean_up;
 mod extreme;
 mod formats;
+mod long_runs;
 #[path = "../../../host/tests/needs/mod.rs"]
 mod needs;
 mod policies;
@@ -19,7 +20,7 @@ mod verbs;
 use support::Case;
 
 fn main() {
-    let groups: [&[Case]; 10] = [
+    let groups: [&[Case]; 11] = [
         analyze::CASES,
         analyze_servers::CASES,
         bad_input::CASES,
@@ -27,6 +28,7 @@ fn main() {
         clean_up::CASES,
         formats::CASES,
         extreme::CASES,
+        long_runs::CASES,
         policies::CASES,
         unprivileged::CASES,
         verbs::CASES,

@@ -1,0 +1,302 @@
+//! Histograms instead of samples, and going on after the run was killed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use record::run::{Run, Status};
+use record::summary::RunSummary;
+
+use crate::support::{Case, Need, eventually, experiment, only_run, say, timecell};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "long_runs::histograms_add_up_and_are_exported",
+        needs: &[],
+        run: short,
+    },
+    Case {
+        name: "long_runs::killed_and_resumed_the_totals_add_up",
+        needs: &[],
+        run: killed,
+    },
+    Case {
+        name: "long_runs::interrupted_and_resumed_the_totals_add_up",
+        needs: &[],
+        run: interrupted,
+    },
+    Case {
+        name: "long_runs::a_killed_run_of_samples_keeps_its_whole_trials",
+        needs: &[],
+        run: samples,
+    },
+    Case {
+        name: "long_runs::another_machine_is_refused_and_another_kernel_told",
+        needs: &[],
+        run: elsewhere,
+    },
+    Case {
+        name: "long_runs::a_full_disk_ends_the_run_and_it_can_be_resumed",
+        needs: &[Need::Root],
+        run: full_disk,
+    },
+];
+
+/// Jobs of each cell in each round: five seconds, an interval each second.
+const JOBS: u64 = 5_000;
+
+fn file(dir: &Path, jobs: u64, more: &str) -> String {
+    let text = format!(
+        "schema = 1\nname = \"long\"\nrounds = 1\nrecord = \"histogram\"\ninterval = \"1s\"\n\
+         [workload]\nkind = \"timer\"\nperiod = \"1ms\"\njobs = {jobs}\n[[trial]]\ncells = [\"bare\"]\n{more}"
+    );
+    let path = dir.join("long.toml");
+    fs::write(&path, text).unwrap();
+    path.to_string_lossy().into_owned()
+}
+
+const PAIR: &str = "[[trial]]\nname = \"pair\"\ncells = [\"bare\", \"bare\"]\n";
+
+fn summary(run: &Path) -> RunSummary {
+    Run::open(run).unwrap().summary().unwrap()
+}
+
+#[track_caller]
+fn adds_up(run: &Path, cells: usize, jobs: u64) {
+    let summary = summary(run);
+    assert_eq!(summary.cells.len(), cells);
+    for cell in &summary.cells {
+        assert_eq!(cell.planned, jobs, "{}", cell.label);
+        assert_eq!(
+            cell.executed + cell.missed + cell.lost,
+            jobs,
+            "{}",
+            cell.label
+        );
+        assert_eq!(cell.unexplained, 0, "{}", cell.label);
+        let histograms = cell.histograms.as_ref().unwrap();
+        let sum: u64 = histograms.intervals.iter().map(|i| i.executed).sum();
+        assert_eq!(sum, cell.executed, "{}", cell.label);
+        let worst = histograms.worst.first().unwrap().value_ns;
+        assert_eq!(worst, cell.metrics[0].summary.max_ns, "{}", cell.label);
+    }
+}
+
+fn short() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = file(dir.path(), 2_500, PAIR);
+    let said = say(dir.path(), &["bench", &file]).ends_with(0);
+    assert!(said.out.contains("up to 0.1% too large"), "{}", said.out);
+    let path = only_run(dir.path());
+    adds_up(&path, 3, 2_500);
+    let run = path.to_string_lossy().into_owned();
+    let page = fs::read_to_string(path.join("report.html")).unwrap();
+    for part in ["interval by interval", "A long run", "woke late"] {
+        assert!(page.contains(part), "{part}");
+    }
+    let said = say(dir.path(), &["export", &run, "--csv", "-o", "-"]).ends_with(0);
+    let summary = summary(&path);
+    let of = summary
+        .cells
+        .iter()
+        .filter_map(|cell| cell.histograms.as_ref());
+    let intervals: usize = of.map(|histograms| histograms.intervals.len()).sum();
+    assert_eq!(said.out.lines().count(), 1 + intervals);
+    assert!(said.out.contains("wakeup_latency"), "{}", said.out);
+    say(dir.path(), &["export", &run, "--hdr", "-o", "logs"]).ends_with(0);
+    let mut logs: Vec<String> = fs::read_dir(dir.path().join("logs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    logs.sort();
+    assert_eq!(
+        logs,
+        [
+            "1-1-bare-wakeup_latency.hlog",
+            "2-1-bare-wakeup_latency.hlog",
+            "2-2-bare-wakeup_latency.hlog"
+        ]
+    );
+    let error = say(dir.path(), &["export", &run, "--parquet"])
+        .ends_with(2)
+        .error();
+    assert!(error.contains("kept histograms"), "{error}");
+    let error = say(dir.path(), &["bench", "--resume", &run])
+        .ends_with(2)
+        .error();
+    assert!(error.contains("the run is complete"), "{error}");
+}
+
+/// Starts a bench, waits until `there` is true of its run, and ends it with `signal`.
+fn ended_by(dir: &Path, file: &str, signal: i32, there: impl Fn(&Path) -> bool) -> PathBuf {
+    let mut child = timecell()
+        .current_dir(dir)
+        .args(["bench", file])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("the run got there", || {
+        let begun = dir
+            .join("runs")
+            .read_dir()
+            .is_ok_and(|mut runs| runs.next().is_some());
+        assert!(child.try_wait().unwrap().is_none(), "ended too early");
+        begun && there(&only_run(dir))
+    });
+    // SAFETY: our own child.
+    unsafe { libc::kill(child.id().cast_signed(), signal) };
+    child.wait().unwrap();
+    only_run(dir)
+}
+
+/// Whether every cell of a begun trial has a whole interval on the disk.
+fn has_intervals(run: &Path, trial: u32, cells: &[&str]) -> bool {
+    cells.iter().all(|cell| {
+        let log = run.join(format!("trials/{trial}.part/{cell}.hlog"));
+        fs::read_to_string(log).is_ok_and(|text| text.contains("\n#timecell-interval "))
+    })
+}
+
+fn killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = file(dir.path(), JOBS, PAIR);
+    let run = ended_by(dir.path(), &file, libc::SIGKILL, |run| {
+        has_intervals(run, 2, &["1-bare", "2-bare"])
+    });
+    assert_eq!(
+        Run::open(&run).unwrap().manifest().unwrap().status,
+        Status::Running
+    );
+    // What is there can be studied before anything goes on.
+    say(dir.path(), &["report", &run.to_string_lossy()]).ends_with(0);
+    let said = say(dir.path(), &["bench", "--resume", &run.to_string_lossy()]).ends_with(0);
+    assert!(
+        said.out.contains("nothing was measured from"),
+        "{}",
+        said.out
+    );
+    adds_up(&run, 3, JOBS);
+    let opened = Run::open(&run).unwrap();
+    let manifest = opened.manifest().unwrap();
+    assert_eq!(manifest.status, Status::Complete);
+    assert_eq!(manifest.resumed.len(), 1);
+    assert_eq!(manifest.resumed[0].cut_off_trial, Some(2));
+    assert_eq!(opened.trial_numbers().unwrap(), [1, 2, 3]);
+    assert!(opened.trial(2).unwrap().cut_off.is_some());
+    assert_eq!(opened.trial(3).unwrap().continues, Some(2));
+    assert_eq!(summary(&run).resumed, manifest.resumed);
+}
+
+fn interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = file(dir.path(), JOBS, "");
+    let run = ended_by(dir.path(), &file, libc::SIGINT, |run| {
+        has_intervals(run, 1, &["1-bare"])
+    });
+    let opened = Run::open(&run).unwrap();
+    assert_eq!(opened.manifest().unwrap().status, Status::Interrupted);
+    assert_eq!(
+        opened.trial(1).unwrap().cut_off.as_deref(),
+        Some("interrupted")
+    );
+    let kept = summary(&run).cells[0].executed;
+    assert!(kept > 0, "what was measured is kept");
+    say(dir.path(), &["bench", "--resume", &run.to_string_lossy()]).ends_with(0);
+    adds_up(&run, 1, JOBS);
+    assert!(summary(&run).cells[0].executed > kept);
+}
+
+fn samples() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = experiment(dir.path(), &["bare", "embedded"], 2_000);
+    let run = ended_by(dir.path(), &file, libc::SIGKILL, |run| {
+        run.join("trials/2").exists()
+    });
+    let before = fs::read(run.join("trials/1/1-bare.samples")).unwrap();
+    say(dir.path(), &["bench", "--resume", &run.to_string_lossy()]).ends_with(0);
+    assert_eq!(
+        before,
+        fs::read(run.join("trials/1/1-bare.samples")).unwrap()
+    );
+    let opened = Run::open(&run).unwrap();
+    assert_eq!(opened.trial_numbers().unwrap(), [1, 2, 3, 4]);
+    assert_eq!(opened.manifest().unwrap().status, Status::Complete);
+    for cell in summary(&run).cells {
+        assert_eq!((cell.planned, cell.executed + cell.missed), (4_000, 4_000));
+    }
+}
+
+fn elsewhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = file(dir.path(), JOBS, "");
+    let run = ended_by(dir.path(), &file, libc::SIGINT, |run| {
+        has_intervals(run, 1, &["1-bare"])
+    });
+    let path = run.join("provenance.json");
+    let ours: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let with = |key: &str, value: &str| {
+        let mut other = ours.clone();
+        other[key] = value.into();
+        fs::write(&path, other.to_string()).unwrap();
+    };
+    with("cpu_model", "Another 9000");
+    let words = ["bench", "--resume", &run.to_string_lossy()];
+    let error = say(dir.path(), &words).ends_with(2).error();
+    assert!(error.contains("begun on another machine"), "{error}");
+    assert!(error.contains("Another 9000"), "{error}");
+    with("kernel_release", "2.4.0");
+    let said = say(dir.path(), &words).ends_with(0);
+    assert!(
+        said.out.contains("the kernel changed from `2.4.0`"),
+        "{}",
+        said.out
+    );
+    adds_up(&run, 1, JOBS);
+}
+
+fn full_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let small = dir.path().join("runs");
+    fs::create_dir(&small).unwrap();
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=4m", "none"])
+        .arg(&small)
+        .status()
+        .unwrap();
+    assert!(mounted.success());
+    let file = file(dir.path(), JOBS, "");
+    let mut child = timecell()
+        .current_dir(dir.path())
+        .args(["bench", &file])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually("an interval is on the disk", || {
+        let begun = small.read_dir().is_ok_and(|mut runs| runs.next().is_some());
+        begun && has_intervals(&only_run(dir.path()), 1, &["1-bare"])
+    });
+    // Everybody else fills the disk.
+    let filler = small.join("filler");
+    let _ = fs::write(&filler, vec![0u8; 8 << 20]);
+    let ended = child.wait().unwrap();
+    let said = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+    fs::remove_file(&filler).unwrap();
+    let outcome = std::panic::catch_unwind(|| {
+        assert_eq!(ended.code(), Some(1), "{said}");
+        assert!(said.contains("the disk is full"), "{said}");
+        let run = fs::read_dir(&small)
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path();
+        say(dir.path(), &["bench", "--resume", &run.to_string_lossy()]).ends_with(0);
+        adds_up(&run, 1, JOBS);
+    });
+    let _ = std::process::Command::new("umount").arg(&small).status();
+    if let Err(panic) = outcome {
+        std::panic::resume_unwind(panic);
+    }
+}
