@@ -10,6 +10,7 @@ mod clean_up;
 mod extreme;
 mod formats;
 mod long_runs;
+mod loads;
 #[path = "../../../host/tests/needs/mod.rs"]
 mod needs;
 mod policies;
@@ -20,7 +21,7 @@ mod verbs;
 use support::Case;
 
 fn main() {
-    let groups: [&[Case]; 11] = [
+    let groups: [&[Case]; 12] = [
         analyze::CASES,
         analyze_servers::CASES,
         bad_input::CASES,
@@ -29,6 +30,7 @@ fn main() {
         formats::CASES,
         extreme::CASES,
         long_runs::CASES,
+        loads::CASES,
         policies::CASES,
         unprivileged::CASES,
         verbs::CASES,
