@@ -3,9 +3,10 @@
 use model::{Experiment, InputError};
 
 /// Name and text of every scenario. Adding one: a file in `scenarios/` and a line here.
-pub const SCENARIOS: [(&str, &str); 2] = [
+pub const SCENARIOS: [(&str, &str); 3] = [
     ("overhead", include_str!("../scenarios/overhead.toml")),
     ("concurrency", include_str!("../scenarios/concurrency.toml")),
+    ("latency", include_str!("../scenarios/latency.toml")),
 ];
 
 /// The experiment that `what` names: a scenario, or the path of an experiment file.
@@ -55,7 +56,7 @@ mod tests {
     fn what_is_neither_is_refused_with_the_names() {
         let error = find("overhaed").unwrap_err().to_string();
         assert!(
-            error.contains("the scenarios are overhead, concurrency"),
+            error.contains("the scenarios are overhead, concurrency, latency"),
             "{error}"
         );
         assert!(

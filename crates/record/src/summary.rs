@@ -223,6 +223,12 @@ pub struct MetricSummary {
     pub summary: stats::Summary,
     /// Median of each round, ns, in round order: shows drift.
     pub round_medians_ns: Vec<i64>,
+    /// Mean of each round, ns, in round order.
+    #[serde(default)]
+    pub round_means_ns: Vec<f64>,
+    /// Largest value of each round, ns, in round order.
+    #[serde(default)]
+    pub round_maxima_ns: Vec<i64>,
     /// Correlation of neighbouring jobs; far from 0, the intervals of quantiles are too narrow.
     pub lag1_autocorrelation: Option<f64>,
 }

@@ -71,7 +71,8 @@ pub enum ClassName {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Scenarios: overhead (bare metal against every container engine, one cell at a time), \
-    concurrency (rootful and rootless containers together), self (timecell itself against cyclictest, a polling \
+    concurrency (rootful and rootless containers together), latency (wake-up every 100 us in every engine, idle and \
+    under loads), self (timecell itself against cyclictest, a polling \
     barrier and other launchers; parts: wakeup, barrier, startup, memory).\n\n\
     Real-time classes need privilege: run with sudo. Without it the same command runs with SCHED_OTHER and every \
     result is labelled \"not real-time\"."

@@ -38,6 +38,7 @@ pub(crate) struct Start<'a> {
 pub(crate) struct Running {
     load: &'static dyn Load,
     built_in: bool,
+    in_cell: bool,
     id: String,
     cell: Box<dyn Cell>,
     tally: Tally,
@@ -83,6 +84,7 @@ pub(crate) fn start(start: &Start<'_>) -> Result<Result<Running, String>, BenchE
     Ok(made.map_err(|error| error.to_string()).map(|cell| Running {
         load,
         built_in: planned.built_in,
+        in_cell: planned.plan.cell.is_some(),
         id: spec.id.clone(),
         cell,
         tally,
@@ -264,9 +266,9 @@ impl Running {
         }
     }
 
-    /// A program that is asked in time says at its end what it did.
+    /// A program that is asked in time says at its end what it did, and a guard that is asked ends its load in order.
     fn ask_to_end(&self) {
-        if self.built_in {
+        if self.in_cell {
             return;
         }
         let pid = self.pid();

@@ -14,6 +14,7 @@ mod loads;
 mod machine;
 mod others;
 mod page;
+mod repetitions;
 mod rerun;
 mod selves;
 mod tables;
@@ -33,12 +34,13 @@ use record::run::Run;
 use record::summary::RunSummary;
 
 /// Every section, in the order of the page.
-const SECTIONS: [fn(&Page) -> Option<Section>; 13] = [
+const SECTIONS: [fn(&Page) -> Option<Section>; 14] = [
     asked::section,
     found::section,
     cells::section,
     loads::section,
     histograms::section,
+    repetitions::section,
     figures::section,
     others::section,
     selves::section,

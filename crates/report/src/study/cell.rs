@@ -118,6 +118,15 @@ impl Counts {
 fn metric_summary(metric: Metric, rounds: Rounds) -> Option<MetricSummary> {
     let round_medians_ns = rounds.values().filter_map(|values| median_of(values));
     let round_medians_ns = round_medians_ns.collect();
+    let full = || rounds.values().filter(|values| !values.is_empty());
+    let mean = |values: &Vec<i64>| {
+        let sum: i128 = values.iter().map(|&value| i128::from(value)).sum();
+        sum as f64 / values.len() as f64
+    };
+    let round_means_ns = full().map(mean).collect();
+    let round_maxima_ns = full()
+        .filter_map(|values| values.iter().max().copied())
+        .collect();
     let lags: Vec<f64> = rounds
         .values()
         .filter_map(|values| autocorrelation(values, 1))
@@ -130,6 +139,8 @@ fn metric_summary(metric: Metric, rounds: Rounds) -> Option<MetricSummary> {
         metric,
         summary: Summary::of(&pooled)?,
         round_medians_ns,
+        round_means_ns,
+        round_maxima_ns,
         lag1_autocorrelation,
     })
 }
