@@ -17,6 +17,8 @@ pub(crate) struct Disk;
 pub(super) const BLOCK: usize = 1_000_000;
 /// Blocks of a file before it is written over.
 const BLOCKS: u64 = 64;
+/// Blocks of the file that is written and read at random.
+const RANDOM_BLOCKS: u64 = 16;
 /// Bytes of a random access.
 const PIECE: usize = 4096;
 /// Random accesses between two committed blocks.
@@ -78,8 +80,14 @@ impl Load for Disk {
             let mut block = vec![0; BLOCK];
             let mut piece = [0; PIECE];
             let mut random_number = 0x9e37_79b9_7f4a_7c15u64;
-            let places = BLOCKS * BLOCK as u64 / PIECE as u64;
-            random.set_len(places * PIECE as u64)?;
+            // Written in order first: a file of random pieces is one of thousands of extents, and the devices and file
+            // systems that discard what is freed take half a minute to remove it.
+            for number in 0..RANDOM_BLOCKS {
+                fill(&mut block, &mut random_number);
+                random.write_all_at(&block, number * BLOCK as u64)?;
+            }
+            random.sync_data()?;
+            let places = RANDOM_BLOCKS * BLOCK as u64 / PIECE as u64;
             for turn in 0u64.. {
                 fill(&mut block, &mut random_number);
                 ordered.write_all_at(&block, turn % BLOCKS * BLOCK as u64)?;

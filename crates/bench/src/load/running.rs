@@ -52,9 +52,11 @@ pub(crate) struct Running {
 struct Look {
     at_ns: i64,
     counts: [u64; COUNTERS],
-    usage: Usage,
     /// See [`Load::progress`].
     progress: u64,
+    usage: Usage,
+    /// The middle of the time in which the usage was gathered: under load that takes a while.
+    usage_at_ns: i64,
 }
 
 /// Starts a load.
@@ -178,11 +180,17 @@ impl Running {
     }
 
     fn look(&self) -> Look {
+        let at_ns = clock::now();
+        let counts = self.tally.read();
+        let progress = self.load.progress(&self.log()).unwrap_or(0);
+        let began_ns = clock::now();
+        let usage = account::usage(self.pid());
         Look {
-            at_ns: clock::now(),
-            counts: self.tally.read(),
-            usage: account::usage(self.pid()),
-            progress: self.load.progress(&self.log()).unwrap_or(0),
+            at_ns,
+            counts,
+            progress,
+            usage,
+            usage_at_ns: began_ns + (clock::now() - began_ns) / 2,
         }
     }
 
@@ -203,7 +211,7 @@ impl Running {
                 before: before.usage,
                 after: after.usage,
                 progress: after.progress.saturating_sub(before.progress),
-                window_ns: after.at_ns - before.at_ns,
+                window_ns: after.usage_at_ns - before.usage_at_ns,
                 log: &log,
             };
             self.judge(&before, &after, &window, record);
@@ -231,10 +239,11 @@ impl Running {
 
     fn judge(&self, before: &Look, after: &Look, window: &Window<'_>, record: &mut LoadRecord) {
         let cpu_ns = after.usage.cpu_ns - before.usage.cpu_ns;
+        let counted_ns = after.at_ns - before.at_ns;
         if self.built_in {
             for (index, gauge) in self.load.gauges().iter().enumerate() {
                 let count = after.counts[index].saturating_sub(before.counts[index]);
-                let achieved = measured(gauge, count, window.window_ns);
+                let achieved = measured(gauge, count, counted_ns);
                 if gauge.unit == MISSED_SECONDS {
                     record.missed_seconds = Some(count);
                 } else {
@@ -255,9 +264,9 @@ impl Running {
         } else {
             cpu_ns > 0
         };
-        if !worked && window.window_ns > self.load.pause_ns() {
+        if !worked && counted_ns > self.load.pause_ns() {
             record.failure.get_or_insert_with(|| {
-                let ms = window.window_ns / 1_000_000;
+                let ms = counted_ns / 1_000_000;
                 with_words(
                     &format!("did nothing in the {ms} ms measured"),
                     &self.last_words(),

@@ -193,6 +193,8 @@ fn metric_summary(metric: Metric, pooled: &BTreeMap<u32, Vec<Total>>) -> Option<
         .iter()
         .filter_map(|total| binned(total).nearest_rank(0.5));
     let round_medians_ns = round_medians_ns.collect();
+    let round_means_ns = rounds.iter().map(|total| total.mean_ns).collect();
+    let round_maxima_ns = rounds.iter().map(|total| total.max_ns).collect();
     let lags: Vec<f64> = rounds
         .iter()
         .filter_map(|t| t.lag1_autocorrelation)
@@ -208,6 +210,8 @@ fn metric_summary(metric: Metric, pooled: &BTreeMap<u32, Vec<Total>>) -> Option<
         metric,
         summary: Summary::of_binned(&binned(&all), all.mean_ns, sd)?,
         round_medians_ns,
+        round_means_ns,
+        round_maxima_ns,
         lag1_autocorrelation,
     })
 }

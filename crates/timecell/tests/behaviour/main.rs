@@ -9,8 +9,8 @@ mod bench;
 mod clean_up;
 mod extreme;
 mod formats;
-mod long_runs;
 mod loads;
+mod long_runs;
 #[path = "../../../host/tests/needs/mod.rs"]
 mod needs;
 mod policies;
