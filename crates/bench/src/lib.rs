@@ -24,4 +24,4 @@ pub use place::{Place, sweep_stale};
 pub use plan::{Plan, PlannedTrial};
 pub use resume::{check as check_resume, resume};
 pub use run::{Going, Progress, Settings, run};
-pub use series::{SERIES_SCENARIOS, SeriesOptions, SeriesPlan, run_series};
+pub use series::{HEARTBEAT_NS, SERIES_SCENARIOS, SeriesOptions, SeriesPlan, run_series};

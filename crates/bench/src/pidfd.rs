@@ -24,3 +24,21 @@ pub(crate) fn ended_within(process: &OwnedFd, millis: i32) -> bool {
     // SAFETY: one pollfd on the stack.
     unsafe { libc::poll(&raw mut wait, 1, millis) > 0 }
 }
+
+/// Sends SIGKILL; fine if the process has ended.
+pub(crate) fn kill(process: &OwnedFd) -> io::Result<()> {
+    // SAFETY: plain system call on an open descriptor.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            process.as_raw_fd(),
+            libc::SIGKILL,
+            std::ptr::null::<libc::siginfo_t>(),
+            0,
+        )
+    };
+    match io::Error::last_os_error() {
+        error if answer != 0 && error.raw_os_error() != Some(libc::ESRCH) => Err(error),
+        _ => Ok(()),
+    }
+}

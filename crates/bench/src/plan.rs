@@ -309,34 +309,30 @@ fn class_requirement(experiment: &mut Experiment, requirements: &mut Vec<Require
     let Class::Fifo { priority } = experiment.scheduling.class else {
         return false;
     };
+    let requirement = fifo_requirement(priority);
+    let met = requirement.met;
+    if !met {
+        experiment.scheduling.class = Class::Other;
+    }
+    requirements.push(requirement);
+    met
+}
+
+/// Whether this process may have SCHED_FIFO with this priority.
+pub(crate) fn fifo_requirement(priority: u8) -> Requirement {
+    let what = format!("SCHED_FIFO {priority}");
     let wanted = sched::Class::Fifo { priority };
+    // Tried by a thread that ends with it.
     let tried = std::thread::spawn(move || sched::set_class(0, &wanted)).join();
+    let mend = if place::uid() == 0 {
+        "give this process CAP_SYS_NICE and its cpu cgroup a real-time budget (timecell doctor shows both)"
+    } else {
+        "run the same command with sudo, or allow this user real-time priorities (ulimit -r 99)"
+    };
     match tried {
-        Ok(Ok(())) => {
-            requirements.push(Requirement::met(
-                format!("SCHED_FIFO {priority}"),
-                "granted to this process",
-            ));
-            true
-        }
-        Ok(Err(error)) => {
-            let mend = if place::uid() == 0 {
-                "give this process CAP_SYS_NICE and its cpu cgroup a real-time budget (timecell doctor shows both)"
-            } else {
-                "run the same command with sudo, or allow this user real-time priorities (ulimit -r 99)"
-            };
-            let reason = match error {
-                SchedError::NoPrivilege { why, .. } => why,
-                other => other.to_string(),
-            };
-            requirements.push(Requirement::unmet(
-                format!("SCHED_FIFO {priority}"),
-                reason,
-                mend,
-            ));
-            experiment.scheduling.class = Class::Other;
-            false
-        }
-        Err(_) => false,
+        Ok(Ok(())) => Requirement::met(what, "granted to this process"),
+        Ok(Err(SchedError::NoPrivilege { why, .. })) => Requirement::unmet(what, why, mend),
+        Ok(Err(other)) => Requirement::unmet(what, other.to_string(), mend),
+        Err(_) => Requirement::unmet(what, "the thread that tried it ended", mend),
     }
 }

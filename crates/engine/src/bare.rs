@@ -52,6 +52,7 @@ fn make(spec: &CellSpec) -> Result<Payload, String> {
     Ok(Payload {
         pid: child.id().cast_signed(),
         child: Some(child),
+        helper: None,
     })
 }
 

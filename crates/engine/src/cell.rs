@@ -76,6 +76,10 @@ pub trait Cell: Send {
     /// Pid of the payload, as the host sees it.
     fn pid(&self) -> i32;
 
+    /// Processes that live beside the payload because of this cell: a runtime that waits for it, conmon and the like.
+    /// A daemon that serves all cells is none of them.
+    fn processes(&self) -> Vec<CellProcess>;
+
     /// The last lines that cell and engine wrote, for error texts.
     fn log_tail(&self) -> String;
 
@@ -84,4 +88,13 @@ pub trait Cell: Send {
     /// # Errors
     /// Names what could not be removed.
     fn remove(&mut self) -> Result<(), EngineError>;
+}
+
+/// A process that an engine keeps for a cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CellProcess {
+    /// As the host sees it.
+    pub pid: i32,
+    /// What the kernel calls it, such as `conmon`.
+    pub name: String,
 }

@@ -71,7 +71,11 @@ fn make(spec: &CellSpec) -> Result<Payload, String> {
     .and_then(|line| line.parse().ok())
     .filter(|pid| *pid > 1)
     .ok_or("docker tells no pid; the payload has ended already")?;
-    Ok(Payload { pid, child: None })
+    Ok(Payload {
+        pid,
+        child: None,
+        helper: None,
+    })
 }
 
 /// A call that waits for the payload's end and removes the container.

@@ -3,6 +3,7 @@
 //! An engine creates a cell that runs words of our own static binary, tells its pid, kills and removes it.
 //! It measures nothing and decides nothing about scheduling; placing and classes are the coordinator's.
 
+mod attached;
 mod bare;
 mod cell;
 mod cgroups;
@@ -29,9 +30,10 @@ mod runc;
 mod sweep;
 pub mod users;
 
-pub use cell::{Cell, CellSpec, Engine, Rights, User};
+pub use attached::attach;
+pub use cell::{Cell, CellProcess, CellSpec, Engine, Rights, User};
 pub use error::EngineError;
-pub use list::{Options, all, by_kind, found};
+pub use list::{Options, all, by_kind, found, programs as programs_of};
 pub use made::log_file;
 pub use manager::{Manager, Network, Source};
 pub use process::kill_marked;

@@ -1,7 +1,11 @@
 use host::provenance::EngineFound;
 use model::EngineKind;
 
-use crate::{Engine, bare, crun, docker, embedded, podman, podman_rootless, runc};
+use std::path::PathBuf;
+
+use crate::{
+    Engine, bare, crun, docker, embedded, podman, podman_cli, podman_rootless, programs, runc,
+};
 
 /// What the user may choose about engines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,4 +48,24 @@ pub fn by_kind(kind: EngineKind, options: &Options) -> Box<dyn Engine> {
         }),
         EngineKind::Docker => Box::new(docker::Docker),
     }
+}
+
+/// The programs that an engine consists of besides ours, where they are installed.
+pub fn programs(kind: EngineKind) -> Vec<PathBuf> {
+    let names: &[&str] = match kind {
+        EngineKind::Bare | EngineKind::Embedded => &[],
+        EngineKind::Crun => &["crun"],
+        EngineKind::Runc => &["runc"],
+        EngineKind::Podman | EngineKind::PodmanRootless => &["podman", "conmon"],
+        EngineKind::Docker => &["docker"],
+    };
+    let mut found: Vec<PathBuf> = names
+        .iter()
+        .filter_map(|name| programs::find(name))
+        .collect();
+    if matches!(kind, EngineKind::Podman | EngineKind::PodmanRootless) {
+        let runtime = podman_cli::runtime(kind == EngineKind::PodmanRootless);
+        found.extend(runtime.map(|(_, path)| path));
+    }
+    found
 }

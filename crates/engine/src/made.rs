@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use crate::process::{self, Process};
-use crate::{Cell, CellSpec, EngineError, note, programs};
+use crate::{Cell, CellProcess, CellSpec, EngineError, note, podman_cli, programs};
 
 /// What an engine's making yields.
 pub(crate) struct Payload {
     pub(crate) pid: i32,
     /// Where the payload is a child of this process.
     pub(crate) child: Option<Child>,
+    /// A process of the engine's that stays as long as the payload and is a child of this process.
+    pub(crate) helper: Option<Child>,
 }
 
 /// Removes what an engine keeps of a cell besides its processes; may be called again and on half a cell.
@@ -73,6 +75,7 @@ pub(crate) fn create(
             pid: payload.pid,
             process: Process::of(payload.pid),
             child: payload.child,
+            helper: payload.helper,
             wipe,
             removed: false,
         })),
@@ -137,6 +140,7 @@ struct Made {
     /// `None` if the payload had ended before it could be looked at.
     process: Option<Process>,
     child: Option<Child>,
+    helper: Option<Child>,
     wipe: Wipe,
     removed: bool,
 }
@@ -144,6 +148,18 @@ struct Made {
 impl Cell for Made {
     fn pid(&self) -> i32 {
         self.pid
+    }
+
+    fn processes(&self) -> Vec<CellProcess> {
+        let home = podman_cli::home(&self.spec);
+        process::belonging(&self.spec.id, &home)
+            .into_iter()
+            .filter(|pid| *pid != self.pid)
+            .map(|pid| CellProcess {
+                pid,
+                name: process::name(pid),
+            })
+            .collect()
     }
 
     fn log_tail(&self) -> String {
@@ -161,6 +177,10 @@ impl Cell for Made {
                 child.wait().map_err(|error| error.to_string())?;
             } else if let Some(process) = self.process {
                 process.kill()?;
+            }
+            if let Some(helper) = &mut self.helper {
+                let _ = helper.kill();
+                helper.wait().map_err(|error| error.to_string())?;
             }
             finish(&self.spec, self.wipe)
         };

@@ -205,6 +205,7 @@ pub(crate) fn make(name: &str, spec: &CellSpec) -> Result<Payload, String> {
     Ok(Payload {
         pid: read_pid(&pid_file(spec))?,
         child: None,
+        helper: None,
     })
 }
 

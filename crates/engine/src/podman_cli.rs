@@ -86,21 +86,26 @@ pub(crate) fn version(rootless: bool) -> Option<String> {
     ))
 }
 
+/// The cell's private directory for podman. It is not below the cell's own, because podman refuses run
+/// directories of more than 50 characters; the name follows from the cell, so that it is found again.
+pub(crate) fn home(spec: &CellSpec) -> PathBuf {
+    let base = if programs::is_root() {
+        "/run"
+    } else {
+        "/dev/shm"
+    };
+    let name = format!("{}/{}", spec.work_dir.display(), spec.id);
+    // FNV-1a.
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    Path::new(base).join(format!("timecell-{hash:016x}"))
+}
+
 impl Podman<'_> {
-    /// The cell's private directory for podman. It is not below the cell's own, because podman refuses run
-    /// directories of more than 50 characters; the name follows from the cell, so that it is found again.
+    /// See [`home`].
     pub(crate) fn home(&self) -> PathBuf {
-        let base = if programs::is_root() {
-            "/run"
-        } else {
-            "/dev/shm"
-        };
-        let name = format!("{}/{}", self.spec.work_dir.display(), self.spec.id);
-        // FNV-1a.
-        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        Path::new(base).join(format!("timecell-{hash:016x}"))
+        home(self.spec)
     }
 
     fn pid_file(&self) -> PathBuf {
@@ -198,6 +203,7 @@ impl Podman<'_> {
         Ok(Payload {
             pid: oci::read_pid(&self.pid_file())?,
             child: None,
+            helper: None,
         })
     }
 

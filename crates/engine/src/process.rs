@@ -128,6 +128,32 @@ fn processes() -> Vec<Process> {
         .collect()
 }
 
+/// Pids of the living processes that carry the mark of this cell or have `path` in their words.
+pub(crate) fn belonging(id: &str, path: &Path) -> Vec<i32> {
+    let mark = format!("{MARK}={id}");
+    let path = path.display().to_string();
+    let own = std::process::id().cast_signed();
+    let belongs = |pid: i32| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let marked = environment
+            .split(|byte| *byte == 0)
+            .any(|word| word == mark.as_bytes());
+        marked || String::from_utf8_lossy(&words).contains(&path)
+    };
+    processes()
+        .into_iter()
+        .map(|process| process.pid)
+        .filter(|pid| *pid != own && belongs(*pid))
+        .collect()
+}
+
+/// What the kernel calls a process; empty if it has ended.
+pub(crate) fn name(pid: i32) -> String {
+    let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    comm.trim().to_owned()
+}
+
 /// Field 22 of `/proc/<pid>/stat`.
 fn start_ticks(pid: i32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

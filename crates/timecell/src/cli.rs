@@ -72,7 +72,8 @@ pub enum ClassName {
 #[command(
     after_help = "Scenarios: overhead (bare metal against every container engine, one cell at a time), \
     concurrency (rootful and rootless containers together), latency (wake-up every 100 us in every engine, idle and \
-    under loads), self (timecell itself against cyclictest, a polling \
+    under loads), startup (create, run, exit and delete, by every launcher), recovery (until a killed or wedged cell \
+    runs again), footprint (memory of an idle real-time cell), self (timecell itself against cyclictest, a polling \
     barrier and other launchers; parts: wakeup, barrier, startup, memory).\n\n\
     Real-time classes need privilege: run with sudo. Without it the same command runs with SCHED_OTHER and every \
     result is labelled \"not real-time\"."
@@ -123,9 +124,12 @@ pub struct Bench {
     /// Go on with this run, which ended before its time: a power cut, an interrupt, a full disk.
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
         "experiment", "quick", "duration", "jobs", "period", "cpus", "priority", "class", "rounds", "engine",
-        "rootless_user", "load", "histogram", "interval", "out",
+        "rootless_user", "heartbeat_timeout", "load", "histogram", "interval", "out",
     ])]
     pub resume: Option<PathBuf>,
+    /// Age of the last heartbeat at which scenario `recovery` takes a payload for wedged, such as 10ms [default: 10ms].
+    #[arg(long, value_name = "TIME")]
+    pub heartbeat_timeout: Option<Duration>,
     /// The unprivileged user who runs rootless cells.
     #[arg(long, value_name = "NAME")]
     pub rootless_user: Option<String>,

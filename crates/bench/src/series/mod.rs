@@ -3,6 +3,9 @@
 //!
 //! Adding one: a file with `prepare`, and a line in [`SERIES_SCENARIOS`].
 
+mod cells;
+mod footprint;
+mod recovery;
 mod run;
 mod startup;
 
@@ -11,9 +14,11 @@ use model::{EngineKind, InputError, Limits, Requirement};
 use record::series::{Condition, Quantity};
 use record::summary::NotMeasured;
 
+pub use recovery::BEAT_NS as HEARTBEAT_NS;
 pub use run::run_series;
 
 use crate::BenchError;
+use crate::interrupt::Interrupt;
 
 /// One scenario of this kind.
 pub struct SeriesScenario {
@@ -27,10 +32,11 @@ pub struct SeriesScenario {
 }
 
 /// Every scenario of this kind.
-pub const SERIES_SCENARIOS: [SeriesScenario; 1] = [startup::SCENARIO];
+pub const SERIES_SCENARIOS: [SeriesScenario; 3] =
+    [startup::SCENARIO, recovery::SCENARIO, footprint::SCENARIO];
 
 /// What the user may choose.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct SeriesOptions {
     /// Rounds; `None`: the scenario's own number.
     pub rounds: Option<i64>,
@@ -40,6 +46,8 @@ pub struct SeriesOptions {
     pub engines: Vec<EngineKind>,
     /// Who runs rootless cells; `None`: found on the machine.
     pub rootless_user: Option<String>,
+    /// A heartbeat older than this is missing, ns; for `recovery`.
+    pub heartbeat_timeout_ns: i64,
 }
 
 impl SeriesOptions {
@@ -119,17 +127,19 @@ impl Reading {
 }
 
 /// Where and when a measurement takes place.
-pub(crate) struct Turn {
+pub(crate) struct Turn<'a> {
     /// Place of the task in the list.
     pub task: usize,
     /// Number of the measurement in the run, from 1.
     pub number: u32,
+    /// To be looked at in every wait.
+    pub interrupt: &'a Interrupt,
 }
 
 /// A scenario that is set up. Dropping it leaves the machine as it was.
 pub(crate) trait Bench {
     /// Measures one task once. The error, one sentence, goes on record; the run goes on.
-    fn measure(&mut self, turn: &Turn) -> Result<Vec<Reading>, String>;
+    fn measure(&mut self, turn: &Turn<'_>) -> Result<Vec<Reading>, String>;
 }
 
 /// What a run will do.

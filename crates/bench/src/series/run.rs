@@ -151,7 +151,11 @@ impl Rounds<'_> {
                     progress.trial(number, round, &name, self.left_ns(number - 1));
                     told = Some(Instant::now());
                 }
-                let readings = bench.measure(&Turn { task: at, number });
+                let readings = bench.measure(&Turn {
+                    task: at,
+                    number,
+                    interrupt: self.interrupt,
+                });
                 if self.interrupt.came() {
                     return Err(BenchError::Interrupted);
                 }

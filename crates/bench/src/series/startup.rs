@@ -116,7 +116,7 @@ struct Startup {
 }
 
 impl Bench for Startup {
-    fn measure(&mut self, turn: &Turn) -> Result<Vec<Reading>, String> {
+    fn measure(&mut self, turn: &Turn<'_>) -> Result<Vec<Reading>, String> {
         let launched = self.launchers[turn.task].launch(&self.stage, turn.number)?;
         Ok(readings(&launched))
     }

@@ -59,6 +59,7 @@ fn make(spec: &CellSpec) -> Result<Payload, String> {
         pid: oci::read_pid(&oci::pid_file(spec))?,
         // The payload outlives the process that made it; the machine's init is its parent.
         child: None,
+        helper: None,
     })
 }
 

@@ -1,7 +1,7 @@
 //! The report of a run of single measurements as one HTML file.
 
 use super::amount::Amount;
-use super::table::{said, share_names};
+use super::table::{said, share_names, short_name};
 use super::{draw, of_part, shares, wholes};
 use crate::figure::{Figure, inline};
 use crate::html::{Section, absent_table, checks_section, document, facts, region, time_cell};
@@ -212,7 +212,7 @@ fn share_table(summary: &SeriesSummary, part: &str) -> Markup {
         html! {
             thead { tr {
                 th scope="col" { "subject" }
-                @for name in &names { th.num scope="col" { (clean(name)) } }
+                @for name in &names { th.num scope="col" { (short_name(part, name)) } }
             } }
             tbody { @for f in &figures { tr {
                 th scope="row" { (clean(&f.subject)) }

@@ -1,7 +1,7 @@
 //! What one part is made of: its shares, stacked, a row for each subject.
 
 use super::amount::{amount, axis_unit};
-use super::table::share_names;
+use super::table::{share_names, short_name};
 use super::{of_part, shares};
 use crate::chart::{Axis, Band, LOOKS, n, name_room, row_names, title_below, x_axis};
 use crate::figure::{Figure, WIDTH};
@@ -44,7 +44,7 @@ pub(super) fn draw(summary: &SeriesSummary, part: &str) -> Option<Figure> {
         height: bottom + 48.0,
         body: html! {
             @for (place, name) in names.iter().enumerate() {
-                (entry(place, name, (place as f64 % columns) * ENTRY, 12.0 + (place as f64 / columns).floor() * LINE))
+                (entry(place, &short_name(part, name), (place as f64 % columns) * ENTRY, 12.0 + (place as f64 / columns).floor() * LINE))
             }
             (x_axis(&axis, Band(top, bottom), divisor))
             (title_below(&axis, bottom, &format!("{} in {unit_name}", clean(part))))
@@ -72,7 +72,7 @@ fn class(place: usize) -> String {
 fn entry(place: usize, name: &str, x: f64, y: f64) -> Markup {
     html! {
         rect class=(class(place)) x=(n(x)) y=(n(y - 7.0)) width="14" height="14" {}
-        text x=(n(x + 20.0)) y=(n(y + 4.5)) { (shortened(&clean(name), 22)) }
+        text x=(n(x + 20.0)) y=(n(y + 4.5)) { (shortened(name, 22)) }
     }
 }
 

@@ -88,7 +88,8 @@ pub(super) fn said(ratio: &Ratio, unit: Quantity) -> String {
     format!("{} {word}", interval(ratio))
 }
 
-/// Names of the shares of a part over all subjects, each once.
+/// Names of the shares of a part over all subjects, each once; a name stands behind the one that it follows in its
+/// own subject.
 pub(super) fn share_names<'a>(
     summary: &'a SeriesSummary,
     part: &str,
@@ -96,13 +97,25 @@ pub(super) fn share_names<'a>(
 ) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for figure in figures {
+        let mut at = 0;
         for share in shares(summary, &figure.subject, part) {
-            if !names.contains(&share.part.as_str()) {
-                names.push(&share.part);
+            match names.iter().position(|name| *name == share.part) {
+                Some(known) => at = known + 1,
+                None => {
+                    names.insert(at, &share.part);
+                    at += 1;
+                }
             }
         }
     }
     names
+}
+
+/// A share's name beside that of its part: without what only repeats it.
+pub(super) fn short_name(part: &str, share: &str) -> String {
+    let rest = share.strip_prefix(part).unwrap_or(share);
+    let rest = rest.strip_prefix(": ").or(rest.strip_prefix(" of "));
+    clean(rest.unwrap_or(share))
 }
 
 fn share_columns(
@@ -130,7 +143,7 @@ fn share_columns(
         let texts = figures
             .iter()
             .map(|f| of(f).map_or("-".to_owned(), |v| amount.show(v)));
-        columns.push(Column::plain(&clean(name), texts.collect()).right());
+        columns.push(Column::plain(&short_name(part, name), texts.collect()).right());
     }
     Some(columns)
 }

@@ -1,8 +1,8 @@
 //! `timecell bench` of the scenarios that repeat single measurements.
 
-use bench::{SeriesOptions, SeriesPlan, Settings, run_series};
+use bench::{HEARTBEAT_NS, SeriesOptions, SeriesPlan, Settings, run_series};
 use host::provenance::Provenance;
-use model::InputError;
+use model::{Duration, InputError};
 use record::run::Run;
 
 use crate::cli::Bench;
@@ -18,7 +18,25 @@ pub fn run(what: &str, options: &Bench) -> Option<Result<Ended, CommandError>> {
         quick: options.quick,
         engines: options.engine.clone(),
         rootless_user: options.rootless_user.clone(),
+        heartbeat_timeout_ns: options.heartbeat_timeout.map_or(10_000_000, Duration::ns),
     };
+    if what != "recovery" && options.heartbeat_timeout.is_some() {
+        return Some(Err(InputError::new(
+            "--heartbeat-timeout",
+            "only scenario `recovery` watches a heartbeat",
+            "remove the option",
+        )
+        .into()));
+    }
+    // Below some beats, a payload that is merely late would be taken for a wedged one.
+    if wanted.heartbeat_timeout_ns < 3 * HEARTBEAT_NS {
+        return Some(Err(InputError::new(
+            "--heartbeat-timeout",
+            "the payload beats every 1 ms, so a shorter silence means nothing",
+            "it must be 3ms or more",
+        )
+        .into()));
+    }
     let plan = SeriesPlan::find(what, &wanted)?;
     let plan = plan.map_err(CommandError::Input);
     Some(plan.and_then(|plan| measure(plan, options)))

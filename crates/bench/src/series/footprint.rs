@@ -1,0 +1,347 @@
+//! `footprint`: the memory of an idle real-time cell and of every process that its engine keeps for it.
+//!
+//! The cell is a probe that is armed and waits at the barrier: memory locked, real-time class, pinned. The kernel
+//! tells what it and its helpers take: proportional and resident set, mapped memory, and what the cell's cgroup is
+//! charged for inside the kernel.
+
+use std::path::{Path, PathBuf};
+
+use engine::{Cell, CellSpec, Rights};
+use host::rtgroup::RtGroup;
+use host::sched;
+use model::{EngineKind, Pacing, Requirement, Work};
+use probe::control::State;
+use probe::{Barrier, BarrierKind, ClassBy, ProbeArgs, clock};
+use record::series::Quantity;
+
+use super::cells::{self, Subject};
+use super::{Bench, Prepared, Reading, SeriesOptions, SeriesScenario, Task, Turn, condition};
+use crate::launch::Stage;
+use crate::plan::fifo_requirement;
+use crate::run::shared_rt_group;
+
+pub(super) const SCENARIO: SeriesScenario = SeriesScenario {
+    name: "footprint",
+    question: "How much memory do an idle real-time cell and the processes kept for it take?",
+    rounds: (10, 2),
+    prepare,
+};
+
+const PRIORITY: u8 = 80;
+/// Longest time for a cell to be armed, ns.
+const ARMING_NS: i64 = 120_000_000_000;
+/// Rest before looking: what made the cell has ended, what stays has settled, ns.
+const SETTLING_NS: i64 = 200_000_000;
+/// Room to lock all of the payload.
+const MEMLOCK_BYTES: u64 = 1 << 30;
+
+struct Footprint {
+    subjects: Vec<Subject>,
+    fifo: Option<u8>,
+    cpu: u32,
+    // Before the place: its note tells of the group until the group is gone.
+    rt_group: Option<RtGroup>,
+    stage: Stage,
+}
+
+fn prepare(options: &SeriesOptions) -> Prepared {
+    let mut found = cells::find(options);
+    let class = fifo_requirement(PRIORITY);
+    let fifo = class.met.then_some(PRIORITY);
+    found.requirements.push(class.clone());
+    let subjects = found.subjects;
+    let tasks = subjects
+        .iter()
+        .map(|subject| Task {
+            subject: subject.name.clone(),
+            part: PSS.to_owned(),
+            guess_ns: subject.creation_ns() + SETTLING_NS,
+        })
+        .collect();
+    Prepared {
+        tasks,
+        not_measured: found.not_measured,
+        requirements: found.requirements,
+        conditions: conditions(&class),
+        baseline: Some("bare".to_owned()),
+        open: Box::new(move || {
+            let mut stage = Stage::set()?;
+            let contained = subjects.iter().any(|s| s.kind != EngineKind::Bare);
+            let rt_group = if fifo.is_some() && contained {
+                shared_rt_group(&mut stage.place)?
+            } else {
+                None
+            };
+            Ok(Box::new(Footprint {
+                subjects,
+                fifo,
+                cpu: host::cpus::default_rt_cpu(),
+                rt_group,
+                stage,
+            }))
+        }),
+    }
+}
+
+fn conditions(class: &Requirement) -> Vec<record::series::Condition> {
+    let class = if class.met {
+        format!("SCHED_FIFO {PRIORITY}")
+    } else {
+        format!("no real-time class: {}", class.reason)
+    };
+    vec![
+        condition(
+            "payload",
+            "our own static binary, armed at the release barrier, without samples: all its memory is locked and so resident, \
+             but where a user may lock little (rootless podman) only what it has touched",
+        ),
+        condition("scheduling", class),
+        condition(
+            "helpers",
+            "every process that lives beside the payload because of the cell; a daemon that serves all cells is none, \
+             and neither is the coordinator. \"attached\": the OCI runtime waits for the payload instead of detaching",
+        ),
+        condition(
+            "figures",
+            "PSS and RSS from /proc/PID/smaps_rollup; mapped memory is VmSize of /proc/PID/status, the total that pmap \
+             prints; kernel memory is what the cell's cgroup is charged for inside the kernel, where it has one",
+        ),
+    ]
+}
+
+const PSS: &str = "PSS";
+const RSS: &str = "RSS";
+const MAPPED: &str = "mapped memory";
+
+impl Bench for Footprint {
+    fn measure(&mut self, turn: &Turn<'_>) -> Result<Vec<Reading>, String> {
+        let subject = &self.subjects[turn.task];
+        let name = format!("{}-{}", turn.number, subject.kind);
+        let control = self.stage.shared.join("control");
+        let _ = std::fs::remove_file(&control);
+        let barrier = Barrier::create(&control, 1).map_err(|error| error.to_string())?;
+        turn.interrupt.wakes(Some(barrier.waker()));
+        let spec = self.spec(subject, &name)?;
+        let mut cell = subject.create(&spec)?;
+        let readings = self
+            .armed(subject, cell.as_ref(), &barrier, turn)
+            .and_then(|()| {
+                clock::sleep_for(SETTLING_NS);
+                look(subject, cell.as_ref(), &spec)
+            });
+        barrier.abort();
+        turn.interrupt.wakes(None);
+        let removed = cell.remove().map_err(|error| error.to_string());
+        let _ = std::fs::remove_dir_all(&spec.work_dir);
+        readings.and_then(|readings| removed.map(|()| readings))
+    }
+}
+
+impl Footprint {
+    fn spec(&self, subject: &Subject, name: &str) -> Result<CellSpec, String> {
+        let args = ProbeArgs {
+            control: "/cell/control".into(),
+            slot: 0,
+            samples: None,
+            work: Work::Timer,
+            pacing: Pacing::Periodic,
+            period_ns: 1_000_000,
+            jobs: 1,
+            fifo: self.fifo,
+            cpu: self.cpu,
+            class_by: if subject.sets_class() {
+                ClassBy::Cell
+            } else {
+                ClassBy::Coordinator
+            },
+            barrier: BarrierKind::Futex,
+        };
+        let words = ["probe".to_owned(), "run".to_owned()];
+        let words = words.into_iter().chain(args.to_words()).collect();
+        let spec = self
+            .stage
+            .spec(name, subject.kind, subject.user.as_ref(), words)
+            .map_err(|error| error.to_string())?;
+        Ok(CellSpec {
+            rights: Rights {
+                rtprio: self.fifo.unwrap_or(0),
+                memlock_bytes: MEMLOCK_BYTES,
+                devices: Vec::new(),
+            },
+            ..spec
+        })
+    }
+
+    /// Waits until the cell is there, places it, and waits until it is armed.
+    fn armed(
+        &self,
+        subject: &Subject,
+        cell: &dyn Cell,
+        barrier: &Barrier,
+        turn: &Turn<'_>,
+    ) -> Result<(), String> {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        let until = clock::now() + ARMING_NS;
+        let mut stop = || turn.interrupt.came();
+        let heard = |result: Result<(), probe::BarrierError>| match barrier.failure(0) {
+            Some(why) => Err(why),
+            None => result.map_err(|error| format!("{error} {}", cell.log_tail())),
+        };
+        heard(barrier.wait_cell(0, State::Present, "present", until, &mut stop))?;
+        if subject.kind != EngineKind::Bare
+            && let Some(group) = &self.rt_group
+        {
+            group.add(cell.pid()).map_err(|error| text(&error))?;
+        }
+        if !subject.sets_class() {
+            sched::set_affinity(cell.pid(), &[self.cpu]).map_err(|error| text(&error))?;
+            if let Some(priority) = self.fifo {
+                let class = sched::Class::Fifo { priority };
+                sched::set_class(cell.pid(), &class).map_err(|error| text(&error))?;
+            }
+        }
+        barrier.permit(0);
+        heard(barrier.wait_all(State::Armed, "armed", until, &mut stop))
+    }
+}
+
+/// Everything of the cell, once.
+fn look(subject: &Subject, cell: &dyn Cell, spec: &CellSpec) -> Result<Vec<Reading>, String> {
+    let mut processes = vec![("payload".to_owned(), Taken::of(cell.pid())?)];
+    for helper in cell.processes() {
+        // One that ended meanwhile takes nothing any more.
+        if let Ok(taken) = Taken::of(helper.pid) {
+            let name = match helper.name.as_str() {
+                "timecell" => "embedded runtime".to_owned(),
+                name => name.to_owned(),
+            };
+            processes.push((name, taken));
+        }
+    }
+    let mut readings = Vec::new();
+    for (whole, of) in [
+        (PSS, (|t| t.pss) as fn(&Taken) -> i64),
+        (RSS, |t| t.rss),
+        (MAPPED, |t| t.mapped),
+    ] {
+        let sum = processes.iter().map(|(_, taken)| of(taken)).sum();
+        readings.push(Reading::whole(whole, Quantity::Bytes, sum));
+        for (name, bytes) in summed(&processes, of) {
+            let part = format!("{whole} of {name}");
+            readings.push(Reading::share(part, whole, Quantity::Bytes, bytes));
+        }
+    }
+    if let Some(bytes) = kernel_bytes(&spec.id) {
+        let part = "kernel memory of the cgroup";
+        readings.push(Reading::whole(part, Quantity::Bytes, bytes));
+    }
+    let whole = "programs on disk";
+    let mut programs = vec![spec.rootfs.join("timecell")];
+    programs.extend(engine::programs_of(subject.kind));
+    let sizes: Vec<(String, i64)> = programs.iter().filter_map(|path| size(path)).collect();
+    readings.push(Reading::whole(
+        whole,
+        Quantity::Bytes,
+        sizes.iter().map(|(_, bytes)| bytes).sum(),
+    ));
+    for (name, bytes) in sizes {
+        let part = format!("{name} on disk");
+        readings.push(Reading::share(part, whole, Quantity::Bytes, bytes));
+    }
+    Ok(readings)
+}
+
+/// Processes of one name together.
+fn summed(processes: &[(String, Taken)], of: fn(&Taken) -> i64) -> Vec<(&str, i64)> {
+    let mut sums: Vec<(&str, i64)> = Vec::new();
+    for (name, taken) in processes {
+        match sums.iter_mut().find(|(known, _)| known == name) {
+            Some((_, sum)) => *sum += of(taken),
+            None => sums.push((name, of(taken))),
+        }
+    }
+    sums
+}
+
+fn size(path: &PathBuf) -> Option<(String, i64)> {
+    let name = path.file_name()?.to_string_lossy().into_owned();
+    let bytes = std::fs::metadata(path).ok()?.len();
+    Some((name, i64::try_from(bytes).ok()?))
+}
+
+/// What one process takes, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Taken {
+    pss: i64,
+    rss: i64,
+    mapped: i64,
+}
+
+impl Taken {
+    fn of(pid: i32) -> Result<Taken, String> {
+        let read = |name: &str| {
+            let path = format!("/proc/{pid}/{name}");
+            std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
+        };
+        Taken::from_texts(&read("smaps_rollup")?, &read("status")?)
+            .ok_or_else(|| format!("the kernel tells no memory of process {pid}"))
+    }
+
+    fn from_texts(rollup: &str, status: &str) -> Option<Taken> {
+        Some(Taken {
+            pss: kibibytes(rollup, "Pss:")? * 1024,
+            rss: kibibytes(rollup, "Rss:")? * 1024,
+            mapped: kibibytes(status, "VmSize:")? * 1024,
+        })
+    }
+}
+
+fn kibibytes(text: &str, key: &str) -> Option<i64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    line.trim().strip_suffix(" kB")?.trim().parse().ok()
+}
+
+/// What the cgroup `/<id>` is charged for inside the kernel; `None` where there is none or it is not told.
+fn kernel_bytes(id: &str) -> Option<i64> {
+    let cgroups = host::cgroup::detect().ok()?;
+    let read = |path: &Path| std::fs::read_to_string(path).ok();
+    if let Some(mount) = cgroups.v1_mount("memory") {
+        let text = read(&mount.point.join(id).join("memory.kmem.usage_in_bytes"))?;
+        return text.trim().parse().ok();
+    }
+    let stat = read(&cgroups.v2.as_ref()?.point.join(id).join("memory.stat"))?;
+    let line = stat.lines().find_map(|line| line.strip_prefix("kernel "))?;
+    line.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_words_are_read() {
+        let rollup = "5555-7fff ---p 00000000 00:00 0 [rollup]\nRss:   1768 kB\nPss:  207 kB\nPss_Dirty: 1 kB\n";
+        let status = "Name:\tx\nVmPeak:\t  9000 kB\nVmSize:\t    8192 kB\n";
+        let taken = Taken {
+            pss: 207 * 1024,
+            rss: 1768 * 1024,
+            mapped: 8192 * 1024,
+        };
+        assert_eq!(Taken::from_texts(rollup, status), Some(taken));
+        // A zombie has none of it.
+        assert_eq!(Taken::from_texts("", "Name:\tx\n"), None);
+        let own = Taken::of(std::process::id().cast_signed()).unwrap();
+        assert!(own.pss > 0 && own.pss <= own.rss && own.rss <= own.mapped);
+    }
+
+    #[test]
+    fn processes_of_one_name_are_one_share() {
+        let taken = |pss| Taken {
+            pss,
+            rss: 0,
+            mapped: 0,
+        };
+        let processes = [("a", 1), ("b", 2), ("a", 3)].map(|(n, b)| (n.to_owned(), taken(b)));
+        assert_eq!(summed(&processes, |t| t.pss), [("a", 4), ("b", 2)]);
+    }
+}

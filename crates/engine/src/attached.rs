@@ -1,0 +1,67 @@
+//! A cell whose runtime stays: it waits for the payload as its parent and deletes the container at its end. This is
+//! what `crun run` and `runc run` do unless they are told to detach.
+
+use std::time::{Duration, Instant};
+
+use model::EngineKind;
+
+use crate::made::{self, Payload};
+use crate::{
+    Cell, CellSpec, EngineError, cgroups, crun, embedded, oci, process, run_command, runc,
+};
+
+/// How long a runtime may take to tell the payload's pid.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Creates such a cell with `embedded`, `crun` or `runc`; returns as soon as the payload's pid is known.
+///
+/// # Errors
+/// With the engine's own words; whatever was made until then is removed.
+pub fn attach(spec: &CellSpec) -> Result<Box<dyn Cell>, EngineError> {
+    let wipe = match spec.engine {
+        EngineKind::Embedded => embedded::wipe,
+        EngineKind::Crun => crun::wipe,
+        EngineKind::Runc => runc::wipe,
+        _ => |spec: &CellSpec| cgroups::remove(&spec.id),
+    };
+    made::create(spec, || make(spec), wipe)
+}
+
+fn make(spec: &CellSpec) -> Result<Payload, String> {
+    let mut command = run_command(spec).map_err(|error| error.cause)?;
+    let log = made::log(spec);
+    let mut helper = process::spawn(&mut command, &log)?;
+    match wait_for_pid(spec, &mut helper) {
+        Ok(pid) => Ok(Payload {
+            pid,
+            child: None,
+            helper: Some(helper),
+        }),
+        Err(why) => {
+            let _ = helper.kill();
+            let _ = helper.wait();
+            Err(why)
+        }
+    }
+}
+
+fn wait_for_pid(spec: &CellSpec, helper: &mut std::process::Child) -> Result<i32, String> {
+    let began = Instant::now();
+    let mut before = None;
+    while began.elapsed() < PATIENCE {
+        let told = oci::read_pid(&oci::pid_file(spec)).ok();
+        // Twice the same: a file that is being written may be read half.
+        if let Some(pid) = told
+            && before == told
+        {
+            return Ok(pid);
+        }
+        before = told;
+        if let Some(status) = helper.try_wait().map_err(|error| error.to_string())? {
+            let said = process::tail(&made::log(spec));
+            return Err(format!("the runtime ended with {status} {said}"));
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    Err(format!("no pid within {} s", PATIENCE.as_secs()))
+}
