@@ -202,6 +202,18 @@ impl Run {
         read_json(&self.dir.join("run.json"), RUN_SCHEMA)
     }
 
+    /// That the run holds trials with jobs; the error says who reads the others.
+    fn must_have_jobs(&self) -> Result<(), RecordError> {
+        if self.is_series() {
+            return Err(RecordError::malformed(
+                &self.dir,
+                "this run holds single measurements (series.json) and no jobs; `timecell report` and `timecell \
+                 export --csv` read it, one run at a time",
+            ));
+        }
+        Ok(())
+    }
+
     /// Whether the run holds single measurements (`series.json`) instead of trials with jobs.
     pub fn is_series(&self) -> bool {
         self.dir.join(SERIES).is_file()
@@ -244,13 +256,7 @@ impl Run {
     /// # Errors
     /// When it cannot be read or parsed, or the run holds single measurements and no jobs.
     pub fn experiment(&self) -> Result<Experiment, RecordError> {
-        if self.is_series() {
-            return Err(RecordError::malformed(
-                &self.dir,
-                "this run holds single measurements (series.json) and no jobs; `timecell report` and `timecell \
-                 export --csv` read it, one run at a time",
-            ));
-        }
+        self.must_have_jobs()?;
         let path = self.dir.join("experiment.toml");
         let text = fs::read_to_string(&path).map_err(RecordError::io(&path, "read"))?;
         Experiment::parse("experiment.toml", &text)
@@ -362,8 +368,9 @@ impl Run {
     /// Numbers of the trials on record, ascending.
     ///
     /// # Errors
-    /// When the directory cannot be listed.
+    /// When the directory cannot be listed, or the run holds single measurements and no jobs.
     pub fn trial_numbers(&self) -> Result<Vec<u32>, RecordError> {
+        self.must_have_jobs()?;
         self.numbers(|name| name.parse().ok())
     }
 

@@ -143,6 +143,7 @@ impl Footprint {
             control: "/cell/control".into(),
             slot: 0,
             samples: None,
+            ring: false,
             work: Work::Timer,
             pacing: Pacing::Periodic,
             period_ns: 1_000_000,
@@ -238,7 +239,7 @@ fn look(subject: &Subject, cell: &dyn Cell, spec: &CellSpec) -> Result<Vec<Readi
     let whole = "programs on disk";
     let mut programs = vec![spec.rootfs.join("timecell")];
     programs.extend(engine::programs_of(subject.kind));
-    let sizes: Vec<(String, i64)> = programs.iter().filter_map(|path| size(path)).collect();
+    let sizes: Vec<(String, i64)> = programs.iter().filter_map(size).collect();
     readings.push(Reading::whole(
         whole,
         Quantity::Bytes,

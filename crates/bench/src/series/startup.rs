@@ -244,8 +244,8 @@ fn manager_ways(options: &SeriesOptions, ways: &mut Ways) {
     let forms: [(EngineKind, &str, Source, Network); 9] = [
         (EngineKind::Podman, "podman", Image, Connected),
         (EngineKind::Podman, "podman, rootfs", Rootfs, Connected),
-        (EngineKind::Podman, "podman, no network", Image, Nothing),
-        (EngineKind::Podman, "podman, host network", Image, Host),
+        (EngineKind::Podman, "podman, no net", Image, Nothing),
+        (EngineKind::Podman, "podman, host net", Image, Host),
         (
             EngineKind::PodmanRootless,
             "podman rootless",
@@ -254,18 +254,18 @@ fn manager_ways(options: &SeriesOptions, ways: &mut Ways) {
         ),
         (
             EngineKind::PodmanRootless,
-            "podman rootless, no network",
+            "podman rootless, no net",
             Rootfs,
             Nothing,
         ),
         (
             EngineKind::PodmanRootless,
-            "podman rootless, host network",
+            "podman rootless, host net",
             Rootfs,
             Host,
         ),
         (EngineKind::Docker, "docker", Image, Connected),
-        (EngineKind::Docker, "docker, host network", Image, Host),
+        (EngineKind::Docker, "docker, host net", Image, Host),
     ];
     let engine_options = engine::Options {
         rootless_user: options.rootless_user.clone(),

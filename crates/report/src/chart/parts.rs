@@ -92,12 +92,12 @@ pub(crate) fn title_left(left: f64, top: f64, title: &str) -> Markup {
 }
 
 /// Characters of a row's name; longer ones are shortened in the middle and whole in a tooltip.
-const NAME: usize = 24;
+const NAME: usize = 25;
 
 /// The room in px that names of rows take.
 pub(crate) fn name_room<'a>(names: impl IntoIterator<Item = &'a str>) -> f64 {
     let longest = names.into_iter().map(|name| name.chars().count()).max();
-    (longest.unwrap_or(0).min(NAME) as f64 * 7.3 + 14.0).max(60.0)
+    (longest.unwrap_or(0).min(NAME) as f64 * 7.7 + 14.0).max(60.0)
 }
 
 /// The names of rows, at the left of `left`.

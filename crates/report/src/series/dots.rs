@@ -1,7 +1,7 @@
 //! Every value of one part, a row for each subject: the raw points, and a box over them.
 
 use super::amount::axis_unit;
-use super::of_part;
+use super::{of_part, shares};
 use crate::chart::{Axis, Band, LOOKS, Mark, marks, n, name_room, row_names, title_below, x_axis};
 use crate::figure::{Figure, WIDTH};
 use crate::words::{capital, clean};
@@ -14,16 +14,22 @@ const TOP: f64 = 8.0;
 
 pub(super) fn draw(record: &SeriesRecord, summary: &SeriesSummary, part: &str) -> Option<Figure> {
     let figures = of_part(summary, part);
-    let differs = |f: &&SeriesFigure| f.least != f.worst;
-    if figures.len() < 2 && !figures.iter().any(differs) {
+    // What is the same in every round is told by the table, and by its shares where it has some.
+    let varies = figures.iter().any(|f| f.least != f.worst);
+    let differs = figures.iter().any(|f| f.median != figures[0].median);
+    let stacked = figures
+        .iter()
+        .any(|f| !shares(summary, &f.subject, part).is_empty());
+    if !varies && (stacked || !differs) {
         return None;
     }
     let names: Vec<String> = figures.iter().map(|f| clean(&f.subject)).collect();
     let left = name_room(names.iter().map(String::as_str));
     let bottom = TOP + ROW * figures.len() as f64;
-    let ends = figures
-        .iter()
-        .flat_map(|f| [f.least as f64, f.worst as f64]);
+    let middle = figures.iter().map(|f| f.median as f64).fold(0.0, f64::max);
+    let (unit, unit_name) = axis_unit(figures.first()?.unit, middle);
+    let ends = figures.iter().flat_map(|f| [f.least, f.worst]);
+    let ends = ends.map(|value| value as f64 / unit);
     let positive = figures.iter().all(|f| f.least > 0);
     let axis = if positive {
         Axis::log(ends)
@@ -31,7 +37,6 @@ pub(super) fn draw(record: &SeriesRecord, summary: &SeriesSummary, part: &str) -
         Axis::linear(ends)
     };
     let axis = axis.between(left, WIDTH - 24.0);
-    let (unit, unit_name) = axis_unit(figures.first()?.unit, axis.middle());
     let scale = if axis.is_log() { ", log scale" } else { "" };
     let y = |row: usize| TOP + ROW * (row as f64 + 0.5);
     Some(Figure {
@@ -43,11 +48,11 @@ pub(super) fn draw(record: &SeriesRecord, summary: &SeriesSummary, part: &str) -
             .to_owned(),
         height: bottom + 48.0,
         body: html! {
-            (x_axis(&axis, Band(TOP, bottom), unit))
+            (x_axis(&axis, Band(TOP, bottom), 1.0))
             (title_below(&axis, bottom, &format!("{} in {unit_name}{scale}", clean(part))))
             (row_names(names.iter().map(String::as_str), left, y))
             @for (row, figure) in figures.iter().enumerate() {
-                (one(&values(record, figure), &axis, y(row), row))
+                (one(&values(record, figure), &axis, unit, y(row), row))
             }
         },
     })
@@ -59,15 +64,15 @@ fn values(record: &SeriesRecord, figure: &SeriesFigure) -> Vec<i64> {
     found.map_or_else(Vec::new, |s| s.values.iter().map(|v| v.value).collect())
 }
 
-fn one(values: &[i64], axis: &Axis, y: f64, row: usize) -> Markup {
+fn one(values: &[i64], axis: &Axis, unit: f64, y: f64, row: usize) -> Markup {
     let look = row % LOOKS;
     let sorted = Sorted::new(values.to_vec());
-    let at = |p: f64| axis.at(sorted.nearest_rank(p).unwrap_or(0) as f64);
+    let at = |p: f64| axis.at(sorted.nearest_rank(p).unwrap_or(0) as f64 / unit);
     let (q1, median, q3) = (at(0.25), at(0.5), at(0.75));
     let count = values.len().max(1) as f64;
     let points = values.iter().enumerate().map(|(place, value)| {
         let down = (place as f64 + 0.5) / count - 0.5;
-        (axis.at(*value as f64), y + down * (ROW - 10.0))
+        (axis.at(*value as f64 / unit), y + down * (ROW - 10.0))
     });
     html! {
         path class=(format!("mark s{look}")) d=(marks(Mark::Small, points)) {}

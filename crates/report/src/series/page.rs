@@ -46,6 +46,7 @@ fn page(
     sections.extend(tables(summary));
     sections.extend(pictures(&figures));
     sections.extend(beside.map(crate::published::section));
+    sections.extend(made_of(summary));
     sections.push(lacking(summary));
     sections.extend(checks_section(&provenance));
     sections.push(Section {
@@ -121,10 +122,26 @@ fn tables(summary: &SeriesSummary) -> Option<Section> {
                 "Below each median stands its 95% interval. A percentile is absent where there are too few values to \
                  bound it. The worst value is what was seen, a lower bound of the worst case."
             }
-            @for part in parts {
-                (main_table(summary, part))
-                (share_table(summary, part))
-            }
+            @for part in parts { (main_table(summary, part)) }
+        },
+    })
+}
+
+/// The shares of every part that has some.
+fn made_of(summary: &SeriesSummary) -> Option<Section> {
+    let parts = wholes(summary);
+    let has_shares = |part: &&str| {
+        summary
+            .figures
+            .iter()
+            .any(|f| f.of.as_deref() == Some(*part))
+    };
+    parts.iter().any(has_shares).then(|| Section {
+        id: "shares",
+        heading: "What it is made of".to_owned(),
+        body: html! {
+            p.quiet { "Means over rounds, which add up to the mean of the whole; below each the worst value seen." }
+            @for part in parts { (share_table(summary, part)) }
         },
     })
 }
@@ -208,7 +225,7 @@ fn share_table(summary: &SeriesSummary, part: &str) -> Markup {
         }
     };
     region(
-        &format!("{}: means of its shares", capital(&clean(part))),
+        &capital(&clean(part)),
         html! {
             thead { tr {
                 th scope="col" { "subject" }

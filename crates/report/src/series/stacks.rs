@@ -32,26 +32,27 @@ pub(super) fn draw(summary: &SeriesSummary, part: &str) -> Option<Figure> {
         let all = shares(summary, &f.subject, part);
         all.iter().map(|share| share.mean).sum()
     };
-    let ends = figures.iter().map(|f| sum(f)).chain([0.0]);
-    let axis = Axis::linear(ends).between(left, WIDTH - 84.0);
-    let (divisor, unit_name) = axis_unit(unit, axis.middle());
+    let most = figures.iter().map(|f| sum(f)).fold(0.0, f64::max);
+    let (divisor, unit_name) = axis_unit(unit, most);
+    let axis = Axis::linear([0.0, most / divisor]).between(left, WIDTH - 84.0);
     let y = |row: usize| top + ROW * (row as f64 + 0.5);
     Some(Figure {
         name: super::file_name("shares", part),
         title: format!("{}, what it is made of", capital(&clean(part))),
-        caption: "Means over rounds, stacked; means add up where medians do not. The number at the end is the sum."
+        caption: "Means over rounds, stacked; means add up where medians do not. The number at the end is the sum. \
+                  What is too short to be seen stands in the table."
             .to_owned(),
         height: bottom + 48.0,
         body: html! {
             @for (place, name) in names.iter().enumerate() {
                 (entry(place, &short_name(part, name), (place as f64 % columns) * ENTRY, 12.0 + (place as f64 / columns).floor() * LINE))
             }
-            (x_axis(&axis, Band(top, bottom), divisor))
+            (x_axis(&axis, Band(top, bottom), 1.0))
             (title_below(&axis, bottom, &format!("{} in {unit_name}", clean(part))))
             (row_names(subjects.iter().map(String::as_str), left, y))
             @for (row, figure) in figures.iter().enumerate() {
-                (stack(&shares(summary, &figure.subject, part), &names, &axis, y(row)))
-                text class="faint" x=(n(axis.at(sum(figure)) + 6.0)) y=(n(y(row) + 4.5)) {
+                (stack(&shares(summary, &figure.subject, part), &names, &|v| axis.at(v / divisor), y(row)))
+                text class="faint" x=(n(axis.at(sum(figure) / divisor) + 6.0)) y=(n(y(row) + 4.5)) {
                     (amount(unit, sum(figure)))
                 }
             }
@@ -76,7 +77,7 @@ fn entry(place: usize, name: &str, x: f64, y: f64) -> Markup {
     }
 }
 
-fn stack(shares: &[&SeriesFigure], names: &[&str], axis: &Axis, y: f64) -> Markup {
+fn stack(shares: &[&SeriesFigure], names: &[&str], at: &dyn Fn(f64) -> f64, y: f64) -> Markup {
     let mut from = 0.0;
     let bars: Vec<(usize, f64, f64, &SeriesFigure)> = shares
         .iter()
@@ -84,7 +85,7 @@ fn stack(shares: &[&SeriesFigure], names: &[&str], axis: &Axis, y: f64) -> Marku
             let place = names.iter().position(|name| *name == share.part);
             let begin = from;
             from += share.mean;
-            (place.unwrap_or(0), axis.at(begin), axis.at(from), *share)
+            (place.unwrap_or(0), at(begin), at(from), *share)
         })
         .collect();
     html! {

@@ -121,3 +121,90 @@ fn failures(record: &SeriesRecord, manifest: &Manifest) -> Vec<String> {
     }
     sentences
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::series::{Failure, Quantity, SERIES_SCHEMA, Value};
+
+    /// `b` takes about three times as long as `a`, and fails in round 2.
+    fn record(rounds: u32) -> SeriesRecord {
+        let mut record = SeriesRecord {
+            schema: SERIES_SCHEMA,
+            scenario: "x".to_owned(),
+            question: String::new(),
+            conditions: Vec::new(),
+            rounds_planned: rounds,
+            baseline_subject: Some("a".to_owned()),
+            series: Vec::new(),
+            not_measured: Vec::new(),
+        };
+        for round in 1..=rounds {
+            for (subject, times) in [("a", 1), ("b", 3)] {
+                let series = record.of(subject, "whole", None, Quantity::Ns);
+                let order = 2 * round + times as u32;
+                if subject == "b" && round == 2 {
+                    let why = "it fell over".to_owned();
+                    series.failures.push(Failure { round, order, why });
+                } else {
+                    let value = times * (1_000 + i64::from(round % 3));
+                    series.values.push(Value {
+                        round,
+                        order,
+                        value,
+                    });
+                }
+            }
+        }
+        record
+    }
+
+    #[test]
+    fn ratios_pair_the_rounds_that_both_have() {
+        let figures = figures(&record(30));
+        assert_eq!((figures[0].count, figures[1].count), (30, 29));
+        assert_eq!(figures[0].against_baseline, None);
+        assert_eq!((figures[1].failed, figures[1].rounds_compared), (1, 29));
+        let ratio = figures[1].against_baseline.as_ref().unwrap();
+        assert!((ratio.value - 3.0).abs() < 1e-9, "{ratio:?}");
+        assert_eq!(ratio.verdict, stats::Verdict::Larger);
+        assert_eq!(figures[1].worst, 3_006);
+        assert!(figures[1].p90.is_some() && figures[1].p99.is_none());
+    }
+
+    #[test]
+    fn few_values_claim_little() {
+        let figures = figures(&record(1));
+        assert_eq!(figures[0].median_interval, None);
+        assert_eq!((figures[0].sd, figures[0].p90), (None, None));
+        let ratio = figures[1].against_baseline.as_ref().unwrap();
+        assert_eq!(ratio.verdict, stats::Verdict::Undecided);
+        // No value at all is no figure.
+        let mut empty = record(1);
+        empty.series[1].values.clear();
+        assert_eq!(super::figures(&empty).len(), 1);
+    }
+
+    #[test]
+    fn a_failure_that_recurs_is_said_once() {
+        let mut record = record(3);
+        let again = record.series[1].failures[0].clone();
+        record.series[1].failures.push(again);
+        let manifest = Manifest {
+            schema: 1,
+            timecell_version: String::new(),
+            status: Status::Complete,
+            started: String::new(),
+            finished: None,
+            trials_planned: 6,
+            trials_done: 6,
+            requirements: Vec::new(),
+            not_measured: Vec::new(),
+            failure: None,
+        };
+        assert_eq!(
+            failures(&record, &manifest),
+            ["b, whole, 2 rounds: it fell over"]
+        );
+    }
+}

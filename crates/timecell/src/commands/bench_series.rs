@@ -120,6 +120,9 @@ fn refuse_ignored(scenario: &str, options: &Bench) -> Result<(), InputError> {
         ("--priority", options.priority.is_some()),
         ("--cpus", options.cpus.is_some()),
         ("--require-rt", options.require_rt),
+        ("--load", !options.load.is_empty()),
+        ("--histogram", options.histogram),
+        ("--interval", options.interval.is_some()),
     ];
     match ignored.iter().find(|(_, given)| *given) {
         None => Ok(()),

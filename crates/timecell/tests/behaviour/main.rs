@@ -14,6 +14,7 @@ mod long_runs;
 #[path = "../../../host/tests/needs/mod.rs"]
 mod needs;
 mod policies;
+mod series;
 mod support;
 mod unprivileged;
 mod verbs;
@@ -21,7 +22,7 @@ mod verbs;
 use support::Case;
 
 fn main() {
-    let groups: [&[Case]; 12] = [
+    let groups: [&[Case]; 13] = [
         analyze::CASES,
         analyze_servers::CASES,
         bad_input::CASES,
@@ -32,6 +33,7 @@ fn main() {
         long_runs::CASES,
         loads::CASES,
         policies::CASES,
+        series::CASES,
         unprivileged::CASES,
         verbs::CASES,
     ];

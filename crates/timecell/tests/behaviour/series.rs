@@ -1,0 +1,327 @@
+//! Scenarios that repeat single measurements: on real cells, looked at through what they leave.
+
+use std::fs;
+use std::process::Stdio;
+
+use record::run::{Run, Status};
+use record::series::{Quantity, SeriesRecord, SeriesSummary};
+
+use crate::support::{Case, Need, eventually, only_run, say, timecell, traces_of};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "series::startup_measures_every_launcher_once_a_round",
+        needs: &[Need::Root],
+        run: startup,
+    },
+    Case {
+        name: "series::recovery_brings_a_cell_back_after_every_fault",
+        needs: &[Need::Root],
+        run: recovery,
+    },
+    Case {
+        name: "series::footprint_counts_payload_and_helpers",
+        needs: &[Need::Root],
+        run: footprint,
+    },
+    Case {
+        name: "series::a_run_is_reported_and_exported_again",
+        needs: &[],
+        run: again,
+    },
+    Case {
+        name: "series::what_does_not_apply_is_refused",
+        needs: &[],
+        run: refused,
+    },
+    Case {
+        name: "series::ctrl_c_keeps_what_was_measured",
+        needs: &[Need::Root],
+        run: interrupted,
+    },
+    Case {
+        name: "series::clean_removes_what_a_killed_run_left",
+        needs: &[Need::Root],
+        run: killed,
+    },
+];
+
+fn record(dir: &std::path::Path) -> SeriesRecord {
+    Run::open(&only_run(dir)).unwrap().series().unwrap()
+}
+
+/// Shares add up to the part that they are shares of, in every round.
+fn assert_sums(record: &SeriesRecord) {
+    for whole in record.series.iter().filter(|s| s.of.is_none()) {
+        let shares: Vec<_> = record
+            .series
+            .iter()
+            .filter(|s| s.subject == whole.subject && s.of.as_deref() == Some(&whole.part))
+            .collect();
+        for value in whole.values.iter().filter(|_| !shares.is_empty()) {
+            let same = shares.iter().flat_map(|s| &s.values);
+            let sum: i64 = same
+                .filter(|v| v.order == value.order)
+                .map(|v| v.value)
+                .sum();
+            assert_eq!(sum, value.value, "{} {}", whole.subject, whole.part);
+        }
+    }
+}
+
+fn startup() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = timecell()
+        .current_dir(dir.path())
+        .args(["bench", "startup", "--rounds", "2"])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let traces = traces_of(child.id());
+    assert!(traces.is_empty(), "{traces:#?}");
+    let record = record(dir.path());
+    let subjects = record.subjects();
+    for always in ["fork+exec", "clone3", "embedded"] {
+        assert!(subjects.contains(&always), "{subjects:?}");
+    }
+    for launcher in [
+        "crun",
+        "crun in steps",
+        "runc",
+        "podman",
+        "docker",
+        "crun rootless",
+    ] {
+        let absent = record.not_measured.iter().any(|n| n.trial == launcher);
+        assert!(absent != subjects.contains(&launcher), "{launcher}");
+    }
+    assert_sums(&record);
+    for whole in record.series.iter().filter(|s| s.of.is_none()) {
+        let rounds: Vec<u32> = whole.values.iter().map(|v| v.round).collect();
+        assert_eq!(rounds, [1, 2], "{} {}", whole.subject, whole.part);
+        assert!(whole.values.iter().all(|v| v.value > 0));
+    }
+    // Another subject begins each round.
+    let order = |subject: &str| -> Vec<u32> {
+        let found = record.series.iter().find(|s| s.subject == subject).unwrap();
+        found.values.iter().map(|v| v.order).collect()
+    };
+    let count = subjects.len() as u32;
+    assert_eq!(order("fork+exec"), [1, 2 * count]);
+    assert_eq!(order("clone3"), [2, count + 1]);
+}
+
+fn recovery() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = [
+        "bench",
+        "recovery",
+        "--rounds",
+        "1",
+        "--engine",
+        "bare,embedded,podman",
+    ];
+    say(dir.path(), &words).ends_with(0);
+    let record = record(dir.path());
+    assert_sums(&record);
+    let value = |subject: &str, part: &str| {
+        let found = record
+            .series
+            .iter()
+            .find(|s| s.subject == subject && s.part == part);
+        found.map(|s| s.values[0].value)
+    };
+    for part in ["payload killed", "payload wedged"] {
+        assert!(value("bare", part).is_some() && value("embedded", part).is_some());
+    }
+    assert!(value("embedded attached", "runtime killed").is_some());
+    assert!(
+        record
+            .not_measured
+            .iter()
+            .any(|n| n.trial == "bare, runtime killed"),
+        "{:?}",
+        record.not_measured
+    );
+    // A wedged payload is not noticed before its heartbeat is overdue: this is the parameter, not a timing.
+    assert!(value("bare", "payload wedged: detection").unwrap() >= 10_000_000);
+}
+
+fn footprint() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = [
+        "bench",
+        "footprint",
+        "--rounds",
+        "1",
+        "--engine",
+        "bare,embedded,crun",
+    ];
+    let said = say(dir.path(), &words).ends_with(0);
+    let record = record(dir.path());
+    assert_sums(&record);
+    assert!(record.series.iter().all(|s| s.unit == Quantity::Bytes));
+    let share = |subject: &str, part: &str| {
+        record
+            .series
+            .iter()
+            .any(|s| s.subject == subject && s.part == part)
+    };
+    assert!(share("bare", "PSS of payload"), "{}", said.out);
+    assert!(!share("embedded", "PSS of embedded runtime"));
+    assert!(
+        share("embedded attached", "PSS of embedded runtime"),
+        "{}",
+        said.out
+    );
+}
+
+fn again() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = [
+        "bench", "startup", "--rounds", "7", "--engine", "bare", "--json",
+    ];
+    let said = say(dir.path(), &words).ends_with(0);
+    let summary: SeriesSummary = serde_json::from_str(&said.out).unwrap();
+    let path = only_run(dir.path());
+    let run = Run::open(&path).unwrap();
+    assert_eq!(summary, run.series_summary().unwrap());
+    let whole = summary
+        .figures
+        .iter()
+        .find(|f| f.part == "request to gone")
+        .unwrap();
+    assert_eq!((whole.subject.as_str(), whole.count), ("fork+exec", 7));
+    assert!(whole.median_interval.is_some() && whole.p90.is_none());
+
+    let name = path.to_string_lossy().into_owned();
+    fs::remove_file(path.join("report.html")).unwrap();
+    let said = say(dir.path(), &["report", &name, "--figures", "pictures"]).ends_with(0);
+    assert!(said.out.contains("Request to gone"), "{}", said.out);
+    assert!(path.join("report.html").exists());
+    assert!(fs::read_dir(dir.path().join("pictures")).unwrap().count() > 0);
+    let said = say(dir.path(), &["export", "--csv", &name, "-o", "-"]).ends_with(0);
+    let values: usize = run
+        .series()
+        .unwrap()
+        .series
+        .iter()
+        .map(|s| s.values.len())
+        .sum();
+    assert_eq!(said.out.lines().count(), values + 1);
+    assert!(
+        said.out
+            .starts_with("scenario,subject,part,share_of,unit,round,order,value\n")
+    );
+
+    for words in [
+        vec!["report", &name, &name],
+        vec!["export", "--parquet", &name, "-o", "x.parquet"],
+    ] {
+        let why = say(dir.path(), &words).ends_with(2).error();
+        assert!(why.contains("single measurements"), "{why}");
+    }
+    assert!(!dir.path().join("x.parquet").exists());
+    // A record that was cut short is a sentence.
+    let text = fs::read_to_string(path.join("series.json")).unwrap();
+    fs::write(path.join("series.json"), &text[..text.len() / 2]).unwrap();
+    let why = say(dir.path(), &["report", &name]).ends_with(2).error();
+    assert!(why.contains("series.json: cut short"), "{why}");
+}
+
+fn refused() {
+    let dir = tempfile::tempdir().unwrap();
+    for (words, why) in [
+        (vec!["startup", "--period", "1ms"], "no periodic jobs"),
+        (
+            vec!["startup", "--rounds", "0"],
+            "the number of rounds is 0",
+        ),
+        (
+            vec!["startup", "--heartbeat-timeout", "5ms"],
+            "only scenario `recovery`",
+        ),
+        (
+            vec!["recovery", "--heartbeat-timeout", "1ms"],
+            "3ms or more",
+        ),
+        (vec!["footprint", "memory"], "only `bench self` has parts"),
+    ] {
+        let words: Vec<&str> = ["bench"].into_iter().chain(words).collect();
+        let said = say(dir.path(), &words).ends_with(2).error();
+        assert!(said.contains(why), "{said}");
+    }
+    let listed = say(dir.path(), &["bench", "--list"]).ends_with(0).out;
+    for name in ["startup", "recovery", "footprint"] {
+        assert!(listed.contains(name), "{listed}");
+        let said = say(dir.path(), &["bench", name, "--dry-run"]).ends_with(0);
+        assert!(said.out.contains("requirements"), "{}", said.out);
+    }
+    assert!(!dir.path().join("runs").exists(), "nothing was measured");
+}
+
+/// Starts a long run of `startup` with podman and waits until it is in the midst of it.
+fn started(dir: &std::path::Path) -> std::process::Child {
+    let child = timecell()
+        .current_dir(dir)
+        .args([
+            "bench",
+            "startup",
+            "--rounds",
+            "10000",
+            "--engine",
+            "crun,podman",
+        ])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let place = format!("timecell-{}-{}", 0, child.id());
+    let page = std::path::Path::new("/dev/shm")
+        .join(place)
+        .join("trials/0/shared/life");
+    eventually("a payload has run", || {
+        fs::read(&page).is_ok_and(|bytes| bytes.iter().any(|byte| *byte != 0))
+    });
+    child
+}
+
+fn interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = started(dir.path());
+    // SAFETY: our own child.
+    unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    let traces = traces_of(child.id());
+    assert!(traces.is_empty(), "{traces:#?}");
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    let manifest = run.manifest().unwrap();
+    assert_eq!(manifest.status, Status::Interrupted);
+    let values = run
+        .series()
+        .unwrap()
+        .series
+        .iter()
+        .map(|s| s.values.len())
+        .max();
+    assert!(manifest.trials_done == 0 || values > Some(0));
+}
+
+fn killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = started(dir.path());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(
+        !traces_of(child.id()).is_empty(),
+        "the test sees nothing to remove"
+    );
+    let said = say(dir.path(), &["clean"]).ends_with(0);
+    assert!(
+        said.out.contains(&format!("process {}", child.id())),
+        "{}",
+        said.out
+    );
+    eventually("no trace is left", || traces_of(child.id()).is_empty());
+}
