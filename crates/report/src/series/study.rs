@@ -201,6 +201,7 @@ mod tests {
             requirements: Vec::new(),
             not_measured: Vec::new(),
             failure: None,
+            resumed: Vec::new(),
         };
         assert_eq!(
             failures(&record, &manifest),
