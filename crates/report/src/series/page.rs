@@ -149,18 +149,10 @@ fn made_of(summary: &SeriesSummary) -> Option<Section> {
 fn main_table(summary: &SeriesSummary, part: &str) -> Markup {
     let figures = of_part(summary, part);
     let unit = figures.first().map_or(Quantity::Count, |f| f.unit);
-    let scale = |value: &dyn Fn(&SeriesFigure) -> Option<f64>| {
-        Amount::of(unit, figures.iter().filter_map(|f| value(f)))
-    };
-    let median = scale(&|f| Some(f.median as f64));
-    let mean = scale(&|f| Some(f.mean));
-    let sd = scale(&|f| f.sd);
-    let p90 = scale(&|f| f.p90.map(|v| v as f64));
-    let p99 = scale(&|f| f.p99.map(|v| v as f64));
-    let ends = scale(&|f| Some(f.worst as f64));
-    let some = |value: Option<i64>, scale: Amount| {
-        time_cell(&value.map_or("-".to_owned(), |v| scale.show(v as f64)), "")
-    };
+    // One unit for the whole table: a worst value of a second would make microseconds of the rest unreadable.
+    let scale = Amount::of(unit, figures.iter().map(|f| f.median as f64));
+    let some =
+        |value: Option<i64>| time_cell(&value.map_or("-".to_owned(), |v| scale.show(v as f64)), "");
     let compared = figures.iter().any(|f| f.against_baseline.is_some());
     let baseline = summary.baseline_subject.as_deref().unwrap_or_default();
     region(
@@ -177,12 +169,12 @@ fn main_table(summary: &SeriesSummary, part: &str) -> Markup {
             tbody { @for f in &figures { tr {
                 th scope="row" { (clean(&f.subject)) }
                 (time_cell(&f.count.to_string(), &match f.failed { 0 => String::new(), n => format!("{n} failed") }))
-                (time_cell(&median.show(f.median as f64), &f.median_interval.map_or(String::new(), |(low, high)| {
-                    format!("{}..{}", median.number(low as f64), median.number(high as f64))
+                (time_cell(&scale.show(f.median as f64), &f.median_interval.map_or(String::new(), |(low, high)| {
+                    format!("{}..{}", scale.number(low as f64), scale.number(high as f64))
                 })))
-                (time_cell(&mean.show(f.mean), ""))
-                (time_cell(&f.sd.map_or("-".to_owned(), |v| sd.show(v)), ""))
-                (some(f.p90, p90)) (some(f.p99, p99)) (some(Some(f.worst), ends))
+                (time_cell(&scale.show(f.mean), ""))
+                (time_cell(&f.sd.map_or("-".to_owned(), |v| scale.show(v)), ""))
+                (some(f.p90)) (some(f.p99)) (some(Some(f.worst)))
                 @if compared { (against(f, baseline)) }
             } } }
         },

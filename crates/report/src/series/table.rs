@@ -32,7 +32,8 @@ pub fn series_table(summary: &SeriesSummary, style: Style) -> String {
 fn columns(summary: &SeriesSummary, figures: &[&SeriesFigure]) -> Vec<Column> {
     let column = |heading: &str, value: &dyn Fn(&SeriesFigure) -> Option<f64>| {
         let unit = figures.first().map_or(Quantity::Count, |f| f.unit);
-        let amount = Amount::of(unit, figures.iter().filter_map(|f| value(f)));
+        // One unit for the whole table: a worst value of a second would make microseconds of the rest unreadable.
+        let amount = Amount::of(unit, figures.iter().map(|f| f.median as f64));
         let text = |f: &&SeriesFigure| value(f).map_or("-".to_owned(), |v| amount.show(v));
         Column::plain(heading, figures.iter().map(text).collect()).right()
     };
