@@ -252,7 +252,7 @@ fn load_cpus(trial: &TrialPlan, allowed: &[u32], place: &str) -> Result<(), Inpu
 }
 
 /// Cpus that this process may use.
-fn allowed_cpus() -> Vec<u32> {
+pub(crate) fn allowed_cpus() -> Vec<u32> {
     sched::get_affinity(0)
         .or_else(|_| host::cpus::online().map_err(|e| e.to_string()))
         .unwrap_or_default()

@@ -12,6 +12,7 @@ pub mod provenance;
 pub mod root;
 pub mod rtgroup;
 pub mod sched;
+pub mod thermal;
 pub mod virt;
 
 #[cfg(test)]

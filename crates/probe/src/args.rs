@@ -54,7 +54,7 @@ pub struct ProbeArgs {
 /// A word that is not understood. Only seen when versions are mixed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("probe: {0}")]
-pub struct ArgsError(String);
+pub struct ArgsError(pub(crate) String);
 
 impl ProbeArgs {
     /// The words, to stand behind `timecell probe run`.

@@ -1,6 +1,7 @@
 //! The cell's side: present, placed, armed, released, measured, let go.
 
 use std::fs::OpenOptions;
+use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use host::sched::Class;
@@ -31,19 +32,31 @@ const FAREWELL_NS: i64 = 120_000_000_000;
 /// Runs a probe to its end; returns the process's exit code.
 pub fn run(args: &ProbeArgs) -> i32 {
     let present_ns = clock::now();
-    let control = match ControlMap::open(&args.control) {
+    attend(&args.control, args.slot, present_ns, |control, slot| {
+        live(args, control, slot)
+    })
+}
+
+/// Runs a payload that takes part in the barrier: what stops it goes into its slot. Returns the exit code.
+pub(crate) fn attend(
+    path: &Path,
+    slot: usize,
+    present_ns: i64,
+    live: impl FnOnce(&ControlMap, &Slot) -> Result<(), (Stage, i32)>,
+) -> i32 {
+    let control = match ControlMap::open(path) {
         Ok(control) => control,
         Err(error) => {
-            eprintln!("probe: {}: {error}", args.control.display());
+            eprintln!("probe: {}: {error}", path.display());
             return EXIT_BAD_ARGS;
         }
     };
-    let Some(slot) = control.slot(args.slot) else {
-        eprintln!("probe: the control page has no slot {}", args.slot);
+    let Some(slot) = control.slot(slot) else {
+        eprintln!("probe: the control page has no slot {slot}");
         return EXIT_BAD_ARGS;
     };
     slot.present_ns.store(present_ns, Relaxed);
-    match live(args, &control, slot) {
+    match live(&control, slot) {
         Ok(()) => 0,
         Err((stage, errno)) => {
             slot.stage.store(stage as u32, Relaxed);
@@ -58,7 +71,7 @@ pub fn run(args: &ProbeArgs) -> i32 {
     }
 }
 
-fn report(control: &ControlMap, slot: &Slot, state: State) {
+pub(crate) fn report(control: &ControlMap, slot: &Slot, state: State) {
     slot.state.store(state as u32, Release);
     control.head().events.fetch_add(1, Release);
     futex::wake_all(&control.head().events);
@@ -165,7 +178,7 @@ impl<'a> Sheets<'a> {
     }
 }
 
-fn wait_while(
+pub(crate) fn wait_while(
     word: &std::sync::atomic::AtomicU32,
     waiting: impl Fn(u32) -> bool,
 ) -> Result<u32, (Stage, i32)> {
@@ -249,7 +262,7 @@ fn measured<R: Recorder>(args: &ProbeArgs, sheet: &mut R, armed: impl FnOnce(Hea
     });
 }
 
-fn farewell(control: &ControlMap) {
+pub(crate) fn farewell(control: &ControlMap) {
     let leave = &control.head().leave;
     let deadline = clock::now() + FAREWELL_NS;
     while leave.load(Acquire) == 0 && clock::now() < deadline {

@@ -13,6 +13,11 @@ pub fn thread_cpu_time() -> i64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// Cpu time of all threads of this process in ns.
+pub fn process_cpu_time() -> i64 {
+    read(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
 #[inline(always)]
 fn read(clock: libc::clockid_t) -> i64 {
     let mut at = libc::timespec {

@@ -13,6 +13,7 @@ mod futex;
 mod life;
 mod map;
 mod measure;
+mod queens;
 mod ring;
 mod work;
 
@@ -21,4 +22,5 @@ pub use barrier::{Barrier, BarrierError, Wake};
 pub use cell::{EXIT_ABANDONED, EXIT_BAD_ARGS, EXIT_FAILED, run};
 pub use life::{Life, life};
 pub use map::prepare_samples;
+pub use queens::{Queens, QueensArgs, Solved, queens};
 pub use ring::{RingReader, prepare_ring, ring_records};

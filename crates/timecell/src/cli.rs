@@ -73,8 +73,9 @@ pub enum ClassName {
     after_help = "Scenarios: overhead (bare metal against every container engine, one cell at a time), \
     concurrency (rootful and rootless containers together), latency (wake-up every 100 us in every engine, idle and \
     under loads), startup (create, run, exit and delete, by every launcher), recovery (until a killed or wedged cell \
-    runs again), footprint (memory of an idle real-time cell), self (timecell itself against cyclictest, a polling \
-    barrier and other launchers; parts: wakeup, barrier, startup, memory).\n\n\
+    runs again), footprint (memory of an idle real-time cell), nqueens (a computation on 1, 2 and 4 threads, with and \
+    without cpu load elsewhere), self (timecell itself against cyclictest, a polling barrier and other launchers; parts: \
+    wakeup, barrier, startup, memory).\n\n\
     Real-time classes need privilege: run with sudo. Without it the same command runs with SCHED_OTHER and every \
     result is labelled \"not real-time\"."
 )]

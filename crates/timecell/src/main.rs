@@ -52,6 +52,7 @@ fn inside(words: &[String]) -> i32 {
         // The empty program, for timing an engine.
         Some((word, _)) if word == "nop" => Ended::Fine.code(),
         Some((word, rest)) if word == "life" => probe::life(rest),
+        Some((word, rest)) if word == "queens" => probe::queens(rest),
         Some((word, rest)) if word == "run" => match probe::ProbeArgs::from_words(rest) {
             Ok(args) => probe::run(&args),
             Err(error) => {

@@ -5,6 +5,7 @@
 
 mod cells;
 mod footprint;
+mod nqueens;
 mod recovery;
 mod run;
 mod startup;
@@ -32,8 +33,12 @@ pub struct SeriesScenario {
 }
 
 /// Every scenario of this kind.
-pub const SERIES_SCENARIOS: [SeriesScenario; 3] =
-    [startup::SCENARIO, recovery::SCENARIO, footprint::SCENARIO];
+pub const SERIES_SCENARIOS: [SeriesScenario; 4] = [
+    startup::SCENARIO,
+    recovery::SCENARIO,
+    footprint::SCENARIO,
+    nqueens::SCENARIO,
+];
 
 /// What the user may choose.
 #[derive(Debug, Clone)]

@@ -155,11 +155,11 @@ fn dry(plan: &SeriesPlan) -> String {
     let mut text =
         String::from("measured in every round, each round beginning with the next one\n");
     for task in plan.tasks() {
-        text.push_str(&format!("  {:<28}{}\n", task.subject, task.part));
+        text.push_str(&format!("  {:<34}{}\n", task.subject, task.part));
     }
     for missing in plan.not_measured() {
         text.push_str(&format!(
-            "  {:<28}will not be measured: {}{}\n",
+            "  {:<34}will not be measured: {}{}\n",
             missing.trial,
             missing.reason,
             in_parentheses(&missing.mend)

@@ -13,6 +13,7 @@ mod loads;
 mod long_runs;
 #[path = "../../../host/tests/needs/mod.rs"]
 mod needs;
+mod nqueens;
 mod policies;
 mod series;
 mod support;
@@ -22,7 +23,7 @@ mod verbs;
 use support::Case;
 
 fn main() {
-    let groups: [&[Case]; 13] = [
+    let groups: [&[Case]; 14] = [
         analyze::CASES,
         analyze_servers::CASES,
         bad_input::CASES,
@@ -34,6 +35,7 @@ fn main() {
         loads::CASES,
         policies::CASES,
         series::CASES,
+        nqueens::CASES,
         unprivileged::CASES,
         verbs::CASES,
     ];

@@ -1,0 +1,431 @@
+//! `nqueens`: time to find every way to put 12 queens on a board, on 1, 2 and 4 threads, in a cell of every engine,
+//! with and without a load on the cpus that the threads leave free.
+//!
+//! After the Jailhouse thesis, section 6.2, whose program is Python; ours is a probe mode of our own binary, so that
+//! every engine runs the same machine code. A wrong number of solutions fails the measurement.
+
+use std::path::PathBuf;
+
+use engine::{Cell, CellSpec, Rights};
+use host::rtgroup::RtGroup;
+use host::sched;
+use host::thermal::{self, Sensor};
+use model::{EngineKind, LoadKind, LoadPlan};
+use probe::control::State;
+use probe::{Barrier, BarrierError, ClassBy, Queens, QueensArgs, Solved, clock};
+use record::series::Quantity;
+use record::summary::NotMeasured;
+use record::trial::LoadRecord;
+
+use super::cells::{self, Form, Subject};
+use super::{Bench, Prepared, Reading, SeriesOptions, SeriesScenario, Task, Turn, condition};
+use crate::launch::Stage;
+use crate::load::{self, PlannedLoad, Setting};
+use crate::{BenchError, plan, run, watch::Watch};
+
+pub(super) const SCENARIO: SeriesScenario = SeriesScenario {
+    name: "nqueens",
+    question: "How long does a computation on 1, 2 and 4 threads take in each engine, with and without load on the \
+               other cpus?",
+    rounds: (10, 2),
+    prepare,
+};
+
+/// Queens, and the number of ways to place them: sequence A000170 of the OEIS.
+const QUEENS: u32 = 12;
+const SOLUTIONS: u64 = 14_200;
+const THREADS: [u32; 3] = [1, 2, 4];
+const PRIORITY: u8 = 80;
+/// Longest time for a cell to come to be, and for its computation, ns.
+const CREATION_NS: i64 = 120_000_000_000;
+const SOLVING_NS: i64 = 1_800_000_000_000;
+/// Guesses for the estimate of how long a run takes: one computation on one thread, and starting a load, ns.
+const SOLVE_GUESS_NS: i64 = 250_000_000;
+const LOAD_GUESS_NS: i64 = 700_000_000;
+
+/// One point: an engine, a number of threads, a load or none.
+#[derive(Debug, Clone)]
+struct Point {
+    subject: Subject,
+    threads: u32,
+    /// Where the threads are pinned, in turn.
+    cpus: Vec<u32>,
+    load: Option<PlannedLoad>,
+}
+
+impl Point {
+    fn part(&self) -> String {
+        part(self.threads, self.load.is_some())
+    }
+}
+
+fn part(threads: u32, loaded: bool) -> String {
+    let noun = if threads == 1 { "thread" } else { "threads" };
+    let load = if loaded { ", cpu load elsewhere" } else { "" };
+    format!("{threads} {noun}{load}")
+}
+
+struct NQueens {
+    points: Vec<Point>,
+    fifo: Option<u8>,
+    sensor: Option<Sensor>,
+    // Before the stage, which notes it.
+    group: Option<RtGroup>,
+    stage: Stage,
+}
+
+fn prepare(options: &SeriesOptions) -> Prepared {
+    let mut found = cells::find(options);
+    let mut allowed = plan::allowed_cpus();
+    allowed.sort_unstable();
+    let class = plan::fifo_requirement(PRIORITY);
+    let fifo = class.met.then_some(PRIORITY);
+    let sensor = thermal::cpu_sensor();
+    let mut points = Vec::new();
+    for (threads, loaded) in THREADS.map(|t| [(t, false), (t, true)]).concat() {
+        // The highest cpus, as in experiments; the load has the rest.
+        let (rest, own) = allowed.split_at(allowed.len().saturating_sub(threads as usize));
+        let load = match loaded.then(|| elsewhere(rest)).transpose() {
+            Ok(load) => load,
+            Err(why) => {
+                found.not_measured.push(NotMeasured {
+                    trial: part(threads, true),
+                    reason: why,
+                    mend: "a machine with more cpus".to_owned(),
+                });
+                continue;
+            }
+        };
+        let detached = |subject: &&Subject| subject.form == Form::Detached;
+        for subject in found.subjects.iter().filter(detached) {
+            points.push(Point {
+                subject: subject.clone(),
+                threads,
+                cpus: own.iter().rev().copied().collect(),
+                load: load.clone(),
+            });
+        }
+    }
+    found.requirements.push(class);
+    let conditions = conditions(fifo, sensor.as_ref(), &points);
+    Prepared {
+        tasks: points.iter().map(task).collect(),
+        not_measured: found.not_measured,
+        requirements: found.requirements,
+        conditions,
+        baseline: Some("bare".to_owned()),
+        open: Box::new(move || Ok(Box::new(NQueens::open(points, fifo, sensor)?))),
+    }
+}
+
+fn task(point: &Point) -> Task {
+    let parallel = i64::from(point.threads).min(point.cpus.len() as i64).max(1);
+    let load = point.load.as_ref().map_or(0, |_| LOAD_GUESS_NS);
+    Task {
+        subject: point.subject.name.clone(),
+        part: point.part(),
+        guess_ns: SOLVE_GUESS_NS / parallel + point.subject.creation_ns() + load,
+    }
+}
+
+/// The load on these cpus, or why there is none.
+fn elsewhere(cpus: &[u32]) -> Result<PlannedLoad, String> {
+    if cpus.is_empty() {
+        return Err("the threads use every cpu, none is left for the load".to_owned());
+    }
+    let mut plan = LoadPlan::new(LoadKind::Cpu);
+    plan.cpus = cpus.to_vec();
+    load::resolve(&plan, cpus).map_err(|unmet| unmet.reason)
+}
+
+fn conditions(
+    fifo: Option<u8>,
+    sensor: Option<&Sensor>,
+    points: &[Point],
+) -> Vec<record::series::Condition> {
+    let class = match fifo {
+        Some(priority) => format!("FIFO {priority}, set before the threads are started"),
+        None => "OTHER, not real-time".to_owned(),
+    };
+    let temperature = match sensor {
+        Some(sensor) => format!(
+            "{}, read before the release and after the last thread",
+            sensor.name
+        ),
+        None => "no sensor here".to_owned(),
+    };
+    let load = match points.iter().find_map(|point| point.load.as_ref()) {
+        Some(load) => format!("cpu ({}), pinned to all cpus without a thread", load.form),
+        None => "none: no cpu is left for it".to_owned(),
+    };
+    vec![
+        condition(
+            "computation",
+            format!(
+                "all {SOLUTIONS} ways to place {QUEENS} queens, by backtracking, dealt out to the threads by the places \
+                 of the first two queens; another number of ways fails the measurement"
+            ),
+        ),
+        condition(
+            "time",
+            "from the release until the last thread has ended; creation of the cell is no part of it",
+        ),
+        condition("class", class),
+        condition(
+            "cpus",
+            "thread i is pinned to the i-th cpu, counted from the highest, in turn",
+        ),
+        condition("load elsewhere", load),
+        condition("temperature", temperature),
+    ]
+}
+
+impl NQueens {
+    fn open(
+        points: Vec<Point>,
+        fifo: Option<u8>,
+        sensor: Option<Sensor>,
+    ) -> Result<NQueens, BenchError> {
+        let mut stage = Stage::set()?;
+        let contained = points.iter().any(|p| p.subject.kind != EngineKind::Bare);
+        let group = if fifo.is_some() && contained {
+            run::shared_rt_group(&mut stage.place)?
+        } else {
+            None
+        };
+        Ok(NQueens {
+            points,
+            fifo,
+            sensor,
+            group,
+            stage,
+        })
+    }
+
+    fn spec(&self, point: &Point, number: u32) -> Result<CellSpec, String> {
+        let args = QueensArgs {
+            control: "/cell/control".to_owned(),
+            page: "/cell/queens".to_owned(),
+            n: QUEENS,
+            threads: point.threads,
+            cpus: point.cpus.clone(),
+            fifo: self.fifo,
+            class_by: if point.subject.sets_class() {
+                ClassBy::Cell
+            } else {
+                ClassBy::Coordinator
+            },
+        };
+        let subject = &point.subject;
+        let name = format!("{number}-{}", subject.kind);
+        let spec = (self.stage)
+            .spec(&name, subject.kind, subject.user.as_ref(), args.to_words())
+            .map_err(|error| error.to_string())?;
+        Ok(CellSpec {
+            rights: Rights {
+                rtprio: self.fifo.unwrap_or(0),
+                memlock_bytes: 128 << 20,
+                devices: Vec::new(),
+            },
+            ..spec
+        })
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.stage.shared.join(name)
+    }
+}
+
+impl Bench for NQueens {
+    fn measure(&mut self, turn: &Turn<'_>) -> Result<Vec<Reading>, String> {
+        let point = &self.points[turn.task];
+        let spec = self.spec(point, turn.number)?;
+        let result = Case {
+            all: self,
+            point,
+            turn,
+        }
+        .run(&spec);
+        let _ = std::fs::remove_dir_all(&spec.work_dir);
+        result
+    }
+}
+
+/// One computation in one cell.
+struct Case<'a> {
+    all: &'a NQueens,
+    point: &'a Point,
+    turn: &'a Turn<'a>,
+}
+
+impl Case<'_> {
+    fn run(&self, spec: &CellSpec) -> Result<Vec<Reading>, String> {
+        let control = self.all.file("control");
+        match std::fs::remove_file(&control) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(format!("{}: {error}", control.display()));
+            }
+            _ => {}
+        }
+        let say = |error: std::io::Error| error.to_string();
+        let barrier = Barrier::create(&control, 1).map_err(say)?;
+        let page = Queens::create(&self.all.file("queens")).map_err(say)?;
+        let watch = Watch::start(barrier.waker()).map_err(say)?;
+        self.turn.interrupt.wakes(Some(barrier.waker()));
+        let mut cell = self.point.subject.create(spec)?;
+        watch.add(0, cell.pid());
+        let readings = self.solve(cell.as_ref(), &barrier, &watch, &page);
+        barrier.abort();
+        self.turn.interrupt.wakes(None);
+        let removed = cell.remove().map_err(|error| error.to_string());
+        readings.and_then(|readings| removed.map(|()| readings))
+    }
+
+    fn solve(
+        &self,
+        cell: &dyn Cell,
+        barrier: &Barrier,
+        watch: &Watch,
+        page: &Queens,
+    ) -> Result<Vec<Reading>, String> {
+        let wait = |state: State, what: &'static str, patience: i64| {
+            let mut stop = || {
+                self.turn.interrupt.came()
+                    || (barrier.state(0) < State::Done && !watch.dead().is_empty())
+            };
+            let until = clock::now() + patience;
+            let result = barrier.wait_all(state, what, until, &mut stop);
+            if let Some(failure) = barrier.failure(0) {
+                return Err(failure);
+            }
+            result.map_err(|error| match error {
+                BarrierError::Stopped if self.turn.interrupt.came() => "interrupted".to_owned(),
+                BarrierError::Stopped => load::with_words(
+                    "its process ended before the computation was done",
+                    cell.log_tail().trim(),
+                ),
+                late @ BarrierError::TimedOut { .. } => late.to_string(),
+            })
+        };
+        wait(State::Present, "present", CREATION_NS)?;
+        self.place(cell.pid())?;
+        barrier.permit(0);
+        wait(State::Armed, "armed", CREATION_NS)?;
+        self.verify(cell.pid())?;
+        let mut load = self.start_load()?;
+        if let Some((running, _)) = &mut load {
+            running.open_window();
+        }
+        let before = self.temperature();
+        barrier.open(Barrier::lead_ns(1));
+        let ended = wait(State::Done, "done", SOLVING_NS);
+        let after = self.temperature();
+        let stopped = load.map_or(Ok(()), |(mut running, mut record)| {
+            running.close_window();
+            running.stop(&mut record)?;
+            match record.failure {
+                Some(failure) => Err(format!("load {}: {failure}", record.name)),
+                None => Ok(()),
+            }
+        });
+        ended?;
+        barrier.leave();
+        stopped?;
+        let solved = page.solved().ok_or("the payload left no result")?;
+        self.readings(&solved, before, after)
+    }
+
+    fn readings(
+        &self,
+        solved: &Solved,
+        before: Option<i64>,
+        after: Option<i64>,
+    ) -> Result<Vec<Reading>, String> {
+        if solved.solutions != SOLUTIONS {
+            return Err(format!(
+                "{} solutions were found, there are {SOLUTIONS}",
+                solved.solutions
+            ));
+        }
+        let part = self.point.part();
+        let mut readings = vec![
+            Reading::whole(part.clone(), Quantity::Ns, solved.wall_ns),
+            Reading::whole(format!("cpu time, {part}"), Quantity::Ns, solved.cpu_ns),
+        ];
+        for (when, value) in [("before", before), ("after", after)] {
+            let name = format!("temperature {when}, {part}");
+            readings.extend(value.map(|value| Reading::whole(name, Quantity::Millicelsius, value)));
+        }
+        Ok(readings)
+    }
+
+    fn temperature(&self) -> Option<i64> {
+        self.all.sensor.as_ref().and_then(Sensor::read)
+    }
+
+    fn class(&self) -> sched::Class {
+        match self.all.fifo {
+            Some(priority) => sched::Class::Fifo { priority },
+            None => sched::Class::Other,
+        }
+    }
+
+    /// As for the cells of experiments: a budget where the kernel wants one, class and cpus where the cell may not
+    /// set them.
+    fn place(&self, pid: i32) -> Result<(), String> {
+        if self.point.subject.kind != EngineKind::Bare
+            && let Some(group) = &self.all.group
+        {
+            group.add(pid).map_err(|error| error.to_string())?;
+        }
+        if !self.point.subject.sets_class() {
+            sched::set_affinity(pid, &self.point.cpus).map_err(|error| error.to_string())?;
+            sched::set_class(pid, &self.class()).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn verify(&self, pid: i32) -> Result<(), String> {
+        let wanted = self.class();
+        let got = sched::get_class(pid).map_err(|error| error.to_string())?;
+        if got == wanted {
+            Ok(())
+        } else {
+            Err(format!("asked for {wanted}, the kernel reports {got}"))
+        }
+    }
+
+    fn start_load(&self) -> Result<Option<(load::Running, LoadRecord)>, String> {
+        let Some(planned) = &self.point.load else {
+            return Ok(None);
+        };
+        let setting = Setting {
+            cpus: planned.cpus.clone(),
+            ..Setting::default()
+        };
+        let record = LoadRecord {
+            name: planned.plan.name.clone(),
+            kind: planned.plan.kind,
+            form: planned.form.clone(),
+            place: planned.place(),
+            cpus: planned.cpus.clone(),
+            command: load::command_line(planned, &setting),
+            achieved: Vec::new(),
+            missed_seconds: None,
+            failure: None,
+        };
+        let running = load::start(&load::Start {
+            planned,
+            place: &self.all.stage.place,
+            rootfs: &self.all.stage.rootfs,
+            trial: self.turn.number,
+            setting,
+        })
+        .map_err(|error| error.to_string())??;
+        let mut stop = || self.turn.interrupt.came();
+        if let Err(why) = running.wait_until_at_work(&mut stop) {
+            return Err(load::with_words(&why, &running.last_words()));
+        }
+        Ok(Some((running, record)))
+    }
+}
