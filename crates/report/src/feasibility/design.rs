@@ -65,6 +65,9 @@ pub struct DesignedCell {
     pub budget_on_each_ns: Option<Ns>,
     /// Its period, ns.
     pub period_ns: Option<Ns>,
+    /// Whether it misses a deadline even on a whole cpu.
+    #[serde(skip)]
+    pub hopeless: bool,
     /// Whether it has a place.
     pub outcome: Outcome,
     /// What is to be said of it.
@@ -129,10 +132,13 @@ pub fn design(set: &TaskSet, cpus: u32, options: &DesignOptions) -> Designed {
     let outcomes = designed.iter().map(|cell| cell.outcome);
     let outcome = outcomes.fold(Outcome::Holds, Outcome::worst);
     let on: Vec<Option<usize>> = designed.iter().map(|cell| cell.cpu).collect();
-    let placed = designed.iter().filter(|cell| cell.cpu.is_some());
-    let theory = placed
-        .map(|cell| cell.outcome)
-        .fold(Outcome::Holds, Outcome::worst);
+    // Of a cell without a place nothing is known, unless no place could help it.
+    let theory = designed.iter().map(|cell| match cell.cpu {
+        Some(_) => cell.outcome,
+        None if cell.hopeless => Outcome::Missed,
+        None => Outcome::Undecided,
+    });
+    let theory = theory.fold(Outcome::Holds, Outcome::worst);
     let linux = of_design(&reserved, &on, cpus, theory, options.limit);
     let name = |&cell: &usize| set.cells[plain[cell]].name.clone();
     let cpus = plan.cpus.iter().map(|load| DesignedCpu {
@@ -173,6 +179,7 @@ fn several_cpus(cell: &TaskCell, reserved: &mut TaskCell, options: &DesignOption
         budget_ns: None,
         budget_on_each_ns: None,
         period_ns: None,
+        hopeless: false,
         outcome: Outcome::Undecided,
         what: String::new(),
     };
@@ -296,6 +303,12 @@ fn cell_result(cell: &TaskCell, placement: &Placement, reserved: &TaskCell) -> D
         budget_ns: found(placement).map(Periodic::budget),
         budget_on_each_ns: None,
         period_ns: found(placement).map(Periodic::period),
+        hopeless: matches!(
+            placement,
+            Placement::NoReservation {
+                on_whole_cpu: Verdict::Unschedulable(_)
+            }
+        ),
         outcome,
         what,
     }
@@ -368,6 +381,7 @@ fn percent(ppb: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::feasibility::Standing;
 
     const OPTIONS: DesignOptions = DesignOptions {
         shortest: Duration::from_ns(10_000_000),
@@ -390,6 +404,25 @@ mod tests {
             }
         }
         TaskSet::parse("x", &text).expect("a task set")
+    }
+
+    #[test]
+    fn what_linux_says_is_no_guarantee_for_a_cell_without_a_place() {
+        let small: &[(&str, &str)] = &[("1ms", "50ms")];
+        let options = DesignOptions {
+            share_percent: 7,
+            ..OPTIONS
+        };
+        let full = design(&set(&[small; 5]), 1, &options);
+        assert_eq!(full.outcome, Outcome::Missed);
+        let linux = full.linux.expect("some have a place");
+        assert_eq!(linux.standing, Standing::AdmittedUndecided);
+        assert!(linux.notes[0].contains("and not for c"), "{linux:?}");
+        let late: &[(&str, &str)] = &[("6ms", "10ms"), ("6ms", "11ms")];
+        let linux = design(&set(&[small, late]), 2, &OPTIONS)
+            .linux
+            .expect("one has a place");
+        assert_eq!(linux.standing, Standing::AdmittedThoughInfeasible);
     }
 
     #[test]

@@ -167,10 +167,28 @@ pub struct Study {
 impl Study {
     /// Missed if anything is missed, else undecided if anything is undecided.
     pub fn outcome(&self) -> Outcome {
+        self.deadlines().worst(self.supplied())
+    }
+
+    /// Whether the deadlines hold, were every reservation supplied.
+    pub(super) fn deadlines(&self) -> Outcome {
         let cells = self.cells.iter().map(|cell| cell.outcome);
-        cells
+        cells.fold(Outcome::Holds, Outcome::worst)
+    }
+
+    /// Whether every reservation is supplied, as far as the file says beside what.
+    pub(super) fn supplied(&self) -> Outcome {
+        let servers = self.cells.iter().filter_map(|cell| cell.server.as_ref());
+        servers
+            .map(|server| server.outcome)
             .chain(self.together.as_ref().map(|t| t.outcome))
             .fold(Outcome::Holds, Outcome::worst)
+    }
+
+    /// Whether nothing says that the reservations are supplied beside each other.
+    pub(super) fn assumes_supply(&self) -> bool {
+        let reserves = |cell: &CellStudy| cell.reservation.is_some() && cell.server.is_none();
+        self.together.is_none() && self.cells.iter().any(reserves)
     }
 }
 

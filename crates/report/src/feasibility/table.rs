@@ -93,9 +93,6 @@ fn verdict(outcome: Outcome) -> Text {
 /// `cell    control (fp dm in 5 ms every 10 ms): holds; response-time analysis ..., exact ...`.
 fn sentence(cell: &CellStudy) -> String {
     let why = match &cell.verdict {
-        analysis::Verdict::Undecided(_) if cell.outcome == Outcome::Missed => {
-            "its server is not certain to get its budget; ".to_owned()
-        }
         analysis::Verdict::Undecided(why) => format!("{why}; "),
         _ => String::new(),
     };
@@ -119,6 +116,9 @@ fn whole(study: &Study) -> String {
         .filter(|cell| cell.outcome == Outcome::Missed)
         .count();
     match study.outcome() {
+        Outcome::Holds if study.assumes_supply() => {
+            "every deadline holds, if every reservation is supplied".to_owned()
+        }
         Outcome::Holds => "every deadline holds".to_owned(),
         Outcome::Undecided => "undecided".to_owned(),
         Outcome::Missed if late > 0 => {
@@ -127,7 +127,12 @@ fn whole(study: &Study) -> String {
                 plural(late as u64, "cell")
             )
         }
-        Outcome::Missed => "the cells do not fit together".to_owned(),
+        Outcome::Missed => match &study.together {
+            Some(together) if together.outcome == Outcome::Missed => {
+                "the cells do not fit together".to_owned()
+            }
+            _ => "a server can be without its budget".to_owned(),
+        },
     }
 }
 

@@ -2,12 +2,13 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use analysis::multi::{Fit, Order, partition};
-use analysis::{Task, edf, utilization};
+use analysis::{Task, Verdict, edf, utilization};
 use model::Duration;
 use model::taskset::{Reservation, TaskCell, TaskSet};
 
 use super::judge::ns;
 use super::study::Outcome;
+use crate::units::exact;
 
 /// Where the cells go.
 pub(super) struct Fitted {
@@ -140,6 +141,24 @@ fn fit_each(set: &TaskSet, cpus: u32, liked: &dyn Fn(&[Task]) -> bool) -> Fitted
         (free, 0) => format!("{free} cpus that there are"),
         (free, _) => format!("{free} {each} without servers"),
     };
+    // On one cpu there is nothing to place: what EDF cannot supply there, nothing can.
+    if let ([_], Verdict::Unschedulable(witness)) = (&*free, edf::verdict(&reservations)) {
+        let what = if utilization::compare_with_one(&reservations).is_gt() {
+            format!("the cells reserve more than the {count}")
+        } else {
+            format!(
+                "the {count} cannot supply all reservations in time: by {} they may have to give {}, {} too much",
+                exact(witness.instant),
+                exact(witness.demand),
+                exact(witness.demand.saturating_sub(witness.supply))
+            )
+        };
+        return Fitted {
+            outcome: Outcome::Missed,
+            what,
+            cpus: None,
+        };
+    }
     // Σ Q/P against m, as Σ Q/(mP) against 1.
     let shared: Option<Vec<Task>> = reservations
         .iter()
@@ -239,8 +258,9 @@ mod tests {
         for (place, cell) in cells.split(' ').enumerate() {
             text += &format!("[[cell]]\nname = \"c{place}\"\n");
             if let Some((budget, period)) = cell.split_once('/') {
+                let (period, deadline) = period.split_once('/').unwrap_or((period, period));
                 text += &format!(
-                    "reservation = {{ budget = \"{budget}ms\", period = \"{period}ms\" }}\n"
+                    "reservation = {{ budget = \"{budget}ms\", period = \"{period}ms\", deadline = \"{deadline}ms\" }}\n"
                 );
             }
             text += "[[cell.task]]\nname = \"t\"\nwcet = \"1ms\"\nperiod = \"100ms\"\n";
@@ -287,6 +307,12 @@ mod tests {
             (Outcome::Holds, "the cells fit (cpu 0: c0, c1)".to_owned())
         );
         assert_eq!(fit_of("5/10 6/10", 1).0, Outcome::Missed);
+        assert_eq!(
+            fit_of("3/10/4 3/10/4", 1).0,
+            Outcome::Missed,
+            "6 ms within 4 ms"
+        );
+        assert_eq!(fit_of("3/10/4 3/10/4", 2).0, Outcome::Holds);
         assert_eq!(fit_of("5/10 6/10", 2).0, Outcome::Holds);
         assert_eq!(fit_of("whole 1/10", 1).0, Outcome::Missed);
         assert_eq!(fit_of("whole 1/10", 2).0, Outcome::Holds);

@@ -82,8 +82,14 @@ pub fn admission(set: &TaskSet, study: &Study, limit: RtLimit) -> Option<Admissi
     let reserving = |cell: &usize| set.cells[*cell].reservation.is_some();
     let places: Vec<usize> = (0..set.cells.len()).filter(reserving).collect();
     let cells: Vec<TaskCell> = places.iter().map(|&cell| bare(&set.cells[cell])).collect();
-    let mut theory = study.outcome();
+    let mut supplied = study.supplied();
     let on: Option<Vec<Vec<usize>>> = match &study.together {
+        // On one cpu there is no placement to look for.
+        Some(together)
+            if together.cpus == 1 && cells.iter().all(|cell| cell.policy.cpus().is_none()) =>
+        {
+            Some(vec![vec![0]; cells.len()])
+        }
         Some(together) => together
             .placement
             .as_ref()
@@ -91,7 +97,7 @@ pub fn admission(set: &TaskSet, study: &Study, limit: RtLimit) -> Option<Admissi
         None => {
             let assumed = cells.iter().filter(|cell| cell.server.is_none());
             let assumed: Vec<Task> = assumed.map(reserved).collect();
-            theory = theory.worst(Outcome::of(&edf::verdict(&assumed)));
+            supplied = supplied.worst(Outcome::of(&edf::verdict(&assumed)));
             let cpus = |cell: &TaskCell| match cell.server {
                 Some(server) => vec![server.on_cpu() as usize],
                 None => (0..cell.policy.cpus().unwrap_or(1) as usize).collect(),
@@ -115,7 +121,7 @@ pub fn admission(set: &TaskSet, study: &Study, limit: RtLimit) -> Option<Admissi
         &asked,
         set.enforcer.unwrap_or_default(),
         set.cpus.is_none(),
-        theory,
+        (study.deadlines(), supplied),
     )
 }
 
@@ -138,6 +144,10 @@ pub(in super::super) fn of_design(
     theory: Outcome,
     limit: RtLimit,
 ) -> Option<Admission> {
+    let without: Vec<&str> = (set.cells.iter().zip(on))
+        .filter(|(_, cpu)| cpu.is_none())
+        .map(|(cell, _)| cell.name.as_str())
+        .collect();
     let placed = set.cells.iter().zip(on);
     let placed = placed.filter_map(|(cell, cpu)| Some((bare(cell), vec![(*cpu)?])));
     let (cells, on): (Vec<_>, Vec<_>) = placed.unzip();
@@ -147,10 +157,27 @@ pub(in super::super) fn of_design(
         cells,
         on: Some(on),
     };
-    ask(&asked, set.enforcer.unwrap_or_default(), false, theory)
+    let mut admission = ask(
+        &asked,
+        set.enforcer.unwrap_or_default(),
+        false,
+        (theory, Outcome::Holds),
+    )?;
+    if !without.is_empty() {
+        admission.notes.push(format!(
+            "the kernel is asked for the cells that have a place, and not for {}",
+            without.join(", ")
+        ));
+    }
+    Some(admission)
 }
 
-fn ask(asked: &Asked, enforcer: Enforcer, assumed: bool, theory: Outcome) -> Option<Admission> {
+fn ask(
+    asked: &Asked,
+    enforcer: Enforcer,
+    assumed: bool,
+    (deadlines, supplied): (Outcome, Outcome),
+) -> Option<Admission> {
     if asked.cells.is_empty() {
         return None;
     }
@@ -173,7 +200,7 @@ fn ask(asked: &Asked, enforcer: Enforcer, assumed: bool, theory: Outcome) -> Opt
         writes,
         admitted,
         notes,
-        standing: Standing::of(admitted, theory),
+        standing: Standing::of(admitted, deadlines, supplied),
     })
 }
 

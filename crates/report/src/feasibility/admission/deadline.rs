@@ -7,6 +7,7 @@ use model::taskset::TaskCell;
 use super::super::judge::ns;
 use super::Bound;
 use super::ask::Asked;
+use crate::words::plural;
 
 /// Each cpu as a root domain of its own, which exclusive cpusets make it; without a placement all cpus as one.
 pub(super) fn bounds(asked: &Asked) -> (Vec<Bound>, Vec<String>) {
@@ -14,7 +15,7 @@ pub(super) fn bounds(asked: &Asked) -> (Vec<Bound>, Vec<String>) {
         let note = "no placement of the cells is known, so that the cpus are taken as one root domain, in which their \
                     threads may migrate";
         let cells = asked.on_cpu(0);
-        let all = bound(asked, asked.cpus, &cells, format!("{} cpus", asked.cpus));
+        let all = bound(asked, asked.cpus, &cells, plural(asked.cpus as u64, "cpu"));
         return (vec![all], vec![note.to_owned()]);
     };
     let used: BTreeSet<usize> = on.iter().flatten().copied().collect();

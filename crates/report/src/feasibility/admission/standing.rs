@@ -14,6 +14,10 @@ pub enum Standing {
     AdmittedThoughInfeasible,
     /// The kernel refuses, and a deadline could be missed.
     RefusedAndInfeasible,
+    /// The kernel admits reservations that cannot all be supplied in time.
+    AdmittedThoughNotSupplied,
+    /// The kernel refuses reservations that could not all be supplied in time.
+    RefusedAndNotSupplied,
     /// The kernel admits it; whether the deadlines hold is not known.
     AdmittedUndecided,
     /// The kernel refuses; whether the deadlines would hold is not known.
@@ -21,8 +25,16 @@ pub enum Standing {
 }
 
 impl Standing {
-    pub(super) const fn of(admitted: bool, theory: Outcome) -> Standing {
-        match (admitted, theory) {
+    /// `deadlines`: whether they hold if every reservation is supplied; `supplied`: whether every one is.
+    pub(super) const fn of(admitted: bool, deadlines: Outcome, supplied: Outcome) -> Standing {
+        if matches!(supplied, Outcome::Missed) && !matches!(deadlines, Outcome::Missed) {
+            return if admitted {
+                Standing::AdmittedThoughNotSupplied
+            } else {
+                Standing::RefusedAndNotSupplied
+            };
+        }
+        match (admitted, deadlines.worst(supplied)) {
             (true, Outcome::Holds) => Standing::Guaranteed,
             (false, Outcome::Holds) => Standing::RefusedThoughFeasible,
             (true, Outcome::Missed) => Standing::AdmittedThoughInfeasible,
@@ -41,6 +53,12 @@ impl Standing {
                 "admitted by the kernel, but not feasible: a deadline can be missed"
             }
             Standing::RefusedAndInfeasible => "refused by the kernel, and not feasible either",
+            Standing::AdmittedThoughNotSupplied => {
+                "admitted by the kernel, though the reservations cannot all be supplied in time there"
+            }
+            Standing::RefusedAndNotSupplied => {
+                "refused by the kernel, and the reservations could not all be supplied in time there"
+            }
             Standing::AdmittedUndecided => {
                 "admitted by the kernel; whether the deadlines hold is undecided"
             }
@@ -52,6 +70,9 @@ impl Standing {
 
     /// Whether the kernel and the theory say different things.
     pub const fn differs(self) -> bool {
-        !matches!(self, Standing::Guaranteed | Standing::RefusedAndInfeasible)
+        !matches!(
+            self,
+            Standing::Guaranteed | Standing::RefusedAndInfeasible | Standing::RefusedAndNotSupplied
+        )
     }
 }

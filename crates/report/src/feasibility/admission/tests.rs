@@ -45,7 +45,7 @@ fn feasible_is_not_admitted_and_admitted_is_not_feasible() {
     );
     assert_eq!(
         standing(&["60/100", "46/100"]),
-        Standing::RefusedAndInfeasible
+        Standing::RefusedAndNotSupplied
     );
     // The kernel divides by the period, and the budgets are due in a tenth of it.
     let short = "budget = \"6ms\", period = \"100ms\", deadline = \"10ms\"";
@@ -54,11 +54,11 @@ fn feasible_is_not_admitted_and_admitted_is_not_feasible() {
         Enforcer::Deadline,
         RtLimit::KERNEL,
     );
-    assert_eq!(found.standing, Standing::AdmittedThoughInfeasible);
+    assert_eq!(found.standing, Standing::AdmittedThoughNotSupplied);
     assert!(found.standing.differs() && found.cpus_assumed);
     let text = admission_text(&found, Style::default());
     assert!(
-        text.contains("admitted by the kernel, but not feasible"),
+        text.contains("admitted by the kernel, though the reservations cannot all be supplied"),
         "{text}"
     );
 }
@@ -151,7 +151,7 @@ fn a_reservation_over_several_cpus_is_a_share_on_each() {
     assert_eq!(found.standing, Standing::AdmittedUndecided);
     let found = asked(&top(""), Enforcer::Hcbs, RtLimit::KERNEL);
     assert_eq!(found.writes[1].value, "6000 10000");
-    assert_eq!(found.standing, Standing::RefusedAndInfeasible);
+    assert_eq!(found.standing, Standing::RefusedAndNotSupplied);
 }
 
 #[test]
@@ -217,6 +217,27 @@ fn what_the_kernel_takes_for_one_thread_is_checked() {
         );
         assert!(found.bounds[0].refusals[0].contains(why), "{found:?}");
         assert_eq!(found.standing, Standing::RefusedThoughFeasible);
+    }
+}
+
+#[test]
+fn on_one_cpu_there_is_no_placement_to_look_for() {
+    let short = "budget = \"3ms\", period = \"10ms\", deadline = \"4ms\"";
+    let found = asked(
+        &cells("cpus = 1", &[short, short]),
+        Enforcer::Deadline,
+        RtLimit::KERNEL,
+    );
+    assert_eq!(found.standing, Standing::AdmittedThoughNotSupplied);
+    assert_eq!((&*found.bounds[0].of, &*found.notes), ("cpu 0", &[][..]));
+    // What no cell misses is not said to be missed, and the verdict says what it rests on.
+    let study = study(&cells("", &[short, short]), false);
+    let shown = crate::feasibility::feasibility_table(&study, Style::default());
+    for part in [
+        "verdict every deadline holds, if every reservation is supplied",
+        "linux   admitted by the kernel, though the reservations cannot all be supplied",
+    ] {
+        assert!(shown.contains(part), "`{part}` is not in\n{shown}");
     }
 }
 

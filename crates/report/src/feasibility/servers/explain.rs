@@ -1,3 +1,4 @@
+use super::super::special;
 use super::super::study::{CellStudy, Outcome};
 use super::mend::ServerMend;
 use super::study::ServerStudy;
@@ -33,8 +34,13 @@ pub(in super::super) fn sentence(cell: &CellStudy, server: &ServerStudy) -> Stri
             "server  {name}: holds; its whole budget is there at most {} after each refill, of {deadline}",
             server.response_ns.map_or("-".to_owned(), exact)
         ),
-        (_, Some(shortage)) => format!(
-            "server  {name}: missed; within {} of a refill {} of budgets may have to be given, {} more than the cpu has",
+        (outcome, Some(shortage)) => format!(
+            "server  {name}: {}; within {} of a refill {} of budgets may have to be given, {} more than the cpu has",
+            if outcome == Outcome::Missed {
+                "missed"
+            } else {
+                "not shown"
+            },
             exact(shortage.instant_ns),
             exact(shortage.demand_ns),
             exact(shortage.demand_ns.saturating_sub(shortage.supply_ns))
@@ -49,7 +55,7 @@ pub(in super::super) fn sentence(cell: &CellStudy, server: &ServerStudy) -> Stri
 /// The witness of a server that is not certain to get its budget, and what would mend it.
 pub(in super::super) fn lines(cell: &CellStudy, server: &ServerStudy) -> Vec<String> {
     let Some(shortage) = &server.shortage else {
-        return Vec::new();
+        return doubts(cell, server);
     };
     let mut lines = vec![format!(
         "why     {}: its server can be without its budget {} after a refill: by then {} must be given to it and to those \
@@ -74,6 +80,25 @@ pub(in super::super) fn lines(cell: &CellStudy, server: &ServerStudy) -> Vec<Str
     if server.mends.is_empty() {
         lines.push("mend    no change of one number alone was found".to_owned());
     }
+    lines
+}
+
+/// What the test counts against a deadline that it does not show to hold.
+fn doubts(cell: &CellStudy, server: &ServerStudy) -> Vec<String> {
+    let Some(witness) = &server.doubt else {
+        return Vec::new();
+    };
+    let mut lines = vec![format!(
+        "why     {}: task {} is not shown to meet its deadline: {} after the worst-case instant {} of work must be done, \
+         and only {} of cpu time is certain; {} short",
+        cell.name,
+        special::name(cell, witness.task),
+        exact(witness.instant),
+        exact(witness.demand),
+        exact(witness.supply),
+        exact(witness.demand.saturating_sub(witness.supply)),
+    )];
+    lines.extend(super::super::explain::demands(cell, witness));
     lines
 }
 

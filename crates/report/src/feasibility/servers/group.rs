@@ -2,10 +2,11 @@ use analysis::inside::{self, Inside};
 use analysis::server::{
     Analysis, Cell, Kind, LocalTask, Refill, Response, Server, ServerSupply, analyze,
 };
-use analysis::{Ns, Task, Undecided, Verdict};
+use analysis::{Ns, Task, Undecided, Verdict, Witness};
 use model::taskset::{self, ServerKind, TaskCell, TaskSet};
 
 use super::super::judge::{ns, renumbered, task};
+use super::proof;
 
 /// The servers on one cpu, the most urgent first: constant bandwidth, then by falling priority.
 pub(in super::super) struct Group<'a> {
@@ -22,6 +23,10 @@ pub(in super::super) struct Answer {
     pub server: Response,
     /// The tasks inside, numbered as in the file.
     pub inside: Inside,
+    /// Where a deadline inside is neither shown to hold nor proved to be missed, what the test counts against it.
+    pub doubt: Option<Witness>,
+    /// Whether it is proved that the server is without its budget at times, if that is not shown to be there.
+    pub proved_short: bool,
 }
 
 impl<'a> Group<'a> {
@@ -97,9 +102,8 @@ impl<'a> Group<'a> {
         let failed = first_failed(&analysis);
         let answers = self.cells.iter().zip(analysis.cells).enumerate();
         answers
-            .map(|(place, (&(index, cell), found))| Answer {
-                place: index,
-                inside: match failed {
+            .map(|(place, (&(index, cell), found))| {
+                let inside = match failed {
                     Some(at) if place >= at => Inside {
                         verdict: Verdict::Undecided(self.uncounted(place, at)),
                         responses: vec![None; cell.tasks.len()],
@@ -109,11 +113,19 @@ impl<'a> Group<'a> {
                         Some(_) => fixed(&found.tasks, &orders[place]),
                         None => self.edf(place, cell),
                     },
-                },
-                server: match failed {
-                    Some(at) if place > at => Response::Undecided(self.uncounted(place, at)),
-                    _ => found.server,
-                },
+                };
+                let (inside, doubt) = proof::certain(&self.servers, place, cell, inside);
+                let together = self.refill == Refill::Together;
+                Answer {
+                    place: index,
+                    inside,
+                    doubt,
+                    proved_short: proof::is_proved_short(&self.servers, place, together),
+                    server: match failed {
+                        Some(at) if place > at => Response::Undecided(self.uncounted(place, at)),
+                        _ => found.server,
+                    },
+                }
             })
             .collect()
     }

@@ -5,6 +5,7 @@
 mod explain;
 mod group;
 mod mend;
+mod proof;
 mod study;
 #[cfg(test)]
 mod tests;

@@ -29,7 +29,7 @@ pub struct ServerStudy {
     pub response_ns: Option<Ns>,
     /// How long after a refill it must have been there.
     pub deadline_ns: Ns,
-    /// Whether it is.
+    /// Whether it is; missed only if it is proved not to be at times.
     pub outcome: Outcome,
     /// Why there is no answer.
     pub undecided: Option<String>,
@@ -37,6 +37,8 @@ pub struct ServerStudy {
     pub shortage: Option<ServerShortage>,
     /// What would mend that, the gentlest first; empty where it was not sought.
     pub mends: Vec<ServerMend>,
+    /// Where a deadline inside is neither shown to hold nor proved to be missed, what the test counts against it.
+    pub doubt: Option<Witness>,
 }
 
 /// More budget that must be there by an instant than a cpu has time.
@@ -88,20 +90,25 @@ fn cell_study(
 ) -> Option<CellStudy> {
     let place = answer.place;
     let cell = set.cells.get(place)?;
-    let server = server_study(set, group, place, &answer.server, mending)?;
+    let server = server_study(set, group, &answer, mending)?;
     let inside = answer.inside;
-    let outcome = match server.outcome {
-        Outcome::Missed => Outcome::Missed,
-        _ => Outcome::of(&inside.verdict),
+    let outcome = Outcome::of(&inside.verdict);
+    let against = match &inside.verdict {
+        Verdict::Unschedulable(witness) => Some(witness),
+        _ => server.doubt.as_ref(),
     };
-    let mends: Vec<Mend> = match &inside.verdict {
-        Verdict::Unschedulable(witness) if mending => task_mends(set, place, witness),
+    let mends: Vec<Mend> = match against {
+        Some(witness) if mending && server.outcome == Outcome::Holds => {
+            task_mends(set, place, witness)
+        }
         _ => Vec::new(),
     };
     let room = if mending && server.outcome == Outcome::Holds {
         group
             .supply_of_held(place)
             .and_then(|supply| room(cell, &supply))
+            // A cell that holds since it never uses its budget up bears more than this test, which does not know that, shows.
+            .filter(|room| outcome != Outcome::Holds || room.per_mille >= 1_000)
     } else {
         None
     };
@@ -123,15 +130,18 @@ fn cell_study(
 fn server_study(
     set: &TaskSet,
     group: &Group<'_>,
-    place: usize,
-    response: &Response,
+    answer: &Answer,
     mending: bool,
 ) -> Option<ServerStudy> {
+    let (place, response) = (answer.place, &answer.server);
     let cell = set.cells.get(place)?;
     let (server, reservation) = (cell.server?, cell.reservation?);
     let (outcome, witness, undecided) = match response {
         Response::Bounded(_) => (Outcome::Holds, None, None),
-        Response::Exceeded(witness) => (Outcome::Missed, Some(witness), None),
+        Response::Exceeded(witness) if answer.proved_short => {
+            (Outcome::Missed, Some(witness), None)
+        }
+        Response::Exceeded(witness) => (Outcome::Undecided, Some(witness), None),
         Response::Undecided(why) => (Outcome::Undecided, None, Some(why.to_string())),
     };
     Some(ServerStudy {
@@ -152,6 +162,7 @@ fn server_study(
             }
             _ => Vec::new(),
         },
+        doubt: answer.doubt.clone(),
     })
 }
 
