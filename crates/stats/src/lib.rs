@@ -36,6 +36,7 @@ mod series;
 mod skew;
 mod sorted;
 mod summary;
+mod tail;
 
 pub use autocorrelation::autocorrelation;
 pub use binned::{Bin, Binned};
@@ -50,3 +51,6 @@ pub use series::{SeriesBucket, thin_series};
 pub use skew::skew_ns;
 pub use sorted::{Sorted, median_of};
 pub use summary::{DEFAULT_PROBABILITIES, Summary};
+pub use tail::{
+    Blocks, CurvePoint, Pareto, Refusal, Regime, Regimes, Spikes, TAIL_JOBS, Tail, TailRound,
+};

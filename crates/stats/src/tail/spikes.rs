@@ -1,0 +1,379 @@
+//! Long jobs that come periodically: a timer tick, a daemon, a refresh.
+//!
+//! The jobs above a level are points in time; runs of neighbours are one spike. Whether spikes keep to a period is
+//! told by how well their phases agree: Z = |Σ exp(2πi·t/period)|²/n is 1 on average for spikes at random and n for a
+//! perfect clock (Rayleigh's test; summed over harmonics it is the Z²_m of Buccheri et al., "Search for pulsed
+//! gamma-ray emission from radio pulsars in the COS-B data", Astronomy and Astrophysics 128, 1983). Rounds may begin
+//! anywhere in the period, so Z is added over rounds, not the phases.
+
+use super::{TailRound, Top};
+use crate::median_of;
+use serde::{Deserialize, Serialize};
+use statrs::function::gamma::gamma_ur;
+use std::f64::consts::TAU;
+
+/// Shares of jobs that levels let pass.
+const SHARES: [f64; 5] = [0.1, 0.03, 0.01, 0.003, 0.001];
+/// Fewer spikes show no period.
+const FEWEST: usize = 10;
+/// With more spikes than this a level is left to the higher ones.
+const MOST: usize = 60_000;
+/// Harmonics added.
+const HARMONICS: usize = 4;
+/// Candidates followed up at each level.
+const FOLLOWED: usize = 4;
+/// Spikes in which candidates are first looked for.
+const WINDOW: usize = 128;
+/// A period counts as found when chance would show one like it less often than this.
+const CHANCE: f64 = 1e-6;
+/// A spike is at least this multiple of the median.
+const HIGHER: f64 = 1.05;
+
+/// Spikes that come periodically.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spikes {
+    /// Period in jobs, not a whole number in general.
+    pub period_jobs: f64,
+    /// Mean length of a spike in jobs.
+    pub jobs_per_spike: f64,
+    /// Jobs above this are in a spike, ns.
+    pub level_ns: i64,
+    /// Median of the spikes' largest jobs, ns.
+    pub height_ns: i64,
+    /// Median of all jobs, ns.
+    pub median_ns: i64,
+    /// Spikes, periodic or not.
+    pub spikes: u64,
+    /// Spikes that keep to the period, within a tenth of it or one job.
+    pub in_phase: u64,
+    /// Spikes that keep to the period for each period measured.
+    pub per_period: f64,
+    /// Share of jobs that are in spikes that keep to the period.
+    pub share: f64,
+    /// Probability of so good an agreement among spikes at random, all periods that were possible allowed for.
+    pub chance: f64,
+}
+
+/// One spike.
+struct Spike {
+    start: u32,
+    jobs: u32,
+    peak_ns: i64,
+}
+
+/// The spikes of one level, by round.
+struct Level {
+    level_ns: i64,
+    rounds: Vec<Vec<Spike>>,
+    /// Activations that the rounds span.
+    spans: Vec<f64>,
+}
+
+/// The period that spikes of any level keep to best.
+pub(super) fn find(rounds: &[TailRound], top: &Top) -> Option<Spikes> {
+    let jobs: usize = rounds.iter().map(|round| round.values_ns.len()).sum();
+    let mut values: Vec<i64> = top.exceedances.iter().map(|one| one.value_ns).collect();
+    values.sort_unstable();
+    let mut best: Option<(f64, Spikes)> = None;
+    let mut last = None;
+    for share in SHARES {
+        let count = (jobs as f64 * share) as usize;
+        if count < FEWEST || values.is_empty() {
+            break;
+        }
+        let place = values.len().saturating_sub(count + 1);
+        let level_ns = values[place];
+        if last.replace(level_ns) == Some(level_ns) {
+            continue;
+        }
+        // At the lowest level everything kept is above: the level itself is just below the smallest.
+        let level_ns = if count >= values.len() {
+            level_ns.saturating_sub(1)
+        } else {
+            level_ns
+        };
+        let level = Level::of(rounds, top, level_ns);
+        let found = level.period().and_then(|(power, frequency, chance)| {
+            let seen = level.describe(frequency, chance, top.median_ns, jobs)?;
+            Some((power, level.whole(rounds, top, seen, jobs)))
+        });
+        if let Some(found) = found
+            && best.as_ref().is_none_or(|best| found.0 > best.0)
+        {
+            best = Some(found);
+        }
+    }
+    best.map(|(_, spikes)| spikes)
+}
+
+impl Level {
+    fn of(rounds: &[TailRound], top: &Top, level_ns: i64) -> Self {
+        let mut spikes: Vec<Vec<Spike>> = rounds.iter().map(|_| Vec::new()).collect();
+        for one in top.exceedances.iter().filter(|one| one.value_ns > level_ns) {
+            let Some(round) = spikes.get_mut(one.round as usize) else {
+                continue;
+            };
+            match round.last_mut() {
+                Some(last) if one.activation.checked_sub(last.start) == Some(last.jobs) => {
+                    last.jobs += 1;
+                    last.peak_ns = last.peak_ns.max(one.value_ns);
+                }
+                _ => round.push(Spike {
+                    start: one.activation,
+                    jobs: 1,
+                    peak_ns: one.value_ns,
+                }),
+            }
+        }
+        let span = |round: &TailRound| {
+            let first = round.activations.iter().min().copied().unwrap_or(0);
+            let last = round.activations.iter().max().copied().unwrap_or(0);
+            f64::from(last - first) + 1.0
+        };
+        Self {
+            level_ns,
+            rounds: spikes,
+            spans: rounds.iter().map(span).collect(),
+        }
+    }
+
+    /// The same spikes whole: from the level halfway between the median and their height, where that shows them at least
+    /// as well as the level at which they were found.
+    fn whole(&self, rounds: &[TailRound], top: &Top, found: Spikes, jobs: usize) -> Spikes {
+        let half = top.median_ns.midpoint(found.height_ns);
+        if half >= self.level_ns && found.per_period > 0.9 {
+            return found;
+        }
+        let lowest = top.exceedances.iter().map(|one| one.value_ns).min();
+        let level_ns = half.max(lowest.map_or(i64::MIN, |lowest| lowest.saturating_sub(1)));
+        let level = Self::of(rounds, top, level_ns);
+        let whole = level.describe(1.0 / found.period_jobs, found.chance, top.median_ns, jobs);
+        let purity = |spikes: &Spikes| spikes.in_phase as f64 / spikes.spikes as f64;
+        whole
+            .filter(|whole| purity(whole) > 0.7 * purity(&found))
+            .unwrap_or(found)
+    }
+
+    fn count(&self) -> usize {
+        self.rounds.iter().map(Vec::len).sum()
+    }
+
+    fn longest(&self) -> f64 {
+        self.spans.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// The power, frequency (1/jobs) and chance of the period that agrees best, if chance does not explain it.
+    fn period(&self) -> Option<(f64, f64, f64)> {
+        if !(FEWEST..=MOST).contains(&self.count()) {
+            return None;
+        }
+        let mut candidates: Vec<(f64, f64)> = self
+            .candidates()
+            .into_iter()
+            .map(|period| self.coarse(period))
+            .collect();
+        candidates.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        // Candidates from neighbouring gaps lead to one frequency.
+        candidates.dedup_by(|a, b| (a.1 - b.1).abs() < 0.002 * b.1);
+        candidates.truncate(FOLLOWED);
+        let found: Vec<(f64, f64, f64)> = candidates
+            .into_iter()
+            .map(|(_, frequency)| self.refine(frequency))
+            .map(|frequency| self.judge(frequency))
+            .filter(|&(_, frequency, chance)| {
+                chance < CHANCE && frequency * self.longest() >= 4.0 && frequency < 0.501
+            })
+            .collect();
+        let most = found.iter().map(|one| one.0).fold(0.0, f64::max);
+        // A harmonic of the period agrees as well as the period itself.
+        let full = found.into_iter().filter(|one| one.0 >= 0.8 * most);
+        full.min_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// Periods to look at, in jobs: the commonest distances between spikes up to four apart.
+    fn candidates(&self) -> Vec<f64> {
+        let mut distances: Vec<u32> = Vec::new();
+        for round in &self.rounds {
+            for apart in 1..=4 {
+                let pairs = round.iter().zip(round.iter().skip(apart)).take(4_000);
+                distances.extend(pairs.map(|(a, b)| b.start.saturating_sub(a.start)));
+            }
+        }
+        distances.retain(|&distance| distance >= 2);
+        distances.sort_unstable();
+        // Every distance with those up to one job and 1 % longer: how many, and their mean.
+        let mut heaps: Vec<(usize, f64)> = Vec::new();
+        let mut last = 0;
+        for (place, &distance) in distances.iter().enumerate() {
+            if distance == last {
+                continue;
+            }
+            last = distance;
+            let end = distance + 1 + distance / 100;
+            let same = &distances[place..];
+            let same = &same[..same.partition_point(|&other| other <= end)];
+            let sum: f64 = same.iter().map(|&d| f64::from(d)).sum();
+            heaps.push((same.len(), sum / same.len() as f64));
+        }
+        heaps.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.total_cmp(&b.1)));
+        let mut periods: Vec<f64> = heaps.iter().take(12).map(|heap| heap.1).collect();
+        // Short distances are common whenever spikes are many; long ones deserve a look of their own.
+        heaps.sort_unstable_by(|a, b| (b.0 as f64 * b.1).total_cmp(&(a.0 as f64 * a.1)));
+        periods.extend(heaps.iter().take(12).map(|heap| heap.1));
+        periods
+    }
+
+    /// The power and the frequency near this period that suits the first spikes of each round best.
+    fn coarse(&self, period: f64) -> (f64, f64) {
+        let about = (0.015 * period).max(1.5);
+        let (low, high) = (1.0 / (period + about), 1.0 / (period - about).max(1.9));
+        let window = self.window(WINDOW);
+        let step = 0.25 / window;
+        let steps = (((high - low) / step) as usize).min(20_000);
+        self.best(low, step, steps, WINDOW, 1)
+    }
+
+    /// Jobs that the first spikes of each round span.
+    fn window(&self, spikes: usize) -> f64 {
+        let span = |round: &Vec<Spike>| {
+            let first = &round[..round.len().min(spikes)];
+            let ends = first.first().zip(first.last());
+            ends.map_or(0.0, |(a, b)| f64::from(b.start.saturating_sub(a.start)))
+        };
+        self.rounds.iter().map(span).fold(8.0, f64::max)
+    }
+
+    /// The same frequency over twice as many spikes each time, as exactly as their span allows.
+    fn refine(&self, mut frequency: f64) -> f64 {
+        let longest = self.rounds.iter().map(Vec::len).max().unwrap_or(0);
+        let mut spikes = WINDOW;
+        loop {
+            let earlier = self.window(spikes / 2);
+            let about = 0.5 / earlier;
+            let harmonics = harmonics(frequency);
+            let step = 0.2 / (self.window(spikes) * harmonics as f64);
+            let steps = ((2.0 * about / step) as usize).min(400);
+            frequency = self
+                .best(frequency - about, step, steps, spikes, harmonics)
+                .1;
+            if spikes >= longest {
+                return frequency;
+            }
+            spikes *= 2;
+        }
+    }
+
+    /// The most powerful of a row of frequencies, with its power.
+    fn best(
+        &self,
+        low: f64,
+        step: f64,
+        steps: usize,
+        spikes: usize,
+        harmonics: usize,
+    ) -> (f64, f64) {
+        (0..=steps)
+            .map(|k| low + step * k as f64)
+            .map(|frequency| (self.power(frequency, spikes, harmonics), frequency))
+            .max_by(|a, b| a.0.total_cmp(&b.0))
+            .unwrap_or((0.0, low))
+    }
+
+    /// Z over harmonics and rounds, of the first spikes of each round.
+    fn power(&self, frequency: f64, spikes: usize, harmonics: usize) -> f64 {
+        (1..=harmonics)
+            .map(|harmonic| self.z(frequency * harmonic as f64, spikes))
+            .sum()
+    }
+
+    /// Z over rounds.
+    fn z(&self, frequency: f64, spikes: usize) -> f64 {
+        let round = |round: &Vec<Spike>| {
+            let round = &round[..round.len().min(spikes)];
+            let (x, y) = vector(round, frequency);
+            if round.is_empty() {
+                0.0
+            } else {
+                (x * x + y * y) / round.len() as f64
+            }
+        };
+        self.rounds.iter().map(round).sum()
+    }
+
+    /// Power, frequency and chance. Powers are taken relative to those beside the line, so that bursts and regimes,
+    /// which raise a whole range of frequencies, do not pass for periods.
+    fn judge(&self, frequency: f64) -> (f64, f64, f64) {
+        let rounds = self.rounds.iter().filter(|r| !r.is_empty()).count() as f64;
+        let all = usize::MAX;
+        let harmonics = harmonics(frequency);
+        let apart = 1.0 / self.longest();
+        let power: f64 = (1..=harmonics)
+            .map(|harmonic| {
+                let line = frequency * harmonic as f64;
+                let beside: f64 = (2..12)
+                    .flat_map(|k| {
+                        [-1.0, 1.0].map(|side| line + side * (f64::from(k) + 0.5) * apart)
+                    })
+                    .map(|beside| self.z(beside, all))
+                    .sum();
+                self.z(line, all) / (beside / 20.0 / rounds).max(1.0)
+            })
+            .sum();
+        let possible = self.longest() / 2.0 * SHARES.len() as f64;
+        // At half the rate of jobs phases are only 0 or 1/2, and Z is the square of one normal number, not of two.
+        let half = if (frequency - 0.5).abs() < apart {
+            0.5
+        } else {
+            1.0
+        };
+        let degrees = rounds * harmonics as f64 * half;
+        let chance = gamma_ur(degrees, (power * half).max(1e-9)) * possible;
+        (power, frequency, chance.min(1.0))
+    }
+
+    fn describe(&self, frequency: f64, chance: f64, median_ns: i64, jobs: usize) -> Option<Spikes> {
+        let period = 1.0 / frequency;
+        let room = (0.1 * period).max(1.0) / period;
+        let (mut peaks, mut length, mut periods) = (Vec::new(), 0_u64, 0.0);
+        for (round, span) in self.rounds.iter().zip(&self.spans) {
+            periods += span * frequency;
+            let (x, y) = vector(round, frequency);
+            let phase = y.atan2(x) / TAU;
+            for spike in round {
+                let off = (f64::from(spike.start) * frequency - phase).rem_euclid(1.0);
+                if off.min(1.0 - off) <= room {
+                    peaks.push(spike.peak_ns);
+                    length += u64::from(spike.jobs);
+                }
+            }
+        }
+        let in_phase = peaks.len();
+        let height_ns = median_of(&peaks)?;
+        let high = height_ns as f64 >= HIGHER * median_ns as f64 && height_ns > median_ns;
+        (high && in_phase >= FEWEST).then(|| Spikes {
+            period_jobs: period,
+            jobs_per_spike: length as f64 / in_phase as f64,
+            level_ns: self.level_ns,
+            height_ns,
+            median_ns,
+            spikes: self.count() as u64,
+            in_phase: in_phase as u64,
+            per_period: in_phase as f64 / periods,
+            share: length as f64 / jobs as f64,
+            chance,
+        })
+    }
+}
+
+/// Harmonics below half the rate of jobs, beyond which they are images of others; one at least.
+fn harmonics(frequency: f64) -> usize {
+    ((0.49 / frequency) as usize).clamp(1, HARMONICS)
+}
+
+/// The sum of the spikes' phases as unit vectors.
+fn vector(spikes: &[Spike], frequency: f64) -> (f64, f64) {
+    spikes.iter().fold((0.0, 0.0), |(x, y), spike| {
+        let (sin, cos) = (TAU * (f64::from(spike.start) * frequency).fract()).sin_cos();
+        (x + cos, y + sin)
+    })
+}
