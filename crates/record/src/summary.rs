@@ -34,6 +34,9 @@ pub struct RunSummary {
     pub unmet: Vec<Requirement>,
     /// Trials that failed, as sentences.
     pub failures: Vec<String>,
+    /// Tails of every metric of every cell that left samples, in the cells' order, the primary metric first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tails: Vec<TailSummary>,
     /// Every time the run went on after it had ended before its time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resumed: Vec<crate::run::Resumption>,
@@ -231,6 +234,23 @@ pub struct MetricSummary {
     pub round_maxima_ns: Vec<i64>,
     /// Correlation of neighbouring jobs; far from 0, the intervals of quantiles are too narrow.
     pub lag1_autocorrelation: Option<f64>,
+}
+
+/// The tail of one metric of one cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TailSummary {
+    /// Trial's name.
+    pub trial: String,
+    /// Cell's identity in the trial.
+    pub cell: String,
+    /// The cell's name in tables.
+    pub label: String,
+    /// Which metric.
+    pub metric: Metric,
+    /// Time between releases, ns: what one job is in time.
+    pub period_ns: i64,
+    /// What its tail is like.
+    pub tail: stats::Tail,
 }
 
 /// One load of one trial over all rounds.

@@ -1,6 +1,7 @@
 //! What was found, in sentences made from the numbers with their intervals. Where there are too few samples or
 //! rounds, the sentence says so instead of a number.
 
+use crate::tails;
 use crate::units::time;
 use crate::words::{count, interval, plural, ratio};
 use record::summary::{CellSummary, MetricSummary, RunSummary, SkewSummary};
@@ -18,6 +19,7 @@ pub fn findings(summary: &RunSummary) -> Vec<String> {
     sentences.push(missed(summary));
     sentences.extend(skews(&summary.skews));
     sentences.extend(correlation(summary));
+    sentences.extend(tails::findings(summary));
     sentences
 }
 

@@ -24,6 +24,7 @@ mod series;
 mod study;
 mod style;
 mod table;
+mod tails;
 mod units;
 mod words;
 

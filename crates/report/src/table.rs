@@ -2,6 +2,7 @@
 
 use crate::loads;
 use crate::style::{Style, Tone};
+use crate::tails;
 use crate::units::Scale;
 use crate::words::{self, clean, count, plural, shortened};
 use record::summary::{CellSummary, MetricSummary, RunSummary};
@@ -168,6 +169,9 @@ fn after(summary: &RunSummary, name_width: usize) -> Vec<String> {
     let mut sentences: Vec<String> = (summary.loads.iter())
         .map(|load| format!("{:<name_width$}   load {}", load.trial, loads::line(load)))
         .collect();
+    for (label, line) in tails::lines(summary) {
+        sentences.push(format!("{label:<name_width$}   {line}"));
+    }
     for absent in &summary.not_measured {
         let mend = match absent.mend.as_str() {
             "" => String::new(),

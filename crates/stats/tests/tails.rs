@@ -79,7 +79,7 @@ fn true_tails_get_curves_that_hold_the_truth() {
         (-0.3, 1.0),
         (0.0, 1_000.0),
     ] {
-        let [given, held, shapes] = coverage(shape, step, 40);
+        let [given, held, shapes] = coverage(shape, step, 30);
         println!("shape {shape} step {step}: given {given:.2} held {held:.2} shapes {shapes:.2}");
         assert!(given >= 0.7, "{shape} {step}: {given}");
         assert!(held >= 0.8, "{shape} {step}: {held}");

@@ -10,6 +10,7 @@ mod rounds;
 mod series;
 mod skew;
 mod spread;
+mod tail;
 mod tail_ratios;
 
 use crate::chart::{Axis, Dress, document, n};
@@ -22,7 +23,7 @@ use record::summary::RunSummary;
 use std::borrow::Cow;
 
 /// Every figure, in the order of the report.
-const FIGURES: [fn(&Data) -> Option<Figure>; 10] = [
+const FIGURES: [fn(&Data) -> Option<Figure>; 11] = [
     box_plot::draw,
     ratios::draw,
     ccdf::draw,
@@ -33,7 +34,10 @@ const FIGURES: [fn(&Data) -> Option<Figure>; 10] = [
     rounds::draw,
     skew::draw,
     creation::draw,
+    tail::draw,
 ];
+
+pub(crate) use tail::NAME as TAIL;
 
 /// Width of every figure in px; heights differ.
 pub(crate) const WIDTH: f64 = 540.0;

@@ -1,7 +1,7 @@
 //! The figures with their captions.
 
 use super::{Page, Section};
-use crate::figure::inline;
+use crate::figure::{TAIL, inline};
 use maud::html;
 
 pub(super) fn section(page: &Page) -> Option<Section> {
@@ -16,7 +16,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
         heading: "Figures".to_owned(),
         body: html! {
             div.figures {
-                @for figure in &page.figures {
+                @for figure in page.figures.iter().filter(|figure| figure.name != TAIL) {
                     figure {
                         h3 {
                             (figure.title)

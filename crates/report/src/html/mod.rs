@@ -18,6 +18,7 @@ mod repetitions;
 mod rerun;
 mod selves;
 mod tables;
+mod tail;
 
 pub(crate) use doctor::checks as checks_section;
 pub(crate) use lacking::table as absent_table;
@@ -34,7 +35,7 @@ use record::run::Run;
 use record::summary::RunSummary;
 
 /// Every section, in the order of the page.
-const SECTIONS: [fn(&Page) -> Option<Section>; 14] = [
+const SECTIONS: [fn(&Page) -> Option<Section>; 15] = [
     asked::section,
     found::section,
     cells::section,
@@ -42,6 +43,7 @@ const SECTIONS: [fn(&Page) -> Option<Section>; 14] = [
     histograms::section,
     repetitions::section,
     figures::section,
+    tail::section,
     others::section,
     selves::section,
     lacking::section,

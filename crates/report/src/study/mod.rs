@@ -11,6 +11,7 @@ mod histograms;
 mod loads;
 mod skews;
 mod source;
+mod tails;
 mod unmeasured;
 
 use against::{compare_rounds, pooled_rounds};
@@ -47,6 +48,7 @@ pub fn study(run: &Run) -> Result<RunSummary, RecordError> {
         real_time: measured().all(|cell| cell.real_time),
         loads: loads::study(&source),
         skews: skews::study(&source),
+        tails: tails::study(&source, &cells)?,
         not_measured: unmeasured::study(&source, &manifest),
         unmet: manifest
             .requirements

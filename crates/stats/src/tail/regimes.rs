@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Jobs in the shortest block: its median does not feel a single long job.
 const SHORTEST: usize = 3;
 /// Blocks at most.
-const BLOCKS: usize = 100_000;
+const BLOCKS: usize = 50_000;
 /// Two regimes must be better by this in Bayes' information criterion; 10 counts as very strong evidence.
 const BETTER: f64 = 20.0;
 /// A regime lasts at least so many blocks in the mean.

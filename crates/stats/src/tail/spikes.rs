@@ -17,13 +17,13 @@ const SHARES: [f64; 5] = [0.1, 0.03, 0.01, 0.003, 0.001];
 /// Fewer spikes show no period.
 const FEWEST: usize = 10;
 /// With more spikes than this a level is left to the higher ones.
-const MOST: usize = 60_000;
+const MOST: usize = 20_000;
 /// Harmonics added.
 const HARMONICS: usize = 4;
 /// Candidates followed up at each level.
-const FOLLOWED: usize = 4;
+const FOLLOWED: usize = 3;
 /// Spikes in which candidates are first looked for.
-const WINDOW: usize = 128;
+const WINDOW: usize = 64;
 /// A period counts as found when chance would show one like it less often than this.
 const CHANCE: f64 = 1e-6;
 /// A spike is at least this multiple of the median.
@@ -92,10 +92,10 @@ pub(super) fn find(rounds: &[TailRound], top: &Top) -> Option<Spikes> {
         } else {
             level_ns
         };
-        let level = Level::of(rounds, top, level_ns);
+        let level = Level::of(rounds, level_ns);
         let found = level.period().and_then(|(power, frequency, chance)| {
             let seen = level.describe(frequency, chance, top.median_ns, jobs)?;
-            Some((power, level.whole(rounds, top, seen, jobs)))
+            Some((power, level.whole(rounds, seen, jobs)))
         });
         if let Some(found) = found
             && best.as_ref().is_none_or(|best| found.0 > best.0)
@@ -107,24 +107,25 @@ pub(super) fn find(rounds: &[TailRound], top: &Top) -> Option<Spikes> {
 }
 
 impl Level {
-    fn of(rounds: &[TailRound], top: &Top, level_ns: i64) -> Self {
-        let mut spikes: Vec<Vec<Spike>> = rounds.iter().map(|_| Vec::new()).collect();
-        for one in top.exceedances.iter().filter(|one| one.value_ns > level_ns) {
-            let Some(round) = spikes.get_mut(one.round as usize) else {
-                continue;
-            };
-            match round.last_mut() {
-                Some(last) if one.activation.checked_sub(last.start) == Some(last.jobs) => {
-                    last.jobs += 1;
-                    last.peak_ns = last.peak_ns.max(one.value_ns);
+    fn of(rounds: &[TailRound], level_ns: i64) -> Self {
+        let spikes = |round: &TailRound| {
+            let mut spikes: Vec<Spike> = Vec::new();
+            let jobs = round.activations.iter().zip(round.values_ns);
+            for (&activation, &value_ns) in jobs.filter(|(_, value)| **value > level_ns) {
+                match spikes.last_mut() {
+                    Some(last) if activation.checked_sub(last.start) == Some(last.jobs) => {
+                        last.jobs += 1;
+                        last.peak_ns = last.peak_ns.max(value_ns);
+                    }
+                    _ => spikes.push(Spike {
+                        start: activation,
+                        jobs: 1,
+                        peak_ns: value_ns,
+                    }),
                 }
-                _ => round.push(Spike {
-                    start: one.activation,
-                    jobs: 1,
-                    peak_ns: one.value_ns,
-                }),
             }
-        }
+            spikes
+        };
         let span = |round: &TailRound| {
             let first = round.activations.iter().min().copied().unwrap_or(0);
             let last = round.activations.iter().max().copied().unwrap_or(0);
@@ -132,22 +133,20 @@ impl Level {
         };
         Self {
             level_ns,
-            rounds: spikes,
+            rounds: rounds.iter().map(spikes).collect(),
             spans: rounds.iter().map(span).collect(),
         }
     }
 
     /// The same spikes whole: from the level halfway between the median and their height, where that shows them at least
     /// as well as the level at which they were found.
-    fn whole(&self, rounds: &[TailRound], top: &Top, found: Spikes, jobs: usize) -> Spikes {
-        let half = top.median_ns.midpoint(found.height_ns);
+    fn whole(&self, rounds: &[TailRound], found: Spikes, jobs: usize) -> Spikes {
+        let half = found.median_ns.midpoint(found.height_ns);
         if half >= self.level_ns && found.per_period > 0.9 {
             return found;
         }
-        let lowest = top.exceedances.iter().map(|one| one.value_ns).min();
-        let level_ns = half.max(lowest.map_or(i64::MIN, |lowest| lowest.saturating_sub(1)));
-        let level = Self::of(rounds, top, level_ns);
-        let whole = level.describe(1.0 / found.period_jobs, found.chance, top.median_ns, jobs);
+        let level = Self::of(rounds, half);
+        let whole = level.describe(1.0 / found.period_jobs, found.chance, found.median_ns, jobs);
         let purity = |spikes: &Spikes| spikes.in_phase as f64 / spikes.spikes as f64;
         whole
             .filter(|whole| purity(whole) > 0.7 * purity(&found))
@@ -199,7 +198,9 @@ impl Level {
                 distances.extend(pairs.map(|(a, b)| b.start.saturating_sub(a.start)));
             }
         }
-        distances.retain(|&distance| distance >= 2);
+        // A period far shorter than the distance of spikes would go by unused nearly always.
+        let mean = self.spans.iter().sum::<f64>() / self.count() as f64;
+        distances.retain(|&distance| distance >= 2 && f64::from(distance) > 0.1 * mean);
         distances.sort_unstable();
         // Every distance with those up to one job and 1 % longer: how many, and their mean.
         let mut heaps: Vec<(usize, f64)> = Vec::new();
@@ -216,10 +217,10 @@ impl Level {
             heaps.push((same.len(), sum / same.len() as f64));
         }
         heaps.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.total_cmp(&b.1)));
-        let mut periods: Vec<f64> = heaps.iter().take(12).map(|heap| heap.1).collect();
+        let mut periods: Vec<f64> = heaps.iter().take(8).map(|heap| heap.1).collect();
         // Short distances are common whenever spikes are many; long ones deserve a look of their own.
         heaps.sort_unstable_by(|a, b| (b.0 as f64 * b.1).total_cmp(&(a.0 as f64 * a.1)));
-        periods.extend(heaps.iter().take(12).map(|heap| heap.1));
+        periods.extend(heaps.iter().take(8).map(|heap| heap.1));
         periods
     }
 
@@ -257,7 +258,8 @@ impl Level {
                 .best(frequency - about, step, steps, spikes, harmonics)
                 .1;
             if spikes >= longest {
-                return frequency;
+                let fine = step / 20.0;
+                return self.best(frequency - step, fine, 40, spikes, harmonics).1;
             }
             spikes *= 2;
         }
@@ -272,39 +274,46 @@ impl Level {
         spikes: usize,
         harmonics: usize,
     ) -> (f64, f64) {
-        (0..=steps)
-            .map(|k| low + step * k as f64)
-            .map(|frequency| (self.power(frequency, spikes, harmonics), frequency))
-            .max_by(|a, b| a.0.total_cmp(&b.0))
-            .unwrap_or((0.0, low))
-    }
-
-    /// Z over harmonics and rounds, of the first spikes of each round.
-    fn power(&self, frequency: f64, spikes: usize, harmonics: usize) -> f64 {
-        (1..=harmonics)
-            .map(|harmonic| self.z(frequency * harmonic as f64, spikes))
-            .sum()
+        // From one frequency to the next every spike's phase turns by the same angle, so no sine is taken twice.
+        let turn = |frequency: f64, spike: &Spike| {
+            let (sin, cos) = (TAU * (f64::from(spike.start) * frequency).fract()).sin_cos();
+            (cos, sin)
+        };
+        let turning = |spike: &Spike| (turn(low, spike), turn(step, spike));
+        let mut rounds: Vec<Vec<(Vector, Vector)>> = self
+            .rounds
+            .iter()
+            .map(|round| round.iter().take(spikes).map(turning).collect())
+            .collect();
+        let mut best = (0.0, low);
+        for k in 0..=steps {
+            let mut power = 0.0;
+            for round in rounds.iter_mut().filter(|round| !round.is_empty()) {
+                let sums = sums(round.iter().map(|spike| spike.0), harmonics);
+                power += squares(&sums) / round.len() as f64;
+                for (phase, turn) in round {
+                    *phase = product(*phase, *turn);
+                }
+            }
+            if power > best.0 {
+                best = (power, low + step * k as f64);
+            }
+        }
+        best
     }
 
     /// Z over rounds.
-    fn z(&self, frequency: f64, spikes: usize) -> f64 {
-        let round = |round: &Vec<Spike>| {
-            let round = &round[..round.len().min(spikes)];
-            let (x, y) = vector(round, frequency);
-            if round.is_empty() {
-                0.0
-            } else {
-                (x * x + y * y) / round.len() as f64
-            }
-        };
-        self.rounds.iter().map(round).sum()
+    fn z(&self, frequency: f64) -> f64 {
+        let rounds = self.rounds.iter().filter(|round| !round.is_empty());
+        rounds
+            .map(|round| squares(&vectors(round, frequency)) / round.len() as f64)
+            .sum()
     }
 
     /// Power, frequency and chance. Powers are taken relative to those beside the line, so that bursts and regimes,
     /// which raise a whole range of frequencies, do not pass for periods.
     fn judge(&self, frequency: f64) -> (f64, f64, f64) {
         let rounds = self.rounds.iter().filter(|r| !r.is_empty()).count() as f64;
-        let all = usize::MAX;
         let harmonics = harmonics(frequency);
         let apart = 1.0 / self.longest();
         let power: f64 = (1..=harmonics)
@@ -314,9 +323,9 @@ impl Level {
                     .flat_map(|k| {
                         [-1.0, 1.0].map(|side| line + side * (f64::from(k) + 0.5) * apart)
                     })
-                    .map(|beside| self.z(beside, all))
+                    .map(|beside| self.z(beside))
                     .sum();
-                self.z(line, all) / (beside / 20.0 / rounds).max(1.0)
+                self.z(line) / (beside / 20.0 / rounds).max(1.0)
             })
             .sum();
         let possible = self.longest() / 2.0 * SHARES.len() as f64;
@@ -337,7 +346,7 @@ impl Level {
         let (mut peaks, mut length, mut periods) = (Vec::new(), 0_u64, 0.0);
         for (round, span) in self.rounds.iter().zip(&self.spans) {
             periods += span * frequency;
-            let (x, y) = vector(round, frequency);
+            let [(x, y), ..] = vectors(round, frequency);
             let phase = y.atan2(x) / TAU;
             for spike in round {
                 let off = (f64::from(spike.start) * frequency - phase).rem_euclid(1.0);
@@ -370,10 +379,36 @@ fn harmonics(frequency: f64) -> usize {
     ((0.49 / frequency) as usize).clamp(1, HARMONICS)
 }
 
-/// The sum of the spikes' phases as unit vectors.
-fn vector(spikes: &[Spike], frequency: f64) -> (f64, f64) {
-    spikes.iter().fold((0.0, 0.0), |(x, y), spike| {
+/// A vector in the plane, or a phase as one of length 1.
+type Vector = (f64, f64);
+
+/// The phase that is the sum of two.
+fn product(a: Vector, b: Vector) -> Vector {
+    (a.0 * b.0 - a.1 * b.1, a.0 * b.1 + a.1 * b.0)
+}
+
+/// The sums of phases and of their multiples, one for each harmonic; those not asked for are 0.
+fn sums(phases: impl Iterator<Item = Vector>, harmonics: usize) -> [Vector; HARMONICS] {
+    let mut sums = [(0.0, 0.0); HARMONICS];
+    for phase in phases {
+        let mut multiple = (1.0, 0.0);
+        for sum in &mut sums[..harmonics] {
+            multiple = product(multiple, phase);
+            *sum = (sum.0 + multiple.0, sum.1 + multiple.1);
+        }
+    }
+    sums
+}
+
+fn squares(sums: &[Vector]) -> f64 {
+    sums.iter().map(|(x, y)| x * x + y * y).sum()
+}
+
+/// The sum of the spikes' phases at one frequency.
+fn vectors(spikes: &[Spike], frequency: f64) -> [Vector; HARMONICS] {
+    let phase = |spike: &Spike| {
         let (sin, cos) = (TAU * (f64::from(spike.start) * frequency).fract()).sin_cos();
-        (x + cos, y + sin)
-    })
+        (cos, sin)
+    };
+    sums(spikes.iter().map(phase), 1)
 }

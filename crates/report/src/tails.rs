@@ -1,0 +1,242 @@
+//! What tails amount to, in words: curves, periodic spikes, regimes.
+
+use crate::units::{Scale, time};
+use crate::words::{count, plural};
+use record::summary::{Metric, RunSummary, TailSummary};
+use stats::{Regimes, Spikes, TAIL_JOBS};
+
+/// What a curve of this metric is called.
+pub(crate) fn curve_name(metric: Metric) -> &'static str {
+    match metric {
+        Metric::ExecutionTime => "pWCET",
+        Metric::ResponseTime => "pWCRT",
+        Metric::WakeupLatency => "tail of the wake-up latency",
+    }
+}
+
+/// For each cell what is to be said of it: of the primary metric, else of the first other one that has something.
+fn of_cells<'a, T>(
+    summary: &'a RunSummary,
+    what: impl Fn(&'a TailSummary) -> Option<T>,
+) -> Vec<(&'a TailSummary, T)> {
+    let mut found: Vec<(&TailSummary, T)> = Vec::new();
+    for tail in &summary.tails {
+        let known = |(other, _): &(&TailSummary, T)| {
+            (&other.trial, &other.cell) == (&tail.trial, &tail.cell)
+        };
+        if found.iter().any(known) {
+            continue;
+        }
+        found.extend(what(tail).map(|what| (tail, what)));
+    }
+    found
+}
+
+/// At most this many cells are named one by one.
+const NAMED: usize = 4;
+
+/// Sentences about spikes, regimes and curves.
+pub(crate) fn findings(summary: &RunSummary) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let regimes = of_cells(summary, |t| t.tail.regimes.as_ref());
+    for (tail, regimes) in regimes.iter().take(NAMED) {
+        let of = tail.metric.title();
+        sentences.push(format!(
+            "{}: the {of} {}.",
+            tail.label,
+            regimes_text(regimes, tail)
+        ));
+    }
+    let spikes = of_cells(summary, |t| t.tail.spikes.as_ref());
+    for (tail, spikes) in spikes.iter().take(NAMED) {
+        let of = tail.metric.title();
+        sentences.push(format!(
+            "{}: the {of} {}. {}",
+            tail.label,
+            spikes_text(spikes, tail),
+            alias_text(spikes, tail.period_ns)
+        ));
+    }
+    let more = regimes.len().saturating_sub(NAMED) + spikes.len().saturating_sub(NAMED);
+    if more > 0 {
+        sentences.push(format!(
+            "The section on tails has {} more of this kind.",
+            count(more as u64)
+        ));
+    }
+    sentences.extend(curves(summary));
+    sentences
+}
+
+/// How many cells have a curve of the primary metric.
+fn curves(summary: &RunSummary) -> Option<String> {
+    let fit = |tail: &&TailSummary| tail.metric == summary.primary && tail.tail.jobs >= TAIL_JOBS;
+    let tails: Vec<&TailSummary> = summary.tails.iter().filter(fit).collect();
+    let given: Vec<&TailSummary> = tails
+        .iter()
+        .filter(|tail| !tail.tail.curve.is_empty())
+        .copied()
+        .collect();
+    let name = match curve_name(summary.primary) {
+        "pWCET" => "pWCET curve",
+        "pWCRT" => "pWCRT curve",
+        _ => "curve of rare wake-up latencies",
+    };
+    let cells = plural(tails.len() as u64, "cell");
+    match (tails.as_slice(), given.as_slice()) {
+        ([], _) => None,
+        (_, []) => Some(format!(
+            "No {name} is given for any of {cells}: their jobs do not pass the tests that it rests on."
+        )),
+        ([one], _) => Some(format!("{}: {}.", one.label, last_text(one)?)),
+        _ => {
+            let named: Vec<String> = given
+                .iter()
+                .take(NAMED)
+                .filter_map(|tail| Some(format!("{}, {}", tail.label, last_text(tail)?)))
+                .collect();
+            Some(format!(
+                "A {name} is given for {} of {cells}: {}.",
+                given.len(),
+                named.join("; ")
+            ))
+        }
+    }
+}
+
+/// One line for each finding, with the cell's name.
+pub(crate) fn lines(summary: &RunSummary) -> Vec<(String, String)> {
+    let mut lines = Vec::new();
+    for (tail, regimes) in of_cells(summary, |t| t.tail.regimes.as_ref()) {
+        let line = format!(
+            "two regimes: {} for {:.1}% of jobs (mean stay {}), else {}",
+            time(regimes.slow.median_ns as f64),
+            regimes.slow.share * 100.0,
+            jobs(regimes.slow.dwell_jobs),
+            time(regimes.fast.median_ns as f64),
+        );
+        lines.push((tail.label.clone(), with_metric(summary, tail, line)));
+    }
+    for (tail, spikes) in of_cells(summary, |t| t.tail.spikes.as_ref()) {
+        let line = format!(
+            "spikes to {} every {}{}",
+            time(spikes.height_ns as f64),
+            jobs(spikes.period_jobs),
+            in_time(spikes.period_jobs, tail.period_ns),
+        );
+        lines.push((tail.label.clone(), with_metric(summary, tail, line)));
+    }
+    for tail in summary.tails.iter().filter(|t| t.metric == summary.primary) {
+        if let Some(last) = last_text(tail) {
+            let line = format!("{}: {last}", curve_name(tail.metric));
+            lines.push((tail.label.clone(), line));
+        }
+    }
+    lines
+}
+
+fn with_metric(summary: &RunSummary, tail: &TailSummary, line: String) -> String {
+    if tail.metric == summary.primary {
+        line
+    } else {
+        format!("{}: {line}", tail.metric.title())
+    }
+}
+
+/// What the last point of a curve says.
+pub(crate) fn last_text(tail: &TailSummary) -> Option<String> {
+    let last = tail.tail.curve.last()?;
+    let scale = Scale::of([last.low_ns, last.value_ns, last.high_ns]);
+    Some(format!(
+        "one job in {} takes more than {} (95% band {}..{})",
+        count((1.0 / last.probability).round() as u64),
+        scale.show(last.value_ns),
+        scale.number(last.low_ns),
+        scale.number(last.high_ns)
+    ))
+}
+
+/// A number of jobs that need not be whole.
+pub(crate) fn jobs(jobs: f64) -> String {
+    if jobs >= 1_000.0 || (jobs - jobs.round()).abs() < 0.005 {
+        plural(jobs.round() as u64, "job")
+    } else if jobs >= 100.0 {
+        format!("{jobs:.1} jobs")
+    } else {
+        format!("{jobs:.2} jobs")
+    }
+}
+
+fn in_time(jobs: f64, period_ns: i64) -> String {
+    if period_ns <= 0 {
+        return String::new();
+    }
+    format!(" ({})", time(jobs * period_ns as f64))
+}
+
+/// `alternates between ...`
+pub(crate) fn regimes_text(regimes: &Regimes, tail: &TailSummary) -> String {
+    let part = |regime: &stats::Regime| {
+        format!(
+            "{} ({:.1}% of jobs in {}, mean {}{})",
+            time(regime.median_ns as f64),
+            regime.share * 100.0,
+            plural(regime.visits, "stay"),
+            jobs(regime.dwell_jobs),
+            in_time(regime.dwell_jobs, tail.period_ns),
+        )
+    };
+    format!(
+        "alternates between two regimes with medians of {} and {}",
+        part(&regimes.fast),
+        part(&regimes.slow)
+    )
+}
+
+/// `spikes every ...`
+fn spikes_text(spikes: &Spikes, tail: &TailSummary) -> String {
+    format!(
+        "spikes to {} (median {}) every {}{}, for {} each: {} of {} keep to this period, {:.2}% of all jobs; the probability \
+         that it looks so by accident is {}",
+        time(spikes.height_ns as f64),
+        time(spikes.median_ns as f64),
+        jobs(spikes.period_jobs),
+        in_time(spikes.period_jobs, tail.period_ns),
+        jobs(spikes.jobs_per_spike),
+        count(spikes.in_phase),
+        plural(spikes.spikes, "spike"),
+        spikes.share * 100.0,
+        chance(spikes.chance),
+    )
+}
+
+/// A probability of less than one in a million.
+pub(crate) fn chance(chance: f64) -> String {
+    if chance < 1e-12 {
+        "below 1e-12".to_owned()
+    } else {
+        format!("{chance:.0e}")
+    }
+}
+
+/// Which faster disturbances would look the same, since they are seen once a job only.
+fn alias_text(spikes: &Spikes, period_ns: i64) -> String {
+    if period_ns <= 0 {
+        return "Faster ones may look the same, as they are seen once a job only.".to_owned();
+    }
+    let images = images(spikes, period_ns);
+    format!("Seen once a job, one {images} would look the same.")
+}
+
+/// The slowest of the disturbances faster than jobs that would look the same.
+pub(crate) fn images(spikes: &Spikes, period_ns: i64) -> String {
+    let job = period_ns as f64;
+    let frequency = 1.0 / spikes.period_jobs;
+    let images = [job / (1.0 + frequency), job / (1.0 - frequency)];
+    let scale = Scale::of(images);
+    format!(
+        "every {} or every {}",
+        scale.show(images[0]),
+        scale.show(images[1])
+    )
+}
