@@ -28,8 +28,9 @@ pub fn colour() -> bool {
     !refused && std::io::stdout().is_terminal()
 }
 
-/// Columns of the terminal, 120 where there is none.
+/// Columns of the terminal; where there is none, what COLUMNS says, else 120.
 pub fn width() -> usize {
-    let columns = terminal_size::terminal_size().map_or(120, |(width, _)| width.0.into());
-    columns.clamp(40, 160)
+    let said = || std::env::var("COLUMNS").ok()?.trim().parse().ok();
+    let terminal = terminal_size::terminal_size().map(|(width, _)| width.0.into());
+    terminal.or_else(said).unwrap_or(120).clamp(40, 160)
 }

@@ -1,4 +1,5 @@
 use super::{css, n};
+use crate::style::Style;
 use maud::{Markup, PreEscaped, html};
 
 /// What surrounds a figure that stands alone.
@@ -13,10 +14,22 @@ pub(crate) struct Dress<'a> {
     pub size: (f64, f64),
 }
 
-/// The figure as an SVG document: white ground, its heading above, a note below.
+/// Width of a character in px, generously: of the heading, which is bold, and of the note.
+const HEADING: f64 = 8.0;
+const NOTE: f64 = 6.9;
+
+/// Height of a line in px.
+const LINE: f64 = 17.0;
+
+/// The figure as an SVG document: white ground, its heading above, a note below; both are broken where they are long.
 pub(crate) fn document(dress: &Dress, body: &Markup) -> String {
-    let (head, foot) = (34.0, 26.0);
+    let room = dress.size.0 - 24.0;
+    let titles = lines(dress.title, room / HEADING);
+    let notes = lines(dress.note, room / NOTE);
+    let more = |lines: &[String]| lines.len().saturating_sub(1) as f64 * LINE;
+    let (head, foot) = (34.0 + more(&titles), 26.0 + more(&notes));
     let (width, height) = (dress.size.0, dress.size.1 + head + foot);
+    let below = height - 9.0 - more(&notes);
     let document = html! {
         svg class="fig" xmlns="http://www.w3.org/2000/svg" width=(n(width)) height=(n(height))
             viewBox=(format!("0 0 {} {}", n(width), n(height))) role="img" aria-labelledby="t d" {
@@ -24,10 +37,24 @@ pub(crate) fn document(dress: &Dress, body: &Markup) -> String {
             desc id="d" { (dress.caption) }
             style { (PreEscaped(css(true))) }
             rect class="plate" width="100%" height="100%" {}
-            text class="head" x="12" y="22" { (dress.title) }
-            g transform=(format!("translate(0 {head})")) { (body) }
-            text class="faint" x="12" y=(n(height - 9.0)) { (dress.note) }
+            @for (place, line) in titles.iter().enumerate() {
+                text class="head" x="12" y=(n(22.0 + place as f64 * LINE)) { (line) }
+            }
+            g transform=(format!("translate(0 {})", n(head))) { (body) }
+            @for (place, line) in notes.iter().enumerate() {
+                text class="faint" x="12" y=(n(below + place as f64 * LINE)) { (line) }
+            }
         }
     };
     document.into_string()
+}
+
+/// The text broken at spaces into lines of at most so many characters; a longer word stands alone.
+fn lines(text: &str, room: f64) -> Vec<String> {
+    let style = Style {
+        width: room.max(1.0) as usize,
+        ..Style::default()
+    };
+    let broken = style.wrap(text, 0);
+    broken.lines().map(str::to_owned).collect()
 }

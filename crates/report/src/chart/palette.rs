@@ -84,6 +84,7 @@ pub(crate) fn css(fixed: bool) -> String {
          .fig .bar{fill-opacity:.85}.fig .bar2{fill-opacity:.35;stroke-width:1.3}\
          .fig .tail{stroke:var(--tail);fill:none;stroke-width:1.2}\
          .fig .tailtext{fill:var(--tail)}\
+         .fig .over{paint-order:stroke;stroke:var(--paper);stroke-width:4px;stroke-linejoin:round}\
          .fig .plate{fill:var(--paper)}",
     );
     for (look, dash) in DASHES.iter().enumerate() {

@@ -125,12 +125,14 @@ pub(crate) struct Entry<'a> {
 /// Height of one line of a legend in px.
 const LINE: f64 = 20.0;
 /// Characters of a name in a legend.
-const LEGEND_NAME: usize = 28;
+const LEGEND_NAME: usize = 36;
+/// Length of the line of an entry in px: two dashes of the longest pattern on either side of the mark.
+const SAMPLE: f64 = 40.0;
 
 /// Width of one entry of this legend in px.
 fn entry_width(entries: &[Entry]) -> f64 {
     let longest = entries.iter().map(|entry| entry.name.chars().count()).max();
-    longest.unwrap_or(0).clamp(8, LEGEND_NAME) as f64 * 6.7 + 44.0
+    longest.unwrap_or(0).clamp(8, LEGEND_NAME) as f64 * 7.0 + SAMPLE + 18.0
 }
 
 /// Height in px of a legend within this width.
@@ -148,9 +150,9 @@ pub(crate) fn legend(entries: &[Entry], left: f64, top: f64, width: f64) -> Mark
             @let x = left + (place % columns) as f64 * entry_width;
             @let y = top + (place / columns) as f64 * LINE;
             @let look = entry.look % LOOKS;
-            path class=(format!("line s{look} d{look}")) d=(format!("M{} {}h26", n(x), n(y))) {}
-            path class=(format!("mark s{look}")) d=(sample(Mark::of(look), x + 13.0, y)) {}
-            text x=(n(x + 33.0)) y=(n(y + 4.5)) { (shortened(entry.name, LEGEND_NAME)) }
+            path class=(format!("line s{look} d{look}")) d=(format!("M{} {}h{}", n(x), n(y), n(SAMPLE))) {}
+            path class=(format!("mark s{look}")) d=(sample(Mark::of(look), x + SAMPLE / 2.0, y)) {}
+            text x=(n(x + SAMPLE + 7.0)) y=(n(y + 4.5)) { (shortened(entry.name, LEGEND_NAME)) }
         }
     }
 }

@@ -16,6 +16,8 @@ const BOTTOM: f64 = 360.0;
 pub struct Curve {
     /// The test.
     pub name: String,
+    /// Its colour, dash and mark, the same wherever the test is drawn; 0 to 7.
+    pub look: usize,
     /// Sets accepted at each point.
     pub accepted: Vec<u64>,
     /// Sets left undecided at each point; they count as not accepted.
@@ -74,9 +76,9 @@ pub fn acceptance_csv(acceptance: &Acceptance) -> String {
 pub fn acceptance_svg(acceptance: &Acceptance) -> String {
     let x = Axis::linear(acceptance.utilizations.iter().copied()).between(LEFT, RIGHT);
     let y = Axis::linear([0.0, 1.0]).between(BOTTOM, TOP);
-    let entries: Vec<Entry> = (acceptance.curves.iter().enumerate())
-        .map(|(look, curve)| Entry {
-            look,
+    let entries: Vec<Entry> = (acceptance.curves.iter())
+        .map(|curve| Entry {
+            look: curve.look % LOOKS,
             name: &curve.name,
         })
         .collect();
@@ -93,8 +95,8 @@ pub fn acceptance_svg(acceptance: &Acceptance) -> String {
         (x_axis(&x, Band(TOP, BOTTOM), 1.0))
         (y_axis(&y, Band(LEFT, RIGHT), 1.0))
         (title_below(&x, BOTTOM, "total utilization"))
-        @for (place, curve) in acceptance.curves.iter().enumerate() {
-            @let look = place % LOOKS;
+        @for curve in &acceptance.curves {
+            @let look = curve.look % LOOKS;
             @let points = points(curve);
             path class=(format!("line s{look} d{look}")) d=(line(&points, &x, &y)) {}
             path class=(format!("mark s{look}"))
@@ -125,6 +127,7 @@ mod tests {
             made: "4 sets".to_owned(),
             curves: vec![Curve {
                 name: "EDF, QPA".to_owned(),
+                look: 3,
                 accepted: vec![4, 3, 0],
                 undecided: vec![0, 0, 1],
             }],

@@ -4,8 +4,8 @@ use crate::chart::{
     x_axis, y_axis,
 };
 use crate::units::{Unit, time};
-use crate::words::{clean, shortened};
-use maud::html;
+use crate::words::{capital, clean, sentence};
+use maud::{Markup, html};
 use std::fmt::Write;
 
 const LEFT: f64 = 74.0;
@@ -13,8 +13,25 @@ const RIGHT: f64 = WIDTH - 24.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 360.0;
 
-/// Characters of the line below the picture.
-const NOTE: usize = 100;
+/// As many deadlines are drawn as upright lines; more would hide the curves, and become ticks on the axis.
+const UPRIGHT: usize = 16;
+
+/// Length of those ticks in px, and how far they must be apart.
+const TICK: f64 = 8.0;
+const APART: f64 = 4.0;
+
+/// How demand and supply lie to each other at an instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Touch {
+    /// The demand is more than the supply: a deadline is missed.
+    Missed,
+    /// The demand counted is more than the supply, but whether a deadline is missed is not decided.
+    Doubt,
+    /// The demand is met: all of the work is done.
+    Met,
+    /// The supply is nowhere so little more than the demand.
+    Nearest,
+}
 
 /// An instant to point out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +42,8 @@ pub struct Mark {
     pub demand: u64,
     /// Supply there, ns.
     pub supply: u64,
-    /// Whether the demand is more than the supply: a deadline is missed.
-    pub missed: bool,
+    /// How the two lie to each other.
+    pub touch: Touch,
 }
 
 /// Demand against supply over one interval, all in ns.
@@ -38,13 +55,15 @@ pub struct Picture {
     pub demand_of: String,
     /// What supplies.
     pub supply_of: String,
+    /// What the deadlines drawn are, such as `deadline, less 1 ms of jitter`.
+    pub deadlines_of: String,
     /// Length of the interval.
     pub until: u64,
     /// The demand's steps: from each instant on, so much.
     pub demand: Vec<(u64, u64)>,
     /// The supply's corners, joined by straight lines.
     pub supply: Vec<(u64, u64)>,
-    /// Deadlines to draw as upright lines.
+    /// Deadlines; that of the mark is drawn as an upright line, and the others too unless they are many.
     pub deadlines: Vec<u64>,
     /// The witness, or where the demand is met.
     pub mark: Option<Mark>,
@@ -57,7 +76,8 @@ pub fn picture_svg(picture: &Picture) -> String {
         .max()
         .unwrap_or(1);
     let x = Axis::linear([0.0, picture.until.max(1) as f64]).between(LEFT, RIGHT);
-    let y = Axis::linear([0.0, highest.max(1) as f64]).between(BOTTOM, TOP);
+    // Room above the curves for the words at the mark.
+    let y = Axis::linear([0.0, highest.max(1) as f64 * 1.08]).between(BOTTOM, TOP);
     let (x_unit, y_unit) = (Unit::of(x.middle()), Unit::of(y.middle()));
     let entries = [
         Entry {
@@ -70,63 +90,115 @@ pub fn picture_svg(picture: &Picture) -> String {
         },
     ];
     let caption = caption(picture);
+    let (upright, ticks) = deadlines(picture, &x);
     let body = html! {
         (title_left(8.0, TOP, &format!("cpu time in {}", y_unit.name())))
         (x_axis(&x, Band(TOP, BOTTOM), x_unit.ns()))
         (y_axis(&y, Band(LEFT, RIGHT), y_unit.ns()))
         (title_below(&x, BOTTOM, &format!("time since the worst-case instant in {}", x_unit.name())))
-        @for &deadline in picture.deadlines.iter().filter(|&&d| d <= picture.until) {
-            path class="ref" d=(format!("M{} {}V{}", n(x.at(deadline as f64)), n(TOP), n(BOTTOM))) {}
+        @for &across in &upright {
+            path class="ref" d=(format!("M{} {}V{}", n(across), n(TOP), n(BOTTOM))) {}
+        }
+        @for &across in ticks.iter().flatten() {
+            path class="rule" d=(format!("M{} {}v{}", n(across), n(BOTTOM), n(-TICK))) {}
         }
         path class="line s0 d0" d=(line(&floats(&picture.supply), &x, &y)) {}
         path class="line s1 d1" d=(steps(picture, &x, &y)) {}
-        @if let Some(mark) = &picture.mark {
-            @let (across, up) = (x.at(mark.instant as f64), y.at(mark.demand as f64));
-            path class="tail" d=(format!("M{} {}V{}", n(across), n(up), n(y.at(mark.supply as f64)))) {}
-            path class="mark s1" d=(sample(crate::chart::Mark::of(1), across, up)) {}
-            path class="mark s0" d=(sample(crate::chart::Mark::of(0), across, y.at(mark.supply as f64))) {}
-            @let (class, shift) = if across > (LEFT + RIGHT) / 2.0 { ("tailtext end", -9.0) } else { ("tailtext", 9.0) };
-            text class=(class) x=(n(across + shift)) y=(n((up - 8.0).max(TOP + 12.0))) { (label(mark)) }
-        }
+        @if let Some(mark) = &picture.mark { (pointed_out(mark, &x, &y)) }
         (legend(&entries, LEFT, BOTTOM + 60.0, WIDTH - LEFT))
     };
-    let note = clean(&format!(
-        "{}; {}; dashed: deadlines",
-        picture.demand_of, picture.supply_of
-    ));
+    let mut note = format!("{}; {}", picture.demand_of, picture.supply_of);
+    if !upright.is_empty() {
+        let one = if ticks.is_none() { "" } else { " at the mark" };
+        let _ = write!(note, "; dashed: {}{one}", picture.deadlines_of);
+    }
+    note += &match ticks {
+        None => String::new(),
+        Some(none) if none.is_empty() => {
+            "; the other deadlines are too close to be drawn".to_owned()
+        }
+        Some(_) => format!("; ticks on the axis: {}", picture.deadlines_of),
+    };
     let dress = Dress {
         title: &clean(&picture.title),
         caption: &caption,
-        note: &shortened(&note, NOTE),
+        note: &clean(&sentence(&note)),
         size: (WIDTH, BOTTOM + 56.0 + legend_height(&entries, WIDTH - LEFT)),
     };
     document(&dress, &body)
 }
 
+/// Positions of the deadlines within the picture: upright lines, and ticks, none where they cannot be told apart.
+fn deadlines(picture: &Picture, x: &Axis) -> (Vec<f64>, Option<Vec<f64>>) {
+    let within = picture.deadlines.iter().copied();
+    let all: Vec<u64> = within.filter(|&d| d <= picture.until).collect();
+    let place = |&instant: &u64| x.at(instant as f64);
+    let places: Vec<f64> = all.iter().map(place).collect();
+    if all.len() <= UPRIGHT {
+        return (places, None);
+    }
+    let decides = picture.mark.as_ref().map(|mark| mark.instant);
+    let decides = decides.filter(|instant| all.contains(instant));
+    let apart = all.len() as f64 * APART <= RIGHT - LEFT;
+    let ticks = if apart { places } else { Vec::new() };
+    (decides.iter().map(place).collect(), Some(ticks))
+}
+
+/// The instant that decides: a mark on each curve, and words where no curve passes.
+fn pointed_out(mark: &Mark, x: &Axis, y: &Axis) -> Markup {
+    let across = x.at(mark.instant as f64);
+    let (demand, supply) = (y.at(mark.demand as f64), y.at(mark.supply as f64));
+    // Both curves rise: there is room above them on the left, and below them on the right.
+    let left = across > (LEFT + RIGHT) / 2.0;
+    let (end, shift, up) = if left {
+        (" end", -9.0, (demand.min(supply) - 8.0).max(TOP + 12.0))
+    } else {
+        ("", 9.0, (demand.max(supply) + 16.0).min(BOTTOM - 12.0))
+    };
+    let alarm = matches!(mark.touch, Touch::Missed | Touch::Doubt);
+    let (gap, words) = if alarm {
+        ("tail", " tailtext")
+    } else {
+        ("rule", "")
+    };
+    html! {
+        path class=(gap) d=(format!("M{} {}V{}", n(across), n(demand), n(supply))) {}
+        path class="mark s1" d=(sample(crate::chart::Mark::of(1), across, demand)) {}
+        path class="mark s0" d=(sample(crate::chart::Mark::of(0), across, supply)) {}
+        text class=(format!("over{words}{end}")) x=(n(across + shift)) y=(n(up)) { (label(mark)) }
+    }
+}
+
 fn label(mark: &Mark) -> String {
     let at = time(mark.instant as f64);
-    if mark.missed {
-        let short = mark.demand.saturating_sub(mark.supply) as f64;
-        format!("witness at {at}: {} short", time(short))
-    } else {
-        format!("met at {at}")
+    let short = time(mark.demand.saturating_sub(mark.supply) as f64);
+    let spare = mark.supply.saturating_sub(mark.demand);
+    match mark.touch {
+        Touch::Missed => format!("witness at {at}: {short} short"),
+        Touch::Doubt => format!("not shown to hold at {at}: {short} short"),
+        Touch::Met => format!("met at {at}"),
+        Touch::Nearest if spare == 0 => format!("nothing to spare at {at}"),
+        Touch::Nearest => format!("least to spare at {at}: {}", time(spare as f64)),
     }
 }
 
 fn caption(picture: &Picture) -> String {
-    let end = match &picture.mark {
-        Some(mark) if mark.missed => format!(
-            " At {} the demand is {} and the supply {}: a deadline is missed.",
-            time(mark.instant as f64),
-            time(mark.demand as f64),
-            time(mark.supply as f64)
-        ),
-        Some(mark) => format!(" The demand is met at {}.", time(mark.instant as f64)),
-        None => String::new(),
-    };
+    let end = picture.mark.as_ref().map_or_else(String::new, |mark| {
+        let [at, demand, supply] = [mark.instant, mark.demand, mark.supply].map(|t| time(t as f64));
+        let both = format!("at {at} the demand is {demand} and the supply {supply}");
+        match mark.touch {
+            Touch::Missed => format!(" {}: a deadline is missed.", capital(&both)),
+            Touch::Doubt => format!(
+                " {}: whether a deadline is missed is not decided.",
+                capital(&both)
+            ),
+            Touch::Met => format!(" The demand is met at {at}."),
+            Touch::Nearest => format!(" {}: they are nowhere nearer.", capital(&both)),
+        }
+    });
     format!(
-        "Steps: {}. Slopes: {}. Deadlines hold as long as the supply reaches the demand in time.{end}",
-        picture.demand_of, picture.supply_of
+        "{}. Steps: {}. Slopes: {}. Deadlines hold as long as the supply reaches the demand in time.{end}",
+        picture.title, picture.demand_of, picture.supply_of
     )
 }
 
@@ -158,6 +230,7 @@ mod tests {
             title: "cell <a>".to_owned(),
             demand_of: "work of x & y".to_owned(),
             supply_of: "2 ms every 10 ms".to_owned(),
+            deadlines_of: "deadlines".to_owned(),
             until: 20_000_000,
             demand: vec![
                 (0, 1_000_000),
@@ -170,7 +243,7 @@ mod tests {
                 instant: 10_000_000,
                 demand: 3_000_000,
                 supply: 0,
-                missed: true,
+                touch: Touch::Missed,
             }),
         }
     }
@@ -182,7 +255,7 @@ mod tests {
         assert!(svg.contains("witness at 10.0 ms: 3.00 ms short"), "{svg}");
         assert!(svg.contains("cell &lt;a&gt;") && svg.contains("x &amp; y"));
         let met = Mark {
-            missed: false,
+            touch: Touch::Met,
             ..picture().mark.expect("there is one")
         };
         let svg = picture_svg(&Picture {
@@ -210,5 +283,53 @@ mod tests {
             ..picture()
         };
         assert!(!picture_svg(&large).contains("NaN"));
+    }
+
+    #[test]
+    fn many_deadlines_become_ticks_but_for_that_of_the_mark() {
+        let lines = |svg: &str| svg.matches("class=\"ref\"").count();
+        let few = picture_svg(&picture());
+        assert_eq!(lines(&few), 1);
+        assert!(few.contains("dashed: deadlines.") && !few.contains("ticks on the axis"));
+        let many = |count: u64| Picture {
+            deadlines: (1..=count).map(|k| k * (20_000_000 / count)).collect(),
+            ..picture()
+        };
+        let svg = picture_svg(&many(100));
+        assert_eq!(lines(&svg), 1);
+        assert!(svg.contains("dashed: deadlines at the mark; ticks on the axis: deadlines."));
+        assert_eq!(svg.matches("v-8").count(), 100);
+        let svg = picture_svg(&many(1_000));
+        assert_eq!(lines(&svg), 1);
+        assert!(svg.contains("too close") && !svg.contains("v-8"));
+    }
+
+    #[test]
+    fn only_a_miss_or_a_doubt_is_in_the_colour_of_alarm() {
+        for (touch, alarm) in [
+            (Touch::Missed, true),
+            (Touch::Doubt, true),
+            (Touch::Met, false),
+            (Touch::Nearest, false),
+        ] {
+            let mark = picture().mark.map(|mark| Mark { touch, ..mark });
+            let svg = picture_svg(&Picture { mark, ..picture() });
+            assert_eq!(svg.contains("class=\"over tailtext"), alarm, "{touch:?}");
+        }
+    }
+
+    #[test]
+    fn long_texts_are_broken_not_cut() {
+        let long = Picture {
+            demand_of: format!("demand of {} and all that is more urgent", "x".repeat(64)),
+            supply_of:
+                "supply in 123.456 ms within 200 ms of every 1,000 ms by a deferrable server"
+                    .to_owned(),
+            ..picture()
+        };
+        let svg = picture_svg(&long);
+        let (_, drawn) = svg.split_once("</style>").expect("styles");
+        assert!(!drawn.contains('\u{2026}'), "{drawn}");
+        assert!(drawn.matches("class=\"faint\"").count() >= 2, "{drawn}");
     }
 }

@@ -56,6 +56,7 @@ mod tests {
             made: "4 sets".to_owned(),
             curves: vec![Curve {
                 name: "test".to_owned(),
+                look: 0,
                 accepted: (0..100).map(|k| u64::from(k < 50) * 4).collect(),
                 undecided: vec![1; 100],
             }],

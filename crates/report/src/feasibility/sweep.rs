@@ -27,9 +27,11 @@ const STEPS: u64 = 1 << 18;
 /// One test's answer: yes, no, or none.
 type Answer = Option<bool>;
 
-/// A test of the sweep: what the legend calls it, and the test.
+/// A test of the sweep: what the legend calls it and how it is drawn, and the test.
 struct Test {
     name: &'static str,
+    /// Its colour, dash and mark, the same for the same test of whatever sets.
+    look: usize,
     accepts: fn(&[Task]) -> Answer,
 }
 
@@ -37,18 +39,22 @@ struct Test {
 const IMPLICIT: [Test; 4] = [
     Test {
         name: "RM, Liu-Layland bound",
+        look: 0,
         accepts: |tasks| Some(within_power(tasks)),
     },
     Test {
         name: "RM, hyperbolic bound",
+        look: 1,
         accepts: |tasks| Some(within_product(tasks)),
     },
     Test {
         name: "RM, exact response times",
+        look: 2,
         accepts: fixed,
     },
     Test {
         name: "EDF, exact demand (QPA)",
+        look: 3,
         accepts: demand,
     },
 ];
@@ -57,10 +63,12 @@ const IMPLICIT: [Test; 4] = [
 const CONSTRAINED: [Test; 2] = [
     Test {
         name: "DM, exact response times, D < T",
+        look: 2,
         accepts: fixed,
     },
     Test {
         name: "EDF, exact demand (QPA), D < T",
+        look: 3,
         accepts: demand,
     },
 ];
@@ -107,6 +115,7 @@ pub fn sweep(sweep: &Sweep, done: impl Fn(usize) + Sync) -> Result<Acceptance, G
         .iter()
         .map(|test| Curve {
             name: test.name.to_owned(),
+            look: test.look,
             accepted: vec![0; points],
             undecided: vec![0; points],
         })

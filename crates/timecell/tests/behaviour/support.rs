@@ -44,7 +44,10 @@ impl Need {
 /// The binary under test.
 pub fn timecell() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_timecell"));
-    command.stdin(Stdio::null()).env_remove("SUDO_USER");
+    command
+        .stdin(Stdio::null())
+        .env_remove("SUDO_USER")
+        .env_remove("COLUMNS");
     command
 }
 

@@ -73,6 +73,30 @@ impl<'a> Group<'a> {
         ServerSupply::below_proved(&self.servers, place, self.refill).ok()
     }
 
+    /// The server of the cell with this index in the set and those before it as tasks: budgets as work, with the jitter
+    /// of late use. `None` where no such curve answers, as for constant bandwidth.
+    pub fn as_tasks(&self, cell: usize) -> Option<(Vec<Task>, Task)> {
+        let place = self.cells.iter().position(|(index, _)| *index == cell)?;
+        let (above, own) = (self.servers.get(..place)?, self.servers.get(place)?);
+        let constant = |server: &Server| server.kind == Kind::ConstantBandwidth;
+        if above.iter().any(constant) || constant(own) {
+            return None;
+        }
+        let own_work = Task::new(own.budget, own.period).due(own.deadline);
+        if self.refill == Refill::Together {
+            let first = above.iter().fold(own.blocking, |sum, server| {
+                sum.saturating_add(server.budget)
+            });
+            return Some((Vec::new(), own_work.blocked(first)));
+        }
+        let jittered =
+            |server: &Server| Task::new(server.budget, server.period).jittered(server.jitter());
+        Some((
+            above.iter().map(jittered).collect(),
+            own_work.blocked(own.blocking),
+        ))
+    }
+
     /// The servers alone: when each has had its budget.
     pub fn server_responses(&self) -> Vec<Response> {
         let bare = self.servers.iter().map(|&server| Cell {

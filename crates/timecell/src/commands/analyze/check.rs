@@ -1,6 +1,9 @@
 //! `timecell analyze FILE`.
 
+use std::path::Path;
+
 use model::InputError;
+use model::taskset::TaskSet;
 use report::feasibility::{
     Outcome, Study, admission, explanation, feasibility_table, picture, study, with_latency,
 };
@@ -24,17 +27,10 @@ pub fn run(options: &Check) -> Result<Ended, CommandError> {
     }
     let mut study = study(&loaded.set, options.explain);
     study.linux = admission(&loaded.set, &study, options.kernel.rt_limit);
-    if let Some(path) = &options.plot {
-        let picture = picture(&loaded.set, &study).ok_or_else(|| {
-            InputError::new(
-                "--plot",
-                "no cell can be drawn: the times are too long, or there are only cells of two criticalities or on several \
-                 cpus",
-                "leave it out",
-            )
-        })?;
-        write(path, &report::demand::picture_svg(&picture))?;
-    }
+    let plot = match &options.plot {
+        Some(path) => plot(path, &loaded.set, &study)?,
+        None => None,
+    };
     if options.json {
         out::print(&json(&loaded.name, &loaded.notes, &study));
         return Ok(ended(study.outcome()));
@@ -54,10 +50,35 @@ pub fn run(options: &Check) -> Result<Ended, CommandError> {
         text.push_str("        --explain says why, and what would mend it\n");
     }
     out::print(&text);
-    if let Some(path) = &options.plot {
-        out::print(&format!("plot    {}", path.display()));
+    if let Some(plot) = plot {
+        out::print(&plot);
     }
     Ok(ended(study.outcome()))
+}
+
+/// Draws what can be drawn, and says what; a set that cannot be drawn is no reason to leave its answer out.
+fn plot(path: &Path, set: &TaskSet, study: &Study) -> Result<Option<String>, CommandError> {
+    let Some(picture) = picture(set, study) else {
+        out::note(
+            "note    no plot: no cell can be drawn; cells of two criticalities or on several cpus have no one demand and \
+             supply, and times beyond the range no curve",
+        );
+        return Ok(None);
+    };
+    if path.is_dir() {
+        return Err(InputError::new(
+            path.display().to_string(),
+            "the plot cannot be written: this is a directory",
+            "give the name of a file, such as plot.svg",
+        )
+        .into());
+    }
+    write(path, &report::demand::picture_svg(&picture))?;
+    Ok(Some(format!(
+        "plot    {}: {}",
+        path.display(),
+        picture.title
+    )))
 }
 
 fn json(name: &str, notes: &[String], study: &Study) -> String {
