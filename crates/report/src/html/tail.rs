@@ -54,10 +54,12 @@ fn measured(page: &Page, tails: &[&TailSummary]) -> Markup {
         @let spiky: Vec<(&TailSummary, &Spikes)> = spiky.collect();
         @if !spiky.is_empty() { (detail("Spikes that come periodically", spiky.len(), spikes(&spiky))) }
         @if let Some(figure) = figure {
-            figure {
-                h3 { (figure.title) }
-                div.scroll { (inline(figure)) }
-                figcaption { (figure.caption) }
+            div.figures {
+                figure {
+                    h3 { (figure.title) }
+                    div.scroll { (inline(figure)) }
+                    figcaption { (figure.caption) }
+                }
             }
         }
         (detail("Time that a job exceeds with the probability given, 95% band below it; or why there is none",
