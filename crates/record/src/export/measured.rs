@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::{binned, keeps_histograms};
 use crate::RecordError;
 use crate::import::measured::{Distribution, Measured};
 use crate::run::Run;
@@ -9,7 +10,8 @@ use crate::summary::Metric;
 
 /// The distributions of a run, in whole nanoseconds; trials that failed are left out, with a note.
 ///
-/// A cell is called by its trial's name, and by its own too where the trial has several.
+/// A cell is called by its trial's name, and by its own too where the trial has several. Where the run kept
+/// histograms, every value but the extremes and the worst jobs stands at the lower end of its bin, with a note.
 ///
 /// # Errors
 /// When a file of the run cannot be read.
@@ -21,12 +23,15 @@ pub fn measured(run: &Run, metrics: &[Metric]) -> Result<Measured, RecordError> 
     let mut failed = 0_u64;
     let mut missed = 0_u64;
     let numbers = run.trial_numbers()?;
+    let binned_run = keeps_histograms(run)?;
+    let mut lost = 0_u64;
+    let mut early = 0_u64;
     for &metric in metrics {
         // Cells in the order in which they first ran.
         let mut order: Vec<String> = Vec::new();
         let mut counts: BTreeMap<String, BTreeMap<i64, u64>> = BTreeMap::new();
         let mut cpus: BTreeMap<String, u32> = BTreeMap::new();
-        (failed, missed) = (0, 0);
+        (failed, missed, lost) = (0, 0, 0);
         for &number in &numbers {
             let trial = run.trial(number)?;
             if trial.failure.is_some() || trial.cells.iter().any(|cell| cell.failure.is_some()) {
@@ -34,10 +39,23 @@ pub fn measured(run: &Run, metrics: &[Metric]) -> Result<Measured, RecordError> 
                 continue;
             }
             for cell in &trial.cells {
-                let Some(samples) = run.samples(number, &cell.id)? else {
-                    continue;
+                let values: Vec<(i64, u64)> = if binned_run {
+                    let Some(log) = run.histograms(number, &cell.id)? else {
+                        continue;
+                    };
+                    missed += log.counts.missed;
+                    lost += log.counts.lost;
+                    let (values, as_zero) = binned::values(&log, metric);
+                    early += as_zero;
+                    values
+                } else {
+                    let Some(samples) = run.samples(number, &cell.id)? else {
+                        continue;
+                    };
+                    missed += samples.header.missed;
+                    let jobs = samples.samples.iter();
+                    jobs.map(|sample| (metric.of(sample), 1)).collect()
                 };
-                missed += samples.header.missed;
                 let name = match trial.cells.len() {
                     1 => trial.name.clone(),
                     _ => format!("{}/{}", trial.name, cell.id),
@@ -47,8 +65,8 @@ pub fn measured(run: &Run, metrics: &[Metric]) -> Result<Measured, RecordError> 
                 }
                 cpus.insert(name.clone(), cell.cpu);
                 let counts = counts.entry(name).or_default();
-                for sample in &samples.samples {
-                    *counts.entry(metric.of(sample)).or_default() += 1;
+                for (ns, count) in values {
+                    *counts.entry(ns).or_default() += count;
                 }
             }
         }
@@ -67,6 +85,12 @@ pub fn measured(run: &Run, metrics: &[Metric]) -> Result<Measured, RecordError> 
         notes.push(format!(
             "{missed} activations were missed and have no value"
         ));
+    }
+    if lost > 0 {
+        notes.push(format!("{lost} jobs ran and were not recorded"));
+    }
+    if binned_run {
+        notes.push(binned::note(early));
     }
     Ok(Measured {
         file: run.name(),

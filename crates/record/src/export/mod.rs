@@ -8,6 +8,7 @@
 //! A run that kept histograms has one row per interval and metric instead, and its interval logs for HdrHistogram's
 //! own tools.
 
+mod binned;
 mod csv;
 mod cyclictest;
 mod hdr;

@@ -28,7 +28,7 @@ pub fn run(options: &Export) -> Result<Ended, CommandError> {
     if options.hdr {
         return hdr(&run, options);
     }
-    if !options.csv && record::export::keeps_histograms(&run)? {
+    if options.parquet && record::export::keeps_histograms(&run)? {
         return Err(InputError::new(
             options.run.display().to_string(),
             "the run kept histograms, so its jobs cannot be written one by one",

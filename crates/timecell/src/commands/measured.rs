@@ -46,10 +46,6 @@ fn run_of_ours(run: &Run) -> Result<Measured, CommandError> {
         let what = "a run of single measurements has no distribution of jobs";
         return Err(InputError::new(run.name(), what, "name a run of periodic jobs").into());
     }
-    if record::export::keeps_histograms(run)? {
-        let what = "the run kept histograms instead of its jobs, and cannot stand beside files";
-        return Err(InputError::new(run.name(), what, "report it alone").into());
-    }
     let metrics: &[Metric] = match run.experiment()?.workload.work {
         Work::Mac { .. } => &[Metric::WakeupLatency, Metric::ExecutionTime],
         Work::Timer => &[Metric::WakeupLatency],

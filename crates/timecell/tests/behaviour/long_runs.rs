@@ -117,6 +117,7 @@ fn short() {
             "2-2-bare-wakeup_latency.hlog"
         ]
     );
+    goes_out_as_cyclictest(dir.path(), &run, &summary);
     let error = say(dir.path(), &["export", &run, "--parquet"])
         .ends_with(2)
         .error();
@@ -125,6 +126,30 @@ fn short() {
         .ends_with(2)
         .error();
     assert!(error.contains("the run is complete"), "{error}");
+}
+
+/// A thread for each cell, every job in it, the largest latency exact; and the run stands beside that file.
+fn goes_out_as_cyclictest(dir: &Path, run: &str, summary: &RunSummary) {
+    let words = ["export", run, "--buckets", "1000000"];
+    for (form, file) in [
+        ("--cyclictest-json", "c.json"),
+        ("--cyclictest-hist", "c.txt"),
+    ] {
+        let words = [&words[..], &[form, "-o", file]].concat();
+        let said = say(dir, &words).ends_with(0);
+        assert!(said.err.contains("the run kept histograms"), "{}", said.err);
+        let back = say(dir, &["report", run, file, "--json"]).ends_with(0).out;
+        let back: serde_json::Value = serde_json::from_str(&back).unwrap();
+        for (at, cell) in summary.cells.iter().enumerate() {
+            let [ours, theirs] = [0, 1].map(|n| &back["files"][n]["distributions"][at]);
+            assert_eq!(ours["counted"], cell.executed, "{}", cell.label);
+            assert_eq!(ours["max_ns"], cell.metrics[0].summary.max_ns);
+            assert_eq!(ours["min_ns"], cell.metrics[0].summary.min_ns);
+            assert_eq!(theirs["counted"], cell.executed);
+            let whole_us = cell.metrics[0].summary.max_ns / 1_000 * 1_000;
+            assert_eq!(theirs["max_ns"], whole_us);
+        }
+    }
 }
 
 /// Starts a bench, waits until `there` is true of its run, and ends it with `signal`.

@@ -1,0 +1,115 @@
+//! The values of a histogram log as far as the log knows them: most by the bin they fell into, some exactly.
+
+use crate::histogram::{HistogramLog, RELATIVE_ERROR};
+use crate::summary::Metric;
+
+/// Values of a metric in ns, each with how often it occurred, in no order; and how many of them are below 0 but stand
+/// as 0, since the log does not know how far below.
+///
+/// A value stands at the lower end of its bin, which is at most [`RELATIVE_ERROR`] of it too low. The smallest and
+/// the largest value and those of the worst jobs are exact.
+pub(super) fn values(log: &HistogramLog, metric: Metric) -> (Vec<(i64, u64)>, u64) {
+    let mut totals = log.totals.iter();
+    let Some(total) = totals.find(|total| total.metric == metric) else {
+        return (Vec::new(), 0);
+    };
+    let histogram = &total.histogram;
+    let lowest = |value: u64| histogram.lowest_equivalent(value);
+    // A histogram iterates by the upper ends of its bins.
+    let mut bins: std::collections::BTreeMap<u64, u64> = histogram
+        .iter_recorded()
+        .map(|bin| (lowest(bin.value_iterated_to()), bin.count_at_value()))
+        .collect();
+    let mut exact: Vec<i64> = log.worst.iter().map(|(_, job)| metric.of(job)).collect();
+    for extreme in [total.min_ns, total.max_ns] {
+        if !exact.contains(&extreme) {
+            exact.push(extreme);
+        }
+    }
+    let mut values = Vec::with_capacity(bins.len() + exact.len());
+    for ns in exact {
+        // Values below 0 stand in the histogram as 0.
+        let bin = bins.get_mut(&lowest(u64::try_from(ns).unwrap_or(0)));
+        if let Some(count) = bin.filter(|count| **count > 0) {
+            *count -= 1;
+            values.push((ns, 1));
+        }
+    }
+    let bins = bins.into_iter().filter(|bin| bin.1 > 0);
+    let known = values.iter().filter(|value| value.0 < 0).count() as u64;
+    values.extend(bins.map(|(ns, count)| (i64::try_from(ns).unwrap_or(i64::MAX), count)));
+    (values, total.below_zero.saturating_sub(known))
+}
+
+/// What a reader of such values must know; `early` of them are below 0 and stand as 0.
+pub(super) fn note(early: u64) -> String {
+    let part = RELATIVE_ERROR * 100.0;
+    let mut note = format!(
+        "the run kept histograms: the extremes and the worst jobs are exact, every other value is up to {part:.1}% too low"
+    );
+    if early > 0 {
+        note += &format!("; {early} values below 0 stand as 0");
+    }
+    note
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::SystemTime;
+
+    use super::*;
+    use crate::histogram::{Collector, WORST, parse};
+    use crate::samples::{Header, Sample};
+    use proptest::prelude::*;
+
+    /// The log of jobs with these wake-up latencies.
+    fn log(latencies: &[i64]) -> HistogramLog {
+        let mut collector = Collector::new(&[Metric::WakeupLatency], 0, 60_000_000_000);
+        let mut header = Header::new();
+        header.planned = latencies.len() as u64;
+        let mut text = collector.begin(&header, SystemTime::UNIX_EPOCH);
+        for (index, latency) in latencies.iter().enumerate() {
+            let release_ns = index as i64 * 1_000_000;
+            let sample = Sample {
+                index: index as u32,
+                missed: 0,
+                release_ns,
+                start_ns: release_ns + latency,
+                end_ns: release_ns + latency,
+            };
+            text.extend(collector.take(&sample).unwrap_or_default());
+        }
+        text.extend(collector.close().unwrap_or_default());
+        let log = parse(Path::new("x.hlog"), text.as_slice());
+        log.expect("our own log").expect("it has begun")
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(12))]
+
+        /// No value is lost, none is too high, none too low by more than the note says, and the tail is exact.
+        #[test]
+        fn bins_and_exact_values_make_up_the_whole(
+            mut latencies in prop::collection::vec(-300i64..9_000_000, WORST + 1..WORST + 700),
+        ) {
+            let (values, early) = values(&log(&latencies), Metric::WakeupLatency);
+            let mut ours: Vec<i64> = values
+                .iter()
+                .flat_map(|&(ns, count)| std::iter::repeat_n(ns, count as usize))
+                .collect();
+            ours.sort_unstable();
+            latencies.sort_unstable();
+            prop_assert_eq!(ours.len(), latencies.len());
+            prop_assert_eq!(ours[0], latencies[0]);
+            let tail = latencies.len() - WORST;
+            prop_assert_eq!(&ours[tail..], &latencies[tail..]);
+            for (ours, exact) in ours.iter().zip(&latencies) {
+                let off = (exact.max(&0) - ours.max(&0)) as f64;
+                prop_assert!(off >= 0.0 && off <= *exact.max(&0) as f64 * RELATIVE_ERROR, "{} {}", ours, exact);
+            }
+            let negative = |values: &[i64]| values.iter().filter(|value| **value < 0).count() as u64;
+            prop_assert_eq!(negative(&ours) + early, negative(&latencies));
+        }
+    }
+}
