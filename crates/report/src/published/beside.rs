@@ -155,14 +155,31 @@ fn counterparts(group: &Group, figure: &Figure, own: &[Own]) -> Result<Vec<Ours>
     if left.is_empty() {
         return Err(format!("the run measured no {}", group.metric.title()));
     }
-    if group.metric != About::StartSkew {
+    let of_every_subject =
+        figure.engine.is_none() && figure.series.is_none() && figure.part.is_some();
+    if group.metric != About::StartSkew && !of_every_subject {
         let Some(engine) = figure.engine else {
             return Err("timecell has no engine that corresponds".to_owned());
         };
         let subject = figure.series.as_deref().unwrap_or(engine.name());
         left.retain(|o| o.engine == Some(engine) || o.subject.as_deref() == Some(subject));
         if left.is_empty() {
-            return Err(format!("the run has no cell of {engine}"));
+            return Err(format!("the run has no cell of {subject}"));
+        }
+    }
+    if let Some(part) = figure.part.as_deref() {
+        left.retain(|o| o.part.as_deref() == Some(part));
+        if left.is_empty() {
+            return Err(format!("the run has no figure `{part}`"));
+        }
+    }
+    if let Some(threads) = figure.threads {
+        left.retain(|o| o.threads == Some(threads));
+        if left.is_empty() {
+            let plural = if threads == 1 { "" } else { "s" };
+            return Err(format!(
+                "the run has no computation on {threads} thread{plural}"
+            ));
         }
     }
     let cells = group.cells_of(figure);
@@ -199,4 +216,196 @@ fn counterparts(group: &Group, figure: &Figure, own: &[Own]) -> Result<Vec<Ours>
         real_time: o.real_time,
     });
     Ok(ours.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::series::{Quantity, SERIES_SUMMARY_SCHEMA, SeriesFigure};
+
+    /// A run with figures (subject, part, share of, unit, median).
+    fn run(scenario: &str, figures: &[(&str, &str, Option<&str>, Quantity, i64)]) -> SeriesSummary {
+        let figure = |&(subject, part, of, unit, median): &(&str, &str, Option<&str>, _, i64)| {
+            SeriesFigure {
+                subject: subject.to_owned(),
+                part: part.to_owned(),
+                of: of.map(str::to_owned),
+                unit,
+                count: 10,
+                failed: 0,
+                least: median - 1,
+                median,
+                median_interval: None,
+                mean: median as f64 + 0.5,
+                sd: Some(2.0),
+                p90: None,
+                p99: None,
+                worst: median + 7,
+                against_baseline: None,
+                rounds_compared: 0,
+            }
+        };
+        SeriesSummary {
+            schema: SERIES_SUMMARY_SCHEMA,
+            run: "r".to_owned(),
+            scenario: scenario.to_owned(),
+            baseline_subject: None,
+            figures: figures.iter().map(figure).collect(),
+            not_measured: Vec::new(),
+            unmet: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+
+    /// What stands beside each published figure of this metric: (subject, kind, our labels, our first value).
+    fn lines(summary: &SeriesSummary, about: About) -> Vec<(String, Kind, Vec<String>, f64)> {
+        let beside = set_beside(&published(), &single(summary), "here".to_owned());
+        assert!(beside.blocks.iter().all(|block| block.metric == about));
+        let lines = beside.blocks.into_iter().flat_map(|block| block.lines);
+        lines
+            .map(|line| {
+                let labels = line.ours.iter().map(|ours| ours.label.clone()).collect();
+                (line.subject, line.kind, labels, line.ours[0].value)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_reboot_of_a_crashed_cell_stands_beside_cells_made_again_after_their_payload_was_killed()
+    {
+        let ns = Quantity::Ns;
+        let summary = run(
+            "recovery",
+            &[
+                ("bare", "payload killed", None, ns, 1_000_000),
+                (
+                    "bare",
+                    "payload killed: restart",
+                    Some("payload killed"),
+                    ns,
+                    900_000,
+                ),
+                ("bare", "payload wedged", None, ns, 11_000_000),
+                ("crun", "payload killed", None, ns, 20_000_000),
+                (
+                    "crun attached",
+                    "payload lived on",
+                    None,
+                    Quantity::Count,
+                    1,
+                ),
+            ],
+        );
+        let labels = vec![
+            "bare, payload killed, 10 rounds".to_owned(),
+            "crun, payload killed, 10 rounds".to_owned(),
+        ];
+        let reboot = |kind, value| {
+            (
+                "Linux non-root cell reboot".to_owned(),
+                kind,
+                labels.clone(),
+                value,
+            )
+        };
+        assert_eq!(
+            lines(&summary, About::Recovery),
+            [
+                reboot(Kind::Mean, 1_000_000.5),
+                reboot(Kind::Median, 1_000_000.0),
+                reboot(Kind::Sd, 2.0)
+            ]
+        );
+    }
+
+    #[test]
+    fn memory_by_pmap_stands_beside_the_mapped_memory_of_process_and_runtime() {
+        let bytes = Quantity::Bytes;
+        let summary = run(
+            "footprint",
+            &[
+                ("crun", "mapped memory", None, bytes, 1),
+                ("crun attached", "PSS", None, bytes, 2),
+                ("crun attached", "mapped memory", None, bytes, 12_000_000),
+                (
+                    "crun attached",
+                    "mapped memory of crun",
+                    Some("mapped memory"),
+                    bytes,
+                    3,
+                ),
+            ],
+        );
+        let label = "crun attached, mapped memory, median of 10 rounds".to_owned();
+        let subject = "crun, process and runtime".to_owned();
+        assert_eq!(
+            lines(&summary, About::Memory),
+            [(subject, Kind::Value, vec![label], 12_000_000.0)]
+        );
+    }
+
+    #[test]
+    fn a_computation_stands_beside_one_on_as_many_threads_under_the_same_load() {
+        let ns = Quantity::Ns;
+        let mut summary = run(
+            "nqueens",
+            &[
+                ("docker", "1 thread", None, ns, 100),
+                ("docker", "2 threads", None, ns, 60),
+                ("docker", "2 threads, cpu load elsewhere", None, ns, 70),
+                ("docker", "cpu time, 2 threads", None, ns, 110),
+                (
+                    "docker",
+                    "temperature before, 2 threads",
+                    None,
+                    Quantity::Millicelsius,
+                    4,
+                ),
+            ],
+        );
+        let found = lines(&summary, About::Computation);
+        let line = |subject: &str, part: &str, value| {
+            let label = format!("docker, {part}, 10 rounds");
+            (subject.to_owned(), Kind::Mean, vec![label], value)
+        };
+        assert_eq!(
+            found,
+            [
+                line("Docker, 1 thread", "1 thread", 100.5),
+                line("Docker, 2 threads", "2 threads", 60.5)
+            ]
+        );
+        assert!(single(&summary).iter().all(|own| own.real_time));
+        summary.unmet = vec![model::Requirement::unmet("podman", "no", "install it")];
+        assert!(single(&summary).iter().all(|own| own.real_time));
+        summary.unmet = vec![model::Requirement::unmet("SCHED_FIFO 80", "no", "sudo")];
+        assert!(single(&summary).iter().all(|own| !own.real_time));
+    }
+
+    /// A name that no scenario uses would never match anything.
+    #[test]
+    fn every_figure_of_single_measurements_names_a_series_and_a_part_that_can_occur() {
+        for group in &published().groups {
+            for figure in &group.values {
+                let subject = figure.series.as_deref().or(figure.engine.map(|e| e.name()));
+                let part = figure.part.as_deref();
+                let (scenario, part, unit) = match group.metric {
+                    About::Recovery => ("recovery", part, Quantity::Ns),
+                    About::Memory => ("footprint", part, Quantity::Bytes),
+                    _ => continue,
+                };
+                let Some(part) = part else {
+                    assert_eq!(subject, None, "{}: {}", group.place, figure.subject);
+                    continue;
+                };
+                let subject = subject.unwrap_or("bare");
+                let own = single(&run(scenario, &[(subject, part, None, unit, 1)]));
+                assert!(
+                    counterparts(group, figure, &own).is_ok(),
+                    "{}",
+                    figure.subject
+                );
+            }
+        }
+    }
 }

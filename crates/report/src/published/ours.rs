@@ -1,7 +1,7 @@
 //! What a run has that a published figure could stand beside.
 
 use model::{EngineKind, Experiment, Work};
-use record::series::{Quantity, SeriesSummary};
+use record::series::{Quantity, SeriesFigure, SeriesSummary};
 use record::summary::{Metric, RunSummary};
 
 use super::source::{About, Kind};
@@ -17,6 +17,10 @@ pub(super) struct Own {
     pub engine: Option<EngineKind>,
     /// What a run of single measurements calls it.
     pub subject: Option<String>,
+    /// Which figure of that run it is, where it has several of the same metric.
+    pub part: Option<String>,
+    /// Threads of the computation.
+    pub threads: Option<u32>,
     /// Cells of the trial.
     pub cells: u32,
     pub load: String,
@@ -60,6 +64,8 @@ pub(super) fn numbers(summary: &RunSummary, plan: &Experiment) -> Vec<Own> {
                     label: cell.label.clone(),
                     engine: Some(cell.engine),
                     subject: None,
+                    part: None,
+                    threads: None,
                     cells: trial.cells.len() as u32,
                     load: trial.load_name(),
                     period_us,
@@ -82,6 +88,8 @@ pub(super) fn numbers(summary: &RunSummary, plan: &Experiment) -> Vec<Own> {
             label: format!("{} (median of {} rounds)", skew.trial, values.len()),
             engine: None,
             subject: None,
+            part: None,
+            threads: None,
             cells: skew.cells,
             load: trial.map_or_else(|| "idle".to_owned(), |trial| trial.load_name()),
             period_us: None,
@@ -92,42 +100,91 @@ pub(super) fn numbers(summary: &RunSummary, plan: &Experiment) -> Vec<Own> {
     all
 }
 
-/// The numbers of a run of single measurements: those of the scenario `startup`, from the request until nothing is left.
+/// The numbers of a run of single measurements that stand for themselves; shares of them are left out.
 pub(super) fn single(summary: &SeriesSummary) -> Vec<Own> {
-    if summary.scenario != "startup" {
-        return Vec::new();
-    }
-    let whole = |f: &&record::series::SeriesFigure| {
-        f.of.is_none() && f.part == "request to gone" && f.unit == Quantity::Ns
-    };
+    // In the other scenarios nothing is in a real-time class, by intent.
+    let refused = (summary.unmet.iter()).any(|need| need.what.starts_with("SCHED_FIFO"));
+    let real_time = summary.scenario != "nqueens" || !refused;
     let mut all = Vec::new();
-    for figure in summary.figures.iter().filter(whole) {
+    for figure in summary.figures.iter().filter(|figure| figure.of.is_none()) {
+        let Some(what) = what(&summary.scenario, figure) else {
+            continue;
+        };
+        let named = if what.about == About::Startup {
+            figure.subject.clone()
+        } else {
+            format!("{}, {}", figure.subject, figure.part)
+        };
         for (kind, value) in [
-            (Kind::Median, figure.median as f64),
-            (Kind::Mean, figure.mean),
-            (Kind::Max, figure.worst as f64),
+            (Kind::Median, Some(figure.median as f64)),
+            (Kind::Mean, Some(figure.mean)),
+            (Kind::Sd, figure.sd),
+            (Kind::Max, Some(figure.worst as f64)),
+            (Kind::Value, Some(figure.median as f64)),
         ] {
-            all.push(Own {
-                about: About::Startup,
+            let median = if kind == Kind::Value {
+                "median of "
+            } else {
+                ""
+            };
+            all.extend(value.map(|value| Own {
+                about: what.about,
                 kind,
-                label: format!("{}, {} rounds", figure.subject, figure.count),
+                label: format!("{named}, {median}{} rounds", figure.count),
                 engine: None,
                 subject: Some(figure.subject.clone()),
+                part: Some(figure.part.clone()),
+                threads: what.threads,
                 cells: 1,
-                load: "idle".to_owned(),
+                load: what.load.to_owned(),
                 period_us: None,
-                real_time: true,
+                real_time,
                 value,
-            });
+            }));
         }
     }
     all
 }
 
+/// What a figure of a run of single measurements is, in the words of published ones.
+struct What {
+    about: About,
+    threads: Option<u32>,
+    load: &'static str,
+}
+
+/// `None` for figures that no document could print.
+fn what(scenario: &str, figure: &SeriesFigure) -> Option<What> {
+    let idle = |about| What {
+        about,
+        threads: None,
+        load: "idle",
+    };
+    match (scenario, figure.unit) {
+        ("startup", Quantity::Ns) if figure.part == "request to gone" => Some(idle(About::Startup)),
+        ("recovery", Quantity::Ns) => Some(idle(About::Recovery)),
+        ("footprint", Quantity::Bytes) => Some(idle(About::Memory)),
+        ("nqueens", Quantity::Ns) => {
+            let (threads, load) = match figure.part.strip_suffix(", cpu load elsewhere") {
+                Some(threads) => (threads, "cpu"),
+                None => (figure.part.as_str(), "idle"),
+            };
+            // Cpu times and temperatures begin with other words.
+            let (number, _) = threads.split_once(" thread")?;
+            Some(What {
+                about: About::Computation,
+                threads: Some(number.parse().ok()?),
+                load,
+            })
+        }
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::series::{SERIES_SUMMARY_SCHEMA, SeriesFigure};
+    use record::series::SERIES_SUMMARY_SCHEMA;
 
     #[test]
     fn of_a_start_up_run_the_whole_counts_and_its_shares_do_not() {
@@ -167,7 +224,12 @@ mod tests {
         let values: Vec<(Kind, f64)> = all.iter().map(|own| (own.kind, own.value)).collect();
         assert_eq!(
             values,
-            [(Kind::Median, 2.0), (Kind::Mean, 2.5), (Kind::Max, 9.0)]
+            [
+                (Kind::Median, 2.0),
+                (Kind::Mean, 2.5),
+                (Kind::Max, 9.0),
+                (Kind::Value, 2.0)
+            ]
         );
         assert_eq!(all[0].subject.as_deref(), Some("podman, rootfs"));
         summary.scenario = "other".to_owned();

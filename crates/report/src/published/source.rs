@@ -184,6 +184,8 @@ pub struct Figure {
     pub engine: Option<model::EngineKind>,
     /// What a run of single measurements calls it; the engine's name where not said.
     pub series: Option<String>,
+    /// Which figure of such a run it is; without an engine and a name of a series, that of every subject.
+    pub part: Option<String>,
     /// Which number.
     pub kind: Kind,
     /// The number as printed.
