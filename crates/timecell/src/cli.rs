@@ -114,8 +114,8 @@ pub struct Bench {
     #[arg(long, value_name = "ENGINE", value_delimiter = ',')]
     pub engine: Vec<EngineKind>,
     /// Loads beside the cells of every trial, comma-separated; --list-loads shows them.
-    #[arg(long, value_name = "LOAD", value_delimiter = ',')]
-    pub load: Vec<LoadKind>,
+    #[arg(long, value_name = "LOAD", value_delimiter = ',', value_parser = load)]
+    pub load: Vec<Option<LoadKind>>,
     /// Keep a histogram of each minute and the 1,000 worst jobs instead of every sample: for runs of days.
     #[arg(long)]
     pub histogram: bool,
@@ -203,6 +203,14 @@ pub enum Against {
 }
 
 /// The formats by their names, for help, completion and the sentence on a wrong one.
+/// A load's name; `idle` stands for none.
+fn load(name: &str) -> Result<Option<LoadKind>, String> {
+    match name {
+        model::IDLE => Ok(None),
+        name => name.parse().map(Some),
+    }
+}
+
 fn measured_format() -> impl TypedValueParser<Value = MeasuredFormat> {
     PossibleValuesParser::new(MeasuredFormat::NAMES.map(|(name, _)| name)).map(|name| {
         let known = MeasuredFormat::NAMES.iter().find(|known| known.0 == name);

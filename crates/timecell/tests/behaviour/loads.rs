@@ -360,6 +360,14 @@ fn option() {
         error.contains("the load `custom` needs a command"),
         "{error}"
     );
+    let words = ["bench", "overhead", "--dry-run", "--load"];
+    let plan = |load| {
+        say(dir.path(), &[&words[..], &[load]].concat())
+            .ends_with(0)
+            .out
+    };
+    assert!(!plan("idle").contains("net-tcp"));
+    assert!(plan("idle,net-tcp").contains("net-tcp"));
     let list = say(dir.path(), &["bench", "--list-loads"]).ends_with(0).out;
     for name in [
         "idle", "cpu", "ipc", "memory", "disk", "net-icmp", "net-tcp", "net-dev", "video", "custom",
