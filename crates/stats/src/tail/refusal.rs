@@ -51,21 +51,20 @@ pub enum Refusal {
     #[error("two regimes alternate, so jobs do not share one distribution")]
     Regimes,
     /// Block maxima are correlated.
-    #[error("block maxima depend on those before them (Ljung-Box on ranks, p = {p_value:.4})")]
+    #[error("block maxima depend on those before them (Ljung-Box on ranks, p {})", shown(*p_value))]
     Dependent {
         /// Of the test.
         p_value: f64,
     },
     /// The first half differs from the second.
     #[error(
-        "block maxima of the first half and of the second do not share one distribution (Kolmogorov-Smirnov, p = {p_value:.4})"
-    )]
+        "block maxima of the first half and of the second do not share one distribution (Kolmogorov-Smirnov, p {})", shown(*p_value))]
     Drift {
         /// Of the test.
         p_value: f64,
     },
     /// Rounds differ.
-    #[error("block maxima differ from round to round (Kruskal-Wallis, p = {p_value:.4})")]
+    #[error("block maxima differ from round to round (Kruskal-Wallis, p {})", shown(*p_value))]
     RoundsDiffer {
         /// Of the test.
         p_value: f64,
@@ -97,4 +96,25 @@ pub enum Refusal {
         /// Shape of the Pareto law.
         shape: f64,
     },
+}
+
+/// A p-value as `= 0.0042`, or `< 0.0001` where the digits would all be 0.
+fn shown(p_value: f64) -> String {
+    if p_value < 0.0001 {
+        "< 0.0001".to_owned()
+    } else {
+        format!("= {p_value:.4}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_p_values_are_not_shown_as_nothing() {
+        let text = |p_value| Refusal::Dependent { p_value }.to_string();
+        assert!(text(1e-30).ends_with("(Ljung-Box on ranks, p < 0.0001)"));
+        assert!(text(0.0042).ends_with("(Ljung-Box on ranks, p = 0.0042)"));
+    }
 }
