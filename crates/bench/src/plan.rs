@@ -11,6 +11,7 @@ use record::summary::NotMeasured;
 
 use crate::load::{self, PlannedLoad};
 use crate::place;
+use crate::tasks::{self, PlannedTask};
 
 /// One trial that will take place in every round.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct PlannedTrial {
     pub loads: Vec<PlannedLoad>,
     /// Whether their cpus are kept free of other work.
     pub isolate: bool,
+    /// The task of each entry of `cells` where a task set is run: an entry is a thread then. Empty otherwise.
+    pub tasks: Vec<PlannedTask>,
 }
 
 /// What a run will do.
@@ -90,7 +93,18 @@ impl Plan {
         let allowed = allowed_cpus();
         for trial in &plan.experiment.trials {
             load_cpus(trial, &allowed, place)?;
-            let planned = match trial.cells.iter().find_map(|kind| unmet.get(kind)) {
+            let outside = trial.cells.iter().find(|kind| {
+                plan.experiment.tasks.is_some() && !plan.engines[kind].cell_sets_class()
+            });
+            let class = outside.map(|kind| {
+                Requirement::unmet(
+                    format!("classes inside {kind}"),
+                    format!("a cell of {kind} may not give its threads classes itself"),
+                    "use another engine",
+                )
+            });
+            let lacking = trial.cells.iter().find_map(|kind| unmet.get(kind));
+            let planned = match lacking.or(class.as_ref()) {
                 Some(requirement) => Err(requirement.clone()),
                 None => planned(&plan.experiment, trial, &cpus, &allowed),
             };
@@ -159,10 +173,36 @@ impl Plan {
 }
 
 impl PlannedTrial {
+    /// The entry of `cells` whose cell the entry `index` shares: its own, but for the threads of a task set.
+    pub(crate) fn first_of_cell(&self, index: usize) -> usize {
+        let Some(task) = self.tasks.get(index) else {
+            return index;
+        };
+        let same = |other: &PlannedTask| other.cell == task.cell;
+        self.tasks.iter().position(same).unwrap_or(index)
+    }
+
+    /// The entries of `cells` that share the cell of entry `first`.
+    pub(crate) fn sharing(&self, first: usize) -> Vec<usize> {
+        (first..self.cells.len())
+            .filter(|index| self.first_of_cell(*index) == first)
+            .collect()
+    }
+
+    /// Activations of each entry.
+    pub(crate) fn jobs(&self) -> Vec<u32> {
+        if self.tasks.is_empty() {
+            return vec![self.workload.jobs; self.cells.len()];
+        }
+        self.tasks.iter().map(|task| task.jobs).collect()
+    }
+
     /// How long the trial should take, ns: its loop, and some time to make its cells and loads.
     pub(crate) fn expected_ns(&self) -> i64 {
         let creation: i64 = (self.cells.iter())
-            .map(|(kind, _)| creation_guess_ns(*kind))
+            .enumerate()
+            .filter(|(index, _)| self.first_of_cell(*index) == *index)
+            .map(|(_, (kind, _))| creation_guess_ns(*kind))
             .sum();
         Plan::loop_ns(&self.workload)
             .saturating_add(creation)
@@ -223,11 +263,23 @@ fn planned(
     let loads = (trial.loads.iter())
         .map(|plan| load::resolve(plan, allowed))
         .collect::<Result<_, _>>()?;
+    let tasks = match &experiment.tasks {
+        Some(load) => tasks::planned(experiment, load, trial, allowed)?,
+        None => Vec::new(),
+    };
+    let cells = if tasks.is_empty() {
+        (trial.cells.iter().copied())
+            .zip(cpus.iter().copied().cycle())
+            .collect()
+    } else {
+        (tasks.iter())
+            .map(|task| (trial.cells[0], task.cpu()))
+            .collect()
+    };
     Ok(PlannedTrial {
         name: trial.name.clone(),
-        cells: (trial.cells.iter().copied())
-            .zip(cpus.iter().copied().cycle())
-            .collect(),
+        cells,
+        tasks,
         workload: experiment.workload_of(trial),
         loads,
         isolate: trial.isolate,
@@ -273,7 +325,8 @@ fn creation_guess_ns(kind: EngineKind) -> i64 {
 fn resolve_cpus(experiment: &mut Experiment, place: &str) -> Result<Vec<u32>, InputError> {
     let allowed = allowed_cpus();
     let cpus = &mut experiment.scheduling.cpus;
-    if cpus.is_empty() {
+    // A task set takes a cpu for each of its cells.
+    if cpus.is_empty() && experiment.tasks.is_none() {
         cpus.push(host::cpus::default_rt_cpu());
     }
     if let Some(absent) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {

@@ -243,7 +243,7 @@ fn left<'a>(run: &Run, plan: &'a Plan) -> Result<Vec<Todo<'a>>, BenchError> {
             let jobs = planned.workload.jobs;
             let parts = on_record.get(&(round, planned.name.clone()));
             let (jobs, continues) = match parts.and_then(|parts| parts.last()) {
-                None => (vec![jobs; planned.cells.len()], None),
+                None => (planned.jobs(), None),
                 Some(last) if last.cut_off.is_none() => continue,
                 Some(last) => {
                     let left = jobs_left(run, parts.into_iter().flatten(), jobs)?;

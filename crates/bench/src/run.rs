@@ -177,7 +177,7 @@ fn all(plan: &Plan) -> Vec<Todo<'_>> {
             planned,
             number,
             round,
-            jobs: vec![planned.workload.jobs; planned.cells.len()],
+            jobs: planned.jobs(),
             continues: None,
         })
         .collect()

@@ -3,10 +3,11 @@
 use model::{Experiment, InputError};
 
 /// Name and text of every scenario. Adding one: a file in `scenarios/` and a line here.
-pub const SCENARIOS: [(&str, &str); 3] = [
+pub const SCENARIOS: [(&str, &str); 4] = [
     ("overhead", include_str!("../scenarios/overhead.toml")),
     ("concurrency", include_str!("../scenarios/concurrency.toml")),
     ("latency", include_str!("../scenarios/latency.toml")),
+    ("taskset", include_str!("../scenarios/taskset.toml")),
 ];
 
 /// The experiment that `what` names: a scenario, or the path of an experiment file.
@@ -39,6 +40,37 @@ pub fn find(what: &str) -> Result<Experiment, InputError> {
         )
     })?;
     Experiment::parse(what, &text)
+}
+
+/// The file that the task set of an experiment is yet to be read from: beside the experiment's own, unless its path is
+/// absolute.
+pub fn tasks_file(what: &str, experiment: &Experiment) -> Option<std::path::PathBuf> {
+    let file = experiment.tasks.as_ref()?.file.as_ref()?;
+    let beside = std::path::Path::new(what).parent();
+    Some(beside.map_or_else(|| file.into(), |dir| dir.join(file)))
+}
+
+/// Gives an experiment the task set that was read from `name`.
+///
+/// # Errors
+/// When the experiment runs none, or this one cannot be run.
+pub fn set_tasks(
+    experiment: &mut Experiment,
+    name: &str,
+    set: &model::taskset::TaskSet,
+) -> Result<(), InputError> {
+    let Some(tasks) = &mut experiment.tasks else {
+        return Err(InputError::new(
+            "--tasks",
+            format!("experiment `{}` runs no task set", experiment.name),
+            "use scenario taskset, or kind = \"taskset\" in [workload]",
+        ));
+    };
+    tasks.cells = model::TaskLoad::cells_of(set, tasks.policy)
+        .map_err(|(what, mend)| InputError::new(name, what, mend))?;
+    tasks.file = None;
+    experiment.workload = tasks.workload();
+    Ok(())
 }
 
 #[cfg(test)]

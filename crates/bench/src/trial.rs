@@ -8,18 +8,18 @@ use host::rtgroup::RtGroup;
 use host::sched;
 use model::{Class, EngineKind, Keep};
 use probe::control::State;
-use probe::{Barrier, BarrierError, BarrierKind, ClassBy, ProbeArgs, clock};
+use probe::{Barrier, BarrierError, BarrierKind, ClassBy, ProbeArgs, SetArgs, TaskArgs, clock};
 use record::run::Run;
 use record::summary::Metric;
-use record::trial::{CellRecord, LoadRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
+use record::trial::{CellRecord, LoadRecord, SetBy, TRIAL_SCHEMA, TaskRecord, TrialRecord};
 
 use crate::drain::{Drain, Rings};
 use crate::interrupt::Interrupt;
 use crate::load::{self, Ground, Running};
 use crate::place::{Place, failed};
-use crate::verify::verify;
+use crate::verify::{verify, verify_thread};
 use crate::watch::Watch;
-use crate::{BenchError, Plan, PlannedTrial, Progress};
+use crate::{BenchError, Plan, PlannedTask, PlannedTrial, Progress};
 
 /// Longest time for one cell from the request to its first message, ns. Podman on a loaded board takes tens of seconds.
 const CREATION_NS: i64 = 120_000_000_000;
@@ -178,6 +178,10 @@ fn steps(
         .map_err(|error| BenchError::Failed(format!("cannot watch the cells: {error}")))?;
     let began = clock::now();
     for index in 0..record.cells.len() {
+        if trial.planned.first_of_cell(index) < index {
+            join(trial, barrier, &watch, index, record, live)?;
+            continue;
+        }
         create(trial, barrier, &watch, shared, index, record, live)?;
     }
     let patience = clock::now() + ARMING_NS;
@@ -187,6 +191,10 @@ fn steps(
     record.arming_ns = Some(clock::now() - began);
     let class = host_class(trial.plan.experiment.scheduling.class);
     for (index, cell) in record.cells.iter_mut().enumerate() {
+        if let Some(task) = trial.planned.tasks.get(index) {
+            verify_thread(&task.class, barrier.slot(index), cell);
+            continue;
+        }
         let Some(live) = live.cells.get(index).and_then(Option::as_ref) else {
             continue;
         };
@@ -258,11 +266,17 @@ fn new_record(trial: &Trial<'_>) -> TrialRecord {
     let cells = (trial.planned.cells.iter().enumerate())
         .map(|(index, (kind, cpu))| {
             let by_cell = trial.plan.engines[kind].cell_sets_class();
+            let task = trial.planned.tasks.get(index);
             CellRecord {
-                id: format!("{}-{kind}", index + 1),
+                id: task.map_or_else(
+                    || format!("{}-{kind}", index + 1),
+                    |task| task.id(index + 1),
+                ),
                 engine: *kind,
                 cpu: *cpu,
-                class_wanted: host_class(class).to_string(),
+                class_wanted: task
+                    .map_or(host_class(class), |task| task.class.clone())
+                    .to_string(),
                 class_got: None,
                 set_by: if by_cell {
                     SetBy::Cell
@@ -274,6 +288,7 @@ fn new_record(trial: &Trial<'_>) -> TrialRecord {
                 started_ns: None,
                 notes: Vec::new(),
                 failure: None,
+                task: task.map(task_record),
             }
         })
         .collect();
@@ -357,6 +372,40 @@ fn host_class(class: Class) -> sched::Class {
     }
 }
 
+fn task_record(planned: &PlannedTask) -> TaskRecord {
+    let task = &planned.task;
+    TaskRecord {
+        name: task.name.clone(),
+        cell: planned.cell_name.clone(),
+        cell_number: u32::try_from(planned.cell).unwrap_or(u32::MAX),
+        competes: planned.competes(),
+        wcet_ns: task.wcet.ns(),
+        period_ns: task.period.ns(),
+        deadline_ns: task.deadline.ns(),
+        jobs: planned.jobs,
+        cpus: planned.cpus.clone(),
+        calibration: None,
+    }
+}
+
+/// A thread of a cell that is there already: only to be waited for and let go on.
+fn join(
+    trial: &Trial<'_>,
+    barrier: &Barrier,
+    watch: &Watch,
+    index: usize,
+    record: &mut TrialRecord,
+    live: &mut Members,
+) -> Result<(), Ended> {
+    live.cells.push(None);
+    let patience = clock::now() + CREATION_NS;
+    wait(trial, barrier, watch, record, live, |stop| {
+        barrier.wait_cell(index, State::Present, "present", patience, stop)
+    })?;
+    barrier.permit(index);
+    Ok(())
+}
+
 fn create(
     trial: &Trial<'_>,
     barrier: &Barrier,
@@ -366,18 +415,21 @@ fn create(
     record: &mut TrialRecord,
     live: &mut Members,
 ) -> Result<(), Ended> {
-    let cell = &mut record.cells[index];
-    let samples = shared.join(format!("{}.samples", cell.id));
-    let jobs = u64::from(trial.jobs[index]);
-    match trial.planned.ring_records(trial.plan.experiment.keep) {
-        Some(records) => probe::prepare_ring(&samples, records, jobs),
-        None => probe::prepare_samples(&samples, jobs),
+    for seat in trial.planned.sharing(index) {
+        let samples = shared.join(format!("{}.samples", record.cells[seat].id));
+        let jobs = u64::from(trial.jobs[seat]);
+        match trial.planned.ring_records(trial.plan.experiment.keep) {
+            Some(records) => probe::prepare_ring(&samples, records, jobs),
+            None => probe::prepare_samples(&samples, jobs),
+        }
+        .map_err(failed(&samples, "make the samples file"))?;
     }
-    .map_err(failed(&samples, "make the samples file"))?;
+    let words = words(trial, record, index);
+    let cell = &mut record.cells[index];
     let work = trial
         .place
         .sub(&format!("trials/{}/cells/{}", trial.number, cell.id))?;
-    let spec = spec(trial, cell, index, shared, &work);
+    let spec = spec(trial, cell, words, shared, &work);
     let asked_ns = clock::now();
     match trial.plan.engines[&cell.engine].create(&spec) {
         Ok(made) => {
@@ -408,20 +460,56 @@ fn create(
     Ok(())
 }
 
-fn spec(
-    trial: &Trial<'_>,
-    cell: &CellRecord,
-    index: usize,
-    shared: &Path,
-    work_dir: &Path,
-) -> CellSpec {
-    let workload = &trial.planned.workload;
-    let fifo = match trial.plan.experiment.scheduling.class {
+/// What the cell of entry `first` runs.
+fn words(trial: &Trial<'_>, record: &TrialRecord, first: usize) -> Vec<String> {
+    let Some(of_cell) = trial.planned.tasks.get(first) else {
+        let args = probe_args(trial, &record.cells[first], first);
+        let words = ["probe".to_owned(), "run".to_owned()];
+        return words.into_iter().chain(args.to_words()).collect();
+    };
+    let task = |index: usize| {
+        let planned = &trial.planned.tasks[index];
+        let fifo = match planned.class {
+            sched::Class::Fifo { priority } => Some(priority),
+            _ => None,
+        };
+        let deadline = match planned.class {
+            sched::Class::Deadline {
+                runtime_ns,
+                deadline_ns,
+                period_ns,
+            } => Some([runtime_ns, deadline_ns, period_ns]),
+            _ => None,
+        };
+        TaskArgs {
+            probe: ProbeArgs {
+                fifo,
+                period_ns: planned.task.period.ns(),
+                ..probe_args(trial, &record.cells[index], index)
+            },
+            wcet_ns: planned.task.wcet.ns(),
+            deadline,
+        }
+    };
+    SetArgs {
+        cpu: of_cell.cpu(),
+        cpus: of_cell.cpus.clone(),
+        tasks: trial.planned.sharing(first).into_iter().map(task).collect(),
+    }
+    .to_words()
+}
+
+fn fifo(trial: &Trial<'_>) -> Option<u8> {
+    match trial.plan.experiment.scheduling.class {
         Class::Fifo { priority } => Some(priority),
         Class::Other => None,
-    };
+    }
+}
+
+fn probe_args(trial: &Trial<'_>, cell: &CellRecord, index: usize) -> ProbeArgs {
+    let workload = &trial.planned.workload;
     let seen = Path::new("/cell");
-    let args = ProbeArgs {
+    ProbeArgs {
         control: seen.join("control"),
         slot: index,
         samples: Some(seen.join(format!("{}.samples", cell.id))),
@@ -430,15 +518,24 @@ fn spec(
         pacing: workload.pacing,
         period_ns: workload.period.ns(),
         jobs: trial.jobs[index],
-        fifo,
+        fifo: fifo(trial),
         cpu: cell.cpu,
         class_by: match cell.set_by {
             SetBy::Cell => ClassBy::Cell,
             SetBy::Coordinator => ClassBy::Coordinator,
         },
         barrier: BarrierKind::Futex,
-    };
-    let words = ["probe".to_owned(), "run".to_owned()];
+    }
+}
+
+fn spec(
+    trial: &Trial<'_>,
+    cell: &CellRecord,
+    words: Vec<String>,
+    shared: &Path,
+    work_dir: &Path,
+) -> CellSpec {
+    let fifo = fifo(trial);
     CellSpec {
         id: format!(
             "timecell-{}-{}-{}",
@@ -448,7 +545,7 @@ fn spec(
         ),
         engine: cell.engine,
         rootfs: trial.rootfs.to_owned(),
-        words: words.into_iter().chain(args.to_words()).collect(),
+        words,
         shared: shared.to_owned(),
         work_dir: work_dir.to_owned(),
         user: (cell.engine == EngineKind::PodmanRootless)
@@ -456,7 +553,9 @@ fn spec(
             .flatten(),
         rights: Rights {
             rtprio: fifo.unwrap_or(0),
-            memlock_bytes: trial.planned.cell_bytes(trial.plan.experiment.keep) + (128 << 20),
+            memlock_bytes: trial.planned.cell_bytes(trial.plan.experiment.keep)
+                * trial.planned.tasks.len().max(1) as u64
+                + (128 << 20),
             devices: Vec::new(),
         },
     }
@@ -494,7 +593,10 @@ fn wait(
     let ended_early = || -> Vec<usize> {
         (watch.dead().into_iter())
             // Behind the cells come the loads, which never end by themselves.
-            .filter(|index| *index >= cells || barrier.state(*index) < State::Done)
+            .filter(|index| {
+                let waiting = |seat: usize| barrier.state(seat) < State::Done;
+                *index >= cells || trial.planned.sharing(*index).into_iter().any(waiting)
+            })
             .collect()
     };
     let mut stop = || trial.interrupt.came() || !ended_early().is_empty();
@@ -545,7 +647,7 @@ fn wait(
 fn longest_loop_ns(trial: &Trial<'_>) -> i64 {
     let work_ns = match trial.planned.workload.work {
         model::Work::Mac { steps } => i64::from(steps) * 50,
-        model::Work::Timer => 0,
+        model::Work::Timer | model::Work::Busy => 0,
     };
     let workload = &trial.planned.workload;
     let one = (workload.period.ns() + work_ns).saturating_mul(i64::from(workload.jobs));

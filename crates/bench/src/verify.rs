@@ -1,7 +1,9 @@
 //! A look from outside at what an armed cell really got.
 
 use host::sched;
-use record::trial::CellRecord;
+use probe::control::Slot;
+use record::trial::{CalibrationRecord, CellRecord};
+use std::sync::atomic::Ordering::Acquire;
 
 /// Asks the kernel for class and cpus of process `pid` and writes them down; another class than `wanted` or another
 /// cpu than the cell's is a failure. Some OCI runtimes ignore a class that they were asked for without a word.
@@ -38,6 +40,47 @@ pub(crate) fn verify(wanted: &sched::Class, pid: i32, locked: u32, cell: &mut Ce
     cell.notes.push(note.to_owned());
 }
 
+/// The same of a thread of a task set, which tells by its slot what the kernel reported to it.
+pub(crate) fn verify_thread(wanted: &sched::Class, slot: &Slot, cell: &mut CellRecord) {
+    let (policy, priority) = (slot.policy.load(Acquire), slot.priority.load(Acquire));
+    let got = match (policy, wanted) {
+        (libc::SCHED_FIFO, _) => sched::Class::Fifo {
+            priority: u8::try_from(priority).unwrap_or(0),
+        },
+        (libc::SCHED_OTHER, _) => sched::Class::Other,
+        // The times of a deadline thread are what it asked for, or the kernel would have refused them.
+        (libc::SCHED_DEADLINE, sched::Class::Deadline { .. }) => wanted.clone(),
+        (other, _) => sched::Class::Unknown(other),
+    };
+    cell.real_time = got.is_real_time();
+    cell.class_got = Some(got.to_string());
+    if got != *wanted {
+        cell.failure = Some(format!("asked for {wanted}, the kernel reports {got}"));
+    }
+    if slot.memory_locked.load(Acquire) == 0 {
+        cell.notes.push(
+            "memory is not locked (RLIMIT_MEMLOCK); pages were touched, but may be taken away"
+                .to_owned(),
+        );
+    }
+    let Some(task) = &mut cell.task else {
+        return;
+    };
+    let step_ps = slot.step_ps.load(Acquire);
+    let spread_ppm = slot.spread_ppm.load(Acquire);
+    task.calibration = (step_ps > 0).then(|| CalibrationRecord {
+        step_ps,
+        tries: slot.calibrations.load(Acquire),
+        spread_ppm,
+    });
+    if spread_ppm > 20_000 {
+        cell.notes.push(format!(
+            "the calibration of its work did not settle: the least two of all tries are {} % apart",
+            spread_ppm / 10_000
+        ));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,6 +100,7 @@ mod tests {
             started_ns: None,
             notes: Vec::new(),
             failure: None,
+            task: None,
         }
     }
 

@@ -1,4 +1,4 @@
-use crate::{Duration, EngineKind, LoadPlan, load};
+use crate::{Duration, EngineKind, LoadPlan, TaskLoad, load};
 
 /// Version of the experiment file that this timecell reads and writes.
 pub const SCHEMA: i64 = 1;
@@ -46,6 +46,8 @@ pub enum Work {
     },
     /// Nothing: the job is the wake-up itself, as in cyclictest.
     Timer,
+    /// As long as the wcet of the task whose job it is: multiply-accumulate steps, calibrated in the cell.
+    Busy,
 }
 
 impl Work {
@@ -54,6 +56,7 @@ impl Work {
         match self {
             Work::Mac { .. } => "mac",
             Work::Timer => "timer",
+            Work::Busy => "taskset",
         }
     }
 }
@@ -136,6 +139,8 @@ pub struct TrialPlan {
     pub jobs: Option<u32>,
     /// Whether the cells' cpus are kept free of other work.
     pub isolate: bool,
+    /// Utilisation of the cell that competes with each cell of a task set, in thousandths of a cpu; 0: none does.
+    pub competitors: u32,
 }
 
 impl TrialPlan {
@@ -148,6 +153,7 @@ impl TrialPlan {
             period: None,
             jobs: None,
             isolate: false,
+            competitors: 0,
         }
     }
 
@@ -170,6 +176,8 @@ pub struct Experiment {
     pub workload: Workload,
     /// What is kept of its jobs.
     pub keep: Keep,
+    /// The task set that every trial runs; `Some` where the work is [`Work::Busy`].
+    pub tasks: Option<TaskLoad>,
     /// Class and cpus.
     pub scheduling: Scheduling,
     /// The trial that the others are compared with: the first one unless named.

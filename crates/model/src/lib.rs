@@ -13,6 +13,8 @@ mod parse;
 mod reader;
 mod requirement;
 mod resolve;
+pub mod task_load;
+mod task_parse;
 pub mod taskset;
 mod trials;
 
@@ -25,3 +27,4 @@ pub use input_error::InputError;
 pub use load::{IDLE, LoadForm, LoadKind, LoadPlan};
 pub use requirement::Requirement;
 pub use resolve::{Overrides, quick};
+pub use task_load::{TaskLoad, TaskPolicy};

@@ -6,8 +6,8 @@ use toml::de::DeTable;
 
 use crate::reader::{Source, Table, nearest};
 use crate::{
-    Class, Duration, Experiment, InputError, Keep, Limits, Pacing, SCHEMA, Scheduling, Work,
-    Workload, loads, trials,
+    Class, Duration, Experiment, InputError, Keep, Limits, Pacing, SCHEMA, Scheduling, TaskLoad,
+    Work, Workload, loads, task_parse, trials,
 };
 
 const TOP: [&str; 12] = [
@@ -24,7 +24,9 @@ const TOP: [&str; 12] = [
     "trial",
     "matrix",
 ];
-const WORKLOAD: [&str; 5] = ["kind", "jobs", "period", "pacing", "steps"];
+const WORKLOAD: [&str; 10] = [
+    "kind", "jobs", "period", "pacing", "steps", "policy", "margin", "duration", "tasks", "task",
+];
 const SCHEDULING: [&str; 3] = ["class", "priority", "cpus"];
 
 impl Experiment {
@@ -53,6 +55,38 @@ impl Experiment {
         }
         let keep = keep(&top)?;
         let trials = trials::trials(&top, keep)?;
+        let (workload, tasks) = workload(&top, keep)?;
+        if tasks.is_some() && keep != Keep::Samples {
+            return Err(top.fault(
+                "record",
+                "a task set's jobs are kept one by one",
+                "remove the line",
+            ));
+        }
+        if let Some(trial) = trials.iter().find(|t| t.competitors > 0)
+            && tasks.is_none()
+        {
+            return Err(top.fault(
+                "workload",
+                format!(
+                    "only a task set has competitors, as trial `{}` asks",
+                    trial.name
+                ),
+                "set kind = \"taskset\", or use a load",
+            ));
+        }
+        if let Some(trial) = trials.iter().find(|t| {
+            tasks.is_some() && (t.cells.len() > 1 || t.period.is_some() || t.jobs.is_some())
+        }) {
+            return Err(top.fault(
+                "trial",
+                format!(
+                    "trial `{}` has cells, a period or jobs of its own",
+                    trial.name
+                ),
+                "with a task set a trial names one engine, and the set has the cells and periods",
+            ));
+        }
         let baseline = top.text("baseline")?.unwrap_or(&trials[0].name).to_owned();
         if !trials.iter().any(|trial| trial.name == baseline) {
             let names: Vec<&str> = trials.iter().map(|t| t.name.as_str()).collect();
@@ -70,8 +104,9 @@ impl Experiment {
             name: name.to_owned(),
             question: top.text("question")?.unwrap_or_default().to_owned(),
             rounds: small(top.integer("rounds", &Limits::ROUNDS)?, 3),
-            workload: workload(&top, keep)?,
+            workload,
             keep,
+            tasks,
             scheduling: scheduling(&top)?,
             baseline,
             rootless_user,
@@ -98,13 +133,17 @@ impl Experiment {
         if let Work::Mac { steps } = workload.work {
             let _ = writeln!(out, "steps = {steps}");
         }
-        let _ = writeln!(out, "jobs = {}", workload.jobs);
-        let _ = writeln!(out, "period = \"{}\"", workload.period);
-        let pacing = match workload.pacing {
-            Pacing::Periodic => "periodic",
-            Pacing::Relative => "relative",
-        };
-        let _ = writeln!(out, "pacing = \"{pacing}\"");
+        if let Some(tasks) = &self.tasks {
+            task_parse::write(&mut out, tasks);
+        } else {
+            let _ = writeln!(out, "jobs = {}", workload.jobs);
+            let _ = writeln!(out, "period = \"{}\"", workload.period);
+            let pacing = match workload.pacing {
+                Pacing::Periodic => "periodic",
+                Pacing::Relative => "relative",
+            };
+            let _ = writeln!(out, "pacing = \"{pacing}\"");
+        }
         let _ = match self.scheduling.class {
             Class::Fifo { priority } => writeln!(
                 out,
@@ -133,6 +172,10 @@ impl Experiment {
             }
             if trial.isolate {
                 let _ = writeln!(out, "isolate = true");
+            }
+            if trial.competitors > 0 {
+                let share = f64::from(trial.competitors) / 1000.0;
+                let _ = writeln!(out, "competitors = {share:?}");
             }
         }
         out
@@ -227,12 +270,36 @@ fn keep(top: &Table<'_>) -> Result<Keep, InputError> {
     Ok(Keep::Histograms { interval })
 }
 
-fn workload(top: &Table<'_>, keep: Keep) -> Result<Workload, InputError> {
+fn workload(top: &Table<'_>, keep: Keep) -> Result<(Workload, Option<TaskLoad>), InputError> {
     let table = top
         .table("workload", &WORKLOAD)?
         .ok_or_else(|| top.missing("workload", "{ kind = \"mac\" }"))?;
-    let timer = choice(&table, "kind", &[("mac", false), ("timer", true)])?
-        .ok_or_else(|| table.missing("kind", "\"mac\""))?;
+    let kinds = [
+        ("mac", Work::Mac { steps: 0 }),
+        ("timer", Work::Timer),
+        ("taskset", Work::Busy),
+    ];
+    let kind = choice(&table, "kind", &kinds)?.ok_or_else(|| table.missing("kind", "\"mac\""))?;
+    let (of_others, whose) = if kind == Work::Busy {
+        (
+            &["jobs", "period", "pacing", "steps"][..],
+            "whose tasks have their own",
+        )
+    } else {
+        (&task_parse::KEYS[..], "which is no task set")
+    };
+    if let Some(key) = of_others.iter().find(|key| table.has(key)) {
+        return Err(table.fault(
+            key,
+            format!("`{key}` says nothing of kind \"{}\", {whose}", kind.name()),
+            "remove the line",
+        ));
+    }
+    if kind == Work::Busy {
+        let tasks = task_parse::task_load(&table)?;
+        return Ok((tasks.workload(), Some(tasks)));
+    }
+    let timer = kind == Work::Timer;
     let steps = table.integer("steps", &Limits::STEPS)?;
     if timer && steps.is_some() {
         return Err(table.fault("steps", "a `timer` job has no steps", "remove the line"));
@@ -246,7 +313,7 @@ fn workload(top: &Table<'_>, keep: Keep) -> Result<Workload, InputError> {
             ("relative", Pacing::Relative),
         ],
     )?;
-    Ok(Workload {
+    let workload = Workload {
         work: if timer {
             Work::Timer
         } else {
@@ -257,7 +324,8 @@ fn workload(top: &Table<'_>, keep: Keep) -> Result<Workload, InputError> {
         jobs: small(table.integer("jobs", &keep.jobs())?, 5_000),
         period,
         pacing: pacing.unwrap_or(Pacing::Periodic),
-    })
+    };
+    Ok((workload, None))
 }
 
 fn scheduling(top: &Table<'_>) -> Result<Scheduling, InputError> {
@@ -347,7 +415,7 @@ cells = ["podman", "podman-rootless"]
             ),
             (
                 with(kind, "kind = \"mca\""),
-                "mine.toml:5: unknown kind `mca`; did you mean `mac`? it is one of mac, timer",
+                "mine.toml:5: unknown kind `mca`; did you mean `mac`? it is one of mac, timer, taskset",
             ),
             (
                 with(
@@ -518,6 +586,7 @@ cells = ["podman", "podman-rootless"]
                         keep: interval.map_or(Keep::Samples, |ns| Keep::Histograms {
                             interval: Duration::from_ns(ns),
                         }),
+                        tasks: None,
                         scheduling: Scheduling { class, cpus },
                         baseline: "t0".to_owned(),
                         rootless_user: periodic.then(|| "ann".to_owned()),
@@ -535,6 +604,7 @@ cells = ["podman", "podman-rootless"]
                                     period: period.map(Duration::from_ns),
                                     jobs,
                                     isolate,
+                                    competitors: 0,
                                 }
                             })
                             .collect(),

@@ -123,6 +123,31 @@ impl<'a> Table<'a> {
             .transpose()
     }
 
+    /// Whether the key is there.
+    pub fn has(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// A number with or without a fraction.
+    pub fn number(&self, key: &str) -> Result<Option<f64>, InputError> {
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
+        let text = match value.get_ref() {
+            DeValue::Float(number) => number.as_str(),
+            DeValue::Integer(number) => number.as_str(),
+            other => return Err(self.wrong_type(key, other, "a number such as 0.3")),
+        };
+        match text.replace('_', "").parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(Some(number)),
+            _ => Err(self.fault(
+                key,
+                format!("`{key}` is {text}"),
+                "it must be a number such as 0.3",
+            )),
+        }
+    }
+
     pub fn integer(
         &self,
         key: &str,

@@ -2,6 +2,7 @@
 
 use crate::{
     Class, Duration, EngineKind, Experiment, InputError, Keep, Limits, LoadKind, LoadPlan,
+    TaskPolicy,
 };
 
 /// Options of `timecell bench` that override the file. `None` and empty leave the file's value.
@@ -31,6 +32,8 @@ pub struct Overrides {
     pub histogram: bool,
     /// Keep histograms, one each such interval.
     pub interval: Option<Duration>,
+    /// How the threads of a task set are scheduled.
+    pub task_policy: Option<TaskPolicy>,
     /// The user who runs rootless cells.
     pub rootless_user: Option<String>,
 }
@@ -50,12 +53,42 @@ fn half_a_second(period: Duration) -> u32 {
     u32::try_from(jobs.clamp(2, 500)).unwrap_or(500)
 }
 
+/// Length of a trial of a task set in a smoke run.
+const QUICK_SET: Duration = Duration::from_ns(2_000_000_000);
+
 impl Overrides {
+    /// The tasks of a set have jobs and periods of their own, and every job is kept.
+    fn refuse_for_a_set(&self) -> Result<(), InputError> {
+        let ignored = [
+            ("--period", self.period.is_some()),
+            ("--jobs", self.jobs.is_some()),
+            ("--histogram", self.histogram),
+            ("--interval", self.interval.is_some()),
+        ];
+        match ignored.iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((option, _)) => Err(InputError::new(
+                *option,
+                "the tasks of a set have periods and jobs of their own, and every job is kept",
+                "remove the option; --duration sets how long the set runs",
+            )),
+        }
+    }
+
     /// Applies the options to `experiment`.
     ///
     /// # Errors
     /// Names the option whose value is out of range, or an empty selection of trials.
     pub fn apply(&self, experiment: &mut Experiment) -> Result<(), InputError> {
+        if experiment.tasks.is_some() {
+            self.refuse_for_a_set()?;
+        } else if self.task_policy.is_some() {
+            return Err(InputError::new(
+                "--policy",
+                "only a task set has a policy",
+                "remove the option, or set kind = \"taskset\"",
+            ));
+        }
         if let Some(period) = self.period {
             if !Limits::PERIOD_NS.contains(&period.ns()) {
                 return Err(InputError::new(
@@ -83,7 +116,17 @@ impl Overrides {
         if self.quick {
             quick(experiment);
         }
-        if let Some(duration) = self.duration {
+        let duration = self.duration;
+        let policy = self.task_policy;
+        if let Some(tasks) = &mut experiment.tasks {
+            tasks.duration = duration.unwrap_or(if self.quick {
+                QUICK_SET
+            } else {
+                tasks.duration
+            });
+            tasks.policy = policy.unwrap_or(tasks.policy);
+            experiment.workload = tasks.workload();
+        } else if let Some(duration) = duration {
             let jobs = |period: Duration| {
                 let jobs = duration.ns() / period.ns().max(1);
                 if jobs < 1 {

@@ -6,10 +6,19 @@ use toml::de::DeValue;
 use crate::loads::{self, LOADS_WANTED};
 use crate::parse::{is_name, period_of};
 use crate::reader::Table;
+use crate::task_load::MOST_COMPETITION;
 use crate::{Duration, EngineKind, InputError, Keep, Limits, LoadPlan, TrialPlan};
 
-const TRIAL: [&str; 8] = [
-    "name", "cells", "copies", "load", "loads", "period", "jobs", "isolate",
+const TRIAL: [&str; 9] = [
+    "name",
+    "cells",
+    "copies",
+    "load",
+    "loads",
+    "period",
+    "jobs",
+    "isolate",
+    "competitors",
 ];
 const MATRIX: [&str; 4] = ["cells", "loads", "periods", "isolate"];
 
@@ -90,7 +99,24 @@ fn trial(table: &Table<'_>, keep: Keep) -> Result<TrialPlan, InputError> {
         period: period_of(table, "period")?,
         jobs: jobs.and_then(|jobs| u32::try_from(jobs).ok()),
         isolate: table.boolean("isolate")?.unwrap_or(false),
+        competitors: competitors(table)?,
     })
+}
+
+/// Utilisation of the competing cells, written as a fraction of a cpu.
+fn competitors(table: &Table<'_>) -> Result<u32, InputError> {
+    let Some(share) = table.number("competitors")? else {
+        return Ok(0);
+    };
+    let per_mille = (share * 1000.0).round();
+    if !(0.0..=f64::from(MOST_COMPETITION)).contains(&per_mille) {
+        return Err(table.fault(
+            "competitors",
+            format!("`competitors` is {share}"),
+            "it is the share of a cpu that a competing cell takes, 0.0 to 0.9",
+        ));
+    }
+    Ok(per_mille as u32)
 }
 
 fn engine(value: &DeValue<'_>) -> Result<EngineKind, String> {
@@ -166,6 +192,7 @@ fn points(table: &Table<'_>) -> Result<Vec<TrialPlan>, InputError> {
                         period: *period,
                         jobs: None,
                         isolate,
+                        competitors: 0,
                     });
                 }
             }

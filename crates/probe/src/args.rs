@@ -68,7 +68,8 @@ impl ProbeArgs {
         ];
         match self.work {
             Work::Mac { steps } => words.push(format!("mac={steps}")),
-            Work::Timer => words.push("timer".to_owned()),
+            // A task's work becomes steps once it is calibrated; until then it is none.
+            Work::Timer | Work::Busy => words.push("timer".to_owned()),
         }
         if self.pacing == Pacing::Relative {
             words.push("relative".to_owned());

@@ -33,8 +33,20 @@ const FAREWELL_NS: i64 = 120_000_000_000;
 pub fn run(args: &ProbeArgs) -> i32 {
     let present_ns = clock::now();
     attend(&args.control, args.slot, present_ns, |control, slot| {
-        live(args, control, slot)
+        live(args, || take(args), control, slot)
     })
+}
+
+/// Gives the calling thread its cpu and its class, where that is the cell's to do.
+pub(crate) fn take(args: &ProbeArgs) -> Result<(), (Stage, i32)> {
+    if args.class_by == ClassBy::Cell {
+        arm::pin(args.cpu).map_err(|error| (Stage::Affinity, arm::errno(&error)))?;
+        if let Some(priority) = args.fifo {
+            arm::take_class(&Class::Fifo { priority })
+                .map_err(|error| (Stage::Class, arm::errno(&error)))?;
+        }
+    }
+    Ok(())
 }
 
 /// Runs a payload that takes part in the barrier: what stops it goes into its slot. Returns the exit code.
@@ -77,7 +89,13 @@ pub(crate) fn report(control: &ControlMap, slot: &Slot, state: State) {
     futex::wake_all(&control.head().events);
 }
 
-fn live(args: &ProbeArgs, control: &ControlMap, slot: &Slot) -> Result<(), (Stage, i32)> {
+/// What every thread that measures does; `take` gives it its cpus and its class.
+pub(crate) fn live(
+    args: &ProbeArgs,
+    take: impl FnOnce() -> Result<(), (Stage, i32)>,
+    control: &ControlMap,
+    slot: &Slot,
+) -> Result<(), (Stage, i32)> {
     let samples = map_samples(args).map_err(|errno| (Stage::MapSamples, errno))?;
     // The stack first: only pages that are there can be locked when the limit does not allow for all.
     arm::touch_stack();
@@ -95,13 +113,7 @@ fn live(args: &ProbeArgs, control: &ControlMap, slot: &Slot) -> Result<(), (Stag
 
     report(control, slot, State::Present);
     wait_while(&slot.permit, |permit| permit == 0)?;
-    if args.class_by == ClassBy::Cell {
-        arm::pin(args.cpu).map_err(|error| (Stage::Affinity, arm::errno(&error)))?;
-        if let Some(priority) = args.fifo {
-            arm::take_class(&Class::Fifo { priority })
-                .map_err(|error| (Stage::Class, arm::errno(&error)))?;
-        }
-    }
+    take()?;
     let (policy, priority) = arm::class_got();
     slot.policy.store(policy, Relaxed);
     slot.priority.store(priority, Relaxed);
@@ -242,7 +254,7 @@ fn measured<R: Recorder>(args: &ProbeArgs, sheet: &mut R, armed: impl FnOnce(Hea
         period_ns: args.period_ns,
         work: match args.work {
             Work::Mac { .. } => 1,
-            Work::Timer => 2,
+            Work::Timer | Work::Busy => 2,
         },
         pacing: match args.pacing {
             Pacing::Periodic => 1,
@@ -250,7 +262,7 @@ fn measured<R: Recorder>(args: &ProbeArgs, sheet: &mut R, armed: impl FnOnce(Hea
         },
         steps: match args.work {
             Work::Mac { steps } => steps,
-            Work::Timer => 0,
+            Work::Timer | Work::Busy => 0,
         },
         cpu_last: arm::current_cpu(),
         cpu_time_ns: (cpu_after - cpu_before).unsigned_abs(),

@@ -3,7 +3,7 @@
 //! One file on tmpfs, mapped by all: a head of 128 bytes and a slot of 128 bytes for each cell (two cache
 //! lines each, so that cells that stamp at the same instant do not share one).
 
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64};
 
 /// First word of the page.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"TCBP");
@@ -59,6 +59,12 @@ pub struct Slot {
     pub armed_ns: AtomicI64,
     /// First clock reading after the published instant, CLOCK_MONOTONIC ns.
     pub started_ns: AtomicI64,
+    /// Cpu time of one step of work in ps, where the work was calibrated.
+    pub step_ps: AtomicU64,
+    /// Tries of that calibration.
+    pub calibrations: AtomicU32,
+    /// How far apart the least two tries were, in millionths.
+    pub spread_ppm: AtomicU32,
 }
 
 const _: () = assert!(size_of::<Head>() == 128 && size_of::<Slot>() == 128);

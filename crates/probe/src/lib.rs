@@ -6,6 +6,7 @@
 mod args;
 mod arm;
 mod barrier;
+mod calibrate;
 mod cell;
 pub mod clock;
 pub mod control;
@@ -15,6 +16,7 @@ mod map;
 mod measure;
 mod queens;
 mod ring;
+mod set;
 mod work;
 
 pub use args::{ArgsError, BarrierKind, ClassBy, ProbeArgs};
@@ -24,3 +26,4 @@ pub use life::{Life, life};
 pub use map::prepare_samples;
 pub use queens::{Queens, QueensArgs, Solved, queens};
 pub use ring::{RingReader, prepare_ring, ring_records};
+pub use set::{SetArgs, TaskArgs, set};

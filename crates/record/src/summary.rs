@@ -71,6 +71,11 @@ impl Metric {
                 Metric::ResponseTime,
             ],
             model::Work::Timer => &[Metric::WakeupLatency],
+            model::Work::Busy => &[
+                Metric::ResponseTime,
+                Metric::WakeupLatency,
+                Metric::ExecutionTime,
+            ],
         }
     }
 
@@ -105,6 +110,9 @@ impl Metric {
 /// One cell over all rounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CellSummary {
+    /// The task whose thread this is, where a task set was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskSummary>,
     /// Trial's name.
     pub trial: String,
     /// Cell's identity in the trial, such as `1-podman`.
@@ -215,6 +223,31 @@ pub struct WorstJob {
     pub start_ns: i64,
     /// CLOCK_MONOTONIC, ns.
     pub end_ns: i64,
+}
+
+/// One task of a set that was run, beside what its analysis says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskSummary {
+    /// Its name.
+    pub name: String,
+    /// Name of its cell in the set.
+    pub cell: String,
+    /// Whether it competes with the set instead of being of it.
+    pub competes: bool,
+    /// Worst-case execution time that was asked for, ns.
+    pub wcet_ns: i64,
+    /// Time between releases, ns.
+    pub period_ns: i64,
+    /// Relative deadline, ns.
+    pub deadline_ns: i64,
+    /// The analysis' bound on its response time, ns; `None` where it has none within the deadline.
+    pub bound_ns: Option<i64>,
+    /// Jobs that ended after their deadline; those that were never begun are `missed` of the cell.
+    pub late: u64,
+    /// Response times in ns, ascending, each with the share of jobs that took at least so long: all rounds, thinned.
+    pub response_ccdf: Vec<(i64, f64)>,
+    /// Cpu time of one step of its work, ps, by the calibration of each round.
+    pub step_ps: Vec<u64>,
 }
 
 /// One metric of one cell.

@@ -72,6 +72,46 @@ pub struct CellRecord {
     pub notes: Vec<String>,
     /// Why the cell failed; `None` when it is good.
     pub failure: Option<String>,
+    /// The task whose thread this is, where a cell runs a task set: then every thread has an entry of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskRecord>,
+}
+
+/// One task of a set that was run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskRecord {
+    /// Its name.
+    pub name: String,
+    /// Name of its cell in the set; threads of one cell of the trial share it and `cell_number`.
+    pub cell: String,
+    /// Number of its cell in the trial, from 1.
+    pub cell_number: u32,
+    /// Whether it competes with the set instead of being of it.
+    #[serde(default)]
+    pub competes: bool,
+    /// Worst-case execution time, ns.
+    pub wcet_ns: i64,
+    /// Time between releases, ns.
+    pub period_ns: i64,
+    /// Relative deadline, ns.
+    pub deadline_ns: i64,
+    /// Activations planned.
+    pub jobs: u32,
+    /// Cpus that the thread may use.
+    pub cpus: Vec<u32>,
+    /// What the calibration of its work found.
+    pub calibration: Option<CalibrationRecord>,
+}
+
+/// How long a step of work took at the start of a cell, in cpu time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CalibrationRecord {
+    /// The least of all tries, ps.
+    pub step_ps: u64,
+    /// Number of tries.
+    pub tries: u32,
+    /// How far apart the least two were, in millionths of the least.
+    pub spread_ppm: u32,
 }
 
 /// One load of a trial, and what it achieved while the cells were measured.

@@ -25,6 +25,7 @@ mod study;
 mod style;
 mod table;
 mod tails;
+mod tasks;
 mod units;
 mod words;
 

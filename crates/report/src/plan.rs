@@ -6,9 +6,26 @@ use model::{Class, Experiment, Pacing, Work};
 /// Such as `5 trials x 3 rounds x 5,000 jobs of mac (100,000 steps), period 1ms on an absolute grid, FIFO 80, cpu 1`.
 pub(crate) fn line(plan: &Experiment) -> String {
     let load = &plan.workload;
+    if let Some(tasks) = &plan.tasks {
+        let threads = tasks
+            .cells
+            .iter()
+            .map(|cell| cell.tasks.len())
+            .sum::<usize>();
+        return format!(
+            "{} x {} x {} of a set of {} in {}, threads of class {}",
+            plural(plan.trials.len() as u64, "trial"),
+            plural(plan.rounds.into(), "round"),
+            tasks.duration,
+            plural(threads as u64, "task"),
+            plural(tasks.cells.len() as u64, "cell"),
+            tasks.policy.name()
+        );
+    }
     let work = match load.work {
         Work::Mac { steps } => format!("mac ({} steps)", count(steps.into())),
         Work::Timer => "timer (wake-up only)".to_owned(),
+        Work::Busy => "busy work".to_owned(),
     };
     let pacing = match load.pacing {
         Pacing::Periodic => "on an absolute grid",

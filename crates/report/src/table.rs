@@ -28,6 +28,7 @@ pub fn table(summary: &RunSummary, style: Style) -> String {
     if !summary.cells.is_empty() {
         out += &format!("{} of a job\n\n", summary.primary.title());
         out += &render(&columns, style);
+        out += &crate::tasks::table(summary, style);
     }
     let name_width = columns[0].width();
     for sentence in after(summary, name_width) {

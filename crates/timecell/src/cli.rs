@@ -67,12 +67,21 @@ pub enum ClassName {
     Other,
 }
 
+/// The classes that `--policy` may ask for.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum SetPolicy {
+    /// SCHED_FIFO, priorities by deadline or as given, each cell on a cpu of its own.
+    Fifo,
+    /// SCHED_DEADLINE: runtime, deadline and period for every task, on all cpus.
+    Deadline,
+}
+
 /// Options of `bench`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Scenarios: overhead (bare metal against every container engine, one cell at a time), \
     concurrency (rootful and rootless containers together), latency (wake-up every 100 us in every engine, idle and \
-    under loads), startup (create, run, exit and delete, by every launcher), recovery (until a killed or wedged cell \
+    under loads), taskset (a periodic task set against its deadlines and its analysis), startup (create, run, exit and delete, by every launcher), recovery (until a killed or wedged cell \
     runs again), footprint (memory of an idle real-time cell), nqueens (a computation on 1, 2 and 4 threads, with and \
     without cpu load elsewhere), self (timecell itself against cyclictest, a polling barrier and other launchers; parts: \
     wakeup, barrier, startup, memory).\n\n\
@@ -131,6 +140,12 @@ pub struct Bench {
     /// Age of the last heartbeat at which scenario `recovery` takes a payload for wedged, such as 10ms [default: 10ms].
     #[arg(long, value_name = "TIME")]
     pub heartbeat_timeout: Option<Duration>,
+    /// The task set to run in scenario `taskset` or an experiment with kind = "taskset": a file that `analyze` reads.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub tasks: Option<PathBuf>,
+    /// Class of the threads of a task set.
+    #[arg(long, value_enum)]
+    pub policy: Option<SetPolicy>,
     /// The unprivileged user who runs rootless cells.
     #[arg(long, value_name = "NAME")]
     pub rootless_user: Option<String>,

@@ -53,6 +53,7 @@ fn inside(words: &[String]) -> i32 {
         Some((word, _)) if word == "nop" => Ended::Fine.code(),
         Some((word, rest)) if word == "life" => probe::life(rest),
         Some((word, rest)) if word == "queens" => probe::queens(rest),
+        Some((word, rest)) if word == "set" => probe::set(rest),
         Some((word, rest)) if word == "run" => match probe::ProbeArgs::from_words(rest) {
             Ok(args) => probe::run(&args),
             Err(error) => {

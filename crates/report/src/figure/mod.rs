@@ -5,6 +5,7 @@ mod box_plot;
 mod ccdf;
 mod creation;
 mod intervals;
+mod normalised;
 mod ratios;
 mod rounds;
 mod series;
@@ -23,7 +24,8 @@ use record::summary::RunSummary;
 use std::borrow::Cow;
 
 /// Every figure, in the order of the report.
-const FIGURES: [fn(&Data) -> Option<Figure>; 11] = [
+const FIGURES: [fn(&Data) -> Option<Figure>; 12] = [
+    normalised::draw,
     box_plot::draw,
     ratios::draw,
     ccdf::draw,

@@ -19,6 +19,7 @@ mod rerun;
 mod selves;
 mod tables;
 mod tail;
+mod tasks;
 
 pub(crate) use doctor::checks as checks_section;
 pub(crate) use lacking::table as absent_table;
@@ -35,9 +36,10 @@ use record::run::Run;
 use record::summary::RunSummary;
 
 /// Every section, in the order of the page.
-const SECTIONS: [fn(&Page) -> Option<Section>; 15] = [
+const SECTIONS: [fn(&Page) -> Option<Section>; 16] = [
     asked::section,
     found::section,
+    tasks::section,
     cells::section,
     loads::section,
     histograms::section,

@@ -5,9 +5,9 @@ use super::{compare_rounds, metrics};
 use model::TrialPlan;
 use record::RecordError;
 use record::samples::Header;
-use record::summary::{CellSummary, Metric, MetricSummary};
-use record::trial::{CellRecord, TrialRecord};
-use stats::{Sorted, Summary, autocorrelation, median_of};
+use record::summary::{CellSummary, Metric, MetricSummary, TaskSummary};
+use record::trial::{CellRecord, TaskRecord, TrialRecord};
+use stats::{Sorted, Summary, autocorrelation, ccdf, median_of};
 
 /// The name in tables: the trial's when it has one cell, else `trial/cell`.
 pub(super) fn label(trial: &TrialPlan, id: &str) -> String {
@@ -29,7 +29,9 @@ pub(super) fn study(
     let cells: Vec<&CellRecord> = records.iter().filter_map(|r| source::cell(r, id)).collect();
     let metrics = metrics(source.plan.workload.work);
 
-    let jobs = source.plan.workload_of(trial).jobs.into();
+    let task = cells.iter().find_map(|cell| cell.task.as_ref());
+    let jobs = task.map_or(source.plan.workload_of(trial).jobs, |task| task.jobs);
+    let jobs = jobs.into();
     let mut counts = Counts::default();
     let mut headers = Vec::new();
     let mut primary = Rounds::new();
@@ -49,6 +51,7 @@ pub(super) fn study(
         })
     });
     let rounds = primary.len() as u32;
+    let task = task.map(|task| task_summary(task, &cells, &primary));
     let mut summaries: Vec<MetricSummary> =
         metric_summary(metrics[0], primary).into_iter().collect();
     for &metric in &metrics[1..] {
@@ -63,7 +66,25 @@ pub(super) fn study(
     Ok(CellSummary {
         trial: trial.name.clone(),
         cell: id.to_owned(),
-        label: label(trial, id),
+        label: task.as_ref().map_or_else(
+            || label(trial, id),
+            |task| {
+                let same = |cell: &&CellRecord| {
+                    cell.task
+                        .as_ref()
+                        .is_some_and(|other| other.name == task.name)
+                };
+                let twins = records
+                    .first()
+                    .map_or(0, |r| r.cells.iter().filter(same).count());
+                if twins > 1 {
+                    format!("{}/{}.{}", trial.name, task.cell, task.name)
+                } else {
+                    format!("{}/{}", trial.name, task.name)
+                }
+            },
+        ),
+        task,
         engine: cells.first().map_or(trial.cells[0], |cell| cell.engine),
         rounds,
         class: classes(&cells),
@@ -84,6 +105,31 @@ pub(super) fn study(
         lost: 0,
         histograms: None,
     })
+}
+
+/// Points kept of a task's distribution.
+const CCDF_POINTS: usize = 120;
+
+/// The task without its bound, which is another's to find; the primary metric of a task set is the response time.
+fn task_summary(task: &TaskRecord, cells: &[&CellRecord], responses: &Rounds) -> TaskSummary {
+    let late = |ns: &&i64| **ns > task.deadline_ns;
+    TaskSummary {
+        name: task.name.clone(),
+        cell: task.cell.clone(),
+        competes: task.competes,
+        wcet_ns: task.wcet_ns,
+        period_ns: task.period_ns,
+        deadline_ns: task.deadline_ns,
+        bound_ns: None,
+        response_ccdf: ccdf(
+            &Sorted::new(responses.values().flatten().copied().collect()),
+            CCDF_POINTS,
+        ),
+        late: responses.values().flatten().filter(late).count() as u64,
+        step_ps: (cells.iter())
+            .filter_map(|cell| Some(cell.task.as_ref()?.calibration?.step_ps))
+            .collect(),
+    }
 }
 
 /// Activations of a cell over all its trials, failed ones included.

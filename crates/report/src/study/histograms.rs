@@ -158,6 +158,7 @@ fn cell(
     let created: Vec<i64> = cells.iter().filter_map(|cell| cell.create_ns).collect();
     let timed: u64 = ended.iter().map(|h| h.count).sum();
     Ok(CellSummary {
+        task: None,
         trial: trial.name.clone(),
         cell: id.to_owned(),
         label: label(trial, id),

@@ -18,7 +18,9 @@ use against::{compare_rounds, pooled_rounds};
 pub(crate) use histograms::{binned, logs};
 pub(crate) use source::Source;
 
+use crate::tasks;
 use model::Keep;
+use std::collections::BTreeMap;
 
 use record::RecordError;
 use record::run::Run;
@@ -67,9 +69,21 @@ fn cells_of_samples(source: &Source, primary: Metric) -> Result<Vec<CellSummary>
     let baseline = pooled_rounds(source, &plan.baseline, primary)?;
     let mut cells = Vec::new();
     for trial in &plan.trials {
-        let against = (trial.name != plan.baseline).then_some(&baseline);
+        let records = source.records(&trial.name);
+        let bounds = (records.first()).map_or_else(BTreeMap::new, |r| tasks::bounds(&r.cells));
         for id in source.cell_ids(&trial.name) {
-            cells.push(cell::study(source, trial, &id, against)?);
+            // A task is compared with itself.
+            let own = match &plan.tasks {
+                Some(_) => Some(source.rounds(&plan.baseline, &id, primary)?),
+                None => None,
+            };
+            let baseline = own.as_ref().unwrap_or(&baseline);
+            let against = (trial.name != plan.baseline).then_some(baseline);
+            let mut cell = cell::study(source, trial, &id, against)?;
+            if let Some(task) = &mut cell.task {
+                task.bound_ns = bounds.get(&id).copied();
+            }
+            cells.push(cell);
         }
     }
     Ok(cells)

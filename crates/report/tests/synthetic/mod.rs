@@ -149,6 +149,7 @@ pub fn cell(id: &str, engine: EngineKind, jobs: &[(i64, i64, i64)]) -> Cell {
     };
     Cell {
         record: CellRecord {
+            task: None,
             id: id.to_owned(),
             engine,
             cpu: 1,

@@ -1,11 +1,11 @@
 //! `timecell bench`.
 
-use bench::{BenchError, Plan, Settings, scenario};
+use bench::{BenchError, Plan, PlannedTrial, Settings, scenario};
 use host::provenance::Provenance;
-use model::{Class, Experiment, InputError, Overrides, Pacing, Work};
+use model::{Class, Experiment, InputError, Overrides, Pacing, TaskPolicy, Work};
 use record::run::Run;
 
-use crate::cli::{Bench, ClassName};
+use crate::cli::{Bench, ClassName, SetPolicy};
 use crate::exit::{CommandError, Ended};
 use crate::progress::{Teller, about};
 use crate::{commands, out};
@@ -34,6 +34,19 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
         return Err(InputError::new(part, "only `bench self` has parts", "remove the word").into());
     }
     let mut experiment = scenario::find(what)?;
+    let policy = options.policy.map(|policy| match policy {
+        SetPolicy::Fifo => TaskPolicy::Fifo,
+        SetPolicy::Deadline => TaskPolicy::Deadline,
+    });
+    if let (Some(tasks), Some(policy)) = (&mut experiment.tasks, policy) {
+        // Before the set is read: what can be run depends on it.
+        tasks.policy = policy;
+    }
+    let file = scenario::tasks_file(what, &experiment);
+    if let Some(file) = options.tasks.clone().or(file) {
+        let (name, set) = commands::analyze::task_set(&file)?;
+        scenario::set_tasks(&mut experiment, &name, &set)?;
+    }
     let baseline = experiment.baseline.clone();
     overrides(options)?.apply(&mut experiment)?;
     if experiment.baseline != baseline {
@@ -272,6 +285,10 @@ pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
         histogram: options.histogram,
         interval: options.interval,
         rootless_user: options.rootless_user.clone(),
+        task_policy: options.policy.map(|policy| match policy {
+            SetPolicy::Fifo => TaskPolicy::Fifo,
+            SetPolicy::Deadline => TaskPolicy::Deadline,
+        }),
     })
 }
 
@@ -293,6 +310,16 @@ fn header(plan: &Plan) -> String {
 
 fn plan_line(experiment: &Experiment, trials: usize) -> String {
     let workload = &experiment.workload;
+    if let Some(tasks) = &experiment.tasks {
+        let threads: usize = tasks.cells.iter().map(|cell| cell.tasks.len()).sum();
+        return format!(
+            "{trials} trials x {} rounds x {} of {threads} tasks in {} cells (class {})",
+            experiment.rounds,
+            tasks.duration,
+            tasks.cells.len(),
+            tasks.policy.name()
+        );
+    }
     let class = match experiment.scheduling.class {
         Class::Fifo { priority } => format!("FIFO {priority}"),
         Class::Other => "OTHER, not real-time".to_owned(),
@@ -304,6 +331,7 @@ fn plan_line(experiment: &Experiment, trials: usize) -> String {
     let work = match workload.work {
         Work::Mac { steps } => format!("mac, {} steps", grouped(steps.into())),
         Work::Timer => "timer".to_owned(),
+        Work::Busy => "busy work".to_owned(),
     };
     let cpus = host::cpus::format_list(&experiment.scheduling.cpus);
     format!(
@@ -347,8 +375,13 @@ fn dry(plan: &Plan) -> String {
             let jobs = grouped(trial.workload.jobs.into());
             format!(", {jobs} jobs of {}", trial.workload.period)
         };
-        let cells = condensed(&cells);
-        text.push_str(&format!("  {:<18}{cells}{under}{own}\n", trial.name));
+        let cells = if trial.tasks.is_empty() {
+            condensed(&cells)
+        } else {
+            threads(trial)
+        };
+        let name = format!("{} ", trial.name);
+        text.push_str(&format!("  {name:<18}{cells}{under}{own}\n"));
     }
     for missing in &plan.not_measured {
         text.push_str(&format!(
@@ -374,6 +407,26 @@ fn dry(plan: &Plan) -> String {
         (plan.run_bytes() >> 20) + 1
     ));
     text
+}
+
+/// Every thread of a task set on a line of its own.
+fn threads(trial: &PlannedTrial) -> String {
+    let engine = trial.cells[0].0;
+    let lines = trial.tasks.iter().map(|planned| {
+        let task = &planned.task;
+        format!(
+            "\n    cell {} ({engine}, {})  {:<12}{} every {}, deadline {}, {}, cpu {}",
+            planned.cell,
+            planned.cell_name,
+            task.name,
+            task.wcet,
+            task.period,
+            task.deadline,
+            planned.class,
+            host::cpus::format_list(&planned.cpus)
+        )
+    });
+    format!("{} threads{}", trial.tasks.len(), lines.collect::<String>())
 }
 
 /// Equal neighbours as `3 x podman on cpu 1`.

@@ -119,6 +119,8 @@ fn refuse_ignored(scenario: &str, options: &Bench) -> Result<(), InputError> {
         ("--class", options.class.is_some()),
         ("--priority", options.priority.is_some()),
         ("--cpus", options.cpus.is_some()),
+        ("--tasks", options.tasks.is_some()),
+        ("--policy", options.policy.is_some()),
         ("--require-rt", options.require_rt),
         ("--load", !options.load.is_empty()),
         ("--histogram", options.histogram),

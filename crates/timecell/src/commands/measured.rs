@@ -49,6 +49,7 @@ fn run_of_ours(run: &Run) -> Result<Measured, CommandError> {
     let metrics: &[Metric] = match run.experiment()?.workload.work {
         Work::Mac { .. } => &[Metric::WakeupLatency, Metric::ExecutionTime],
         Work::Timer => &[Metric::WakeupLatency],
+        Work::Busy => &[Metric::ResponseTime, Metric::WakeupLatency],
     };
     Ok(record::export::measured(run, metrics)?)
 }

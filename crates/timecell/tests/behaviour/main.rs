@@ -17,13 +17,14 @@ mod nqueens;
 mod policies;
 mod series;
 mod support;
+mod taskset;
 mod unprivileged;
 mod verbs;
 
 use support::Case;
 
 fn main() {
-    let groups: [&[Case]; 14] = [
+    let groups: [&[Case]; 15] = [
         analyze::CASES,
         analyze_servers::CASES,
         bad_input::CASES,
@@ -36,6 +37,7 @@ fn main() {
         policies::CASES,
         series::CASES,
         nqueens::CASES,
+        taskset::CASES,
         unprivileged::CASES,
         verbs::CASES,
     ];

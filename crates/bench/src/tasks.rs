@@ -1,0 +1,234 @@
+//! A task set held against the machine: which thread runs in which cell, on which cpu, in which class.
+
+use host::sched;
+use model::task_load::{COMPETITOR, TaskLoad, TaskPolicy};
+use model::taskset::CellTask;
+use model::{Class, Experiment, Requirement, TrialPlan};
+
+/// A task that will run as a thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedTask {
+    /// Number of its cell in the trial, from 1: threads of the same number share a cell.
+    pub cell: usize,
+    /// Name of its cell in the set.
+    pub cell_name: String,
+    /// The task.
+    pub task: CellTask,
+    /// Its activations.
+    pub jobs: u32,
+    /// Its class.
+    pub class: sched::Class,
+    /// Cpus that it may use.
+    pub cpus: Vec<u32>,
+}
+
+impl PlannedTask {
+    /// Identity in the trial, as far as the task has a say in it.
+    pub(crate) fn id(&self, place: usize) -> String {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let name = &self.task.name;
+        if name.chars().all(plain) {
+            format!("{place}-{name}")
+        } else {
+            format!("{place}-task")
+        }
+    }
+
+    /// The cpu that its cell is pinned to, or calibrated on.
+    pub(crate) fn cpu(&self) -> u32 {
+        self.cpus.last().copied().unwrap_or_default()
+    }
+
+    /// Whether it competes with the set instead of being of it.
+    pub fn competes(&self) -> bool {
+        self.cell_name == COMPETITOR
+    }
+}
+
+/// The threads of a trial, cell by cell; or what the machine lacks.
+pub(crate) fn planned(
+    experiment: &Experiment,
+    load: &TaskLoad,
+    trial: &TrialPlan,
+    allowed: &[u32],
+) -> Result<Vec<PlannedTask>, Requirement> {
+    let cpus = cpus(experiment, load, allowed)?;
+    let mut tasks = Vec::new();
+    let mut number = 0;
+    for (cell, cpu) in load.cells.iter().zip(&cpus) {
+        number += 1;
+        for (rank, task) in cell.tasks.iter().enumerate() {
+            tasks.push(PlannedTask {
+                cell: number,
+                cell_name: cell.name.clone(),
+                task: task.clone(),
+                jobs: load.jobs(task),
+                class: class(experiment, load, task, 1 + rank as i64)?,
+                cpus: of_policy(load, *cpu, allowed),
+            });
+        }
+    }
+    if trial.competitors > 0 {
+        for cpu in &cpus {
+            let task = CellTask {
+                name: format!("{COMPETITOR}-cpu{cpu}"),
+                ..TaskLoad::competitor(trial.competitors)
+            };
+            number += 1;
+            tasks.push(PlannedTask {
+                cell: number,
+                cell_name: COMPETITOR.to_owned(),
+                jobs: load.jobs(&task),
+                class: class(experiment, load, &task, 0)?,
+                task,
+                cpus: of_policy(load, *cpu, allowed),
+            });
+        }
+    }
+    if load.policy == TaskPolicy::Deadline {
+        admitted()?;
+    }
+    Ok(tasks)
+}
+
+fn of_policy(load: &TaskLoad, cpu: u32, allowed: &[u32]) -> Vec<u32> {
+    match load.policy {
+        TaskPolicy::Fifo => vec![cpu],
+        TaskPolicy::Deadline => allowed.to_vec(),
+    }
+}
+
+/// A cpu for every cell: those asked for, else the highest.
+fn cpus(
+    experiment: &Experiment,
+    load: &TaskLoad,
+    allowed: &[u32],
+) -> Result<Vec<u32>, Requirement> {
+    let wanted = load.cells.len();
+    let mut cpus = experiment.scheduling.cpus.clone();
+    if cpus.len() < wanted {
+        let mut rest: Vec<u32> = (allowed.iter().copied())
+            .filter(|cpu| !cpus.contains(cpu))
+            .collect();
+        rest.sort_unstable_by_key(|cpu| std::cmp::Reverse(*cpu));
+        cpus.extend(rest);
+    }
+    if cpus.len() < wanted {
+        return Err(Requirement::unmet(
+            "cpus",
+            format!(
+                "the task set has {wanted} cells, each of which is analysed on a cpu of its own; {} cpus are there",
+                cpus.len()
+            ),
+            "give the set fewer cells, or use a machine with more cpus",
+        ));
+    }
+    cpus.truncate(wanted);
+    Ok(cpus)
+}
+
+/// The class of a task that is `below` places below the top of the band.
+fn class(
+    experiment: &Experiment,
+    load: &TaskLoad,
+    task: &CellTask,
+    below: i64,
+) -> Result<sched::Class, Requirement> {
+    let Class::Fifo { priority } = experiment.scheduling.class else {
+        return Ok(sched::Class::Other);
+    };
+    if load.policy == TaskPolicy::Deadline {
+        let ns = |time: model::Duration| time.ns().unsigned_abs();
+        return Ok(sched::Class::Deadline {
+            runtime_ns: ns(load.runtime(task)),
+            deadline_ns: ns(task.deadline),
+            period_ns: ns(task.period),
+        });
+    }
+    let own = i64::from(priority) - below;
+    match u8::try_from(own) {
+        Ok(priority) if priority >= 1 => Ok(sched::Class::Fifo { priority }),
+        _ => Err(Requirement::unmet(
+            "priorities",
+            format!("below priority {priority} there is no room for every task of a cell"),
+            "raise `priority`",
+        )),
+    }
+}
+
+/// Whether this process may have a SCHED_DEADLINE thread; tried with a small one.
+fn admitted() -> Result<(), Requirement> {
+    let tried = std::thread::spawn(|| {
+        sched::set_class(
+            0,
+            &sched::Class::Deadline {
+                runtime_ns: 100_000,
+                deadline_ns: 100_000_000,
+                period_ns: 100_000_000,
+            },
+        )
+    })
+    .join();
+    match tried {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(Requirement::unmet(
+            "SCHED_DEADLINE",
+            error.to_string(),
+            "run as root, with all cpus of the root domain allowed to this process",
+        )),
+        Err(_) => Err(Requirement::unmet(
+            "SCHED_DEADLINE",
+            "the thread that tried it ended",
+            "try again",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn experiment(policy: &str, competitors: &str) -> Experiment {
+        let text = format!(
+            "schema = 1\nname = \"x\"\n[workload]\nkind = \"taskset\"\npolicy = \"{policy}\"\nduration = \"100ms\"\n\
+             [[workload.task]]\nname = \"slow\"\nwcet = \"2ms\"\nperiod = \"50ms\"\n\
+             [[workload.task]]\nname = \"fast one\"\nwcet = \"1ms\"\nperiod = \"10ms\"\n\
+             [[workload.task]]\nname = \"other\"\ncell = \"second\"\nwcet = \"1ms\"\nperiod = \"20ms\"\n\
+             [[trial]]\ncells = [\"bare\"]\n{competitors}"
+        );
+        Experiment::parse("x", &text).unwrap()
+    }
+
+    fn tasks(experiment: &Experiment, allowed: &[u32]) -> Result<Vec<PlannedTask>, Requirement> {
+        let load = experiment.tasks.as_ref().unwrap();
+        planned(experiment, load, &experiment.trials[0], allowed)
+    }
+
+    #[test]
+    fn threads_have_priorities_by_deadline_and_a_cpu_for_each_cell() {
+        let found = tasks(&experiment("fifo", ""), &[0, 1, 2]).unwrap();
+        let seen: Vec<(String, usize, String, u32, u32)> = (found.iter().enumerate())
+            .map(|(at, t)| (t.id(at + 1), t.cell, t.class.to_string(), t.cpu(), t.jobs))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ("1-task".to_owned(), 1, "FIFO 79".to_owned(), 2, 10),
+                ("2-slow".to_owned(), 1, "FIFO 78".to_owned(), 2, 2),
+                ("3-other".to_owned(), 2, "FIFO 79".to_owned(), 1, 5),
+            ]
+        );
+        let lacking = tasks(&experiment("fifo", ""), &[0]).unwrap_err();
+        assert!(lacking.reason.contains("2 cells"), "{}", lacking.reason);
+    }
+
+    #[test]
+    fn competitors_are_cells_above_the_set() {
+        let found = tasks(&experiment("fifo", "competitors = 0.3"), &[0, 1]).unwrap();
+        let rivals: Vec<&PlannedTask> = found.iter().filter(|t| t.competes()).collect();
+        assert_eq!(rivals.len(), 2);
+        assert_eq!(rivals[0].class.to_string(), "FIFO 80");
+        assert_eq!(rivals[0].task.wcet.ns(), 3_000_000);
+        assert_eq!((rivals[0].cell, rivals[1].cell), (3, 4));
+    }
+}

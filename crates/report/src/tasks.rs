@@ -1,0 +1,302 @@
+//! What a measured task set is held against: the deadlines, and the bounds that crate `analysis` has for the same set.
+
+use std::collections::BTreeMap;
+
+use model::Duration;
+use model::taskset::{CellTask, Order, Policy, Refill, TaskCell, TaskSet};
+use record::summary::{CellSummary, RunSummary, TaskSummary};
+use record::trial::{CellRecord, TaskRecord};
+
+use crate::feasibility;
+use crate::style::Style;
+use crate::table::{Column, render};
+use crate::units::{Scale, time};
+use crate::words::{clean, count, plural};
+
+/// The response-time bound of every task of a trial, by the identity of its thread; absent where there is none.
+///
+/// FIFO threads are those of fixed priorities on a cpu of their own, a competitor above them; SCHED_DEADLINE threads
+/// are those of global EDF on their cpus. The kernel's own times are in neither.
+pub(crate) fn bounds(cells: &[CellRecord]) -> BTreeMap<String, i64> {
+    let tasks: Vec<(&CellRecord, &TaskRecord)> = (cells.iter())
+        .filter_map(|cell| Some((cell, cell.task.as_ref()?)))
+        .collect();
+    let all = |class: &str| {
+        tasks
+            .iter()
+            .all(|(cell, _)| cell.class_wanted.starts_with(class))
+    };
+    let groups: Vec<(Policy, Vec<&(&CellRecord, &TaskRecord)>)> = if tasks.is_empty() {
+        Vec::new()
+    } else if all("FIFO ") {
+        let mut cpus: Vec<u32> = cells.iter().map(|cell| cell.cpu).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        let on = |cpu: u32| {
+            let mut group: Vec<_> = tasks.iter().filter(|(cell, _)| cell.cpu == cpu).collect();
+            group.sort_by_key(|(_, task)| !task.competes);
+            (Policy::Fixed(Order::Listed), group)
+        };
+        cpus.into_iter().map(on).collect()
+    } else if all("DEADLINE ") {
+        let cpus = tasks.iter().map(|(_, task)| task.cpus.len()).max();
+        let cpus = u32::try_from(cpus.unwrap_or(1)).unwrap_or(1);
+        let policy = if cpus == 1 {
+            Policy::Edf
+        } else {
+            Policy::GlobalEdf(cpus)
+        };
+        vec![(policy, tasks.iter().collect())]
+    } else {
+        // Best effort has no bound.
+        Vec::new()
+    };
+    let mut bounds = BTreeMap::new();
+    for (policy, group) in groups {
+        let study = feasibility::study(&set(policy, &group), false);
+        let found = study.cells.iter().flat_map(|cell| &cell.tasks);
+        for ((cell, _), task) in group.iter().zip(found) {
+            if let Some(bound) = task.response_ns {
+                bounds.insert(cell.id.clone(), i64::try_from(bound).unwrap_or(i64::MAX));
+            }
+        }
+    }
+    bounds
+}
+
+fn set(policy: Policy, group: &[&(&CellRecord, &TaskRecord)]) -> TaskSet {
+    let ns = Duration::from_ns;
+    let tasks = group.iter().map(|(cell, task)| CellTask {
+        deadline: ns(task.deadline_ns),
+        ..CellTask::new(cell.id.clone(), ns(task.wcet_ns), ns(task.period_ns))
+    });
+    TaskSet {
+        cpus: None,
+        refill: Refill::default(),
+        enforcer: None,
+        cells: vec![TaskCell {
+            name: "set".to_owned(),
+            policy,
+            reservation: None,
+            server: None,
+            tasks: tasks.collect(),
+        }],
+    }
+}
+
+/// A thread of a task set with its task and its longest response, ns.
+pub(crate) type Row<'a> = (&'a CellSummary, &'a TaskSummary, Option<i64>);
+
+/// The threads of all trials.
+pub(crate) fn rows(summary: &RunSummary) -> Vec<Row<'_>> {
+    let worst = |cell: &CellSummary| cell.metrics.first().map(|m| m.summary.max_ns);
+    (summary.cells.iter())
+        .filter_map(|cell| Some((cell, cell.task.as_ref()?, worst(cell))))
+        .collect()
+}
+
+/// Whether the longest response is beyond the bound.
+pub(crate) fn beyond(task: &TaskSummary, worst: Option<i64>) -> bool {
+    task.bound_ns
+        .zip(worst)
+        .is_some_and(|(bound, worst)| worst > bound)
+}
+
+/// What the deadlines and the bounds say, as sentences.
+pub(crate) fn findings(summary: &RunSummary) -> Vec<String> {
+    let rows: Vec<_> = rows(summary)
+        .into_iter()
+        .filter(|(_, task, _)| !task.competes)
+        .collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let jobs: u64 = rows.iter().map(|(cell, ..)| cell.planned).sum();
+    let late: u64 = rows.iter().map(|(_, task, _)| task.late).sum();
+    let missed: u64 = rows.iter().map(|(cell, ..)| cell.missed).sum();
+    let mut sentences = vec![match late + missed {
+        0 => format!(
+            "All {} of the task set met their deadlines.",
+            plural(jobs, "job")
+        ),
+        lost => format!(
+            "{} of {} of the task set missed their deadlines: {} ended late, {} were passed over because a period had \
+             gone by.",
+            count(lost),
+            plural(jobs, "job"),
+            count(late),
+            count(missed)
+        ),
+    }];
+    let above: Vec<_> = rows
+        .iter()
+        .filter(|(_, task, worst)| beyond(task, *worst))
+        .collect();
+    let bounded = rows
+        .iter()
+        .filter(|(_, task, _)| task.bound_ns.is_some())
+        .count() as u64;
+    for group in above.chunk_by(|a, b| a.0.trial == b.0.trial) {
+        sentences.push(exceeded(group, &rows));
+    }
+    if bounded > 0 && above.is_empty() {
+        sentences.push(format!(
+            "Every response of {} with a bound stayed within it.",
+            plural(bounded, "task")
+        ));
+    }
+    if bounded == 0 {
+        sentences.push("The analysis has no bound for these tasks.".to_owned());
+    }
+    sentences
+}
+
+/// What one trial's tasks responded beyond their bounds, and how much of that is work beyond the wcet.
+fn exceeded(group: &[&Row], all: &[Row]) -> String {
+    let (cell, task, worst) = group.iter().copied().fold(group[0], |most, row| {
+        let excess = |row: &Row| {
+            let (bound, worst) = (row.1.bound_ns.unwrap_or(0), row.2.unwrap_or(0));
+            (worst - bound) as f64 / bound.max(1) as f64
+        };
+        if excess(row) > excess(most) {
+            row
+        } else {
+            most
+        }
+    });
+    let of_trial = all.iter().filter(|row| row.0.trial == cell.trial).count() as u64;
+    let (bound, longest) = (task.bound_ns.unwrap_or(0), worst.unwrap_or(0));
+    let excess = |row: &&Row| {
+        let used = row.0.cpu_time_per_activation_ns?;
+        Some((used / row.1.wcet_ns.max(1) as f64 - 1.0) * 100.0)
+    };
+    let work = group
+        .iter()
+        .filter_map(excess)
+        .fold(f64::NEG_INFINITY, f64::max);
+    let work = if work > 0.05 {
+        format!("jobs took up to {work:.1} % more cpu time in the mean than their wcet")
+    } else {
+        "jobs took no more cpu time in the mean than their wcet".to_owned()
+    };
+    format!(
+        "{}: {} of {} responded later than their bounds, the most {} against {} ({}). The analysis rests on the wcet \
+         alone: the kernel's overheads (wake-up, switches, interrupts, a hypervisor's pauses) are not in its model, and \
+         {work}.",
+        cell.trial,
+        count(group.len() as u64),
+        plural(of_trial, "task"),
+        time(longest as f64),
+        time(bound as f64),
+        task.name,
+    )
+}
+
+/// A ratio of two times such as `0.412`.
+pub(crate) fn normalised(ns: Option<i64>, deadline_ns: i64) -> String {
+    ns.map_or("-".to_owned(), |ns| {
+        format!("{:.3}", ns as f64 / deadline_ns.max(1) as f64)
+    })
+}
+
+/// The table of tasks that a terminal shows, with what it means; empty without a task set.
+pub(crate) fn table(summary: &RunSummary, style: Style) -> String {
+    let rows = rows(summary);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let times = |heading: &str, of: &dyn Fn(usize) -> Option<i64>| {
+        let scale = Scale::of((0..rows.len()).filter_map(|row| of(row).map(|ns| ns as f64)));
+        let text = |row| of(row).map_or("-".to_owned(), |ns| scale.show(ns as f64));
+        Column::plain(heading, (0..rows.len()).map(text).collect()).right()
+    };
+    let texts = |heading: &str, of: &dyn Fn(usize) -> String| {
+        Column::plain(heading, (0..rows.len()).map(of).collect()).right()
+    };
+    let columns = [
+        Column::plain(
+            "task",
+            rows.iter().map(|(cell, ..)| clean(&cell.label)).collect(),
+        ),
+        times("wcet", &|row| Some(rows[row].1.wcet_ns)),
+        times("period", &|row| Some(rows[row].1.period_ns)),
+        times("deadline", &|row| Some(rows[row].1.deadline_ns)),
+        times("longest response", &|row| rows[row].2),
+        times("bound", &|row| rows[row].1.bound_ns),
+        texts("longest/deadline", &|row| {
+            normalised(rows[row].2, rows[row].1.deadline_ns)
+        }),
+        texts("late", &|row| count(rows[row].1.late)),
+        texts("missed", &|row| count(rows[row].0.missed)),
+    ];
+    let mut out = format!(
+        "\nthe task set against its deadlines and its analysis\n\n{}\n",
+        render(&columns, style)
+    );
+    for sentence in findings(summary) {
+        out += &style.wrap(&clean(&sentence), 4);
+        out.push('\n');
+    }
+    out.push('\n');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::trial::SetBy;
+
+    fn thread(id: &str, class: &str, times: [i64; 2], competes: bool) -> CellRecord {
+        CellRecord {
+            id: id.to_owned(),
+            engine: model::EngineKind::Bare,
+            cpu: 1,
+            class_wanted: class.to_owned(),
+            class_got: None,
+            set_by: SetBy::Cell,
+            real_time: true,
+            create_ns: None,
+            started_ns: None,
+            notes: Vec::new(),
+            failure: None,
+            task: Some(TaskRecord {
+                name: id.to_owned(),
+                cell: "set".to_owned(),
+                cell_number: 1,
+                competes,
+                wcet_ns: times[0],
+                period_ns: times[1],
+                deadline_ns: times[1],
+                jobs: 1,
+                cpus: vec![1],
+                calibration: None,
+            }),
+        }
+    }
+
+    #[test]
+    fn bounds_are_those_of_fixed_priorities_with_the_competitor_on_top() {
+        let alone = [
+            thread("a", "FIFO 79", [1_000, 4_000], false),
+            thread("b", "FIFO 78", [2_000, 10_000], false),
+        ];
+        let of = |cells: &[CellRecord]| bounds(cells).into_values().collect::<Vec<_>>();
+        assert_eq!(of(&alone), [1_000, 3_000]);
+        let rival = thread("c", "FIFO 80", [1_000, 10_000], true);
+        let together = [alone[0].clone(), alone[1].clone(), rival];
+        assert_eq!(of(&together), [2_000, 4_000, 1_000]);
+    }
+
+    #[test]
+    fn deadline_threads_are_edf_and_best_effort_has_no_bound() {
+        let edf = [
+            thread("a", "DEADLINE 1/4/4", [1_000, 4_000], false),
+            thread("b", "DEADLINE 2/10/10", [2_000, 10_000], false),
+        ];
+        let found = bounds(&edf);
+        assert_eq!(found.len(), 2);
+        assert!(found["a"] >= 1_000 && found["a"] <= 4_000, "{found:?}");
+        let other = [thread("a", "OTHER", [1_000, 4_000], false)];
+        assert!(bounds(&other).is_empty());
+    }
+}
