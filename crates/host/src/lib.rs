@@ -6,6 +6,7 @@ pub mod caps;
 pub mod cgroup;
 pub mod cpus;
 pub mod doctor;
+pub mod isolate;
 pub mod kernel;
 pub mod latency;
 pub mod provenance;

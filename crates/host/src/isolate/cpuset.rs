@@ -1,0 +1,192 @@
+//! Load balancing: cpus taken out of it by the cpuset file system.
+//!
+//! Version 1: one cpuset of the other cpus goes on balancing, every cpuset that reaches the cpus ceases to (cpuset(7),
+//! "sched_load_balance"). No task is moved to another group. Version 2: a partition of the state `isolated`, which
+//! whoever is to use the cpus must join (the kernel's cgroup-v2, "cpuset.cpus.partition").
+
+use std::path::{Path, PathBuf};
+
+use super::journal::{Change, GROUP, Journal};
+use super::{IsolateError, Isolated};
+use crate::cgroup::{self, Mount};
+use crate::cpus::{format_list, parse_list};
+use crate::root::{Root, reason_of};
+
+/// Levels of groups that are looked through.
+const DEPTH: usize = 8;
+
+/// Takes the cpus out of load balancing if that is possible; says in `found` what became of it. Returns the group that
+/// users of the cpus must join, if there is one.
+pub(super) fn split(
+    root: &Root,
+    journal: &mut Journal,
+    found: &mut Isolated,
+) -> Result<Option<PathBuf>, IsolateError> {
+    if !found.cpus.is_empty() && found.cpus.iter().all(|cpu| found.isolcpus.contains(cpu)) {
+        found.balancing = "off since before, by isolcpus= or a partition".to_owned();
+        return Ok(None);
+    }
+    let cgroups = cgroup::detect_at(root)?;
+    let v2 = cgroups
+        .v2
+        .as_ref()
+        .filter(|mount| mount.controllers.iter().any(|name| name == "cpuset"));
+    let done = match (cgroups.v1_mount("cpuset"), v2) {
+        (Some(mount), _) => version_1(mount, journal, found)?.map(|()| None),
+        (None, Some(mount)) => version_2(mount, journal, found)?.map(Some),
+        (None, None) => Err("there is no cpuset controller".to_owned()),
+    };
+    Ok(match done {
+        Ok(group) => {
+            found.balancing = match group {
+                None => "off: a cpuset balances over the other cpus only".to_owned(),
+                Some(_) => "off: the cpus are an isolated cpuset partition".to_owned(),
+            };
+            group
+        }
+        Err(why) => {
+            found.balancing = format!("on: {why}");
+            None
+        }
+    })
+}
+
+type Refusal = Result<(), String>;
+
+fn version_1(
+    mount: &Mount,
+    journal: &mut Journal,
+    found: &Isolated,
+) -> Result<Refusal, IsolateError> {
+    if mount.root != "/" {
+        return Ok(Err("the root of the cpuset hierarchy is not mounted here".to_owned()));
+    }
+    let group = mount.point.join(format!("{GROUP}{}", std::process::id()));
+    journal.note(&Change::Group {
+        path: group.clone(),
+    })?;
+    let made = || -> Refusal {
+        make(&group)?;
+        let mems = read(&mount.point.join("cpuset.mems"))?;
+        write(&group.join("cpuset.cpus"), &format_list(&found.rest))?;
+        write(&group.join("cpuset.mems"), &mems)
+    };
+    if let Err(why) = made() {
+        let _ = remove(&group);
+        return Ok(Err(why));
+    }
+    let mut reaching = Vec::new();
+    below(&mount.point, DEPTH, &mut |dir| {
+        let cpus = read(&dir.join("cpuset.cpus")).unwrap_or_default();
+        let cpus = parse_list(&cpus).unwrap_or_default();
+        let balances = read(&dir.join("cpuset.sched_load_balance")).is_ok_and(|on| on == "1");
+        if balances && cpus.iter().any(|cpu| found.cpus.contains(cpu)) {
+            reaching.push(dir.join("cpuset.sched_load_balance"));
+        }
+    });
+    for file in reaching {
+        journal.note(&Change::File {
+            path: file.clone(),
+            was: "1".to_owned(),
+            set: "0".to_owned(),
+        })?;
+        if let Err(why) = write(&file, "0") {
+            return Ok(Err(why));
+        }
+    }
+    Ok(Ok(()))
+}
+
+fn version_2(
+    mount: &Mount,
+    journal: &mut Journal,
+    found: &Isolated,
+) -> Result<Result<PathBuf, String>, IsolateError> {
+    if mount.root != "/" {
+        return Ok(Err("the root of the cgroup hierarchy is not mounted here".to_owned()));
+    }
+    let control = mount.point.join("cgroup.subtree_control");
+    let handed_down = read(&control).unwrap_or_default();
+    if !handed_down.split_whitespace().any(|name| name == "cpuset") {
+        journal.note(&Change::File {
+            path: control.clone(),
+            was: "-cpuset".to_owned(),
+            set: "+cpuset".to_owned(),
+        })?;
+        if let Err(why) = write(&control, "+cpuset") {
+            return Ok(Err(why));
+        }
+    }
+    let group = mount.point.join(format!("{GROUP}{}", std::process::id()));
+    journal.note(&Change::Group {
+        path: group.clone(),
+    })?;
+    let made = || -> Refusal {
+        make(&group)?;
+        write(&group.join("cpuset.cpus"), &format_list(&found.cpus))?;
+        write(&group.join("cpuset.cpus.partition"), "isolated")?;
+        match read(&group.join("cpuset.cpus.partition"))?.as_str() {
+            "isolated" => Ok(()),
+            state => Err(format!("the kernel calls the partition `{state}`")),
+        }
+    };
+    Ok(match made() {
+        Ok(()) => Ok(group),
+        Err(why) => {
+            let _ = remove(&group);
+            Err(why)
+        }
+    })
+}
+
+/// Removes a group that was made here; whoever is still in it goes to the group above.
+pub(super) fn remove(group: &Path) -> Option<String> {
+    if !group.exists() {
+        return None;
+    }
+    let above = group.parent()?.join("cgroup.procs");
+    for pid in read(&group.join("cgroup.procs")).unwrap_or_default().lines() {
+        let _ = write(&above, pid);
+    }
+    match std::fs::remove_dir(group) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Some(format!(
+            "{} could not be removed: {}",
+            group.display(),
+            reason_of(&error)
+        )),
+        _ => None,
+    }
+}
+
+fn make(group: &Path) -> Refusal {
+    std::fs::create_dir(group)
+        .map_err(|error| format!("{} cannot be made ({})", group.display(), reason_of(&error)))
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path)
+        .map(|text| text.trim().to_owned())
+        .map_err(|error| format!("{} cannot be read ({})", path.display(), reason_of(&error)))
+}
+
+fn write(path: &Path, text: &str) -> Refusal {
+    std::fs::write(path, text).map_err(|error| {
+        format!(
+            "{} does not take `{text}` ({})",
+            path.display(),
+            reason_of(&error)
+        )
+    })
+}
+
+fn below(dir: &Path, depth: usize, see: &mut dyn FnMut(&Path)) {
+    see(dir);
+    if depth == 0 {
+        return;
+    }
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            below(&entry.path(), depth - 1, see);
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Keeping cpus free of other work while something is measured on them: affinities of tasks, interrupts and
+//! workqueues, and the cpuset file system where it allows it. Every change is written down in a journal before it is
+//! made, so that it can be undone by whoever finds the journal. What runs on the cpus is no concern of this module.
+
+mod cpuset;
+mod files;
+mod journal;
+mod process;
+mod tasks;
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cpus::{self, format_list};
+use crate::root::Root;
+use journal::Journal;
+
+pub use journal::put_back;
+
+/// Why cpus cannot be kept free. Each prints as one sentence.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IsolateError {
+    /// All online cpus are to be kept free.
+    #[error("no cpu is left for other work: {cpus} are all that there are")]
+    NothingLeft {
+        /// The cpus, as a list.
+        cpus: String,
+    },
+    /// The journal cannot be written; without it nothing is changed.
+    #[error("{path}: the journal cannot be written ({reason}), so nothing was changed any further")]
+    Journal {
+        /// The journal's path.
+        path: String,
+        /// The system's answer.
+        reason: String,
+    },
+    /// The machine's cpus cannot be told.
+    #[error("{0}")]
+    Unreadable(#[from] crate::root::Unreadable),
+}
+
+/// What was moved off the cpus, and what could not be.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Isolated {
+    /// The cpus kept free.
+    pub cpus: Vec<u32>,
+    /// The cpus that take everything else.
+    pub rest: Vec<u32>,
+    /// Tasks (threads of processes, and kernel threads that let themselves be moved) taken off the cpus.
+    pub tasks_moved: u32,
+    /// Kernel threads that are bound to the cpus and stay.
+    pub kernel_threads_left: u32,
+    /// Names of those, each once.
+    pub kernel_threads: Vec<String>,
+    /// Other tasks that stay, each as `name (reason)`, each once.
+    pub tasks_left: Vec<String>,
+    /// Interrupts directed to other cpus.
+    pub irqs_moved: u32,
+    /// Interrupts that stay, each as `number name (reason)`.
+    pub irqs_left: Vec<String>,
+    /// Whether unbound kernel work is kept off the cpus; `None` where the kernel offers no switch.
+    pub workqueues: Option<bool>,
+    /// What became of load balancing over the cpus, one sentence.
+    pub balancing: String,
+    /// Cpus isolated at boot (`isolcpus=`) or by a cpuset partition before.
+    pub isolcpus: Vec<u32>,
+    /// Cpus without tick (`nohz_full=`).
+    pub nohz_full: Vec<u32>,
+}
+
+/// Cpus kept free for as long as this lives.
+#[derive(Debug)]
+#[must_use = "everything is put back when this is dropped"]
+pub struct Isolation {
+    journal: Journal,
+    root: Root,
+    found: Isolated,
+    group: Option<std::path::PathBuf>,
+    over: bool,
+}
+
+impl Isolation {
+    /// Keeps `cpus` free of other work. `journal` is a new file on which every change is noted before it is made;
+    /// [`put_back`] undoes them from it.
+    ///
+    /// What cannot be moved is no error: [`Isolation::found`] counts and names it.
+    ///
+    /// # Errors
+    /// When no cpu would be left for other work, or the journal cannot be written. Then nothing stays changed.
+    pub fn hold(cpus: &[u32], journal: &Path) -> Result<Isolation, IsolateError> {
+        Isolation::hold_at(&Root::live(), cpus, journal)
+    }
+
+    fn hold_at(root: &Root, cpus: &[u32], journal: &Path) -> Result<Isolation, IsolateError> {
+        let online = cpus::online_at(root)?;
+        let rest = others(&online, cpus);
+        if rest.is_empty() {
+            return Err(IsolateError::NothingLeft {
+                cpus: format_list(&online),
+            });
+        }
+        let mut isolation = Isolation {
+            journal: Journal::create(journal)?,
+            root: root.clone(),
+            found: Isolated {
+                cpus: cpus.to_vec(),
+                rest,
+                isolcpus: cpus::isolated_at(root),
+                nohz_full: cpus::list_file(root, "/sys/devices/system/cpu/nohz_full")
+                    .unwrap_or_default(),
+                ..Isolated::default()
+            },
+            group: None,
+            over: false,
+        };
+        files::move_away(root, &mut isolation.journal, &mut isolation.found)?;
+        if root.is_live() {
+            tasks::move_away(&mut isolation.journal, &mut isolation.found)?;
+        }
+        isolation.group = cpuset::split(root, &mut isolation.journal, &mut isolation.found)?;
+        Ok(isolation)
+    }
+
+    /// What was moved and what was not.
+    pub fn found(&self) -> &Isolated {
+        &self.found
+    }
+
+    /// The cgroup that a process must join to use the cpus: there is one where they are a cpuset partition.
+    pub fn group(&self) -> Option<&Path> {
+        self.group.as_deref()
+    }
+
+    /// Puts everything back; returns one sentence for each thing that could not be.
+    pub fn end(mut self) -> Vec<String> {
+        self.over = true;
+        journal::undo(&self.root, self.journal.path())
+    }
+}
+
+impl Drop for Isolation {
+    fn drop(&mut self) {
+        if !self.over {
+            let _ = journal::undo(&self.root, self.journal.path());
+        }
+    }
+}
+
+/// `all` without `some`.
+fn others(all: &[u32], some: &[u32]) -> Vec<u32> {
+    all.iter()
+        .copied()
+        .filter(|cpu| !some.contains(cpu))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Tree;
+
+    fn tree() -> Tree {
+        Tree::new()
+            .file("/sys/devices/system/cpu/online", "0-3\n")
+            .file("/sys/devices/system/cpu/isolated", "\n")
+            .file("/sys/devices/system/cpu/nohz_full", "3\n")
+            .file("/proc/irq/default_smp_affinity", "f\n")
+            .file("/proc/irq/9/smp_affinity_list", "0-3\n")
+            .file("/proc/irq/24/smp_affinity_list", "3\n")
+            .file("/proc/irq/25/smp_affinity_list", "0\n")
+            .file("/sys/devices/virtual/workqueue/cpumask", "f\n")
+            .file("/proc/self/mountinfo", "")
+    }
+
+    #[test]
+    fn interrupts_and_workqueues_go_and_come_back() {
+        let tree = tree();
+        let journal = tempfile::tempdir().unwrap();
+        let journal = journal.path().join("isolation");
+        let isolation = Isolation::hold_at(&tree.root(), &[2, 3], &journal).unwrap();
+        let read = |path: &str| tree.root().read(path).unwrap();
+        assert_eq!(read("/proc/irq/9/smp_affinity_list"), "0-1");
+        // An interrupt that was wholly on the cpus goes to all the others.
+        assert_eq!(read("/proc/irq/24/smp_affinity_list"), "0-1");
+        assert_eq!(read("/proc/irq/default_smp_affinity"), "3");
+        assert_eq!(read("/sys/devices/virtual/workqueue/cpumask"), "3");
+        let found = isolation.found().clone();
+        assert_eq!((found.irqs_moved, found.workqueues), (2, Some(true)));
+        assert_eq!((found.rest, found.nohz_full), (vec![0, 1], vec![3]));
+        assert_eq!(isolation.end(), Vec::<String>::new());
+        assert_eq!(read("/proc/irq/9/smp_affinity_list"), "0-3");
+        assert_eq!(read("/proc/irq/24/smp_affinity_list"), "3");
+        assert_eq!(read("/proc/irq/25/smp_affinity_list"), "0");
+        assert_eq!(read("/proc/irq/default_smp_affinity"), "f");
+        assert_eq!(read("/sys/devices/virtual/workqueue/cpumask"), "f");
+        assert!(!journal.exists());
+    }
+
+    #[test]
+    fn dropping_puts_back_too() {
+        let tree = tree();
+        let journal = tempfile::tempdir().unwrap();
+        let journal = journal.path().join("isolation");
+        drop(Isolation::hold_at(&tree.root(), &[1], &journal).unwrap());
+        let read = |path: &str| tree.root().read(path).unwrap();
+        assert_eq!(read("/proc/irq/9/smp_affinity_list"), "0-3");
+        assert!(!journal.exists());
+    }
+
+    #[test]
+    fn all_cpus_are_too_many() {
+        let tree = tree();
+        let journal = tempfile::tempdir().unwrap();
+        let journal = journal.path().join("isolation");
+        let error = Isolation::hold_at(&tree.root(), &[0, 1, 2, 3], &journal).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "no cpu is left for other work: 0-3 are all that there are"
+        );
+        assert!(!journal.exists());
+    }
+}
