@@ -12,6 +12,7 @@ mod place;
 mod plan;
 mod resume;
 mod run;
+mod sampler;
 pub mod scenario;
 pub mod selfcheck;
 pub mod series;

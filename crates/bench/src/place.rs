@@ -14,6 +14,7 @@ use crate::load::remove_network;
 
 const PREFIX: &str = "timecell-";
 const OWNER: &str = "owner.json";
+const ISOLATION: &str = "isolation-";
 /// Name of the directory in a run that its loads work in.
 pub(crate) const LOAD_FILES: &str = "load-files";
 
@@ -129,6 +130,11 @@ impl Place {
         Ok(dir)
     }
 
+    /// The journal on which a trial notes what it moves off its cpus.
+    pub(crate) fn isolation_journal(&self, trial: u32) -> PathBuf {
+        self.dir.join(format!("{ISOLATION}{trial}"))
+    }
+
     fn write_owner(&self) -> Result<(), BenchError> {
         let path = self.dir.join(OWNER);
         let text = serde_json::to_vec(&self.owner).unwrap_or_default();
@@ -202,6 +208,12 @@ fn sweep(dir: &Path) -> Option<String> {
             if let Err(error) = engine::sweep(&work_dir) {
                 problems.push(error.to_string());
             }
+        }
+    }
+    for file in list(dir) {
+        let name = file.file_name().map(|name| name.to_string_lossy());
+        if name.is_some_and(|name| name.starts_with(ISOLATION)) {
+            problems.extend(host::isolate::put_back(&file));
         }
     }
     let group = owner.as_ref().and_then(|owner| owner.rt_group.as_deref());

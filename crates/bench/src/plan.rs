@@ -53,6 +53,7 @@ impl Plan {
     /// # Errors
     /// When the experiment names a cpu that is not there.
     pub fn new(mut experiment: Experiment, place: &str) -> Result<Plan, InputError> {
+        one_cell_for_each_cpu(&mut experiment);
         let cpus = resolve_cpus(&mut experiment, place)?;
         let mut requirements = Vec::new();
         let real_time = class_requirement(&mut experiment, &mut requirements);
@@ -92,6 +93,7 @@ impl Plan {
         };
         let allowed = allowed_cpus();
         for trial in &plan.experiment.trials {
+            cell_cpus(trial, &allowed, place)?;
             load_cpus(trial, &allowed, place)?;
             let outside = trial.cells.iter().find(|kind| {
                 plan.experiment.tasks.is_some() && !plan.engines[kind].cell_sets_class()
@@ -197,6 +199,14 @@ impl PlannedTrial {
         self.tasks.iter().map(|task| task.jobs).collect()
     }
 
+    /// Cpus that its cells are pinned to, ascending, each once.
+    pub(crate) fn cpus(&self) -> Vec<u32> {
+        let mut cpus: Vec<u32> = self.cells.iter().map(|(_, cpu)| *cpu).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        cpus
+    }
+
     /// How long the trial should take, ns: its loop, and some time to make its cells and loads.
     pub(crate) fn expected_ns(&self) -> i64 {
         let creation: i64 = (self.cells.iter())
@@ -253,21 +263,16 @@ fn planned(
     cpus: &[u32],
     allowed: &[u32],
 ) -> Result<PlannedTrial, Requirement> {
-    if trial.isolate {
-        return Err(Requirement::unmet(
-            "isolated cpus",
-            "this timecell cannot yet keep cpus free of other work (isolate = true)",
-            "leave `isolate` out",
-        ));
-    }
-    let loads = (trial.loads.iter())
-        .map(|plan| load::resolve(plan, allowed))
-        .collect::<Result<_, _>>()?;
+    let cpus = if trial.cpus.is_empty() {
+        cpus
+    } else {
+        &trial.cpus
+    };
     let tasks = match &experiment.tasks {
         Some(load) => tasks::planned(experiment, load, trial, allowed)?,
         None => Vec::new(),
     };
-    let cells = if tasks.is_empty() {
+    let cells: Vec<(EngineKind, u32)> = if tasks.is_empty() {
         (trial.cells.iter().copied())
             .zip(cpus.iter().copied().cycle())
             .collect()
@@ -276,6 +281,14 @@ fn planned(
             .map(|task| (trial.cells[0], task.cpu()))
             .collect()
     };
+    let rest = if trial.isolate {
+        rest_of(trial, &cells, allowed)?
+    } else {
+        allowed.to_vec()
+    };
+    let loads = (trial.loads.iter())
+        .map(|plan| load::resolve(plan, &rest))
+        .collect::<Result<_, _>>()?;
     Ok(PlannedTrial {
         name: trial.name.clone(),
         cells,
@@ -284,6 +297,82 @@ fn planned(
         loads,
         isolate: trial.isolate,
     })
+}
+
+/// The cpus that other work is left with where the cells' are kept free of it, or what is lacking.
+fn rest_of(
+    trial: &TrialPlan,
+    cells: &[(EngineKind, u32)],
+    allowed: &[u32],
+) -> Result<Vec<u32>, Requirement> {
+    let unmet = |reason: String, mend: &str| Requirement::unmet("isolated cpus", reason, mend);
+    if place::uid() != 0 {
+        return Err(unmet(
+            "keeping cpus free of other work needs root".to_owned(),
+            "run the same command with sudo, or leave `isolate` out",
+        ));
+    }
+    let kept = |cpu: &u32| cells.iter().any(|(_, own)| own == cpu);
+    let rest: Vec<u32> = allowed.iter().copied().filter(|cpu| !kept(cpu)).collect();
+    if rest.is_empty() {
+        return Err(unmet(
+            format!(
+                "the cells of this trial use every cpu ({}), so none is left for the work that isolate = true moves away",
+                host::cpus::format_list(allowed)
+            ),
+            "give the cells fewer cpus, or leave `isolate` out",
+        ));
+    }
+    if let Some(load) = trial.loads.iter().find(|load| load.cpus.iter().any(kept)) {
+        return Err(unmet(
+            format!(
+                "the load `{}` is asked onto cpus that isolate = true keeps free",
+                load.name
+            ),
+            "give the load other cpus, or leave its `cpus` out",
+        ));
+    }
+    Ok(rest)
+}
+
+/// Replaces `per_cpu` by one cell for each cpu of the experiment, else of the machine; where the cpus are to be kept
+/// free, the lowest is left to other work.
+fn one_cell_for_each_cpu(experiment: &mut Experiment) {
+    let allowed = allowed_cpus();
+    let given = &experiment.scheduling.cpus;
+    for trial in experiment.trials.iter_mut().filter(|trial| trial.per_cpu) {
+        trial.per_cpu = false;
+        if trial.cpus.is_empty() {
+            trial.cpus = match given.as_slice() {
+                [] => allowed.clone(),
+                given => given.to_vec(),
+            };
+            let all = allowed.iter().all(|cpu| trial.cpus.contains(cpu));
+            if trial.isolate && all && allowed.len() > 1 {
+                trial.cpus.retain(|cpu| Some(cpu) != allowed.first());
+            }
+        }
+        let cpus = trial.cpus.clone();
+        let engines = std::mem::take(&mut trial.cells);
+        (trial.cpus, trial.cells) = (engines.iter())
+            .flat_map(|engine| cpus.iter().map(move |cpu| (*cpu, *engine)))
+            .unzip();
+    }
+}
+
+/// Refuses a cell on a cpu that is not there.
+fn cell_cpus(trial: &TrialPlan, allowed: &[u32], place: &str) -> Result<(), InputError> {
+    match trial.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        None => Ok(()),
+        Some(absent) => Err(InputError::new(
+            place,
+            format!(
+                "cpu {absent} of trial `{}` does not exist, is offline, or is not allowed to this process",
+                trial.name
+            ),
+            format!("the usable cpus are {}", host::cpus::format_list(allowed)),
+        )),
+    }
 }
 
 /// Refuses a load on a cpu that is not there.

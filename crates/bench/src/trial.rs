@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Acquire;
 
 use engine::{Cell, CellSpec, Rights};
+use host::isolate::Isolation;
 use host::rtgroup::RtGroup;
 use host::sched;
 use model::{Class, EngineKind, Keep};
@@ -17,6 +18,7 @@ use crate::drain::{Drain, Rings};
 use crate::interrupt::Interrupt;
 use crate::load::{self, Ground, Running};
 use crate::place::{Place, failed};
+use crate::sampler::Sampler;
 use crate::verify::{verify, verify_thread};
 use crate::watch::Watch;
 use crate::{BenchError, Plan, PlannedTask, PlannedTrial, Progress};
@@ -76,6 +78,8 @@ struct Members {
     /// `None`: a cell that could not be created.
     cells: Vec<Option<Live>>,
     loads: Vec<Running>,
+    isolation: Option<Isolation>,
+    ahead: Option<Ahead>,
 }
 
 /// Runs the trial. A cell that fails makes a failed trial on record, not an error.
@@ -91,15 +95,17 @@ pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outc
     let mut record = new_record(trial);
     let mut live = Members::default();
     let mut begun = false;
-    let steps = steps(
-        trial,
-        &barrier,
-        &shared,
-        &mut record,
-        &mut live,
-        &mut begun,
-        progress,
-    );
+    let steps = isolate(trial, &mut record, &mut live).and_then(|()| {
+        steps(
+            trial,
+            &barrier,
+            &shared,
+            &mut record,
+            &mut live,
+            &mut begun,
+            progress,
+        )
+    });
     barrier.abort();
     trial.interrupt.wakes(None);
     let mut leftovers = Vec::new();
@@ -110,6 +116,10 @@ pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outc
         if let Err(error) = live.cell.remove() {
             leftovers.push(error.to_string());
         }
+    }
+    if let Some(isolation) = live.isolation.take() {
+        leftovers.extend(isolation.end());
+        live.ahead = None;
     }
     let interrupted = trial.interrupt.came();
     match steps {
@@ -149,6 +159,40 @@ pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outc
         begun,
         dir,
     })
+}
+
+/// Takes other work off the cells' cpus, if the trial asks for it.
+fn isolate(trial: &Trial<'_>, record: &mut TrialRecord, live: &mut Members) -> Result<(), Ended> {
+    if trial.planned.isolate {
+        let journal = trial.place.isolation_journal(trial.number);
+        let isolation = Isolation::hold(&trial.planned.cpus(), &journal)
+            .map_err(|error| Ended::Failed(format!("the cpus cannot be kept free: {error}")))?;
+        record.isolation = Some(isolation.found().clone());
+        live.isolation = Some(isolation);
+        live.ahead = Ahead::of_loads();
+    }
+    Ok(())
+}
+
+/// The coordinator in front of the loads that share its few cpus: behind hundreds of them it would take minutes to
+/// start and end a trial. What it starts is in class OTHER as ever.
+struct Ahead {
+    before: sched::Class,
+}
+
+impl Ahead {
+    fn of_loads() -> Option<Ahead> {
+        let before = sched::get_class(0).ok()?;
+        sched::set_class_reset_on_fork(0, &sched::Class::Fifo { priority: 1 })
+            .ok()
+            .map(|()| Ahead { before })
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        let _ = sched::set_class(0, &self.before);
+    }
 }
 
 /// Why the steps ended before their end.
@@ -215,6 +259,12 @@ fn steps(
         load.open_window();
     }
     record.go_ns = Some(barrier.open(Barrier::lead_ns(record.cells.len())));
+    let sampler = trial.plan.experiment.counters.then(|| {
+        let cells = record.cells.iter().zip(&live.cells);
+        let watched =
+            cells.filter_map(|(cell, live)| Some((cell.id.clone(), live.as_ref()?.pid, cell.cpu)));
+        Sampler::start(watched.collect(), Plan::loop_ns(&trial.planned.workload))
+    });
     let patience = clock::now() + longest_loop_ns(trial);
     let ended = match keep {
         Keep::Samples => wait(trial, barrier, &watch, record, live, |stop| {
@@ -237,6 +287,7 @@ fn steps(
     for load in &mut live.loads {
         load.close_window();
     }
+    record.counters = sampler.map(Sampler::stop).unwrap_or_default();
     ended?;
     barrier.leave();
     Ok(())
@@ -314,6 +365,8 @@ fn new_record(trial: &Trial<'_>) -> TrialRecord {
             })
             .collect(),
         failure: None,
+        isolation: None,
+        counters: Vec::new(),
         continues: trial.continues,
         cut_off: None,
     }
@@ -450,8 +503,11 @@ fn create(
     let cell = &mut record.cells[index];
     let present_ns = barrier.slot(index).present_ns.load(Acquire);
     cell.create_ns = Some(present_ns - asked_ns);
+    let partition = (live.isolation.as_ref())
+        .and_then(Isolation::group)
+        .map(Path::to_owned);
     if let Some(live) = live.cells[index].as_ref()
-        && let Err(why) = place_cell(trial, cell, live.pid)
+        && let Err(why) = place_cell(trial, partition.as_deref(), cell, live.pid)
     {
         cell.failure = Some(why.clone());
         return Err(Ended::Failed(format!("{}: {why}", cell.id)));
@@ -562,7 +618,17 @@ fn spec(
 }
 
 /// Puts the payload in the run's real-time group and, where the cell may not do so itself, sets class and cpu.
-fn place_cell(trial: &Trial<'_>, cell: &CellRecord, pid: i32) -> Result<(), String> {
+fn place_cell(
+    trial: &Trial<'_>,
+    partition: Option<&Path>,
+    cell: &CellRecord,
+    pid: i32,
+) -> Result<(), String> {
+    if let Some(group) = partition {
+        let file = group.join("cgroup.procs");
+        std::fs::write(&file, pid.to_string())
+            .map_err(|error| format!("{}: {error}", file.display()))?;
+    }
     if cell.engine != EngineKind::Bare
         && let Some(group) = trial.rt_group
     {

@@ -4,6 +4,7 @@
 
 pub mod caps;
 pub mod cgroup;
+pub mod counters;
 pub mod cpus;
 pub mod doctor;
 pub mod isolate;

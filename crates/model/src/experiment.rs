@@ -141,6 +141,10 @@ pub struct TrialPlan {
     pub isolate: bool,
     /// Utilisation of the cell that competes with each cell of a task set, in thousandths of a cpu; 0: none does.
     pub competitors: u32,
+    /// Cpus for the cells, where they are not the experiment's.
+    pub cpus: Vec<u32>,
+    /// Whether `cells` runs once on every cpu. A plan replaces it by one cell for each cpu.
+    pub per_cpu: bool,
 }
 
 impl TrialPlan {
@@ -154,6 +158,8 @@ impl TrialPlan {
             jobs: None,
             isolate: false,
             competitors: 0,
+            cpus: Vec::new(),
+            per_cpu: false,
         }
     }
 
@@ -184,6 +190,8 @@ pub struct Experiment {
     pub baseline: String,
     /// The unprivileged user who runs rootless cells; `None`: found on the machine.
     pub rootless_user: Option<String>,
+    /// Whether counters of the machine are read beside the cells, see `host::counters`.
+    pub counters: bool,
     /// The matrix.
     pub trials: Vec<TrialPlan>,
 }

@@ -10,13 +10,14 @@ use crate::{
     Work, Workload, loads, task_parse, trials,
 };
 
-const TOP: [&str; 12] = [
+const TOP: [&str; 13] = [
     "schema",
     "name",
     "question",
     "rounds",
     "baseline",
     "rootless_user",
+    "counters",
     "record",
     "interval",
     "workload",
@@ -110,6 +111,7 @@ impl Experiment {
             scheduling: scheduling(&top)?,
             baseline,
             rootless_user,
+            counters: top.boolean("counters")?.unwrap_or(false),
             trials,
         })
     }
@@ -127,6 +129,9 @@ impl Experiment {
         }
         if let Keep::Histograms { interval } = self.keep {
             let _ = writeln!(out, "record = \"histogram\"\ninterval = \"{interval}\"");
+        }
+        if self.counters {
+            let _ = writeln!(out, "counters = true");
         }
         let workload = &self.workload;
         let _ = writeln!(out, "\n[workload]\nkind = \"{}\"", workload.work.name());
@@ -176,6 +181,12 @@ impl Experiment {
             if trial.competitors > 0 {
                 let share = f64::from(trial.competitors) / 1000.0;
                 let _ = writeln!(out, "competitors = {share:?}");
+            }
+            if !trial.cpus.is_empty() {
+                let _ = writeln!(out, "cpus = {:?}", trial.cpus);
+            }
+            if trial.per_cpu {
+                let _ = writeln!(out, "per_cpu = true");
             }
         }
         out
@@ -534,6 +545,7 @@ cells = ["podman", "podman-rootless"]
             prop::option::of(Limits::PERIOD_NS),
             prop::option::of(1u32..=100_000_000),
             any::<bool>(),
+            (prop::collection::vec(any::<u32>(), 0..3), any::<bool>()),
         );
         let trials = prop::collection::vec(trial, 1..5);
         let work = prop_oneof![
@@ -590,23 +602,31 @@ cells = ["podman", "podman-rootless"]
                         scheduling: Scheduling { class, cpus },
                         baseline: "t0".to_owned(),
                         rootless_user: periodic.then(|| "ann".to_owned()),
+                        counters: periodic,
                         trials: trials
                             .into_iter()
                             .enumerate()
-                            .map(|(i, (cells, mut loads, period, jobs, isolate))| {
-                                for (i, load) in loads.iter_mut().enumerate().skip(1) {
-                                    load.name = format!("load-{i}");
-                                }
-                                TrialPlan {
-                                    name: format!("t{i}"),
-                                    cells,
-                                    loads,
-                                    period: period.map(Duration::from_ns),
-                                    jobs,
-                                    isolate,
-                                    competitors: 0,
-                                }
-                            })
+                            .map(
+                                |(
+                                    i,
+                                    (cells, mut loads, period, jobs, isolate, (cpus, per_cpu)),
+                                )| {
+                                    for (i, load) in loads.iter_mut().enumerate().skip(1) {
+                                        load.name = format!("load-{i}");
+                                    }
+                                    TrialPlan {
+                                        name: format!("t{i}"),
+                                        cells,
+                                        loads,
+                                        period: period.map(Duration::from_ns),
+                                        jobs,
+                                        isolate,
+                                        cpus,
+                                        per_cpu,
+                                        competitors: 0,
+                                    }
+                                },
+                            )
                             .collect(),
                     }
                 },

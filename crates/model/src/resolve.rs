@@ -38,13 +38,21 @@ pub struct Overrides {
     pub rootless_user: Option<String>,
 }
 
-/// Jobs and rounds of a smoke run: 7 cells x 2 rounds x 500 ms plus their creation stay under 30 s.
+/// Trials of a smoke run that are repeated; more than these run once.
+const REPEATED: usize = 12;
+
+/// Jobs and rounds of a smoke run: 7 cells x 2 rounds x 500 ms plus their creation stay under 30 s, a matrix of 36
+/// trials under 60 s.
 pub fn quick(experiment: &mut Experiment) {
     experiment.workload.jobs = half_a_second(experiment.workload.period);
     for trial in &mut experiment.trials {
         trial.jobs = trial.period.map(half_a_second);
     }
-    experiment.rounds = 2;
+    experiment.rounds = if experiment.trials.len() > REPEATED {
+        1
+    } else {
+        2
+    };
 }
 
 /// The jobs of this period that take about half a second, 2 to 500.

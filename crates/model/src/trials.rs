@@ -9,7 +9,7 @@ use crate::reader::Table;
 use crate::task_load::MOST_COMPETITION;
 use crate::{Duration, EngineKind, InputError, Keep, Limits, LoadPlan, TrialPlan};
 
-const TRIAL: [&str; 9] = [
+const TRIAL: [&str; 11] = [
     "name",
     "cells",
     "copies",
@@ -18,9 +18,13 @@ const TRIAL: [&str; 9] = [
     "period",
     "jobs",
     "isolate",
+    "cpus",
+    "per_cpu",
     "competitors",
 ];
-const MATRIX: [&str; 4] = ["cells", "loads", "periods", "isolate"];
+const MATRIX: [&str; 6] = [
+    "cells", "loads", "periods", "isolate", "per_cpu", "duration",
+];
 
 /// Every trial, those of the matrix after those written out.
 pub(crate) fn trials(top: &Table<'_>, keep: Keep) -> Result<Vec<TrialPlan>, InputError> {
@@ -100,6 +104,8 @@ fn trial(table: &Table<'_>, keep: Keep) -> Result<TrialPlan, InputError> {
         jobs: jobs.and_then(|jobs| u32::try_from(jobs).ok()),
         isolate: table.boolean("isolate")?.unwrap_or(false),
         competitors: competitors(table)?,
+        cpus: table.cpus("cpus")?.unwrap_or_default(),
+        per_cpu: table.boolean("per_cpu")?.unwrap_or(false),
     })
 }
 
@@ -172,6 +178,15 @@ fn points(table: &Table<'_>) -> Result<Vec<TrialPlan>, InputError> {
             format!("a matrix has 1 to {} trials", Limits::TRIALS.end()),
         ));
     }
+    let per_cpu = table.boolean("per_cpu")?.unwrap_or(false);
+    let duration = table.duration("duration")?;
+    if duration.is_some() && table.item("periods").is_none() {
+        return Err(table.fault(
+            "duration",
+            "`duration` of [matrix] goes with `periods`",
+            "add `periods`, or set `jobs` of [workload]",
+        ));
+    }
     let mut trials = Vec::new();
     for engines in &cells {
         for load in &loads {
@@ -190,15 +205,41 @@ fn points(table: &Table<'_>) -> Result<Vec<TrialPlan>, InputError> {
                         cells: engines.clone(),
                         loads: load.clone().unwrap_or_default(),
                         period: *period,
-                        jobs: None,
+                        jobs: match (duration, period) {
+                            (Some(duration), Some(period)) => {
+                                Some(jobs_of(table, duration, *period)?)
+                            }
+                            _ => None,
+                        },
                         isolate,
                         competitors: 0,
+                        cpus: Vec::new(),
+                        per_cpu,
                     });
                 }
             }
         }
     }
     Ok(trials)
+}
+
+/// The activations of this period that take so long.
+fn jobs_of(table: &Table<'_>, duration: Duration, period: Duration) -> Result<u32, InputError> {
+    let jobs = duration.ns() / period.ns().max(1);
+    u32::try_from(jobs)
+        .ok()
+        .filter(|_| Limits::JOBS.contains(&jobs))
+        .ok_or_else(|| {
+            table.fault(
+                "duration",
+                format!("{duration} hold {jobs} periods of {period}"),
+                format!(
+                    "a trial has {} to {} jobs",
+                    Limits::JOBS.start(),
+                    Limits::JOBS.end()
+                ),
+            )
+        })
 }
 
 fn cells(table: &Table<'_>) -> Result<Vec<Vec<EngineKind>>, InputError> {
@@ -309,6 +350,25 @@ mod tests {
         .unwrap();
         let names: Vec<&str> = experiment.trials.iter().map(|t| t.name.as_str()).collect();
         assert_eq!(names, ["crun-ipc", "bare"]);
+    }
+
+    #[test]
+    fn a_duration_gives_every_period_its_own_number_of_jobs() {
+        let experiment = parse(
+            "[matrix]\ncells = [[\"bare\"]]\nperiods = [\"100us\", \"10ms\"]\nduration = \"2s\"\nper_cpu = true\n",
+        )
+        .unwrap();
+        let jobs: Vec<Option<u32>> = experiment.trials.iter().map(|t| t.jobs).collect();
+        assert_eq!(jobs, [Some(20_000), Some(200)]);
+        assert!(experiment.trials.iter().all(|trial| trial.per_cpu));
+        let message =
+            refused("[matrix]\ncells = [[\"bare\"]]\nperiods = [\"10ms\"]\nduration = \"1ms\"\n");
+        assert!(message.contains("1ms hold 0 periods of 10ms"), "{message}");
+        let message = refused("[matrix]\ncells = [[\"bare\"]]\nduration = \"1s\"\n");
+        assert!(
+            message.contains("`duration` of [matrix] goes with `periods`"),
+            "{message}"
+        );
     }
 
     #[test]

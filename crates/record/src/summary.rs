@@ -26,6 +26,9 @@ pub struct RunSummary {
     /// What disturbed each trial that had a load.
     #[serde(default)]
     pub loads: Vec<LoadSummary>,
+    /// Under which conditions each cell ran; empty where all cells ran under the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<PointSummary>,
     /// Start skew of each trial that has more than one cell.
     pub skews: Vec<SkewSummary>,
     /// Engines and trials that were not measured, with the reason.
@@ -324,6 +327,44 @@ pub struct AchievedSummary {
     pub rounds: Vec<u32>,
     /// The value of each of them.
     pub values: Vec<f64>,
+}
+
+/// The conditions of one cell of one trial, and what belongs to them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PointSummary {
+    /// Trial's name.
+    pub trial: String,
+    /// Cell's identity in it.
+    pub cell: String,
+    /// The cell's place in [`RunSummary::cells`].
+    pub index: usize,
+    /// Its cpu.
+    pub cpu: u32,
+    /// The trial's loads in one word, `idle` for none.
+    pub load: String,
+    /// Time between releases, ns.
+    pub period_ns: i64,
+    /// Whether its cpu was kept free of other work.
+    pub isolated: bool,
+    /// The primary metric over that of the same engine, cpu, load and period where the cpu was not kept free.
+    pub against_shared: Option<stats::Comparison>,
+    /// Counters beside the cell against its primary metric.
+    pub counters: Vec<CounterSummary>,
+}
+
+/// One counter against the primary metric, window by window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CounterSummary {
+    /// What is counted, such as `cache misses of the cell`.
+    pub name: String,
+    /// Windows over all rounds in which the cell had a job.
+    pub windows: u64,
+    /// Counted in all of them.
+    pub total: u64,
+    /// Pearson's correlation of a window's count with its largest value; `None` where one of the two never changes.
+    pub pearson: Option<f64>,
+    /// Spearman's, of the ranks.
+    pub spearman: Option<f64>,
 }
 
 /// How far apart the cells of a trial started.

@@ -26,6 +26,12 @@ pub struct TrialRecord {
     /// What disturbed them; empty: nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loads: Vec<LoadRecord>,
+    /// What was moved off the cells' cpus and what stayed; `None` where nothing was asked to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<host::isolate::Isolated>,
+    /// Counters of the machine beside each cell; empty where none were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<CellCounters>,
     /// Why the trial failed; `None` when it is good.
     pub failure: Option<String>,
     /// The trial whose remaining jobs these are, by its number: it was cut off and the run was resumed.
@@ -112,6 +118,23 @@ pub struct CalibrationRecord {
     pub tries: u32,
     /// How far apart the least two were, in millionths of the least.
     pub spread_ppm: u32,
+}
+
+/// Counters that were read beside one cell, at equal distances, from outside of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellCounters {
+    /// The cell's identity in the trial.
+    pub cell: String,
+    /// Time between two readings that was aimed at, ns.
+    pub window_ns: i64,
+    /// What each column counts, such as `cache misses of the cell`.
+    pub names: Vec<String>,
+    /// When each row was read, CLOCK_MONOTONIC ns.
+    pub at_ns: Vec<i64>,
+    /// The counts since the first reading; one list for each name.
+    pub counts: Vec<Vec<u64>>,
+    /// What could not be counted and why, such as `no PMU here`.
+    pub lacking: Vec<String>,
 }
 
 /// One load of a trial, and what it achieved while the cells were measured.

@@ -1,5 +1,6 @@
 //! What the figures are drawn from: one pass over the samples of each cell, thinned.
 
+use crate::data_of_conditions;
 use crate::data_of_histograms::{self, Stretch};
 use crate::study::Source;
 use host::provenance::Provenance;
@@ -31,7 +32,17 @@ pub(crate) struct Data<'a> {
     pub cells: Vec<CellData>,
     /// What was left out of the figures; empty when nothing was.
     pub left_out: String,
+    /// Jobs of each cpu under each condition.
+    pub histograms: Vec<CpuHistogram>,
+    /// The counter that goes with the primary metric most closely.
+    pub scatter: Option<Scatter>,
+    /// What trials moved off their cpus.
+    pub moved: Vec<Moved>,
+    /// What could not be counted, each once.
+    pub lacking: Vec<String>,
 }
+
+pub(crate) use crate::data_of_conditions::{CpuHistogram, Moved, Scatter};
 
 /// One cell, ready to be drawn.
 pub(crate) struct CellData {
@@ -84,7 +95,12 @@ impl<'a> Data<'a> {
                 }
             });
         }
+        let conditions = data_of_conditions::gather(&source, summary)?;
         Ok(Data {
+            histograms: conditions.histograms,
+            scatter: conditions.scatter,
+            moved: conditions.moved,
+            lacking: conditions.lacking,
             summary,
             manifest: run.manifest()?,
             provenance: run.provenance()?,

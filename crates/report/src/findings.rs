@@ -13,7 +13,10 @@ pub fn findings(summary: &RunSummary) -> Vec<String> {
     if summary.cells.iter().all(|cell| cell.metrics.is_empty()) {
         return vec!["No trial ended well, so there is nothing to say about times.".to_owned()];
     }
-    overheads(summary, &mut sentences);
+    match crate::table_conditions::findings(summary) {
+        Some(of_conditions) => sentences.extend(of_conditions),
+        None => overheads(summary, &mut sentences),
+    }
     sentences.extend(worst_tail(summary));
     sentences.extend(largest(summary));
     sentences.push(missed(summary));

@@ -9,7 +9,9 @@
 
 mod chart;
 mod compare;
+mod conditions;
 mod data;
+mod data_of_conditions;
 mod data_of_histograms;
 pub mod demand;
 pub mod feasibility;
@@ -24,6 +26,7 @@ mod series;
 mod study;
 mod style;
 mod table;
+mod table_conditions;
 mod tails;
 mod tasks;
 mod units;

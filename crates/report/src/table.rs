@@ -1,10 +1,10 @@
 //! The table that a terminal shows after a run.
 
-use crate::loads;
 use crate::style::{Style, Tone};
 use crate::tails;
 use crate::units::Scale;
 use crate::words::{self, clean, count, plural, shortened};
+use crate::{loads, table_conditions};
 use record::summary::{CellSummary, MetricSummary, RunSummary};
 use stats::Verdict;
 
@@ -25,12 +25,15 @@ pub fn table(summary: &RunSummary, style: Style) -> String {
     let mut columns = columns(summary);
     fit(&mut columns, style.width);
     let mut out = String::new();
-    if !summary.cells.is_empty() {
+    if let Some(grouped) = table_conditions::table(summary, style) {
+        out += &grouped;
+    } else if !summary.cells.is_empty() {
         out += &format!("{} of a job\n\n", summary.primary.title());
         out += &render(&columns, style);
         out += &crate::tasks::table(summary, style);
     }
-    let name_width = columns[0].width();
+    let grouped = table_conditions::grouped(summary);
+    let name_width = if grouped { 0 } else { columns[0].width() };
     for sentence in after(summary, name_width) {
         out.push_str(&style.wrap(&clean(&sentence), name_width + 3));
         out.push('\n');
@@ -167,9 +170,14 @@ fn missed(cell: &CellSummary) -> Text {
 
 /// The sentences below the table.
 fn after(summary: &RunSummary, name_width: usize) -> Vec<String> {
-    let mut sentences: Vec<String> = (summary.loads.iter())
-        .map(|load| format!("{:<name_width$}   load {}", load.trial, loads::line(load)))
-        .collect();
+    let grouped = table_conditions::grouped(summary);
+    let mut sentences: Vec<String> = if grouped {
+        table_conditions::load_lines(summary)
+    } else {
+        (summary.loads.iter())
+            .map(|load| format!("{:<name_width$}   load {}", load.trial, loads::line(load)))
+            .collect()
+    };
     for (label, line) in tails::lines(summary) {
         sentences.push(format!("{label:<name_width$}   {line}"));
     }
@@ -211,7 +219,10 @@ fn after(summary: &RunSummary, name_width: usize) -> Vec<String> {
     for failure in &summary.failures {
         sentences.push(format!("failed: {failure}"));
     }
-    for cell in &summary.cells {
+    if grouped {
+        sentences.extend(table_conditions::notes(&summary.cells));
+    }
+    for cell in summary.cells.iter().filter(|_| !grouped) {
         for note in &cell.notes {
             sentences.push(format!("note: {}: {note}", cell.label));
         }

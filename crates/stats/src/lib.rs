@@ -30,6 +30,7 @@ mod binomial;
 mod box_plot;
 mod ccdf;
 mod compare;
+mod correlation;
 mod moments;
 mod quantile;
 mod series;
@@ -46,6 +47,7 @@ pub use compare::{
     CompareError, CompareOptions, Comparison, Ratio, RoundQuantiles, Side, Verdict, compare,
     compare_quantiles,
 };
+pub use correlation::{pearson, spearman};
 pub use quantile::{DEFAULT_CONFIDENCE, Quantile, needed_count};
 pub use series::{SeriesBucket, thin_series};
 pub use skew::skew_ns;

@@ -59,7 +59,9 @@ fn version_1(
     found: &Isolated,
 ) -> Result<Refusal, IsolateError> {
     if mount.root != "/" {
-        return Ok(Err("the root of the cpuset hierarchy is not mounted here".to_owned()));
+        return Ok(Err(
+            "the root of the cpuset hierarchy is not mounted here".to_owned()
+        ));
     }
     let group = mount.point.join(format!("{GROUP}{}", std::process::id()));
     journal.note(&Change::Group {
@@ -103,7 +105,9 @@ fn version_2(
     found: &Isolated,
 ) -> Result<Result<PathBuf, String>, IsolateError> {
     if mount.root != "/" {
-        return Ok(Err("the root of the cgroup hierarchy is not mounted here".to_owned()));
+        return Ok(Err(
+            "the root of the cgroup hierarchy is not mounted here".to_owned()
+        ));
     }
     let control = mount.point.join("cgroup.subtree_control");
     let handed_down = read(&control).unwrap_or_default();
@@ -145,7 +149,10 @@ pub(super) fn remove(group: &Path) -> Option<String> {
         return None;
     }
     let above = group.parent()?.join("cgroup.procs");
-    for pid in read(&group.join("cgroup.procs")).unwrap_or_default().lines() {
+    for pid in read(&group.join("cgroup.procs"))
+        .unwrap_or_default()
+        .lines()
+    {
         let _ = write(&above, pid);
     }
     match std::fs::remove_dir(group) {

@@ -44,9 +44,7 @@ pub(super) fn move_away(
         let cpus = parse_mask(&was).unwrap_or_default();
         found.workqueues = Some(match target(&cpus, found) {
             None => true,
-            Some(set) => {
-                change(root, journal, WORKQUEUES, &was, &format_mask(&set, &was))?.is_ok()
-            }
+            Some(set) => change(root, journal, WORKQUEUES, &was, &format_mask(&set, &was))?.is_ok(),
         });
     }
     Ok(())
@@ -88,7 +86,11 @@ fn parse_mask(text: &str) -> Option<Vec<u32>> {
     for (word, digits) in text.trim().rsplit(',').enumerate() {
         let bits = u32::from_str_radix(digits, 16).ok()?;
         let first = u32::try_from(word * 32).ok()?;
-        cpus.extend((0..32).filter(|bit| bits & (1 << bit) != 0).map(|bit| first + bit));
+        cpus.extend(
+            (0..32)
+                .filter(|bit| bits & (1 << bit) != 0)
+                .map(|bit| first + bit),
+        );
     }
     (cpus.last() <= Some(&cpus::HIGHEST_CPU)).then_some(cpus)
 }
@@ -104,7 +106,11 @@ fn format_mask(cpus: &[u32], like: &str) -> String {
     let texts: Vec<String> = match words.split_last() {
         None => Vec::new(),
         Some((last, [])) => vec![format!("{last:x}")],
-        Some(_) => words.iter().rev().map(|word| format!("{word:08x}")).collect(),
+        Some(_) => words
+            .iter()
+            .rev()
+            .map(|word| format!("{word:08x}"))
+            .collect(),
     };
     texts.join(",")
 }

@@ -3,8 +3,11 @@
 
 mod box_plot;
 mod ccdf;
+mod counters;
+mod cpu_histograms;
 mod creation;
 mod intervals;
+mod max_bars;
 mod normalised;
 mod ratios;
 mod rounds;
@@ -24,8 +27,11 @@ use record::summary::RunSummary;
 use std::borrow::Cow;
 
 /// Every figure, in the order of the report.
-const FIGURES: [fn(&Data) -> Option<Figure>; 12] = [
+const FIGURES: [fn(&Data) -> Option<Figure>; 15] = [
     normalised::draw,
+    max_bars::draw,
+    cpu_histograms::draw,
+    counters::draw,
     box_plot::draw,
     ratios::draw,
     ccdf::draw,

@@ -4,6 +4,7 @@
 mod asked;
 mod banner;
 mod cells;
+mod conditions;
 mod doctor;
 mod figures;
 mod found;
@@ -36,10 +37,11 @@ use record::run::Run;
 use record::summary::RunSummary;
 
 /// Every section, in the order of the page.
-const SECTIONS: [fn(&Page) -> Option<Section>; 16] = [
+const SECTIONS: [fn(&Page) -> Option<Section>; 17] = [
     asked::section,
     found::section,
     tasks::section,
+    conditions::section,
     cells::section,
     loads::section,
     histograms::section,

@@ -9,6 +9,7 @@ mod cell;
 mod failures;
 mod histograms;
 mod loads;
+mod points;
 mod skews;
 mod source;
 mod tails;
@@ -16,6 +17,7 @@ mod unmeasured;
 
 use against::{compare_rounds, pooled_rounds};
 pub(crate) use histograms::{binned, logs};
+pub(crate) use points::windows;
 pub(crate) use source::Source;
 
 use crate::tasks;
@@ -59,6 +61,7 @@ pub fn study(run: &Run) -> Result<RunSummary, RecordError> {
             .cloned()
             .collect(),
         failures: failures::study(&source, &cells, manifest.failure.as_deref()),
+        points: points::study(&source, &cells, primary)?,
         cells,
         resumed: manifest.resumed,
     })

@@ -96,6 +96,8 @@ impl Synthetic {
             arming_ns: Some(30_000_000),
             cells: cells.into_iter().map(|cell| cell.record).collect(),
             loads: std::mem::take(&mut self.loads),
+            isolation: None,
+            counters: Vec::new(),
             failure: failure.map(str::to_owned),
             continues: None,
             cut_off: None,

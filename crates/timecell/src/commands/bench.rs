@@ -357,6 +357,10 @@ pub fn grouped(number: u64) -> String {
 
 fn dry(plan: &Plan) -> String {
     let mut text = String::from("trials of each round, in this order\n");
+    let named = plan.trials.iter().map(|trial| &trial.name);
+    let absent = plan.not_measured.iter().map(|absent| &absent.trial);
+    let width = named.chain(absent).map(String::len).max().unwrap_or(0);
+    let width = width.max(16);
     for trial in &plan.trials {
         let cells: Vec<String> = (trial.cells.iter())
             .map(|(kind, cpu)| format!("{kind} on cpu {cpu}"))
@@ -375,17 +379,24 @@ fn dry(plan: &Plan) -> String {
             let jobs = grouped(trial.workload.jobs.into());
             format!(", {jobs} jobs of {}", trial.workload.period)
         };
+        let alone = if trial.isolate {
+            ", cpus kept free of other work"
+        } else {
+            ""
+        };
         let cells = if trial.tasks.is_empty() {
             condensed(&cells)
         } else {
             threads(trial)
         };
-        let name = format!("{} ", trial.name);
-        text.push_str(&format!("  {name:<18}{cells}{under}{own}\n"));
+        text.push_str(&format!(
+            "  {:<width$}  {cells}{under}{own}{alone}\n",
+            trial.name
+        ));
     }
     for missing in &plan.not_measured {
         text.push_str(&format!(
-            "  {:<18}will not be measured: {} ({})\n",
+            "  {:<width$}  will not be measured: {} ({})\n",
             missing.trial, missing.reason, missing.mend
         ));
     }

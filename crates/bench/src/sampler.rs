@@ -1,0 +1,170 @@
+//! Reads counters beside the cells while they are measured, from a thread of its own in class OTHER.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use host::counters::{self, HARDWARE, SOFTWARE, TaskCounters};
+use host::sched;
+use probe::clock;
+use record::trial::CellCounters;
+
+/// Time between two readings, ns.
+const WINDOW_NS: i64 = 10_000_000;
+/// Readings of one trial at most; in a longer trial they are farther apart.
+const MOST: i64 = 20_000;
+
+/// The thread.
+pub(crate) struct Sampler {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Vec<CellCounters>>>,
+}
+
+/// One cell that is watched.
+struct Watched {
+    cpu: u32,
+    task: Option<TaskCounters>,
+    first: Option<Vec<u64>>,
+    found: CellCounters,
+}
+
+impl Sampler {
+    /// Begins to read the counters of these cells (identity, task, cpu), which will be measured for `loop_ns`.
+    pub(crate) fn start(cells: Vec<(String, i32, u32)>, loop_ns: i64) -> Sampler {
+        let over = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&over);
+        let window_ns = WINDOW_NS.max(loop_ns / MOST);
+        let thread = std::thread::Builder::new()
+            .name("counters".to_owned())
+            .spawn(move || sample(cells, window_ns, &seen))
+            .ok();
+        Sampler { over, thread }
+    }
+
+    /// Ends it and returns what it read.
+    pub(crate) fn stop(mut self) -> Vec<CellCounters> {
+        self.over.store(true, Ordering::Release);
+        let thread = self.thread.take();
+        thread
+            .and_then(|thread| thread.join().ok())
+            .unwrap_or_default()
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Release);
+    }
+}
+
+fn sample(cells: Vec<(String, i32, u32)>, window_ns: i64, over: &AtomicBool) -> Vec<CellCounters> {
+    let mut lacking = Vec::new();
+    let cpus: Vec<u32> = cells.iter().map(|(_, _, cpu)| *cpu).collect();
+    let elsewhere: Vec<u32> = (sched::get_affinity(0).unwrap_or_default().into_iter())
+        .filter(|cpu| !cpus.contains(cpu))
+        .collect();
+    if elsewhere.is_empty() || sched::set_affinity(0, &elsewhere).is_err() {
+        lacking.push("a cpu without cells: the counters were read on theirs".to_owned());
+    }
+    let mut watched: Vec<Watched> = (cells.into_iter())
+        .map(|(id, pid, cpu)| watch(id, pid, cpu, window_ns, &lacking))
+        .collect();
+    let mut next = clock::now();
+    while !over.load(Ordering::Acquire) {
+        read(&mut watched);
+        // What was late is not made up for: the windows' own times are on record.
+        next = (next + window_ns).max(clock::now());
+        clock::sleep_for((next - clock::now()).max(0));
+    }
+    read(&mut watched);
+    watched.into_iter().map(|watched| watched.found).collect()
+}
+
+fn watch(id: String, pid: i32, cpu: u32, window_ns: i64, lacking: &[String]) -> Watched {
+    let mut found = CellCounters {
+        cell: id,
+        window_ns,
+        lacking: lacking.to_vec(),
+        ..CellCounters::default()
+    };
+    let task = match TaskCounters::attach(pid, &HARDWARE) {
+        Ok(task) => Some(task),
+        Err(why) => {
+            found.lacking.push(why.to_string());
+            TaskCounters::attach(pid, &SOFTWARE)
+                .map_err(|why| found.lacking.push(why.to_string()))
+                .ok()
+        }
+    };
+    let of_task = task.iter().flat_map(TaskCounters::counters);
+    found.names = of_task
+        .map(|counter| format!("{} of the cell", counter.name()))
+        .chain(["interrupts of its cpu".to_owned()])
+        .collect();
+    found.counts = vec![Vec::new(); found.names.len()];
+    Watched {
+        cpu,
+        task,
+        first: None,
+        found,
+    }
+}
+
+fn read(watched: &mut [Watched]) {
+    let interrupts = counters::interrupts().unwrap_or_default();
+    for one in watched {
+        let mut now = match &one.task {
+            None => Vec::new(),
+            Some(task) => match task.read() {
+                Ok(counts) => counts,
+                Err(_) => continue,
+            },
+        };
+        let own = interrupts.iter().find(|(cpu, _)| *cpu == one.cpu);
+        now.push(own.map_or(0, |(_, count)| *count));
+        let first = one.first.get_or_insert_with(|| now.clone());
+        one.found.at_ns.push(clock::now());
+        for ((column, count), first) in one.found.counts.iter_mut().zip(&now).zip(first) {
+            column.push(count.saturating_sub(*first));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_that_switches_is_seen_to_switch() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "while sleep 0.01; do :; done"])
+            .spawn()
+            .unwrap();
+        let cpu = host::cpus::default_rt_cpu();
+        let pid = child.id().cast_signed();
+        let sampler = Sampler::start(vec![("1-bare".to_owned(), pid, cpu)], 0);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let found = sampler.stop();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let [cell] = found.as_slice() else {
+            panic!("{found:?}");
+        };
+        assert_eq!(cell.names.len(), cell.counts.len());
+        assert!(cell.at_ns.len() >= 2);
+        assert!(cell.at_ns.is_sorted());
+        assert!(
+            cell.counts
+                .iter()
+                .all(|column| column.len() == cell.at_ns.len() && column.is_sorted())
+        );
+        if cell.names.len() > 1 {
+            assert!(
+                cell.counts.iter().any(|column| column.last() > Some(&0)),
+                "{cell:?}"
+            );
+        } else {
+            assert!(!cell.lacking.is_empty());
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Counters of the machine: those of one task by perf_event_open(2), hardware ones where there is a PMU and software
+//! ones in their place, and the interrupts of each cpu.
+//!
+//! Reading is a system call. It disturbs neither the task nor its cpu while the task sleeps: the count of a task that
+//! is not on a cpu is at rest in memory. Counters of a whole cpu are not offered: the kernel reads those by
+//! interrupting the cpu that is being measured.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsRawFd, FromRawFd};
+
+use crate::root::Root;
+
+/// Something that perf counts for a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counter {
+    /// Misses of the last-level cache.
+    CacheMisses,
+    /// Accesses to it.
+    CacheReferences,
+    /// Instructions retired.
+    Instructions,
+    /// Cpu cycles.
+    Cycles,
+    /// Page faults, minor and major.
+    PageFaults,
+    /// Moves to another cpu.
+    Migrations,
+    /// Context switches.
+    ContextSwitches,
+}
+
+/// Those that need a PMU.
+pub const HARDWARE: [Counter; 4] = [
+    Counter::CacheMisses,
+    Counter::CacheReferences,
+    Counter::Instructions,
+    Counter::Cycles,
+];
+
+/// Those that the kernel counts by itself.
+pub const SOFTWARE: [Counter; 3] = [
+    Counter::PageFaults,
+    Counter::Migrations,
+    Counter::ContextSwitches,
+];
+
+impl Counter {
+    /// The name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Counter::CacheMisses => "cache misses",
+            Counter::CacheReferences => "cache references",
+            Counter::Instructions => "instructions",
+            Counter::Cycles => "cycles",
+            Counter::PageFaults => "page faults",
+            Counter::Migrations => "migrations",
+            Counter::ContextSwitches => "context switches",
+        }
+    }
+
+    /// Type and number in `linux/perf_event.h`.
+    const fn event(self) -> (u32, u64) {
+        const HARDWARE: u32 = 0;
+        const SOFTWARE: u32 = 1;
+        match self {
+            Counter::Cycles => (HARDWARE, 0),
+            Counter::Instructions => (HARDWARE, 1),
+            Counter::CacheReferences => (HARDWARE, 2),
+            Counter::CacheMisses => (HARDWARE, 3),
+            Counter::PageFaults => (SOFTWARE, 2),
+            Counter::ContextSwitches => (SOFTWARE, 3),
+            Counter::Migrations => (SOFTWARE, 4),
+        }
+    }
+}
+
+/// Why something is not counted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CounterError {
+    /// The machine has no such hardware, or the hypervisor hides it.
+    #[error("no PMU here: this machine has no counter for {}", .0.name())]
+    NoPmu(Counter),
+    /// Not allowed.
+    #[error("{} may not be counted: run as root, or lower kernel.perf_event_paranoid", .0.name())]
+    Refused(Counter),
+    /// The task has ended, or the kernel lacks perf.
+    #[error("{} cannot be counted ({reason})", counter.name())]
+    Other {
+        /// What was asked for.
+        counter: Counter,
+        /// The system's answer.
+        reason: String,
+    },
+}
+
+/// The first version of the kernel's `struct perf_event_attr`.
+#[repr(C)]
+#[derive(Default)]
+struct Attr {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    bp_type: u32,
+    config1: u64,
+}
+
+/// Counters of one task, counting until they are dropped.
+#[derive(Debug)]
+pub struct TaskCounters {
+    /// Members of one group, the leader first; they are counted together or not at all.
+    files: Vec<File>,
+    counters: Vec<Counter>,
+}
+
+impl TaskCounters {
+    /// Counts for task `tid` (0: the calling thread), its children excluded.
+    ///
+    /// # Errors
+    /// When one of them cannot be counted, the first reason.
+    pub fn attach(tid: i32, counters: &[Counter]) -> Result<TaskCounters, CounterError> {
+        let mut files: Vec<File> = Vec::with_capacity(counters.len());
+        for &counter in counters {
+            let leader = files.first().map_or(-1, |file| file.as_raw_fd());
+            files.push(open(tid, leader, counter)?);
+        }
+        Ok(TaskCounters {
+            files,
+            counters: counters.to_vec(),
+        })
+    }
+
+    /// What is counted, in the order of [`TaskCounters::read`].
+    pub fn counters(&self) -> &[Counter] {
+        &self.counters
+    }
+
+    /// The counts since the beginning.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn read(&self) -> std::io::Result<Vec<u64>> {
+        let Some(leader) = self.files.first() else {
+            return Ok(Vec::new());
+        };
+        let mut bytes = [0u8; 8 * (1 + HARDWARE.len() + SOFTWARE.len())];
+        let length = (&mut &*leader).read(&mut bytes)?;
+        // The number of members, then their counts.
+        let words = bytes[..length].chunks_exact(8).skip(1);
+        Ok(words
+            .map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()))
+            .collect())
+    }
+}
+
+fn open(tid: i32, leader: i32, counter: Counter) -> Result<File, CounterError> {
+    const FORMAT_GROUP: u64 = 1 << 3;
+    const CLOSE_ON_EXEC: u64 = 1 << 3;
+    let (kind, config) = counter.event();
+    let attr = Attr {
+        kind,
+        size: size_of::<Attr>() as u32,
+        config,
+        read_format: FORMAT_GROUP,
+        ..Attr::default()
+    };
+    // SAFETY: the kernel only reads `attr`, which says its own size and outlives the call; -1: on every cpu.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attr,
+            tid,
+            -1,
+            leader,
+            CLOSE_ON_EXEC,
+        )
+    };
+    if let Ok(fd) = i32::try_from(fd)
+        && fd >= 0
+    {
+        // SAFETY: a descriptor that the kernel has just given to us alone.
+        return Ok(unsafe { File::from_raw_fd(fd) });
+    }
+    let error = std::io::Error::last_os_error();
+    Err(match error.raw_os_error() {
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::ENXIO) => {
+            CounterError::NoPmu(counter)
+        }
+        Some(libc::EACCES | libc::EPERM) => CounterError::Refused(counter),
+        _ => CounterError::Other {
+            counter,
+            reason: crate::root::reason_of(&error),
+        },
+    })
+}
+
+/// Interrupts that cpus have taken since boot, local timer and inter-processor ones included, by cpu number.
+///
+/// # Errors
+/// If `/proc/interrupts` cannot be read.
+pub fn interrupts() -> Result<Vec<(u32, u64)>, crate::root::Unreadable> {
+    Ok(sums(&Root::live().read("/proc/interrupts")?))
+}
+
+fn sums(text: &str) -> Vec<(u32, u64)> {
+    let mut lines = text.lines();
+    let heads = lines.next().unwrap_or_default().split_whitespace();
+    let mut sums: Vec<(u32, u64)> = heads
+        .filter_map(|head| Some((head.strip_prefix("CPU")?.parse().ok()?, 0)))
+        .collect();
+    for line in lines {
+        let Some((_, rest)) = line.split_once(':') else {
+            continue;
+        };
+        // Lines without a count for each cpu, such as `ERR: 0`, are of no cpu.
+        let counts: Vec<u64> = (rest.split_whitespace().map_while(|word| word.parse().ok()))
+            .take(sums.len())
+            .collect();
+        if counts.len() == sums.len() {
+            for (sum, count) in sums.iter_mut().zip(counts) {
+                sum.1 = sum.1.saturating_add(count);
+            }
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn software_counters_count_what_the_task_does() {
+        let counters = match TaskCounters::attach(0, &SOFTWARE) {
+            Ok(counters) => counters,
+            // Where perf is not allowed, the reason must say so.
+            Err(error) => {
+                assert!(error.to_string().contains("count"), "{error}");
+                return;
+            }
+        };
+        let before = counters.read().unwrap();
+        // SAFETY: a new private mapping of our own; every page is touched once and given back.
+        unsafe {
+            let length = 64 * 4096;
+            let page = libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            );
+            assert_ne!(page, libc::MAP_FAILED);
+            libc::madvise(page, length, libc::MADV_NOHUGEPAGE);
+            for at in (0..length).step_by(4096) {
+                page.cast::<u8>().add(at).write_volatile(1);
+            }
+            libc::munmap(page, length);
+        }
+        for _ in 0..5 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let after = counters.read().unwrap();
+        assert_eq!(after.len(), SOFTWARE.len());
+        assert!(after[0] - before[0] >= 64, "faults {before:?} {after:?}");
+        assert!(after[2] - before[2] >= 5, "switches {before:?} {after:?}");
+    }
+
+    #[test]
+    fn hardware_counters_count_or_say_why_not() {
+        match TaskCounters::attach(0, &HARDWARE) {
+            Ok(counters) => {
+                let before = counters.read().unwrap();
+                std::hint::black_box((0..100_000u64).fold(0u64, |a, b| a ^ b.wrapping_mul(a)));
+                let after = counters.read().unwrap();
+                assert!(after[2] > before[2], "{before:?} {after:?}");
+            }
+            Err(error) => assert!(error.to_string().len() > 20, "{error}"),
+        }
+    }
+
+    #[test]
+    fn interrupts_are_summed_for_each_cpu() {
+        let text = "           CPU0       CPU2\n 24:  1  5  IO-APIC  5-edge  x\nLOC: 10 20 Local timer\nERR:  7\n";
+        assert_eq!(sums(text), [(0, 11), (2, 25)]);
+        assert!(!interrupts().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,172 @@
+//! Cells by load and period: least, mean, largest and variance on each cpu; before and after cpus were kept free; what
+//! was moved for that; counters.
+
+use super::tables::detail;
+use super::{Page, Section, time_cell};
+use crate::conditions::{self, Conditions, period};
+use crate::data::Moved;
+use crate::units::{Scale, time};
+use crate::words::{clean, count, interval, ratio, verdict};
+use maud::{Markup, html};
+use record::summary::{CellSummary, PointSummary};
+
+pub(super) fn section(page: &Page) -> Option<Section> {
+    let summary = page.data.summary;
+    let found = conditions::of(summary);
+    let counted = summary
+        .points
+        .iter()
+        .any(|point| !point.counters.is_empty());
+    if found.is_none() && !counted {
+        return None;
+    }
+    Some(Section {
+        id: "conditions",
+        heading: "Loads and periods".to_owned(),
+        body: html! {
+            @if let Some(found) = &found {
+                (detail(&format!("{} on each cpu", crate::words::capital(summary.primary.title())), found.points.len(), moments(found)))
+                @if found.both {
+                    p.quiet {
+                        "Kept free over shared: rounds are paired by their number; below 1 the cpu that was kept free is faster."
+                    }
+                    (detail("Before and after the cpus were kept free", 0, against(found)))
+                }
+            }
+            @if !page.data.moved.is_empty() { (moved(&page.data.moved)) }
+            @if counted { (counters(&summary.points, &page.data.lacking)) }
+        },
+    })
+}
+
+fn moments(found: &Conditions) -> Markup {
+    let rows: Vec<(&PointSummary, &CellSummary)> = found.points.clone();
+    let of = |value: fn(&stats::Summary) -> f64| {
+        let all = rows
+            .iter()
+            .filter_map(move |(_, cell)| Some(value(&cell.metrics.first()?.summary)));
+        Scale::of(all.collect::<Vec<f64>>())
+    };
+    let (least, mean, most) = (
+        of(|s| s.min_ns as f64),
+        of(|s| s.mean_ns),
+        of(|s| s.max_ns as f64),
+    );
+    html! {
+        thead { tr {
+            th scope="col" { "load" } th.num scope="col" { "period" } th scope="col" { "cpu" } th scope="col" { "engine" }
+            th.num scope="col" { "min" } th.num scope="col" { "mean" } th.num scope="col" { "max" }
+            th.num scope="col" { "variance" br; span.below { "us\u{b2}" } } th.num scope="col" { "jobs" } th.num scope="col" { "missed" }
+        } }
+        tbody { @for (point, cell) in &rows { @if let Some(metric) = cell.metrics.first() {
+            @let s = &metric.summary;
+            tr {
+                th scope="row" { (clean(&point.load)) }
+                td.num { (period(point.period_ns)) }
+                td { (point.cpu) @if point.isolated { ", kept free" } }
+                td { (cell.engine.name()) @if !cell.real_time { br; span.caution { "not real-time" } } }
+                (time_cell(&least.show(s.min_ns as f64), ""))
+                (time_cell(&mean.show(s.mean_ns), ""))
+                (time_cell(&most.show(s.max_ns as f64), ""))
+                (time_cell(&s.sd_ns.map_or("-".to_owned(), |sd| ratio((sd / 1e3).powi(2))), ""))
+                (time_cell(&count(s.count), ""))
+                (super::tables::lost(cell.missed))
+            }
+        } } }
+    }
+}
+
+fn against(found: &Conditions) -> Markup {
+    html! {
+        thead { tr {
+            th scope="col" { "load" } th.num scope="col" { "period" } th scope="col" { "cpu" }
+            th scope="col" { "median" br; span.below { "kept free / shared, 95% interval" } }
+            th scope="col" { "p99" br; span.below { "kept free / shared" } }
+            th.num scope="col" { "max, shared" } th.num scope="col" { "max, kept free" }
+        } }
+        tbody { @for (point, cell) in found.points.iter().filter(|(point, _)| point.isolated) {
+            tr {
+                th scope="row" { (clean(&point.load)) }
+                td.num { (period(point.period_ns)) }
+                td { (point.cpu) }
+                @match &point.against_shared {
+                    Some(c) => {
+                        td.verdict { (interval(&c.ratio_of_medians)) " " (verdict(&c.ratio_of_medians, c.rounds)) }
+                        td.verdict { @match &c.ratio_of_p99 {
+                            Some(p99) => { (interval(p99)) " " (verdict(p99, c.rounds)) }
+                            None => { span.quiet { "too few jobs" } }
+                        } }
+                    }
+                    None => { td colspan="2" { span.quiet { "no round of both" } } }
+                }
+                @let max = |cell: &CellSummary| cell.metrics.first().map_or("-".to_owned(), |m| time(m.summary.max_ns as f64));
+                @let shared = found.at(&point.load, point.period_ns, false).find(|(p, c)| p.cpu == point.cpu && c.engine == cell.engine);
+                (time_cell(&shared.map_or("-".to_owned(), |(_, cell)| max(cell)), ""))
+                (time_cell(&max(cell), ""))
+            }
+        } }
+    }
+}
+
+fn moved(trials: &[Moved]) -> Markup {
+    let list = |names: &[String]| match names {
+        [] => "none".to_owned(),
+        names => clean(&names.join(", ")),
+    };
+    html! {
+        (detail("What was moved off the cpus, and what stayed", trials.len(), html! {
+            thead { tr {
+                th scope="col" { "trial" } th scope="col" { "cpus" } th.num scope="col" { "tasks moved" } th.num scope="col" { "interrupts moved" }
+                th scope="col" { "stayed" } th scope="col" { "load balancing" }
+            } }
+            tbody { @for one in trials {
+                @let i = &one.isolated;
+                tr {
+                    th scope="row" { (clean(&one.trial)) ", round " (one.round) }
+                    td { (crate::plan::list(&i.cpus)) " free, " (crate::plan::list(&i.rest)) " for the rest" }
+                    td.num { (i.tasks_moved) }
+                    td.num { (i.irqs_moved) }
+                    td {
+                        (i.kernel_threads_left) " kernel threads (" (list(&i.kernel_threads)) "); tasks: " (list(&i.tasks_left))
+                        "; interrupts: " (list(&i.irqs_left))
+                        @if i.workqueues == Some(false) { "; unbound kernel work" }
+                    }
+                    td { (clean(&i.balancing))
+                        @if !i.isolcpus.is_empty() { "; isolcpus " (crate::plan::list(&i.isolcpus)) }
+                        @if !i.nohz_full.is_empty() { "; nohz_full " (crate::plan::list(&i.nohz_full)) }
+                    }
+                }
+            } }
+        }))
+    }
+}
+
+fn counters(points: &[PointSummary], lacking: &[String]) -> Markup {
+    let rows = points.iter().map(|point| point.counters.len()).sum();
+    let number = |value: Option<f64>| value.map_or("-".to_owned(), |r| format!("{r:.2}"));
+    html! {
+        p.quiet {
+            "Counters were read from outside of the cells, per window and not per activation, so that nothing was added to the \
+             measuring loop. \"-\" stands where the counter or the metric never changed."
+            @for what in lacking { " " (crate::words::sentence(&clean(what))) }
+        }
+        (detail("Counters against the largest value of each window", rows, html! {
+            thead { tr {
+                th scope="col" { "load" } th.num scope="col" { "period" } th scope="col" { "cpu" } th scope="col" { "counter" }
+                th.num scope="col" { "total" } th.num scope="col" { "windows" } th.num scope="col" { "Pearson" } th.num scope="col" { "Spearman" }
+            } }
+            tbody { @for point in points { @for counter in &point.counters {
+                tr {
+                    th scope="row" { (clean(&point.load)) }
+                    td.num { (period(point.period_ns)) }
+                    td { (point.cpu) @if point.isolated { ", kept free" } }
+                    td { (clean(&counter.name)) }
+                    td.num { (count(counter.total)) }
+                    td.num { (count(counter.windows)) }
+                    td.num { (number(counter.pearson)) }
+                    td.num { (number(counter.spearman)) }
+                }
+            } } }
+        }))
+    }
+}
