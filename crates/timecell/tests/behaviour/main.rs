@@ -9,6 +9,7 @@ mod bench;
 mod clean_up;
 mod extreme;
 mod formats;
+mod isolation;
 mod loads;
 mod long_runs;
 #[path = "../../../host/tests/needs/mod.rs"]
@@ -31,6 +32,7 @@ fn main() {
         bench::CASES,
         clean_up::CASES,
         formats::CASES,
+        isolation::CASES,
         extreme::CASES,
         long_runs::CASES,
         loads::CASES,

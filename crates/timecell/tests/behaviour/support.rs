@@ -15,6 +15,7 @@ pub struct Case {
 pub enum Need {
     Root,
     RealTime,
+    TwoCpus,
     /// A program on the PATH.
     Program(&'static str),
 }
@@ -30,6 +31,8 @@ impl Need {
                 let found = std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
                 (!found).then(|| format!("needs {name}"))
             }
+            Need::TwoCpus => (host::sched::get_affinity(0).map_or(0, |cpus| cpus.len()) < 2)
+                .then(|| "needs two cpus".to_owned()),
             Need::RealTime => std::thread::spawn(|| {
                 host::sched::set_class(0, &host::sched::Class::Fifo { priority: 1 })
             })
