@@ -8,6 +8,8 @@ use record::RecordError;
 use record::summary::{PointSummary, RunSummary};
 use std::collections::BTreeMap;
 
+/// Windows from which on a correlation may choose what is drawn.
+const ENOUGH: u64 = 30;
 /// Clouds of one scatter at most, the first of the run, and marks of each.
 const CLOUDS: usize = 8;
 const MARKS: usize = 400;
@@ -32,8 +34,6 @@ pub(crate) struct Scatter {
 
 /// What one trial moved off its cpus.
 pub(crate) struct Moved {
-    pub trial: String,
-    pub round: u32,
     pub isolated: Isolated,
 }
 
@@ -57,8 +57,6 @@ pub(crate) fn gather(source: &Source, summary: &RunSummary) -> Result<OfConditio
         moved: (source.trials.iter())
             .filter_map(|trial| {
                 Some(Moved {
-                    trial: trial.name.clone(),
-                    round: trial.round,
                     isolated: trial.isolation.clone()?,
                 })
             })
@@ -96,7 +94,7 @@ fn histograms(source: &Source, summary: &RunSummary) -> Result<Vec<CpuHistogram>
 fn scatter(source: &Source, summary: &RunSummary) -> Result<Option<Scatter>, RecordError> {
     let strength = |name: &str| -> f64 {
         let all = summary.points.iter().flat_map(|point| &point.counters);
-        all.filter(|counter| counter.name == name)
+        all.filter(|counter| counter.name == name && counter.windows >= ENOUGH)
             .filter_map(|counter| Some(counter.spearman?.abs()))
             .fold(0.0, f64::max)
     };
@@ -112,7 +110,10 @@ fn scatter(source: &Source, summary: &RunSummary) -> Result<Option<Scatter>, Rec
     }
     let mut drawn: Vec<&PointSummary> = summary.points.iter().collect();
     let own = |point: &PointSummary| {
-        let counters = point.counters.iter().filter(|c| c.name == *name);
+        let counters = point
+            .counters
+            .iter()
+            .filter(|c| c.name == *name && c.windows >= ENOUGH);
         counters
             .filter_map(|c| Some(c.spearman?.abs()))
             .fold(0.0, f64::max)

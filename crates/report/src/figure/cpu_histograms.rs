@@ -20,9 +20,7 @@ const MOST: usize = 10;
 pub(super) fn draw(data: &Data) -> Option<Figure> {
     let conditions = conditions::of(data.summary)?;
     let bins = || data.histograms.iter().flat_map(|h| &h.bins);
-    if bins().next().is_none() {
-        return None;
-    }
+    bins().next()?;
     let loads = &conditions.loads[..conditions.loads.len().min(MOST)];
     let periods = &conditions.periods;
     let x = Axis::log(bins().map(|bin| bin.0));
@@ -72,13 +70,13 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
             }
             @for (row, load) in loads.iter().enumerate() {
                 @let low = TOP + ROW * row as f64 + HIGH;
-                text x="4" y=(n(low + 17.0)) { (shortened(&clean(load), 9)) }
+                text x="4" y=(n(low - HIGH - 8.0)) { (shortened(&clean(load), 9)) }
                 @for (column, &ns) in periods.iter().enumerate() {
                     @let from = LEFT + wide * column as f64;
-                    @let x = x.clone().between(from, from + wide - 16.0);
+                    @let x = x.clone().between(from, from + wide - 30.0);
                     @let y = y.clone().between(low, low - HIGH);
                     (x_axis(&x, Band(low - HIGH, low), unit.ns()))
-                    @if column == 0 { (y_axis(&y, Band(from, from + wide - 16.0), 1.0)) }
+                    @if column == 0 { (y_axis(&y, Band(from, from + wide - 30.0), 1.0)) }
                     @for one in data.histograms.iter().filter(|h| h.load == *load && h.period_ns == ns) {
                         (curve(one, &looks, &x, &y))
                     }

@@ -7,6 +7,7 @@ use crate::conditions::{self, Conditions, period};
 use crate::data::Moved;
 use crate::units::{Scale, time};
 use crate::words::{clean, count, interval, ratio, verdict};
+use host::isolate::Isolated;
 use maud::{Markup, html};
 use record::summary::{CellSummary, PointSummary};
 
@@ -108,36 +109,71 @@ fn against(found: &Conditions) -> Markup {
     }
 }
 
+/// One row for all trials with the same cpus: what stays is the same but for a name or two.
 fn moved(trials: &[Moved]) -> Markup {
-    let list = |names: &[String]| match names {
-        [] => "none".to_owned(),
-        names => clean(&names.join(", ")),
-    };
+    let mut groups: Vec<Vec<&Moved>> = Vec::new();
+    for one in trials {
+        let same = |group: &&mut Vec<&Moved>| {
+            let first = &group[0].isolated;
+            (&first.cpus, &first.rest) == (&one.isolated.cpus, &one.isolated.rest)
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(one),
+            None => groups.push(vec![one]),
+        }
+    }
     html! {
-        (detail("What was moved off the cpus, and what stayed", trials.len(), html! {
+        (detail("What was moved off the cpus, and what stayed", groups.len(), html! {
             thead { tr {
-                th scope="col" { "trial" } th scope="col" { "cpus" } th.num scope="col" { "tasks moved" } th.num scope="col" { "interrupts moved" }
-                th scope="col" { "stayed" } th scope="col" { "load balancing" }
+                th scope="col" { "cpus" } th.num scope="col" { "trials" } th.num scope="col" { "tasks moved" }
+                th.num scope="col" { "interrupts moved" } th scope="col" { "stayed, in any of the trials" } th scope="col" { "load balancing" }
             } }
-            tbody { @for one in trials {
-                @let i = &one.isolated;
+            tbody { @for group in &groups {
+                @let first = &group[0].isolated;
                 tr {
-                    th scope="row" { (clean(&one.trial)) ", round " (one.round) }
-                    td { (crate::plan::list(&i.cpus)) " free, " (crate::plan::list(&i.rest)) " for the rest" }
-                    td.num { (i.tasks_moved) }
-                    td.num { (i.irqs_moved) }
+                    th scope="row" { (crate::plan::list(&first.cpus)) " kept free" br; span.below { "the rest on " (crate::plan::list(&first.rest)) } }
+                    td.num { (group.len()) }
+                    td.num { (span(group, |i| i.tasks_moved)) }
+                    td.num { (span(group, |i| i.irqs_moved)) }
                     td {
-                        (i.kernel_threads_left) " kernel threads (" (list(&i.kernel_threads)) "); tasks: " (list(&i.tasks_left))
-                        "; interrupts: " (list(&i.irqs_left))
-                        @if i.workqueues == Some(false) { "; unbound kernel work" }
+                        (span(group, |i| i.kernel_threads_left)) " kernel threads: " (names(group, |i| &i.kernel_threads)) br;
+                        "tasks: " (names(group, |i| &i.tasks_left)) br;
+                        "interrupts: " (names(group, |i| &i.irqs_left))
+                        @if group.iter().any(|one| one.isolated.workqueues == Some(false)) { br; "unbound kernel work" }
                     }
-                    td { (clean(&i.balancing))
-                        @if !i.isolcpus.is_empty() { "; isolcpus " (crate::plan::list(&i.isolcpus)) }
-                        @if !i.nohz_full.is_empty() { "; nohz_full " (crate::plan::list(&i.nohz_full)) }
+                    td {
+                        (names(group, |i| std::slice::from_ref(&i.balancing)))
+                        @if !first.isolcpus.is_empty() { "; isolcpus " (crate::plan::list(&first.isolcpus)) }
+                        @if !first.nohz_full.is_empty() { "; nohz_full " (crate::plan::list(&first.nohz_full)) }
                     }
                 }
             } }
         }))
+    }
+}
+
+/// Least and most over trials.
+fn span(group: &[&Moved], of: fn(&Isolated) -> u32) -> String {
+    let least = group.iter().map(|one| of(&one.isolated)).min().unwrap_or(0);
+    let most = group.iter().map(|one| of(&one.isolated)).max().unwrap_or(0);
+    if least == most {
+        least.to_string()
+    } else {
+        format!("{least} to {most}")
+    }
+}
+
+/// Every name once, over trials.
+fn names(group: &[&Moved], of: fn(&Isolated) -> &[String]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in group.iter().flat_map(|one| of(&one.isolated)) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    match names.as_slice() {
+        [] => "none".to_owned(),
+        names => clean(&names.join(", ")),
     }
 }
 

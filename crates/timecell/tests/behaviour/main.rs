@@ -25,7 +25,7 @@ mod verbs;
 use support::Case;
 
 fn main() {
-    let groups: [&[Case]; 15] = [
+    let groups: [&[Case]; 16] = [
         analyze::CASES,
         analyze_servers::CASES,
         bad_input::CASES,
