@@ -70,7 +70,7 @@ pub struct Check {
     #[arg(long, value_name = "FILE.svg", value_hint = ValueHint::FilePath)]
     pub plot: Option<PathBuf>,
     /// A wake-up latency bound, such as 150us from `timecell bench`; counts as blocking of every task.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub latency: Option<Duration>,
     /// What Linux is asked.
     #[command(flatten)]
@@ -248,7 +248,7 @@ pub struct Design {
     #[arg(long, value_enum, default_value = "first")]
     pub fit: FitName,
     /// A wake-up latency bound, such as 150us from `timecell bench`; counts as blocking of every task.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub latency: Option<Duration>,
     /// What Linux is asked.
     #[command(flatten)]
@@ -271,7 +271,7 @@ pub struct Generate {
     #[arg(long, value_name = "U", default_value_t = 0.8)]
     pub utilization: f64,
     /// Deadlines lie between the period and this part of the way from the wcet to the period; 1 makes them periods.
-    #[arg(long, value_name = "X", default_value_t = 1.0)]
+    #[arg(long, value_name = "X", default_value = "1", allow_negative_numbers = true, value_parser = part)]
     pub deadlines: f64,
     /// Policy of the cell.
     #[arg(long, value_enum, default_value = "fp")]
@@ -299,7 +299,7 @@ pub struct Schedulability {
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub sets: u32,
     /// Deadlines lie between the period and this part of the way from the wcet to the period; 1 makes them periods.
-    #[arg(long, value_name = "X", default_value_t = 1.0)]
+    #[arg(long, value_name = "X", default_value = "1", allow_negative_numbers = true, value_parser = part)]
     pub deadlines: f64,
     /// Threads [default: all cpus].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
@@ -320,4 +320,14 @@ fn range(text: &str) -> Result<(f64, f64), String> {
         Some((Some(from), Some(to))) if 0.0 < from && from < to && to <= 64.0 => Ok((from, to)),
         _ => Err("write two utilizations, the lesser first, such as 0.5..1.0".to_owned()),
     }
+}
+
+/// `0.5`.
+fn part(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse::<f64>().ok();
+    number
+        .filter(|part| (0.0..=1.0).contains(part))
+        .ok_or_else(|| {
+            "write a part from 0 to 1, such as 0.5; 1 makes the deadlines the periods".to_owned()
+        })
 }

@@ -336,6 +336,44 @@ fn bad_input() {
     )
     .ends_with(2);
     say(dir, &["analyze", "design", "absent.toml"]).ends_with(2);
+    for (words, parts) in [
+        (
+            "analyze generate --shortest 1s --longest 10ms",
+            ["--shortest: 1s is longer", "--longest, 10ms"],
+        ),
+        (
+            "analyze schedulability --shortest 1s --longest 10ms",
+            ["--shortest: 1s is longer", "--longest, 10ms"],
+        ),
+        (
+            "analyze generate --deadlines 2",
+            ["--deadlines", "a part from 0 to 1"],
+        ),
+        (
+            "analyze generate --deadlines -1",
+            ["--deadlines", "a part from 0 to 1"],
+        ),
+        (
+            "analyze a.toml --latency -5us",
+            ["--latency", "is negative"],
+        ),
+        (
+            "analyze design a.toml --latency -5us",
+            ["--latency", "is negative"],
+        ),
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let said = say(dir, &words).ends_with(2);
+        for part in parts {
+            assert!(said.err.contains(part), "`{part}` is not in {}", said.err);
+        }
+    }
+    refused(
+        "cut.xml",
+        "<system os_scheduler=\"EDF\"><component name=\"C\" scheduler=\"EDF\"/>",
+        &[],
+        &["cut.xml:1", "not XML"],
+    );
 }
 
 fn imports() {

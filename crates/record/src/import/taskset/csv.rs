@@ -70,7 +70,12 @@ pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported,
         .from_reader(text.as_bytes());
     let bad = |error: csv::Error| {
         let at = line_of(text, error.position());
-        fault_at(name, at, format!("not CSV: {}", plain(&error)), "")
+        fault_at(
+            name,
+            at,
+            format!("not CSV: {}", plain(&error)),
+            mend(&error, text),
+        )
     };
     let header = reader.headers().map_err(bad)?.clone();
     let top = line_of(text, header.position());
@@ -163,6 +168,18 @@ fn plain(error: &csv::Error) -> String {
         }
         csv::ErrorKind::Utf8 { .. } => "the line is not UTF-8".to_owned(),
         _ => error.to_string(),
+    }
+}
+
+/// A decimal comma parts a number where commas part the fields.
+fn mend(error: &csv::Error, text: &str) -> &'static str {
+    match error.kind() {
+        csv::ErrorKind::UnequalLengths {
+            expected_len, len, ..
+        } if len > expected_len && delimiter(text) == b',' => {
+            "a number with a decimal comma, such as 1,5, counts as two fields; write 1.5"
+        }
+        _ => "",
     }
 }
 
@@ -437,6 +454,14 @@ mod tests {
             (
                 "name,wcet_us,period_us\na,1\n",
                 ["t.csv:2:", "2 fields, the header 3"],
+            ),
+            (
+                "name,wcet_ms,period_ms\na,1,5,20\n",
+                ["t.csv:2:", "decimal comma"],
+            ),
+            (
+                "name;wcet_ms;period_ms\na;1,5;20\n",
+                ["t.csv:2:", "write 1.5"],
             ),
             (
                 "name,wcet_us,period_us\n\n# b\na,x,10\n",

@@ -36,7 +36,8 @@ impl Format {
         ("csv", Format::Csv),
     ];
 
-    /// The format that a file's name and, for XML, its outermost element announce.
+    /// The format that a file's name and, for XML, its outermost element announce. What is called XML and is none goes to
+    /// a reader of XML, which says where it breaks off.
     pub fn of(name: &str, text: &str) -> Option<Format> {
         let extension = name.rsplit_once('.').map(|(_, extension)| extension);
         match extension.map(str::to_ascii_lowercase).as_deref() {
@@ -44,10 +45,15 @@ impl Format {
             Some("json") => Some(Format::RtApp),
             Some("csv" | "tsv") => Some(Format::Csv),
             Some("xml") => {
-                let document = roxmltree::Document::parse(text).ok()?;
-                Some(match document.root_element().tag_name().name() {
-                    "system" => Format::Carts,
-                    _ => Format::SchedCat,
+                let document = roxmltree::Document::parse(text);
+                let carts = document.map_or_else(
+                    |_| text.contains("<system"),
+                    |document| document.root_element().has_tag_name("system"),
+                );
+                Some(if carts {
+                    Format::Carts
+                } else {
+                    Format::SchedCat
                 })
             }
             _ => None,
@@ -152,6 +158,15 @@ fn time(number: &str, unit: &str) -> Result<Duration, String> {
     let digits = number.strip_suffix('.').unwrap_or(number);
     if digits.starts_with('-') {
         return Err(format!("`{number}` is negative"));
+    }
+    if let Some((whole, fraction)) = digits.split_once(',')
+        && [whole, fraction]
+            .iter()
+            .all(|part| part.bytes().all(|b| b.is_ascii_digit()))
+    {
+        return Err(format!(
+            "`{number}` has a decimal comma; write {whole}.{fraction}"
+        ));
     }
     let plain = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     if digits.is_empty() || !plain {
@@ -276,7 +291,13 @@ pub const FIXED: Policy = Policy::Fixed(Order::Deadline);
 fn xml<'a>(name: &str, text: &'a str) -> Result<roxmltree::Document<'a>, InputError> {
     roxmltree::Document::parse(text).map_err(|error| {
         let line = usize::try_from(error.pos().row).unwrap_or(1);
-        fault_at(name, line, format!("not XML: {error}"), "")
+        let mend = match error {
+            roxmltree::Error::UnclosedRootNode | roxmltree::Error::UnexpectedEndOfStream => {
+                "the file may be cut short"
+            }
+            _ => "",
+        };
+        fault_at(name, line, format!("not XML: {error}"), mend)
     })
 }
 
@@ -329,6 +350,8 @@ mod tests {
             ("-3", "negative"),
             ("1e3", "no decimal number"),
             ("", "no decimal number"),
+            ("1,5", "decimal comma; write 1.5"),
+            ("1,5,2", "no decimal number"),
             ("3ms", "no decimal number"),
             ("1.2.3", "not a duration"),
             ("99999999999999999999999", "too long"),
@@ -358,7 +381,14 @@ mod tests {
         assert_eq!(Format::of("a.xml", "<system/>"), Some(Format::Carts));
         assert_eq!(Format::of("a.xml", "<taskset/>"), Some(Format::SchedCat));
         assert_eq!(Format::of("a.txt", "<taskset/>"), None);
-        assert_eq!(Format::of("a.xml", "<taskset"), None);
+        assert_eq!(Format::of("a.xml", "<taskset"), Some(Format::SchedCat));
+        assert_eq!(Format::of("a.xml", "<system><x/>"), Some(Format::Carts));
+        let cut = import(Format::Carts, "a.xml", "<system><x/>", Options::default());
+        let error = cut.expect_err("must be refused").to_string();
+        assert!(
+            error.contains("not XML") && error.contains("cut short"),
+            "{error}"
+        );
     }
 
     /// Pieces of all four formats, so that random texts get past the first line.

@@ -111,8 +111,18 @@ fn ended(outcome: Outcome) -> Ended {
 const PERIOD_GRID: u64 = 1_000;
 
 /// The recipe of random sets with this utilization.
-fn recipe(making: &Making, utilization: f64, nearest_deadline: f64) -> Recipe {
-    Recipe {
+fn recipe(making: &Making, utilization: f64, nearest_deadline: f64) -> Result<Recipe, InputError> {
+    if making.shortest > making.longest {
+        return Err(InputError::new(
+            "--shortest",
+            format!(
+                "{} is longer than --longest, {}",
+                making.shortest, making.longest
+            ),
+            "the shortest period is at most the longest",
+        ));
+    }
+    Ok(Recipe {
         tasks: making.tasks as usize,
         utilization,
         utilizations: if utilization <= 1.0 {
@@ -130,7 +140,7 @@ fn recipe(making: &Making, utilization: f64, nearest_deadline: f64) -> Recipe {
         },
         deadlines: (nearest_deadline, 1.0),
         seed: making.seed,
-    }
+    })
 }
 
 /// A file of our own, whole or not at all.

@@ -23,7 +23,7 @@ pub fn run(options: &Schedulability) -> Result<Ended, CommandError> {
             .map(|point| from + (to - from) * f64::from(point) / last)
             .collect(),
         sets: options.sets,
-        recipe: recipe(&options.making, to, options.deadlines),
+        recipe: recipe(&options.making, to, options.deadlines)?,
         threads,
     };
     let counting = Counting::new(options.points.into(), "points");
