@@ -1,6 +1,9 @@
 use super::{CellTask, Limits, Order, Reservation, TaskCell};
 use crate::Duration;
 
+/// What would be right where a time is beyond [`Limits::LONGEST_NS`].
+pub(super) const TOO_LONG: &str = "it must be at most 36 years, the range of exact analysis";
+
 /// What is wrong with a task, a reservation or a cell, wherever it was read from: TOML or another tool's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
@@ -29,11 +32,7 @@ fn out_of_range(key: &'static str, time: Duration, may_be_zero: bool) -> Option<
         return fault(key, format!("`{key}` is zero"), "it must be at least 1ns");
     }
     if time.ns() > Limits::LONGEST_NS {
-        return fault(
-            key,
-            format!("`{key}` is {time}"),
-            "it must be at most 36 years, the range of exact analysis",
-        );
+        return fault(key, format!("`{key}` is {time}"), TOO_LONG);
     }
     None
 }

@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 
 use super::super::{Limits, Policy, Reservation, TaskCell};
-use super::field::{faulty, name};
+use super::field::{faulty, name, time};
 use super::policy::{ordered, policy};
 use super::server::server;
 use super::task::{TASK, task};
@@ -96,16 +96,12 @@ fn cell(
 }
 
 fn reservation(table: &Table<'_>, policy: Policy) -> Result<Reservation, InputError> {
-    let budget = table
-        .duration("budget")?
-        .ok_or_else(|| table.missing("budget", "\"2ms\""))?;
-    let period = table
-        .duration("period")?
-        .ok_or_else(|| table.missing("period", "\"10ms\""))?;
+    let budget = time(table, "budget")?.ok_or_else(|| table.missing("budget", "\"2ms\""))?;
+    let period = time(table, "period")?.ok_or_else(|| table.missing("period", "\"10ms\""))?;
     let reservation = Reservation {
         budget,
         period,
-        deadline: table.duration("deadline")?.unwrap_or(period),
+        deadline: time(table, "deadline")?.unwrap_or(period),
     };
     if reservation.deadline != period && policy.cpus().is_some() {
         return Err(table.fault(

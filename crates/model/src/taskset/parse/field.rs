@@ -1,8 +1,9 @@
 use std::collections::HashSet;
 
 use super::super::Fault;
-use crate::InputError;
+use super::super::fault::TOO_LONG;
 use crate::reader::{Table, nearest};
+use crate::{Duration, DurationError, InputError};
 
 pub(super) fn faulty(table: &Table<'_>, fault: Fault) -> InputError {
     table.fault(fault.key, fault.what, fault.mend)
@@ -28,6 +29,15 @@ pub(super) fn choice<T: Copy>(
         format!("unknown {key} `{text}`"),
         format!("{near}it is one of {}", names.join(", ")),
     ))
+}
+
+/// A time of the analysis, whose range is narrower than that of other durations.
+pub(super) fn time(table: &Table<'_>, key: &'static str) -> Result<Option<Duration>, InputError> {
+    let found = table.text(key).ok().flatten().map(str::parse::<Duration>);
+    if let Some(Err(DurationError::TooLong(text))) = found {
+        return Err(table.fault(key, format!("`{key}` is {text}"), TOO_LONG));
+    }
+    table.duration(key)
 }
 
 /// A name that tables can show: not empty, not long, nothing that a terminal obeys.

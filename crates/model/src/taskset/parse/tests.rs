@@ -105,6 +105,11 @@ fn each_fault_has_its_line_and_mend() {
             ["set.toml:18:", "36 years"],
         ),
         (
+            "period = \"40ms\"",
+            "period = \"99999999999999999999ms\"",
+            ["set.toml:18:", "36 years"],
+        ),
+        (
             "name = \"log\"",
             "name = \"loop\"",
             ["set.toml:16:", "two tasks named `loop`"],
