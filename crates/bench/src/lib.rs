@@ -7,6 +7,7 @@ mod error;
 mod interrupt;
 mod launch;
 pub mod load;
+mod payload;
 mod pidfd;
 mod place;
 mod plan;

@@ -3,25 +3,26 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Acquire;
 
-use engine::{Cell, CellSpec, Rights};
+use engine::Cell;
 use host::isolate::Isolation;
 use host::rtgroup::RtGroup;
 use host::sched;
-use model::{Class, EngineKind, Keep};
+use model::{EngineKind, Keep};
 use probe::control::State;
-use probe::{Barrier, BarrierError, BarrierKind, ClassBy, ProbeArgs, SetArgs, TaskArgs, clock};
+use probe::{Barrier, BarrierError, clock};
 use record::run::Run;
 use record::summary::Metric;
-use record::trial::{CellRecord, LoadRecord, SetBy, TRIAL_SCHEMA, TaskRecord, TrialRecord};
+use record::trial::{CellRecord, LoadRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
 
 use crate::drain::{Drain, Rings};
 use crate::interrupt::Interrupt;
 use crate::load::{self, Ground, Running};
+use crate::payload::{host_class, spec, task_record, words};
 use crate::place::{Place, failed};
 use crate::sampler::Sampler;
 use crate::verify::{verify, verify_thread};
 use crate::watch::Watch;
-use crate::{BenchError, Plan, PlannedTask, PlannedTrial, Progress};
+use crate::{BenchError, Plan, PlannedTrial, Progress};
 
 /// Longest time for one cell from the request to its first message, ns. Podman on a loaded board takes tens of seconds.
 const CREATION_NS: i64 = 120_000_000_000;
@@ -418,29 +419,6 @@ fn load_failure(record: &TrialRecord) -> Option<String> {
         .find_map(|load| Some(format!("load {}: {}", load.name, load.failure.as_ref()?)))
 }
 
-fn host_class(class: Class) -> sched::Class {
-    match class {
-        Class::Fifo { priority } => sched::Class::Fifo { priority },
-        Class::Other => sched::Class::Other,
-    }
-}
-
-fn task_record(planned: &PlannedTask) -> TaskRecord {
-    let task = &planned.task;
-    TaskRecord {
-        name: task.name.clone(),
-        cell: planned.cell_name.clone(),
-        cell_number: u32::try_from(planned.cell).unwrap_or(u32::MAX),
-        competes: planned.competes(),
-        wcet_ns: task.wcet.ns(),
-        period_ns: task.period.ns(),
-        deadline_ns: task.deadline.ns(),
-        jobs: planned.jobs,
-        cpus: planned.cpus.clone(),
-        calibration: None,
-    }
-}
-
 /// A thread of a cell that is there already: only to be waited for and let go on.
 fn join(
     trial: &Trial<'_>,
@@ -514,107 +492,6 @@ fn create(
     }
     barrier.permit(index);
     Ok(())
-}
-
-/// What the cell of entry `first` runs.
-fn words(trial: &Trial<'_>, record: &TrialRecord, first: usize) -> Vec<String> {
-    let Some(of_cell) = trial.planned.tasks.get(first) else {
-        let args = probe_args(trial, &record.cells[first], first);
-        let words = ["probe".to_owned(), "run".to_owned()];
-        return words.into_iter().chain(args.to_words()).collect();
-    };
-    let task = |index: usize| {
-        let planned = &trial.planned.tasks[index];
-        let fifo = match planned.class {
-            sched::Class::Fifo { priority } => Some(priority),
-            _ => None,
-        };
-        let deadline = match planned.class {
-            sched::Class::Deadline {
-                runtime_ns,
-                deadline_ns,
-                period_ns,
-            } => Some([runtime_ns, deadline_ns, period_ns]),
-            _ => None,
-        };
-        TaskArgs {
-            probe: ProbeArgs {
-                fifo,
-                period_ns: planned.task.period.ns(),
-                ..probe_args(trial, &record.cells[index], index)
-            },
-            wcet_ns: planned.task.wcet.ns(),
-            deadline,
-        }
-    };
-    SetArgs {
-        cpu: of_cell.cpu(),
-        cpus: of_cell.cpus.clone(),
-        tasks: trial.planned.sharing(first).into_iter().map(task).collect(),
-    }
-    .to_words()
-}
-
-fn fifo(trial: &Trial<'_>) -> Option<u8> {
-    match trial.plan.experiment.scheduling.class {
-        Class::Fifo { priority } => Some(priority),
-        Class::Other => None,
-    }
-}
-
-fn probe_args(trial: &Trial<'_>, cell: &CellRecord, index: usize) -> ProbeArgs {
-    let workload = &trial.planned.workload;
-    let seen = Path::new("/cell");
-    ProbeArgs {
-        control: seen.join("control"),
-        slot: index,
-        samples: Some(seen.join(format!("{}.samples", cell.id))),
-        ring: trial.plan.experiment.keep != Keep::Samples,
-        work: workload.work,
-        pacing: workload.pacing,
-        period_ns: workload.period.ns(),
-        jobs: trial.jobs[index],
-        fifo: fifo(trial),
-        cpu: cell.cpu,
-        class_by: match cell.set_by {
-            SetBy::Cell => ClassBy::Cell,
-            SetBy::Coordinator => ClassBy::Coordinator,
-        },
-        barrier: BarrierKind::Futex,
-    }
-}
-
-fn spec(
-    trial: &Trial<'_>,
-    cell: &CellRecord,
-    words: Vec<String>,
-    shared: &Path,
-    work_dir: &Path,
-) -> CellSpec {
-    let fifo = fifo(trial);
-    CellSpec {
-        id: format!(
-            "timecell-{}-{}-{}",
-            std::process::id(),
-            trial.number,
-            cell.id
-        ),
-        engine: cell.engine,
-        rootfs: trial.rootfs.to_owned(),
-        words,
-        shared: shared.to_owned(),
-        work_dir: work_dir.to_owned(),
-        user: (cell.engine == EngineKind::PodmanRootless)
-            .then(|| trial.plan.rootless_user.clone())
-            .flatten(),
-        rights: Rights {
-            rtprio: fifo.unwrap_or(0),
-            memlock_bytes: trial.planned.cell_bytes(trial.plan.experiment.keep)
-                * trial.planned.tasks.len().max(1) as u64
-                + (128 << 20),
-            devices: Vec::new(),
-        },
-    }
 }
 
 /// Puts the payload in the run's real-time group and, where the cell may not do so itself, sets class and cpu.

@@ -1,0 +1,136 @@
+//! What the cells of a trial are to run: the words of their probes, and what the record says of a task's thread.
+
+use std::path::Path;
+
+use engine::{CellSpec, Rights};
+use host::sched;
+use model::{Class, EngineKind, Keep};
+use probe::{BarrierKind, ClassBy, ProbeArgs, SetArgs, TaskArgs};
+use record::trial::{CellRecord, SetBy, TaskRecord, TrialRecord};
+
+use crate::PlannedTask;
+use crate::trial::Trial;
+
+pub(crate) fn host_class(class: Class) -> sched::Class {
+    match class {
+        Class::Fifo { priority } => sched::Class::Fifo { priority },
+        Class::Other => sched::Class::Other,
+    }
+}
+
+pub(crate) fn task_record(planned: &PlannedTask) -> TaskRecord {
+    let task = &planned.task;
+    TaskRecord {
+        name: task.name.clone(),
+        cell: planned.cell_name.clone(),
+        cell_number: u32::try_from(planned.cell).unwrap_or(u32::MAX),
+        competes: planned.competes(),
+        wcet_ns: task.wcet.ns(),
+        period_ns: task.period.ns(),
+        deadline_ns: task.deadline.ns(),
+        jobs: planned.jobs,
+        cpus: planned.cpus.clone(),
+        calibration: None,
+    }
+}
+
+/// What the cell of entry `first` runs.
+pub(crate) fn words(trial: &Trial<'_>, record: &TrialRecord, first: usize) -> Vec<String> {
+    let Some(of_cell) = trial.planned.tasks.get(first) else {
+        let args = probe_args(trial, &record.cells[first], first);
+        let words = ["probe".to_owned(), "run".to_owned()];
+        return words.into_iter().chain(args.to_words()).collect();
+    };
+    let task = |index: usize| {
+        let planned = &trial.planned.tasks[index];
+        let fifo = match planned.class {
+            sched::Class::Fifo { priority } => Some(priority),
+            _ => None,
+        };
+        let deadline = match planned.class {
+            sched::Class::Deadline {
+                runtime_ns,
+                deadline_ns,
+                period_ns,
+            } => Some([runtime_ns, deadline_ns, period_ns]),
+            _ => None,
+        };
+        TaskArgs {
+            probe: ProbeArgs {
+                fifo,
+                period_ns: planned.task.period.ns(),
+                ..probe_args(trial, &record.cells[index], index)
+            },
+            wcet_ns: planned.task.wcet.ns(),
+            deadline,
+        }
+    };
+    SetArgs {
+        cpu: of_cell.cpu(),
+        cpus: of_cell.cpus.clone(),
+        tasks: trial.planned.sharing(first).into_iter().map(task).collect(),
+    }
+    .to_words()
+}
+
+fn fifo(trial: &Trial<'_>) -> Option<u8> {
+    match trial.plan.experiment.scheduling.class {
+        Class::Fifo { priority } => Some(priority),
+        Class::Other => None,
+    }
+}
+
+fn probe_args(trial: &Trial<'_>, cell: &CellRecord, index: usize) -> ProbeArgs {
+    let workload = &trial.planned.workload;
+    let seen = Path::new("/cell");
+    ProbeArgs {
+        control: seen.join("control"),
+        slot: index,
+        samples: Some(seen.join(format!("{}.samples", cell.id))),
+        ring: trial.plan.experiment.keep != Keep::Samples,
+        work: workload.work,
+        pacing: workload.pacing,
+        period_ns: workload.period.ns(),
+        jobs: trial.jobs[index],
+        fifo: fifo(trial),
+        cpu: cell.cpu,
+        class_by: match cell.set_by {
+            SetBy::Cell => ClassBy::Cell,
+            SetBy::Coordinator => ClassBy::Coordinator,
+        },
+        barrier: BarrierKind::Futex,
+    }
+}
+
+pub(crate) fn spec(
+    trial: &Trial<'_>,
+    cell: &CellRecord,
+    words: Vec<String>,
+    shared: &Path,
+    work_dir: &Path,
+) -> CellSpec {
+    let fifo = fifo(trial);
+    CellSpec {
+        id: format!(
+            "timecell-{}-{}-{}",
+            std::process::id(),
+            trial.number,
+            cell.id
+        ),
+        engine: cell.engine,
+        rootfs: trial.rootfs.to_owned(),
+        words,
+        shared: shared.to_owned(),
+        work_dir: work_dir.to_owned(),
+        user: (cell.engine == EngineKind::PodmanRootless)
+            .then(|| trial.plan.rootless_user.clone())
+            .flatten(),
+        rights: Rights {
+            rtprio: fifo.unwrap_or(0),
+            memlock_bytes: trial.planned.cell_bytes(trial.plan.experiment.keep)
+                * trial.planned.tasks.len().max(1) as u64
+                + (128 << 20),
+            devices: Vec::new(),
+        },
+    }
+}
