@@ -19,6 +19,12 @@ use crate::{Ns, Part, Task, Verdict, Witness};
 /// assert!(overloaded(&heavy, 3).is_none());
 /// ```
 pub fn overloaded(tasks: &[Task], cpus: u32) -> Option<Witness> {
+    let whole = Fraction::new(cpus.into(), 1);
+    overloaded_by_deadlines(tasks, cpus).or_else(|| in_the_long_run(tasks, cpus, whole))
+}
+
+/// The part of [`overloaded`] that looks at deadlines.
+fn overloaded_by_deadlines(tasks: &[Task], cpus: u32) -> Option<Witness> {
     match covered(tasks, cpus, Extras::JitterAndBlocking) {
         Ok(()) => {}
         Err(Verdict::Unschedulable(witness)) => return Some(witness),
@@ -64,25 +70,7 @@ pub fn overloaded(tasks: &[Task], cpus: u32) -> Option<Witness> {
             });
         }
     }
-    let utilisation = RatioSum::of(tasks.iter().map(|task| (task.wcet, task.period)));
-    let limit = Fraction::new(cpus.into(), 1);
-    if utilisation.compare_to(limit) != Some(Ordering::Greater) {
-        return None;
-    }
-    // Over any long time t the demand nears U t: the longest period stands for it.
-    let (task, longest) = tasks
-        .iter()
-        .enumerate()
-        .max_by_key(|(_, task)| task.period)?;
-    let instant = longest.period;
-    let parts = in_the_long_run(tasks, instant);
-    Some(Witness {
-        task,
-        instant,
-        demand: clamp(parts.iter().map(|part| u128::from(part.demand)).sum()),
-        supply: clamp(u128::from(cpus) * u128::from(instant)),
-        parts,
-    })
+    None
 }
 
 /// A proof that no scheduler whatsoever can hold the deadlines inside a multiprocessor periodic resource, if there is a
@@ -101,7 +89,7 @@ pub fn overloaded(tasks: &[Task], cpus: u32) -> Option<Witness> {
 /// ```
 pub fn overloaded_inside(tasks: &[Task], resource: &Mpr) -> Option<Witness> {
     let cpus = resource.cpus();
-    if let Some(witness) = overloaded(tasks, cpus) {
+    if let Some(witness) = overloaded_by_deadlines(tasks, cpus) {
         return Some(witness);
     }
     covered(tasks, cpus, Extras::JitterAndBlocking).ok()?;
@@ -125,25 +113,8 @@ pub fn overloaded_inside(tasks: &[Task], resource: &Mpr) -> Option<Witness> {
             });
         }
     }
-    let utilisation = RatioSum::of(tasks.iter().map(|task| (task.wcet, task.period)));
     let rate = Fraction::new(resource.total().into(), resource.period().into());
-    if utilisation.compare_to(rate) != Some(Ordering::Greater) {
-        return None;
-    }
-    let (task, longest) = tasks
-        .iter()
-        .enumerate()
-        .max_by_key(|(_, task)| task.period)?;
-    let instant = longest.period;
-    let parts = in_the_long_run(tasks, instant);
-    let supply = u128::from(instant) * u128::from(resource.total()) / u128::from(resource.period());
-    Some(Witness {
-        task,
-        instant,
-        demand: clamp(parts.iter().map(|part| u128::from(part.demand)).sum()),
-        supply: clamp(supply),
-        parts,
-    })
+    in_the_long_run(tasks, cpus, rate)
 }
 
 /// Jobs that are released and due within `instant`.
@@ -161,17 +132,27 @@ fn due_by(tasks: &[Task], instant: Ns) -> Vec<Part> {
         .collect()
 }
 
-/// What the tasks ask for in `instant` ns on average, rounded up.
-fn in_the_long_run(tasks: &[Task], instant: Ns) -> Vec<Part> {
-    let all = tasks.iter().enumerate();
-    all.map(|(index, task)| Part {
-        task: index,
-        jobs: instant.div_ceil(task.period),
-        demand: clamp(
-            (u128::from(instant) * u128::from(task.wcet)).div_ceil(u128::from(task.period)),
-        ),
+/// A utilisation beyond the rate of what serves the tasks: over any long time t the demand nears U t, for which the longest
+/// period stands. No single jobs make that up, so that there are no parts.
+fn in_the_long_run(tasks: &[Task], cpus: u32, rate: Fraction) -> Option<Witness> {
+    covered(tasks, cpus, Extras::JitterAndBlocking).ok()?;
+    let utilisation = RatioSum::of(tasks.iter().map(|task| (task.wcet, task.period)));
+    if utilisation.compare_to(rate) != Some(Ordering::Greater) {
+        return None;
+    }
+    let longest = tasks.iter().enumerate();
+    let (task, longest) = longest.max_by_key(|(_, task)| task.period)?;
+    let instant = u128::from(longest.period);
+    let demand = tasks.iter().fold(0u128, |sum, task| {
+        sum + (instant * u128::from(task.wcet)).div_ceil(task.period.into())
+    });
+    Some(Witness {
+        task,
+        instant: longest.period,
+        demand: clamp(demand),
+        supply: clamp(instant * rate.num / rate.den),
+        parts: Vec::new(),
     })
-    .collect()
 }
 
 #[cfg(test)]

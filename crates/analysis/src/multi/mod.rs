@@ -19,6 +19,7 @@ mod ovh;
 mod partition;
 mod rta_bc;
 mod rta_lc;
+mod synchronous;
 mod walk;
 
 pub use bcl::{bcl_edf, bcl_edf_with_slack, bcl_fp, bcl_fp_task};
@@ -33,3 +34,4 @@ pub use ovh::{Ovh, partition_ovh};
 pub use partition::{BinTest, Fit, Order, Partition, partition};
 pub use rta_bc::{BcBounds, rta_bc_edf, rta_bc_fp};
 pub use rta_lc::{LcBounds, rta_lc};
+pub use synchronous::{LateJob, late_in_synchronous_run};

@@ -208,24 +208,37 @@ impl Share {
 fn witness(tasks: &[Task], k: usize, t: Ns, resource: &Mpr) -> Witness {
     let own = &tasks[k];
     let (demand, _) = interference(tasks, k, t, resource.cpus(), &mut vec![]);
-    let mut parts: Vec<Part> = tasks
-        .iter()
-        .enumerate()
-        .filter(|&(index, _)| index != k)
-        .map(|(index, task)| {
-            let share = Share::of(task, t);
-            Part {
-                task: index,
-                jobs: share.jobs + u64::from(share.carried_in > 0),
-                demand: (share.work + share.carried_in).min(t - own.wcet + 1),
-            }
-        })
-        .collect();
-    parts.push(Part {
-        task: k,
-        jobs: Share::of(own, t).jobs,
-        demand: clamp(u128::from(resource.cpus()) * u128::from(own.wcet - 1) + 1),
-    });
+    // Of the work carried in, that of the m - 1 tasks that carry most in counts.
+    let mut carried: Vec<(Ns, usize)> = Vec::with_capacity(tasks.len());
+    let mut parts: Vec<Part> = Vec::with_capacity(tasks.len());
+    for (index, task) in tasks.iter().enumerate() {
+        let share = Share::of(task, t);
+        let (done, limit) = if index == k {
+            (own.wcet, t - own.deadline)
+        } else {
+            (0, t - (own.wcet - 1))
+        };
+        let without = (share.work - done).min(limit);
+        let with = (share.work - done + share.carried_in).min(limit);
+        carried.push((with - without, index));
+        parts.push(Part {
+            task: index,
+            jobs: share.jobs,
+            demand: if index == k {
+                let busy = u128::from(resource.cpus()) * u128::from(own.wcet - 1) + 1;
+                clamp(busy + u128::from(without))
+            } else {
+                without
+            },
+        });
+    }
+    carried.sort_unstable_by(|left, right| right.cmp(left));
+    let carriers = carried.iter().take(resource.cpus() as usize - 1);
+    for &(gain, index) in carriers.filter(|(gain, _)| *gain > 0) {
+        parts[index].demand = parts[index].demand.saturating_add(gain);
+        parts[index].jobs += 1;
+    }
+    parts.retain(|part| part.demand > 0);
     Witness {
         task: k,
         instant: t,
@@ -243,25 +256,17 @@ fn long_run(tasks: &[Task], resource: &Mpr) -> Witness {
         .map(|(index, task)| (index, task.period))
         .max_by_key(|&(_, period)| period)
         .unwrap_or((0, 1));
-    let parts: Vec<Part> = tasks
-        .iter()
-        .enumerate()
-        .map(|(index, each)| Part {
-            task: index,
-            jobs: instant.div_ceil(each.period),
-            demand: clamp(
-                (u128::from(instant) * u128::from(each.wcet)).div_ceil(each.period.into()),
-            ),
-        })
-        .collect();
+    let demand = tasks.iter().fold(0u128, |sum, each| {
+        sum + (u128::from(instant) * u128::from(each.wcet)).div_ceil(each.period.into())
+    });
     Witness {
         task,
         instant,
-        demand: clamp(parts.iter().map(|part| u128::from(part.demand)).sum()),
+        demand: clamp(demand),
         supply: clamp(
             u128::from(resource.total()) * u128::from(instant) / u128::from(resource.period()),
         ),
-        parts,
+        parts: Vec::new(),
     }
 }
 
@@ -269,6 +274,28 @@ fn long_run(tasks: &[Task], resource: &Mpr) -> Witness {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_witness_adds_up() {
+        for total in [9, 12, 14, 17] {
+            let tasks = [Task::new(10, 40), Task::new(12, 50), Task::new(20, 60)];
+            let resource = Mpr::new(10, total, 2).unwrap();
+            let Verdict::Unschedulable(witness) = mpr_edf(&tasks, &resource) else {
+                continue;
+            };
+            let sum: Ns = witness.parts.iter().map(|part| part.demand).sum();
+            assert!(
+                witness.parts.is_empty() || sum == witness.demand,
+                "{witness:?}"
+            );
+            assert!(witness.demand > witness.supply);
+        }
+        let over = Mpr::new(10, 1, 2).unwrap();
+        let Verdict::Unschedulable(witness) = mpr_edf(&[Task::new(10, 40)], &over) else {
+            panic!("more work than supply");
+        };
+        assert!(witness.parts.is_empty(), "no jobs make up an average");
+    }
 
     /// The condition at every instant up to far beyond where demand and supply cross.
     fn at_every_instant(tasks: &[Task], resource: &Mpr) -> bool {

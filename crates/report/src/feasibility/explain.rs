@@ -1,8 +1,8 @@
 use std::fmt::Write;
 
-use analysis::{Verdict, Witness};
+use analysis::{Part, Verdict, Witness};
 
-use super::mend::{Change, Mend};
+use super::mend::{Change, MOST_TASKS, Mend};
 use super::servers;
 use super::special::Special;
 use super::study::{CellStudy, Outcome, Study};
@@ -22,8 +22,11 @@ pub fn explanation(study: &Study, style: Style) -> String {
             Some(server) => servers::lines(cell, server),
             None => Vec::new(),
         };
-        if let Verdict::Unschedulable(witness) = &cell.verdict {
-            said.extend(lines(cell, witness));
+        match (&cell.verdict, &cell.special) {
+            // Its reasons say it better.
+            (_, Some(Special::Global(_))) => {}
+            (Verdict::Unschedulable(witness), _) => said.extend(witness_lines(cell, witness)),
+            _ => {}
         }
         if let Some(special) = &cell.special {
             said.extend(special.reasons(cell));
@@ -67,6 +70,12 @@ pub(super) fn reservation_words(cell: &CellStudy) -> String {
 fn room(cell: &CellStudy) -> Option<String> {
     let room = cell.room.as_ref()?;
     let factor = format!("{}.{:03}", room.per_mille / 1_000, room.per_mille % 1_000);
+    if room.per_mille == 0 {
+        return Some(format!(
+            "room    {}: it would not hold even with every wcet a thousandth as long",
+            cell.name
+        ));
+    }
     let what = if room.per_mille >= 1_000 {
         format!("every wcet may be {factor} times as long")
     } else {
@@ -83,7 +92,8 @@ fn name(cell: &CellStudy, task: usize) -> &str {
     cell.tasks.get(task).map_or("?", |task| &task.name)
 }
 
-fn lines(cell: &CellStudy, witness: &Witness) -> Vec<String> {
+/// A deadline that can be missed, and what the demand is made of.
+pub(super) fn witness_lines(cell: &CellStudy, witness: &Witness) -> Vec<String> {
     let mut lines = vec![format!(
         "why     {}: task {} can miss its deadline: {} after the worst-case instant {} of work must be done, and only \
          {} of cpu time is certain; {} short",
@@ -98,17 +108,39 @@ fn lines(cell: &CellStudy, witness: &Witness) -> Vec<String> {
     lines
 }
 
+/// More parts of a demand than this are summed up.
+const MOST_LINES: usize = 20;
+
+/// A line for each part of a demand; of very many, for the largest, and one for the rest.
+pub(super) fn largest(parts: &[Part], line: impl Fn(&Part) -> String) -> Vec<String> {
+    if parts.len() <= MOST_LINES {
+        return parts.iter().map(line).collect();
+    }
+    let mut parts: Vec<&Part> = parts.iter().collect();
+    parts.sort_by_key(|part| std::cmp::Reverse(part.demand));
+    let (shown, rest) = parts.split_at(MOST_LINES / 2);
+    let sum = rest
+        .iter()
+        .fold(0u64, |sum, part| sum.saturating_add(part.demand));
+    let mut lines: Vec<String> = shown.iter().map(|&part| line(part)).collect();
+    lines.push(format!(
+        "demand  {}: {}",
+        exact(sum),
+        plural(rest.len() as u64, "more task")
+    ));
+    lines
+}
+
 /// What a demand is made of.
 pub(super) fn demands(cell: &CellStudy, witness: &Witness) -> Vec<String> {
-    let mut lines = Vec::new();
-    for part in &witness.parts {
-        lines.push(format!(
+    let mut lines = largest(&witness.parts, |part| {
+        format!(
             "demand  {}: {} of {}",
             exact(part.demand),
             plural(part.jobs, "job"),
             name(cell, part.task)
-        ));
-    }
+        )
+    });
     let counted: u64 = witness
         .parts
         .iter()
@@ -126,7 +158,11 @@ fn mend_lines(cell: &CellStudy, mended: bool) -> Vec<String> {
         .map(|mend| format!("mend    {}", words(cell, mend)))
         .collect();
     if lines.is_empty() && !mended && cell.outcome == Outcome::Missed {
-        lines.push("mend    no change of one number alone was found".to_owned());
+        lines.push(if cell.tasks.len() > MOST_TASKS {
+            format!("mend    not searched: the cell has more than {MOST_TASKS} tasks")
+        } else {
+            "mend    no change of one number alone was found".to_owned()
+        });
     }
     lines
 }
@@ -177,5 +213,67 @@ mod tests {
             "room    c: every wcet may be 1.124 times as long; beyond that b misses first\n"
         );
         assert_eq!(explanation(&study(&fine, false), Style::default()), "");
+    }
+
+    fn explained(text: &str) -> String {
+        let set = TaskSet::parse("x", text).expect("a task set");
+        let shown = explanation(&study(&set, true), Style::default());
+        shown.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    fn global(more: &str, tasks: &[(u64, u64)]) -> String {
+        let mut text =
+            format!("schema = 1\n[[cell]]\nname = \"g\"\npolicy = \"global-edf\"\n{more}\n");
+        for (place, (wcet, period)) in tasks.iter().enumerate() {
+            text += &format!(
+                "[[cell.task]]\nname = \"t{place}\"\nwcet = \"{wcet}ms\"\nperiod = \"{period}ms\"\n"
+            );
+        }
+        text
+    }
+
+    #[test]
+    fn a_miss_on_several_cpus_is_shown_by_a_run() {
+        let shown = explained(&global("cpus = 2", &[(2, 10), (2, 10), (10, 11)]));
+        let why = "task t2 misses its deadline when all tasks arrive at once and then as often as they may: its job 1 \
+                   arrives after 0, and when it is due, after 11 ms, it has had 9 ms of its 10 ms";
+        assert!(shown.contains(why), "{shown}");
+        assert!(!shown.contains("demand"), "{shown}");
+        let part = "reservation = { budget = \"12000001ns\", period = \"10ms\", cpus = 2 }";
+        let over = explained(&global(part, &[(10, 40), (48, 50), (50, 60)]));
+        assert!(
+            over.contains(
+                "the tasks need more than there is in the long run: 122.6 ms of cpu time in 60 ms"
+            ),
+            "{over}"
+        );
+        assert!(
+            over.contains("of which there are 72.000006 ms (1.200000)"),
+            "{over}"
+        );
+        assert!(!over.contains("demand"), "{over}");
+    }
+
+    #[test]
+    fn what_is_not_sought_is_not_said_to_be_missing() {
+        let cell = "schema = 1\n[[cell]]\nname = \"c\"\npolicy = \"edf\"\n\
+                    reservation = { budget = \"1ms\", period = \"100ms\" }\n";
+        let task = |place: usize| {
+            format!(
+                "[[cell.task]]\nname = \"t{place}\"\nwcet = \"1us\"\nperiod = \"1s\"\ndeadline = \"9ms\"\n"
+            )
+        };
+        let many: String = (0..257).map(task).collect();
+        let shown = explained(&format!("{cell}{many}"));
+        assert!(
+            shown.contains("mend not searched: the cell has more than 256 tasks"),
+            "{shown}"
+        );
+        assert!(shown.contains("247 us: 247 more tasks"), "{shown}");
+        let shown = explained(&format!("{cell}{}", task(0)));
+        assert!(
+            shown.contains("would not hold even with every wcet a thousandth as long"),
+            "{shown}"
+        );
     }
 }

@@ -1,9 +1,9 @@
 use analysis::inside::Inside;
 use analysis::multi::{
-    Inside as Within, Mpr, bcl_edf_with_slack, bcl_fp, gfb, least_theta, mpr_edf, mpr_fp,
-    overloaded, overloaded_inside, rta_bc_edf, rta_bc_fp, rta_lc,
+    Inside as Within, LateJob, Mpr, bcl_edf_with_slack, bcl_fp, gfb, late_in_synchronous_run,
+    least_theta, mpr_edf, mpr_fp, overloaded, overloaded_inside, rta_bc_edf, rta_bc_fp, rta_lc,
 };
-use analysis::{Ns, Task, Undecided, Verdict, Witness};
+use analysis::{Ns, Part, Task, Undecided, Verdict, Witness, edf, fp};
 use model::taskset::{Policy, TaskCell};
 use serde::Serialize;
 
@@ -19,6 +19,9 @@ const GRID_NS: Ns = 1_000;
 /// More tasks than this are not searched for a number of cpus or a budget that is enough.
 const MOST_TASKS: usize = 256;
 
+/// Steps of one task for which a run is followed to find a missed deadline: some tenths of a second.
+const RUN: u64 = 10_000_000;
+
 /// A cell whose tasks are scheduled on several cpus as one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GlobalStudy {
@@ -33,9 +36,10 @@ pub struct GlobalStudy {
     pub enough_cpus: Option<u32>,
     /// The same for the sum of the budgets in the period that the reservation has.
     pub enough_budget_ns: Option<Ns>,
-    /// What the last test counts against the first task that it does not pass.
-    #[serde(skip)]
-    pub(super) doubt: Option<Witness>,
+    /// Where no test shows that the deadlines hold, what the last test counts against the first task that it does not pass.
+    pub doubt: Option<Witness>,
+    /// A job that misses its deadline when all tasks arrive at once and then as often as they may.
+    pub late_job: Option<LateJob>,
 }
 
 /// One test's answer; each is sufficient only.
@@ -123,6 +127,16 @@ impl Cpus {
             Cpus::Part(resource) => overloaded_inside(tasks, resource),
         }
     }
+
+    /// Within a reservation no run is followed.
+    fn late_job(&self, tasks: &[Task], policy: Policy) -> Option<LateJob> {
+        let Cpus::Whole(cpus) = self else { return None };
+        let order = match policy {
+            Policy::GlobalEdf(_) => Within::GlobalEdf,
+            _ => Within::GlobalFixedPriority,
+        };
+        late_in_synchronous_run(tasks, *cpus, order, RUN)
+    }
 }
 
 /// How the cell's tasks are scheduled within its reservation.
@@ -132,6 +146,13 @@ pub(super) fn within(cell: &TaskCell) -> Option<Within> {
         Policy::GlobalFixed(..) => Some(Within::GlobalFixedPriority),
         _ => None,
     }
+}
+
+/// Whether a test shows that every deadline holds; `None` if none does.
+pub(super) fn shown(cell: &TaskCell) -> Option<bool> {
+    let asked = ask(&urgent_first(cell), cell.policy, &Cpus::of(cell)?);
+    let shown = asked.iter().any(|test| test.verdict.is_schedulable());
+    shown.then_some(true)
 }
 
 /// The tests' answer on a cell, tasks numbered as in the file; `None` if its reservation is none.
@@ -157,7 +178,8 @@ pub(super) fn judge(cell: &TaskCell) -> Option<Inside> {
             missed: Vec::new(),
         });
     }
-    let verdict = match supply.overloaded(&tasks) {
+    let run = || Some(supply.late_job(&tasks, cell.policy)?.witness());
+    let verdict = match supply.overloaded(&tasks).or_else(run) {
         Some(witness) => Verdict::Unschedulable(renumbered(witness, &order)),
         None => Verdict::Undecided(doubt(&asked)),
     };
@@ -217,10 +239,28 @@ impl GlobalStudy {
             doubt: last
                 .filter(|_| !shown)
                 .map(|witness| renumbered(witness, &order)),
+            late_job: None,
         };
+        if let Some(supply) = supply.as_ref().filter(|_| !shown)
+            && supply.overloaded(&tasks).is_none()
+        {
+            study.late_job = supply.late_job(&tasks, cell.policy).map(|late| LateJob {
+                task: order[late.task],
+                ..late
+            });
+        }
         if seek {
             let most = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
-            study.enough_cpus = (cpus..=most).find(|&cpus| {
+            // Of a reservation even one whole cpu may be more.
+            let least = if cell.reservation.is_some() { 1 } else { cpus };
+            study.enough_cpus = (least..=most).find(|&cpus| {
+                if cpus == 1 {
+                    return match cell.policy {
+                        Policy::GlobalEdf(_) => edf::verdict(&tasks),
+                        _ => fp::verdict(&tasks),
+                    }
+                    .is_schedulable();
+                }
                 let asked = ask(&tasks, cell.policy, &Cpus::Whole(cpus));
                 asked.iter().any(|test| test.verdict.is_schedulable())
             });
@@ -277,10 +317,71 @@ impl GlobalStudy {
         vec![format!("tests   {}: {}", cell.name, said.join("; "))]
     }
 
+    /// What a test counts. The work of another task counts only as far as it can keep the task from running, and its own
+    /// time on every cpu, since the others cannot make up for it.
+    fn demands(&self, cell: &CellStudy, witness: &Witness) -> Vec<String> {
+        let own = cell.tasks.get(witness.task).map_or(0, |task| task.wcet_ns);
+        let line = |part: &Part| {
+            let demand = exact(part.demand);
+            let name = super::special::name(cell, part.task);
+            let wcet = cell.tasks.get(part.task).map_or(0, |task| task.wcet_ns);
+            let whole = part.jobs.saturating_mul(wcet);
+            if part.task == witness.task {
+                return format!(
+                    "demand  {demand}: {name} itself, whose {} on one cpu count on all {}",
+                    exact(own),
+                    self.cpus
+                );
+            }
+            if part.demand < whole && witness.instant.saturating_sub(part.demand) < own {
+                return format!(
+                    "demand  {demand}: {name}, of whose {} no more can keep {} from running in time",
+                    plural(part.jobs, "job"),
+                    super::special::name(cell, witness.task)
+                );
+            }
+            let of = if part.demand < whole { "at most " } else { "" };
+            format!(
+                "demand  {demand}: {of}{} of {name}",
+                plural(part.jobs, "job")
+            )
+        };
+        super::explain::largest(&witness.parts, line)
+    }
+
     /// What the last test counts, and what would be enough.
     pub(super) fn reasons(&self, cell: &CellStudy) -> Vec<String> {
         let mut lines = Vec::new();
         let proved = matches!(cell.verdict, Verdict::Unschedulable(_));
+        match (&cell.verdict, &self.late_job) {
+            (Verdict::Unschedulable(_), Some(late)) => lines.push(format!(
+                "why     {}: task {} misses its deadline when all tasks arrive at once and then as often as they may: its \
+                 job {} arrives after {}, and when it is due, after {}, it has had {} of its {}",
+                cell.name,
+                super::special::name(cell, late.task),
+                late.job,
+                exact(late.arrival),
+                exact(late.due),
+                exact(late.done),
+                exact(late.wcet)
+            )),
+            (Verdict::Unschedulable(witness), None) if witness.parts.is_empty() => {
+                lines.push(format!(
+                    "why     {}: the tasks need more than there is in the long run: {} of cpu time in {} on average \
+                     (utilisation {}), of which there are {} ({})",
+                    cell.name,
+                    exact(witness.demand),
+                    exact(witness.instant),
+                    ratio(witness.demand, witness.instant),
+                    exact(witness.supply),
+                    ratio(witness.supply, witness.instant)
+                ));
+            }
+            (Verdict::Unschedulable(witness), None) => {
+                lines.extend(super::explain::witness_lines(cell, witness));
+            }
+            _ => {}
+        }
         if let Some(witness) = self.doubt.as_ref().filter(|_| !proved) {
             lines.push(format!(
                 "why     {}: task {} is not shown to meet its deadline: by {} the test counts {} of work, and {} of cpu \
@@ -291,7 +392,7 @@ impl GlobalStudy {
                 exact(witness.demand),
                 exact(witness.supply)
             ));
-            lines.extend(super::explain::demands(cell, witness));
+            lines.extend(self.demands(cell, witness));
         }
         for test in &self.tests {
             if let Some(why) = &test.not_asked {
@@ -315,4 +416,10 @@ impl GlobalStudy {
         }
         lines
     }
+}
+
+/// To six decimals, rounded down.
+fn ratio(part: Ns, whole: Ns) -> String {
+    let millionths = u128::from(part) * 1_000_000 / u128::from(whole.max(1));
+    format!("{}.{:06}", millionths / 1_000_000, millionths % 1_000_000)
 }

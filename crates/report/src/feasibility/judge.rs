@@ -138,6 +138,9 @@ pub(super) fn holds(cell: &TaskCell, steps: u64) -> Option<bool> {
     if faulty {
         return Some(false);
     }
+    if cell.policy.cpus().is_some() {
+        return global::shown(cell);
+    }
     let given = matches!(cell.policy, Policy::Edf | Policy::Fixed(_));
     if !given || cell.policy.order() == Some(Order::Audsley) {
         return match judge(cell)?.verdict {

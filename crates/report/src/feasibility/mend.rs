@@ -8,7 +8,7 @@ use super::judge::holds;
 pub(super) const GRID_NS: i64 = 1_000;
 
 /// Cells with more tasks than this are not searched: the search runs the exact test hundreds of times.
-const MOST_TASKS: usize = 256;
+pub(super) const MOST_TASKS: usize = 256;
 
 /// A task's parameters are changed one task at a time, for so many of the tasks that make up the demand.
 const MOST_PARTS: usize = 16;

@@ -237,7 +237,11 @@ fn cell_study(cell: &TaskCell, mending: bool) -> CellStudy {
     };
     let mends = match against.filter(|_| mending) {
         Some(witness) => {
-            let parts: Vec<usize> = witness.parts.iter().map(|part| part.task).collect();
+            let mut parts: Vec<usize> = witness.parts.iter().map(|part| part.task).collect();
+            if matches!(special, Some(Special::Global(_))) {
+                // On several cpus any task may be in the way of the one that is late.
+                parts = (0..cell.tasks.len()).collect();
+            }
             mends(cell, witness.task, &parts)
         }
         None => Vec::new(),
