@@ -36,11 +36,8 @@ pub fn acceptance_table(acceptance: &Acceptance, style: Style) -> String {
             count(some)
         ),
     };
-    format!(
-        "{}\nsets    {}{undecided}\n",
-        render(&columns, style),
-        acceptance.made
-    )
+    let sets = format!("sets    {}{undecided}", acceptance.made);
+    format!("{}\n{}\n", render(&columns, style), style.wrap(&sets, 8))
 }
 
 #[cfg(test)]
