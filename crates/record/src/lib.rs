@@ -10,6 +10,7 @@ pub mod run;
 pub mod samples;
 pub mod series;
 pub mod summary;
+pub mod thresholds;
 pub mod trial;
 
 pub use error::RecordError;

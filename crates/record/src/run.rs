@@ -507,14 +507,14 @@ pub fn write_atomically(path: &Path, content: &[u8]) -> Result<(), RecordError> 
     result
 }
 
-fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), RecordError> {
+pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), RecordError> {
     let mut text = serde_json::to_vec_pretty(value)
         .map_err(|error| RecordError::malformed(path, error.to_string()))?;
     text.push(b'\n');
     write_atomically(path, &text)
 }
 
-fn read_json<T: DeserializeOwned>(path: &Path, known: u64) -> Result<T, RecordError> {
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path, known: u64) -> Result<T, RecordError> {
     #[derive(Deserialize)]
     struct Version {
         schema: u64,

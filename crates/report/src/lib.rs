@@ -18,6 +18,7 @@ pub mod feasibility;
 mod figure;
 mod findings;
 mod html;
+pub mod judge;
 mod loads;
 mod measured;
 mod plan;
@@ -32,10 +33,10 @@ mod tasks;
 mod units;
 mod words;
 
-pub use compare::{Difference, Pair, RunComparison, compare, compare_html, compare_table};
+pub use compare::{Difference, Pair, RunComparison, compare, compare_html, compare_table, unlike};
 pub use figure::figures;
 pub use findings::findings;
-pub use html::{html, html_beside};
+pub use html::{Extras, html, html_beside, html_with};
 pub use measured::{
     DistributionSummary, FileSummary, MeasuredSummary, OverflowSummary, QuantileSummary,
     measured_html, measured_summary, measured_table,
@@ -44,7 +45,9 @@ pub use published::{
     About, Beside, Block, Kind, Line, Ours, Without, beside, beside_table, series_beside,
     sources_table,
 };
-pub use series::{series_figures, series_html, series_html_beside, series_study, series_table};
+pub use series::{
+    series_figures, series_html, series_html_beside, series_html_with, series_study, series_table,
+};
 pub use study::study;
 pub use style::Style;
 pub use table::table;

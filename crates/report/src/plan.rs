@@ -22,11 +22,7 @@ pub(crate) fn line(plan: &Experiment) -> String {
             tasks.policy.name()
         );
     }
-    let work = match load.work {
-        Work::Mac { steps } => format!("mac ({} steps)", count(steps.into())),
-        Work::Timer => "timer (wake-up only)".to_owned(),
-        Work::Busy => "busy work".to_owned(),
-    };
+    let work = work(load.work);
     let pacing = match load.pacing {
         Pacing::Periodic => "on an absolute grid",
         Pacing::Relative => "after the end of the job before",
@@ -44,6 +40,15 @@ pub(crate) fn line(plan: &Experiment) -> String {
         load.period,
         class(plan.scheduling.class),
     )
+}
+
+/// `mac (100,000 steps)`.
+pub(crate) fn work(work: Work) -> String {
+    match work {
+        Work::Mac { steps } => format!("mac ({} steps)", count(steps.into())),
+        Work::Timer => "timer (wake-up only)".to_owned(),
+        Work::Busy => "busy work".to_owned(),
+    }
 }
 
 /// `FIFO 80` or `OTHER`.

@@ -52,6 +52,46 @@ pub(super) fn machine(first: &Provenance, second: &Provenance) -> Vec<Difference
     differences
 }
 
+/// Why a ratio between cells of the same name in these experiments would mean nothing, if it would: other work, another
+/// period, another load. One clause.
+pub fn unlike(first: &Experiment, second: &Experiment) -> Option<String> {
+    let (a, b) = (&first.workload, &second.workload);
+    if a.work != b.work {
+        return Some(format!(
+            "the work is {} there and {} here",
+            plan::work(a.work),
+            plan::work(b.work)
+        ));
+    }
+    if a.pacing != b.pacing {
+        return Some("jobs are paced otherwise".to_owned());
+    }
+    for trial in &second.trials {
+        let Some(other) = first.trial(&trial.name) else {
+            continue;
+        };
+        let (there, here) = (
+            first.workload_of(other).period,
+            second.workload_of(trial).period,
+        );
+        if there != here {
+            let name = &trial.name;
+            return Some(format!(
+                "the period of {name} is {there} there and {here} here"
+            ));
+        }
+        if other.load_name() != trial.load_name() {
+            return Some(format!(
+                "the load of {} is {} there and {} here",
+                trial.name,
+                other.load_name(),
+                trial.load_name()
+            ));
+        }
+    }
+    None
+}
+
 /// Parts of the experiment that differ.
 pub(super) fn experiment(first: &Experiment, second: &Experiment) -> Vec<Difference> {
     let trials = |e: &Experiment| {

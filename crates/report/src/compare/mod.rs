@@ -7,8 +7,9 @@ mod differences;
 mod page;
 mod text;
 
-pub use differences::Difference;
+pub use differences::{Difference, unlike};
 pub use page::compare_html;
+pub(crate) use page::section;
 pub use text::compare_table;
 
 use crate::study::{Source, metrics, study};
@@ -68,15 +69,7 @@ pub fn compare(first: &Run, second: &Run) -> Result<RunComparison, RecordError> 
          cell's."
             .to_owned(),
     ];
-    let mut pairs = Vec::new();
-    let mut uneven = false;
-    for one in measured(&summaries[0]) {
-        if let Some(other) = measured(&summaries[1]).find(|cell| cell.label == one.label) {
-            let (pair, cut) = pair(&sources, [one, other], metric)?;
-            uneven |= cut;
-            pairs.extend(pair);
-        }
-    }
+    let (pairs, uneven) = pairs(&sources, [&summaries[0], &summaries[1]], metric)?;
     if uneven {
         cautions.push(
             "The runs differ in their number of rounds; of each cell only as many rounds are compared as both have."
@@ -114,6 +107,34 @@ pub fn compare(first: &Run, second: &Run) -> Result<RunComparison, RecordError> 
         first: a,
         second: b,
     })
+}
+
+/// The cells that both runs have, compared by another metric than the primary one.
+pub(crate) fn pairs_of(
+    runs: [&Run; 2],
+    summaries: [&RunSummary; 2],
+    metric: Metric,
+) -> Result<Vec<Pair>, RecordError> {
+    let sources = [Source::open(runs[0])?, Source::open(runs[1])?];
+    Ok(pairs(&sources, summaries, metric)?.0)
+}
+
+/// The cells that both runs have, and whether rounds were left out of any.
+fn pairs(
+    sources: &[Source; 2],
+    summaries: [&RunSummary; 2],
+    metric: Metric,
+) -> Result<(Vec<Pair>, bool), RecordError> {
+    let mut pairs = Vec::new();
+    let mut uneven = false;
+    for one in measured(summaries[0]) {
+        if let Some(other) = measured(summaries[1]).find(|cell| cell.label == one.label) {
+            let (pair, cut) = pair(sources, [one, other], metric)?;
+            uneven |= cut;
+            pairs.extend(pair);
+        }
+    }
+    Ok((pairs, uneven))
 }
 
 fn measured(summary: &RunSummary) -> impl Iterator<Item = &CellSummary> {

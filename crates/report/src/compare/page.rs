@@ -17,7 +17,7 @@ pub fn compare_html(comparison: &RunComparison) -> String {
     let mut sections = vec![Section {
         id: "cells",
         heading: format!("Cells that both have: {}", comparison.metric.title()),
-        body: cells(comparison),
+        body: html! { (cells(comparison)) (picture(comparison)) },
     }];
     for (id, heading, none, list) in [
         (
@@ -45,6 +45,48 @@ pub fn compare_html(comparison: &RunComparison) -> String {
         });
     }
     document("Two runs - timecell", &head, &sections)
+}
+
+/// The comparison as a section of the second run's page.
+pub(crate) fn section(comparison: &RunComparison) -> Section {
+    Section {
+        id: "baseline",
+        heading: format!("Against run {}", clean(&comparison.first.run)),
+        body: html! {
+            @for caution in &comparison.cautions { p.banner role="note" { strong { "Caution:" } " " (clean(caution)) } }
+            p.quiet {
+                "First is run " (clean(&comparison.first.run)) ", second is this one; compared is the "
+                (comparison.metric.title()) "."
+            }
+            (cells(comparison))
+            (picture(comparison))
+            @for (what, list) in [("machine", &comparison.machine), ("experiment", &comparison.experiment)] {
+                @if !list.is_empty() { p { "What differs in the " (what) ":" } (differences(list)) }
+            }
+        },
+    }
+}
+
+/// The intervals of all ratios; nothing where there is none.
+fn picture(comparison: &RunComparison) -> Markup {
+    let rows: Vec<(String, &stats::Comparison)> = comparison
+        .pairs
+        .iter()
+        .filter_map(|pair| {
+            let label = clean(&pair.label);
+            let name = match pair.real_time {
+                true => label,
+                false => format!("{label} (not rt)"),
+            };
+            Some((name, pair.comparison.as_ref()?))
+        })
+        .collect();
+    let figure = crate::figure::ratios(&rows, "the first run", "ratios-of-runs");
+    html! {
+        @if let Some(figure) = figure {
+            figure { (crate::figure::inline(&figure)) figcaption { (figure.caption) } }
+        }
+    }
 }
 
 fn cells(comparison: &RunComparison) -> Markup {

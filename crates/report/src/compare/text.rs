@@ -7,13 +7,18 @@ use crate::units::Scale;
 use crate::words::{clean, comparison, interval};
 use stats::Verdict;
 
-/// The table over cells that both runs have, then what differs and what to keep in mind. Ends with a line break.
+/// What to keep in mind, the table over cells that both runs have, then what differs. Ends with a line break.
 pub fn compare_table(comparison: &RunComparison, style: Style) -> String {
     let mut out = format!(
-        "first    {}\nsecond   {}\n\n",
+        "first    {}\nsecond   {}\n",
         clean(&comparison.first.run),
         clean(&comparison.second.run)
     );
+    for caution in &comparison.cautions {
+        out += &style.wrap(&clean(&format!("caution: {caution}")), 4);
+        out.push('\n');
+    }
+    out.push('\n');
     let pairs = &comparison.pairs;
     if pairs.is_empty() {
         out += "no cell is in both runs\n";
@@ -99,7 +104,5 @@ fn sentences(comparison: &RunComparison) -> Vec<String> {
             ));
         }
     }
-    let cautions = comparison.cautions.iter();
-    sentences.extend(cautions.map(|caution| format!("caution: {caution}")));
     sentences
 }

@@ -17,6 +17,8 @@ mod spread;
 mod tail;
 mod tail_ratios;
 
+pub(crate) use ratios::picture as ratios;
+
 use crate::chart::{Axis, Dress, document, n};
 use crate::data::Data;
 use crate::units::Unit;

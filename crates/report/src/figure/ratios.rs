@@ -4,7 +4,7 @@ use super::{Figure, WIDTH, name, with_omission};
 use crate::chart::{Axis, Band, Mark, marks, n, name_room, row_names, sample, title_below, x_axis};
 use crate::data::Data;
 use maud::{Markup, html};
-use stats::Ratio;
+use stats::{Comparison, Ratio};
 
 const ROW: f64 = 36.0;
 const TOP: f64 = 30.0;
@@ -15,10 +15,23 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
         .iter()
         .filter_map(|cell| Some((cell, data.summary_of(cell).against_baseline.as_ref()?)))
         .collect();
+    let rows: Vec<(String, &Comparison)> = rows.into_iter().map(|(c, r)| (name(c), r)).collect();
+    let baseline = crate::words::clean(&data.summary.baseline);
+    let figure = picture(&rows, &baseline, "ratios")?;
+    let caption = with_omission(data, figure.caption);
+    Some(Figure { caption, ..figure })
+}
+
+/// Ratios of named rows to `baseline`; `None` where there is no row.
+pub(crate) fn picture(
+    rows: &[(String, &Comparison)],
+    baseline: &str,
+    file: &'static str,
+) -> Option<Figure> {
     if rows.is_empty() {
         return None;
     }
-    let names: Vec<String> = rows.iter().map(|(cell, _)| name(cell)).collect();
+    let names: Vec<String> = rows.iter().map(|(name, _)| name.clone()).collect();
     let left = name_room(names.iter().map(String::as_str));
     let bottom = TOP + ROW * rows.len() as f64;
     // Estimates set the axis; an interval that is wildly wider (two rounds that disagree) runs to its edge.
@@ -36,18 +49,14 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
     let ends = ends.map(|end| end.clamp(least / room, most * room));
     let axis = Axis::log(ends.chain([1.0, least, most])).between(left, WIDTH - 24.0);
     let y = |row: usize| TOP + ROW * (row as f64 + 0.5);
-    let baseline = crate::words::clean(&data.summary.baseline);
     Some(Figure {
-        name: "ratios".into(),
+        name: file.into(),
         title: format!("Against {baseline}"),
-        caption: with_omission(
-            data,
-            format!(
-                "Ratio to {baseline} with its 95% interval over rounds: circles for the median, triangles for p99. \
+        caption: format!(
+            "Ratio to {baseline} with its 95% interval over rounds: circles for the median, triangles for p99. \
                  An interval that crosses the dashed line at 1 shows no difference from {baseline}; one wholly to \
                  the right of it is slower. An arrow goes on beyond the picture. A mark without an interval rests on one round. Triangles are absent where \
                  a round is too small for a p99."
-            ),
         ),
         height: bottom + 48.0,
         body: html! {

@@ -28,8 +28,10 @@ pub(crate) use machine::facts;
 pub(crate) use page::{document, time_cell};
 pub(crate) use tables::region;
 
+use crate::compare::RunComparison;
 use crate::data::Data;
 use crate::figure::{self, Figure};
+use crate::judge::Judged;
 use crate::published::Beside;
 use maud::{Markup, html};
 use record::RecordError;
@@ -71,12 +73,23 @@ pub(crate) struct Section {
     pub body: Markup,
 }
 
+/// What stands on the page beside what the run itself says.
+#[derive(Clone, Copy, Default)]
+pub struct Extras<'a> {
+    /// Published figures.
+    pub beside: Option<&'a Beside>,
+    /// Verdicts on thresholds.
+    pub judged: Option<&'a Judged>,
+    /// The run as the second one, compared with a baseline run.
+    pub compared: Option<&'a RunComparison>,
+}
+
 /// The report of a run as one HTML file, a few hundred kilobytes at most.
 ///
 /// # Errors
 /// When a file of the record cannot be read.
 pub fn html(run: &Run, summary: &RunSummary) -> Result<String, RecordError> {
-    page(run, summary, None)
+    page(run, summary, Extras::default())
 }
 
 /// The same page with a section on published figures.
@@ -88,15 +101,37 @@ pub fn html_beside(
     summary: &RunSummary,
     beside: &Beside,
 ) -> Result<String, RecordError> {
-    page(run, summary, Some(beside))
+    let beside = Some(beside);
+    page(
+        run,
+        summary,
+        Extras {
+            beside,
+            ..Extras::default()
+        },
+    )
 }
 
-fn page(run: &Run, summary: &RunSummary, beside: Option<&Beside>) -> Result<String, RecordError> {
+/// The same page with whatever sections there are of `extras`.
+///
+/// # Errors
+/// When a file of the record cannot be read.
+pub fn html_with(run: &Run, summary: &RunSummary, extras: Extras) -> Result<String, RecordError> {
+    page(run, summary, extras)
+}
+
+fn page(run: &Run, summary: &RunSummary, extras: Extras) -> Result<String, RecordError> {
     let data = Data::gather(run, summary)?;
     let figures = figure::draw(&data);
     let page = Page { data, figures };
     let mut sections: Vec<Section> = SECTIONS.iter().filter_map(|make| make(&page)).collect();
-    if let Some(beside) = beside {
+    // Right behind what was found.
+    let judged = extras.judged.and_then(crate::judge::section);
+    let compared = extras.compared.map(crate::compare::section);
+    let found = sections.iter().position(|section| section.id == "found");
+    let at = found.map_or(0, |found| found + 1);
+    sections.splice(at..at, judged.into_iter().chain(compared));
+    if let Some(beside) = extras.beside {
         // After what was measured here, before how.
         let after = sections
             .iter()

@@ -7,7 +7,7 @@ mod stacks;
 mod study;
 mod table;
 
-pub use page::{series_html, series_html_beside};
+pub use page::{series_html, series_html_beside, series_html_with};
 pub use study::series_study;
 pub use table::series_table;
 

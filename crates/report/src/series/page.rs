@@ -5,6 +5,7 @@ use super::table::{said, share_names, short_name};
 use super::{draw, of_part, shares, wholes};
 use crate::figure::{Figure, inline};
 use crate::html::{Section, absent_table, checks_section, document, facts, region, time_cell};
+use crate::judge::Judged;
 use crate::published::Beside;
 use crate::words::{capital, clean, sentence};
 use maud::{Markup, html};
@@ -18,7 +19,7 @@ use stats::Verdict;
 /// # Errors
 /// When a file of the record cannot be read.
 pub fn series_html(run: &Run, summary: &SeriesSummary) -> Result<String, RecordError> {
-    page(run, summary, None)
+    page(run, summary, None, None)
 }
 
 /// The same page with a section on published figures.
@@ -30,19 +31,34 @@ pub fn series_html_beside(
     summary: &SeriesSummary,
     beside: &Beside,
 ) -> Result<String, RecordError> {
-    page(run, summary, Some(beside))
+    page(run, summary, Some(beside), None)
+}
+
+/// The same page with sections on published figures and on thresholds, as far as they are given.
+///
+/// # Errors
+/// When a file of the record cannot be read.
+pub fn series_html_with(
+    run: &Run,
+    summary: &SeriesSummary,
+    beside: Option<&Beside>,
+    judged: Option<&Judged>,
+) -> Result<String, RecordError> {
+    page(run, summary, beside, judged)
 }
 
 fn page(
     run: &Run,
     summary: &SeriesSummary,
     beside: Option<&Beside>,
+    judged: Option<&Judged>,
 ) -> Result<String, RecordError> {
     let record = run.series()?;
     let manifest = run.manifest()?;
     let provenance = run.provenance()?;
     let figures = draw(&record, summary);
     let mut sections = vec![asked(&record, summary)];
+    sections.extend(judged.and_then(crate::judge::section));
     sections.extend(tables(summary));
     sections.extend(pictures(&figures));
     sections.extend(beside.map(crate::published::section));

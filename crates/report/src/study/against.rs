@@ -7,7 +7,7 @@ use stats::{CompareError, CompareOptions, Comparison};
 
 /// One metric of a whole trial: the samples of all its cells, one after the other within each round. What a
 /// comparison with that trial is made against.
-pub(super) fn pooled_rounds(
+pub(crate) fn pooled_rounds(
     source: &Source,
     trial: &str,
     metric: Metric,
@@ -22,7 +22,7 @@ pub(super) fn pooled_rounds(
 }
 
 /// Compares the rounds that both sides have, paired by their number. `Ok(None)` when they share none.
-pub(super) fn compare_rounds(
+pub(crate) fn compare_rounds(
     baseline: &Rounds,
     other: &Rounds,
 ) -> Result<Option<Comparison>, CompareError> {

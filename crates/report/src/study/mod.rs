@@ -15,7 +15,7 @@ mod source;
 mod tails;
 mod unmeasured;
 
-use against::{compare_rounds, pooled_rounds};
+pub(crate) use against::{compare_rounds, pooled_rounds};
 pub(crate) use histograms::{binned, logs};
 pub(crate) use points::windows;
 pub(crate) use source::Source;
