@@ -5,7 +5,7 @@ use crate::tails;
 use crate::units::Scale;
 use crate::words::{self, clean, count, plural, shortened};
 use crate::{loads, table_conditions};
-use record::summary::{CellSummary, MetricSummary, RunSummary};
+use record::summary::{CellSummary, Metric, MetricSummary, RunSummary};
 use stats::Verdict;
 
 /// One text of a column, and its colour.
@@ -51,6 +51,18 @@ fn columns(summary: &RunSummary) -> Vec<Column> {
         quantile("p99", &metrics, 0.99),
         times("max", &metrics, |m| Some(m.summary.max_ns)),
     ];
+    if summary.primary != Metric::WakeupLatency {
+        // What the kernel adds before a job begins belongs beside what the job takes.
+        let wakeup = |cell: &CellSummary| {
+            let of = |m: &&MetricSummary| m.metric == Metric::WakeupLatency;
+            cell.metrics.iter().find(of).cloned()
+        };
+        let wakeups: Vec<Option<MetricSummary>> = cells.iter().map(wakeup).collect();
+        if wakeups.iter().any(Option::is_some) {
+            columns.push(quantile("wake-up p99", &wakeups, 0.99));
+            columns.push(times("wake-up max", &wakeups, |m| Some(m.summary.max_ns)));
+        }
+    }
     if cells.iter().any(|cell| cell.trial != summary.baseline) {
         columns.push(Column {
             heading: format!(

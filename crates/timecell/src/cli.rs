@@ -1,6 +1,7 @@
 //! The command line: what may be asked, in words. `--help`, man pages and completions come from here.
 
 mod analyze;
+mod judge;
 
 use std::path::PathBuf;
 
@@ -13,6 +14,7 @@ pub use analyze::{
     Analyze, AnalyzeCommand, Check, Design, Generate, Making, PolicyName, Schedulability, Source,
     UnitName,
 };
+pub use judge::Judge;
 
 /// Real-time containers that keep time on Linux, and prove it.
 #[derive(Debug, Parser)]
@@ -88,11 +90,20 @@ pub enum SetPolicy {
     without cpu load elsewhere), self (timecell itself against cyclictest, a polling barrier and other launchers; parts: \
     wakeup, barrier, startup, memory).\n\n\
     Real-time classes need privilege: run with sudo. Without it the same command runs with SCHED_OTHER and every \
-    result is labelled \"not real-time\"."
+    result is labelled \"not real-time\".\n\n\
+    Examples:\n  \
+    sudo timecell bench overhead --quick                        every engine against bare metal, under 30 s\n  \
+    timecell bench --template > mine.toml                       an experiment of your own, to be changed\n  \
+    sudo timecell bench mine.toml --load cpu,disk               the same, disturbed\n  \
+    sudo timecell bench latency --histogram --duration 24h      a day, in constant memory\n  \
+    sudo timecell bench mine.toml --fail-if 'latency.p99 > 100us' --fail-if 'missed > 0'\n  \
+    sudo timecell bench mine.toml --baseline runs/... --fail-if 'execution.median > 1.1x'\n\n\
+    Exit codes with --fail-if: 3 a threshold is missed; else 1 a trial failed or a threshold is undecided; else 4 a \
+    threshold is not applicable (no real-time class, too few jobs, not measured); else 0."
 )]
 pub struct Bench {
     /// Scenario, or path of an experiment file.
-    #[arg(value_hint = ValueHint::FilePath, required_unless_present_any = ["list", "list_loads", "resume"])]
+    #[arg(value_hint = ValueHint::FilePath, required_unless_present_any = ["list", "list_loads", "resume", "template"])]
     pub experiment: Option<String>,
     /// Parts of `bench self`; all when none is named.
     #[arg(value_name = "PART")]
@@ -160,9 +171,15 @@ pub struct Bench {
     /// Refuse to measure without a real-time class (exit code 4).
     #[arg(long)]
     pub require_rt: bool,
+    /// Thresholds and the baseline.
+    #[command(flatten)]
+    pub judge: Judge,
     /// Print the summary as JSON.
     #[arg(long)]
     pub json: bool,
+    /// Print an experiment file with every key explained, to be changed at will.
+    #[arg(long, exclusive = true)]
+    pub template: bool,
     /// List the scenarios.
     #[arg(long)]
     pub list: bool,
@@ -183,7 +200,11 @@ pub struct Bench {
     timecell report cyclictest.json rtla.txt           files of other tools, drawn\n  \
     timecell report runs/... cyclictest.txt            a run and a file, side by side\n  \
     timecell report runs/... --against published       beside figures that papers and theses print\n  \
-    timecell report --against list                     which those are"
+    timecell report --against list                     which those are\n  \
+    timecell report runs/... --fail-if 'podman.latency.p99 > 100us'   judged, also long after\n  \
+    timecell report runs/... --baseline before/        each cell against the same cell of another run\n\n\
+    A run that was measured with --fail-if is judged again, unless --fail-if or --baseline says by what. Exit codes: \
+    3 a threshold is missed; else 1 one is undecided; else 4 one is not applicable; else 0."
 )]
 pub struct Report {
     /// A run directory; or two, to compare; or files that other tools wrote, with or without a run before them.
@@ -205,6 +226,9 @@ pub struct Report {
     /// Unit of the values in jitterdebugger's samples.raw: ns, us, ms or s [default: us, with a note].
     #[arg(long, value_enum, value_name = "UNIT")]
     pub unit: Option<UnitName>,
+    /// Thresholds and the baseline.
+    #[command(flatten)]
+    pub judge: Judge,
     /// Print the summary as JSON and write nothing.
     #[arg(long, conflicts_with_all = ["figures", "output"])]
     pub json: bool,

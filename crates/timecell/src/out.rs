@@ -12,6 +12,13 @@ pub fn print(text: &str) {
     let _ = out.flush();
 }
 
+/// Prints to standard output unless there is nothing to say.
+pub fn print_some(text: &str) {
+    if !text.is_empty() {
+        print(text);
+    }
+}
+
 /// Prints a line to standard error.
 pub fn note(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");

@@ -63,6 +63,9 @@ pub fn unlike(first: &Experiment, second: &Experiment) -> Option<String> {
             plan::work(b.work)
         ));
     }
+    if first.tasks != second.tasks {
+        return Some("the task set is another".to_owned());
+    }
     if a.pacing != b.pacing {
         return Some("jobs are paced otherwise".to_owned());
     }

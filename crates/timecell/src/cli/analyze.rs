@@ -15,7 +15,12 @@ use report::feasibility::{Fit, RtLimit};
     subcommand_negates_reqs = true,
     after_help = "Exit codes: 0 every deadline holds; 1 undecided or failed; 2 bad usage or input; \
     3 a deadline can be missed.\n\nWhere a test is sufficient only (two criticalities, several \
-    cpus), its no is undecided, unless a miss is proved.\n\nA file whose name is that of a subcommand is given as ./design."
+    cpus), its no is undecided, unless a miss is proved.\n\nA file whose name is that of a subcommand is given as ./design.\n\n\
+    Examples:\n  \
+    timecell analyze tasks.toml --explain              each verdict with its witness and mends\n  \
+    timecell analyze tasks.toml --plot demand.svg      demand against supply\n  \
+    timecell analyze design tasks.toml                 the least reservations, and which cell goes where\n  \
+    timecell export tasks.toml --rt-app                the same tasks, for rt-app to run"
 )]
 pub struct Analyze {
     /// Another question than whether the deadlines hold.

@@ -6,16 +6,24 @@ use model::{Class, Experiment, InputError, Overrides, Pacing, TaskPolicy, Work};
 use record::run::Run;
 
 use crate::cli::{Bench, ClassName, SetPolicy};
+use crate::commands::judge::Asked;
 use crate::exit::{CommandError, Ended};
 use crate::progress::{Teller, about};
 use crate::{commands, out};
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// An experiment file with every key explained.
+pub const TEMPLATE: &str = include_str!("template.toml");
+
 /// Runs an experiment, writes its record, prints its table.
 pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     if options.list {
         return list();
+    }
+    if options.template {
+        out::print(TEMPLATE);
+        return Ok(Ended::Fine);
     }
     if options.list_loads {
         return Ok(list_loads());
@@ -61,6 +69,8 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
         what
     };
     let plan = Plan::new(experiment, place)?;
+    let asked = Asked::of(&options.judge)?;
+    asked.fits(&plan.experiment, options.judge.allow_unlike)?;
     let header = header(&plan);
     if options.dry_run {
         out::print(&format!("{header}\n{}", dry(&plan)));
@@ -78,7 +88,8 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     let made_out = !options.out.exists();
     let finished = bench::run(&plan, &settings, &mut teller);
     teller.done();
-    after(finished, options, made_out.then_some(options.out.as_path()))
+    let made = made_out.then_some(options.out.as_path());
+    after(finished, &asked, options, made)
 }
 
 /// Goes on with a run that ended before its time.
@@ -99,6 +110,8 @@ fn resume(dir: &std::path::Path, options: &Bench) -> Result<Ended, CommandError>
     let place = dir.join("experiment.toml").display().to_string();
     let plan = Plan::new(run.experiment()?, &place)?;
     bench::check_resume(&run, &plan)?;
+    let asked = Asked::of_or_kept(&options.judge, &run)?;
+    asked.fits(&plan.experiment, options.judge.allow_unlike)?;
     if options.dry_run {
         out::print(&format!("{}\n{}", header(&plan), dry(&plan)));
         return Ok(Ended::Fine);
@@ -118,7 +131,7 @@ fn resume(dir: &std::path::Path, options: &Bench) -> Result<Ended, CommandError>
     let mut teller = Teller::new(plan.experiment.rounds);
     let finished = bench::resume(run, &plan, &settings(options), &mut teller);
     teller.done();
-    after(finished, options, None)
+    after(finished, &asked, options, None)
 }
 
 fn settings(options: &Bench) -> Settings {
@@ -148,6 +161,7 @@ fn before(plan: &Plan, options: &Bench) -> Result<(), CommandError> {
 /// The table and the page of what was measured; `made` is the directory around the run if that is new.
 fn after(
     finished: Result<Run, (Option<Run>, BenchError)>,
+    asked: &Asked,
     options: &Bench,
     made: Option<&std::path::Path>,
 ) -> Result<Ended, CommandError> {
@@ -156,11 +170,11 @@ fn after(
         Err((None, _)) => None,
     };
     let ended = match finished {
-        Ok(run) => study(&run, options),
+        Ok(run) => study(&run, asked, options),
         Err((Some(run), error)) => {
             // What was measured until then is on record and worth its page.
             if run.trial_numbers().is_ok_and(|numbers| !numbers.is_empty()) {
-                let _ = study(&run, options);
+                let _ = study(&run, asked, options);
             }
             Err(error.into())
         }
@@ -203,24 +217,28 @@ fn give(path: &std::path::Path, uid: u32, gid: u32) {
     }
 }
 
-fn study(run: &Run, options: &Bench) -> Result<Ended, CommandError> {
-    let summary = commands::report::study_and_write(run, &run.dir().join("report.html"))?;
+fn study(run: &Run, asked: &Asked, options: &Bench) -> Result<Ended, CommandError> {
+    asked.keep(run)?;
+    let page = run.dir().join("report.html");
+    let (summary, found) = commands::report::study_and_write(run, asked, &page)?;
     if options.json {
-        let json = serde_json::to_string_pretty(&summary).unwrap_or_default();
-        out::print(&json);
+        let mut json = serde_json::to_value(&summary).unwrap_or_default();
+        found.add_to(&mut json);
+        out::print(&serde_json::to_string_pretty(&json).unwrap_or_default());
     } else {
         out::print(&format!("\n{}", commands::report::table(&summary)));
+        out::print_some(&found.tables());
         out::print(&format!(
             "report  {}",
             run.dir().join("report.html").display()
         ));
     }
     let lost = summary.cells.iter().any(|cell| cell.unexplained > 0);
-    Ok(if summary.failures.is_empty() && !lost {
+    Ok(found.ended(if summary.failures.is_empty() && !lost {
         Ended::Fine
     } else {
         Ended::Failed
-    })
+    }))
 }
 
 fn list() -> Result<Ended, CommandError> {
@@ -473,6 +491,31 @@ fn not_real_time(plan: &Plan) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_template_is_an_experiment_also_with_what_it_comments_out() {
+        let parse = |text: &str| Experiment::parse("template.toml", text);
+        let experiment = parse(TEMPLATE).unwrap();
+        assert_eq!(experiment.trials.len(), 4);
+        // Every line that is a key behind a comment sign is one; `interval` goes with histograms alone.
+        let is_key = |line: &str| {
+            let word = line.split([' ', '=']).next().unwrap_or_default();
+            line.starts_with("[matrix]")
+                || (line.contains(" = ")
+                    && word.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
+        };
+        let all: Vec<String> = TEMPLATE
+            .lines()
+            .map(|line| match line.strip_prefix("# ") {
+                Some(key) if is_key(key) => key.replace("\"samples\"", "\"histogram\""),
+                _ => line.to_owned(),
+            })
+            .filter(|line| !line.starts_with("load = "))
+            .collect();
+        let whole = parse(&all.join("\n")).unwrap();
+        assert_eq!(whole.trials.len(), 4 + 2 * 3 * 2);
+        assert_eq!(whole.trials[3].loads.len(), 2);
+    }
 
     #[test]
     fn numbers_are_grouped() {

@@ -30,6 +30,8 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
         ("--class", options.class.is_some()),
         ("--engine", !options.engine.is_empty()),
         ("--rootless-user", options.rootless_user.is_some()),
+        ("--fail-if", !options.judge.fail_if.is_empty()),
+        ("--baseline", options.judge.baseline.is_some()),
     ];
     if let Some((option, _)) = ignored.iter().find(|(_, given)| *given) {
         return Err(InputError::new(

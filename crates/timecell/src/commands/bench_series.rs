@@ -7,6 +7,7 @@ use record::run::Run;
 
 use crate::cli::Bench;
 use crate::commands::bench::{VERSION, give_to_sudo_user};
+use crate::commands::judge::Asked;
 use crate::exit::{CommandError, Ended};
 use crate::progress::{Teller, about};
 use crate::{commands, out};
@@ -44,6 +45,7 @@ pub fn run(what: &str, options: &Bench) -> Option<Result<Ended, CommandError>> {
 
 fn measure(plan: SeriesPlan, options: &Bench) -> Result<Ended, CommandError> {
     refuse_ignored(plan.scenario, options)?;
+    let asked = Asked::of(&options.judge)?;
     let header = header(&plan);
     if options.dry_run {
         out::print(&format!("{header}\n{}", dry(&plan)));
@@ -68,14 +70,14 @@ fn measure(plan: SeriesPlan, options: &Bench) -> Result<Ended, CommandError> {
         Err((None, _)) => None,
     };
     let ended = match finished {
-        Ok(run) => study(&run, options),
+        Ok(run) => study(&run, &asked, options),
         Err((Some(run), error)) => {
             // What was measured until then is on record and worth its page.
             if run
                 .manifest()
                 .is_ok_and(|manifest| manifest.trials_done > 0)
             {
-                let _ = study(&run, options);
+                let _ = study(&run, &asked, options);
             }
             Err(error.into())
         }
@@ -87,21 +89,24 @@ fn measure(plan: SeriesPlan, options: &Bench) -> Result<Ended, CommandError> {
     ended
 }
 
-fn study(run: &Run, options: &Bench) -> Result<Ended, CommandError> {
+fn study(run: &Run, asked: &Asked, options: &Bench) -> Result<Ended, CommandError> {
+    asked.keep(run)?;
     let page = run.dir().join("report.html");
-    let summary = commands::report::study_and_write_series(run, &page)?;
+    let (summary, found) = commands::report::study_and_write_series(run, asked, &page)?;
     if options.json {
-        let json = serde_json::to_string_pretty(&summary).unwrap_or_default();
-        out::print(&json);
+        let mut json = serde_json::to_value(&summary).unwrap_or_default();
+        found.add_to(&mut json);
+        out::print(&serde_json::to_string_pretty(&json).unwrap_or_default());
     } else {
         out::print(&format!("\n{}", commands::report::series_table(&summary)));
+        out::print_some(&found.tables());
         out::print(&format!("report  {}", page.display()));
     }
-    Ok(if summary.failures.is_empty() {
+    Ok(found.ended(if summary.failures.is_empty() {
         Ended::Fine
     } else {
         Ended::Failed
-    })
+    }))
 }
 
 fn refuse_ignored(scenario: &str, options: &Bench) -> Result<(), InputError> {
@@ -122,6 +127,7 @@ fn refuse_ignored(scenario: &str, options: &Bench) -> Result<(), InputError> {
         ("--tasks", options.tasks.is_some()),
         ("--policy", options.policy.is_some()),
         ("--require-rt", options.require_rt),
+        ("--baseline", options.judge.baseline.is_some()),
         ("--load", !options.load.is_empty()),
         ("--histogram", options.histogram),
         ("--interval", options.interval.is_some()),

@@ -8,5 +8,6 @@ pub mod clean;
 pub mod doctor;
 pub mod export;
 pub mod generate;
+pub mod judge;
 pub mod measured;
 pub mod report;

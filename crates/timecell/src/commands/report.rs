@@ -6,8 +6,10 @@ use model::InputError;
 use record::run::{Run, write_atomically};
 use record::series::SeriesSummary;
 use record::summary::RunSummary;
+use report::Extras;
 
 use crate::cli::{Against, Report};
+use crate::commands::judge::{Asked, Found};
 use crate::commands::measured;
 use crate::exit::{CommandError, Ended};
 use crate::out;
@@ -56,6 +58,8 @@ fn one_run_only(options: &Report) -> Result<(), CommandError> {
         ("--against", options.against.is_some()),
         ("--figures", options.figures.is_some()),
         ("--json", options.json && !files),
+        ("--fail-if", !options.judge.fail_if.is_empty()),
+        ("--baseline", options.judge.baseline.is_some()),
     ];
     match asked.into_iter().find(|(_, asked)| *asked) {
         Some((option, _)) => {
@@ -67,7 +71,12 @@ fn one_run_only(options: &Report) -> Result<(), CommandError> {
 }
 
 fn one(run: &Run, options: &Report) -> Result<Ended, CommandError> {
+    let asked = Asked::of_or_kept(&options.judge, run)?;
+    if !options.judge.fail_if.is_empty() || options.judge.baseline.is_some() {
+        asked.fits(&run.experiment()?, options.judge.allow_unlike)?;
+    }
     let summary = report::study(run)?;
+    let found = asked.judge(run, &summary)?;
     let beside = match options.against {
         Some(_) => Some(report::beside(run, &summary)?),
         None => None,
@@ -77,8 +86,9 @@ fn one(run: &Run, options: &Report) -> Result<Ended, CommandError> {
         if let Some(beside) = &beside {
             json["published"] = serde_json::to_value(beside).unwrap_or_default();
         }
+        found.add_to(&mut json);
         out::print(&serde_json::to_string_pretty(&json).unwrap_or_default());
-        return Ok(Ended::Fine);
+        return Ok(found.ended(Ended::Fine));
     }
     // With --output nothing is written into the run, which may belong to somebody else.
     let page = match &options.output {
@@ -88,12 +98,15 @@ fn one(run: &Run, options: &Report) -> Result<Ended, CommandError> {
             run.dir().join("report.html")
         }
     };
-    let html = match &beside {
-        Some(beside) => report::html_beside(run, &summary, beside)?,
-        None => report::html(run, &summary)?,
+    let extras = Extras {
+        beside: beside.as_ref(),
+        judged: found.judged.as_ref(),
+        compared: found.compared.as_ref(),
     };
+    let html = report::html_with(run, &summary, extras)?;
     write_atomically(&page, html.as_bytes())?;
     out::print(&table(&summary));
+    out::print_some(&found.tables());
     if let Some(beside) = &beside {
         out::print(&report::beside_table(beside, style()));
     }
@@ -102,12 +115,17 @@ fn one(run: &Run, options: &Report) -> Result<Ended, CommandError> {
         out::print(&format!("figures {count} SVG files in {}", dir.display()));
     }
     out::print(&format!("report  {}", page.display()));
-    Ok(Ended::Fine)
+    Ok(found.ended(Ended::Fine))
 }
 
 /// As [`one`], of a run of single measurements.
 fn series(run: &Run, options: &Report) -> Result<Ended, CommandError> {
     let summary = report::series_study(run)?;
+    if options.judge.baseline.is_some() {
+        let what = "a run of single measurements is not compared with another";
+        return Err(InputError::new("--baseline", what, "remove the option").into());
+    }
+    let found = Asked::of_or_kept(&options.judge, run)?.judge_series(&summary);
     let beside = match options.against {
         Some(_) => Some(report::series_beside(run, &summary)?),
         None => None,
@@ -117,8 +135,9 @@ fn series(run: &Run, options: &Report) -> Result<Ended, CommandError> {
         if let Some(beside) = &beside {
             json["published"] = serde_json::to_value(beside).unwrap_or_default();
         }
+        found.add_to(&mut json);
         out::print(&serde_json::to_string_pretty(&json).unwrap_or_default());
-        return Ok(Ended::Fine);
+        return Ok(found.ended(Ended::Fine));
     }
     let page = match &options.output {
         Some(page) => page.clone(),
@@ -127,12 +146,10 @@ fn series(run: &Run, options: &Report) -> Result<Ended, CommandError> {
             run.dir().join("report.html")
         }
     };
-    let html = match &beside {
-        Some(beside) => report::series_html_beside(run, &summary, beside)?,
-        None => report::series_html(run, &summary)?,
-    };
+    let html = report::series_html_with(run, &summary, beside.as_ref(), found.judged.as_ref())?;
     write_atomically(&page, html.as_bytes())?;
     out::print(&series_table(&summary));
+    out::print_some(&found.tables());
     if let Some(beside) = &beside {
         out::print(&report::beside_table(beside, style()));
     }
@@ -141,7 +158,7 @@ fn series(run: &Run, options: &Report) -> Result<Ended, CommandError> {
         out::print(&format!("figures {count} SVG files in {}", dir.display()));
     }
     out::print(&format!("report  {}", page.display()));
-    Ok(Ended::Fine)
+    Ok(found.ended(Ended::Fine))
 }
 
 /// The terminal's tables of a run of single measurements.
@@ -150,11 +167,17 @@ pub fn series_table(summary: &SeriesSummary) -> String {
 }
 
 /// As [`study_and_write`], of a run of single measurements.
-pub fn study_and_write_series(run: &Run, page: &Path) -> Result<SeriesSummary, CommandError> {
+pub fn study_and_write_series(
+    run: &Run,
+    asked: &Asked,
+    page: &Path,
+) -> Result<(SeriesSummary, Found), CommandError> {
     let summary = report::series_study(run)?;
     run.write_series_summary(&summary)?;
-    write_atomically(page, report::series_html(run, &summary)?.as_bytes())?;
-    Ok(summary)
+    let found = asked.judge_series(&summary);
+    let html = report::series_html_with(run, &summary, None, found.judged.as_ref())?;
+    write_atomically(page, html.as_bytes())?;
+    Ok((summary, found))
 }
 
 /// How the terminal is dressed.
@@ -170,12 +193,22 @@ pub fn table(summary: &RunSummary) -> String {
     report::table(summary, style())
 }
 
-/// Computes the summary, keeps it in the run as `summary.json`, and writes the page.
-pub fn study_and_write(run: &Run, page: &Path) -> Result<RunSummary, CommandError> {
+/// Computes the summary, keeps it in the run as `summary.json`, judges it, and writes the page.
+pub fn study_and_write(
+    run: &Run,
+    asked: &Asked,
+    page: &Path,
+) -> Result<(RunSummary, Found), CommandError> {
     let summary = report::study(run)?;
     run.write_summary(&summary)?;
-    write_atomically(page, report::html(run, &summary)?.as_bytes())?;
-    Ok(summary)
+    let found = asked.judge(run, &summary)?;
+    let extras = Extras {
+        judged: found.judged.as_ref(),
+        compared: found.compared.as_ref(),
+        beside: None,
+    };
+    write_atomically(page, report::html_with(run, &summary, extras)?.as_bytes())?;
+    Ok((summary, found))
 }
 
 fn figures(run: &Run, summary: &RunSummary, dir: &Path) -> Result<usize, CommandError> {

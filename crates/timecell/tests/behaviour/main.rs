@@ -19,6 +19,7 @@ mod policies;
 mod series;
 mod support;
 mod taskset;
+mod thresholds;
 mod unprivileged;
 mod verbs;
 
@@ -40,6 +41,7 @@ fn main() {
         series::CASES,
         nqueens::CASES,
         taskset::CASES,
+        thresholds::CASES,
         unprivileged::CASES,
         verbs::CASES,
     ];

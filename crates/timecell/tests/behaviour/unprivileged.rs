@@ -29,7 +29,7 @@ pub const CASES: &[Case] = &[
 const NOBODY: u32 = 65_534;
 
 /// A directory and a copy of the binary that everybody may reach.
-fn open_place() -> (tempfile::TempDir, PathBuf) {
+pub fn open_place() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let all = std::fs::Permissions::from_mode(0o777);
     std::fs::set_permissions(dir.path(), all.clone()).unwrap();
@@ -39,7 +39,7 @@ fn open_place() -> (tempfile::TempDir, PathBuf) {
     (dir, binary)
 }
 
-fn as_nobody(dir: &Path, binary: &Path, words: &[&str]) -> Said {
+pub fn as_nobody(dir: &Path, binary: &Path, words: &[&str]) -> Said {
     let mut command = std::process::Command::new(binary);
     command
         .current_dir(dir)

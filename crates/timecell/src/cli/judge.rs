@@ -1,0 +1,28 @@
+//! What a run is judged by, as `bench` and `report` take it.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use report::judge::Threshold;
+
+/// Options of judging.
+#[derive(Debug, Args)]
+pub struct Judge {
+    /// Fail (exit code 3) if this holds, such as 'latency.p99 > 100us'; may be given several times.
+    ///
+    /// The form is [NAME.]METRIC.STATISTIC OP LIMIT or [NAME.]COUNT OP LIMIT. NAME is a trial, a cell, trial/cell or an
+    /// engine, with * for any characters; without it every cell is judged. METRIC is latency, execution, response,
+    /// skew, creation or memory; STATISTIC is min, median, mean, p90, p95, p99, p99.9, p99.99, max or sd; COUNT is
+    /// missed, lost or faults. OP is >, >=, < or <=. LIMIT is a time with its unit, a size with its unit (memory), a
+    /// number (counts), or a ratio such as 1.1x to --baseline or else to the run's own baseline trial (median and p99).
+    ///
+    /// The 95% interval decides: missed where all of it lies beyond the limit, undecided where the limit lies within.
+    #[arg(long, value_name = "CONDITION")]
+    pub fail_if: Vec<Threshold>,
+    /// Compare each cell with the cell of the same name in this run, and take ratios of --fail-if to it.
+    #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath)]
+    pub baseline: Option<PathBuf>,
+    /// Compare with --baseline even where its work, period or load is another.
+    #[arg(long, requires = "baseline")]
+    pub allow_unlike: bool,
+}

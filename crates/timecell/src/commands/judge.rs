@@ -1,0 +1,222 @@
+//! Thresholds and baselines: what `bench` and `report` have in common.
+
+use model::{Experiment, InputError, TrialPlan};
+use record::run::Run;
+use record::series::SeriesSummary;
+use record::summary::RunSummary;
+use record::thresholds::{THRESHOLDS_SCHEMA, Thresholds};
+use report::RunComparison;
+use report::judge::{self, Judged, Outcome, Threshold};
+
+use crate::cli::Judge;
+use crate::commands::report::style;
+use crate::exit::{CommandError, Ended};
+use crate::out;
+
+/// What a run is to be judged by.
+pub struct Asked {
+    thresholds: Vec<Threshold>,
+    baseline: Option<Run>,
+    /// What ratios are to, where that run cannot be read any more.
+    gone: Option<String>,
+}
+
+/// What came of it.
+#[derive(Default)]
+pub struct Found {
+    /// Verdicts; `None` where no threshold was given.
+    pub judged: Option<Judged>,
+    /// The run against the baseline run.
+    pub compared: Option<RunComparison>,
+}
+
+impl Asked {
+    /// From the options; opens the baseline, so that a wrong name is said before anything is measured.
+    pub fn of(options: &Judge) -> Result<Asked, CommandError> {
+        let baseline = options.baseline.as_deref().map(Run::open).transpose()?;
+        if let Some(run) = baseline.as_ref().filter(|run| run.is_series()) {
+            return Err(InputError::new(
+                "--baseline",
+                format!("{} holds single measurements and no jobs", run.name()),
+                "name a run of periodic jobs",
+            )
+            .into());
+        }
+        Ok(Asked {
+            thresholds: options.fail_if.clone(),
+            baseline,
+            gone: None,
+        })
+    }
+
+    /// What was kept with the run when it was measured; a baseline that is gone is said and not compared with.
+    pub fn kept(run: &Run) -> Result<Asked, CommandError> {
+        let kept = run.thresholds()?;
+        let path = run.dir().join("thresholds.json");
+        let parse = |text: &String| -> Result<Threshold, CommandError> {
+            text.parse().map_err(|error| {
+                let place = path.display().to_string();
+                InputError::new(place, format!("`{text}`: {error}"), "").into()
+            })
+        };
+        let texts = kept.iter().flat_map(|kept| &kept.fail_if);
+        let thresholds = texts.map(parse).collect::<Result<Vec<_>, _>>()?;
+        let (mut baseline, mut gone) = (None, None);
+        if let Some(name) = kept.and_then(|kept| kept.baseline) {
+            match Run::open(name.as_ref()) {
+                Ok(run) => baseline = Some(run),
+                Err(error) => {
+                    out::note(&format!("note    the baseline cannot be read: {error}"));
+                    gone = Some(format!("run {name}, which cannot be read,"));
+                }
+            }
+        }
+        Ok(Asked {
+            thresholds,
+            baseline,
+            gone,
+        })
+    }
+
+    /// The options where any is given, else what was kept.
+    pub fn of_or_kept(options: &Judge, run: &Run) -> Result<Asked, CommandError> {
+        if options.fail_if.is_empty() && options.baseline.is_none() {
+            return Asked::kept(run);
+        }
+        Asked::of(options)
+    }
+
+    /// Whether nothing is to be judged or compared.
+    pub fn is_empty(&self) -> bool {
+        self.thresholds.is_empty() && self.baseline.is_none()
+    }
+
+    /// Refuses names that are in no trial, and a baseline that measured something else.
+    pub fn fits(&self, experiment: &Experiment, allow_unlike: bool) -> Result<(), CommandError> {
+        let names = || experiment.trials.iter().flat_map(names);
+        for threshold in &self.thresholds {
+            let Some(selector) = &threshold.selector else {
+                continue;
+            };
+            // The cells of a task set are its threads, which the plan names only later.
+            let open = experiment.tasks.is_some();
+            if !open && !names().any(|name| selector.matches(&name)) {
+                let trials: Vec<&str> = experiment.trials.iter().map(|t| t.name.as_str()).collect();
+                return Err(InputError::new(
+                    format!("--fail-if '{threshold}'"),
+                    format!("no trial and no cell is called `{}`", selector.0),
+                    format!("the trials are {}", trials.join(", ")),
+                )
+                .into());
+            }
+        }
+        let Some(baseline) = &self.baseline else {
+            return Ok(());
+        };
+        match report::unlike(&baseline.experiment()?, experiment) {
+            Some(what) if !allow_unlike => Err(InputError::new(
+                format!("--baseline {}", baseline.dir().display()),
+                format!("ratios to it would mean nothing: {what}"),
+                "name a run of the same work, or add --allow-unlike",
+            )
+            .into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps all of it beside the record.
+    pub fn keep(&self, run: &Run) -> Result<(), CommandError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let baseline = self.baseline.as_ref().map(|run| {
+            let path = std::fs::canonicalize(run.dir()).unwrap_or_else(|_| run.dir().to_owned());
+            path.to_string_lossy().into_owned()
+        });
+        Ok(run.write_thresholds(&Thresholds {
+            schema: THRESHOLDS_SCHEMA,
+            fail_if: self.thresholds.iter().map(Threshold::to_string).collect(),
+            baseline,
+        })?)
+    }
+
+    /// Judges a run.
+    pub fn judge(&self, run: &Run, summary: &RunSummary) -> Result<Found, CommandError> {
+        let compared = match &self.baseline {
+            Some(baseline) => Some(report::compare(baseline, run)?),
+            None => None,
+        };
+        let ratios = match (&self.baseline, &compared, &self.gone) {
+            (Some(baseline), Some(compared), _) => {
+                judge::between([baseline, run], compared, &self.thresholds)?
+            }
+            (_, _, Some(gone)) => judge::Ratios {
+                to: gone.clone(),
+                ..judge::Ratios::default()
+            },
+            _ => judge::within(run, summary, &self.thresholds)?,
+        };
+        let judged = judge::judge(summary, &self.thresholds, &ratios);
+        Ok(Found {
+            judged: (!self.thresholds.is_empty()).then_some(judged),
+            compared,
+        })
+    }
+
+    /// Judges a run of single measurements.
+    pub fn judge_series(&self, summary: &SeriesSummary) -> Found {
+        let judged = judge::judge_series(summary, &self.thresholds);
+        Found {
+            judged: (!self.thresholds.is_empty()).then_some(judged),
+            compared: None,
+        }
+    }
+}
+
+/// What a selector may be about in this trial: it, its cells and their engines.
+fn names(trial: &TrialPlan) -> Vec<String> {
+    let mut names = vec![trial.name.clone()];
+    for (at, engine) in trial.cells.iter().enumerate() {
+        let cell = format!("{}-{engine}", at + 1);
+        names.push(format!("{}/{cell}", trial.name));
+        names.extend([cell, engine.to_string()]);
+    }
+    names
+}
+
+impl Found {
+    /// The terminal's tables; empty where nothing was asked.
+    pub fn tables(&self) -> String {
+        let mut text = String::new();
+        if let Some(compared) = &self.compared {
+            text += "\nagainst the baseline\n";
+            text += report::compare_table(compared, style()).trim_end();
+            text.push('\n');
+        }
+        if let Some(judged) = &self.judged {
+            text.push('\n');
+            text += &judge::judged_table(judged, style());
+        }
+        text
+    }
+
+    /// Adds the verdicts to a summary's JSON.
+    pub fn add_to(&self, json: &mut serde_json::Value) {
+        if let Some(judged) = &self.judged {
+            json["judged"] = serde_json::to_value(judged).unwrap_or_default();
+            json["judged"]["outcome"] = serde_json::to_value(judged.outcome()).unwrap_or_default();
+        }
+    }
+
+    /// How the command ends that would else have ended so: a missed threshold before failed trials and undecided
+    /// thresholds, these before thresholds that are not applicable.
+    pub fn ended(&self, otherwise: Ended) -> Ended {
+        let outcome = self.judged.as_ref().map_or(Outcome::Met, Judged::outcome);
+        match (outcome, otherwise) {
+            (Outcome::Missed, _) => Ended::Missed,
+            (Outcome::Undecided, _) | (_, Ended::Failed) => Ended::Failed,
+            (Outcome::NotApplicable, _) => Ended::Unmet,
+            (Outcome::Met, otherwise) => otherwise,
+        }
+    }
+}
