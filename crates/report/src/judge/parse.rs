@@ -130,18 +130,19 @@ fn no_figure(all: &Text<'_>, text: &str) -> ThresholdError {
     }
     let known = ["latency", "execution", "response", "skew", "memory"];
     // The last metric that is a whole word: what follows is its statistic.
-    let words = || {
-        let mut at = 0;
-        text.split('.').map(move |word| {
+    let mut at = 0;
+    let words: Vec<(usize, &str)> = text
+        .split('.')
+        .map(|word| {
             let place = at;
             at += word.len() + 1;
             (place, word)
         })
-    };
-    let metric = words()
-        .filter(|(_, word)| known.contains(word) || *word == "creation")
-        .last();
-    if let Some((place, metric)) = metric {
+        .collect();
+    let metric = words
+        .iter()
+        .rfind(|(_, word)| known.contains(word) || *word == "creation");
+    if let Some(&(place, metric)) = metric {
         let statistic = text[place + metric.len()..].trim_start_matches('.');
         let at = start + text.len() - statistic.len();
         if metric == "creation" {
@@ -157,15 +158,14 @@ fn no_figure(all: &Text<'_>, text: &str) -> ThresholdError {
     }
     if let Some(count) = Count::ALL
         .iter()
-        .find(|count| words().any(|(_, word)| word == count.name()))
+        .find(|count| words.iter().any(|(_, word)| *word == count.name()))
     {
         let name = count.name();
         let what = format!("`{name}` is a count and has no statistic");
         return all.fault(start, what, format!("write `{name} > 0`"));
     }
-    let (place, word) = words()
-        .rfind_statistic()
-        .or_else(|| words().last())
+    let (place, word) = before_statistic(&words)
+        .or(words.last().copied())
         .unwrap_or((0, text));
     all.fault(
         start + place,
@@ -174,18 +174,11 @@ fn no_figure(all: &Text<'_>, text: &str) -> ThresholdError {
     )
 }
 
-/// Finds the word before a statistic, which should have been a metric.
-trait BeforeStatistic<'a> {
-    fn rfind_statistic(self) -> Option<(usize, &'a str)>;
-}
-
-impl<'a, I: Iterator<Item = (usize, &'a str)>> BeforeStatistic<'a> for I {
-    fn rfind_statistic(self) -> Option<(usize, &'a str)> {
-        let words: Vec<(usize, &str)> = self.collect();
-        let is_statistic = |word: &str| Statistic::ALL.iter().any(|s| s.name() == word);
-        let at = words.iter().rposition(|(_, word)| is_statistic(word))?;
-        words.get(at.checked_sub(1)?).copied()
-    }
+/// The word before a statistic, which should have been a metric.
+fn before_statistic<'a>(words: &[(usize, &'a str)]) -> Option<(usize, &'a str)> {
+    let is_statistic = |word: &str| Statistic::ALL.iter().any(|s| s.name() == word);
+    let at = words.iter().rposition(|(_, word)| is_statistic(word))?;
+    words.get(at.checked_sub(1)?).copied()
 }
 
 fn limit(all: &Text<'_>, text: &str, figure: Figure) -> Result<Limit, ThresholdError> {
