@@ -26,7 +26,7 @@ mod verbs;
 use support::Case;
 
 fn main() {
-    let groups: [&[Case]; 16] = [
+    let groups: &[&[Case]] = &[
         analyze::CASES,
         analyze_servers::CASES,
         bad_input::CASES,
@@ -46,7 +46,8 @@ fn main() {
         verbs::CASES,
     ];
     let trials = groups
-        .into_iter()
+        .iter()
+        .copied()
         .flatten()
         .map(|case| {
             let unmet = case.needs.iter().find_map(|need| need.unmet());
