@@ -124,8 +124,9 @@ pub enum GenerateError {
 impl Recipe {
     /// The set with this index, in the order drawn; every index has a random stream of its own.
     ///
-    /// Times are rounded to the nearest ns, and C is at least 1 ns: a task's utilisation is met within 1 / T, and the
-    /// sum within `sum 1 / T + n 2^-50`, T in ns. With periods of 1 ms and more that is n millionths at most.
+    /// C is rounded down to whole ns, so that a sum of 1 stays a set that a cpu can bear, but it is at least 1 ns: a
+    /// task's utilisation is met within 1 / T, and the sum within `sum 1 / T + n 2^-50`, T in ns. With periods of 1 ms
+    /// and more that is n millionths at most.
     ///
     /// # Errors
     /// A recipe that no set can follow says why.
@@ -164,7 +165,7 @@ impl Recipe {
                     return Err(GenerateError::TooDense(utilization));
                 }
                 let period = self.periods.draw(grid, &mut random);
-                let wcet = nearest_ns(utilization * period as f64).clamp(1, period);
+                let wcet = ((utilization * period as f64) as Ns).clamp(1, period);
                 let part = random.between(nearest, farthest);
                 let room = nearest_ns(part * (period - wcet) as f64).min(period - wcet);
                 Ok(Task::new(wcet, period).due(wcet + room))
@@ -257,6 +258,25 @@ mod tests {
 
     const MS: Ns = 1_000_000;
 
+    #[test]
+    fn a_full_cpu_is_not_overloaded() {
+        let full = Recipe {
+            tasks: 10,
+            utilization: 1.0,
+            utilizations: Utilizations::UUniFast,
+            periods: Periods::LogUniform {
+                shortest: 10 * MS,
+                longest: 1_000 * MS,
+                grid: 1,
+            },
+            deadlines: (1.0, 1.0),
+            seed: 1,
+        };
+        for index in 0..200 {
+            assert!(crate::edf::verdict(&full.set(index).unwrap()).is_schedulable());
+        }
+    }
+
     fn recipe(tasks: usize, utilization: f64) -> Recipe {
         Recipe {
             tasks,
@@ -285,8 +305,8 @@ mod tests {
             drawn,
             [
                 (74_273_421, 233_896_940),
-                (73_066_581, 459_598_812),
-                (321_465_467, 993_792_854)
+                (73_066_580, 459_598_812),
+                (321_465_466, 993_792_854)
             ]
         );
     }
