@@ -40,9 +40,9 @@ fn the_table_has_the_shape_that_was_promised() {
     let wanted = "\
 execution time of a job
 
-cell       median        p99        max   against bare (median, 95% interval)   missed
-bare     270.2 us   270.4 us   270.4 us   1                                          0
-podman   297.2 us   297.4 us   297.4 us   1.100 (1.098..1.102) slower                2
+cell       median        p99        max   wake-up p99   wake-up max   against bare (median, 95% interval)   missed
+bare     270.2 us   270.4 us   270.4 us       2.00 us       2.00 us   1                                          0
+podman   297.2 us   297.4 us   297.4 us       2.00 us       2.00 us   1.100 (1.098..1.102) slower                2
 docker   not measured: no daemon answers on /run/docker.sock (apt install docker.io)
 ";
     assert_eq!(text, wanted);
@@ -55,7 +55,7 @@ fn too_few_samples_print_how_many_are_needed() {
     let summary = study(&run.run).unwrap();
     let text = table(&summary, Style::default());
     assert!(
-        text.contains("bare     270.0 us   needs 299   270.1 us   1"),
+        text.contains("bare     270.0 us   needs 299   270.1 us     needs 299       2.00 us   1"),
         "{text}"
     );
     let page = html(&run.run, &summary).unwrap();
@@ -270,6 +270,9 @@ fn two_runs_are_set_side_by_side_with_their_cautions() {
     let wanted = "\
 first    2026-11-21T210500-overhead
 second   2026-11-21T210500-overhead-2
+caution: The runs were made at different times and are not interleaved: a difference may be the machine's, not the cell's.
+caution: The runs differ in their number of rounds; of each cell only as many rounds are compared as both have.
+caution: The experiments differ, and ratios may come from that.
 
 cell   first median   second median   second / first (median, 95% interval)   p99 ratio
 bare       270.2 us        540.2 us   1.999 undecided: one round              1.999
@@ -278,9 +281,6 @@ only in the first: podman
 experiment differs: plan: 3 trials x 2 rounds x 400 jobs of mac (100,000 steps), period 1ms on an absolute grid, FIFO 80, cpu chosen on the machine | 3 trials x 1 round x 400 jobs of mac (100,000 steps), period 1ms on an absolute grid, FIFO 80, cpu chosen on the machine
 machine differs: kernel: 6.18.0 | 6.19.0
 machine differs: doctor: preemption model: warning: PREEMPT_DYNAMIC, voluntary | good: PREEMPT_DYNAMIC, voluntary
-caution: The runs were made at different times and are not interleaved: a difference may be the machine's, not the cell's.
-caution: The runs differ in their number of rounds; of each cell only as many rounds are compared as both have.
-caution: The experiments differ, and ratios may come from that.
 ";
     let joined = text.replace("\n    ", " ");
     assert_eq!(joined, wanted);

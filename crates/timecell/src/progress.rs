@@ -186,7 +186,7 @@ mod tests {
         };
         assert_eq!(
             super::standing(&going),
-            "50.0% of jobs, worst wake-up latency 1.234 ms, 900 missed, 100 lost; about 60 s left"
+            "50.0% of jobs, worst wake-up latency 1.23 ms, 900 missed, 100 lost; about 60 s left"
         );
     }
 
