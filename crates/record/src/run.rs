@@ -1,13 +1,18 @@
 //! The run directory: `runs/<time>-<name>/`.
 
+mod files;
+
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use host::provenance::Provenance;
 use model::{Experiment, Requirement};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+use files::sync_dir;
+pub use files::write_atomically;
+pub(crate) use files::{read_json, write_json};
 
 use crate::RecordError;
 use crate::histogram::{self, HistogramLog};
@@ -468,74 +473,6 @@ fn copy_samples(from: &Path, to: &Path) -> Result<(), RecordError> {
         });
     }
     out.sync_all().map_err(RecordError::io(to, "write"))
-}
-
-/// Forces the names in a directory to the disk.
-fn sync_dir(dir: &Path) -> Result<(), RecordError> {
-    File::open(dir)
-        .and_then(|open| open.sync_all())
-        .map_err(RecordError::io(dir, "write"))
-}
-
-/// Writes a file so that a reader sees the old or the new content, never half of it, after a power cut too.
-///
-/// # Errors
-/// When the file cannot be written or renamed into place.
-///
-/// A link is followed, and what is there and is no regular file (a device, a pipe) is written to, not replaced.
-pub fn write_atomically(path: &Path, content: &[u8]) -> Result<(), RecordError> {
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let path = target.as_path();
-    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        return fs::OpenOptions::new()
-            .write(true)
-            .open(path)
-            .and_then(|mut open| open.write_all(content))
-            .map_err(RecordError::io(path, "write"));
-    }
-    let part = path.with_added_extension("part");
-    let result = (|| {
-        let mut file = File::create(&part).map_err(RecordError::io(path, "create"))?;
-        file.write_all(content)
-            .and_then(|()| file.sync_all())
-            .map_err(RecordError::io(path, "write"))?;
-        fs::rename(&part, path).map_err(RecordError::io(path, "write"))
-    })();
-    if result.is_err() {
-        let _ = fs::remove_file(&part);
-    }
-    result
-}
-
-pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), RecordError> {
-    let mut text = serde_json::to_vec_pretty(value)
-        .map_err(|error| RecordError::malformed(path, error.to_string()))?;
-    text.push(b'\n');
-    write_atomically(path, &text)
-}
-
-pub(crate) fn read_json<T: DeserializeOwned>(path: &Path, known: u64) -> Result<T, RecordError> {
-    #[derive(Deserialize)]
-    struct Version {
-        schema: u64,
-    }
-    let text = fs::read(path).map_err(RecordError::io(path, "read"))?;
-    let explain = |error: serde_json::Error| match error.classify() {
-        serde_json::error::Category::Eof => RecordError::CutShort {
-            path: path.to_owned(),
-            what: format!("the JSON ends at line {}", error.line()),
-        },
-        _ => RecordError::malformed(path, format!("not of this schema: {error}")),
-    };
-    let version: Version = serde_json::from_slice(&text).map_err(explain)?;
-    if version.schema > known {
-        return Err(RecordError::Newer {
-            path: path.to_owned(),
-            found: version.schema,
-            known,
-        });
-    }
-    serde_json::from_slice(&text).map_err(explain)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! A test whose need is unmet is counted as ignored, with the need in its name.
 
 mod analyze;
+mod analyze_random;
 mod analyze_servers;
 mod bad_input;
 mod bench;
@@ -28,6 +29,7 @@ use support::Case;
 fn main() {
     let groups: &[&[Case]] = &[
         analyze::CASES,
+        analyze_random::CASES,
         analyze_servers::CASES,
         bad_input::CASES,
         bench::CASES,

@@ -1,0 +1,178 @@
+//! `analyze design`, and what is made of random sets: `generate` and `schedulability`.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::analyze::{file, json};
+use crate::support::{Case, say};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "analyze::a_design_holds_what_it_promises",
+        needs: &[],
+        run: designs,
+    },
+    Case {
+        name: "analyze::generated_sets_are_read_back",
+        needs: &[],
+        run: generated,
+    },
+    Case {
+        name: "analyze::acceptance_curves",
+        needs: &[],
+        run: schedulability,
+    },
+];
+
+fn designs() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let text = "schema = 1\n[[cell]]\nname = \"a\"\n[[cell.task]]\nname = \"t\"\nwcet = \"1720us\"\nperiod = \"90ms\"\n\
+        [[cell.task]]\nname = \"u\"\nwcet = \"23266us\"\nperiod = \"164ms\"\n\
+        [[cell]]\nname = \"b\"\npolicy = \"edf\"\n[[cell.task]]\nname = \"v\"\nwcet = \"85ms\"\nperiod = \"100ms\"\n";
+    let name = file(dir, "d.toml", text);
+    let said = say(
+        dir,
+        &["analyze", "design", &name, "--cpus", "2", "--grid", "500us"],
+    )
+    .ends_with(0);
+    for part in ["2 ms", "11 ms", "placed", "cpu 0", "cpu 1"] {
+        assert!(said.out.contains(part), "`{part}` is not in\n{}", said.out);
+    }
+    // What it prints as a file holds, on the cpus that it names.
+    let said = say(dir, &["analyze", "design", &name, "--cpus", "2", "--toml"]).ends_with(0);
+    let designed = file(dir, "designed.toml", &said.out);
+    say(dir, &["analyze", &designed]).ends_with(0);
+    let found = json(
+        dir,
+        &["analyze", "design", &name, "--cpus", "2", "--json"],
+        0,
+    );
+    let cell = &found["cells"][0];
+    let (budget, period) = (
+        cell["budget_ns"].as_u64().unwrap(),
+        cell["period_ns"].as_u64().unwrap(),
+    );
+    let less = said.out.replacen(
+        &model::Duration::from_ns(budget as i64).to_string(),
+        &model::Duration::from_ns(budget as i64 - 1_000).to_string(),
+        1,
+    );
+    assert_ne!(less, said.out);
+    let less = file(dir, "less.toml", &less);
+    say(dir, &["analyze", &less]).ends_with(3);
+    assert!(period >= 10_000_000);
+    let said = say(dir, &["analyze", "design", &name, "--cpus", "1"]).ends_with(3);
+    assert!(said.out.contains("no cpu has room"), "{}", said.out);
+}
+
+fn generated() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let words = [
+        "analyze",
+        "generate",
+        "--tasks",
+        "10",
+        "--utilization",
+        "0.8",
+        "--seed",
+        "1",
+    ];
+    let said = say(dir, &words).ends_with(0);
+    assert_eq!(
+        say(dir, &words).ends_with(0).out,
+        said.out,
+        "one seed, one set"
+    );
+    let other = say(dir, &["analyze", "generate", "--seed", "2"]).ends_with(0);
+    assert_ne!(other.out, said.out);
+    let name = file(dir, "g.toml", &said.out);
+    let found = json(dir, &["analyze", &name, "--json"], 0);
+    let tasks = found["cells"][0]["tasks"].as_array().unwrap();
+    let part =
+        |task: &Value| task["wcet_ns"].as_f64().unwrap() / task["period_ns"].as_f64().unwrap();
+    let total: f64 = tasks.iter().map(part).sum();
+    assert_eq!(tasks.len(), 10);
+    assert!((total - 0.8).abs() < 1e-5, "{total}");
+    let edf = say(
+        dir,
+        &[
+            "analyze",
+            "generate",
+            "--policy",
+            "edf",
+            "--deadlines",
+            "0.5",
+        ],
+    )
+    .ends_with(0);
+    assert!(
+        edf.out.contains("policy = \"edf\"") && edf.out.contains("deadline = "),
+        "{}",
+        edf.out
+    );
+}
+
+fn schedulability() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let words = [
+        "analyze",
+        "schedulability",
+        "--utilizations",
+        "0.5..0.95",
+        "--points",
+        "4",
+        "--sets",
+        "50",
+        "--tasks",
+        "5",
+    ];
+    let said = say(dir, &words).ends_with(0);
+    for part in [
+        "Liu-Layland",
+        "hyperbolic",
+        "exact response times",
+        "QPA",
+        "0.500   ",
+        "50 sets of 5 tasks",
+    ] {
+        assert!(said.out.contains(part), "`{part}` is not in\n{}", said.out);
+    }
+    let svg = fs::read_to_string(dir.join("schedulability.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("hyperbolic"));
+    let csv = fs::read_to_string(dir.join("schedulability.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 5);
+    assert!(
+        csv.lines()
+            .nth(1)
+            .unwrap()
+            .starts_with("0.500000,50,50,0,50,0,50,0,"),
+        "{csv}"
+    );
+    // Deadlines before the periods are those of every test, and bounds of utilization are not for them.
+    let drawn = [&words[..], &["--deadlines", "0.5", "--csv", "drawn.csv"]].concat();
+    let said = say(dir, &drawn).ends_with(0);
+    assert!(
+        said.out.contains("DM, exact response times, D < T"),
+        "{}",
+        said.out
+    );
+    assert!(!said.out.contains("bound"), "{}", said.out);
+    let head = fs::read_to_string(dir.join("drawn.csv")).unwrap();
+    assert_eq!(
+        head.lines().next().unwrap().matches("_undecided").count(),
+        2,
+        "{head}"
+    );
+    let mut words = words.to_vec();
+    words.extend(["--threads", "1", "--csv", "one.csv"]);
+    say(dir, &words).ends_with(0);
+    assert_eq!(
+        fs::read_to_string(dir.join("one.csv")).unwrap(),
+        csv,
+        "threads change nothing"
+    );
+}
