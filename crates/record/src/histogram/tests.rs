@@ -147,7 +147,7 @@ fn what_is_wrong_is_said() {
     assert!(wrong.contains("holds 10 jobs, its interval 11"), "{wrong}");
     let wrong = message("\"missed\":0,\"lost\":0", "\"missed\":7,\"lost\":0");
     assert!(wrong.contains("more than the 30 planned"), "{wrong}");
-    assert!(message("HISTFAAAA", "XXXXFAAAA").contains("not a compressed V2 histogram"));
+    assert!(message("HISTFAAAA", "ZZZZFAAAA").contains("not a compressed V2 histogram"));
     assert!(message("Tag=execution_time", "Tag=x").contains("unknown metric `x`"));
     assert!(message(BEGIN, "#x ").contains("without its `#timecell-begin` line"));
     assert_eq!(parsed(b"").unwrap().map(|log| log.counts), None);
