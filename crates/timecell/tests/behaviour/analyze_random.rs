@@ -63,6 +63,30 @@ fn designs() {
     let less = file(dir, "less.toml", &less);
     say(dir, &["analyze", &less]).ends_with(3);
     assert!(period >= 10_000_000);
+    // Deadlines shorter than the shortest period ask for nearly the whole cpu, which is said.
+    let fast = text.replace("1720us", "100us").replace("90ms", "5ms");
+    let fast = file(dir, "fast.toml", &fast);
+    let said = say(dir, &["analyze", "design", &fast, "--cpus", "2"]);
+    assert!(
+        said.err
+            .contains("--shortest 1ms --step 1ms would give cell a"),
+        "{}",
+        said.err
+    );
+    let said = say(
+        dir,
+        &[
+            "analyze",
+            "design",
+            &fast,
+            "--cpus",
+            "2",
+            "--shortest",
+            "1ms",
+        ],
+    )
+    .ends_with(0);
+    assert!(!said.err.contains("--shortest"), "{}", said.err);
     let said = say(dir, &["analyze", "design", &name, "--cpus", "1"]).ends_with(3);
     assert!(said.out.contains("no cpu has room"), "{}", said.out);
 }

@@ -1,7 +1,8 @@
 //! `timecell analyze design`.
 
-use model::InputError;
-use report::feasibility::{DesignOptions, design, design_table, with_latency};
+use model::taskset::TaskSet;
+use model::{Duration, InputError};
+use report::feasibility::{DesignOptions, Designed, design, design_table, with_latency};
 
 use super::{ended, load};
 use crate::cli::Design;
@@ -32,19 +33,19 @@ pub fn run(options: &Design) -> Result<Ended, CommandError> {
         }
     }
     let cpus = options.cpus.or(loaded.set.cpus).unwrap_or(1);
-    let plan = design(
-        &loaded.set,
-        cpus,
-        &DesignOptions {
-            shortest: options.shortest,
-            step: options.step,
-            grid: options.grid,
-            overhead: options.overhead,
-            share_percent: options.share,
-            fit: options.fit.into(),
-            limit: options.kernel.rt_limit,
-        },
-    );
+    let asked = DesignOptions {
+        shortest: options.shortest,
+        step: options.step,
+        grid: options.grid,
+        overhead: options.overhead,
+        share_percent: options.share,
+        fit: options.fit.into(),
+        limit: options.kernel.rt_limit,
+    };
+    let plan = design(&loaded.set, cpus, &asked);
+    if let Some(hint) = shorter(&loaded.set, cpus, &asked, &plan) {
+        out::note(&hint);
+    }
     if options.toml {
         out::print(&plan.set.to_toml());
     } else if options.json {
@@ -66,4 +67,51 @@ pub fn run(options: &Design) -> Result<Ended, CommandError> {
         out::print(&design_table(&plan, style));
     }
     Ok(ended(plan.outcome))
+}
+
+/// What shorter periods would save, tried: a reservation whose period is about a deadline inside has to hold nearly the whole
+/// cpu. `None` where no cell has such a deadline or nothing is saved.
+fn shorter(set: &TaskSet, cpus: u32, asked: &DesignOptions, plan: &Designed) -> Option<String> {
+    let deadlines = |cell: usize| {
+        set.cells[cell]
+            .tasks
+            .iter()
+            .map(|task| task.deadline.ns())
+            .min()
+    };
+    let tight =
+        |&cell: &usize| deadlines(cell).is_some_and(|least| least < 2 * asked.shortest.ns());
+    let cells: Vec<usize> = (0..set.cells.len()).filter(tight).collect();
+    let least = cells.iter().filter_map(|&cell| deadlines(cell)).min()?;
+    let shortest = Duration::from_ns((least / 5).max(asked.grid.ns()).max(100_000));
+    if shortest.ns() >= asked.shortest.ns() {
+        return None;
+    }
+    let tried = DesignOptions {
+        shortest,
+        step: asked.step.min(shortest),
+        ..*asked
+    };
+    let other = design(set, cpus, &tried);
+    let share = |plan: &Designed, cell: usize| {
+        let found = &plan.cells[cell];
+        let (budget, period) = found.budget_ns.zip(found.period_ns)?;
+        Some(100.0 * budget as f64 / period as f64)
+    };
+    let saved = cells.iter().find_map(|&cell| {
+        let (now, then) = (share(plan, cell), share(&other, cell)?);
+        let before = match now {
+            Some(now) if now <= 1.25 * then => return None,
+            Some(now) => format!("{now:.1} %"),
+            None => "more than a cpu".to_owned(),
+        };
+        Some(format!(
+            "cell {} {then:.1} % of a cpu instead of {before}",
+            set.cells[cell].name
+        ))
+    })?;
+    Some(format!(
+        "note    periods begin at {}, about as long as deadlines in the file; --shortest {shortest} --step {} would give {saved}",
+        asked.shortest, tried.step
+    ))
 }
