@@ -119,6 +119,10 @@ fn overload(tasks: &[Task]) -> Option<Ns> {
 
 /// The earliest violation if it can be found soon, else the last deadline up to the given one; and what is due by it.
 fn earliest(tasks: &[Task], violation: Ns) -> (Ns, Ns) {
+    // Jobs that are due before they may be released are all late at once.
+    if tasks.iter().any(|task| task.jitter > task.deadline) {
+        return (0, due_by(tasks, 0));
+    }
     let points = EARLIEST / (tasks.len() as u64).max(1);
     Deadlines::of(tasks)
         .take(usize::try_from(points).unwrap_or(usize::MAX))
@@ -187,6 +191,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn jitter_beyond_the_deadline_counts_every_job_that_is_late() {
+        let late = Task::new(1, 2).due(1).jittered(3);
+        let Verdict::Unschedulable(witness) = verdict(&[late]) else {
+            panic!("not refused");
+        };
+        // Of three releases in 3 ns two are due by then.
+        assert_eq!((witness.instant, witness.demand), (0, 2));
+        assert_eq!(witness.parts[0].demand, 2);
     }
 
     #[test]
