@@ -12,7 +12,7 @@ use super::{Gauge, Load, Program, Setting, Tally, Window, stress_ng};
 pub(crate) struct NetDev;
 
 /// Index, flags, address, netmask, metric, MTU, hardware address, memory map, queue length.
-const QUESTIONS: [libc::Ioctl; 9] = [
+const QUESTIONS: [libc::c_ulong; 9] = [
     libc::SIOCGIFINDEX,
     libc::SIOCGIFFLAGS,
     libc::SIOCGIFADDR,
@@ -75,8 +75,16 @@ fn ask(tally: &Tally) -> std::io::Result<()> {
                     *to = *from as libc::c_char;
                 }
                 // A device without an address refuses that question: the call was made all the same.
+                // The C libraries differ in the type of an ioctl's number; the system call takes any.
                 // SAFETY: an open socket and a request that lives through the call.
-                unsafe { libc::ioctl(socket.as_raw_fd(), question, &raw mut request) };
+                unsafe {
+                    libc::syscall(
+                        libc::SYS_ioctl,
+                        socket.as_raw_fd(),
+                        question,
+                        &raw mut request,
+                    )
+                };
             }
             tally.add(0, QUESTIONS.len() as u64);
         }
