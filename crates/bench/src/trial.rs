@@ -370,6 +370,7 @@ fn new_record(trial: &Trial<'_>) -> TrialRecord {
         counters: Vec::new(),
         continues: trial.continues,
         cut_off: None,
+        crowd: None,
     }
 }
 

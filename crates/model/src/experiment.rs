@@ -192,6 +192,8 @@ pub struct Experiment {
     pub rootless_user: Option<String>,
     /// Whether counters of the machine are read beside the cells, see `host::counters`.
     pub counters: bool,
+    /// The study of growing numbers of cells that the trials are the points of.
+    pub scale: Option<crate::Scale>,
     /// The matrix.
     pub trials: Vec<TrialPlan>,
 }

@@ -7,10 +7,10 @@ use toml::de::DeTable;
 use crate::reader::{Source, Table, nearest};
 use crate::{
     Class, Duration, Experiment, InputError, Keep, Limits, Pacing, SCHEMA, Scheduling, TaskLoad,
-    Work, Workload, loads, task_parse, trials,
+    Work, Workload, loads, scale_parse, task_parse, trials,
 };
 
-const TOP: [&str; 13] = [
+const TOP: [&str; 14] = [
     "schema",
     "name",
     "question",
@@ -24,6 +24,7 @@ const TOP: [&str; 13] = [
     "scheduling",
     "trial",
     "matrix",
+    "scale",
 ];
 const WORKLOAD: [&str; 10] = [
     "kind", "jobs", "period", "pacing", "steps", "policy", "margin", "duration", "tasks", "task",
@@ -55,8 +56,12 @@ impl Experiment {
             ));
         }
         let keep = keep(&top)?;
-        let trials = trials::trials(&top, keep)?;
         let (workload, tasks) = workload(&top, keep)?;
+        let scale = scale_parse::scale(&top, keep, workload.work)?;
+        let trials = match &scale {
+            Some(scale) => scale.trials(workload.jobs),
+            None => trials::trials(&top, keep)?,
+        };
         if tasks.is_some() && keep != Keep::Samples {
             return Err(top.fault(
                 "record",
@@ -112,6 +117,7 @@ impl Experiment {
             baseline,
             rootless_user,
             counters: top.boolean("counters")?.unwrap_or(false),
+            scale,
             trials,
         })
     }
@@ -157,6 +163,11 @@ impl Experiment {
             Class::Other => writeln!(out, "\n[scheduling]\nclass = \"other\""),
         };
         let _ = writeln!(out, "cpus = {:?}", self.scheduling.cpus);
+        if let Some(scale) = &self.scale {
+            // The trials follow from it.
+            scale_parse::write(&mut out, scale);
+            return out;
+        }
         for trial in &self.trials {
             let cells: Vec<String> = trial.cells.iter().map(|c| quoted(c.name())).collect();
             let _ = writeln!(

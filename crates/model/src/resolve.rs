@@ -1,12 +1,12 @@
 //! What the command line changes in an experiment.
 
 use crate::{
-    Class, Duration, EngineKind, Experiment, InputError, Keep, Limits, LoadKind, LoadPlan,
-    TaskPolicy,
+    Class, Duration, EngineKind, Experiment, InputError, Keep, Limits, LoadKind, LoadPlan, Reserve,
+    TaskPolicy, scale_override,
 };
 
 /// Options of `timecell bench` that override the file. `None` and empty leave the file's value.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Overrides {
     /// Smoke run: see [`quick`].
     pub quick: bool,
@@ -36,6 +36,14 @@ pub struct Overrides {
     pub task_policy: Option<TaskPolicy>,
     /// The user who runs rootless cells.
     pub rootless_user: Option<String>,
+    /// Numbers of cells of a scale study.
+    pub counts: Vec<u32>,
+    /// Cells that a scale study creates at the same time.
+    pub parallel: Option<i64>,
+    /// Share of the cells of one trial of a scale study that may fail.
+    pub failure_limit: Option<f64>,
+    /// How each cell of a scale study is held to its share.
+    pub reserve: Option<Reserve>,
 }
 
 /// Trials of a smoke run that are repeated; more than these run once.
@@ -44,6 +52,9 @@ const REPEATED: usize = 12;
 /// Jobs and rounds of a smoke run: 7 cells x 2 rounds x 500 ms plus their creation stay under 30 s, a matrix of 36
 /// trials under 60 s.
 pub fn quick(experiment: &mut Experiment) {
+    if experiment.scale.is_some() {
+        return scale_override::quick(experiment);
+    }
     experiment.workload.jobs = half_a_second(experiment.workload.period);
     for trial in &mut experiment.trials {
         trial.jobs = trial.period.map(half_a_second);
@@ -157,6 +168,7 @@ impl Overrides {
                 trial.jobs = None;
             }
         }
+        scale_override::refuse(self, experiment)?;
         for &kind in &self.loads {
             add_load(experiment, kind)?;
         }
@@ -182,7 +194,8 @@ impl Overrides {
         if let Some(user) = &self.rootless_user {
             experiment.rootless_user = Some(user.clone());
         }
-        if !self.engines.is_empty() {
+        scale_override::apply(self, experiment)?;
+        if !self.engines.is_empty() && experiment.scale.is_none() {
             experiment
                 .trials
                 .retain(|trial| trial.cells.iter().all(|cell| self.engines.contains(cell)));
@@ -243,7 +256,7 @@ fn add_load(experiment: &mut Experiment, kind: LoadKind) -> Result<(), InputErro
     Ok(())
 }
 
-fn checked(
+pub(crate) fn checked(
     option: &str,
     what: &str,
     value: i64,

@@ -2,6 +2,7 @@
 //!
 //! Nothing here measures and nothing here judges: this crate writes down and reads back. A run is never edited.
 
+pub mod crowd;
 mod error;
 pub mod export;
 pub mod histogram;

@@ -1,5 +1,6 @@
 //! What one trial did, apart from its samples: `trials/<n>/trial.json`.
 
+pub use crate::crowd::CrowdRecord;
 use model::{EngineKind, LoadKind};
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +42,9 @@ pub struct TrialRecord {
     /// What was recorded until then counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<String>,
+    /// What a trial of a scale study tells beyond its cells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crowd: Option<CrowdRecord>,
 }
 
 /// Who gave a cell its scheduling class and its cpu.

@@ -78,6 +78,17 @@ pub enum SetPolicy {
     Deadline,
 }
 
+/// The reservations that `--reserve` may ask for.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum ReserveName {
+    /// None: the class alone.
+    None,
+    /// A real-time group for each cell.
+    RtCgroup,
+    /// SCHED_DEADLINE for each cell.
+    Deadline,
+}
+
 /// Options of `bench`.
 #[derive(Debug, Args)]
 #[command(
@@ -159,6 +170,19 @@ pub struct Bench {
     /// Class of the threads of a task set.
     #[arg(long, value_enum)]
     pub policy: Option<SetPolicy>,
+    /// Scenario `scale`: numbers of cells that run together, ascending, comma-separated.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub counts: Vec<u32>,
+    /// Scenario `scale`: cells that are created at the same time [default: 8].
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub parallel: Option<i64>,
+    /// Scenario `scale`: the share of one trial's cells that may fail; more of them end the study of that engine
+    /// [default: 0.01].
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    pub failure_limit: Option<f64>,
+    /// Scenario `scale`: how each cell is held to an equal share of the cpus [default: none].
+    #[arg(long, value_enum)]
+    pub reserve: Option<ReserveName>,
     /// The unprivileged user who runs rootless cells.
     #[arg(long, value_name = "NAME")]
     pub rootless_user: Option<String>,

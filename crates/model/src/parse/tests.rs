@@ -233,6 +233,7 @@ fn experiments() -> impl Strategy<Value = Experiment> {
                     baseline: "t0".to_owned(),
                     rootless_user: periodic.then(|| "ann".to_owned()),
                     counters: periodic,
+                    scale: None,
                     trials: trials
                         .into_iter()
                         .enumerate()

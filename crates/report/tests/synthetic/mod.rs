@@ -101,6 +101,7 @@ impl Synthetic {
             failure: failure.map(str::to_owned),
             continues: None,
             cut_off: None,
+            crowd: None,
         };
         self.run.write_trial(&record, &files).unwrap();
         for (_, path) in files {

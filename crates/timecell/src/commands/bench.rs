@@ -2,10 +2,10 @@
 
 use bench::{BenchError, Plan, PlannedTrial, Settings, scenario};
 use host::provenance::Provenance;
-use model::{Class, Experiment, InputError, Overrides, Pacing, TaskPolicy, Work};
+use model::{Class, Experiment, InputError, Overrides, Pacing, Reserve, TaskPolicy, Work};
 use record::run::Run;
 
-use crate::cli::{Bench, ClassName, SetPolicy};
+use crate::cli::{Bench, ClassName, ReserveName, SetPolicy};
 use crate::commands::judge::Asked;
 use crate::exit::{CommandError, Ended};
 use crate::progress::{Teller, about};
@@ -303,6 +303,14 @@ pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
         histogram: options.histogram,
         interval: options.interval,
         rootless_user: options.rootless_user.clone(),
+        counts: options.counts.clone(),
+        parallel: options.parallel,
+        failure_limit: options.failure_limit,
+        reserve: options.reserve.map(|reserve| match reserve {
+            ReserveName::None => Reserve::None,
+            ReserveName::RtCgroup => Reserve::RtCgroup,
+            ReserveName::Deadline => Reserve::Deadline,
+        }),
         task_policy: options.policy.map(|policy| match policy {
             SetPolicy::Fifo => TaskPolicy::Fifo,
             SetPolicy::Deadline => TaskPolicy::Deadline,

@@ -1,0 +1,130 @@
+//! `[scale]`: how does a machine bear more and more cells? Engines and counts, and the trials that follow from them.
+
+use crate::{EngineKind, Experiment, Limits, TrialPlan};
+
+/// Cells that run together, as in the study that stopped at 100 (zcu102 thesis, 4.1.6), and an order of magnitude on.
+pub const COUNTS: [u32; 15] = [
+    1, 2, 10, 16, 20, 32, 50, 64, 80, 100, 128, 256, 512, 1024, 2048,
+];
+
+/// A study of growing numbers of cells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scale {
+    /// The engines, each with cells of its own kind only.
+    pub engines: Vec<EngineKind>,
+    /// Cells that run together, ascending.
+    pub counts: Vec<u32>,
+    /// Share of the cells of one trial that may fail, in thousandths; larger counts of that engine are left out
+    /// where more do.
+    pub failure_limit: u32,
+    /// Cells that are created at the same time.
+    pub parallel: u32,
+    /// Jobs of all cells of one trial together, about; a cell has at least [`Scale::LEAST_JOBS`] and at most the
+    /// workload's.
+    pub total_jobs: u32,
+    /// How every cell's share of the cpus is held.
+    pub reserve: Reserve,
+}
+
+/// How each cell of a scale study is held to its share of the cpus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reserve {
+    /// Not at all: the class alone.
+    #[default]
+    None,
+    /// A real-time group for each cell, with equal shares of what the kernel may give.
+    RtCgroup,
+    /// SCHED_DEADLINE for each cell, with equal shares of what the kernel admits.
+    Deadline,
+}
+
+impl Reserve {
+    /// The name used in files and options.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Reserve::None => "none",
+            Reserve::RtCgroup => "rt-cgroup",
+            Reserve::Deadline => "deadline",
+        }
+    }
+}
+
+impl Scale {
+    /// Jobs that every cell has at least, where the workload has as many: enough for a 99th percentile.
+    pub const LEAST_JOBS: u32 = 300;
+    /// Bounds of `parallel`.
+    pub const PARALLEL: std::ops::RangeInclusive<i64> = 1..=256;
+    /// Bounds of `total_jobs`.
+    pub const TOTAL_JOBS: std::ops::RangeInclusive<i64> = 1..=*Limits::JOBS.end();
+
+    /// Jobs of each of `count` cells where the workload has `jobs`.
+    pub fn jobs(&self, count: u32, jobs: u32) -> u32 {
+        (self.total_jobs / count.max(1))
+            .max(Scale::LEAST_JOBS)
+            .min(jobs)
+    }
+
+    /// The trials: every engine with ascending counts, one engine after the other.
+    pub fn trials(&self, jobs: u32) -> Vec<TrialPlan> {
+        let counts = |kind: EngineKind| {
+            self.counts.iter().map(move |&count| TrialPlan {
+                jobs: Some(self.jobs(count, jobs)),
+                ..TrialPlan::of(
+                    Scale::trial_name(kind, count),
+                    vec![kind; usize::try_from(count).unwrap_or(1)],
+                )
+            })
+        };
+        self.engines.iter().copied().flat_map(counts).collect()
+    }
+
+    /// Such as `embedded-64`.
+    pub fn trial_name(kind: EngineKind, count: u32) -> String {
+        format!("{kind}-{count}")
+    }
+}
+
+impl Experiment {
+    /// The trials anew, after something that they follow from has changed.
+    pub(crate) fn rescale(&mut self) {
+        if let Some(scale) = &self.scale {
+            self.trials = scale.trials(self.workload.jobs);
+            if !self.trials.iter().any(|trial| trial.name == self.baseline) {
+                self.baseline = (self.trials.first())
+                    .map(|trial| trial.name.clone())
+                    .unwrap_or_default();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scale() -> Scale {
+        Scale {
+            engines: vec![EngineKind::Crun, EngineKind::Bare],
+            counts: vec![1, 2, 64],
+            failure_limit: 10,
+            parallel: 8,
+            total_jobs: 100_000,
+            reserve: Reserve::None,
+        }
+    }
+
+    #[test]
+    fn every_engine_has_its_counts_ascending_and_fewer_jobs_the_more_cells() {
+        let trials = scale().trials(5_000);
+        let names: Vec<&str> = trials.iter().map(|t| t.name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["crun-1", "crun-2", "crun-64", "bare-1", "bare-2", "bare-64"]
+        );
+        assert_eq!(trials[2].cells, [EngineKind::Crun; 64]);
+        let jobs: Vec<Option<u32>> = trials.iter().take(3).map(|t| t.jobs).collect();
+        assert_eq!(jobs, [Some(5_000), Some(5_000), Some(1_562)]);
+        assert_eq!(scale().jobs(4_096, 5_000), 300);
+        assert_eq!(scale().jobs(4_096, 50), 50);
+    }
+}

@@ -1,0 +1,90 @@
+//! What the command line changes in a scale study.
+
+use crate::resolve::checked;
+use crate::scale_parse::{Fault, check_counts, check_engines, thousandths};
+use crate::{Experiment, InputError, Keep, Overrides, Scale};
+
+/// Refuses options that say nothing here.
+pub(crate) fn refuse(options: &Overrides, experiment: &Experiment) -> Result<(), InputError> {
+    let given = |list: &[(&'static str, bool)]| list.iter().find(|(_, given)| *given).map(|o| o.0);
+    if experiment.scale.is_none() {
+        let of_studies = [
+            ("--counts", !options.counts.is_empty()),
+            ("--parallel", options.parallel.is_some()),
+            ("--failure-limit", options.failure_limit.is_some()),
+            ("--reserve", options.reserve.is_some()),
+        ];
+        return match given(&of_studies) {
+            None => Ok(()),
+            Some(option) => Err(InputError::new(
+                option,
+                "only a scale study has growing numbers of cells",
+                "use scenario scale, or [scale] in an experiment file",
+            )),
+        };
+    }
+    let not_here = [
+        ("--load", !options.loads.is_empty()),
+        ("--histogram", experiment.keep != Keep::Samples),
+    ];
+    match given(&not_here) {
+        None => Ok(()),
+        Some(option) => Err(InputError::new(
+            option,
+            "a scale study has no loads but its own cells, and its jobs are kept one by one",
+            "remove the option",
+        )),
+    }
+}
+
+/// Counts of a smoke run end here.
+const QUICK_COUNT: u32 = 64;
+/// Jobs of all cells of one trial of a smoke run together, about.
+const QUICK_JOBS: u32 = 10_000;
+
+/// A smoke run: up to 64 cells, half a second each, once.
+pub(crate) fn quick(experiment: &mut Experiment) {
+    let Some(scale) = &mut experiment.scale else {
+        return;
+    };
+    if scale.counts.first().is_some_and(|n| *n <= QUICK_COUNT) {
+        scale.counts.retain(|n| *n <= QUICK_COUNT);
+    }
+    scale.total_jobs = QUICK_JOBS;
+    experiment.workload.jobs = Scale::LEAST_JOBS;
+    experiment.rounds = 1;
+    experiment.rescale();
+}
+
+/// Changes the study, and the trials that follow from it.
+pub(crate) fn apply(options: &Overrides, experiment: &mut Experiment) -> Result<(), InputError> {
+    let Some(scale) = &mut experiment.scale else {
+        return Ok(());
+    };
+    let faulty =
+        |option: &'static str| move |(what, mend): Fault| InputError::new(option, what, mend);
+    if !options.engines.is_empty() {
+        check_engines(&options.engines).map_err(faulty("--engine"))?;
+        scale.engines.clone_from(&options.engines);
+    }
+    if !options.counts.is_empty() {
+        check_counts(&options.counts).map_err(faulty("--counts"))?;
+        scale.counts.clone_from(&options.counts);
+    }
+    if let Some(parallel) = options.parallel {
+        scale.parallel = checked(
+            "--parallel",
+            "number of cells created at the same time",
+            parallel,
+            &Scale::PARALLEL,
+        )?;
+    }
+    if let Some(share) = options.failure_limit {
+        scale.failure_limit = thousandths(share).map_err(faulty("--failure-limit"))?;
+    }
+    if let Some(reserve) = options.reserve {
+        scale.reserve = reserve;
+    }
+    experiment.rescale();
+    Ok(())
+}
