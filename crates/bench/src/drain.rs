@@ -41,6 +41,8 @@ pub(crate) struct Drain<'a> {
 struct Drained {
     ring: RingReader,
     collector: Collector,
+    /// Its log has got its end.
+    ended: bool,
 }
 
 /// What a trial tells its drain.
@@ -67,6 +69,7 @@ impl<'a> Drain<'a> {
             cells.push(Drained {
                 ring: RingReader::open(ring).map_err(failed(ring, "open the ring"))?,
                 collector: Collector::new(rings.metrics, rings.go_ns, rings.interval_ns),
+                ended: false,
             });
             let file = OpenOptions::new()
                 .create(true)
@@ -95,7 +98,7 @@ impl<'a> Drain<'a> {
         stop: &mut dyn FnMut() -> bool,
     ) -> Result<(), BarrierError> {
         loop {
-            self.look();
+            self.look(Some(barrier));
             let tick = clock::now() + TICK_NS;
             let writer = &self.writer;
             let waited = barrier.wait_all(State::Done, "done", tick.min(deadline_ns), || {
@@ -108,10 +111,19 @@ impl<'a> Drain<'a> {
         }
     }
 
-    fn look(&mut self) {
+    /// A cell that is done gets the end of its log at once: what it measured no longer depends on this process.
+    fn look(&mut self, barrier: Option<&Barrier>) {
         let now = clock::now();
         for (index, cell) in self.cells.iter_mut().enumerate() {
-            let Drained { ring, collector } = cell;
+            let Drained {
+                ring,
+                collector,
+                ended,
+            } = cell;
+            if *ended {
+                continue;
+            }
+            let done = barrier.is_some_and(|barrier| barrier.state(index) == State::Done);
             let header = ring.header();
             ring.drain(|sample| {
                 if !collector.has_begun() {
@@ -122,7 +134,10 @@ impl<'a> Drain<'a> {
                     self.writer.write(index, text);
                 }
             });
-            if let Some(text) = collector.close_if_over(now, GRACE_NS) {
+            if done && collector.has_begun() && header.complete == 1 {
+                self.writer.write(index, collector.end(&header));
+                *ended = true;
+            } else if let Some(text) = collector.close_if_over(now, GRACE_NS) {
                 self.writer.write(index, text);
             }
         }
@@ -155,8 +170,11 @@ impl<'a> Drain<'a> {
     /// Takes what is left in the rings and waits until all is on the disk. Cells that ended in order get their end
     /// written, others only what they had measured.
     pub(crate) fn finish(mut self) -> Result<(), BenchError> {
-        self.look();
+        self.look(None);
         for (index, cell) in self.cells.iter_mut().enumerate() {
+            if cell.ended {
+                continue;
+            }
             let header = cell.ring.header();
             let text = if !cell.collector.has_begun() {
                 None

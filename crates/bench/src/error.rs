@@ -25,6 +25,19 @@ pub enum BenchError {
         /// The system's answer.
         source: std::io::Error,
     },
+    /// A trial is measured and cannot be written to its run; its samples stay in shared memory.
+    #[error(
+        "{source}; the samples of trial {number} stay in {} until `timecell clean` or the next `timecell bench` can write \
+         them to the run", place.display()
+    )]
+    Unwritten {
+        /// The trial.
+        number: u32,
+        /// Why it could not be written.
+        source: record::RecordError,
+        /// Where its samples are.
+        place: PathBuf,
+    },
     /// What the experiment needs is not there at all.
     #[error("{0}")]
     Unmet(String),

@@ -13,6 +13,7 @@ mod place;
 mod plan;
 mod resume;
 mod run;
+mod salvage;
 mod sampler;
 pub mod scenario;
 pub mod selfcheck;
@@ -23,7 +24,7 @@ mod verify;
 mod watch;
 
 pub use error::BenchError;
-pub use place::{Place, sweep_stale};
+pub use place::{Place, Swept, Unsaved, sweep_stale};
 pub use plan::{Plan, PlannedTrial};
 pub use resume::{check as check_resume, resume};
 pub use run::{Going, Progress, Settings, run};

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::BenchError;
 use crate::load::remove_network;
+use crate::salvage::{Gone, salvage};
 
 const PREFIX: &str = "timecell-";
 const OWNER: &str = "owner.json";
@@ -34,6 +35,12 @@ struct Owner {
     /// The directory on a disk that its loads work in, if any.
     #[serde(default)]
     load_files: Option<PathBuf>,
+    /// The directory of the run that is measured, if any.
+    #[serde(default)]
+    run: Option<PathBuf>,
+    /// Why the run's directory does not hold all that was measured, where the coordinator could still say so.
+    #[serde(default)]
+    unwritten: Option<String>,
 }
 
 /// The directory of one coordinator, removed on drop.
@@ -50,10 +57,16 @@ impl Place {
     /// When shared memory is full or not writable.
     pub fn create() -> Result<Place, BenchError> {
         let pid = std::process::id().cast_signed();
-        let dir = base().join(format!("{PREFIX}{}-{pid}", uid()));
+        let mut dir = base().join(format!("{PREFIX}{}-{pid}", uid()));
         if dir.exists() {
-            // Of an earlier process with our pid: it is ours by name and its owner is gone.
-            remove_tree(&dir)?;
+            // Of an earlier process with our pid.
+            sweep(&dir, Unsaved::Keep);
+        }
+        for again in 2..1000 {
+            if !dir.exists() {
+                break;
+            }
+            dir.set_file_name(format!("{PREFIX}{}-{pid}-{again}", uid()));
         }
         DirBuilder::new()
             .mode(0o711)
@@ -68,6 +81,8 @@ impl Place {
                 rootfs: None,
                 network: None,
                 load_files: None,
+                run: None,
+                unwritten: None,
             },
         };
         place.write_owner()?;
@@ -82,6 +97,19 @@ impl Place {
     /// Bytes free where samples are kept.
     pub fn free_bytes() -> u64 {
         free_bytes(&base())
+    }
+
+    /// Notes the directory of the run: whoever removes this place writes there what is not on record yet.
+    pub(crate) fn note_run(&mut self, dir: &Path) -> Result<(), BenchError> {
+        let dir = std::path::absolute(dir).map_err(failed(dir, "find the directory"))?;
+        self.owner.run = Some(dir);
+        self.write_owner()
+    }
+
+    /// Leaves what was measured behind, because the run cannot be written now.
+    pub(crate) fn keep(&mut self, why: &str) -> Result<(), BenchError> {
+        self.owner.unwritten = Some(why.to_owned());
+        self.write_owner()
     }
 
     /// Notes the rt cgroup, before it is made, so that it can be removed after a `kill -9`.
@@ -149,13 +177,37 @@ impl Drop for Place {
             // Goes when the last coordinator goes; others' root filesystems keep it.
             let _ = elsewhere.parent().map(fs::remove_dir);
         }
-        let _ = remove_tree(&self.dir);
+        if self.owner.unwritten.is_some() {
+            let _ = remove_tree(&self.dir.join("rootfs"));
+        } else {
+            let _ = remove_tree(&self.dir);
+        }
     }
 }
 
+/// What becomes of samples that are on no record and cannot be written now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unsaved {
+    /// They stay where they are.
+    Keep,
+    /// They are removed.
+    Discard,
+}
+
+/// What was found of one coordinator that is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Swept {
+    /// What was done, for the user.
+    pub sentences: Vec<String>,
+    /// Whether nothing is left of it.
+    pub whole: bool,
+    /// The run that it measured.
+    pub run: Option<PathBuf>,
+}
+
 /// Removes what coordinators of this user have left behind that are no longer alive: cells by their engines'
-/// means, rt cgroups, directories. Returns one sentence for each place found.
-pub fn sweep_stale() -> Vec<String> {
+/// means, rt cgroups, directories. What they had measured is written to their runs first.
+pub fn sweep_stale(unsaved: Unsaved) -> Vec<Swept> {
     let Ok(entries) = fs::read_dir(base()) else {
         return Vec::new();
     };
@@ -163,7 +215,7 @@ pub fn sweep_stale() -> Vec<String> {
     entries
         .filter_map(Result::ok)
         .filter(|entry| entry.file_name().to_string_lossy().starts_with(&mine))
-        .filter_map(|entry| sweep(&entry.path()))
+        .filter_map(|entry| sweep(&entry.path(), unsaved))
         .collect()
 }
 
@@ -186,7 +238,7 @@ pub(crate) fn another() -> Option<i32> {
     })
 }
 
-fn sweep(dir: &Path) -> Option<String> {
+fn sweep(dir: &Path, unsaved: Unsaved) -> Option<Swept> {
     // Anybody may make files in /dev/shm: only a real directory of our own is trusted.
     let meta = fs::symlink_metadata(dir).ok()?;
     if !meta.is_dir() || meta.uid() != uid() || meta.mode() & 0o022 != 0 {
@@ -200,6 +252,12 @@ fn sweep(dir: &Path) -> Option<String> {
     {
         return None;
     }
+    if owner.is_none() && is_being_made(dir) {
+        return None;
+    }
+    // Another process that removes the same would write the same trial.
+    let lock = fs::File::open(dir).ok()?;
+    lock.try_lock().ok()?;
     let mut problems = Vec::new();
     let mut cells = 0;
     for trial in list(&dir.join("trials")) {
@@ -232,25 +290,58 @@ fn sweep(dir: &Path) -> Option<String> {
     problems.extend(network.and_then(|name| remove_network(name).err()));
     let load_files = owner.as_ref().and_then(|owner| owner.load_files.as_deref());
     problems.extend(load_files.and_then(|dir| remove_load_files(dir).err()));
+    let who = owner.as_ref().map_or("an unknown process".to_owned(), |o| {
+        format!("process {}", o.pid)
+    });
+    let run = owner.as_ref().and_then(|owner| owner.run.clone());
+    let (mut sentences, mut saved) = (Vec::new(), true);
+    if let (Some(owner), Some(run)) = (&owner, &run) {
+        // Only now: no cell is left that still writes.
+        match salvage(&Gone {
+            place: dir,
+            pid: owner.pid,
+            run,
+            unwritten: owner.unwritten.as_deref(),
+        }) {
+            Ok(said) => sentences.extend(said),
+            Err(why) if unsaved == Unsaved::Keep => {
+                sentences.push(why);
+                saved = false;
+            }
+            Err(_) => sentences.push(format!(
+                "threw away what {who} had measured and not written"
+            )),
+        }
+    }
     if problems.is_empty()
+        && saved
         && let Err(error) = remove_tree(dir)
     {
         problems.push(error.to_string());
     }
-    let who = owner.map_or("an unknown process".to_owned(), |o| {
-        format!("process {}", o.pid)
-    });
-    Some(if problems.is_empty() {
-        format!(
-            "removed what {who} had left behind: {cells} cells, {}",
-            dir.display()
-        )
-    } else {
-        format!(
+    if !problems.is_empty() {
+        sentences.push(format!(
             "could not remove all that {who} had left behind: {}",
             problems.join("; ")
-        )
+        ));
+    } else if saved {
+        sentences.push(format!(
+            "removed what {who} had left behind: {cells} cells, {}",
+            dir.display()
+        ));
+    }
+    Some(Swept {
+        sentences,
+        whole: saved && problems.is_empty(),
+        run,
     })
+}
+
+/// Whether the process in the name of a place without an owner is alive: it is about to write who owns it.
+fn is_being_made(dir: &Path) -> bool {
+    let name = dir.file_name().map(|name| name.to_string_lossy());
+    let pid = name.and_then(|name| name.rsplit('-').next()?.parse::<i32>().ok());
+    pid.is_some_and(|pid| pid != std::process::id().cast_signed() && start_ticks(pid).is_some())
 }
 
 /// Only a directory of that name: nothing else is ever noted.
@@ -347,11 +438,13 @@ mod tests {
             rootfs: None,
             network: None,
             load_files: None,
+            run: None,
+            unwritten: None,
         };
         fs::write(dead.join(OWNER), serde_json::to_vec(&owner).unwrap()).unwrap();
-        let said = sweep_stale();
+        let said = sweep_stale(Unsaved::Keep);
         assert!(
-            said.iter().any(|line| line.contains("process 1")),
+            (said.iter().flat_map(|swept| &swept.sentences)).any(|line| line.contains("process 1")),
             "{said:?}"
         );
         assert!(!dead.exists());
@@ -367,7 +460,7 @@ mod tests {
         let odd = base().join(format!("{PREFIX}{}-odd", uid()));
         fs::create_dir_all(&odd).unwrap();
         fs::set_permissions(&odd, fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(sweep(&odd).is_none());
+        assert!(sweep(&odd, Unsaved::Keep).is_none());
         assert!(odd.exists());
         fs::remove_dir_all(&odd).unwrap();
     }

@@ -1,6 +1,6 @@
 //! Going on with a run that ended before its time: a power cut, an interrupt, a full disk.
 //!
-//! Trials on record stay as they are. One that kept histograms and was cut off in its middle is continued by a trial
+//! Trials on record stay as they are. One that was cut off in its middle is continued by a trial
 //! of its own with the jobs that are left; the others of the plan take place as planned. The gap is on record.
 
 use std::collections::BTreeMap;
@@ -12,6 +12,7 @@ use record::run::{Manifest, Resumption, Run, Status};
 use record::trial::TrialRecord;
 
 use crate::run::{Progress, Settings, Todo, alone, finish, provenance, trials, utc_now};
+use crate::salvage::close_begun;
 use crate::{BenchError, Plan};
 
 /// What ended a trial that says nothing itself.
@@ -92,7 +93,10 @@ fn prepare<'a>(
         _ => WITHOUT_A_WORD.to_owned(),
     };
     let last_record = last_record(run, &manifest);
-    let cut_off_trial = close_begun(run, &ended)?;
+    let cut_off_trial = match close_begun(run, &ended)? {
+        Some(number) => Some(number),
+        None => last_cut_off(run)?,
+    };
     let todo = left(run, plan)?;
     manifest.trials_done = count(run.trial_numbers()?.len());
     manifest.trials_planned = manifest.trials_done + count(todo.len());
@@ -181,50 +185,28 @@ fn last_record(run: &Run, manifest: &Manifest) -> String {
     for resumption in &manifest.resumed {
         last = last.max(resumption.resumed.clone());
     }
-    for number in run.begun_trials().unwrap_or_default() {
+    let begun = run.begun_trials().unwrap_or_default();
+    let mut logs = Vec::new();
+    for number in begun {
         let cells = run.begun_trial(number).ok().flatten().map(|t| t.cells);
-        for cell in cells.unwrap_or_default() {
-            // A log that cannot be read is reported where it is needed.
-            if let Ok(Some(log)) = histogram::read(&run.log_path(number, &cell.id))
-                && let Some(interval) = log.intervals.last()
-            {
-                last = last.max(interval.closed.clone());
-            }
+        let cells = cells.into_iter().flatten();
+        logs.extend(cells.map(|cell| run.log_path(number, &cell.id)));
+    }
+    // The one that was cut off may be on record already.
+    let number = run.trial_numbers().ok().and_then(|n| n.last().copied());
+    if let Some(trial) = number.and_then(|number| run.trial(number).ok()) {
+        let cells = trial.cells.iter();
+        logs.extend(cells.filter_map(|cell| run.histogram_path(trial.number, &cell.id)));
+    }
+    for log in logs {
+        // A log that cannot be read is reported where it is needed.
+        if let Ok(Some(log)) = histogram::read(&log)
+            && let Some(interval) = log.intervals.last()
+        {
+            last = last.max(interval.closed.clone());
         }
     }
     last
-}
-
-/// Trials that were begun and not ended become trials on record, cut off; those that hold nothing are forgotten.
-/// Returns the last one's number.
-fn close_begun(run: &Run, ended: &str) -> Result<Option<u32>, BenchError> {
-    let mut last = None;
-    for number in run.begun_trials()? {
-        let Some(mut trial) = run.begun_trial(number)? else {
-            run.forget_trial(number);
-            continue;
-        };
-        let mut something = false;
-        for cell in &mut trial.cells {
-            let path = run.log_path(number, &cell.id);
-            if !path.exists() {
-                continue;
-            }
-            if let Some(log) = histogram::read(&path)? {
-                something |= log.counts.accounted() > 0;
-                trial.go_ns = Some(log.begin.go_ns);
-                cell.started_ns = Some(log.begin.started_ns);
-            }
-        }
-        if !something {
-            run.forget_trial(number);
-            continue;
-        }
-        trial.cut_off = Some(ended.to_owned());
-        run.end_trial(&trial)?;
-        last = Some(number);
-    }
-    Ok(last)
 }
 
 /// What of the plan has not taken place, in its order.
@@ -240,13 +222,13 @@ fn left<'a>(run: &Run, plan: &'a Plan) -> Result<Vec<Todo<'a>>, BenchError> {
     let mut todo = Vec::new();
     for round in 1..=plan.experiment.rounds {
         for planned in &plan.trials {
-            let jobs = planned.workload.jobs;
+            let jobs = planned.jobs();
             let parts = on_record.get(&(round, planned.name.clone()));
             let (jobs, continues) = match parts.and_then(|parts| parts.last()) {
-                None => (planned.jobs(), None),
+                None => (jobs, None),
                 Some(last) if last.cut_off.is_none() => continue,
                 Some(last) => {
-                    let left = jobs_left(run, parts.into_iter().flatten(), jobs)?;
+                    let left = jobs_left(run, parts.into_iter().flatten(), &jobs)?;
                     if left.iter().all(|jobs| *jobs == 0) {
                         continue;
                     }
@@ -274,20 +256,28 @@ fn left<'a>(run: &Run, plan: &'a Plan) -> Result<Vec<Todo<'a>>, BenchError> {
 fn jobs_left<'r>(
     run: &Run,
     parts: impl Iterator<Item = &'r TrialRecord>,
-    jobs: u32,
+    jobs: &[u32],
 ) -> Result<Vec<u32>, BenchError> {
-    let mut left: Vec<u64> = Vec::new();
+    let mut left = jobs.to_vec();
     for part in parts {
-        left.resize(part.cells.len(), jobs.into());
         for (left, cell) in left.iter_mut().zip(&part.cells) {
-            if let Some(path) = run.histogram_path(part.number, &cell.id) {
-                let done = histogram::accounted(&path)?.accounted();
-                *left = left.saturating_sub(done);
-            }
+            let done = if let Some(path) = run.histogram_path(part.number, &cell.id) {
+                histogram::accounted(&path)?.accounted()
+            } else if let Some(samples) = run.samples(part.number, &cell.id)? {
+                samples.header.count + samples.header.missed
+            } else {
+                0
+            };
+            *left = left.saturating_sub(u32::try_from(done).unwrap_or(u32::MAX));
         }
     }
-    Ok(left
-        .into_iter()
-        .map(|n| u32::try_from(n).unwrap_or(u32::MAX))
-        .collect())
+    Ok(left)
+}
+
+/// The trial that the run was cut off in, where that is on record already.
+fn last_cut_off(run: &Run) -> Result<Option<u32>, BenchError> {
+    match run.trial_numbers()?.last() {
+        Some(last) => Ok(run.trial(*last)?.cut_off.map(|_| *last)),
+        None => Ok(None),
+    }
 }

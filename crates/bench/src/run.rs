@@ -14,7 +14,8 @@ use record::summary::Metric;
 
 use crate::interrupt::Interrupt;
 use crate::load::Ground;
-use crate::place::{self, Place};
+use crate::place::{self, Place, Unsaved};
+use crate::salvage;
 use crate::trial::{self, Trial};
 use crate::{BenchError, Plan, PlannedTrial};
 
@@ -141,8 +142,8 @@ pub(crate) fn alone(progress: &mut dyn Progress) -> Result<Interrupt, BenchError
     }
     let interrupt = Interrupt::listen()
         .map_err(|error| BenchError::Failed(format!("cannot listen for signals: {error}")))?;
-    for line in place::sweep_stale() {
-        progress.note(&line);
+    for swept in place::sweep_stale(Unsaved::Keep) {
+        swept.sentences.iter().for_each(|line| progress.note(line));
     }
     Ok(interrupt)
 }
@@ -192,6 +193,7 @@ pub(crate) fn trials(
     progress: &mut dyn Progress,
 ) -> Result<(), BenchError> {
     let mut place = Place::create()?;
+    place.note_run(run.dir())?;
     let rootfs = place.rootfs()?;
     let rt_group = rt_group(plan, &mut place, progress)?;
     let (ground, remarks) = Ground::make(plan, run.dir(), &mut place)?;
@@ -222,16 +224,29 @@ pub(crate) fn trials(
             expected_end_ns: probe::clock::now() + left,
         };
         let outcome = trial::run(&trial, progress)?;
-        if interrupt.came() && outcome.record.failure.is_some() {
-            // Half a trial that the user ended tells nothing of its cells.
+        if interrupt.came() && outcome.record.go_ns.is_none() {
+            // Nothing was measured yet.
             outcome.discard();
             run.forget_trial(todo.number);
             return Err(BenchError::Interrupted);
         }
-        if outcome.begun {
-            run.end_trial(&outcome.record)?;
+        // Without it what the cells were released with is on record, which is enough to write the trial later.
+        let _ = salvage::note_ended(&place, &outcome.record);
+        let written = if outcome.begun {
+            run.end_trial(&outcome.record)
         } else {
-            run.write_trial(&outcome.record, &outcome.samples)?;
+            run.write_trial(&outcome.record, &outcome.samples)
+        };
+        if let Err(source) = written {
+            place.keep(&format!(
+                "trial {} could not be written ({source})",
+                todo.number
+            ))?;
+            return Err(BenchError::Unwritten {
+                number: todo.number,
+                source,
+                place: place.dir().to_owned(),
+            });
         }
         outcome.discard();
         manifest.trials_done += 1;
@@ -401,11 +416,15 @@ impl Drop for Elsewhere {
 }
 
 pub(crate) fn utc_now() -> String {
+    utc_before(0).unwrap_or_default()
+}
+
+/// UTC, so many ns ago; `None` for an instant that cannot have been.
+pub(crate) fn utc_before(ns: i64) -> Option<String> {
+    let then = time::OffsetDateTime::now_utc() - time::Duration::nanoseconds(ns);
     let format =
         time::macros::format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
-    time::OffsetDateTime::now_utc()
-        .format(&format)
-        .unwrap_or_default()
+    (ns >= 0).then(|| then.format(&format).unwrap_or_default())
 }
 
 pub(crate) fn stamp() -> String {

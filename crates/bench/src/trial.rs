@@ -19,6 +19,7 @@ use crate::interrupt::Interrupt;
 use crate::load::{self, Ground, Running};
 use crate::payload::{host_class, spec, task_record, words};
 use crate::place::{Place, failed};
+use crate::salvage;
 use crate::sampler::Sampler;
 use crate::verify::{verify, verify_thread};
 use crate::watch::Watch;
@@ -132,13 +133,13 @@ pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outc
         }
     }
     if interrupted
-        && begun
+        && record.go_ns.is_some()
         && record
             .failure
             .as_deref()
             .is_none_or(|why| why == INTERRUPTED)
     {
-        // What histograms hold stays: a run of a day is not thrown away for its last minute.
+        // What was measured stays: a run of a day is not thrown away for its last minute.
         record.failure = None;
         let ended = (0..record.cells.len()).all(|index| barrier.state(index) >= State::Done);
         record.cut_off = (!ended).then(|| INTERRUPTED.to_owned());
@@ -152,7 +153,7 @@ pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outc
     }
     let samples = (record.cells.iter())
         .map(|cell| (cell.id.clone(), shared.join(format!("{}.samples", cell.id))))
-        .filter(|(_, path)| !begun && record.go_ns.is_some() && path.exists())
+        .filter(|(_, path)| !begun && record.go_ns.is_some() && salvage::was_released(path))
         .collect();
     Ok(Outcome {
         record,
@@ -259,6 +260,7 @@ fn steps(
     for load in &mut live.loads {
         load.open_window();
     }
+    salvage::note_begun(trial.place, record)?;
     record.go_ns = Some(barrier.open(Barrier::lead_ns(record.cells.len())));
     let sampler = trial.plan.experiment.counters.then(|| {
         let cells = record.cells.iter().zip(&live.cells);

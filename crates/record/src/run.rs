@@ -39,6 +39,8 @@ pub enum Status {
     Interrupted,
     /// An error ended it.
     Failed,
+    /// The process that measured was killed; what it had measured was written later.
+    Killed,
 }
 
 /// `run.json`: the manifest.

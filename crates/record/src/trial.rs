@@ -1,8 +1,13 @@
 //! What one trial did, apart from its samples: `trials/<n>/trial.json`.
 
 pub use crate::crowd::CrowdRecord;
+use std::path::Path;
+
 use model::{EngineKind, LoadKind};
 use serde::{Deserialize, Serialize};
+
+use crate::RecordError;
+use crate::run::{read_json, write_json};
 
 /// Schema of `trial.json`.
 pub const TRIAL_SCHEMA: u64 = 1;
@@ -175,4 +180,22 @@ pub struct Achieved {
     pub value: f64,
     /// The time over which it was measured, ns.
     pub window_ns: i64,
+}
+
+impl TrialRecord {
+    /// Writes the record to a file of its own, outside of a run.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), RecordError> {
+        write_json(path, self)
+    }
+
+    /// Reads what [`TrialRecord::write`] wrote.
+    ///
+    /// # Errors
+    /// When it cannot be read, is malformed, or is of a newer schema.
+    pub fn read(path: &Path) -> Result<TrialRecord, RecordError> {
+        read_json(path, TRIAL_SCHEMA)
+    }
 }

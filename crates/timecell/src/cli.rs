@@ -44,7 +44,7 @@ pub enum Command {
     Analyze(Analyze),
     /// Write a run, or a task set, for other tools: tables, cyclictest's forms, rt-app.
     Export(Export),
-    /// Remove what a killed timecell has left behind: cells, cgroups, shared memory.
+    /// Save what a killed timecell had measured, and remove what it left behind: cells, cgroups, shared memory.
     Clean(Clean),
     /// Print the shell's completion script.
     Completions(Completions),
@@ -329,7 +329,11 @@ pub struct Export {
 
 /// Options of `clean`.
 #[derive(Debug, Args)]
-pub struct Clean {}
+pub struct Clean {
+    /// Throw away samples that cannot be written to their run, such as those of a run whose disk is full or gone.
+    #[arg(long)]
+    pub discard: bool,
+}
 
 /// Options of `completions`.
 #[derive(Debug, Args)]

@@ -58,9 +58,10 @@ impl CommandError {
     pub fn code(&self) -> i32 {
         match self {
             CommandError::Input(_) | CommandError::Bench(BenchError::Input(_)) => 2,
-            CommandError::Record(error) | CommandError::Bench(BenchError::Record(error)) => {
-                record_code(error)
-            }
+            CommandError::Record(error)
+            | CommandError::Bench(
+                BenchError::Record(error) | BenchError::Unwritten { source: error, .. },
+            ) => record_code(error),
             CommandError::Bench(BenchError::Unmet(_)) => 4,
             CommandError::Bench(_) | CommandError::File { .. } => 1,
         }

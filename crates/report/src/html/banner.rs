@@ -20,6 +20,7 @@ pub(super) fn banners(page: &Page) -> Markup {
         Status::Complete if known < manifest.trials_planned.into() => Some("Incomplete"),
         Status::Complete => None,
         Status::Interrupted => Some("Interrupted"),
+        Status::Killed => Some("Killed"),
         Status::Failed => Some("Failed"),
         Status::Running => Some("Not finished"),
     };

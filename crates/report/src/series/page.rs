@@ -91,6 +91,7 @@ fn banners(manifest: &Manifest, summary: &SeriesSummary) -> Markup {
     let ended = match manifest.status {
         Status::Complete => None,
         Status::Interrupted => Some("Interrupted"),
+        Status::Killed => Some("Killed"),
         Status::Failed => Some("Failed"),
         Status::Running => Some("Not finished"),
     };

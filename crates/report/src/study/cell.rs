@@ -149,11 +149,16 @@ impl Counts {
         asked: u64,
     ) {
         if let Some(samples) = samples {
-            self.planned += samples.header.planned;
+            let unexplained = match record.cut_off {
+                // What it had not done is planned again by the trial that continues it.
+                Some(_) => 0,
+                None => samples.unexplained(),
+            };
+            self.planned += samples.header.count + samples.header.missed + unexplained;
             self.executed += samples.header.count;
             self.missed += samples.header.missed;
-            self.unexplained += samples.unexplained();
-        } else if record.go_ns.is_some() {
+            self.unexplained += unexplained;
+        } else if record.go_ns.is_some() && record.cut_off.is_none() {
             // The barrier opened and nothing came back: every activation asked for is lost.
             self.planned += asked;
             self.unexplained += asked;

@@ -14,6 +14,7 @@ pub(super) fn study(source: &Source, manifest: &Manifest) -> Vec<NotMeasured> {
             let reason = match manifest.status {
                 Status::Running => "the run has not reached it, or ended without a word",
                 Status::Interrupted => "the run was interrupted before it",
+                Status::Killed => "the run was killed before it",
                 Status::Failed => "the run failed before it",
                 Status::Complete => "the run holds no record of it",
             };

@@ -104,7 +104,8 @@ fn resume(dir: &std::path::Path, options: &Bench) -> Result<Ended, CommandError>
         .into());
     }
     // What the run left behind when it was killed may hold the very budget that the plan asks for.
-    for line in bench::sweep_stale() {
+    let swept = bench::sweep_stale(bench::Unsaved::Keep);
+    for line in swept.iter().flat_map(|swept| &swept.sentences) {
         out::note(&format!("note    {line}"));
     }
     let place = dir.join("experiment.toml").display().to_string();

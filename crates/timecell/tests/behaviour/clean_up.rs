@@ -5,7 +5,9 @@ use std::process::{Child, Stdio};
 
 use record::run::{Run, Status};
 
-use crate::support::{Case, Need, eventually, experiment, only_run, say, timecell, traces_of};
+use crate::support::{
+    Case, Need, eventually, experiment, only_run, payloads, say, timecell, traces_of,
+};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -52,20 +54,9 @@ fn started(dir: &Path, engine: &str) -> Option<Child> {
     (!ended).then_some(child)
 }
 
-/// Pid of the payload of coordinator `pid`: the process that has its samples mapped and is not the coordinator.
+/// Pid of a payload of coordinator `pid`.
 fn payload(pid: u32) -> Option<i32> {
-    let name = format!("timecell-{pid}-");
-    std::fs::read_dir("/proc")
-        .ok()?
-        .flatten()
-        .find_map(|entry| {
-            let words = std::fs::read_to_string(entry.path().join("cmdline")).ok()?;
-            let environment = std::fs::read(entry.path().join("environ")).ok()?;
-            let ours = String::from_utf8_lossy(&environment).contains(&name);
-            (ours && words.contains("\0probe\0run\0"))
-                .then(|| entry.file_name().to_str()?.parse().ok())
-                .flatten()
-        })
+    Some(payloads(pid).first()?.0)
 }
 
 fn interrupted() {

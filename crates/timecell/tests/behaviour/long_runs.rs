@@ -26,7 +26,7 @@ pub const CASES: &[Case] = &[
         run: interrupted,
     },
     Case {
-        name: "long_runs::a_killed_run_of_samples_keeps_its_whole_trials",
+        name: "long_runs::a_killed_run_of_samples_goes_on_where_it_was_cut_off",
         needs: &[],
         run: samples,
     },
@@ -245,7 +245,18 @@ fn samples() {
         fs::read(run.join("trials/1/1-bare.samples")).unwrap()
     );
     let opened = Run::open(&run).unwrap();
-    assert_eq!(opened.trial_numbers().unwrap(), [1, 2, 3, 4]);
+    let numbers = opened.trial_numbers().unwrap();
+    let continued = numbers
+        .iter()
+        .find_map(|n| Some((*n, opened.trial(*n).unwrap().continues?)));
+    match continued {
+        // It was killed while a trial went on.
+        Some((number, cut_off)) => {
+            assert!(opened.trial(cut_off).unwrap().cut_off.is_some() && number == cut_off + 1);
+            assert_eq!(numbers.len(), 5);
+        }
+        None => assert_eq!(numbers, [1, 2, 3, 4]),
+    }
     assert_eq!(opened.manifest().unwrap().status, Status::Complete);
     for cell in summary(&run).cells {
         assert_eq!((cell.planned, cell.executed + cell.missed), (4_000, 4_000));

@@ -17,6 +17,7 @@ mod long_runs;
 mod needs;
 mod nqueens;
 mod policies;
+mod salvage;
 mod series;
 mod support;
 mod taskset;
@@ -40,6 +41,7 @@ fn main() {
         long_runs::CASES,
         loads::CASES,
         policies::CASES,
+        salvage::CASES,
         series::CASES,
         nqueens::CASES,
         taskset::CASES,

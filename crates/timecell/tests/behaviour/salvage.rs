@@ -1,0 +1,270 @@
+//! What cells have measured outlives the process that measures: killed, interrupted, or in front of a full disk.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use record::run::{Run, Status};
+
+use crate::support::{Case, Need, eventually, only_run, payloads, say, timecell, traces_of};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "salvage::clean_writes_what_a_killed_coordinator_measured",
+        needs: &[Need::Root],
+        run: killed,
+    },
+    Case {
+        name: "salvage::ctrl_c_keeps_what_finished_cells_measured",
+        needs: &[Need::Root],
+        run: interrupted,
+    },
+    Case {
+        name: "salvage::a_full_disk_loses_nothing",
+        needs: &[Need::Root],
+        run: full_disk,
+    },
+    Case {
+        name: "salvage::a_run_whose_disk_is_gone_keeps_its_samples_until_they_are_discarded",
+        needs: &[Need::Root],
+        run: gone,
+    },
+];
+
+const JOBS: u64 = 1_500;
+
+/// Starts a bench of one trial with two cells beside each other.
+fn started(dir: &Path, out: &str) -> Child {
+    let text = format!(
+        "schema = 1\nname = \"pair\"\nrounds = 1\n[workload]\nkind = \"timer\"\nperiod = \"1ms\"\njobs = {JOBS}\n\
+         [[trial]]\nname = \"pair\"\ncells = [\"bare\", \"embedded\"]\n"
+    );
+    fs::write(dir.join("pair.toml"), text).unwrap();
+    timecell()
+        .current_dir(dir)
+        .args(["bench", "pair.toml", "--out", out])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// The samples files in the shared memory of coordinator `pid`, the first cell's first.
+fn shared(pid: u32) -> Vec<PathBuf> {
+    let place = format!("-{pid}");
+    let places = fs::read_dir("/dev/shm").unwrap().flatten();
+    let place = places
+        .map(|entry| entry.path())
+        .find(|path| path.to_string_lossy().ends_with(&place));
+    let files = place.map(|place| fs::read_dir(place.join("trials/1/shared")));
+    let mut files: Vec<PathBuf> = (files.into_iter().flatten().flatten().flatten())
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "samples"))
+        .collect();
+    files.sort();
+    files
+}
+
+/// Records that the cell of this samples file has written, 0 before its release.
+fn records(file: &Path) -> u64 {
+    let whole = record::samples::read(file);
+    whole.map_or(0, |samples| match samples.header.go_ns {
+        0 => 0,
+        _ => samples.header.count,
+    })
+}
+
+/// Lets the first cell finish while the second stands still in its middle.
+fn one_finished(child: &Child) {
+    eventually("both cells measure", || {
+        let files = shared(child.id());
+        files.len() == 2 && files.iter().all(|file| records(file) > 20)
+    });
+    let held = payloads(child.id())
+        .into_iter()
+        .find(|(_, environment)| environment.contains("2-embedded"))
+        .expect("the second cell has a payload");
+    // SAFETY: a process that the bench under test started.
+    unsafe { libc::kill(held.0, libc::SIGSTOP) };
+    let first = shared(child.id()).remove(0);
+    eventually("the first cell has finished", || {
+        record::samples::read(&first).is_ok_and(|samples| samples.header.complete == 1)
+    });
+}
+
+/// One cell with all its jobs, the other with those that it had done.
+fn one_is_whole(run: &Run, why: &str) {
+    let trial = run.trial(1).unwrap();
+    assert_eq!(trial.failure, None);
+    let cut_off = trial.cut_off.as_deref().unwrap();
+    assert!(cut_off.contains(why), "{cut_off}");
+    let whole = run.samples(1, "1-bare").unwrap().unwrap();
+    assert_eq!(whole.header.complete, 1);
+    assert_eq!(whole.header.count + whole.header.missed, JOBS);
+    let part = run.samples(1, "2-embedded").unwrap().unwrap();
+    assert_eq!(part.header.complete, 0);
+    assert!(part.samples.len() > 20 && part.unexplained() > 0);
+}
+
+fn killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = started(dir.path(), "runs");
+    one_finished(&child);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let said = say(dir.path(), &["clean"]).ends_with(0);
+    let salvaged = "salvaged trial 1 (pair): 1 of 2 cells had finished";
+    assert!(said.out.contains(salvaged), "{}", said.out);
+    eventually("no trace is left", || traces_of(child.id()).is_empty());
+    let path = only_run(dir.path());
+    let run = Run::open(&path).unwrap();
+    one_is_whole(&run, "was killed when 1 of 2 cells had finished");
+    let manifest = run.manifest().unwrap();
+    assert_eq!((manifest.status, manifest.trials_done), (Status::Killed, 1));
+    let cells = run.trial(1).unwrap().cells;
+    assert!(cells[0].notes.iter().all(|note| !note.contains("finished")));
+    assert!(
+        cells[1]
+            .notes
+            .iter()
+            .any(|note| note.contains("it had not finished"))
+    );
+
+    let path = path.to_string_lossy().into_owned();
+    let said = say(dir.path(), &["report", &path]).ends_with(0);
+    assert!(said.out.contains("was killed"), "{}", said.out);
+    let summary = run.summary().unwrap();
+    let executed: Vec<u64> = summary.cells.iter().map(|cell| cell.executed).collect();
+    assert!(
+        executed.iter().all(|executed| *executed > 20),
+        "{executed:?}"
+    );
+    assert!(summary.cells.iter().all(|cell| cell.unexplained == 0));
+    assert!(
+        !say(dir.path(), &["clean"])
+            .ends_with(0)
+            .out
+            .contains("salvaged")
+    );
+
+    say(dir.path(), &["bench", "--resume", &path]).ends_with(0);
+    for cell in run.summary().unwrap().cells {
+        // Whoever is done keeps the others company for one more job.
+        let more = u64::from(cell.label.contains("bare"));
+        assert_eq!(cell.executed + cell.missed, JOBS + more, "{}", cell.label);
+    }
+    assert_eq!(run.manifest().unwrap().status, Status::Complete);
+}
+
+fn interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = started(dir.path(), "runs");
+    one_finished(&child);
+    // SAFETY: our own child.
+    unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(traces_of(child.id()).is_empty());
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    one_is_whole(&run, "interrupted");
+    assert_eq!(run.manifest().unwrap().status, Status::Interrupted);
+}
+
+/// A disk of 1 MB, unmounted on drop.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn mounted(at: &Path) -> Disk {
+        fs::create_dir_all(at).unwrap();
+        let words = ["-t", "tmpfs", "-o", "size=1m", "timecell-test"];
+        let done = std::process::Command::new("mount")
+            .args(words)
+            .arg(at)
+            .status()
+            .unwrap();
+        assert!(done.success());
+        Disk(at.to_owned())
+    }
+
+    /// Leaves less than a page free.
+    fn fill(&self) {
+        use std::io::Write;
+        let mut file = fs::File::create(self.0.join("filler")).unwrap();
+        while file.write_all(&[0; 4096]).is_ok() {}
+    }
+
+    fn free(&self) {
+        fs::remove_file(self.0.join("filler")).unwrap();
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(&self.0).status();
+    }
+}
+
+fn full_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Disk::mounted(&dir.path().join("runs"));
+    let child = started(dir.path(), "runs");
+    let pid = child.id();
+    eventually("both cells measure", || {
+        let files = shared(pid);
+        files.len() == 2 && files.iter().all(|file| records(file) > 20)
+    });
+    disk.fill();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("the disk is full"), "{said}");
+    assert!(said.contains("the samples of trial 1 stay in"), "{said}");
+    assert_eq!(shared(pid).len(), 2);
+
+    let said = say(dir.path(), &["clean"]).ends_with(1);
+    assert!(said.out.contains("the disk is full"), "{}", said.out);
+    assert!(
+        said.out.contains("timecell clean --discard"),
+        "{}",
+        said.out
+    );
+    assert_eq!(shared(pid).len(), 2, "nothing is thrown away unasked");
+
+    disk.free();
+    say(dir.path(), &["clean"]).ends_with(0);
+    assert!(traces_of(pid).is_empty());
+    let runs = fs::read_dir(&disk.0).unwrap().flatten();
+    let path = runs.map(|entry| entry.path()).next().unwrap();
+    let run = Run::open(&path).unwrap();
+    let trial = run.trial(1).unwrap();
+    assert_eq!(
+        (trial.failure, trial.cut_off),
+        (None, None),
+        "it had ended in order"
+    );
+    for cell in ["1-bare", "2-embedded"] {
+        let samples = run.samples(1, cell).unwrap().unwrap();
+        assert_eq!(samples.header.count + samples.header.missed, JOBS);
+    }
+    let manifest = run.manifest().unwrap();
+    assert_eq!((manifest.status, manifest.trials_done), (Status::Failed, 1));
+    say(dir.path(), &["report", &path.to_string_lossy()]).ends_with(0);
+}
+
+fn gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Disk::mounted(&dir.path().join("disk"));
+    let mut child = started(dir.path(), "disk/runs");
+    eventually("both cells measure", || {
+        let files = shared(child.id());
+        files.len() == 2 && files.iter().all(|file| records(file) > 20)
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(disk);
+    let said = say(dir.path(), &["clean"]).ends_with(1);
+    assert!(said.out.contains("is not there"), "{}", said.out);
+    assert_eq!(shared(child.id()).len(), 2);
+    let said = say(dir.path(), &["clean", "--discard"]).ends_with(0);
+    assert!(said.out.contains("threw away"), "{}", said.out);
+    assert!(traces_of(child.id()).is_empty());
+}
