@@ -37,7 +37,7 @@ pub enum Command {
     /// Is this machine fit for real time, and what would make it fitter?
     Doctor(Doctor),
     /// How does real-time work behave here, on bare metal and in containers?
-    Bench(Bench),
+    Bench(Box<Bench>),
     /// What was measured: drawn, compared, with confidence.
     Report(Report),
     /// Do these task sets meet their deadlines, and what is the least CPU each cell must reserve?
