@@ -12,7 +12,7 @@ use probe::control::State;
 use probe::{Barrier, BarrierError, clock};
 use record::run::Run;
 use record::summary::Metric;
-use record::trial::{CellRecord, LoadRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
+use record::trial::{CellRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
 
 use crate::drain::{Drain, Rings};
 use crate::interrupt::Interrupt;
@@ -355,17 +355,7 @@ fn new_record(trial: &Trial<'_>) -> TrialRecord {
         arming_ns: None,
         cells,
         loads: (trial.planned.loads.iter())
-            .map(|planned| LoadRecord {
-                name: planned.plan.name.clone(),
-                kind: planned.plan.kind,
-                form: planned.form.clone(),
-                place: planned.place(),
-                cpus: planned.cpus.clone(),
-                command: load::command_line(planned, &trial.ground.setting(planned)),
-                achieved: Vec::new(),
-                missed_seconds: None,
-                failure: None,
-            })
+            .map(|planned| load::record(planned, &trial.ground.setting(planned)))
             .collect(),
         failure: None,
         isolation: None,
