@@ -2,7 +2,6 @@
 //! the doctor's checks. Here lives everything that reads or sets the state of the machine; what
 //! makes cells, measures them or judges the numbers lives in other crates.
 
-pub mod activity;
 pub mod caps;
 pub mod cgroup;
 pub mod counters;
@@ -11,6 +10,7 @@ pub mod doctor;
 pub mod isolate;
 pub mod kernel;
 pub mod latency;
+pub mod limits;
 pub mod provenance;
 pub mod root;
 pub mod rtgroup;

@@ -301,6 +301,21 @@ pub fn remove_group(path: &Path) -> Result<(), RtGroupError> {
     Ok(())
 }
 
+/// As [`remove_group`], with the groups inside it first.
+///
+/// # Errors
+/// As [`remove_group`], of the first that stays.
+pub fn remove_group_with_inner(path: &Path) -> Result<(), RtGroupError> {
+    let mut result = Ok(());
+    for name in Root::live().names_in(path) {
+        let inner = path.join(name);
+        if inner.is_dir() {
+            result = result.and(remove_group_with_inner(&inner));
+        }
+    }
+    result.and(remove_group(path))
+}
+
 /// Gives a new, empty group its budget: period first, then runtime.
 fn seed(parent: &Path, group: &Path, budget: Budget) -> Result<(), RtGroupError> {
     let until = Instant::now() + CREATE_PATIENCE;

@@ -1,0 +1,72 @@
+//! Memory, and the part of it that file systems in memory may take.
+
+use super::{Kind, Limit};
+use crate::root::Root;
+use std::ffi::CStr;
+
+pub(super) fn limits(root: &Root) -> Vec<Limit> {
+    let mut found: Vec<Limit> = machine(root).into_iter().collect();
+    if root.is_live() {
+        found.extend(room(c"/dev/shm"));
+    }
+    found
+}
+
+fn machine(root: &Root) -> Option<Limit> {
+    let text = root.read("/proc/meminfo").ok()?;
+    let mebibytes = |key: &str| -> Option<u64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+        let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+        Some(kib >> 10)
+    };
+    let total = mebibytes("MemTotal:")?;
+    Some(Limit {
+        kind: Kind::Memory,
+        what: "memory of the machine".to_owned(),
+        name: "/proc/meminfo".to_owned(),
+        used: Some(total.saturating_sub(mebibytes("MemAvailable:")?)),
+        most: total,
+        unit: " MB",
+        mend: "end other work, or give the machine more memory".to_owned(),
+    })
+}
+
+fn room(path: &CStr) -> Option<Limit> {
+    // SAFETY: a string that ends in NUL and plain data that the call fills in.
+    let stat = unsafe {
+        let mut stat: libc::statvfs = std::mem::zeroed();
+        if libc::statvfs(path.as_ptr(), &raw mut stat) != 0 {
+            return None;
+        }
+        stat
+    };
+    let frsize: u64 = stat.f_frsize;
+    let size = |blocks: u64| blocks.saturating_mul(frsize) >> 20;
+    let place = path.to_string_lossy().into_owned();
+    Some(Limit {
+        kind: Kind::SharedMemory,
+        what: "shared memory".to_owned(),
+        mend: format!("make it larger: mount -o remount,size=... {place}, or ask for fewer jobs"),
+        name: place,
+        used: Some(size(stat.f_blocks).saturating_sub(size(stat.f_bfree))),
+        most: size(stat.f_blocks),
+        unit: " MB",
+    })
+    .filter(|limit| limit.most > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Tree;
+
+    #[test]
+    fn memory_that_is_not_available_is_in_use() {
+        let tree = Tree::new().file(
+            "/proc/meminfo",
+            "MemTotal:  2097152 kB\nMemFree: 5 kB\nMemAvailable:  1048576 kB\n",
+        );
+        let found = limits(&tree.root());
+        assert_eq!(found[0].value(), "1024 of 2048 MB");
+    }
+}
