@@ -259,15 +259,14 @@ fn sweep(dir: &Path, unsaved: Unsaved) -> Option<Swept> {
     let lock = fs::File::open(dir).ok()?;
     lock.try_lock().ok()?;
     let mut problems = Vec::new();
-    let mut cells = 0;
-    for trial in list(&dir.join("trials")) {
-        for work_dir in list(&trial.join("cells")) {
-            cells += 1;
-            if let Err(error) = engine::sweep(&work_dir) {
-                problems.push(error.to_string());
-            }
-        }
-    }
+    let trials = list(&dir.join("trials"));
+    let work_dirs: Vec<PathBuf> = (trials.iter())
+        .flat_map(|trial| list(&trial.join("cells")))
+        .collect();
+    let (_, left) = engine::sweep_many(&work_dirs);
+    // Of a crowd, the first say it.
+    problems.extend(left.iter().take(3).map(ToString::to_string));
+    let cells = work_dirs.len();
     for file in list(dir) {
         let name = file.file_name().map(|name| name.to_string_lossy());
         if name.is_some_and(|name| name.starts_with(ISOLATION)) {
@@ -277,7 +276,7 @@ fn sweep(dir: &Path, unsaved: Unsaved) -> Option<Swept> {
     let group = owner.as_ref().and_then(|owner| owner.rt_group.as_deref());
     if let Some(name) = group
         && let Ok(root) = host::rtgroup::detect()
-        && let Err(error) = host::rtgroup::remove_group(&root.join(name))
+        && let Err(error) = host::rtgroup::remove_group_with_inner(&root.join(name))
     {
         problems.push(error.to_string());
     }

@@ -95,7 +95,8 @@ pub(crate) fn clear(spec: &CellSpec, wipe: Wipe) -> Result<(), String> {
     finish(spec, wipe)
 }
 
-fn finish(spec: &CellSpec, wipe: Wipe) -> Result<(), String> {
+/// What is left to remove once the processes have ended.
+pub(crate) fn finish(spec: &CellSpec, wipe: Wipe) -> Result<(), String> {
     wipe(spec)?;
     remove_dir(&state(spec))?;
     note::remove(&spec.work_dir).map_err(|error| error.to_string())

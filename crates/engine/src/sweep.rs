@@ -1,9 +1,14 @@
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use model::EngineKind;
 
 use crate::made::{self, Wipe};
-use crate::{EngineError, bare, crun, docker, embedded, note, podman, podman_rootless, runc};
+use crate::{
+    EngineError, bare, crun, docker, embedded, note, podman, podman_rootless, process, runc,
+};
 
 /// Removes whatever the cell of this private directory left behind when its coordinator was killed.
 ///
@@ -37,4 +42,55 @@ fn wipe(kind: EngineKind) -> Wipe {
         EngineKind::PodmanRootless => podman_rootless::wipe,
         EngineKind::Docker => docker::wipe,
     }
+}
+
+/// Cells that are removed at the same time.
+const AT_ONCE: usize = 8;
+
+/// As [`sweep`] for the cells of many private directories: all of their processes are killed first, so that a crowd at
+/// high priority does not hold up its own removal. Returns how many cells there were, and what could not be removed.
+pub fn sweep_many(work_dirs: &[PathBuf]) -> (usize, Vec<EngineError>) {
+    let mut specs = Vec::new();
+    let mut left = Mutex::new(Vec::new());
+    for dir in work_dirs {
+        match note::read(dir) {
+            Ok(spec) => specs.extend(spec),
+            // Says why.
+            Err(_) => left
+                .get_mut()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend(sweep(dir).err()),
+        }
+    }
+    let ids: BTreeSet<String> = specs.iter().map(|spec| spec.id.clone()).collect();
+    for cause in process::kill_all_marked(&ids) {
+        let failed = EngineError {
+            engine: EngineKind::Bare,
+            doing: "end the processes of left cells".to_owned(),
+            cause,
+        };
+        left.get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(failed);
+    }
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(spec) = specs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(cause) = made::finish(spec, wipe(spec.engine)) {
+                let failed = made::error(spec, "sweep the cell away", cause);
+                left.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(failed);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..AT_ONCE.min(specs.len()) {
+            // Where no more threads are to be had, this one does all.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+        }
+        work();
+    });
+    let left = left.into_inner().unwrap_or_else(PoisonError::into_inner);
+    (specs.len(), left)
 }
