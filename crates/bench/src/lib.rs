@@ -2,6 +2,7 @@
 //!
 //! Nothing is judged here; `report` reads what this crate wrote.
 
+mod crowd;
 mod drain;
 mod error;
 mod interrupt;
@@ -20,6 +21,7 @@ pub mod selfcheck;
 pub mod series;
 mod tasks;
 mod trial;
+mod trial_record;
 mod verify;
 mod watch;
 

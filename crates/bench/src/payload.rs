@@ -37,9 +37,7 @@ pub(crate) fn task_record(planned: &PlannedTask) -> TaskRecord {
 /// What the cell of entry `first` runs.
 pub(crate) fn words(trial: &Trial<'_>, record: &TrialRecord, first: usize) -> Vec<String> {
     let Some(of_cell) = trial.planned.tasks.get(first) else {
-        let args = probe_args(trial, &record.cells[first], first);
-        let words = ["probe".to_owned(), "run".to_owned()];
-        return words.into_iter().chain(args.to_words()).collect();
+        return probe_words(trial, &record.cells[first], first);
     };
     let task = |index: usize| {
         let planned = &trial.planned.tasks[index];
@@ -73,7 +71,14 @@ pub(crate) fn words(trial: &Trial<'_>, record: &TrialRecord, first: usize) -> Ve
     .to_words()
 }
 
-fn fifo(trial: &Trial<'_>) -> Option<u8> {
+/// What a cell with one real-time task runs.
+pub(crate) fn probe_words(trial: &Trial<'_>, cell: &CellRecord, index: usize) -> Vec<String> {
+    let args = probe_args(trial, cell, index);
+    let words = ["probe".to_owned(), "run".to_owned()];
+    words.into_iter().chain(args.to_words()).collect()
+}
+
+pub(crate) fn fifo(trial: &Trial<'_>) -> Option<u8> {
     match trial.plan.experiment.scheduling.class {
         Class::Fifo { priority } => Some(priority),
         Class::Other => None,
@@ -99,6 +104,18 @@ fn probe_args(trial: &Trial<'_>, cell: &CellRecord, index: usize) -> ProbeArgs {
             SetBy::Coordinator => ClassBy::Coordinator,
         },
         barrier: BarrierKind::Futex,
+        rest_ns: rest_ns(trial),
+    }
+}
+
+/// Of a crowd, the start of every cell is stamped before any of them works: without it the last one's start would be
+/// the work of all that share its cpu, and tell nothing of the release.
+fn rest_ns(trial: &Trial<'_>) -> i64 {
+    const LEAST_NS: i64 = 2_000_000;
+    const EACH_NS: i64 = 50_000;
+    match trial.plan.experiment.scale {
+        Some(_) => LEAST_NS + EACH_NS * trial.planned.cells.len() as i64,
+        None => 0,
     }
 }
 

@@ -28,6 +28,8 @@ pub struct PlannedTrial {
     pub isolate: bool,
     /// The task of each entry of `cells` where a task set is run: an entry is a thread then. Empty otherwise.
     pub tasks: Vec<PlannedTask>,
+    /// Cells that are created at the same time; 1 but in a scale study.
+    pub parallel: u32,
 }
 
 /// What a run will do.
@@ -75,6 +77,12 @@ impl Plan {
                     requirements.push(requirement);
                 }
             }
+        }
+        if let Some(without) = reserve_requirement(&experiment, real_time) {
+            for kind in engines.keys() {
+                unmet.entry(*kind).or_insert_with(|| without.clone());
+            }
+            requirements.push(without);
         }
         if let Some(no_budget) = real_time.then(budget_requirement).flatten() {
             for kind in engines.keys().filter(|kind| **kind != EngineKind::Bare) {
@@ -144,11 +152,19 @@ impl Plan {
 
     /// How long the loop of one cell of a trial should take, ns.
     pub fn loop_ns(workload: &Workload) -> i64 {
-        let work_ns = match (workload.pacing, workload.work) {
-            (model::Pacing::Relative, Work::Mac { steps }) => i64::from(steps) * 3,
-            _ => 0,
+        let work_ns = match workload.pacing {
+            model::Pacing::Relative => Plan::work_ns(workload),
+            model::Pacing::Periodic => 0,
         };
         (workload.period.ns() + work_ns).saturating_mul(i64::from(workload.jobs))
+    }
+
+    /// About how long one job works, ns.
+    fn work_ns(workload: &Workload) -> i64 {
+        match workload.work {
+            Work::Mac { steps } => i64::from(steps) * 3,
+            Work::Timer | Work::Busy => 0,
+        }
     }
 
     /// How long the run should take, ns: the loops and some creation time.
@@ -214,8 +230,13 @@ impl PlannedTrial {
             .filter(|(index, _)| self.first_of_cell(*index) == *index)
             .map(|(_, (kind, _))| creation_guess_ns(*kind))
             .sum();
+        // Cells that share the cpus work one after the other.
+        let work = Plan::work_ns(&self.workload).saturating_mul(i64::from(self.workload.jobs));
+        let rounds = self.cells.len() / self.cpus().len().max(1);
+        let crowded = work.saturating_mul(rounds as i64);
         Plan::loop_ns(&self.workload)
-            .saturating_add(creation)
+            .max(crowded)
+            .saturating_add(creation / i64::from(self.parallel.clamp(1, 4)))
             .saturating_add(100_000_000)
             .saturating_add(self.loads.len() as i64 * LOAD_GUESS_NS)
     }
@@ -296,6 +317,7 @@ fn planned(
         workload: experiment.workload_of(trial),
         loads,
         isolate: trial.isolate,
+        parallel: experiment.scale.as_ref().map_or(1, |scale| scale.parallel),
     })
 }
 
@@ -415,6 +437,10 @@ fn resolve_cpus(experiment: &mut Experiment, place: &str) -> Result<Vec<u32>, In
     let allowed = allowed_cpus();
     let cpus = &mut experiment.scheduling.cpus;
     // A task set takes a cpu for each of its cells.
+    if cpus.is_empty() && experiment.scale.is_some() {
+        // A crowd fills the machine.
+        cpus.clone_from(&allowed);
+    }
     if cpus.is_empty() && experiment.tasks.is_none() {
         cpus.push(host::cpus::default_rt_cpu());
     }
@@ -444,6 +470,30 @@ fn budget_requirement() -> Option<Requirement> {
         Err(error) => (error.to_string(), "see timecell doctor"),
     };
     Some(Requirement::unmet("real-time budget", reason, mend))
+}
+
+/// What a group for each cell lacks, where one is asked for.
+fn reserve_requirement(experiment: &Experiment, real_time: bool) -> Option<Requirement> {
+    let scale = experiment.scale.as_ref()?;
+    if scale.reserve == model::Reserve::None {
+        return None;
+    }
+    let (reason, mend) = match host::rtgroup::detect() {
+        _ if !real_time => (
+            "only a real-time class is held by a real-time group".to_owned(),
+            "set class = \"fifo\" and run with sudo, or leave `reserve` out",
+        ),
+        Ok(_) => return None,
+        Err(error) => (
+            error.to_string(),
+            "boot a kernel with RT_GROUP_SCHED and cgroup v1, or leave `reserve` out",
+        ),
+    };
+    Some(Requirement::unmet(
+        "a real-time group for each cell",
+        reason,
+        mend,
+    ))
 }
 
 /// Whether the class asked for is to be had; if not, lowers it and says why.

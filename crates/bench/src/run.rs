@@ -11,7 +11,9 @@ use model::EngineKind;
 use record::histogram::Counts;
 use record::run::{Manifest, RUN_SCHEMA, Run, Status};
 use record::summary::Metric;
+use record::trial::TrialRecord;
 
+use crate::crowd::{self, Growth};
 use crate::interrupt::Interrupt;
 use crate::load::Ground;
 use crate::place::{self, Place, Unsaved};
@@ -36,6 +38,14 @@ pub trait Progress {
     fn trial(&mut self, number: u32, round: u32, name: &str, left_ns: i64);
     /// A trial that keeps histograms goes on; comes about once a second.
     fn going(&mut self, going: &Going);
+    /// Cells of a crowd are being created: so many of all are there; comes about once a second.
+    fn gathering(&mut self, created: u32, asked: u32) {
+        let _ = (created, asked);
+    }
+    /// A trial has ended and is on record.
+    fn ended(&mut self, record: &TrialRecord) {
+        let _ = record;
+    }
     /// Something the user should know now, one sentence.
     fn note(&mut self, text: &str);
 }
@@ -204,9 +214,18 @@ pub(crate) fn trials(
     let _awake = hold_awake(plan, progress);
     let began = Instant::now();
     let expected = expected_ns(todo);
+    let mut growth = Growth::default();
     for (done, todo) in todo.iter().enumerate() {
         let left = left_ns(&expected, began, done);
         let planned = todo.planned;
+        if let Some(ended) = growth.ended(planned) {
+            manifest.trials_planned = manifest.trials_planned.saturating_sub(1);
+            if !manifest.not_measured.contains(&ended) {
+                manifest.not_measured.push(ended);
+            }
+            run.write_manifest(manifest)?;
+            continue;
+        }
         progress.trial(todo.number, todo.round, &planned.name, left);
         let trial = Trial {
             plan,
@@ -223,7 +242,10 @@ pub(crate) fn trials(
             continues: todo.continues,
             expected_end_ns: probe::clock::now() + left,
         };
-        let outcome = trial::run(&trial, progress)?;
+        let outcome = match &plan.experiment.scale {
+            Some(scale) => crowd::run(&trial, scale, progress)?,
+            None => trial::run(&trial, progress)?,
+        };
         if interrupt.came() && outcome.record.go_ns.is_none() {
             // Nothing was measured yet.
             outcome.discard();
@@ -251,6 +273,8 @@ pub(crate) fn trials(
         outcome.discard();
         manifest.trials_done += 1;
         run.write_manifest(manifest)?;
+        growth.note(&outcome.record);
+        progress.ended(&outcome.record);
         if let Some(failure) = &outcome.record.failure {
             progress.note(&format!(
                 "trial {} ({}) failed: {failure}",
@@ -339,10 +363,13 @@ fn rt_group(
     let contained = (plan.trials.iter())
         .flat_map(|trial| &trial.cells)
         .any(|(kind, _)| *kind != EngineKind::Bare);
-    if !plan.real_time || !contained {
+    let crowd = plan.experiment.scale.is_some();
+    if !plan.real_time || !(contained || crowd) {
         return Ok(None);
     }
-    let group = shared_rt_group(place)?;
+    // A crowd takes all that it may: what is kept back is the coordinator's, which the root's throttling never meets.
+    let kept_us = if crowd { crowd::KEPT_US } else { 0 };
+    let group = shared_rt_group_but(place, kept_us)?;
     if let Some(group) = &group
         && group.budget().per_second_us() < 900_000
     {
@@ -357,6 +384,11 @@ fn rt_group(
 /// One rt cgroup with all the budget that is free, noted in the place before it is made; `None` where the kernel
 /// has no such groups.
 pub(crate) fn shared_rt_group(place: &mut Place) -> Result<Option<RtGroup>, BenchError> {
+    shared_rt_group_but(place, 0)
+}
+
+/// The same, with so many us of every second kept back.
+fn shared_rt_group_but(place: &mut Place, kept_us: u64) -> Result<Option<RtGroup>, BenchError> {
     if host::rtgroup::detect().is_err() {
         return Ok(None);
     }
@@ -364,6 +396,11 @@ pub(crate) fn shared_rt_group(place: &mut Place) -> Result<Option<RtGroup>, Benc
         BenchError::Failed(format!("cannot give the cells a real-time budget: {error}"))
     };
     let free = host::rtgroup::largest_free_runtime().map_err(failed)?;
+    let free = if free > 2 * kept_us {
+        free - kept_us
+    } else {
+        free
+    };
     let name = format!("timecell-{}", std::process::id());
     place.note_rt_group(&name)?;
     RtGroup::create(&name, free, 1_000_000)
@@ -386,12 +423,12 @@ fn hold_awake(plan: &Plan, progress: &mut dyn Progress) -> Option<DmaLatency> {
 }
 
 /// Keeps the coordinator off the cells' cpus, where it can; put back on drop.
-pub(crate) struct Elsewhere {
+struct Elsewhere {
     before: Option<Vec<u32>>,
 }
 
 impl Elsewhere {
-    pub(crate) fn than(cells: &[u32]) -> Elsewhere {
+    fn than(cells: &[u32]) -> Elsewhere {
         let Ok(before) = sched::get_affinity(0) else {
             return Elsewhere { before: None };
         };

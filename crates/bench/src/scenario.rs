@@ -3,12 +3,13 @@
 use model::{Experiment, InputError};
 
 /// Name and text of every scenario. Adding one: a file in `scenarios/` and a line here.
-pub const SCENARIOS: [(&str, &str); 5] = [
+pub const SCENARIOS: [(&str, &str); 6] = [
     ("overhead", include_str!("../scenarios/overhead.toml")),
     ("concurrency", include_str!("../scenarios/concurrency.toml")),
     ("latency", include_str!("../scenarios/latency.toml")),
     ("taskset", include_str!("../scenarios/taskset.toml")),
     ("device", include_str!("../scenarios/device.toml")),
+    ("scale", include_str!("../scenarios/scale.toml")),
 ];
 
 /// The experiment that `what` names: a scenario, or the path of an experiment file.

@@ -12,26 +12,27 @@ use probe::control::State;
 use probe::{Barrier, BarrierError, clock};
 use record::run::Run;
 use record::summary::Metric;
-use record::trial::{CellRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
+use record::trial::{CellRecord, SetBy, TrialRecord};
 
 use crate::drain::{Drain, Rings};
 use crate::interrupt::Interrupt;
 use crate::load::{self, Ground, Running};
-use crate::payload::{host_class, spec, task_record, words};
+use crate::payload::{host_class, spec, words};
 use crate::place::{Place, failed};
 use crate::salvage;
 use crate::sampler::Sampler;
+use crate::trial_record::{longest_loop_ns, new_record};
 use crate::verify::{verify, verify_thread};
 use crate::watch::Watch;
 use crate::{BenchError, Plan, PlannedTrial, Progress};
 
 /// Longest time for one cell from the request to its first message, ns. Podman on a loaded board takes tens of seconds.
-const CREATION_NS: i64 = 120_000_000_000;
+pub(crate) const CREATION_NS: i64 = 120_000_000_000;
 /// Longest time from the permit to being armed, ns.
-const ARMING_NS: i64 = 30_000_000_000;
+pub(crate) const ARMING_NS: i64 = 30_000_000_000;
 
 /// What a trial that the user ended is said to be.
-const INTERRUPTED: &str = "interrupted";
+pub(crate) const INTERRUPTED: &str = "interrupted";
 
 /// Everything one trial needs.
 pub(crate) struct Trial<'a> {
@@ -59,7 +60,7 @@ pub(crate) struct Outcome {
     pub samples: Vec<(String, PathBuf)>,
     /// Whether its record was begun on the disk, where its histograms are.
     pub begun: bool,
-    dir: PathBuf,
+    pub dir: PathBuf,
 }
 
 impl Outcome {
@@ -315,57 +316,6 @@ fn rings<'a>(
     }
 }
 
-fn new_record(trial: &Trial<'_>) -> TrialRecord {
-    let class = trial.plan.experiment.scheduling.class;
-    let cells = (trial.planned.cells.iter().enumerate())
-        .map(|(index, (kind, cpu))| {
-            let by_cell = trial.plan.engines[kind].cell_sets_class();
-            let task = trial.planned.tasks.get(index);
-            CellRecord {
-                id: task.map_or_else(
-                    || format!("{}-{kind}", index + 1),
-                    |task| task.id(index + 1),
-                ),
-                engine: *kind,
-                cpu: *cpu,
-                class_wanted: task
-                    .map_or(host_class(class), |task| task.class.clone())
-                    .to_string(),
-                class_got: None,
-                set_by: if by_cell {
-                    SetBy::Cell
-                } else {
-                    SetBy::Coordinator
-                },
-                real_time: false,
-                create_ns: None,
-                started_ns: None,
-                notes: Vec::new(),
-                failure: None,
-                task: task.map(task_record),
-            }
-        })
-        .collect();
-    TrialRecord {
-        schema: TRIAL_SCHEMA,
-        number: trial.number,
-        name: trial.planned.name.clone(),
-        round: trial.round,
-        go_ns: None,
-        arming_ns: None,
-        cells,
-        loads: (trial.planned.loads.iter())
-            .map(|planned| load::record(planned, &trial.ground.setting(planned)))
-            .collect(),
-        failure: None,
-        isolation: None,
-        counters: Vec::new(),
-        continues: trial.continues,
-        cut_off: None,
-        crowd: None,
-    }
-}
-
 /// Starts the loads one after the other and waits until each is seen at work.
 fn start_loads(
     trial: &Trial<'_>,
@@ -488,7 +438,7 @@ fn create(
 }
 
 /// Puts the payload in the run's real-time group and, where the cell may not do so itself, sets class and cpu.
-fn place_cell(
+pub(crate) fn place_cell(
     trial: &Trial<'_>,
     partition: Option<&Path>,
     cell: &CellRecord,
@@ -499,7 +449,8 @@ fn place_cell(
         std::fs::write(&file, pid.to_string())
             .map_err(|error| format!("{}: {error}", file.display()))?;
     }
-    if cell.engine != EngineKind::Bare
+    // Of a crowd, plain processes too: without a budget below the root's they would throttle the root itself.
+    if (cell.engine != EngineKind::Bare || trial.plan.experiment.scale.is_some())
         && let Some(group) = trial.rt_group
     {
         group.add(pid).map_err(|error| error.to_string())?;
@@ -577,17 +528,4 @@ fn wait(
         Err(BarrierError::Stopped) => Err(Ended::Failed(INTERRUPTED.to_owned())),
         Err(late) => Err(Ended::Failed(late.to_string())),
     }
-}
-
-/// Twice the expected time for every cell one after the other, and some: cells that share a cpu wait for each other.
-fn longest_loop_ns(trial: &Trial<'_>) -> i64 {
-    let work_ns = match trial.planned.workload.work {
-        model::Work::Mac { steps } => i64::from(steps) * 50,
-        model::Work::Timer | model::Work::Busy => 0,
-    };
-    let workload = &trial.planned.workload;
-    let one = (workload.period.ns() + work_ns).saturating_mul(i64::from(workload.jobs));
-    one.saturating_mul(2)
-        .saturating_mul(trial.planned.cells.len() as i64)
-        .saturating_add(60_000_000_000)
 }

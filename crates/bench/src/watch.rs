@@ -1,5 +1,6 @@
 //! Notices the death of cells: one thread that sleeps on their pidfds and wakes the coordinator.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,23 +18,36 @@ pub(crate) struct Watch {
 }
 
 struct Shared {
-    cells: Mutex<Vec<(usize, OwnedFd)>>,
+    /// Of the kernel: what became ready is told, however many are watched.
+    ready: OwnedFd,
+    cells: Mutex<BTreeMap<usize, Arc<OwnedFd>>>,
     dead: Mutex<Vec<usize>>,
     over: AtomicBool,
 }
 
+/// What the bell is called among the cells.
+const BELL: u64 = u64::MAX;
+
 impl Watch {
     pub(crate) fn start(wake: Wake) -> io::Result<Watch> {
-        let bell = event_fd()?;
+        // SAFETY: no pointers; the answers are checked.
+        let (bell, ready) = unsafe {
+            (
+                owned(libc::eventfd(0, libc::EFD_CLOEXEC))?,
+                owned(libc::epoll_create1(libc::EPOLL_CLOEXEC))?,
+            )
+        };
+        listen(&ready, &bell, BELL)?;
         let shared = Arc::new(Shared {
+            ready,
             cells: Mutex::default(),
             dead: Mutex::default(),
             over: AtomicBool::new(false),
         });
-        let (inner, bell_number) = (Arc::clone(&shared), bell.as_raw_fd());
+        let inner = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("watch".to_owned())
-            .spawn(move || watch(&inner, bell_number, &wake))?;
+            .spawn(move || watch(&inner, &wake))?;
         Ok(Watch {
             shared,
             bell,
@@ -43,16 +57,32 @@ impl Watch {
 
     /// Watches `pid` as cell `index`. A process that is gone already counts as dead.
     pub(crate) fn add(&self, index: usize, pid: i32) {
-        match pidfd::open(pid) {
-            Ok(fd) => lock(&self.shared.cells).push((index, fd)),
-            Err(_) => lock(&self.shared.dead).push(index),
+        let watched = pidfd::open(pid).and_then(|fd| {
+            let fd = Arc::new(fd);
+            // Before the kernel may tell of it.
+            lock(&self.shared.cells).insert(index, Arc::clone(&fd));
+            listen(&self.shared.ready, &fd, index as u64)
+        });
+        if watched.is_err() {
+            lock(&self.shared.cells).remove(&index);
+            lock(&self.shared.dead).push(index);
+            self.ring();
         }
-        self.ring();
     }
 
     /// The cells whose payload has ended.
     pub(crate) fn dead(&self) -> Vec<usize> {
         lock(&self.shared.dead).clone()
+    }
+
+    /// Whether the payload of cell `index` has ended.
+    pub(crate) fn is_dead(&self, index: usize) -> bool {
+        lock(&self.shared.dead).contains(&index)
+    }
+
+    /// The payloads that live.
+    pub(crate) fn living(&self) -> Vec<Arc<OwnedFd>> {
+        lock(&self.shared.cells).values().cloned().collect()
     }
 
     fn ring(&self) {
@@ -72,39 +102,30 @@ impl Drop for Watch {
     }
 }
 
-fn watch(shared: &Shared, bell: i32, wake: &Wake) {
+fn watch(shared: &Shared, wake: &Wake) {
+    const AT_ONCE: usize = 64;
+    let mut events = [libc::epoll_event { events: 0, u64: 0 }; AT_ONCE];
     while !shared.over.load(Ordering::Acquire) {
-        let mut polled = vec![entry(bell)];
-        polled.extend(
-            lock(&shared.cells)
-                .iter()
-                .map(|(_, fd)| entry(fd.as_raw_fd())),
-        );
-        // SAFETY: the vector holds as many entries as are passed; descriptors stay open while in `cells`,
-        // which only this thread shortens.
-        unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, -1) };
-        if polled[0].revents != 0 {
-            let mut drained = [0u8; 8];
-            // SAFETY: reads eight bytes from an eventfd into eight bytes.
-            unsafe { libc::read(bell, drained.as_mut_ptr().cast(), drained.len()) };
+        // SAFETY: room for as many events as are said; the descriptor lives as long as `shared`.
+        let told = unsafe {
+            libc::epoll_wait(
+                shared.ready.as_raw_fd(),
+                events.as_mut_ptr(),
+                AT_ONCE as i32,
+                -1,
+            )
+        };
+        for event in events.iter().take(usize::try_from(told).unwrap_or(0)) {
+            let name = event.u64;
+            // The bell is never silenced: it rings for what `dead` says already, or for the end.
+            if let Ok(index) = usize::try_from(name)
+                && let Some(fd) = lock(&shared.cells).remove(&index)
+            {
+                silence(&shared.ready, &fd);
+                lock(&shared.dead).push(index);
+            }
         }
-        let ended: Vec<i32> = polled[1..]
-            .iter()
-            .filter(|entry| entry.revents != 0)
-            .map(|entry| entry.fd)
-            .collect();
-        if !ended.is_empty() {
-            let mut cells = lock(&shared.cells);
-            let mut dead = lock(&shared.dead);
-            cells.retain(|(index, fd)| {
-                let gone = ended.contains(&fd.as_raw_fd());
-                if gone {
-                    dead.push(*index);
-                }
-                !gone
-            });
-        }
-        if !ended.is_empty() || polled[0].revents != 0 {
+        if told > 0 {
             wake.wake();
         }
     }
@@ -116,18 +137,32 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-fn entry(fd: i32) -> libc::pollfd {
-    libc::pollfd {
-        fd,
-        events: libc::POLLIN,
-        revents: 0,
-    }
+fn listen(ready: &OwnedFd, to: &OwnedFd, name: u64) -> io::Result<()> {
+    // A bell rings once for each stroke.
+    let edge = if name == BELL { libc::EPOLLET } else { 0 };
+    let mut event = libc::epoll_event {
+        events: (libc::EPOLLIN | edge) as u32,
+        u64: name,
+    };
+    control(ready, libc::EPOLL_CTL_ADD, to, &raw mut event)
 }
 
-fn event_fd() -> io::Result<OwnedFd> {
-    // SAFETY: no pointers; the answer is checked.
-    let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
-    owned(fd)
+/// Somebody else may hold the descriptor still, which would keep it among those listened to.
+fn silence(ready: &OwnedFd, fd: &OwnedFd) {
+    let _ = control(ready, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut());
+}
+
+fn control(
+    ready: &OwnedFd,
+    deed: i32,
+    fd: &OwnedFd,
+    event: *mut libc::epoll_event,
+) -> io::Result<()> {
+    // SAFETY: two open descriptors, and an event or none as the deed wants it.
+    match unsafe { libc::epoll_ctl(ready.as_raw_fd(), deed, fd.as_raw_fd(), event) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 fn owned(fd: i32) -> io::Result<OwnedFd> {

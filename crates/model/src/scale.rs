@@ -34,8 +34,6 @@ pub enum Reserve {
     None,
     /// A real-time group for each cell, with equal shares of what the kernel may give.
     RtCgroup,
-    /// SCHED_DEADLINE for each cell, with equal shares of what the kernel admits.
-    Deadline,
 }
 
 impl Reserve {
@@ -44,7 +42,6 @@ impl Reserve {
         match self {
             Reserve::None => "none",
             Reserve::RtCgroup => "rt-cgroup",
-            Reserve::Deadline => "deadline",
         }
     }
 }

@@ -74,7 +74,7 @@ pub(crate) fn scale(top: &Table<'_>, keep: Keep, work: Work) -> Result<Option<Sc
     let reserve = choice(
         &table,
         "reserve",
-        &[Reserve::None, Reserve::RtCgroup, Reserve::Deadline].map(|r| (r.name(), r)),
+        &[Reserve::None, Reserve::RtCgroup].map(|r| (r.name(), r)),
     )?;
     Ok(Some(Scale {
         engines,
@@ -203,7 +203,7 @@ mod tests {
             counts: vec![2, 8],
             parallel: Some(4),
             failure_limit: Some(0.5),
-            reserve: Some(Reserve::Deadline),
+            reserve: Some(Reserve::RtCgroup),
             jobs: Some(20),
             ..Overrides::default()
         };

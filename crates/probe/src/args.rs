@@ -49,6 +49,9 @@ pub struct ProbeArgs {
     pub class_by: ClassBy,
     /// How to wait.
     pub barrier: BarrierKind,
+    /// Rest between the stamp of the start and the first release, ns: a peer on the same cpu stamps its start before
+    /// anybody works. 0: none.
+    pub rest_ns: i64,
 }
 
 /// A word that is not understood. Only seen when versions are mixed.
@@ -89,6 +92,9 @@ impl ProbeArgs {
         if let BarrierKind::PollFile(path) = &self.barrier {
             words.push(format!("poll={}", path.display()));
         }
+        if self.rest_ns > 0 {
+            words.push(format!("rest={}", self.rest_ns));
+        }
         words
     }
 
@@ -110,6 +116,7 @@ impl ProbeArgs {
             cpu: 0,
             class_by: ClassBy::Cell,
             barrier: BarrierKind::Futex,
+            rest_ns: 0,
         };
         for word in words {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
@@ -130,6 +137,7 @@ impl ProbeArgs {
                 "samples" => args.samples = Some(value.into()),
                 "fifo" => args.fifo = Some(value.parse().map_err(|_| bad())?),
                 "class-from-outside" => args.class_by = ClassBy::Coordinator,
+                "rest" => args.rest_ns = value.parse().map_err(|_| bad())?,
                 "poll" => args.barrier = BarrierKind::PollFile(value.into()),
                 _ => return Err(bad()),
             }
@@ -155,6 +163,7 @@ mod tests {
             slot in 0usize..5000, period in 1i64..i64::MAX, jobs in 1u32.., cpu in any::<u32>(),
             steps in prop::option::of(any::<u32>()), fifo in prop::option::of(1u8..=99),
             samples in any::<bool>(), ring in any::<bool>(), relative in any::<bool>(), outside in any::<bool>(), poll in any::<bool>(),
+            rest in 0i64..1_000_000_000,
         ) {
             let args = ProbeArgs {
                 control: "/cell/control".into(),
@@ -169,6 +178,7 @@ mod tests {
                 cpu,
                 class_by: if outside { ClassBy::Coordinator } else { ClassBy::Cell },
                 barrier: if poll { BarrierKind::PollFile("/cell/GO".into()) } else { BarrierKind::Futex },
+                rest_ns: rest,
             };
             prop_assert_eq!(ProbeArgs::from_words(&args.to_words()), Ok(args));
         }

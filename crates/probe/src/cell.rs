@@ -123,6 +123,14 @@ pub(crate) fn live(
 
     let (go_ns, started_ns) = released(args, control)?;
     slot.started_ns.store(started_ns, Release);
+    // Where the loop begins: at the release, or after the rest.
+    let begin = if args.rest_ns > 0 && samples.is_some() {
+        let first_ns = go_ns + args.rest_ns;
+        clock::sleep_until(first_ns);
+        (first_ns, clock::now())
+    } else {
+        (go_ns, started_ns)
+    };
     if let (Some(map), Some((clock_cost_ns, loop_cost_ns))) = (&samples, costs) {
         let armed = |before: Header| Header {
             started_ns,
@@ -136,8 +144,8 @@ pub(crate) fn live(
             ..before
         };
         match Sheets::of(args, map) {
-            Sheets::Whole(mut sheet) => measured(args, &mut sheet, armed),
-            Sheets::Ring(mut ring) => measured(args, &mut ring, armed),
+            Sheets::Whole(mut sheet) => measured(args, &mut sheet, begin, armed),
+            Sheets::Ring(mut ring) => measured(args, &mut ring, begin, armed),
         }
     } else {
         // Only the stamp was wanted: out of the way first, so that what follows does not delay a peer's stamp.
@@ -230,7 +238,12 @@ fn released(args: &ProbeArgs, control: &ControlMap) -> Result<(i64, i64), (Stage
     Ok((go_ns, clock::now()))
 }
 
-fn measured<R: Recorder>(args: &ProbeArgs, sheet: &mut R, armed: impl FnOnce(Header) -> Header) {
+fn measured<R: Recorder>(
+    args: &ProbeArgs,
+    sheet: &mut R,
+    begin: (i64, i64),
+    armed: impl FnOnce(Header) -> Header,
+) {
     let header = armed(sheet.read_header());
     let plan = Plan {
         work: args.work,
@@ -241,7 +254,7 @@ fn measured<R: Recorder>(args: &ProbeArgs, sheet: &mut R, armed: impl FnOnce(Hea
     sheet.write_header(&header);
     let before = arm::usage();
     let cpu_before = clock::thread_cpu_time();
-    let tally = measure::run(&plan, sheet, header.go_ns, header.started_ns);
+    let tally = measure::run(&plan, sheet, begin.0, begin.1);
     let cpu_after = clock::thread_cpu_time();
     let ended_ns = clock::now();
     let after = arm::usage();

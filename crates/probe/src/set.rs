@@ -206,6 +206,7 @@ mod tests {
                 cpu: host::cpus::default_rt_cpu(),
                 class_by: ClassBy::Cell,
                 barrier: BarrierKind::Futex,
+                rest_ns: 0,
             },
             wcet_ns: 300_000,
             deadline,

@@ -27,6 +27,9 @@ pub struct CrowdRecord {
     /// What all cells together used of the cpus while they waited; `None` where it was not looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
+    /// What every cell held of each cpu; `None` where nothing was reserved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservation: Option<Reservation>,
     /// How late the watchdog was scheduled; `None` where none ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watchdog: Option<WatchdogRecord>,
@@ -59,6 +62,15 @@ pub struct Waiting {
     pub window_ns: i64,
     /// Cpu time of the payloads in it, ns.
     pub cpu_ns: i64,
+}
+
+/// A budget on each cpu.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reservation {
+    /// Budget, us.
+    pub runtime_us: u64,
+    /// In every so many us.
+    pub period_us: u64,
 }
 
 /// What the watchdog saw of the coordinator's own share of the cpus.

@@ -85,8 +85,6 @@ pub enum ReserveName {
     None,
     /// A real-time group for each cell.
     RtCgroup,
-    /// SCHED_DEADLINE for each cell.
-    Deadline,
 }
 
 /// Options of `bench`.
@@ -95,11 +93,12 @@ pub enum ReserveName {
     after_help = "Scenarios: overhead (bare metal against every container engine, one cell at a time), \
     concurrency (rootful and rootless containers together), latency (wake-up every 100 us in every engine, idle and \
     under loads), taskset (a periodic task set against its deadlines and its analysis), device (wake-up on every cpu by \
-    load and period, before and after cpus are kept free), startup (create, run, exit and delete, by every launcher), \
+    load and period, before and after cpus are kept free), scale (growing numbers of cells together, up to 2,048 and \
+    beyond), startup (create, run, exit and delete, by every launcher), \
     recovery (until a killed or wedged cell \
     runs again), footprint (memory of an idle real-time cell), nqueens (a computation on 1, 2 and 4 threads, with and \
     without cpu load elsewhere), self (timecell itself against cyclictest, a polling barrier and other launchers; parts: \
-    wakeup, barrier, startup, memory, loads).\n\n\
+    wakeup, barrier, startup, memory).\n\n\
     Real-time classes need privilege: run with sudo. Without it the same command runs with SCHED_OTHER and every \
     result is labelled \"not real-time\".\n\n\
     Examples:\n  \

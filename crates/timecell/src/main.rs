@@ -4,6 +4,7 @@
 
 mod cli;
 mod commands;
+mod crowd_row;
 mod exit;
 mod out;
 mod progress;

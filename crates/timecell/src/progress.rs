@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 use bench::{Going, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use record::run::Run;
+use record::trial::TrialRecord;
 
 use crate::commands::bench::grouped;
+use crate::crowd_row;
 use crate::out;
 
 /// A duration of a run for people: `41 s`, `3 min`.
@@ -28,6 +30,8 @@ pub struct Teller {
     /// The trial that runs, in words.
     trial: String,
     last_line: Instant,
+    /// Whether a row of a crowd was printed.
+    rows: bool,
 }
 
 /// Between two lines about a trial that goes on, where there is no bar.
@@ -51,6 +55,7 @@ impl Teller {
             began: Instant::now(),
             trial: String::new(),
             last_line: Instant::now(),
+            rows: false,
         }
     }
 
@@ -106,6 +111,32 @@ impl Progress for Teller {
                 ));
             }
             None => {}
+        }
+    }
+
+    fn gathering(&mut self, created: u32, asked: u32) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(format!(
+                "{}   {} of {} cells are there",
+                self.trial,
+                grouped(created.into()),
+                grouped(asked.into())
+            ));
+        }
+    }
+
+    fn ended(&mut self, record: &TrialRecord) {
+        let Some(row) = crowd_row::row(record) else {
+            return;
+        };
+        let first = !std::mem::replace(&mut self.rows, true);
+        let text = match first {
+            true => format!("{}\n{row}", crowd_row::HEAD),
+            false => row,
+        };
+        match &self.bar {
+            Some(bar) => bar.suspend(|| out::note(&text)),
+            None => out::note(&text),
         }
     }
 

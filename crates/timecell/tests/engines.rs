@@ -120,6 +120,7 @@ impl Place {
             cpu: 0,
             class_by: ClassBy::Coordinator,
             barrier: BarrierKind::Futex,
+            rest_ns: 0,
         };
         let words = ["probe".to_owned(), "run".to_owned()]
             .into_iter()

@@ -310,7 +310,6 @@ pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
         reserve: options.reserve.map(|reserve| match reserve {
             ReserveName::None => Reserve::None,
             ReserveName::RtCgroup => Reserve::RtCgroup,
-            ReserveName::Deadline => Reserve::Deadline,
         }),
         task_policy: options.policy.map(|policy| match policy {
             SetPolicy::Fifo => TaskPolicy::Fifo,

@@ -18,6 +18,7 @@ mod needs;
 mod nqueens;
 mod policies;
 mod salvage;
+mod scale;
 mod series;
 mod support;
 mod taskset;
@@ -42,6 +43,7 @@ fn main() {
         loads::CASES,
         policies::CASES,
         salvage::CASES,
+        scale::CASES,
         series::CASES,
         nqueens::CASES,
         taskset::CASES,

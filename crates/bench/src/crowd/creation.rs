@@ -1,0 +1,355 @@
+//! Cells made in parallel, a bounded number at the same time. A cell that does not come is a fact on its record; when
+//! more fail than the study allows, the rest is not tried any more.
+
+use std::path::Path;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use engine::Cell;
+use host::rtgroup::RtGroup;
+use probe::control::State;
+use probe::{Barrier, clock};
+use record::crowd::{GaveOut, Reservation};
+use record::trial::CellRecord;
+
+use super::diagnosis;
+use crate::payload::{probe_words, spec};
+use crate::place::failed;
+use crate::trial::{CREATION_NS, Trial, place_cell};
+use crate::watch::Watch;
+
+/// A cell of the crowd, or what kept it from coming.
+pub(super) struct Seat {
+    pub(super) record: CellRecord,
+    pub(super) cell: Option<Box<dyn Cell>>,
+    /// Of its payload.
+    pub(super) pid: Option<i32>,
+    /// Its real-time group, where each cell has one.
+    group: Option<RtGroup>,
+    /// When the engine was asked for it, CLOCK_MONOTONIC ns.
+    asked_ns: Option<i64>,
+}
+
+/// All that the makers share.
+pub(super) struct Crowd<'a> {
+    pub(super) trial: &'a Trial<'a>,
+    pub(super) barrier: &'a Barrier,
+    pub(super) watch: &'a Watch,
+    pub(super) shared: &'a Path,
+    pub(super) seats: Vec<Mutex<Seat>>,
+    /// Cells that may fail.
+    pub(super) allowed: usize,
+    /// What each cell holds of every cpu.
+    pub(super) reservation: Option<Reservation>,
+    failed: AtomicUsize,
+    /// What had given out when the first cell failed.
+    gave_out: OnceLock<GaveOut>,
+}
+
+pub(super) fn lock(seat: &Mutex<Seat>) -> MutexGuard<'_, Seat> {
+    seat.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Name of a group below the root of its hierarchy.
+fn group_name(group: &RtGroup) -> String {
+    let name = group.path().file_name();
+    name.map_or(String::new(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Calls `work` with every index below `count`, from so many threads; `tick` once a second meanwhile.
+pub(super) fn in_parallel(
+    threads: usize,
+    count: usize,
+    work: impl Fn(usize) + Sync,
+    mut tick: impl FnMut(),
+) {
+    const TICK_NS: i64 = 1_000_000_000;
+    let next = AtomicUsize::new(0);
+    let over = AtomicBool::new(false);
+    let left = AtomicUsize::new(threads);
+    let here = std::thread::current();
+    std::thread::scope(|scope| {
+        for number in 0..threads {
+            let (next, over, left, work, here) = (&next, &over, &left, &work, &here);
+            let go_on = move || {
+                loop {
+                    let index = next.fetch_add(1, Relaxed);
+                    if index >= count {
+                        break;
+                    }
+                    work(index);
+                }
+                if left.fetch_sub(1, Acquire) == 1 {
+                    over.store(true, std::sync::atomic::Ordering::Release);
+                    here.unpark();
+                }
+            };
+            let started = std::thread::Builder::new()
+                .name(format!("maker-{number}"))
+                .spawn_scoped(scope, go_on);
+            if started.is_err() {
+                // No more threads are to be had: whoever asks does the work of this one.
+                go_on();
+            }
+        }
+        while !over.load(Acquire) {
+            std::thread::park_timeout(std::time::Duration::from_nanos(TICK_NS.unsigned_abs()));
+            tick();
+        }
+    });
+}
+
+impl<'a> Crowd<'a> {
+    pub(super) fn new(
+        trial: &'a Trial<'a>,
+        barrier: &'a Barrier,
+        watch: &'a Watch,
+        shared: &'a Path,
+        cells: &[CellRecord],
+        allowed: usize,
+    ) -> Crowd<'a> {
+        let seat = |record: &CellRecord| {
+            Mutex::new(Seat {
+                record: record.clone(),
+                cell: None,
+                pid: None,
+                group: None,
+                asked_ns: None,
+            })
+        };
+        Crowd {
+            trial,
+            barrier,
+            watch,
+            shared,
+            seats: cells.iter().map(seat).collect(),
+            allowed,
+            reservation: None,
+            failed: AtomicUsize::new(0),
+            gave_out: OnceLock::new(),
+        }
+    }
+
+    /// Whether nothing more is to be made.
+    pub(super) fn over(&self) -> bool {
+        self.trial.interrupt.came() || self.failed.load(Acquire) > self.allowed
+    }
+
+    /// Cells that have failed.
+    pub(super) fn failed(&self) -> usize {
+        self.failed.load(Acquire)
+    }
+
+    /// What had given out when the first cell failed.
+    pub(super) fn gave_out(&self) -> Option<GaveOut> {
+        self.gave_out.get().cloned()
+    }
+
+    /// Notes why a cell failed; the first time, also what the machine has run out of.
+    pub(super) fn fail(&self, seat: &mut Seat, why: String) {
+        if seat.record.failure.is_none() {
+            self.gave_out.get_or_init(|| diagnosis::of(&why));
+            seat.record.failure = Some(why);
+            self.failed.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// What a cell that has ended, or given up, says of itself.
+    pub(super) fn last_words(&self, index: usize, seat: &Seat) -> Option<String> {
+        if let Some(why) = self.barrier.failure(index) {
+            return Some(why);
+        }
+        if !self.watch.is_dead(index) || self.barrier.state(index) >= State::Done {
+            return None;
+        }
+        let said = seat.cell.as_ref().map(|cell| cell.log_tail());
+        let said = said.unwrap_or_default();
+        let ended = "its process ended before its jobs were done";
+        Some(match said.trim() {
+            "" => ended.to_owned(),
+            said => format!("{ended}, saying: {said}"),
+        })
+    }
+
+    /// Makes cell `index` and lets it arm itself.
+    pub(super) fn make(&self, index: usize) {
+        let mut seat = lock(&self.seats[index]);
+        if self.over() {
+            // Not a failure of its own: it was never asked for.
+            return;
+        }
+        if let Err(why) = self.try_make(index, &mut seat) {
+            if self.over() && self.barrier.state(index) < State::Present {
+                seat.record.failure = Some("given up: creation was called off".to_owned());
+            } else {
+                self.fail(&mut seat, why);
+            }
+        }
+    }
+
+    fn try_make(&self, index: usize, seat: &mut Seat) -> Result<(), String> {
+        let trial = self.trial;
+        let samples = self.shared.join(format!("{}.samples", seat.record.id));
+        probe::prepare_samples(&samples, u64::from(trial.jobs[index]))
+            .map_err(failed(&samples, "make the samples file"))
+            .map_err(|error| error.to_string())?;
+        let work = (trial.place)
+            .sub(&format!("trials/{}/cells/{}", trial.number, seat.record.id))
+            .map_err(|error| error.to_string())?;
+        let words = probe_words(trial, &seat.record, index);
+        let spec = spec(trial, &seat.record, words, self.shared, &work);
+        let asked_ns = clock::now();
+        seat.asked_ns = Some(asked_ns);
+        let cell = trial.plan.engines[&seat.record.engine]
+            .create(&spec)
+            .map_err(|error| error.to_string())?;
+        let pid = cell.pid();
+        self.watch.add(index, pid);
+        seat.cell = Some(cell);
+        seat.pid = Some(pid);
+        let stop = || self.over() || self.watch.is_dead(index);
+        let present = self.barrier.wait_cell(
+            index,
+            State::Present,
+            "present",
+            asked_ns + CREATION_NS,
+            stop,
+        );
+        if let Some(why) = self.last_words(index, seat) {
+            return Err(why);
+        }
+        present.map_err(|error| error.to_string())?;
+        seat.record.create_ns = self.present_ns(index).map(|at| at - asked_ns);
+        place_cell(trial, None, &seat.record, pid)?;
+        if let (Some(held), Some(all)) = (self.reservation, trial.rt_group) {
+            let name = format!("{}/{}", group_name(all), seat.record.id);
+            let group = RtGroup::create(&name, held.runtime_us, held.period_us)
+                .map_err(|error| error.to_string())?;
+            let group = seat.group.insert(group);
+            group.add(pid).map_err(|error| error.to_string())?;
+        }
+        self.barrier.permit(index);
+        Ok(())
+    }
+
+    fn present_ns(&self, index: usize) -> Option<i64> {
+        Some(self.barrier.slot(index).present_ns.load(Acquire)).filter(|ns| *ns != 0)
+    }
+
+    /// Cells whose payload has spoken.
+    pub(super) fn present(&self) -> usize {
+        (0..self.seats.len())
+            .filter(|index| self.present_ns(*index).is_some())
+            .count()
+    }
+
+    /// From the first request until the last payload spoke, ns; 0 if none did.
+    pub(super) fn creation_ns(&self) -> i64 {
+        let first = (self.seats.iter())
+            .filter_map(|seat| lock(seat).asked_ns)
+            .min();
+        let last = (0..self.seats.len())
+            .filter_map(|index| self.present_ns(index))
+            .max();
+        match (first, last) {
+            (Some(first), Some(last)) => (last - first).max(0),
+            _ => 0,
+        }
+    }
+
+    /// The records of all cells as they stand.
+    pub(super) fn records(&self) -> Vec<CellRecord> {
+        (self.seats.iter())
+            .map(|seat| lock(seat).record.clone())
+            .collect()
+    }
+
+    /// Cells that are there and have not failed.
+    pub(super) fn alive(&self) -> Vec<(usize, i32)> {
+        let alive = |(index, seat): (usize, &Mutex<Seat>)| {
+            let seat = lock(seat);
+            let good = seat.record.failure.is_none();
+            seat.pid.filter(|_| good).map(|pid| (index, pid))
+        };
+        self.seats.iter().enumerate().filter_map(alive).collect()
+    }
+
+    /// Waits until every living cell has reached `state` or has ended; those that ended, and those that did not get
+    /// there in time, are failed. `false`: `stop` said so first.
+    pub(super) fn settle(
+        &self,
+        state: State,
+        what: &'static str,
+        deadline_ns: i64,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        let alive = self.alive();
+        let mut pending: Vec<usize> = alive.iter().map(|(index, _)| *index).collect();
+        let mut stopped = false;
+        let waited = self.barrier.wait_all(state, what, deadline_ns, || {
+            stopped = stop();
+            let dead = self.watch.dead();
+            pending.retain(|index| self.barrier.state(*index) < state && !dead.contains(index));
+            stopped || pending.is_empty()
+        });
+        if stopped {
+            return false;
+        }
+        for (index, _) in alive {
+            let mut seat = lock(&self.seats[index]);
+            if let Some(why) = self.last_words(index, &seat) {
+                self.fail(&mut seat, why);
+            } else if self.barrier.state(index) < state {
+                let late = waited.as_ref().err().map(ToString::to_string);
+                self.fail(&mut seat, late.unwrap_or_else(|| format!("was not {what}")));
+            }
+        }
+        true
+    }
+
+    /// Removes every cell, so many at the same time. Returns what could not be removed.
+    pub(super) fn remove(&self, threads: usize) -> Vec<String> {
+        let left = Mutex::new(Vec::new());
+        let remove = |index: usize| {
+            let mut seat = lock(&self.seats[index]);
+            let removed = match &mut seat.cell {
+                Some(cell) => cell.remove().map_err(|error| error.to_string()),
+                None => Ok(()),
+            };
+            let group = seat.group.take().map_or(Ok(()), RtGroup::remove);
+            let group = group.map_err(|error| error.to_string());
+            for why in [removed, group].into_iter().filter_map(Result::err) {
+                left.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(why);
+            }
+        };
+        in_parallel(threads, self.seats.len(), remove, || {});
+        left.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_index_is_worked_on_once() {
+        for (threads, count) in [(1, 5), (8, 3), (3, 100), (4, 0)] {
+            let seen: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
+            in_parallel(
+                threads,
+                count,
+                |index| {
+                    seen[index].fetch_add(1, Relaxed);
+                },
+                || {},
+            );
+            assert!(
+                seen.iter().all(|n| n.load(Acquire) == 1),
+                "{threads} {count}"
+            );
+        }
+    }
+}

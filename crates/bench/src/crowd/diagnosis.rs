@@ -1,0 +1,189 @@
+//! What gave out when a cell failed: the words of the failure, held against the limits of the machine as they stood at
+//! that moment.
+
+use host::limits::{self, Kind, Limit};
+use host::root::Root;
+use record::crowd::GaveOut;
+
+/// Words of a failure, and what may have run out when they are said; the kernel says the same of several things.
+const WORDS: [(&str, &[Kind]); 17] = [
+    ("inotify", &[Kind::Inotify]),
+    ("keyring", &[Kind::Keys]),
+    ("Disk quota exceeded", &[Kind::Keys]),
+    ("Too many open files", &[Kind::Files, Kind::Inotify]),
+    (
+        "Resource temporarily unavailable",
+        &[Kind::Processes, Kind::Cgroups],
+    ),
+    ("cannot start a process", &[Kind::Processes, Kind::Memory]),
+    ("fork", &[Kind::Processes, Kind::Memory]),
+    ("pthread_create", &[Kind::Processes, Kind::Memory]),
+    ("newosproc", &[Kind::Processes]),
+    ("clone", &[Kind::Processes, Kind::Namespaces]),
+    ("unshare", &[Kind::Namespaces]),
+    ("namespace", &[Kind::Namespaces]),
+    (
+        "Cannot allocate memory",
+        &[Kind::Memory, Kind::Cgroups, Kind::Processes],
+    ),
+    ("out of memory", &[Kind::Memory]),
+    ("OOM", &[Kind::Memory]),
+    ("samples file", &[Kind::SharedMemory, Kind::Files]),
+    (
+        "No space left on device",
+        &[
+            Kind::SharedMemory,
+            Kind::Namespaces,
+            Kind::Inotify,
+            Kind::Cgroups,
+        ],
+    ),
+];
+
+/// From here on a limit counts as reached: what failed was given back before it was looked at.
+const REACHED: f64 = 0.9;
+
+/// What the machine has run out of, now that a cell failed with these words.
+pub(super) fn of(why: &str) -> GaveOut {
+    // SAFETY: no arguments, cannot fail.
+    let uid = unsafe { libc::geteuid() };
+    judge(why, &limits::all(&Root::live(), uid))
+}
+
+fn judge(why: &str, limits: &[Limit]) -> GaveOut {
+    let spoken: Vec<&[Kind]> = (WORDS.iter())
+        .filter(|(words, _)| why.contains(words))
+        .map(|(_, kinds)| *kinds)
+        .collect();
+    let fullest = |limits: &mut dyn Iterator<Item = &Limit>| -> Option<Limit> {
+        limits
+            .max_by(|a, b| a.share().total_cmp(&b.share()))
+            .cloned()
+    };
+    let named = |limit: &&Limit| spoken.iter().any(|kinds| kinds.contains(&limit.kind));
+    let by_words = fullest(&mut limits.iter().filter(named));
+    let by_use = fullest(&mut limits.iter()).filter(|limit| limit.share() >= REACHED);
+    // A limit that is reached explains more than words that fit several; words alone, more than nothing.
+    let reached = by_words.clone().filter(|limit| limit.share() >= REACHED);
+    match reached.or(by_use).or_else(|| own(why)).or(by_words) {
+        Some(limit) => GaveOut {
+            what: limit.what.clone(),
+            limit: limit.name.clone(),
+            value: (limit.most > 0).then(|| limit.value()),
+            mend: limit.mend,
+        },
+        None => GaveOut {
+            what: "nothing that timecell can name".to_owned(),
+            limit: "unknown".to_owned(),
+            value: None,
+            mend: "see what the first failed cell says".to_owned(),
+        },
+    }
+}
+
+/// What gives out without a limit of the kernel being reached: time, a class, a cell that was killed.
+fn own(why: &str) -> Option<Limit> {
+    let limit = |what: &str, name: &str, mend: &str| {
+        Some(Limit {
+            kind: Kind::Processes,
+            what: what.to_owned(),
+            name: name.to_owned(),
+            used: None,
+            most: 0,
+            unit: "",
+            mend: mend.to_owned(),
+        })
+    };
+    if why.contains("no answer within")
+        || why.contains("no pid within")
+        || why.starts_with("after ")
+    {
+        return limit(
+            "time to create a cell",
+            "120 s for each cell, 30 s to arm",
+            "create fewer at the same time (--parallel), or use an engine that starts faster",
+        );
+    }
+    if why.contains("scheduling class")
+        || why.contains("the kernel reports")
+        || why.contains("SCHED_")
+    {
+        return limit(
+            "real-time budget or right",
+            "cpu.rt_runtime_us, CAP_SYS_NICE, RLIMIT_RTPRIO",
+            "see timecell doctor for the real-time budgets that are free",
+        );
+    }
+    if why.contains("ended before its jobs were done") {
+        return limit(
+            "a cell was killed",
+            "none is known",
+            "look for an out-of-memory kill (dmesg), or for whoever killed it",
+        );
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(kind: Kind, what: &str, used: u64, most: u64) -> Limit {
+        Limit {
+            kind,
+            what: what.to_owned(),
+            name: format!("/{what}"),
+            used: Some(used),
+            most,
+            unit: "",
+            mend: format!("raise {what}"),
+        }
+    }
+
+    #[test]
+    fn the_limit_that_is_reached_is_named_with_its_use() {
+        let limits = [
+            limit(Kind::Processes, "pid_max", 32_700, 32_768),
+            limit(Kind::Keys, "maxkeys", 199, 200),
+            limit(Kind::Memory, "memory", 10, 100),
+        ];
+        let found = |why: &str| judge(why, &limits);
+        let keys = found("crun: create keyring `x`: Disk quota exceeded: OCI runtime error");
+        assert_eq!(
+            (keys.what.as_str(), keys.value.as_deref()),
+            ("maxkeys", Some("199 of 200"))
+        );
+        let pids =
+            found("timecell cannot be started: Resource temporarily unavailable (os error 11)");
+        assert_eq!(
+            (pids.limit.as_str(), pids.mend.as_str()),
+            ("/pid_max", "raise pid_max")
+        );
+        // Words that say nothing: what is fullest, if anything is full.
+        assert_eq!(found("exit status: 1").what, "pid_max");
+    }
+
+    #[test]
+    fn without_a_reached_limit_the_words_decide() {
+        let limits = [
+            limit(Kind::Processes, "pid_max", 1, 32_768),
+            limit(Kind::Inotify, "instances", 100, 128),
+        ];
+        let found = |why: &str| judge(why, &limits).what;
+        assert_eq!(found("inotify_init: Too many open files"), "instances");
+        assert_eq!(
+            found("after 120 s only 0 of 1 cells were present"),
+            "time to create a cell"
+        );
+        assert_eq!(found("no answer within 120 s"), "time to create a cell");
+        assert_eq!(
+            found("asked for FIFO 80, the kernel reports OTHER"),
+            "real-time budget or right"
+        );
+        assert_eq!(
+            found("its process ended before its jobs were done"),
+            "a cell was killed"
+        );
+        assert_eq!(found("exit status: 1"), "nothing that timecell can name");
+    }
+}

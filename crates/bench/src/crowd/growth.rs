@@ -1,0 +1,61 @@
+//! How far the study of each engine has come: after a count at which too much failed, larger ones are not tried.
+
+use std::collections::BTreeMap;
+
+use model::EngineKind;
+use record::summary::NotMeasured;
+use record::trial::TrialRecord;
+
+use crate::PlannedTrial;
+
+/// The engines that ended, and at what.
+#[derive(Default)]
+pub(crate) struct Growth {
+    ended: BTreeMap<EngineKind, End>,
+}
+
+struct End {
+    cells: usize,
+    reason: String,
+    mend: String,
+}
+
+impl Growth {
+    /// Takes note of a trial that has taken place.
+    pub(crate) fn note(&mut self, record: &TrialRecord) {
+        let (Some(crowd), Some(failure), Some(first)) =
+            (&record.crowd, &record.failure, record.cells.first())
+        else {
+            return;
+        };
+        let cells = record.cells.len();
+        let (what, mend) = match &crowd.gave_out {
+            Some(gave_out) => {
+                let value = gave_out.value.as_ref();
+                let value = value.map_or(String::new(), |value| format!(", {value}"));
+                (
+                    format!("{} gave out ({}{value})", gave_out.what, gave_out.limit),
+                    gave_out.mend.clone(),
+                )
+            }
+            None => (failure.clone(), "see the trial that failed".to_owned()),
+        };
+        let reason = format!("{} ended at {cells} cells: {what}", first.engine);
+        self.ended.entry(first.engine).or_insert(End {
+            cells,
+            reason,
+            mend,
+        });
+    }
+
+    /// Why this trial is left out; `None`: it is not.
+    pub(crate) fn ended(&self, planned: &PlannedTrial) -> Option<NotMeasured> {
+        let (kind, _) = planned.cells.first()?;
+        let end = self.ended.get(kind)?;
+        (planned.cells.len() > end.cells).then(|| NotMeasured {
+            trial: planned.name.clone(),
+            reason: end.reason.clone(),
+            mend: end.mend.clone(),
+        })
+    }
+}

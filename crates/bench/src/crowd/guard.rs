@@ -1,0 +1,215 @@
+//! Guard rails around cells by the hundred: the coordinator stands above them, and a watchdog stops them all when the
+//! machine's ordinary work gets no turn any more.
+//!
+//! Cells are stopped by SIGSTOP and not by a freezer of cgroups: a cell's payload is one process whatever engine made
+//! it, in whatever groups, and the signal takes effect at the next instant that it leaves the kernel.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::thread::{Builder, JoinHandle};
+
+use host::sched;
+use probe::{Wake, clock};
+use record::crowd::WatchdogRecord;
+
+/// Longest time that a thread of class OTHER may be kept from running, ns. Throttled real-time work leaves it 50 ms of
+/// every second.
+pub(super) const LIMIT_NS: i64 = 5_000_000_000;
+/// Between two looks, ns.
+const LOOK_NS: i64 = 100_000_000;
+/// How far above the cells the coordinator stands.
+const ABOVE: u8 = 10;
+
+/// The priority of whoever must run when the cells do; 1 above class OTHER.
+pub(super) fn above(cells: Option<u8>) -> u8 {
+    cells.map_or(1, |priority| priority.saturating_add(ABOVE).min(99))
+}
+
+/// The calling thread in front of the cells until dropped; what it starts is in class OTHER as ever.
+pub(super) struct InFront {
+    before: sched::Class,
+}
+
+impl InFront {
+    /// `None` where that is not allowed.
+    pub(super) fn of_cells(priority: u8) -> Option<InFront> {
+        let before = sched::get_class(0).ok()?;
+        sched::set_class_reset_on_fork(0, &sched::Class::Fifo { priority })
+            .ok()
+            .map(|()| InFront { before })
+    }
+}
+
+impl Drop for InFront {
+    fn drop(&mut self) {
+        let _ = sched::set_class(0, &self.before);
+    }
+}
+
+/// The watchdog and its canary: two threads until dropped.
+pub(super) struct Watchdog {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    limit_ns: i64,
+}
+
+struct Shared {
+    /// When the canary, a thread of class OTHER, was last seen alive, CLOCK_MONOTONIC ns.
+    canary_ns: AtomicI64,
+    worst_ns: AtomicI64,
+    froze: AtomicBool,
+    over: AtomicBool,
+}
+
+impl Watchdog {
+    /// Watches with `priority` where that is allowed; freezes `cells` and wakes the coordinator once the canary or the
+    /// watchdog itself was kept from running for `limit_ns`.
+    pub(super) fn start(
+        cells: Vec<Arc<OwnedFd>>,
+        priority: u8,
+        limit_ns: i64,
+        wake: Wake,
+    ) -> std::io::Result<Watchdog> {
+        let shared = Arc::new(Shared {
+            canary_ns: AtomicI64::new(clock::now()),
+            worst_ns: AtomicI64::new(0),
+            froze: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+        });
+        let mut watchdog = Watchdog {
+            shared: Arc::clone(&shared),
+            threads: Vec::new(),
+            limit_ns,
+        };
+        let seen = Arc::clone(&shared);
+        // The coordinator's class is not inherited.
+        let canary = Builder::new()
+            .name("canary".to_owned())
+            .spawn(move || sing(&seen))?;
+        watchdog.threads.push(canary);
+        let dog = Builder::new().name("watchdog".to_owned()).spawn(move || {
+            let _ = sched::set_class(0, &sched::Class::Fifo { priority });
+            look(&shared, &cells, limit_ns, &wake);
+        })?;
+        watchdog.threads.push(dog);
+        Ok(watchdog)
+    }
+
+    /// Whether it has stopped the cells.
+    pub(super) fn froze(&self) -> bool {
+        self.shared.froze.load(Acquire)
+    }
+
+    /// What it saw.
+    pub(super) fn record(&self) -> WatchdogRecord {
+        WatchdogRecord {
+            worst_delay_ns: self.shared.worst_ns.load(Acquire),
+            limit_ns: self.limit_ns,
+            froze: self.froze(),
+        }
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Release);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn sing(shared: &Shared) {
+    while !shared.over.load(Acquire) {
+        shared.canary_ns.store(clock::now(), Release);
+        clock::sleep_for(LOOK_NS / 2);
+    }
+}
+
+fn look(shared: &Shared, cells: &[Arc<OwnedFd>], limit_ns: i64, wake: &Wake) {
+    let mut due_ns = clock::now() + LOOK_NS;
+    while !shared.over.load(Acquire) {
+        clock::sleep_until(due_ns);
+        let now = clock::now();
+        let silent_ns = now - shared.canary_ns.load(Acquire) - LOOK_NS / 2;
+        let delay_ns = (now - due_ns).max(silent_ns);
+        shared.worst_ns.fetch_max(delay_ns, Relaxed);
+        if delay_ns > limit_ns {
+            freeze(cells);
+            shared.froze.store(true, Release);
+            wake.wake();
+            return;
+        }
+        due_ns = now + LOOK_NS;
+    }
+}
+
+/// Stops the payloads, all of them before anything else.
+pub(super) fn freeze(cells: &[Arc<OwnedFd>]) {
+    for cell in cells {
+        // SAFETY: plain system call on an open descriptor; one that has ended is no matter.
+        unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                cell.as_raw_fd(),
+                libc::SIGSTOP,
+                std::ptr::null::<libc::siginfo_t>(),
+                0,
+            )
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use probe::Barrier;
+
+    fn state_of(pid: u32) -> String {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        let (_, rest) = stat.rsplit_once(')').unwrap();
+        rest.split_whitespace().next().unwrap().to_owned()
+    }
+
+    #[test]
+    fn cells_are_stopped_when_ordinary_work_gets_no_turn() {
+        let dir = tempfile::tempdir().unwrap();
+        let barrier = Barrier::create(&dir.path().join("control"), 1).unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let cell = Arc::new(crate::pidfd::open(child.id().cast_signed()).unwrap());
+        // Nobody is ever on time to the nanosecond before the last look.
+        let watchdog =
+            Watchdog::start(vec![Arc::clone(&cell)], 1, -1_000_000_000, barrier.waker()).unwrap();
+        let until = clock::now() + 20_000_000_000;
+        while !(watchdog.froze() && state_of(child.id()) == "T") && clock::now() < until {
+            clock::sleep_for(1_000_000);
+        }
+        assert!(watchdog.record().froze);
+        assert_eq!(state_of(child.id()), "T");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn cells_run_on_while_all_is_well() {
+        let dir = tempfile::tempdir().unwrap();
+        let barrier = Barrier::create(&dir.path().join("control"), 1).unwrap();
+        let watchdog = Watchdog::start(Vec::new(), 1, i64::MAX, barrier.waker()).unwrap();
+        clock::sleep_for(3 * LOOK_NS);
+        let record = watchdog.record();
+        assert!(!record.froze);
+        assert!(record.worst_delay_ns > 0);
+    }
+
+    #[test]
+    fn the_coordinator_is_above_the_cells_and_never_above_99() {
+        assert_eq!(above(Some(80)), 90);
+        assert_eq!(above(Some(95)), 99);
+        assert_eq!(above(None), 1);
+    }
+}

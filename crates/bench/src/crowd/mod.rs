@@ -1,0 +1,278 @@
+//! A trial of a scale study: many cells of one engine, made in parallel, released together by the barrier, watched
+//! over, removed in parallel. A cell that does not come or dies is on record; the trial goes on with the others
+//! unless more fail than the study allows.
+
+mod creation;
+mod diagnosis;
+mod growth;
+mod guard;
+mod looks;
+mod room;
+
+use std::path::Path;
+use std::sync::atomic::Ordering::Acquire;
+
+use model::{Reserve, Scale};
+use probe::control::State;
+use probe::{Barrier, clock};
+use record::crowd::{CrowdRecord, Reservation, Waiting};
+use record::trial::TrialRecord;
+
+use crate::payload::{fifo, host_class};
+use crate::place::failed;
+use crate::salvage;
+use crate::trial::{ARMING_NS, INTERRUPTED, Outcome, Trial};
+use crate::trial_record::{longest_loop_ns, new_record};
+use crate::verify::verify;
+use crate::watch::Watch;
+use crate::{BenchError, Progress};
+use creation::{Crowd, in_parallel, lock};
+use guard::{InFront, Watchdog};
+
+pub(crate) use growth::Growth;
+
+/// Real-time budget that a crowd leaves in every second, us.
+pub(crate) const KEPT_US: u64 = 10_000;
+
+/// Length of the window in which waiting cells are looked at, ns.
+const WINDOW_NS: i64 = 1_000_000_000;
+/// The same where cells are so many that the sum over them is worth ten seconds.
+const LONG_WINDOW_NS: i64 = 10_000_000_000;
+/// From so many cells on.
+const MANY: usize = 1_000;
+
+/// Runs the trial. Cells that fail make a failed trial only where they are more than the study allows.
+pub(crate) fn run(
+    trial: &Trial<'_>,
+    scale: &Scale,
+    progress: &mut dyn Progress,
+) -> Result<Outcome, BenchError> {
+    room::raise();
+    let dir = trial.place.sub(&format!("trials/{}", trial.number))?;
+    let shared = (trial.place).sub(&format!("trials/{}/shared", trial.number))?;
+    let control = shared.join("control");
+    let cells = trial.planned.cells.len();
+    let barrier =
+        Barrier::create(&control, cells).map_err(failed(&control, "make the control page"))?;
+    trial.interrupt.wakes(Some(barrier.waker()));
+    let mut record = new_record(trial);
+    let watch = Watch::start(barrier.waker())
+        .map_err(|error| BenchError::Failed(format!("cannot watch the cells: {error}")))?;
+    let allowed = cells * scale.failure_limit as usize / 1_000;
+    let mut crowd = Crowd::new(trial, &barrier, &watch, &shared, &record.cells, allowed);
+    let mut found = CrowdRecord {
+        asked: count(cells),
+        parallel: scale.parallel,
+        ..CrowdRecord::default()
+    };
+    crowd.reservation = reservation(trial, scale);
+    found.reservation = crowd.reservation;
+    if let Some(held) = crowd.reservation {
+        let ms = held.runtime_us as f64 / 1e3;
+        let of = held.period_us / 1_000;
+        progress.note(&format!(
+            "{}: each cell holds {ms:.3} ms in every {of} ms of each cpu",
+            trial.planned.name
+        ));
+    }
+    let ended = steps(&crowd, scale, &mut record, &mut found, progress);
+    // What still runs at high priority would leave the removal next to nothing of the cpus.
+    if ended.is_err() {
+        guard::freeze(&watch.living());
+    }
+    barrier.abort();
+    trial.interrupt.wakes(None);
+    found.finished = count(
+        (0..cells)
+            .filter(|i| barrier.state(*i) == State::Done)
+            .count(),
+    );
+    found.gave_out = crowd.gave_out();
+    let began = clock::now();
+    let mut leftovers = crowd.remove(scale.parallel as usize);
+    found.removal_ns = Some(clock::now() - began);
+    // Of a crowd, one sentence says it.
+    leftovers.truncate(3);
+    record.failure = ended.err();
+    if record.failure.as_deref() == Some(INTERRUPTED) && record.go_ns.is_some() {
+        // What was measured stays.
+        record.failure = None;
+        record.cut_off = Some(INTERRUPTED.to_owned());
+    }
+    if !leftovers.is_empty() {
+        record
+            .failure
+            .get_or_insert(format!("could not be removed: {}", leftovers.join("; ")));
+    }
+    record.cells = crowd.records();
+    drop(crowd);
+    // Of a cell that died, what it had measured until then.
+    let samples = (record.cells.iter())
+        .map(|cell| (cell.id.clone(), shared.join(format!("{}.samples", cell.id))))
+        .filter(|(_, path)| salvage::was_released(path))
+        .collect();
+    record.crowd = Some(found);
+    Ok(Outcome {
+        record,
+        samples,
+        begun: false,
+        dir,
+    })
+}
+
+/// Equal parts of the budget that the cells share.
+fn reservation(trial: &Trial<'_>, scale: &Scale) -> Option<Reservation> {
+    let group = trial
+        .rt_group
+        .filter(|_| scale.reserve == Reserve::RtCgroup)?;
+    let all = group.budget();
+    Some(Reservation {
+        runtime_us: (all.per_second_us() / trial.planned.cells.len().max(1) as u64).max(1),
+        period_us: 1_000_000,
+    })
+}
+
+fn steps(
+    crowd: &Crowd<'_>,
+    scale: &Scale,
+    record: &mut TrialRecord,
+    found: &mut CrowdRecord,
+    progress: &mut dyn Progress,
+) -> Result<(), String> {
+    let trial = crowd.trial;
+    let cells = crowd.seats.len();
+    let kernel_before = looks::kernel_bytes();
+    let began = clock::now();
+    in_parallel(
+        (scale.parallel as usize).min(cells),
+        cells,
+        |index| crowd.make(index),
+        || progress.gathering(count(crowd.present()), count(cells)),
+    );
+    found.created = count(crowd.present());
+    found.creation_ns = crowd.creation_ns();
+    enough(crowd)?;
+    let mut stop = || trial.interrupt.came();
+    if !crowd.settle(State::Armed, "armed", clock::now() + ARMING_NS, &mut stop) {
+        return Err(INTERRUPTED.to_owned());
+    }
+    record.arming_ns = Some(clock::now() - began);
+    check(crowd);
+    enough(crowd)?;
+    let alive: Vec<i32> = crowd.alive().into_iter().map(|(_, pid)| pid).collect();
+    found.armed = count(alive.len());
+    idle(crowd, &alive, kernel_before, found)?;
+
+    let priority = guard::above(fifo(trial));
+    let in_front = InFront::of_cells(priority);
+    let watchdog = Watchdog::start(
+        crowd.watch.living(),
+        priority.saturating_add(1).min(99),
+        guard::LIMIT_NS,
+        crowd.barrier.waker(),
+    )
+    .map_err(|error| format!("cannot start the watchdog: {error}"))?;
+    record.cells = crowd.records();
+    record.crowd = Some(found.clone());
+    salvage::note_begun(trial.place, record).map_err(|error| error.to_string())?;
+    record.go_ns = Some(crowd.barrier.open(Barrier::lead_ns(cells)));
+    let deadline = clock::now() + longest_loop_ns(trial);
+    let settled = crowd.settle(State::Done, "done", deadline, &mut || {
+        trial.interrupt.came() || watchdog.froze()
+    });
+    found.watchdog = Some(watchdog.record());
+    for (index, seat) in crowd.seats.iter().enumerate() {
+        let started = crowd.barrier.slot(index).started_ns.load(Acquire);
+        lock(seat).record.started_ns = (started != 0).then_some(started);
+    }
+    if watchdog.froze() {
+        let seconds = guard::LIMIT_NS / 1_000_000_000;
+        return Err(format!(
+            "the watchdog stopped the cells: ordinary work was kept from running for more than {seconds} s"
+        ));
+    }
+    if !settled {
+        return Err(INTERRUPTED.to_owned());
+    }
+    crowd.barrier.leave();
+    drop(in_front);
+    enough(crowd)
+}
+
+fn count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+/// Whether so many failed that the trial says nothing.
+fn enough(crowd: &Crowd<'_>) -> Result<(), String> {
+    if crowd.trial.interrupt.came() {
+        return Err(INTERRUPTED.to_owned());
+    }
+    if crowd.failed() <= crowd.allowed {
+        return Ok(());
+    }
+    let first = (crowd.seats.iter()).find_map(|seat| {
+        let seat = lock(seat);
+        Some(format!(
+            "{}: {}",
+            seat.record.id,
+            seat.record.failure.as_ref()?
+        ))
+    });
+    Err(format!(
+        "{} of {} cells failed, and {} may; {} had been created; the first is {}",
+        crowd.failed(),
+        crowd.seats.len(),
+        crowd.allowed,
+        crowd.present(),
+        first.unwrap_or_default()
+    ))
+}
+
+/// Looks at every armed cell from outside; one that did not get its class or cpu is removed before the release.
+fn check(crowd: &Crowd<'_>) {
+    let class = host_class(crowd.trial.plan.experiment.scheduling.class);
+    for (index, pid) in crowd.alive() {
+        let locked = crowd.barrier.slot(index).memory_locked.load(Acquire);
+        let mut seat = lock(&crowd.seats[index]);
+        let mut looked = seat.record.clone();
+        verify(&class, pid, locked, &mut looked);
+        let failure = looked.failure.take();
+        seat.record = looked;
+        if let Some(why) = failure {
+            crowd.fail(&mut seat, why);
+            if let Some(cell) = &mut seat.cell {
+                // Said again when everything is removed.
+                let _ = cell.remove();
+            }
+        }
+    }
+}
+
+/// What the cells take while nothing happens.
+fn idle(
+    crowd: &Crowd<'_>,
+    alive: &[i32],
+    kernel_before: Option<u64>,
+    found: &mut CrowdRecord,
+) -> Result<(), String> {
+    let long = crowd.seats.len() >= MANY;
+    let window_ns = if long { LONG_WINDOW_NS } else { WINDOW_NS };
+    let (began, before) = (clock::now(), looks::cpu_ns(alive));
+    let mut interrupted = || crowd.trial.interrupt.came();
+    // Nobody gets there before the release: it is the time that is waited for.
+    let _ = (crowd.barrier).wait_all(State::Done, "done", began + window_ns, &mut interrupted);
+    enough(crowd)?;
+    found.waiting = Some(Waiting {
+        window_ns: clock::now() - began,
+        cpu_ns: (looks::cpu_ns(alive) - before).max(0),
+    });
+    let kernel = looks::kernel_bytes().zip(kernel_before);
+    let trial = crowd.trial;
+    let mark = format!("timecell-{}-{}-", std::process::id(), trial.number);
+    let cells_dir = (trial.place.dir()).join(format!("trials/{}/cells", trial.number));
+    let mut memory = looks::memory(alive, &mark, Path::new(&cells_dir));
+    memory.kernel_bytes = kernel.map(|(after, before)| after.saturating_sub(before));
+    found.memory = Some(memory);
+    Ok(())
+}

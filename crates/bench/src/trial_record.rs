@@ -1,0 +1,81 @@
+//! The record of a trial before anything of it has happened, and how long it may take at most.
+
+use record::trial::{CellRecord, LoadRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
+
+use crate::load;
+use crate::payload::{host_class, task_record};
+use crate::trial::Trial;
+
+pub(crate) fn new_record(trial: &Trial<'_>) -> TrialRecord {
+    let class = trial.plan.experiment.scheduling.class;
+    let cells = (trial.planned.cells.iter().enumerate())
+        .map(|(index, (kind, cpu))| {
+            let by_cell = trial.plan.engines[kind].cell_sets_class();
+            let task = trial.planned.tasks.get(index);
+            CellRecord {
+                id: task.map_or_else(
+                    || format!("{}-{kind}", index + 1),
+                    |task| task.id(index + 1),
+                ),
+                engine: *kind,
+                cpu: *cpu,
+                class_wanted: task
+                    .map_or(host_class(class), |task| task.class.clone())
+                    .to_string(),
+                class_got: None,
+                set_by: if by_cell {
+                    SetBy::Cell
+                } else {
+                    SetBy::Coordinator
+                },
+                real_time: false,
+                create_ns: None,
+                started_ns: None,
+                notes: Vec::new(),
+                failure: None,
+                task: task.map(task_record),
+            }
+        })
+        .collect();
+    TrialRecord {
+        schema: TRIAL_SCHEMA,
+        number: trial.number,
+        name: trial.planned.name.clone(),
+        round: trial.round,
+        go_ns: None,
+        arming_ns: None,
+        cells,
+        loads: (trial.planned.loads.iter())
+            .map(|planned| LoadRecord {
+                name: planned.plan.name.clone(),
+                kind: planned.plan.kind,
+                form: planned.form.clone(),
+                place: planned.place(),
+                cpus: planned.cpus.clone(),
+                command: load::command_line(planned, &trial.ground.setting(planned)),
+                achieved: Vec::new(),
+                missed_seconds: None,
+                failure: None,
+            })
+            .collect(),
+        failure: None,
+        isolation: None,
+        counters: Vec::new(),
+        continues: trial.continues,
+        cut_off: None,
+        crowd: None,
+    }
+}
+
+/// Twice the expected time for every cell one after the other, and some: cells that share a cpu wait for each other.
+pub(crate) fn longest_loop_ns(trial: &Trial<'_>) -> i64 {
+    let work_ns = match trial.planned.workload.work {
+        model::Work::Mac { steps } => i64::from(steps) * 50,
+        model::Work::Timer | model::Work::Busy => 0,
+    };
+    let workload = &trial.planned.workload;
+    let one = (workload.period.ns() + work_ns).saturating_mul(i64::from(workload.jobs));
+    one.saturating_mul(2)
+        .saturating_mul(trial.planned.cells.len() as i64)
+        .saturating_add(60_000_000_000)
+}

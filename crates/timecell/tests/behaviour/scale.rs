@@ -1,0 +1,246 @@
+//! Growing numbers of cells: every one accounted for, a death is a fact, a limit ends the study and is named, and the
+//! machine is as before.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use record::run::{Run, Status};
+
+use crate::support::{Case, Need, eventually, only_run, say, timecell, traces_of};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "scale::every_cell_and_sample_is_accounted_for",
+        needs: &[Need::Root, Need::RealTime],
+        run: accounted,
+    },
+    Case {
+        name: "scale::cells_that_die_are_facts_and_not_the_end",
+        needs: &[Need::Root],
+        run: killed_cells,
+    },
+    Case {
+        name: "scale::a_study_ends_at_the_limit_that_gave_out_and_names_it",
+        needs: &[Need::Root],
+        run: ended,
+    },
+    Case {
+        name: "scale::ctrl_c_removes_every_cell",
+        needs: &[Need::Root],
+        run: interrupted,
+    },
+    Case {
+        name: "scale::clean_removes_what_a_killed_coordinator_left",
+        needs: &[Need::Root],
+        run: killed,
+    },
+    Case {
+        name: "scale::options_that_say_nothing_are_refused",
+        needs: &[],
+        run: refused,
+    },
+];
+
+fn accounted() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = ["bench", "scale", "--counts", "1,3,8", "--jobs", "30"];
+    let said = say(dir.path(), &words).ends_with(0);
+    assert!(said.err.contains("created/s"), "{}", said.err);
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    assert_eq!(run.manifest().unwrap().status, Status::Complete);
+    assert_eq!(run.experiment().unwrap().scale.unwrap().counts, [1, 3, 8]);
+    for (number, cells) in [(1, 1), (2, 3), (3, 8)] {
+        let trial = run.trial(number).unwrap();
+        assert_eq!(trial.failure, None);
+        let crowd = trial.crowd.clone().unwrap();
+        let counts = [crowd.asked, crowd.created, crowd.armed, crowd.finished];
+        assert_eq!(counts, [cells; 4]);
+        assert!(crowd.creation_ns > 0 && crowd.removal_ns.is_some());
+        assert_eq!(crowd.memory.unwrap().cells, cells);
+        assert!(crowd.waiting.unwrap().window_ns > 0);
+        assert!(!crowd.watchdog.unwrap().froze);
+        let go_ns = trial.go_ns.unwrap();
+        for cell in &trial.cells {
+            assert!(cell.started_ns.unwrap() >= go_ns);
+            assert_eq!(cell.class_got.as_deref(), Some("FIFO 80"));
+            let samples = run.samples(number, &cell.id).unwrap().unwrap();
+            assert_eq!(samples.header.planned, 30);
+            assert_eq!(samples.unexplained(), 0);
+        }
+    }
+}
+
+/// Starts a study of 12 embedded cells that takes about a minute, and waits until all of them run.
+fn started(dir: &Path, more: &[&str]) -> (Child, Vec<i32>) {
+    // Small jobs, so that nobody is starved.
+    let text = "schema = 1\nname = \"crowd\"\nrounds = 1\n[workload]\nkind = \"mac\"\nsteps = 1000\njobs = 60000\n\
+                pacing = \"relative\"\n[scheduling]\nclass = \"other\"\n[scale]\nengines = [\"embedded\"]\ncounts = [12]\n\
+                total_jobs = 720_000\n";
+    std::fs::write(dir.join("crowd.toml"), text).unwrap();
+    let child = timecell()
+        .current_dir(dir)
+        .args(["bench", "crowd.toml"])
+        .args(more)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut pids = Vec::new();
+    eventually("the cells run", || {
+        pids = payloads(child.id());
+        pids.len() == 12 && pids.iter().all(|pid| jobs_seen(*pid))
+    });
+    (child, pids)
+}
+
+/// Whether a payload has slept and run so often that it is in its loop.
+fn jobs_seen(pid: i32) -> bool {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+    let slices = text.split_whitespace().nth(2);
+    slices
+        .and_then(|n| n.parse::<u64>().ok())
+        .is_some_and(|slices| slices > 200)
+}
+
+/// Pids of the payloads of coordinator `pid`.
+fn payloads(pid: u32) -> Vec<i32> {
+    let name = format!("timecell-{pid}-");
+    let is = |dir: PathBuf| {
+        let words = std::fs::read_to_string(dir.join("cmdline")).unwrap_or_default();
+        let environment = std::fs::read(dir.join("environ")).unwrap_or_default();
+        words.contains("\0probe\0run\0") && String::from_utf8_lossy(&environment).contains(&name)
+    };
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries
+        .filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            is(entry.path()).then_some(pid)
+        })
+        .collect()
+}
+
+fn killed_cells() {
+    for (limit, fails) in [("0.2", false), ("0", true)] {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut child, pids) =
+            started(dir.path(), &["--failure-limit", limit, "--duration", "10s"]);
+        // SAFETY: two processes that the bench under test started.
+        for pid in pids.iter().take(2) {
+            unsafe { libc::kill(*pid, libc::SIGKILL) };
+        }
+        child.wait().unwrap();
+        let run = Run::open(&only_run(dir.path())).unwrap();
+        assert_eq!(run.manifest().unwrap().status, Status::Complete);
+        let trial = run.trial(1).unwrap();
+        assert_eq!(trial.failure.is_some(), fails, "{:?}", trial.failure);
+        let crowd = trial.crowd.clone().unwrap();
+        assert_eq!((crowd.armed, crowd.finished), (12, 10));
+        let (dead, alive): (Vec<_>, Vec<_>) =
+            trial.cells.iter().partition(|cell| cell.failure.is_some());
+        assert_eq!(dead.len(), 2);
+        assert!(dead[0].failure.as_ref().unwrap().contains("ended before"));
+        for cell in alive {
+            let samples = run.samples(1, &cell.id).unwrap().unwrap();
+            assert_eq!(samples.unexplained(), 0, "{}", cell.id);
+        }
+    }
+}
+
+/// Where processes can be limited: a directory for a new group.
+fn pids_group() -> Option<PathBuf> {
+    let cgroups = host::cgroup::detect().ok()?;
+    let top = match cgroups.v1_mount("pids") {
+        Some(mount) => mount.point.clone(),
+        None => cgroups.v2.as_ref()?.point.clone(),
+    };
+    let group = top.join(format!("timecell-test-pids-{}", std::process::id()));
+    std::fs::create_dir(&group).ok()?;
+    if std::fs::write(group.join("pids.max"), "34").is_err() {
+        std::fs::remove_dir(&group).unwrap();
+        return None;
+    }
+    Some(group)
+}
+
+fn ended() {
+    let Some(group) = pids_group() else {
+        // No pids controller: there is no limit to run into.
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    // Plain processes stay in the coordinator's group.
+    let script = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", group.display());
+    let output = Command::new("/bin/sh")
+        .args(["-c", &script, "sh", env!("CARGO_BIN_EXE_timecell")])
+        .args(["bench", "scale", "--engine", "bare", "--counts", "2,60,70"])
+        .args(["--jobs", "20", "--class", "other", "--parallel", "4"])
+        .current_dir(dir.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    eventually("the group is empty", || std::fs::remove_dir(&group).is_ok());
+    assert_eq!(output.status.code(), Some(1));
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    let manifest = run.manifest().unwrap();
+    assert_eq!(manifest.status, Status::Complete);
+    assert_eq!(run.trial(1).unwrap().failure, None);
+    let full = run.trial(2).unwrap();
+    let crowd = full.crowd.unwrap();
+    assert!((1..60).contains(&crowd.created), "{}", crowd.created);
+    assert!(full.failure.unwrap().contains("of 60 cells failed"));
+    let gave_out = crowd.gave_out.unwrap();
+    assert!(gave_out.limit.ends_with("pids.max"), "{gave_out:?}");
+    assert!(gave_out.mend.contains("echo max > "), "{gave_out:?}");
+    let left_out = &manifest.not_measured;
+    assert_eq!(left_out.len(), 1);
+    assert_eq!(left_out[0].trial, "bare-70");
+    assert!(left_out[0].reason.starts_with("bare ended at 60 cells: "));
+    assert!(run.trial(3).is_err());
+}
+
+fn interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut child, _) = started(dir.path(), &[]);
+    // SAFETY: our own child.
+    unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    let traces = traces_of(child.id());
+    assert!(traces.is_empty(), "{traces:#?}");
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    assert_eq!(run.manifest().unwrap().status, Status::Interrupted);
+}
+
+fn killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut child, _) = started(dir.path(), &[]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!traces_of(child.id()).is_empty());
+    let said = say(dir.path(), &["clean"]).ends_with(0);
+    assert!(
+        said.out.contains(&format!("process {}", child.id())),
+        "{}",
+        said.out
+    );
+    eventually("no trace is left", || traces_of(child.id()).is_empty());
+}
+
+fn refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = |words: &[&str]| say(dir.path(), words).ends_with(2).error();
+    assert!(
+        error(&["bench", "overhead", "--counts", "2"]).contains("--counts: only a scale study"),
+    );
+    assert!(
+        error(&["bench", "scale", "--counts", "2,1"])
+            .contains("--counts: the counts do not ascend"),
+    );
+    assert!(
+        error(&["bench", "scale", "--load", "cpu"])
+            .starts_with("--load: a scale study has no loads")
+    );
+    assert!(
+        error(&["bench", "scale", "--failure-limit", "1.5"])
+            .contains("--failure-limit: the failure limit is 1.5"),
+    );
+}
