@@ -9,6 +9,7 @@ mod bad_input;
 mod bench;
 mod clean_up;
 mod extreme;
+mod faults;
 mod formats;
 mod isolation;
 mod loads;
@@ -36,6 +37,7 @@ fn main() {
         bad_input::CASES,
         bench::CASES,
         clean_up::CASES,
+        faults::CASES,
         formats::CASES,
         isolation::CASES,
         extreme::CASES,
