@@ -1,10 +1,11 @@
 //! Empties the rings of a histogram trial while it runs: tens of milliseconds behind the cells, on other cpus, in
 //! class OTHER. What it makes of the samples goes to the disk interval by interval, by a thread of its own, so that a
-//! slow disk does not keep the rings waiting.
+//! slow disk does not keep the rings waiting. What the disk has no room for goes to shared memory instead, from where it
+//! is salvaged.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -17,6 +18,7 @@ use record::histogram::{Collector, Counts};
 use record::summary::Metric;
 
 use crate::place::failed;
+use crate::salvage::append_whole;
 use crate::{BenchError, Going, Progress};
 
 /// Between two looks at the rings, ns; a ring holds two seconds.
@@ -47,8 +49,8 @@ struct Drained {
 
 /// What a trial tells its drain.
 pub(crate) struct Rings<'a> {
-    /// Ring and log of each cell.
-    pub files: Vec<(PathBuf, PathBuf)>,
+    /// Ring and log of each cell, and where the rest of its log goes when the disk is full.
+    pub files: Vec<(PathBuf, PathBuf, PathBuf)>,
     /// Primary first.
     pub metrics: &'a [Metric],
     pub interval_ns: i64,
@@ -65,7 +67,7 @@ impl<'a> Drain<'a> {
     ) -> Result<Drain<'a>, BenchError> {
         let mut cells = Vec::new();
         let mut logs = Vec::new();
-        for (ring, log) in &rings.files {
+        for (ring, log, rest) in &rings.files {
             cells.push(Drained {
                 ring: RingReader::open(ring).map_err(failed(ring, "open the ring"))?,
                 collector: Collector::new(rings.metrics, rings.go_ns, rings.interval_ns),
@@ -76,7 +78,11 @@ impl<'a> Drain<'a> {
                 .append(true)
                 .open(log)
                 .map_err(failed(log, "make the histogram log"))?;
-            logs.push((log.clone(), file));
+            logs.push(Log {
+                path: log.clone(),
+                file,
+                rest: rest.clone(),
+            });
         }
         Ok(Drain {
             planned: cells.iter().map(|cell| cell.ring.header().planned).sum(),
@@ -199,7 +205,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn start(logs: Vec<(PathBuf, File)>, wake: Wake) -> std::io::Result<Writer> {
+    fn start(logs: Vec<Log>, wake: Wake) -> std::io::Result<Writer> {
         let (to, from) = channel();
         let error = Arc::default();
         let shared = Arc::clone(&error);
@@ -251,30 +257,43 @@ impl Drop for Writer {
     }
 }
 
+/// Where the thread writes what it is told of one cell.
+struct Log {
+    path: PathBuf,
+    file: File,
+    rest: PathBuf,
+}
+
+/// Once one piece could not be written, all that follow go to shared memory, so that no log has a gap.
 fn append(
-    mut logs: Vec<(PathBuf, File)>,
+    mut logs: Vec<Log>,
     from: &Receiver<(usize, Vec<u8>)>,
     error: &Mutex<Option<RecordError>>,
     wake: &Wake,
 ) {
+    let mut full = false;
     for (log, text) in from {
-        let Some((path, file)) = logs.get_mut(log) else {
+        let Some(log) = logs.get_mut(log) else {
             continue;
         };
-        if let Err(failed) = appended(path, file, &text) {
+        if !full && let Err(failed) = appended(log, &text) {
+            full = true;
             *error.lock().unwrap_or_else(PoisonError::into_inner) = Some(failed);
             wake.wake();
-            return;
+        }
+        if full {
+            // Without it the log ends where the disk was full, which its reader counts.
+            let rest = OpenOptions::new().create(true).append(true).open(&log.rest);
+            let _ = rest.and_then(|mut rest| rest.write_all(&text));
         }
     }
 }
 
-fn appended(path: &Path, file: &mut File, text: &[u8]) -> Result<(), RecordError> {
-    file.write_all(text)
-        .and_then(|()| file.sync_data())
-        .map_err(|source| RecordError::Io {
-            path: path.to_owned(),
-            doing: "write",
-            source,
-        })
+/// Appends the whole text or nothing.
+fn appended(log: &mut Log, text: &[u8]) -> Result<(), RecordError> {
+    append_whole(&mut log.file, text).map_err(|source| RecordError::Io {
+        path: log.path.clone(),
+        doing: "write",
+        source,
+    })
 }

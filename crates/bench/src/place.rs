@@ -106,9 +106,13 @@ impl Place {
         self.write_owner()
     }
 
-    /// Leaves what was measured behind, because the run cannot be written now.
-    pub(crate) fn keep(&mut self, why: &str) -> Result<(), BenchError> {
-        self.owner.unwritten = Some(why.to_owned());
+    /// Leaves what a trial measured behind, because its run cannot be written now.
+    pub(crate) fn keep_trial(
+        &mut self,
+        number: u32,
+        why: &record::RecordError,
+    ) -> Result<(), BenchError> {
+        self.owner.unwritten = Some(format!("trial {number} could not be written ({why})"));
         self.write_owner()
     }
 

@@ -243,8 +243,23 @@ pub(crate) fn trials(
             expected_end_ns: probe::clock::now() + left,
         };
         let outcome = match &plan.experiment.scale {
-            Some(scale) => crowd::run(&trial, scale, progress)?,
-            None => trial::run(&trial, progress)?,
+            Some(scale) => crowd::run(&trial, scale, progress),
+            None => trial::run(&trial, progress),
+        };
+        let outcome = match outcome {
+            Err(BenchError::Unwritten {
+                number,
+                source,
+                place: dir,
+            }) => {
+                place.keep_trial(number, &source)?;
+                return Err(BenchError::Unwritten {
+                    number,
+                    source,
+                    place: dir,
+                });
+            }
+            outcome => outcome?,
         };
         if interrupt.came() && outcome.record.go_ns.is_none() {
             // Nothing was measured yet.
@@ -260,10 +275,7 @@ pub(crate) fn trials(
             run.write_trial(&outcome.record, &outcome.samples)
         };
         if let Err(source) = written {
-            place.keep(&format!(
-                "trial {} could not be written ({source})",
-                todo.number
-            ))?;
+            place.keep_trial(todo.number, &source)?;
             return Err(BenchError::Unwritten {
                 number: todo.number,
                 source,

@@ -128,6 +128,13 @@ pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outc
     match steps {
         Ok(()) => record.failure = load_failure(&record),
         Err(Ended::Failed(why)) => record.failure = Some(why),
+        Err(Ended::Error(BenchError::Record(source))) if begun => {
+            return Err(BenchError::Unwritten {
+                number: trial.number,
+                source,
+                place: trial.place.dir().to_owned(),
+            });
+        }
         Err(Ended::Error(error)) => {
             let _ = std::fs::remove_dir_all(&dir);
             return Err(error);
@@ -305,7 +312,8 @@ fn rings<'a>(
 ) -> Rings<'a> {
     let files = record.cells.iter().map(|cell| {
         let ring = shared.join(format!("{}.samples", cell.id));
-        (ring, trial.run.log_path(trial.number, &cell.id))
+        let log = trial.run.log_path(trial.number, &cell.id);
+        (ring, log, salvage::rest_of_log(shared, &cell.id))
     });
     Rings {
         files: files.collect(),

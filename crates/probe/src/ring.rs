@@ -178,6 +178,20 @@ impl RingReader {
         unsafe { self.map.as_ptr().cast::<Header>().read_volatile() }
     }
 
+    /// Every record that the ring still holds, oldest first, those that were taken included. For a ring whose cell
+    /// is gone; the place of the record that it may have been writing is left out.
+    pub fn held(&self, take: &mut dyn FnMut(&Sample)) {
+        let written = self.header().count;
+        for record in (written + 1).saturating_sub(self.records as u64)..written {
+            let at = record as usize & (self.records - 1);
+            // SAFETY: the masked index is below the number of records.
+            take(&unsafe {
+                let records = self.map.as_ptr().add(HEADER_BYTES).cast::<Sample>();
+                records.add(at).read_volatile()
+            });
+        }
+    }
+
     /// Takes every record that is there, oldest first.
     pub fn drain(&mut self, mut take: impl FnMut(&Sample)) {
         // SAFETY: as in `header`; one aligned word.

@@ -9,7 +9,8 @@ use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
 use super::moments::Moments;
 use super::{
-    BEGIN, END, INTERVAL, Interval, Job, MetricInterval, WORST, WORST_OF_INTERVAL, Worst, empty,
+    BEGIN, END, HistogramLog, INTERVAL, Interval, Job, MetricInterval, WORST, WORST_OF_INTERVAL,
+    Worst, empty,
 };
 use crate::samples::{Header, Sample};
 use crate::summary::Metric;
@@ -107,6 +108,20 @@ impl Collector {
             worst: Worst::new(WORST),
             worst_here: Worst::new(WORST_OF_INTERVAL),
             begun: false,
+        }
+    }
+
+    /// A collector that goes on behind what `log` holds. The worst jobs of the cell that the log has are not known to
+    /// it, so that its next interval may name more jobs than it would have.
+    pub(super) fn after(metrics: &[Metric], log: &HistogramLog, interval_ns: i64) -> Collector {
+        let last = log.intervals.last();
+        Collector {
+            open: last.map_or(0, |last| last.interval + 1),
+            next: log.counts.accounted(),
+            total: log.counts,
+            before: log.counts.executed,
+            begun: true,
+            ..Collector::new(metrics, log.begin.go_ns, interval_ns)
         }
     }
 

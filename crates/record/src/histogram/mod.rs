@@ -10,12 +10,14 @@
 //! [`Collector`] makes the log from samples, [`read`] takes it apart again.
 
 mod collect;
+mod continued;
 mod interval;
 mod moments;
 mod read;
 mod worst;
 
 pub use collect::{Collector, Counts};
+pub use continued::{Continued, continued};
 pub use interval::{Interval, Job, MetricInterval};
 pub use read::{HistogramLog, IntervalSummary, Total, accounted, parse, read, visit};
 pub use worst::Worst;

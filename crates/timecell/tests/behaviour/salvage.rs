@@ -25,6 +25,16 @@ pub const CASES: &[Case] = &[
         run: full_disk,
     },
     Case {
+        name: "salvage::histograms_lose_nothing_of_a_cell_that_has_finished",
+        needs: &[Need::Root],
+        run: killed_histograms,
+    },
+    Case {
+        name: "salvage::a_full_disk_loses_nothing_of_histograms",
+        needs: &[Need::Root],
+        run: full_disk_histograms,
+    },
+    Case {
         name: "salvage::a_run_whose_disk_is_gone_keeps_its_samples_until_they_are_discarded",
         needs: &[Need::Root],
         run: gone,
@@ -34,9 +44,9 @@ pub const CASES: &[Case] = &[
 const JOBS: u64 = 1_500;
 
 /// Starts a bench of one trial with two cells beside each other.
-fn started(dir: &Path, out: &str) -> Child {
+fn started(dir: &Path, out: &str, keep: &str) -> Child {
     let text = format!(
-        "schema = 1\nname = \"pair\"\nrounds = 1\n[workload]\nkind = \"timer\"\nperiod = \"1ms\"\njobs = {JOBS}\n\
+        "schema = 1\nname = \"pair\"\nrounds = 1\n{keep}[workload]\nkind = \"timer\"\nperiod = \"1ms\"\njobs = {JOBS}\n\
          [[trial]]\nname = \"pair\"\ncells = [\"bare\", \"embedded\"]\n"
     );
     fs::write(dir.join("pair.toml"), text).unwrap();
@@ -108,7 +118,7 @@ fn one_is_whole(run: &Run, why: &str) {
 
 fn killed() {
     let dir = tempfile::tempdir().unwrap();
-    let mut child = started(dir.path(), "runs");
+    let mut child = started(dir.path(), "runs", "");
     one_finished(&child);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -156,9 +166,72 @@ fn killed() {
     assert_eq!(run.manifest().unwrap().status, Status::Complete);
 }
 
+/// No interval closes while it lasts, so that all is in the rings and in the memory of the coordinator.
+const HISTOGRAMS: &str = "record = \"histogram\"\ninterval = \"1min\"\n";
+
+fn killed_histograms() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = started(dir.path(), "runs", HISTOGRAMS);
+    one_finished(&child);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let held = records(&shared(child.id())[1]);
+    say(dir.path(), &["clean"]).ends_with(0);
+    let path = only_run(dir.path());
+    let run = Run::open(&path).unwrap();
+    assert!(
+        run.trial(1)
+            .unwrap()
+            .cut_off
+            .unwrap()
+            .contains("was killed")
+    );
+    let whole = run.histograms(1, "1-bare").unwrap().unwrap();
+    assert!(whole.end.is_some());
+    assert_eq!((whole.counts.accounted(), whole.counts.lost), (JOBS, 0));
+    let part = run.histograms(1, "2-embedded").unwrap().unwrap();
+    assert_eq!((part.end, part.counts.executed), (None, held));
+    let path = path.to_string_lossy().into_owned();
+    say(dir.path(), &["bench", "--resume", &path]).ends_with(0);
+    assert_eq!(run.manifest().unwrap().status, Status::Complete);
+    assert!(
+        run.summary()
+            .unwrap()
+            .cells
+            .iter()
+            .all(|cell| cell.unexplained == 0)
+    );
+}
+
+fn full_disk_histograms() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Disk::mounted(&dir.path().join("runs"));
+    let child = started(dir.path(), "runs", HISTOGRAMS);
+    let pid = child.id();
+    eventually("both cells measure", || {
+        let files = shared(pid);
+        files.len() == 2 && files.iter().all(|file| records(file) > 20)
+    });
+    // Nobody notices before a log gets its end.
+    disk.fill();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    say(dir.path(), &["clean"]).ends_with(1);
+    disk.free();
+    say(dir.path(), &["clean"]).ends_with(0);
+    assert!(traces_of(pid).is_empty());
+    let runs = fs::read_dir(&disk.0).unwrap().flatten();
+    let run = Run::open(&runs.map(|entry| entry.path()).next().unwrap()).unwrap();
+    assert_eq!(run.manifest().unwrap().status, Status::Failed);
+    let whole = run.histograms(1, "1-bare").unwrap().unwrap();
+    assert_eq!((whole.counts.accounted(), whole.counts.lost), (JOBS, 0));
+    let part = run.histograms(1, "2-embedded").unwrap().unwrap();
+    assert!(part.counts.executed > 20);
+}
+
 fn interrupted() {
     let dir = tempfile::tempdir().unwrap();
-    let mut child = started(dir.path(), "runs");
+    let mut child = started(dir.path(), "runs", "");
     one_finished(&child);
     // SAFETY: our own child.
     unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
@@ -169,13 +242,13 @@ fn interrupted() {
     assert_eq!(run.manifest().unwrap().status, Status::Interrupted);
 }
 
-/// A disk of 1 MB, unmounted on drop.
+/// A disk of 4 MB, unmounted on drop.
 struct Disk(PathBuf);
 
 impl Disk {
     fn mounted(at: &Path) -> Disk {
         fs::create_dir_all(at).unwrap();
-        let words = ["-t", "tmpfs", "-o", "size=1m", "timecell-test"];
+        let words = ["-t", "tmpfs", "-o", "size=4m", "timecell-test"];
         let done = std::process::Command::new("mount")
             .args(words)
             .arg(at)
@@ -206,7 +279,7 @@ impl Drop for Disk {
 fn full_disk() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Disk::mounted(&dir.path().join("runs"));
-    let child = started(dir.path(), "runs");
+    let child = started(dir.path(), "runs", "");
     let pid = child.id();
     eventually("both cells measure", || {
         let files = shared(pid);
@@ -253,7 +326,7 @@ fn full_disk() {
 fn gone() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Disk::mounted(&dir.path().join("disk"));
-    let mut child = started(dir.path(), "disk/runs");
+    let mut child = started(dir.path(), "disk/runs", "");
     eventually("both cells measure", || {
         let files = shared(child.id());
         files.len() == 2 && files.iter().all(|file| records(file) > 20)

@@ -86,7 +86,7 @@ fn one(seed: u64, run: u32) -> Outcome {
     let dir = tempfile::tempdir().unwrap();
     layout.write(dir.path());
     let mut ground = Ground::of(kind, dir.path());
-    let before = Machine::now(&[]);
+    let machine = Machine::now(&[]);
     let mut child = ground.start(dir.path());
     let pid = child.id();
     let witness = Witness::start(ground.shared_memory(), pid);
@@ -116,7 +116,7 @@ fn one(seed: u64, run: u32) -> Outcome {
     if clean.code != Some(0) {
         problems.push(format!("clean: {}{}", clean.out, clean.err));
     }
-    problems.extend(settled(pid, &before));
+    problems.extend(settled(pid, &machine));
     let (on_record, more) = checks::runs(&dir.path().join("runs"), &seen);
     problems.extend(more);
     if problems.is_empty() && random.below(4) == 0 {

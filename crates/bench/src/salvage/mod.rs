@@ -1,0 +1,181 @@
+//! What a coordinator had measured and could not write any more: it was killed, or the disk of its run was full.
+//!
+//! The record of a trial lies beside its samples in shared memory: as it was when the cells were released, and once
+//! more as it was in the end. Whoever removes the place of a coordinator that is gone writes to the run first what the
+//! run does not hold. Samples need no closing for that: a record counts from the moment in which it is whole.
+
+mod logs;
+mod samples;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use model::Keep;
+use probe::clock;
+use record::RecordError;
+use record::run::{Manifest, Run, Status};
+use record::trial::TrialRecord;
+
+use crate::run::utc_before;
+use crate::{BenchError, Place};
+
+pub(crate) use logs::{append_whole, close_begun, rest_of_log};
+pub(crate) use samples::was_released;
+
+const BEGUN: &str = "begun.json";
+const ENDED: &str = "ended.json";
+
+/// Notes the record of a trial beside its samples, before its cells are released.
+pub(crate) fn note_begun(place: &Place, record: &TrialRecord) -> Result<(), BenchError> {
+    note(place, record, BEGUN)
+}
+
+/// Notes the record of a trial that has ended, before it is written to the run.
+pub(crate) fn note_ended(place: &Place, record: &TrialRecord) -> Result<(), BenchError> {
+    note(place, record, ENDED)
+}
+
+fn note(place: &Place, record: &TrialRecord, name: &str) -> Result<(), BenchError> {
+    let dir = place.sub(&format!("trials/{}", record.number))?;
+    record.write(&dir.join(name)).map_err(BenchError::Record)
+}
+
+/// A coordinator that is gone.
+pub(crate) struct Gone<'a> {
+    pub place: &'a Path,
+    pub pid: i32,
+    pub run: &'a Path,
+    /// Why it could not write; `None`: it was killed.
+    pub unwritten: Option<&'a str>,
+}
+
+/// Writes to the run what it does not hold yet and says what that was. May be called again, after a failure too.
+///
+/// # Errors
+/// One sentence: why the run cannot be written, so that the place must stay.
+pub(crate) fn salvage(gone: &Gone<'_>) -> Result<Vec<String>, String> {
+    let notes = notes(gone.place);
+    if !gone.run.exists() {
+        return without_run(gone, &notes);
+    }
+    let stays = |error: RecordError| {
+        format!(
+            "{error}; what process {} had measured stays in {} until `timecell clean` can write it, or until \
+             `timecell clean --discard` throws it away",
+            gone.pid,
+            gone.place.display()
+        )
+    };
+    salvage_to(gone, &notes).map_err(stays)
+}
+
+/// A run that somebody has deleted wants no samples; one whose disk is not there does.
+fn without_run(gone: &Gone<'_>, notes: &[PathBuf]) -> Result<Vec<String>, String> {
+    let deleted = gone.run.parent().is_some_and(Path::exists);
+    let something =
+        (notes.iter()).any(|dir| files(&dir.join("shared")).iter().any(|f| was_released(f)));
+    if deleted || !something {
+        return Ok(Vec::new());
+    }
+    Err(format!(
+        "the directory around the run {} is not there, so what process {} had measured stays in {}; make it available \
+         and call `timecell clean` again, or throw the samples away with `timecell clean --discard`",
+        gone.run.display(),
+        gone.pid,
+        gone.place.display()
+    ))
+}
+
+fn salvage_to(gone: &Gone<'_>, notes: &[PathBuf]) -> Result<Vec<String>, RecordError> {
+    let run = Run::open(gone.run)?;
+    let mut manifest = run.manifest()?;
+    if manifest.status == Status::Complete || run.is_series() {
+        return Ok(Vec::new());
+    }
+    let why = match gone.unwritten {
+        Some(why) => why.to_owned(),
+        None => format!("the coordinator (process {}) was killed", gone.pid),
+    };
+    let mut found = Found::default();
+    let known = run.trial_numbers()?;
+    let histograms = matches!(run.experiment()?.keep, Keep::Histograms { .. });
+    for dir in notes {
+        let (ended, record) = match TrialRecord::read(&dir.join(ENDED)) {
+            Ok(record) => (true, record),
+            Err(_) => (false, TrialRecord::read(&dir.join(BEGUN))?),
+        };
+        if known.contains(&record.number) {
+            continue;
+        }
+        let shared = dir.join("shared");
+        if !histograms {
+            samples::trial(&run, &shared, record, ended, &why, &mut found)?;
+            continue;
+        }
+        logs::complete(&run, &shared, &record)?;
+        if !ended {
+            logs::empty_rings(&run, &shared, &record)?;
+        }
+        if ended {
+            run.end_trial(&record)?;
+            found.sentences.push(format!(
+                "wrote the end of trial {} ({}) of {}",
+                record.number,
+                record.name,
+                run.dir().display()
+            ));
+        }
+    }
+    if histograms {
+        close_begun(&run, &why)?;
+    }
+    close(&run, &mut manifest, &why, &found)?;
+    Ok(found.sentences)
+}
+
+/// What was found, over all trials of a place.
+#[derive(Default)]
+struct Found {
+    sentences: Vec<String>,
+    /// End of the last job of all, CLOCK_MONOTONIC ns.
+    last_ns: Option<i64>,
+}
+
+/// Says in the manifest how the run ended, unless it knows, and how much is on record.
+fn close(run: &Run, manifest: &mut Manifest, why: &str, found: &Found) -> Result<(), RecordError> {
+    let before = manifest.clone();
+    let on_record = u32::try_from(run.trial_numbers()?.len()).unwrap_or(u32::MAX);
+    manifest.trials_done = on_record;
+    if manifest.status == Status::Running {
+        let killed = why.starts_with("the coordinator");
+        manifest.status = if killed {
+            Status::Killed
+        } else {
+            Status::Failed
+        };
+        manifest.finished = found.last_ns.and_then(|ns| utc_before(clock::now() - ns));
+        manifest.failure = Some(format!(
+            "{why} when {on_record} of {} trials were on record or had begun",
+            manifest.trials_planned
+        ));
+    }
+    if *manifest == before {
+        return Ok(());
+    }
+    run.write_manifest(manifest)
+}
+
+/// The directories of trials in a place that hold a note, in the order of their numbers.
+fn notes(place: &Path) -> Vec<PathBuf> {
+    let mut dirs: Vec<(u32, PathBuf)> = (files(&place.join("trials")).into_iter())
+        .filter(|dir| dir.join(BEGUN).is_file() || dir.join(ENDED).is_file())
+        .filter_map(|dir| Some((dir.file_name()?.to_str()?.parse().ok()?, dir)))
+        .collect();
+    dirs.sort();
+    dirs.into_iter().map(|(_, dir)| dir).collect()
+}
+
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
