@@ -1,4 +1,5 @@
-//! The experiment of one run: some cells, two trials, so that one may be on record when the other is hit.
+//! The experiment of one run: some cells, two trials, so that one may be on record when the other is hit; or a study
+//! of growing numbers of cells.
 
 use std::path::Path;
 
@@ -10,6 +11,8 @@ pub struct Layout {
     trials: Vec<Vec<(&'static str, u64)>>,
     jobs: u64,
     histogram: bool,
+    /// Whether it is a study of growing numbers: one engine, whose cells are made in parallel.
+    scale: bool,
 }
 
 impl Layout {
@@ -30,11 +33,19 @@ impl Layout {
             }
             cells
         };
-        Layout {
+        let mut layout = Layout {
             trials: vec![trial(random), trial(random)],
             jobs: 200 + random.below(400),
             histogram: random.below(6) == 0,
+            scale: false,
+        };
+        if random.below(4) == 0 {
+            let engine = random.one_of(&engines);
+            let few = 2 + random.below(14);
+            layout.trials = vec![vec![(engine, few)], vec![(engine, 16 + random.below(49))]];
+            (layout.histogram, layout.scale) = (false, true);
         }
+        layout
     }
 
     pub fn write(&self, dir: &Path) {
@@ -46,6 +57,15 @@ impl Layout {
             "schema = 1\nname = \"faults\"\nrounds = 1\n{keep}[workload]\nkind = \"timer\"\nperiod = \"1ms\"\njobs = {}\n",
             self.jobs
         );
+        if self.scale {
+            let counts = self.trials.iter().map(|trial| trial[0].1.to_string());
+            text.push_str(&format!(
+                "[scale]\nengines = [\"{}\"]\ncounts = [{}]\nfailure_limit = 0.2\n",
+                self.trials[0][0].0,
+                counts.collect::<Vec<_>>().join(", ")
+            ));
+            return std::fs::write(dir.join("faults.toml"), text).unwrap();
+        }
         for (number, trial) in self.trials.iter().enumerate() {
             let cells = trial.iter().flat_map(|(engine, count)| {
                 std::iter::repeat_n(format!("\"{engine}\""), *count as usize)
@@ -66,7 +86,13 @@ impl Layout {
         let cells: u64 = cells
             .map(|(engine, count)| count * if *engine == "podman" { 700 } else { 40 })
             .sum();
-        300 + cells + 2 * self.jobs
+        // A study looks at the waiting cells for a second.
+        let (cells, waiting) = if self.scale {
+            (cells / 3, 2_000)
+        } else {
+            (cells, 0)
+        };
+        300 + cells + waiting + 2 * self.jobs
     }
 
     pub fn told(&self) -> String {
@@ -76,7 +102,11 @@ impl Layout {
                 .map(|(engine, count)| format!("{count} {engine}"));
             cells.collect::<Vec<_>>().join(" + ")
         });
-        let kept = if self.histogram { " (histograms)" } else { "" };
+        let kept = match (self.histogram, self.scale) {
+            (true, _) => " (histograms)",
+            (_, true) => " (scale)",
+            _ => "",
+        };
         format!("{}{kept}", trials.collect::<Vec<_>>().join(", then "))
     }
 }
