@@ -61,7 +61,7 @@ impl Ground {
     pub fn of(fault: Fault, dir: &Path) -> Ground {
         let small = matches!(fault, Fault::Disk | Fault::DiskAndCoordinator);
         Ground {
-            disk: small.then(|| Disk::mounted(&dir.join("runs"), "4m")),
+            disk: small.then(|| Disk::mounted(&dir.join("runs"), "16m")),
             shared: (fault == Fault::SharedMemory).then(|| Disk::mounted(&dir.join("shm"), "200m")),
             pids: (fault == Fault::Pids).then(pids_group).flatten(),
         }
