@@ -519,7 +519,7 @@ pub(crate) fn fifo_requirement(priority: u8) -> Requirement {
     let mend = if place::uid() == 0 {
         "give this process CAP_SYS_NICE and its cpu cgroup a real-time budget (timecell doctor shows both)"
     } else {
-        "run the same command with sudo, or allow this user real-time priorities (ulimit -r 99)"
+        "run the same command with sudo, or write `* - rtprio 99` to /etc/security/limits.d/timecell.conf and log in again"
     };
     match tried {
         Ok(Ok(())) => Requirement::met(what, "granted to this process"),

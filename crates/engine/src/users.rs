@@ -2,6 +2,7 @@
 //! name service.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use model::Requirement;
@@ -208,6 +209,28 @@ pub(crate) fn requirement(given: Option<&str>) -> Requirement {
         Ok(user) => Requirement::met(WHAT, user.name),
         Err(unmet) => *unmet,
     }
+}
+
+/// That every user may open the device with which slirp4netns connects a network namespace.
+pub fn tap_device() -> Requirement {
+    const DEVICE: &str = "/dev/net/tun";
+    let (why, mend) = match fs::metadata(DEVICE) {
+        Ok(found) if found.mode() & 0o006 == 0o006 => {
+            return Requirement::met(DEVICE, "open to every user");
+        }
+        Ok(found) => (
+            format!(
+                "only its owner may open {DEVICE} (mode {:o}), which slirp4netns needs",
+                found.mode() & 0o777
+            ),
+            "chmod 0666 /dev/net/tun",
+        ),
+        Err(_) => (
+            format!("there is no {DEVICE}, which slirp4netns needs"),
+            "modprobe tun",
+        ),
+    };
+    Requirement::unmet(DEVICE, why, mend)
 }
 
 /// That an unprivileged process may make user namespaces.

@@ -216,6 +216,37 @@ impl Experiment {
         }
     }
 
+    /// Times between releases of its trials, ascending, each once.
+    pub fn periods(&self) -> Vec<Duration> {
+        let mut periods: Vec<Duration> = (self.trials.iter())
+            .map(|trial| self.workload_of(trial).period)
+            .collect();
+        periods.sort_unstable();
+        periods.dedup();
+        periods
+    }
+
+    /// The fewest and the most activations that a cell of any trial has in a round.
+    pub fn jobs(&self) -> (u32, u32) {
+        let jobs = || self.trials.iter().map(|trial| self.workload_of(trial).jobs);
+        let own = self.workload.jobs;
+        (jobs().min().unwrap_or(own), jobs().max().unwrap_or(own))
+    }
+
+    /// Cpus that its trials name themselves or take from the experiment, ascending, each once; empty: none is named.
+    pub fn cpus(&self) -> Vec<u32> {
+        let mut cpus: Vec<u32> = (self.trials.iter())
+            .flat_map(|trial| match trial.cpus.as_slice() {
+                [] => &self.scheduling.cpus,
+                own => own,
+            })
+            .copied()
+            .collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        cpus
+    }
+
     /// The trial of this name.
     pub fn trial(&self, name: &str) -> Option<&TrialPlan> {
         self.trials.iter().find(|trial| trial.name == name)

@@ -22,16 +22,23 @@ pub(crate) fn lock_memory(samples: Option<&Map>) -> Locked {
     if unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } == 0 {
         return Locked::Everything;
     }
-    let on_stack = 0u8;
-    let stack = (&raw const on_stack).addr() & !(STACK_BYTES - 1);
     let lock = |at: *const libc::c_void, length: usize| {
         // SAFETY: mlock changes no content; a range that is not mapped is refused.
         unsafe { libc::mlock(at, length) == 0 }
     };
+    let on_stack = 0u8;
+    let here = (&raw const on_stack).addr() & !(PAGE_BYTES - 1);
     let stack_locked = lock(
-        std::ptr::without_provenance(stack - STACK_BYTES),
-        2 * STACK_BYTES,
-    ) || lock(std::ptr::without_provenance(stack), STACK_BYTES);
+        std::ptr::without_provenance(here - STACK_BYTES),
+        STACK_BYTES + PAGE_BYTES,
+    );
+    // The frames of the callers, up to the end of the stack, which may be near and is placed at random.
+    let above = (1..=STACK_BYTES / PAGE_BYTES).map(|page| here + page * PAGE_BYTES);
+    for page in above {
+        if !lock(std::ptr::without_provenance(page), PAGE_BYTES) {
+            break;
+        }
+    }
     let samples_locked = samples.is_none_or(|map| lock(map.as_ptr().cast(), map.len()));
     if stack_locked && samples_locked {
         Locked::Essentials
@@ -40,8 +47,10 @@ pub(crate) fn lock_memory(samples: Option<&Map>) -> Locked {
     }
 }
 
-/// Stack that the loop may use, in bytes; a power of two and a multiple of the page size.
+/// Stack that the loop may use, in bytes; a multiple of the page size.
 const STACK_BYTES: usize = 32 * 1024;
+/// The least page size of Linux; where pages are larger, the kernel rounds.
+const PAGE_BYTES: usize = 4096;
 
 /// Touches the stack that the loop may use.
 #[inline(never)]

@@ -1,7 +1,7 @@
 //! The experiment in one line.
 
 use crate::words::{count, plural};
-use model::{Class, Experiment, Pacing, Work};
+use model::{Class, Duration, Experiment, Pacing, Work};
 
 /// Such as `5 trials x 3 rounds x 5,000 jobs of mac (100,000 steps), period 1ms on an absolute grid, FIFO 80, cpu 1`.
 pub(crate) fn line(plan: &Experiment) -> String {
@@ -27,19 +27,29 @@ pub(crate) fn line(plan: &Experiment) -> String {
         Pacing::Periodic => "on an absolute grid",
         Pacing::Relative => "after the end of the job before",
     };
-    let cpus = match plan.scheduling.cpus.as_slice() {
+    let cpus = match plan.cpus().as_slice() {
         [] => "cpu chosen on the machine".to_owned(),
         [one] => format!("cpu {one}"),
         many => format!("cpus {}", list(many)),
     };
+    let jobs = match plan.jobs() {
+        (least, most) if least == most => plural(most.into(), "job"),
+        (least, most) => format!("{} to {}", count(least.into()), plural(most.into(), "job")),
+    };
     format!(
-        "{} x {} x {} of {work}, period {} {pacing}, {}, {cpus}",
+        "{} x {} x {jobs} of {work}, {} {pacing}, {}, {cpus}",
         plural(plan.trials.len() as u64, "trial"),
         plural(plan.rounds.into(), "round"),
-        plural(load.jobs.into(), "job"),
-        load.period,
+        periods(&plan.periods()),
         class(plan.scheduling.class),
     )
+}
+
+/// `period 1ms`, or `periods 100us, 1ms`.
+fn periods(periods: &[Duration]) -> String {
+    let texts: Vec<String> = periods.iter().map(ToString::to_string).collect();
+    let word = if texts.len() == 1 { "period" } else { "periods" };
+    format!("{word} {}", texts.join(", "))
 }
 
 /// `mac (100,000 steps)`.

@@ -246,7 +246,8 @@ pub struct Report {
     /// Format of the files, where their content does not tell it.
     #[arg(long, value_parser = measured_format(), value_name = "FORMAT")]
     pub format: Option<MeasuredFormat>,
-    /// Unit of the values in jitterdebugger's samples.raw: ns, us, ms or s [default: us, with a note].
+    /// Unit of the values in cyclictest's text (ns with its -N) or jitterdebugger's samples.raw: ns, us, ms or s
+    /// [default: us, with a note].
     #[arg(long, value_enum, value_name = "UNIT")]
     pub unit: Option<UnitName>,
     /// Thresholds and the baseline.

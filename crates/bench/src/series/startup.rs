@@ -280,6 +280,7 @@ fn manager_ways(options: &SeriesOptions, ways: &mut Ways) {
             user = options.user().ok();
             if network == Connected {
                 needs.push(engine::program_requirement("slirp4netns", "slirp4netns"));
+                needs.push(engine::users::tap_device());
             }
         }
         let way = Way::Manager {

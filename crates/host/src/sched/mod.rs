@@ -249,7 +249,7 @@ fn explain_eperm(root: &Root, pid: i32, class: Class) -> SchedError {
             mend: if caps::in_user_namespace_at(root) {
                 "set the class from outside of the namespace, by process id, or start the cell from a process that has it"
             } else {
-                "run as root (or with CAP_SYS_NICE), or allow real-time priorities, as with `ulimit -r 99`"
+                "run as root (or with CAP_SYS_NICE), or allow real-time priorities: `* - rtprio 99` in /etc/security/limits.d, then log in again"
             },
         },
         (None, Some(group)) => SchedError::NoRtBudget { class, pid, group },

@@ -359,12 +359,23 @@ fn plan_line(experiment: &Experiment, trials: usize) -> String {
         Work::Timer => "timer".to_owned(),
         Work::Busy => "busy work".to_owned(),
     };
-    let cpus = host::cpus::format_list(&experiment.scheduling.cpus);
+    let all = experiment.cpus();
+    let cpus = format!(
+        "{} {}",
+        if all.len() == 1 { "cpu" } else { "cpus" },
+        host::cpus::format_list(&all)
+    );
+    let jobs = match experiment.jobs() {
+        (least, most) if least == most => grouped(most.into()),
+        (least, most) => format!("{} to {}", grouped(least.into()), grouped(most.into())),
+    };
+    let periods: Vec<String> = (experiment.periods().iter())
+        .map(ToString::to_string)
+        .collect();
     format!(
-        "{trials} trials x {} rounds x {} jobs of {work} ({pacing} {}, {class}, cpu {cpus})",
+        "{trials} trials x {} rounds x {jobs} jobs of {work} ({pacing} {}, {class}, {cpus})",
         experiment.rounds,
-        grouped(workload.jobs.into()),
-        workload.period,
+        periods.join(", "),
     )
 }
 

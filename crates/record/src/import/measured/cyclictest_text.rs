@@ -2,11 +2,12 @@
 //!
 //! `-H` with more than one thread adds a column of sums to rows, `# Total:`, `# Max Latencies:` and
 //! `# Histogram Overflows:` only, so the number of threads is that of `# Min Latencies:`. Newer versions leave empty
-//! rows out, older ones print `# Total:`; both are read. With -N values are nanoseconds, which the text does not say.
+//! rows out, older ones print `# Total:`; both are read. With -N values are nanoseconds, which the text does not say:
+//! the caller may.
 
 use model::InputError;
 
-use super::{Distribution, Format, Measured, Overflow, decimal, fault, scaled};
+use super::{Distribution, Format, Measured, Options, Overflow, decimal, fault, scaled};
 
 const CUT: &str = "the tool that wrote it may have been stopped before its end";
 
@@ -15,8 +16,8 @@ pub(super) fn is_status(line: &str) -> bool {
     line.starts_with("T:") && line.contains("Min:") && line.contains("Max:")
 }
 
-#[derive(Default)]
 struct Found {
+    unit_ns: i64,
     /// Bucket, counts, line.
     rows: Vec<(i64, Vec<u64>, usize)>,
     histogram: bool,
@@ -25,8 +26,15 @@ struct Found {
     notes: Vec<String>,
 }
 
-pub(super) fn read(name: &str, text: &str) -> Result<Measured, InputError> {
-    let mut found = Found::default();
+pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Measured, InputError> {
+    let mut found = Found {
+        unit_ns: options.unit.map_or(1_000, |unit| unit.ns()),
+        rows: Vec::new(),
+        histogram: false,
+        footers: Vec::new(),
+        status: Vec::new(),
+        notes: Vec::new(),
+    };
     for (line, number) in text.lines().zip(1..) {
         found
             .line(line, number)
@@ -41,7 +49,9 @@ pub(super) fn read(name: &str, text: &str) -> Result<Measured, InputError> {
         );
         found.status.into_iter().map(|(d, _)| d).collect()
     };
-    notes.push("values are taken as microseconds, cut to whole ones by the tool; with -N they would be nanoseconds".to_owned());
+    if options.unit.is_none() {
+        notes.push("values are taken as microseconds, cut to whole ones by the tool; with -N they are nanoseconds (--unit ns)".to_owned());
+    }
     Ok(Measured {
         file: name.to_owned(),
         format: Some(Format::CyclictestText),
@@ -133,10 +143,10 @@ impl Found {
         let number: u64 = of("T:")
             .and_then(|n| n.trim_end_matches('(').parse().ok())
             .ok_or("the line begins with no number of a thread")?;
-        let mut d = Distribution::new(format!("thread {number}"), "wake-up latency", 1_000);
+        let mut d = Distribution::new(format!("thread {number}"), "wake-up latency", self.unit_ns);
         d.said.cycles = of("C:").and_then(|n| n.parse().ok());
         if d.said.cycles != Some(0) {
-            let time = |key| of(key).map(|n| decimal(n, 1_000)).transpose();
+            let time = |key| of(key).map(|n| decimal(n, self.unit_ns)).transpose();
             d.said.min_ns = time("Min:")?;
             d.said.mean_ns = time("Avg:")?.map(|ns| ns as f64);
             d.said.max_ns = time("Max:")?;
@@ -188,18 +198,18 @@ impl Found {
                 return Err(fault(name, *line, what, CUT));
             }
             highest = highest.max(*bucket);
-            let value = scaled(*bucket, 1_000).map_err(|what| fault(name, *line, what, ""))?;
+            let value = scaled(*bucket, self.unit_ns).map_err(|what| fault(name, *line, what, ""))?;
             for (pairs, &count) in pairs.iter_mut().zip(counts) {
                 pairs.push((value, count));
             }
         }
-        let end = scaled(highest.saturating_add(1), 1_000).unwrap_or(i64::MAX);
+        let end = scaled(highest.saturating_add(1), self.unit_ns).unwrap_or(i64::MAX);
         if self.footer("Histogram Overflows").is_none() {
             notes.push("the line `# Histogram Overflows:` is missing: only a maximum beyond the rows would show them".to_owned());
         }
         let mut distributions = Vec::new();
         for (number, pairs) in pairs.into_iter().enumerate() {
-            let mut d = Distribution::new(format!("thread {number}"), "wake-up latency", 1_000);
+            let mut d = Distribution::new(format!("thread {number}"), "wake-up latency", self.unit_ns);
             d.fill(pairs);
             self.figures(name, number, &mut d)?;
             let over = self.value(name, "Histogram Overflows", number)?;
@@ -232,12 +242,12 @@ impl Found {
     fn figures(&self, name: &str, number: usize, d: &mut Distribution) -> Result<(), InputError> {
         let of = |key| -> Result<Option<i64>, InputError> {
             let value = self.value(name, key, number)?;
-            Ok(value.and_then(|value| scaled(value, 1_000).ok()))
+            Ok(value.and_then(|value| scaled(value, self.unit_ns).ok()))
         };
         let measured =
             d.counted() > 0 || self.value(name, "Histogram Overflows", number)? != Some(0);
         if measured {
-            d.said.min_ns = of("Min Latencies")?.filter(|min| *min != 1_000_000_000);
+            d.said.min_ns = of("Min Latencies")?.filter(|min| *min != 1_000_000 * self.unit_ns);
             d.said.mean_ns = of("Avg Latencies")?.map(|ns| ns as f64);
             d.said.max_ns = of("Max Latencies")?;
         }

@@ -45,7 +45,7 @@ pub struct Measured {
 /// What a file does not say itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// Unit of the values of jitterdebugger's samples.raw; `None`: microseconds, with a note.
+    /// Unit of the values of jitterdebugger's samples.raw and of cyclictest's text; `None`: microseconds, with a note.
     pub unit: Option<Unit>,
 }
 
@@ -75,6 +75,15 @@ pub fn import(
         Some(format) => format,
         None => sense::sense(name, bytes)?,
     };
+    if options.unit.is_some()
+        && !matches!(format, Format::JitterdebuggerRaw | Format::CyclictestText)
+    {
+        return Err(InputError::new(
+            name,
+            format!("a {} file says its unit itself", format.name()),
+            "remove --unit; it is for cyclictest's text and jitterdebugger's samples.raw",
+        ));
+    }
     if format == Format::JitterdebuggerRaw {
         return raw::read(name, bytes, options);
     }
@@ -85,7 +94,7 @@ pub fn import(
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut measured = match format {
         Format::CyclictestJson | Format::OslatJson => cyclictest_json::read(name, text, format)?,
-        Format::CyclictestText => cyclictest_text::read(name, text)?,
+        Format::CyclictestText => cyclictest_text::read(name, text, options)?,
         Format::RtlaHist => rtla::read(name, text)?,
         Format::JitterdebuggerJson => jitterdebugger::read(name, text)?,
         Format::RtAppLog => rt_app_log::read(name, text)?,

@@ -51,6 +51,22 @@ fn every_real_file_is_sensed_by_its_content_and_read() {
     }
 }
 
+#[test]
+fn what_cyclictest_wrote_with_n_is_read_in_nanoseconds_where_the_caller_says_so() {
+    let name = "cyclictest-2.40-histogram.txt";
+    let (_, _, bytes) = FILES.iter().find(|file| file.0 == name).expect("a file");
+    let unit = Some(Unit::Ns);
+    let ns = import(None, name, bytes, Options { unit }).unwrap();
+    let us = real(name);
+    let of = |read: &Measured| read.distributions[0].said.max_ns.expect("a maximum");
+    assert_eq!(of(&ns) * 1_000, of(&us));
+    assert!(ns.notes.iter().all(|note| !note.contains("microseconds")));
+    assert!(us.notes.iter().any(|note| note.contains("--unit ns")));
+    let (name, _, bytes) = FILES[0];
+    let refused = import(None, name, bytes, Options { unit }).unwrap_err();
+    assert!(refused.to_string().contains("says its unit itself"), "{refused}");
+}
+
 /// The histogram, the overflows and the count of cycles agree in JSON and in text of the same call.
 #[test]
 fn cyclictest_says_the_same_in_json_and_in_text() {
