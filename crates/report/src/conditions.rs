@@ -1,5 +1,6 @@
 //! Cells by the conditions they ran under: figures with bars and small panels for each load and period.
 
+use model::EngineKind;
 use record::summary::{CellSummary, PointSummary, RunSummary};
 
 /// Points with their cells, in the run's order.
@@ -7,6 +8,8 @@ pub(crate) struct Conditions<'a> {
     pub points: Vec<(&'a PointSummary, &'a CellSummary)>,
     /// Loads in the order of the experiment.
     pub loads: Vec<&'a str>,
+    /// Engines in the order of the experiment.
+    pub engines: Vec<EngineKind>,
     /// Periods in ns, ascending.
     pub periods: Vec<i64>,
     /// Whether some cpus were kept free and some were not.
@@ -22,10 +25,14 @@ pub(crate) fn of(summary: &RunSummary) -> Option<Conditions<'_>> {
         .filter(|(_, cell)| !cell.metrics.is_empty())
         .collect();
     let mut loads: Vec<&str> = Vec::new();
+    let mut engines: Vec<EngineKind> = Vec::new();
     let mut periods: Vec<i64> = Vec::new();
-    for (point, _) in &points {
+    for (point, cell) in &points {
         if !loads.contains(&point.load.as_str()) {
             loads.push(&point.load);
+        }
+        if !engines.contains(&cell.engine) {
+            engines.push(cell.engine);
         }
         if !periods.contains(&point.period_ns) {
             periods.push(point.period_ns);
@@ -37,6 +44,7 @@ pub(crate) fn of(summary: &RunSummary) -> Option<Conditions<'_>> {
     (loads.len() * periods.len() > 1 || both).then_some(Conditions {
         points,
         loads,
+        engines,
         periods,
         both,
     })

@@ -23,6 +23,7 @@ pub fn findings(summary: &RunSummary) -> Vec<String> {
     sentences.extend(crate::tasks::findings(summary));
     sentences.extend(skews(&summary.skews));
     sentences.extend(correlation(summary));
+    sentences.extend(probe_cost(summary));
     sentences.extend(tails::findings(summary));
     sentences
 }
@@ -288,6 +289,21 @@ fn skew(skew: &SkewSummary) -> String {
         range(&skew.skew_ns),
         plural(skew.skew_ns.len() as u64, "round"),
     )
+}
+
+/// What the probe itself adds, over all cells.
+fn probe_cost(summary: &RunSummary) -> Option<String> {
+    let most = |cost: fn(&CellSummary) -> u64| {
+        let costs = summary.cells.iter().map(cost);
+        costs.max().filter(|ns| *ns > 0)
+    };
+    let (clock, turn) = (most(|c| c.clock_cost_ns)?, most(|c| c.loop_cost_ns)?);
+    Some(format!(
+        "The probe itself took at most {} for a clock reading, one of which is in every time, and {} for a turn of its loop \
+         without work or sleep; neither is subtracted.",
+        time(clock as f64),
+        time(turn as f64),
+    ))
 }
 
 /// Beyond this, the intervals of quantiles are called too narrow. Independent jobs stay within 2/sqrt(n).

@@ -49,7 +49,7 @@ impl Style {
     }
 
     /// Breaks a sentence at spaces so that lines stay within the width; lines after the first are indented.
-    pub(crate) fn wrap(self, text: &str, indent: usize) -> String {
+    pub fn wrap(self, text: &str, indent: usize) -> String {
         let mut out = String::new();
         let mut column = 0;
         for word in text.split(' ') {

@@ -5,7 +5,7 @@ use crate::tails;
 use crate::units::Scale;
 use crate::words::{self, clean, count, plural, shortened};
 use crate::{loads, table_conditions};
-use record::summary::{CellSummary, Metric, MetricSummary, RunSummary};
+use record::summary::{CellSummary, Metric, MetricSummary, NotMeasured, RunSummary};
 use stats::Verdict;
 
 /// One text of a column, and its colour.
@@ -25,17 +25,28 @@ pub fn table(summary: &RunSummary, style: Style) -> String {
     let mut columns = columns(summary);
     fit(&mut columns, style.width);
     let mut out = String::new();
-    if let Some(grouped) = table_conditions::table(summary, style) {
+    let grouped = table_conditions::table(summary, style);
+    let shown = grouped.is_none() && !summary.cells.is_empty();
+    if let Some(grouped) = grouped {
         out += &grouped;
-    } else if !summary.cells.is_empty() {
+    } else if shown {
         out += &format!("{} of a job\n\n", summary.primary.title());
         out += &render(&columns, style);
         out += &crate::tasks::table(summary, style);
     }
-    let grouped = table_conditions::grouped(summary);
-    let name_width = if grouped { 0 } else { columns[0].width() };
-    for sentence in after(summary, name_width) {
-        out.push_str(&style.wrap(&clean(&sentence), name_width + 3));
+    let sentences = after(summary);
+    let names = sentences.iter().map(|(name, _)| name.chars().count());
+    let table = if shown { columns[0].width() } else { 0 };
+    let width = names.chain([table]).max().unwrap_or(0);
+    for (name, sentence) in sentences {
+        let line = match name.as_str() {
+            "" => style.wrap(&clean(&sentence), 3),
+            name => style.wrap(
+                &format!("{:<width$}   {}", clean(name), clean(&sentence)),
+                width + 3,
+            ),
+        };
+        out.push_str(&line);
         out.push('\n');
     }
     out
@@ -180,29 +191,58 @@ fn missed(cell: &CellSummary) -> Text {
     Text(format!("{}{lost}", count(cell.missed)), tone)
 }
 
-/// The sentences below the table.
-fn after(summary: &RunSummary, name_width: usize) -> Vec<String> {
-    let grouped = table_conditions::grouped(summary);
-    let mut sentences: Vec<String> = if grouped {
-        table_conditions::load_lines(summary)
+/// The sentences below the table, each with the name of the cell or trial that it is about; without one when it is
+/// about the run.
+fn after(summary: &RunSummary) -> Vec<(String, String)> {
+    let crowded = table_conditions::crowded(summary);
+    let mut sentences = Vec::new();
+    if crowded {
+        let lines = table_conditions::load_lines(summary);
+        sentences.extend(lines.into_iter().map(|line| (String::new(), line)));
     } else {
-        (summary.loads.iter())
-            .map(|load| format!("{:<name_width$}   load {}", load.trial, loads::line(load)))
-            .collect()
-    };
-    for (label, line) in tails::lines(summary) {
-        sentences.push(format!("{label:<name_width$}   {line}"));
+        let lines = summary.loads.iter();
+        sentences.extend(lines.map(|l| (l.trial.clone(), format!("load {}", loads::line(l)))));
     }
+    sentences.extend(tails::lines(summary));
+    sentences.extend(not_measured(summary));
+    let of_run = of_run(summary, crowded).into_iter();
+    sentences.extend(of_run.map(|sentence| (String::new(), sentence)));
+    sentences
+}
+
+/// One sentence for each trial, or for all that lack the same when there are several.
+fn not_measured(summary: &RunSummary) -> Vec<(String, String)> {
+    let mut groups: Vec<(&NotMeasured, Vec<&str>)> = Vec::new();
     for absent in &summary.not_measured {
-        let mend = match absent.mend.as_str() {
+        let why = |other: &NotMeasured| (other.reason.clone(), other.mend.clone());
+        match groups
+            .iter_mut()
+            .find(|(first, _)| why(first) == why(absent))
+        {
+            Some((_, trials)) => trials.push(&absent.trial),
+            None => groups.push((absent, vec![&absent.trial])),
+        }
+    }
+    let sentence = |(first, trials): (&NotMeasured, Vec<&str>)| {
+        let mend = match first.mend.as_str() {
             "" => String::new(),
             mend => format!(" ({mend})"),
         };
-        sentences.push(format!(
-            "{:<name_width$}   not measured: {}{mend}",
-            absent.trial, absent.reason
-        ));
-    }
+        let reason = &first.reason;
+        match trials.as_slice() {
+            [one] => ((*one).to_owned(), format!("not measured: {reason}{mend}")),
+            _ => (
+                String::new(),
+                format!("not measured: {}: {reason}{mend}", trials.join(", ")),
+            ),
+        }
+    };
+    groups.into_iter().map(sentence).collect()
+}
+
+/// What is to be said of the run as a whole.
+fn of_run(summary: &RunSummary, crowded: bool) -> Vec<String> {
+    let mut sentences = Vec::new();
     // What kept a trial from being measured is said above.
     let said = |reason: &str| summary.not_measured.iter().any(|n| n.reason == reason);
     for requirement in summary.unmet.iter().filter(|r| !said(&r.reason)) {
@@ -231,10 +271,10 @@ fn after(summary: &RunSummary, name_width: usize) -> Vec<String> {
     for failure in &summary.failures {
         sentences.push(format!("failed: {failure}"));
     }
-    if grouped {
+    if crowded {
         sentences.extend(table_conditions::notes(&summary.cells));
     }
-    for cell in summary.cells.iter().filter(|_| !grouped) {
+    for cell in summary.cells.iter().filter(|_| !crowded) {
         for note in &cell.notes {
             sentences.push(format!("note: {}: {note}", cell.label));
         }

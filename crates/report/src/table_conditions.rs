@@ -1,46 +1,71 @@
-//! The table of a run with many trials that differ in load and period: one line for each load, one column for each
-//! period.
+//! The table of a run with many trials that differ in load and period: one line for each load and engine, one column
+//! for each period.
 
 use crate::conditions::{self, Conditions, period};
 use crate::style::{Style, Tone};
 use crate::table::{Column, Text, render};
 use crate::units::{Scale, time};
 use crate::words::{clean, count, interval, verdict};
-use record::summary::{CellSummary, RunSummary};
+use model::EngineKind;
+use record::summary::{CellSummary, PointSummary, RunSummary};
 use stats::Verdict;
 
-/// With more cells than this, cells have no lines of their own.
+/// With more cells than this, cells are summed up.
 const MOST: usize = 12;
+
+/// Cells that share a line.
+struct Row<'a> {
+    load: &'a str,
+    engine: EngineKind,
+    isolated: bool,
+}
+
+impl Row<'_> {
+    fn holds(&self, (point, cell): &(&PointSummary, &CellSummary)) -> bool {
+        (self.load, self.engine, self.isolated)
+            == (point.load.as_str(), cell.engine, point.isolated)
+    }
+}
 
 /// `None` for a run whose cells fit a table of their own.
 pub(crate) fn table(summary: &RunSummary, style: Style) -> Option<String> {
-    let found = conditions::of(summary).filter(|found| found.points.len() > MOST)?;
-    let mut rows: Vec<(&str, bool)> = Vec::new();
+    let found = many(summary).filter(folds)?;
+    let mut rows: Vec<Row> = Vec::new();
     for load in &found.loads {
-        for isolated in [false, true] {
-            if found
-                .points
-                .iter()
-                .any(|(p, _)| p.load == *load && p.isolated == isolated)
-            {
-                rows.push((load, isolated));
+        for &engine in &found.engines {
+            for isolated in [false, true] {
+                let row = Row {
+                    load,
+                    engine,
+                    isolated,
+                };
+                if found.points.iter().any(|point| row.holds(point)) {
+                    rows.push(row);
+                }
             }
         }
     }
-    let mut columns = vec![
-        Column::plain("load", rows.iter().map(|(load, _)| clean(load)).collect()),
-        Column::plain(
-            if found.both { "cpus" } else { "" },
-            rows.iter()
-                .map(|(_, isolated)| match (found.both, isolated) {
-                    (false, _) => String::new(),
-                    (true, true) => "kept free".to_owned(),
-                    (true, false) => "shared".to_owned(),
-                })
-                .collect(),
-        ),
-    ];
-    let max = |row: &(&str, bool), ns: i64| found.max_ns(row.0, ns, row.1);
+    let load = rows.iter().map(|row| clean(row.load)).collect();
+    let mut columns = vec![Column::plain("load", load)];
+    if found.engines.len() > 1 {
+        let engine = rows.iter().map(|row| row.engine.to_string()).collect();
+        columns.push(Column::plain("engine", engine));
+    }
+    if found.both {
+        let kept = |row: &Row| if row.isolated { "kept free" } else { "shared" };
+        let cpus = rows.iter().map(|row| kept(row).to_owned()).collect();
+        columns.push(Column::plain("cpus", cpus));
+    }
+    let cells_of = |row: &Row| {
+        let cells = found.points.iter().filter(|point| row.holds(point));
+        cells.copied().collect::<Vec<_>>()
+    };
+    let max = |row: &Row, ns: i64| {
+        let cells = cells_of(row).into_iter();
+        let of = cells.filter(|(point, _)| point.period_ns == ns);
+        of.filter_map(|(_, cell)| Some(cell.metrics.first()?.summary.max_ns))
+            .max()
+    };
     let scale = Scale::of(
         rows.iter()
             .flat_map(|row| found.periods.iter().filter_map(move |&ns| max(row, ns)))
@@ -53,11 +78,8 @@ pub(crate) fn table(summary: &RunSummary, style: Style) -> Option<String> {
         });
         columns.push(Column::new(&format!("max, {}", period(ns)), texts.collect()).right());
     }
-    let missed = rows.iter().map(|(load, isolated)| {
-        let cells = found
-            .points
-            .iter()
-            .filter(|(p, _)| p.load == *load && p.isolated == *isolated);
+    let missed = rows.iter().map(|row| {
+        let cells = cells_of(row).into_iter();
         let missed: u64 = cells.map(|(_, cell)| cell.missed + cell.unexplained).sum();
         let tone = if missed > 0 { Tone::Bad } else { Tone::Plain };
         Text(count(missed), tone)
@@ -73,6 +95,25 @@ pub(crate) fn table(summary: &RunSummary, style: Style) -> Option<String> {
         out += &render(&gains(&found), style);
     }
     Some(out)
+}
+
+/// The conditions of a run with many cells.
+fn many(summary: &RunSummary) -> Option<Conditions<'_>> {
+    conditions::of(summary).filter(|found| found.points.len() > MOST)
+}
+
+/// Whether several cells share a line, so that the table is shorter than one with a line for each cell: there are
+/// several periods, cpus kept free and not, or several cells of a kind.
+fn folds(found: &Conditions) -> bool {
+    let several = |(at, one): (usize, &(&PointSummary, &CellSummary))| {
+        let row = Row {
+            load: &one.0.load,
+            engine: one.1.engine,
+            isolated: one.0.isolated,
+        };
+        found.points[..at].iter().any(|point| row.holds(point))
+    };
+    found.both || found.points.iter().enumerate().any(several)
 }
 
 /// Kept free over shared, one line for each load and cpu, one column for each period.
@@ -119,7 +160,7 @@ fn gains(found: &Conditions) -> Vec<Column> {
 
 /// What was found, in sentences, for runs whose trials are too many for one each.
 pub(crate) fn findings(summary: &RunSummary) -> Option<Vec<String>> {
-    let found = conditions::of(summary).filter(|found| found.points.len() > MOST)?;
+    let found = many(summary)?;
     let mut sentences = Vec::new();
     for &ns in &found.periods {
         for isolated in [false, true] {
@@ -163,9 +204,9 @@ pub(crate) fn findings(summary: &RunSummary) -> Option<Vec<String>> {
     Some(sentences)
 }
 
-/// Whether a cell's own line is left out of the table.
-pub(crate) fn grouped(summary: &RunSummary) -> bool {
-    conditions::of(summary).is_some_and(|found| found.points.len() > MOST)
+/// Whether cells are so many that what is said of each alike is said once.
+pub(crate) fn crowded(summary: &RunSummary) -> bool {
+    many(summary).is_some()
 }
 
 /// Loads with their largest and least achieved values over trials, one line for each.
@@ -200,7 +241,7 @@ pub(crate) fn load_lines(summary: &RunSummary) -> Vec<String> {
         .collect()
 }
 
-/// Whether this cell has its note said in the table; with many cells equal notes are said once.
+/// Notes of all cells, equal ones once.
 pub(crate) fn notes(cells: &[CellSummary]) -> Vec<String> {
     let mut notes: Vec<(&str, u64)> = Vec::new();
     for note in cells.iter().flat_map(|cell| &cell.notes) {

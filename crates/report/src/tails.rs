@@ -35,10 +35,68 @@ fn of_cells<'a, T>(
 /// At most this many cells are named one by one.
 const NAMED: usize = 4;
 
+/// A difference of at least this share of the period matters: a hundredth of what a job may take is what a careful
+/// choice of a deadline or a budget leaves over anyway, and on most machines the tick or a colder cache makes as much.
+const MATERIAL: f64 = 0.01;
+/// Regimes matter when both take at least this share of jobs: what is rarer shows in p99 and the maximum.
+const MATERIAL_SHARE: f64 = 0.01;
+
+/// How much a job differs, as a share of the period; without a period everything matters.
+fn of_period(difference_ns: i64, period_ns: i64) -> f64 {
+    if period_ns <= 0 {
+        return f64::INFINITY;
+    }
+    difference_ns as f64 / period_ns as f64
+}
+
+/// The findings that matter, the largest difference first, and how many others there are.
+struct Material<'a, T> {
+    found: Vec<(&'a TailSummary, &'a T)>,
+    others: usize,
+}
+
+fn material<'a, T>(
+    all: Vec<(&'a TailSummary, &'a T)>,
+    size: impl Fn(&TailSummary, &T) -> Option<f64>,
+) -> Material<'a, T> {
+    let count = all.len();
+    let mut sized: Vec<_> = all
+        .into_iter()
+        .filter_map(|(tail, what)| Some((size(tail, what).filter(|s| *s >= MATERIAL)?, tail, what)))
+        .collect();
+    sized.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let found: Vec<_> = sized
+        .into_iter()
+        .map(|(_, tail, what)| (tail, what))
+        .collect();
+    Material {
+        others: count - found.len(),
+        found,
+    }
+}
+
+fn regimes(summary: &RunSummary) -> Material<'_, Regimes> {
+    material(of_cells(summary, |t| t.tail.regimes.as_ref()), |tail, r| {
+        let share = r.fast.share.min(r.slow.share);
+        let apart = r.slow.median_ns.saturating_sub(r.fast.median_ns);
+        (share >= MATERIAL_SHARE).then(|| of_period(apart, tail.period_ns))
+    })
+}
+
+fn spikes(summary: &RunSummary) -> Material<'_, Spikes> {
+    material(of_cells(summary, |t| t.tail.spikes.as_ref()), |tail, s| {
+        let above = s.height_ns.saturating_sub(s.median_ns);
+        Some(of_period(above, tail.period_ns))
+    })
+}
+
 /// Sentences about spikes, regimes and curves.
 pub(crate) fn findings(summary: &RunSummary) -> Vec<String> {
     let mut sentences = Vec::new();
-    let regimes = of_cells(summary, |t| t.tail.regimes.as_ref());
+    let Material {
+        found: regimes,
+        others,
+    } = regimes(summary);
     for (tail, regimes) in regimes.iter().take(NAMED) {
         let of = tail.metric.title();
         sentences.push(format!(
@@ -47,7 +105,10 @@ pub(crate) fn findings(summary: &RunSummary) -> Vec<String> {
             regimes_text(regimes, tail)
         ));
     }
-    let spikes = of_cells(summary, |t| t.tail.spikes.as_ref());
+    let Material {
+        found: spikes,
+        others: more,
+    } = spikes(summary);
     for (tail, spikes) in spikes.iter().take(NAMED) {
         let of = tail.metric.title();
         sentences.push(format!(
@@ -57,11 +118,19 @@ pub(crate) fn findings(summary: &RunSummary) -> Vec<String> {
             alias_text(spikes, tail.period_ns)
         ));
     }
+    let others = others + more;
     let more = regimes.len().saturating_sub(NAMED) + spikes.len().saturating_sub(NAMED);
     if more > 0 {
         sentences.push(format!(
             "The section on tails has {} more of this kind.",
             count(more as u64)
+        ));
+    }
+    if others > 0 {
+        sentences.push(format!(
+            "The section on tails also has {} of less than {:.0}% of the period or of jobs.",
+            plural(others as u64, "such pattern"),
+            MATERIAL * 100.0
         ));
     }
     sentences.extend(curves(summary));
@@ -104,10 +173,11 @@ fn curves(summary: &RunSummary) -> Option<String> {
     }
 }
 
-/// One line for each finding, with the cell's name.
+/// The findings that matter, each with the cell's name, and the number of the others.
 pub(crate) fn lines(summary: &RunSummary) -> Vec<(String, String)> {
+    let (regimes, spikes) = (regimes(summary), spikes(summary));
     let mut lines = Vec::new();
-    for (tail, regimes) in of_cells(summary, |t| t.tail.regimes.as_ref()) {
+    for (tail, regimes) in regimes.found.iter().take(NAMED) {
         let line = format!(
             "two regimes: {} for {:.1}% of jobs (mean stay {}), else {}",
             time(regimes.slow.median_ns as f64),
@@ -117,7 +187,7 @@ pub(crate) fn lines(summary: &RunSummary) -> Vec<(String, String)> {
         );
         lines.push((tail.label.clone(), with_metric(summary, tail, line)));
     }
-    for (tail, spikes) in of_cells(summary, |t| t.tail.spikes.as_ref()) {
+    for (tail, spikes) in spikes.found.iter().take(NAMED) {
         let line = format!(
             "spikes to {} every {}{}",
             time(spikes.height_ns as f64),
@@ -126,11 +196,38 @@ pub(crate) fn lines(summary: &RunSummary) -> Vec<(String, String)> {
         );
         lines.push((tail.label.clone(), with_metric(summary, tail, line)));
     }
+    let mut curves = 0;
     for tail in summary.tails.iter().filter(|t| t.metric == summary.primary) {
         if let Some(last) = last_text(tail) {
-            let line = format!("{}: {last}", curve_name(tail.metric));
-            lines.push((tail.label.clone(), line));
+            curves += 1;
+            if curves <= NAMED {
+                let line = format!("{}: {last}", curve_name(tail.metric));
+                lines.push((tail.label.clone(), line));
+            }
         }
+    }
+    let more = [regimes.found.len(), spikes.found.len(), curves];
+    let more: usize = more.iter().map(|found| found.saturating_sub(NAMED)).sum();
+    let others = regimes.others + spikes.others;
+    let mut rest = Vec::new();
+    if more > 0 {
+        rest.push(format!(
+            "{} more of such regimes, spikes and curves",
+            count(more as u64)
+        ));
+    }
+    if others > 0 {
+        rest.push(format!(
+            "{} of less than {:.0}% of the period or of jobs",
+            plural(others as u64, "pattern"),
+            MATERIAL * 100.0
+        ));
+    }
+    if !rest.is_empty() {
+        lines.push((
+            String::new(),
+            format!("note: report.html has {}", rest.join(", and ")),
+        ));
     }
     lines
 }

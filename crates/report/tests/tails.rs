@@ -115,6 +115,36 @@ fn a_curve_or_the_reason() {
     assert!(text.contains("\"tails\""));
 }
 
+/// A spike of 5 us every 50 jobs is found, but moves no deadline of a millisecond.
+#[test]
+fn what_hardly_matters_is_left_to_the_page() {
+    let base = tempfile::tempdir().unwrap();
+    let mut run = Synthetic::new(base.path(), TOML);
+    let mut chance = Chance(5);
+    for round in 1..=3 {
+        let times: Vec<i64> = (0..2_000)
+            .map(|job| {
+                let plain = 50_000 + (100.0 * chance.unit()) as i64;
+                plain + if job % 50 == 0 { 5_000 } else { 0 }
+            })
+            .collect();
+        run.trial("bare", round, vec![cell("1-bare", Bare, &taking(&times))]);
+    }
+    let summary = study(&run.run).unwrap();
+    assert!(summary.tails[0].tail.spikes.is_some());
+    let lines = table(&summary, Style::default());
+    assert!(!lines.contains("spikes to"), "{lines}");
+    let note = "note: report.html has 1 pattern of less than 1% of the period or of jobs";
+    assert!(lines.contains(note), "{lines}");
+    let said = findings(&summary).join("\n");
+    assert!(
+        said.contains("also has 1 such pattern of less than 1% of the period"),
+        "{said}"
+    );
+    let page = html(&run.run, &summary).unwrap();
+    assert!(page.contains("Spikes that come periodically"));
+}
+
 /// What the run keeps of its summary.
 fn serde_json_of(run: &Synthetic, summary: &RunSummary) -> String {
     run.run.write_summary(summary).unwrap();

@@ -19,9 +19,31 @@ pub fn print_some(text: &str) {
     }
 }
 
-/// Prints a line to standard error.
+/// Prints a line to standard error; on a terminal it is wrapped, and lines after the first are indented as far as the
+/// text behind a leading word such as `note    ` is.
 pub fn note(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    let mut err = std::io::stderr().lock();
+    let width = (err.is_terminal())
+        .then(|| terminal_size::terminal_size_of(&err))
+        .flatten();
+    let _ = match width {
+        Some((width, _)) => writeln!(err, "{}", wrapped(text, width.0.into())),
+        None => writeln!(err, "{text}"),
+    };
+}
+
+fn wrapped(text: &str, width: usize) -> String {
+    let style = report::Style {
+        colour: false,
+        width: width.clamp(40, 160),
+    };
+    let wrap = |line: &str| {
+        let word = line.find(' ').unwrap_or(0);
+        let gap = line[word..].chars().take_while(|c| *c == ' ').count();
+        style.wrap(line, if gap > 1 { word + gap } else { 2 })
+    };
+    let lines: Vec<String> = text.lines().map(wrap).collect();
+    lines.join("\n")
 }
 
 /// Prints `error: ...` to standard error.
@@ -40,4 +62,25 @@ pub fn width() -> usize {
     let said = || std::env::var("COLUMNS").ok()?.trim().parse().ok();
     let terminal = terminal_size::terminal_size().map(|(width, _)| width.0.into());
     terminal.or_else(said).unwrap_or(120).clamp(40, 160)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_notes_are_wrapped_behind_their_first_word() {
+        let text = "note    one two three four five six seven eight nine ten";
+        assert_eq!(
+            wrapped(text, 40),
+            "note    one two three four five six\n        seven eight nine ten"
+        );
+        assert_eq!(wrapped("short", 40), "short");
+        let paths = "error: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa b\nsecond";
+        assert!(
+            wrapped(paths, 40).ends_with("\n  b\nsecond"),
+            "{}",
+            wrapped(paths, 40)
+        );
+    }
 }
