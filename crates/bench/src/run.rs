@@ -435,12 +435,12 @@ fn hold_awake(plan: &Plan, progress: &mut dyn Progress) -> Option<DmaLatency> {
 }
 
 /// Keeps the coordinator off the cells' cpus, where it can; put back on drop.
-struct Elsewhere {
+pub(crate) struct Elsewhere {
     before: Option<Vec<u32>>,
 }
 
 impl Elsewhere {
-    fn than(cells: &[u32]) -> Elsewhere {
+    pub(crate) fn than(cells: &[u32]) -> Elsewhere {
         let Ok(before) = sched::get_affinity(0) else {
             return Elsewhere { before: None };
         };

@@ -1,6 +1,6 @@
 //! The record of a trial before anything of it has happened, and how long it may take at most.
 
-use record::trial::{CellRecord, LoadRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
+use record::trial::{CellRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
 
 use crate::load;
 use crate::payload::{host_class, task_record};
@@ -46,17 +46,7 @@ pub(crate) fn new_record(trial: &Trial<'_>) -> TrialRecord {
         arming_ns: None,
         cells,
         loads: (trial.planned.loads.iter())
-            .map(|planned| LoadRecord {
-                name: planned.plan.name.clone(),
-                kind: planned.plan.kind,
-                form: planned.form.clone(),
-                place: planned.place(),
-                cpus: planned.cpus.clone(),
-                command: load::command_line(planned, &trial.ground.setting(planned)),
-                achieved: Vec::new(),
-                missed_seconds: None,
-                failure: None,
-            })
+            .map(|planned| load::record(planned, &trial.ground.setting(planned)))
             .collect(),
         failure: None,
         isolation: None,

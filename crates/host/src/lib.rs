@@ -2,6 +2,7 @@
 //! the doctor's checks. Here lives everything that reads or sets the state of the machine; what
 //! makes cells, measures them or judges the numbers lives in other crates.
 
+pub mod activity;
 pub mod caps;
 pub mod cgroup;
 pub mod counters;

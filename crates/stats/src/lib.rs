@@ -45,7 +45,7 @@ pub use box_plot::BoxPlot;
 pub use ccdf::{CCDF_TAIL, ccdf, ccdf_binned};
 pub use compare::{
     CompareError, CompareOptions, Comparison, Ratio, RoundQuantiles, Side, Verdict, compare,
-    compare_quantiles,
+    compare_figures, compare_quantiles,
 };
 pub use correlation::{pearson, spearman};
 pub use quantile::{DEFAULT_CONFIDENCE, Quantile, needed_count};

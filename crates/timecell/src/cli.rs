@@ -98,7 +98,7 @@ pub enum ReserveName {
     recovery (until a killed or wedged cell \
     runs again), footprint (memory of an idle real-time cell), nqueens (a computation on 1, 2 and 4 threads, with and \
     without cpu load elsewhere), self (timecell itself against cyclictest, a polling barrier and other launchers; parts: \
-    wakeup, barrier, startup, memory).\n\n\
+    wakeup, barrier, startup, memory, loads).\n\n\
     Real-time classes need privilege: run with sudo. Without it the same command runs with SCHED_OTHER and every \
     result is labelled \"not real-time\".\n\n\
     Examples:\n  \

@@ -29,9 +29,10 @@ pub(crate) fn usage(root: i32) -> Usage {
             continue;
         };
         usage.processes += u32::from(!stat.ended);
-        // Ticks of 10 ms are too coarse for hundreds of processes; the scheduler's own account is of one thread.
-        let own = (stat.threads == 1).then(|| scheduled_ns(pid)).flatten();
-        let own = own.unwrap_or(stat.ticks.saturating_mul(tick_ns()));
+        // Ticks of 10 ms are too coarse for hundreds of processes and for what works little; the scheduler's own account
+        // is of threads that live.
+        let own = scheduled_ns(pid, stat.threads);
+        let own = own.max(stat.ticks.saturating_mul(tick_ns()));
         usage.cpu_ns += own + stat.reaped_ticks.saturating_mul(tick_ns());
         usage.written_bytes += written(pid);
         open.extend(children.get(&pid).into_iter().flatten());
@@ -74,10 +75,21 @@ fn stat(text: &str) -> Option<Stat> {
     })
 }
 
-/// Time on a cpu, ns, where the kernel keeps it.
-fn scheduled_ns(pid: i32) -> Option<i64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
-    text.split_whitespace().next()?.parse().ok()
+/// Time of a process's threads on a cpu, ns; 0 where the kernel does not keep it.
+fn scheduled_ns(pid: i32, threads: i64) -> i64 {
+    let read = |path: String| -> Option<i64> {
+        let text = fs::read_to_string(path).ok()?;
+        text.split_whitespace().next()?.parse().ok()
+    };
+    if threads == 1 {
+        return read(format!("/proc/{pid}/schedstat")).unwrap_or(0);
+    }
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter();
+    tasks
+        .flatten()
+        .flatten()
+        .filter_map(|task| read(format!("{}/schedstat", task.path().display())))
+        .sum()
 }
 
 fn written(pid: i32) -> u64 {

@@ -28,7 +28,19 @@ impl Ground {
         beside: &Path,
         place: &mut Place,
     ) -> Result<(Ground, Vec<String>), BenchError> {
-        let loads = || plan.trials.iter().flat_map(|trial| &trial.loads);
+        let loads: Vec<&PlannedLoad> = (plan.trials.iter())
+            .flat_map(|trial| &trial.loads)
+            .collect();
+        Ground::for_loads(&loads, beside, place)
+    }
+
+    /// The same for loads without a plan around them.
+    pub(crate) fn for_loads(
+        planned: &[&PlannedLoad],
+        beside: &Path,
+        place: &mut Place,
+    ) -> Result<(Ground, Vec<String>), BenchError> {
+        let loads = || planned.iter().copied();
         let mut ground = Ground::default();
         let mut remarks = Vec::new();
         if loads().any(PlannedLoad::uses_disk) {
@@ -120,6 +132,10 @@ impl Pair {
         ] {
             ip(&line)?;
         }
+        // Packet by packet, as a network card has it: a veth pair would hand over 64 kB at once. An old `ip` does not
+        // know how, and its network is only a lighter load.
+        let _ = ip(&format!("link set dev {near} gso_max_segs 1"));
+        let _ = ip(&format!("-n {name} link set dev peer gso_max_segs 1"));
         Ok(())
     }
 }

@@ -32,7 +32,7 @@ pub(crate) use ground::{Ground, remove_network};
 pub use inside::inside;
 pub(crate) use planned::resolve;
 pub use planned::{LoadOffer, PlannedLoad, offers};
-pub(crate) use running::{Running, Start, command_line, start, with_words};
+pub(crate) use running::{Running, Start, record, start, with_words};
 pub(crate) use tally::Tally;
 
 /// A program that a load is made of.
@@ -177,6 +177,12 @@ pub(crate) trait Load: Sync {
     /// Longest time in which a load that is alive may achieve nothing, ns.
     fn pause_ns(&self) -> i64 {
         200_000_000
+    }
+
+    /// Time between two works of a load that pauses in between, ns; `None`: it works all the time. Its built-in form
+    /// notes on its page when the last was done.
+    fn cycle_ns(&self) -> Option<i64> {
+        None
     }
 
     /// Whether this form works on a disk.

@@ -49,6 +49,10 @@ impl Load for NetTcp {
         3 * SECOND_NS
     }
 
+    fn cycle_ns(&self) -> Option<i64> {
+        Some(SECOND_NS)
+    }
+
     fn needs_disk(&self, _: bool) -> bool {
         true
     }
@@ -69,6 +73,7 @@ fn record(setting: &Setting, tally: &Tally) -> std::io::Result<()> {
         }
     });
     let (mut stream, _) = listener.accept()?;
+    hold_little(&stream);
     let file = nameless(setting.dir.as_deref().unwrap_or("."))?;
     let mut block = vec![0; BLOCK];
     let began = clock::now();
@@ -77,6 +82,7 @@ fn record(setting: &Setting, tally: &Tally) -> std::io::Result<()> {
         stream.read_exact(&mut block)?;
         file.write_all_at(&block, number % BLOCKS * BLOCK as u64)?;
         commit(&file)?;
+        tally.worked(clock::now());
         tally.add(0, BLOCK as u64);
         // The seconds that this megabyte took beyond its own have gone without theirs.
         let now = (clock::now() - began) / SECOND_NS;
@@ -85,6 +91,22 @@ fn record(setting: &Setting, tally: &Tally) -> std::io::Result<()> {
         clock::sleep_until(began + second * SECOND_NS);
     }
     Ok(())
+}
+
+/// A small receive buffer, so that each megabyte crosses the network in its own second: a large one would be full before
+/// that begins. Where the system refuses, the megabytes come earlier.
+fn hold_little(stream: &TcpStream) {
+    let bytes: libc::c_int = 64 << 10;
+    // SAFETY: an open socket and a value of the type that the option wants.
+    unsafe {
+        libc::setsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVBUF,
+            (&raw const bytes).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        );
+    }
 }
 
 /// Sends as fast as it is received, from the other network if there is one.

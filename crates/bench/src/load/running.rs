@@ -8,7 +8,7 @@ use probe::clock;
 use record::trial::{Achieved, LoadRecord};
 
 use super::guard::Guarded;
-use super::tally::COUNTERS;
+use super::tally::{COUNTERS, WORKED};
 use super::{Gauge, Load, PlannedLoad, Setting, Tally, Usage, Window, account, by_kind, inside};
 use crate::place::failed;
 use crate::{BenchError, Place};
@@ -59,6 +59,15 @@ struct Look {
     usage_at_ns: i64,
 }
 
+impl Look {
+    /// When the last work before it was done, CLOCK_MONOTONIC ns; `None` before the first.
+    fn worked_ns(&self) -> Option<i64> {
+        Some(self.counts[WORKED])
+            .filter(|&ns| ns > 0)
+            .map(u64::cast_signed)
+    }
+}
+
 /// Starts a load.
 ///
 /// # Errors
@@ -96,8 +105,23 @@ pub(crate) fn start(start: &Start<'_>) -> Result<Result<Running, String>, BenchE
     }))
 }
 
+/// The record of a load that has not begun.
+pub(crate) fn record(planned: &PlannedLoad, setting: &Setting) -> LoadRecord {
+    LoadRecord {
+        name: planned.plan.name.clone(),
+        kind: planned.plan.kind,
+        form: planned.form.clone(),
+        place: planned.place(),
+        cpus: planned.cpus.clone(),
+        command: command_line(planned, setting),
+        achieved: Vec::new(),
+        missed_seconds: None,
+        failure: None,
+    }
+}
+
 /// The command line of the load itself, for the record.
-pub(crate) fn command_line(planned: &PlannedLoad, setting: &Setting) -> String {
+fn command_line(planned: &PlannedLoad, setting: &Setting) -> String {
     let load = by_kind(planned.plan.kind);
     if planned.built_in {
         let words = inside::words(planned.plan.kind, setting, "tally");
@@ -171,12 +195,24 @@ impl Running {
         self.window = Some((self.look(), None));
     }
 
-    /// Looks at it again after the last cell is done.
+    /// Looks at it again after the last cell is done. A load that works once a cycle is given one, so that a short
+    /// trial says of it too whether it works.
     pub(crate) fn close_window(&mut self) {
+        if let (Some(cycle_ns), Some((before, _))) = (self.cycle_ns(), &self.window) {
+            let patience = clock::now() + 2 * cycle_ns;
+            while self.tally.read()[0] == before.counts[0] && clock::now() < patience {
+                clock::sleep_for(LOOK_NS);
+            }
+        }
         let now = self.look();
         if let Some((_, after)) = &mut self.window {
             *after = Some(now);
         }
+    }
+
+    /// Only the built-in form tells when its last work was done.
+    fn cycle_ns(&self) -> Option<i64> {
+        self.load.cycle_ns().filter(|_| self.built_in)
     }
 
     fn look(&self) -> Look {
@@ -239,7 +275,10 @@ impl Running {
 
     fn judge(&self, before: &Look, after: &Look, window: &Window<'_>, record: &mut LoadRecord) {
         let cpu_ns = after.usage.cpu_ns - before.usage.cpu_ns;
-        let counted_ns = after.at_ns - before.at_ns;
+        let counted_ns = match self.cycle_ns() {
+            None => after.at_ns - before.at_ns,
+            Some(cycle_ns) => cycles_ns(before, after, cycle_ns),
+        };
         if self.built_in {
             for (index, gauge) in self.load.gauges().iter().enumerate() {
                 let count = after.counts[index].saturating_sub(before.counts[index]);
@@ -298,6 +337,19 @@ impl Drop for Running {
     }
 }
 
+/// The time that the work between two looks took, of a load that works once a cycle: from the last work before the
+/// one to the last work before the other, ns. A window that cuts cycles in two would count too many of them or too
+/// few. Once the load is late by a cycle, the time until the look counts too: it may have stopped.
+fn cycles_ns(before: &Look, after: &Look, cycle_ns: i64) -> i64 {
+    let began = before.worked_ns().unwrap_or(before.at_ns);
+    let ended = after.worked_ns().unwrap_or(after.at_ns);
+    if ended <= began || after.at_ns - ended > 2 * cycle_ns {
+        after.at_ns - began
+    } else {
+        ended - began
+    }
+}
+
 /// Unit of the gauge that counts seconds without their work done.
 pub(super) const MISSED_SECONDS: &str = "missed seconds";
 
@@ -321,5 +373,40 @@ pub(crate) fn with_words(what: &str, words: &str) -> String {
         what.to_owned()
     } else {
         format!("{what}, saying: {words}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    /// A look at a time, with the last work before it, both in ms.
+    fn look(at_ms: i64, worked_ms: i64) -> Look {
+        let mut counts = [0; COUNTERS];
+        counts[WORKED] = (worked_ms * 1_000_000).unsigned_abs();
+        Look {
+            at_ns: at_ms * 1_000_000,
+            counts,
+            progress: 0,
+            usage: Usage::default(),
+            usage_at_ns: 0,
+        }
+    }
+
+    #[test]
+    fn whole_cycles_are_measured_however_the_window_lies() {
+        let ms = |before: (i64, i64), after: (i64, i64)| {
+            let ns = cycles_ns(&look(before.0, before.1), &look(after.0, after.1), SECOND);
+            ns / 1_000_000
+        };
+        // Worked at 5,010 and 6,012: one cycle, though the looks are 0.2 s or 1.9 s apart.
+        assert_eq!(ms((5_900, 5_010), (6_100, 6_012)), 1_002);
+        assert_eq!(ms((5_020, 5_010), (6_920, 6_012)), 1_002);
+        // Nothing since: all the time counts.
+        assert_eq!(ms((5_900, 5_010), (6_500, 5_010)), 1_490);
+        // It has stopped: so does the time since.
+        assert_eq!(ms((5_900, 5_010), (9_000, 6_012)), 3_990);
     }
 }

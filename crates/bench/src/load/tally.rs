@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counters on a page.
 pub(crate) const COUNTERS: usize = 8;
+/// The last of them is no count: the time at which a load that works once a cycle was last done, CLOCK_MONOTONIC ns.
+pub(crate) const WORKED: usize = COUNTERS - 1;
 const BYTES: usize = 4096;
 
 /// The page, mapped.
@@ -77,6 +79,12 @@ impl Tally {
     /// Adds to one counter.
     pub(crate) fn add(&self, index: usize, count: u64) {
         self.counter(index).fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// Notes that the work of a cycle is done; see [`WORKED`].
+    pub(crate) fn worked(&self, now_ns: i64) {
+        self.counter(WORKED)
+            .store(now_ns.unsigned_abs(), Ordering::Relaxed);
     }
 
     /// All counters.

@@ -61,7 +61,7 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
     } else {
         unmet.push("the shell poller needs busybox (apt install busybox-static)".to_owned());
     }
-    let mut stage = Stage::new(setup, engine, cpus)?;
+    let mut stage = Stage::new(setup.clone(), engine, cpus)?;
     let mut section = Section {
         part: "barrier",
         method: format!(

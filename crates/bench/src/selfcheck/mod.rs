@@ -3,17 +3,21 @@
 //! Each part compares interleaved, in one run on one machine, and says of each goal whether it was met.
 
 mod barrier;
+mod loads;
 mod memory;
 mod probe_process;
 mod startup;
 mod wakeup;
 
+use std::path::PathBuf;
+
+use model::LoadKind;
 use serde::Serialize;
 
 use crate::BenchError;
 
 /// What a part needs to know.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Setup {
     /// Fewer repetitions: shows that the part works, not what it is worth.
     pub quick: bool,
@@ -21,6 +25,10 @@ pub struct Setup {
     pub cpu: u32,
     /// SCHED_FIFO priority.
     pub priority: u8,
+    /// A directory on the disk that loads work on.
+    pub out: PathBuf,
+    /// The loads to look at; empty: every one.
+    pub loads: Vec<LoadKind>,
 }
 
 /// One figure, and the goal it is held against.
@@ -56,11 +64,12 @@ pub struct Section {
 type Part = fn(Setup, &mut dyn FnMut(&str)) -> Result<Section, BenchError>;
 
 /// The parts by name. Adding one: a file here and a line.
-pub const PARTS: [(&str, Part); 4] = [
+pub const PARTS: [(&str, Part); 5] = [
     ("wakeup", wakeup::run),
     ("barrier", barrier::run),
     ("startup", startup::run),
     ("memory", memory::run),
+    ("loads", loads::run),
 ];
 
 impl Finding {

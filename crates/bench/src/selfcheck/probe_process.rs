@@ -6,11 +6,12 @@ use std::process::{Child, Command, Stdio};
 use host::sched;
 use model::{Pacing, Work};
 use probe::control::State;
-use probe::{Barrier, BarrierKind, ClassBy, ProbeArgs, clock};
+use probe::{Barrier, BarrierError, BarrierKind, ClassBy, ProbeArgs, clock};
 use record::samples::{self, Samples};
 
 use crate::BenchError;
 use crate::place::failed;
+use crate::sampler::Sampler;
 
 /// What a child used, and how it ended.
 pub(super) struct Usage {
@@ -58,64 +59,86 @@ pub(super) fn cost_per_activation(pid: u32, period_ns: i64, span_ns: i64) -> Opt
     (activations > 0).then(|| (cpu_after - cpu_before) / activations)
 }
 
-/// Runs `jobs` activations of the timer workload in a child of our own; returns its samples and its cpu time per
-/// activation in ns.
-pub(super) fn timer(
-    dir: &Path,
-    cpu: u32,
-    priority: u8,
-    period_ns: i64,
-    jobs: u32,
-) -> Result<(Samples, Option<i64>), BenchError> {
-    let (control, file) = (dir.join("control"), dir.join("timer.samples"));
-    let _ = std::fs::remove_file(&control);
-    let _ = std::fs::remove_file(&file);
-    let barrier =
-        Barrier::create(&control, 1).map_err(failed(&control, "make the control page"))?;
-    probe::prepare_samples(&file, jobs.into()).map_err(failed(&file, "make the samples file"))?;
-    let args = ProbeArgs {
-        control: control.clone(),
-        slot: 0,
-        samples: Some(file.clone()),
-        ring: false,
-        work: Work::Timer,
-        pacing: Pacing::Periodic,
-        period_ns,
-        jobs,
-        fifo: Some(priority),
-        cpu,
-        class_by: ClassBy::Cell,
-        barrier: BarrierKind::Futex,
-        rest_ns: 0,
-    };
-    let child = Command::new("/proc/self/exe")
-        .args(["probe", "run"])
-        .args(args.to_words())
-        .stdin(Stdio::null())
-        .spawn()
-        .map_err(failed(Path::new("/proc/self/exe"), "start the probe"))?;
-    let mut cost = None;
-    let deadline = clock::now() + period_ns * i64::from(jobs) * 3 + 30_000_000_000;
-    let waited = (|| {
-        barrier.wait_all(State::Present, "present", deadline, || false)?;
-        barrier.permit(0);
-        barrier.wait_all(State::Armed, "armed", deadline, || false)?;
-        if barrier.failure(0).is_none() {
-            let go_ns = barrier.open(Barrier::lead_ns(1));
-            clock::sleep_until(go_ns);
-            cost = cost_per_activation(child.id(), period_ns, period_ns * i64::from(jobs));
+/// A probe that runs as a child of this process.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Probe<'a> {
+    /// Where its files are made.
+    pub dir: &'a Path,
+    /// Cpu that it is pinned to.
+    pub cpu: u32,
+    /// SCHED_FIFO priority; `None`: class OTHER.
+    pub fifo: Option<u8>,
+    /// What a job does.
+    pub work: Work,
+    /// Time between releases, ns.
+    pub period_ns: i64,
+    /// Activations.
+    pub jobs: u32,
+    /// Whether counters of the machine are read beside it meanwhile, as an experiment may ask for.
+    pub counters: bool,
+}
+
+impl Probe<'_> {
+    /// Runs it to its end; returns its samples and, of one in a real-time class, its cpu time per activation in ns.
+    pub(super) fn run(&self) -> Result<(Samples, Option<i64>), BenchError> {
+        let dir = self.dir;
+        let (control, file) = (dir.join("control"), dir.join("probe.samples"));
+        let _ = std::fs::remove_file(&control);
+        let _ = std::fs::remove_file(&file);
+        let barrier =
+            Barrier::create(&control, 1).map_err(failed(&control, "make the control page"))?;
+        probe::prepare_samples(&file, self.jobs.into())
+            .map_err(failed(&file, "make the samples file"))?;
+        let args = ProbeArgs {
+            control: control.clone(),
+            slot: 0,
+            samples: Some(file.clone()),
+            ring: false,
+            work: self.work,
+            pacing: Pacing::Periodic,
+            period_ns: self.period_ns,
+            jobs: self.jobs,
+            fifo: self.fifo,
+            cpu: self.cpu,
+            class_by: ClassBy::Cell,
+            barrier: BarrierKind::Futex,
+            rest_ns: 0,
+        };
+        let child = Command::new("/proc/self/exe")
+            .args(["probe", "run"])
+            .args(args.to_words())
+            .stdin(Stdio::null())
+            .spawn()
+            .map_err(failed(Path::new("/proc/self/exe"), "start the probe"))?;
+        let mut cost = None;
+        let span_ns = self.period_ns * i64::from(self.jobs);
+        let deadline = clock::now() + span_ns * 3 + 30_000_000_000;
+        let waited = (|| {
+            barrier.wait_all(State::Present, "present", deadline, || false)?;
+            barrier.permit(0);
+            barrier.wait_all(State::Armed, "armed", deadline, || false)?;
+            if barrier.failure(0).is_none() {
+                let go_ns = barrier.open(Barrier::lead_ns(1));
+                let pid = child.id().cast_signed();
+                let _counters = self
+                    .counters
+                    .then(|| Sampler::start(vec![("probe".to_owned(), pid, self.cpu)], span_ns));
+                clock::sleep_until(go_ns);
+                cost = cost_per_activation(child.id(), self.period_ns, span_ns);
+                barrier.wait_all(State::Done, "done", deadline, || false)?;
+            }
+            Ok(())
+        })();
+        barrier.abort();
+        if waited.is_err() {
+            // SAFETY: our own child, not reaped yet.
+            unsafe { libc::kill(child.id().cast_signed(), libc::SIGKILL) };
         }
-        barrier.wait_all(State::Done, "done", deadline, || false)
-    })();
-    barrier.abort();
-    if waited.is_err() {
-        // SAFETY: our own child, not reaped yet.
-        unsafe { libc::kill(child.id().cast_signed(), libc::SIGKILL) };
+        reap(&child);
+        if let Some(why) = barrier.failure(0) {
+            return Err(BenchError::Failed(format!("the probe {why}")));
+        }
+        waited.map_err(|error: BarrierError| BenchError::Failed(error.to_string()))?;
+        Ok((samples::read(&file)?, cost))
     }
-    reap(&child);
-    if let Some(why) = barrier.failure(0) {
-        return Err(BenchError::Failed(format!("the probe {why}")));
-    }
-    waited.map_err(|error| BenchError::Failed(error.to_string()))?;
-    Ok((samples::read(&file)?, cost))
 }

@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use model::Work;
 use serde_json::{Value, json};
 use stats::{CompareOptions, Sorted, compare};
 
-use super::probe_process::{self, reap};
+use super::probe_process::{self, Probe, reap};
 use super::{Finding, Section, Setup, us};
 use crate::BenchError;
 use crate::place::{Place, failed};
@@ -49,7 +50,7 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
     // than a spell share.
     for (period_ns, jobs) in [(1_000_000i64, 600u32), (100_000, 4_000)] {
         let period = Period {
-            setup,
+            setup: &setup,
             dir: place.dir(),
             period_ns,
             jobs,
@@ -75,7 +76,7 @@ fn header() -> Vec<String> {
 }
 
 struct Period<'a> {
-    setup: Setup,
+    setup: &'a Setup,
     dir: &'a Path,
     period_ns: i64,
     jobs: u32,
@@ -184,11 +185,19 @@ impl Period<'_> {
 
     /// Two runs as cyclictest has, so that neither tool finds the machine warmer than the other.
     fn probe(&self, tool: &mut Tool) -> Result<(), BenchError> {
-        let Setup { cpu, priority, .. } = self.setup;
-        let run = || probe_process::timer(self.dir, cpu, priority, self.period_ns, self.jobs);
-        let (_, cost) = run()?;
+        let &Setup { cpu, priority, .. } = self.setup;
+        let probe = Probe {
+            dir: self.dir,
+            cpu,
+            fifo: Some(priority),
+            work: Work::Timer,
+            period_ns: self.period_ns,
+            jobs: self.jobs,
+            counters: false,
+        };
+        let (_, cost) = probe.run()?;
         tool.cpu_ns.extend(cost);
-        let (samples, _) = run()?;
+        let (samples, _) = probe.run()?;
         tool.missed += samples.header.missed;
         let latencies = samples.samples.iter().map(|s| s.wakeup_latency_ns());
         tool.rounds.push(latencies.collect());

@@ -403,17 +403,7 @@ impl Case<'_> {
             cpus: planned.cpus.clone(),
             ..Setting::default()
         };
-        let record = LoadRecord {
-            name: planned.plan.name.clone(),
-            kind: planned.plan.kind,
-            form: planned.form.clone(),
-            place: planned.place(),
-            cpus: planned.cpus.clone(),
-            command: load::command_line(planned, &setting),
-            achieved: Vec::new(),
-            missed_seconds: None,
-            failure: None,
-        };
+        let record = load::record(planned, &setting);
         let running = load::start(&load::Start {
             planned,
             place: &self.all.stage.place,

@@ -58,7 +58,9 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
         if !asked(name) {
             continue;
         }
-        let section = part(setup, &mut |line| out::note(&format!("        {line}")))?;
+        let section = part(setup.clone(), &mut |line| {
+            out::note(&format!("        {line}"))
+        })?;
         if !options.json {
             out::print(&text(&section));
         }
@@ -109,6 +111,8 @@ fn setup(options: &Bench) -> Result<Setup, InputError> {
             .copied()
             .unwrap_or_else(host::cpus::default_rt_cpu),
         priority: u8::try_from(priority).unwrap_or(80),
+        out: options.out.clone(),
+        loads: overrides.loads,
     })
 }
 

@@ -1,0 +1,243 @@
+//! Whether each load disturbs what it should: the probe in class OTHER and in class FIFO, in turns without a load and
+//! under each of them. A load that moves no figure is broken, however busy it looks.
+
+mod figures;
+mod visit;
+
+use model::{LoadKind, LoadPlan};
+use serde_json::json;
+
+use super::{Finding, Section, Setup, ratio, us};
+use crate::interrupt::Interrupt;
+use crate::load::{self, Ground, PlannedLoad};
+use crate::place::Place;
+use crate::run::Elsewhere;
+use crate::{BenchError, plan};
+use figures::{FIGURES, Moved, moved};
+use visit::{Around, Visit};
+
+/// One load at one place, or none, with what was seen of it in every round.
+struct Row {
+    name: String,
+    /// What it was asked for, for a second try; `None`: nothing runs.
+    kind: Option<LoadKind>,
+    planned: Option<PlannedLoad>,
+    /// Whether counters are read beside the probe.
+    counters: bool,
+    visits: Vec<Visit>,
+}
+
+pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, BenchError> {
+    let rounds = if setup.quick { 5 } else { 10 };
+    let mut section = Section {
+        part: "loads",
+        method: format!(
+            "{rounds} rounds, each of them the probe on cpu {} without a load, under every load on all cpus, without one \
+             again, and with counters read beside it; timer every 100 us and mac of 50,000 steps every 1 ms, in class OTHER and FIFO {}; a figure \
+             counts as moved when its ratio to the same round without load lies above {:.2} with all of its interval, \
+             which is that of {} figures at once. The second look without a load shows how much moves by itself. Loads \
+             that move nothing run again on the probe's cpu alone",
+            setup.cpu,
+            setup.priority,
+            figures::LEAST,
+            FIGURES.len(),
+        ),
+        table: vec![header()],
+        findings: Vec::new(),
+        data: json!({}),
+        unmet: Vec::new(),
+    };
+    let allowed = plan::allowed_cpus();
+    let kinds: Vec<LoadKind> = LoadKind::ALL
+        .into_iter()
+        .filter(|kind| *kind != LoadKind::Custom)
+        .filter(|kind| setup.loads.is_empty() || setup.loads.contains(kind))
+        .collect();
+    let mut rows = vec![Row::idle("idle")];
+    for kind in kinds {
+        match load::resolve(&LoadPlan::new(kind), &allowed) {
+            Ok(planned) => rows.push(Row::of(kind.name().to_owned(), planned)),
+            Err(unmet) => section.unmet.push(format!("{kind}: {}", unmet.reason)),
+        }
+    }
+    rows.push(Row::idle("idle, again"));
+    rows.push(Row {
+        counters: true,
+        ..Row::idle("counters read")
+    });
+
+    let interrupt = Interrupt::listen()
+        .map_err(|error| BenchError::Failed(format!("cannot listen for signals: {error}")))?;
+    let mut place = Place::create()?;
+    let rootfs = place.rootfs()?;
+    std::fs::create_dir_all(&setup.out)
+        .map_err(crate::place::failed(&setup.out, "make the directory"))?;
+    let planned: Vec<&PlannedLoad> = rows.iter().filter_map(|row| row.planned.as_ref()).collect();
+    let (ground, remarks) = Ground::for_loads(&planned, &setup.out, &mut place)?;
+    section.unmet.extend(remarks);
+    let _elsewhere = Elsewhere::than(&[setup.cpu]);
+    let _awake = host::latency::DmaLatency::hold().ok();
+    let mut around = Around {
+        setup: &setup,
+        place: &place,
+        rootfs: &rootfs,
+        ground: &ground,
+        interrupt: &interrupt,
+        fifo: true,
+        trial: 0,
+    };
+    if let Err(why) = around.try_fifo() {
+        section.unmet.push(format!("class FIFO: {why}"));
+    }
+    around.rounds(&mut rows, rounds, say)?;
+    let mut still: Vec<Row> = Vec::new();
+    for row in &rows {
+        let pinned = row.kind.filter(|_| row.movement(&rows[0]).is_none());
+        if let Some(kind) = pinned {
+            let mut plan = LoadPlan::new(kind);
+            plan.cpus = vec![setup.cpu];
+            if let Ok(planned) = load::resolve(&plan, &allowed) {
+                still.push(Row::of(format!("{kind} on cpu {}", setup.cpu), planned));
+            }
+        }
+    }
+    let mut again = vec![Row::idle("idle")];
+    if !still.is_empty() {
+        again.extend(still);
+        around.rounds(&mut again, rounds, say)?;
+    }
+    report(&rows, &mut section);
+    section.findings.push(Finding::fact(
+        "the probe itself",
+        visit::probe_cost(rows.iter().flat_map(|row| &row.visits)),
+    ));
+    report(&again, &mut section);
+    Ok(section)
+}
+
+impl Row {
+    fn idle(name: &str) -> Row {
+        Row {
+            name: name.to_owned(),
+            kind: None,
+            planned: None,
+            counters: false,
+            visits: Vec::new(),
+        }
+    }
+
+    fn of(name: String, planned: PlannedLoad) -> Row {
+        Row {
+            name,
+            kind: Some(planned.plan.kind),
+            planned: Some(planned),
+            counters: false,
+            visits: Vec::new(),
+        }
+    }
+
+    /// The figures that it moved against `idle`, the one that is surest first; `None`: none.
+    fn movement(&self, idle: &Row) -> Option<Vec<Moved>> {
+        let values = |row: &Row| -> Vec<_> { row.visits.iter().map(|v| v.values).collect() };
+        let moved = moved(&values(idle), &values(self));
+        (!moved.is_empty()).then_some(moved)
+    }
+}
+
+impl Around<'_> {
+    /// Visits every row once a round; who begins, changes.
+    fn rounds(
+        &mut self,
+        rows: &mut [Row],
+        rounds: usize,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<(), BenchError> {
+        for round in 0..rounds {
+            for turn in 0..rows.len() {
+                let at = (turn + round) % rows.len();
+                let name = &rows[at].name;
+                say(&format!("loads, round {} of {rounds}, {name}", round + 1));
+                let visit = self
+                    .visit(rows[at].planned.as_ref(), rows[at].counters)
+                    .map_err(|error| match error {
+                        BenchError::Interrupted => error,
+                        other => BenchError::Failed(format!("{name}: {other}")),
+                    })?;
+                rows[at].visits.push(visit);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn header() -> Vec<String> {
+    let mut header = vec!["median over rounds, us".to_owned()];
+    header.extend(FIGURES.iter().map(|figure| figure.short.to_owned()));
+    header
+}
+
+/// Table, findings and data of rows, the first of which is the one without load.
+fn report(rows: &[Row], section: &mut Section) {
+    let Some((idle, others)) = rows.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return;
+    };
+    for row in rows {
+        let mut line = vec![row.name.clone()];
+        for at in 0..FIGURES.len() {
+            let values: Vec<i64> = row.visits.iter().filter_map(|v| v.values[at]).collect();
+            line.push(stats::median_of(&values).map_or_else(|| "-".to_owned(), us));
+        }
+        section.table.push(line);
+    }
+    section.table.push(Vec::new());
+    section.table.push(visit::activity_header());
+    for row in rows {
+        section
+            .table
+            .push(visit::activity_row(&row.name, &row.visits));
+    }
+    section.table.push(Vec::new());
+    for row in others {
+        section.findings.push(finding(row, idle));
+        if let Some(planned) = &row.planned {
+            section.findings.push(Finding::fact(
+                format!("{} achieved ({})", row.name, planned.form),
+                visit::achieved(&row.visits),
+            ));
+        }
+    }
+    for row in rows {
+        section.data[&row.name] = json!({
+            "form": row.planned.as_ref().map(|planned| &planned.form),
+            "cpus": row.planned.as_ref().map(|planned| &planned.cpus),
+            "figures": FIGURES.iter().map(|figure| figure.name).collect::<Vec<_>>(),
+            "rounds": row.visits,
+            "moved": row.movement(idle),
+        });
+    }
+}
+
+fn finding(row: &Row, idle: &Row) -> Finding {
+    let moved = row.movement(idle);
+    let said = |moved: &Moved| {
+        format!(
+            "{} {} times",
+            FIGURES[moved.figure].name,
+            ratio(&moved.ratio)
+        )
+    };
+    let figure = match &moved {
+        None => "moves nothing".to_owned(),
+        Some(moved) => {
+            let more = match moved.len() - 1 {
+                0 => String::new(),
+                more => format!(", and {more} more of {} figures", FIGURES.len()),
+            };
+            format!("moves the {}{more}", said(&moved[0]))
+        }
+    };
+    match row.kind {
+        Some(_) => Finding::goal(&row.name, figure, "moves a figure", moved.is_some()),
+        None => Finding::goal(&row.name, figure, "moves nothing", moved.is_none()),
+    }
+}
