@@ -183,9 +183,9 @@ impl Plan {
 
     /// Bytes of samples or histograms of the whole run on disk.
     pub fn run_bytes(&self) -> u64 {
-        let keep = self.experiment.keep;
-        let bytes = |trial: &PlannedTrial| trial.record_bytes(keep) * trial.cells.len() as u64;
-        let round: u64 = self.trials.iter().map(bytes).sum();
+        let round: u64 = (self.trials.iter())
+            .map(|trial| trial.run_bytes(self))
+            .sum();
         round * u64::from(self.experiment.rounds)
     }
 }
@@ -253,6 +253,11 @@ impl PlannedTrial {
     pub(crate) fn cell_bytes(&self, keep: Keep) -> u64 {
         let jobs = u64::from(self.workload.jobs);
         record::samples::layout::file_bytes(self.ring_records(keep).unwrap_or(jobs))
+    }
+
+    /// Bytes that the trial leaves on the disk, at most.
+    pub(crate) fn run_bytes(&self, plan: &Plan) -> u64 {
+        self.record_bytes(plan.experiment.keep) * self.cells.len() as u64
     }
 
     /// Bytes that one cell leaves on the disk, at most.

@@ -11,6 +11,7 @@ use record::histogram;
 use record::run::{Manifest, Resumption, Run, Status};
 use record::trial::TrialRecord;
 
+use crate::place::free_bytes;
 use crate::run::{Progress, Settings, Todo, alone, finish, provenance, trials, utc_now};
 use crate::salvage::close_begun;
 use crate::{BenchError, Plan};
@@ -98,6 +99,7 @@ fn prepare<'a>(
         None => last_cut_off(run)?,
     };
     let todo = left(run, plan)?;
+    room_for(run, plan, &todo)?;
     manifest.trials_done = count(run.trial_numbers()?.len());
     manifest.trials_planned = manifest.trials_done + count(todo.len());
     manifest.status = Status::Running;
@@ -112,6 +114,21 @@ fn prepare<'a>(
     });
     run.write_manifest(&manifest)?;
     Ok((manifest, todo))
+}
+
+/// Refuses to go on where what is left has no room: the disk may be what ended the run.
+fn room_for(run: &Run, plan: &Plan, todo: &[Todo<'_>]) -> Result<(), BenchError> {
+    let needed = todo.iter().map(|todo| todo.planned.run_bytes(plan)).sum();
+    let free = free_bytes(run.dir());
+    if free < needed {
+        return Err(BenchError::Failed(format!(
+            "{}: the disk has {} MB free, what is left of the run may take {} MB; free some space and resume it again",
+            run.dir().display(),
+            free >> 20,
+            (needed >> 20) + 1
+        )));
+    }
+    Ok(())
 }
 
 fn count(n: usize) -> u32 {

@@ -39,6 +39,20 @@ impl PlannedTask {
         self.cpus.last().copied().unwrap_or_default()
     }
 
+    /// What a run of it leaves out of what the set says.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        let task = &self.task;
+        [("jitter", task.jitter), ("blocking", task.blocking)]
+            .into_iter()
+            .filter(|(_, time)| time.ns() > 0)
+            .map(|(what, time)| {
+                format!(
+                    "the set gives it {time} of {what}, which a run does not produce and its bound here leaves out"
+                )
+            })
+            .collect()
+    }
+
     /// Whether it competes with the set instead of being of it.
     pub fn competes(&self) -> bool {
         self.cell_name == COMPETITOR

@@ -4,6 +4,7 @@ use record::trial::{CellRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
 
 use crate::load;
 use crate::payload::{host_class, task_record};
+use crate::tasks::PlannedTask;
 use crate::trial::Trial;
 
 pub(crate) fn new_record(trial: &Trial<'_>) -> TrialRecord {
@@ -31,7 +32,7 @@ pub(crate) fn new_record(trial: &Trial<'_>) -> TrialRecord {
                 real_time: false,
                 create_ns: None,
                 started_ns: None,
-                notes: Vec::new(),
+                notes: task.map_or_else(Vec::new, PlannedTask::remarks),
                 failure: None,
                 task: task.map(task_record),
             }

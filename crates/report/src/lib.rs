@@ -33,7 +33,9 @@ mod tasks;
 mod units;
 mod words;
 
-pub use compare::{Difference, Pair, RunComparison, compare, compare_html, compare_table, unlike};
+pub use compare::{
+    Difference, Pair, RunComparison, compare, compare_figures, compare_html, compare_table, unlike,
+};
 pub use figure::figures;
 pub use findings::findings;
 pub use html::{Extras, html, html_beside, html_with};

@@ -8,15 +8,17 @@ mod page;
 mod text;
 
 pub use differences::{Difference, unlike};
-pub use page::compare_html;
 pub(crate) use page::section;
+pub use page::{compare_figures, compare_html};
 pub use text::compare_table;
 
-use crate::study::{Source, metrics, study};
+use crate::study::{Source, metrics, round_quantiles, study};
+use model::Keep;
 use record::RecordError;
+use record::histogram::RELATIVE_ERROR;
 use record::run::Run;
 use record::summary::{CellSummary, Metric, RunSummary};
-use stats::{CompareOptions, Comparison};
+use stats::{CompareOptions, Comparison, Quantile, RoundQuantiles, Sorted};
 
 /// Two runs, studied and set side by side. Ratios are of the second to the first.
 #[derive(Debug, Clone, PartialEq)]
@@ -154,17 +156,20 @@ fn pair(
     let [Some(a), Some(b)] = medians else {
         return Ok((None, false));
     };
-    let rounds = |place: usize| -> Result<Vec<Vec<i64>>, RecordError> {
-        let cell = cells[place];
-        let rounds = sources[place].rounds(&cell.trial, &cell.cell, metric)?;
-        Ok(rounds.into_values().collect())
+    let (compared, cut) = if sources.iter().all(|s| s.plan.keep == Keep::Samples) {
+        let rounds = |place: usize| -> Result<Vec<Vec<i64>>, RecordError> {
+            let cell = cells[place];
+            let rounds = sources[place].rounds(&cell.trial, &cell.cell, metric)?;
+            Ok(rounds.into_values().collect())
+        };
+        let (left, right, cut) = even(rounds(0)?, rounds(1)?);
+        let compared = stats::compare(&left, &right, &CompareOptions::default());
+        (compared, cut)
+    } else {
+        let rounds = |place: usize| quantiles(&sources[place], cells[place], metric);
+        let (left, right, cut) = even(rounds(0)?, rounds(1)?);
+        (stats::compare_quantiles(&left, &right, RELATIVE_ERROR), cut)
     };
-    let (mut left, mut right) = (rounds(0)?, rounds(1)?);
-    let both = left.len().min(right.len());
-    let cut = left.len() != right.len();
-    left.truncate(both);
-    right.truncate(both);
-    let compared = stats::compare(&left, &right, &CompareOptions::default());
     let (comparison, problem) = match compared {
         Ok(comparison) => (Some(comparison), None),
         Err(error) => (None, Some(error.to_string())),
@@ -177,4 +182,36 @@ fn pair(
         problem,
     };
     Ok((Some(pair), cut))
+}
+
+/// As many rounds of each as both have, and whether any were left out.
+fn even<T>(mut left: Vec<T>, mut right: Vec<T>) -> (Vec<T>, Vec<T>, bool) {
+    let both = left.len().min(right.len());
+    let cut = left.len() != right.len();
+    left.truncate(both);
+    right.truncate(both);
+    (left, right, cut)
+}
+
+/// The quantiles of each round, from what the run kept. Jobs of histograms cannot be drawn again, so a comparison with
+/// them rests on how the rounds' quantiles differ.
+fn quantiles(
+    source: &Source,
+    cell: &CellSummary,
+    metric: Metric,
+) -> Result<Vec<RoundQuantiles>, RecordError> {
+    if let Keep::Histograms { .. } = source.plan.keep {
+        let rounds = round_quantiles(source, &cell.trial, &cell.cell, metric)?;
+        return Ok(rounds.into_values().collect());
+    }
+    let rounds = source.rounds(&cell.trial, &cell.cell, metric)?;
+    let of = |values: Vec<i64>| {
+        let sorted = Sorted::new(values);
+        let p99 = Quantile::of(&sorted, 0.99, stats::DEFAULT_CONFIDENCE)?;
+        Some(RoundQuantiles {
+            median_ns: sorted.nearest_rank(0.5)?,
+            p99_ns: p99.value_ns,
+        })
+    };
+    Ok(rounds.into_values().filter_map(of).collect())
 }

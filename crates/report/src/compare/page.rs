@@ -1,6 +1,7 @@
 //! Two runs side by side, as one HTML file.
 
 use super::{Difference, Pair, RunComparison};
+use crate::figure::Figure;
 use crate::html::{Section, document, time_cell};
 use crate::units::Scale;
 use crate::words::{clean, interval, verdict};
@@ -67,8 +68,32 @@ pub(crate) fn section(comparison: &RunComparison) -> Section {
     }
 }
 
+/// The figures of the comparison as SVG files of their own: file name and content, readable when opened alone. None
+/// where no cell of both runs can be compared.
+pub fn compare_figures(comparison: &RunComparison) -> Vec<(String, String)> {
+    let note = format!(
+        "timecell runs {} and {}",
+        comparison.first.run, comparison.second.run
+    );
+    let figure = drawn(comparison).into_iter();
+    figure
+        .map(|figure| {
+            let name = format!("{}.svg", figure.name);
+            (name, crate::figure::alone(&figure, &note))
+        })
+        .collect()
+}
+
 /// The intervals of all ratios; nothing where there is none.
 fn picture(comparison: &RunComparison) -> Markup {
+    html! {
+        @if let Some(figure) = drawn(comparison) {
+            figure { (crate::figure::inline(&figure)) figcaption { (figure.caption) } }
+        }
+    }
+}
+
+fn drawn(comparison: &RunComparison) -> Option<Figure> {
     let rows: Vec<(String, &stats::Comparison)> = comparison
         .pairs
         .iter()
@@ -81,12 +106,7 @@ fn picture(comparison: &RunComparison) -> Markup {
             Some((name, pair.comparison.as_ref()?))
         })
         .collect();
-    let figure = crate::figure::ratios(&rows, "the first run", "ratios-of-runs");
-    html! {
-        @if let Some(figure) = figure {
-            figure { (crate::figure::inline(&figure)) figcaption { (figure.caption) } }
-        }
-    }
+    crate::figure::ratios(&rows, "the first run", "ratios-of-runs")
 }
 
 fn cells(comparison: &RunComparison) -> Markup {

@@ -72,7 +72,11 @@ pub(crate) struct Figure {
 /// When a file of the record cannot be read.
 pub fn figures(run: &Run, summary: &RunSummary) -> Result<Vec<(String, String)>, RecordError> {
     let data = Data::gather(run, summary)?;
-    let standalone = |figure: &Figure| (format!("{}.svg", figure.name), alone(&data, figure));
+    let mut note = format!("timecell run {}", data.summary.run);
+    if !data.summary.real_time {
+        note += ", not real-time";
+    }
+    let standalone = |figure: &Figure| (format!("{}.svg", figure.name), alone(figure, &note));
     Ok(draw(&data).iter().map(standalone).collect())
 }
 
@@ -93,16 +97,12 @@ pub(crate) fn inline(figure: &Figure) -> Markup {
     }
 }
 
-/// The figure as a document: its heading above, run and class below.
-fn alone(data: &Data, figure: &Figure) -> String {
-    let mut note = format!("timecell run {}", data.summary.run);
-    if !data.summary.real_time {
-        note += ", not real-time";
-    }
+/// The figure as a document: its heading above, `note` below.
+pub(crate) fn alone(figure: &Figure, note: &str) -> String {
     let dress = Dress {
         title: &figure.title,
         caption: &figure.caption,
-        note: &note,
+        note,
         size: (WIDTH, figure.height),
     };
     document(&dress, &figure.body)

@@ -138,7 +138,7 @@ pub fn within(
                 }
             } else {
                 Err(format!(
-                    "of runs that kept histograms only the {} is compared",
+                    "of a run that kept histograms only the {} is compared with its own baseline",
                     summary.primary.title()
                 ))
             };

@@ -82,6 +82,22 @@ fn pool(pooled: &mut BTreeMap<u32, Vec<Total>>, round: u32, log: &HistogramLog) 
     }
 }
 
+/// The quantiles of one metric of one cell in each of its good rounds, of a run that kept histograms.
+pub(crate) fn round_quantiles(
+    source: &Source,
+    trial: &str,
+    id: &str,
+    metric: Metric,
+) -> Result<BTreeMap<u32, RoundQuantiles>, RecordError> {
+    let mut pooled = BTreeMap::new();
+    for (record, log) in logs(source, trial, id)? {
+        if is_good(record) {
+            pool(&mut pooled, record.round, &log);
+        }
+    }
+    Ok(quantiles(&pooled, metric))
+}
+
 fn quantiles(pooled: &BTreeMap<u32, Vec<Total>>, metric: Metric) -> Quantiles {
     let of = |(round, totals): (&u32, &Vec<Total>)| {
         let bins = binned(totals.iter().find(|total| total.metric == metric)?);

@@ -16,7 +16,7 @@ mod tails;
 mod unmeasured;
 
 pub(crate) use against::{compare_rounds, pooled_rounds};
-pub(crate) use histograms::{binned, logs};
+pub(crate) use histograms::{binned, logs, round_quantiles};
 pub(crate) use points::windows;
 pub(crate) use source::Source;
 

@@ -37,9 +37,14 @@ impl<'a> Bootstrap<'a> {
     /// For each probability the ratio of that quantile over all pairs (baseline, other); `None` where a round's
     /// quantile is not positive.
     pub fn ratios(mut self, pairs: &[[Round; 2]], probabilities: &[f64]) -> Vec<Option<Ratio>> {
+        // One pair has no interval, however often it is drawn.
+        let draws = match pairs.len() {
+            1 => 0,
+            _ => DRAWS_PER_ROUND.min(self.options.resamples),
+        };
         let by_pair: Vec<Vec<Option<PairLogs>>> = pairs
             .iter()
-            .map(|pair| self.pair_logs(pair, probabilities))
+            .map(|pair| self.pair_logs(pair, probabilities, draws))
             .collect();
         let mut by_pair: Vec<_> = by_pair.into_iter().map(Vec::into_iter).collect();
         probabilities
@@ -55,7 +60,12 @@ impl<'a> Bootstrap<'a> {
     }
 
     /// For each probability what this pair says; one draw of the samples serves all of them.
-    fn pair_logs(&mut self, pair: &[Round; 2], probabilities: &[f64]) -> Vec<Option<PairLogs>> {
+    fn pair_logs(
+        &mut self,
+        pair: &[Round; 2],
+        probabilities: &[f64],
+        count: u32,
+    ) -> Vec<Option<PairLogs>> {
         let recorded = probabilities.iter().map(|&probability| {
             log_ratio(pair.each_ref().map(|round| round.quantile(probability)))
         });
@@ -69,7 +79,7 @@ impl<'a> Bootstrap<'a> {
             .collect();
 
         let mut draws = [Draw::default(), Draw::default()];
-        for _ in 0..DRAWS_PER_ROUND.min(self.options.resamples) {
+        for _ in 0..count {
             for (round, draw) in pair.iter().zip(&mut draws) {
                 round.draw(&mut self.random, draw);
             }
@@ -91,7 +101,9 @@ impl<'a> Bootstrap<'a> {
     fn ratio(&mut self, pairs: &[PairLogs]) -> Option<Ratio> {
         let log = mean(pairs.iter().map(|pair| pair.recorded))?;
         let drawn: Option<Vec<&[f64]>> = pairs.iter().map(|pair| pair.drawn.as_deref()).collect();
-        let error = drawn.and_then(|drawn| self.standard_error(&drawn));
+        let error = drawn
+            .filter(|drawn| drawn.len() > 1)
+            .and_then(|drawn| self.standard_error(&drawn));
         Some(Ratio::new(
             log,
             error,

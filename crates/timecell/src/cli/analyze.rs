@@ -75,7 +75,7 @@ pub struct Check {
     #[arg(long, value_name = "FILE.svg", value_hint = ValueHint::FilePath)]
     pub plot: Option<PathBuf>,
     /// A wake-up latency bound, such as 150us from `timecell bench`; counts as blocking of every task.
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = latency)]
     pub latency: Option<Duration>,
     /// What Linux is asked.
     #[command(flatten)]
@@ -253,7 +253,7 @@ pub struct Design {
     #[arg(long, value_enum, default_value = "first")]
     pub fit: FitName,
     /// A wake-up latency bound, such as 150us from `timecell bench`; counts as blocking of every task.
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = latency)]
     pub latency: Option<Duration>,
     /// What Linux is asked.
     #[command(flatten)]
@@ -335,4 +335,15 @@ fn part(text: &str) -> Result<f64, String> {
         .ok_or_else(|| {
             "write a part from 0 to 1, such as 0.5; 1 makes the deadlines the periods".to_owned()
         })
+}
+
+/// A time. A negative one is taken for one, to be refused by what it says; the next option is none.
+fn latency(text: &str) -> Result<Duration, String> {
+    if text.starts_with("--") {
+        return Err(format!(
+            "the option has no value, {text} is the next option; write a time such as 150us"
+        ));
+    }
+    text.parse()
+        .map_err(|error: model::DurationError| error.to_string())
 }

@@ -56,7 +56,7 @@ fn one_run_only(options: &Report) -> Result<(), CommandError> {
     let files = options.paths.iter().any(|path| !path.is_dir());
     let asked = [
         ("--against", options.against.is_some()),
-        ("--figures", options.figures.is_some()),
+        ("--figures", options.figures.is_some() && files),
         ("--json", options.json && !files),
         ("--fail-if", !options.judge.fail_if.is_empty()),
         ("--baseline", options.judge.baseline.is_some()),
@@ -235,6 +235,10 @@ fn compare(first: &Run, second: &Run, options: &Report) -> Result<Ended, Command
         .unwrap_or_else(|| PathBuf::from("comparison.html"));
     write_atomically(&page, report::compare_html(&compared).as_bytes())?;
     out::print(&report::compare_table(&compared, style()));
+    if let Some(dir) = &options.figures {
+        let count = write_figures(&report::compare_figures(&compared), dir)?;
+        out::print(&format!("figures {count} SVG files in {}", dir.display()));
+    }
     out::print(&format!("report  {}", page.display()));
     Ok(Ended::Fine)
 }

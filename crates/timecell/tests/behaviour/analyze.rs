@@ -343,6 +343,10 @@ fn bad_input() {
             ["--latency", "is negative"],
         ),
         (
+            "analyze a.toml --latency --json",
+            ["--latency", "has no value, --json is the next option"],
+        ),
+        (
             "analyze design a.toml --latency -5us",
             ["--latency", "is negative"],
         ),

@@ -118,6 +118,21 @@ fn short() {
         ]
     );
     goes_out_as_cyclictest(dir.path(), &run, &summary);
+    // A run against itself: every ratio is 1, and one round is no reason to be sure of it.
+    let same = [
+        "report",
+        &run,
+        "--baseline",
+        &run,
+        "--fail-if",
+        "latency.p99 > 2x",
+    ];
+    let said = say(dir.path(), &same).ends_with(1);
+    assert!(
+        said.out.contains("1.000 undecided: one round"),
+        "{}",
+        said.out
+    );
     let error = say(dir.path(), &["export", &run, "--parquet"])
         .ends_with(2)
         .error();

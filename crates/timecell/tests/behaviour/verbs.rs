@@ -83,7 +83,21 @@ fn report() {
     let figures: Vec<_> = fs::read_dir(dir.path().join("figures")).unwrap().collect();
     assert!(figures.len() >= 4, "{figures:?}");
     assert!(said.out.contains("embedded"));
-    say(dir.path(), &["report", &name, &name, "-o", "both.html"]).ends_with(0);
+    let two = [
+        "report",
+        &name,
+        &name,
+        "-o",
+        "both.html",
+        "--figures",
+        "two",
+    ];
+    say(dir.path(), &two).ends_with(0);
+    let drawn = fs::read_to_string(dir.path().join("two/ratios-of-runs.svg")).unwrap();
+    assert!(
+        drawn.contains("embedded") && drawn.contains("timecell runs"),
+        "{drawn}"
+    );
     assert!(
         fs::read_to_string(dir.path().join("both.html"))
             .unwrap()

@@ -16,6 +16,9 @@ use crate::{BenchError, plan};
 use figures::{FIGURES, Moved, moved};
 use visit::{Around, Visit};
 
+/// A machine that is busier than this without a load, the probes included, is not quiet.
+const BUSY_PERCENT: f64 = 40.0;
+
 /// One load at one place, or none, with what was seen of it in every round.
 struct Row {
     name: String,
@@ -105,6 +108,13 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
     if !still.is_empty() {
         again.extend(still);
         around.rounds(&mut again, rounds, say)?;
+    }
+    let busy = visit::busy_percent(&rows[0].visits);
+    if busy > BUSY_PERCENT {
+        section.unmet.push(format!(
+            "a quiet machine: without a load {busy:.0} % of one cpu were in use already, beside which loads hardly show; \
+             repeat it when nothing else runs"
+        ));
     }
     report(&rows, &mut section);
     section.findings.push(Finding::fact(

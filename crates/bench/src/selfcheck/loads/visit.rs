@@ -178,6 +178,15 @@ const RATES: [(&str, Rate); 9] = [
     ("kernel %", |a| a.system_ns as f64 / 1e7),
 ];
 
+/// Cpu time of everything on the machine in percent of one cpu, median over visits.
+pub(super) fn busy_percent(visits: &[Visit]) -> f64 {
+    let of = |visit: &Visit| {
+        let used = visit.activity.user_ns + visit.activity.system_ns;
+        100.0 * used as f64 / visit.window_ns.max(1) as f64
+    };
+    median(visits.iter().map(of))
+}
+
 pub(super) fn activity_header() -> Vec<String> {
     let mut header = vec!["the machine meanwhile, median".to_owned()];
     header.extend(RATES.iter().map(|(name, _)| (*name).to_owned()));
