@@ -48,7 +48,11 @@ pub(crate) fn line(plan: &Experiment) -> String {
 /// `period 1ms`, or `periods 100us, 1ms`.
 fn periods(periods: &[Duration]) -> String {
     let texts: Vec<String> = periods.iter().map(ToString::to_string).collect();
-    let word = if texts.len() == 1 { "period" } else { "periods" };
+    let word = if texts.len() == 1 {
+        "period"
+    } else {
+        "periods"
+    };
     format!("{word} {}", texts.join(", "))
 }
 

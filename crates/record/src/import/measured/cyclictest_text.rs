@@ -198,7 +198,8 @@ impl Found {
                 return Err(fault(name, *line, what, CUT));
             }
             highest = highest.max(*bucket);
-            let value = scaled(*bucket, self.unit_ns).map_err(|what| fault(name, *line, what, ""))?;
+            let value =
+                scaled(*bucket, self.unit_ns).map_err(|what| fault(name, *line, what, ""))?;
             for (pairs, &count) in pairs.iter_mut().zip(counts) {
                 pairs.push((value, count));
             }
@@ -209,7 +210,8 @@ impl Found {
         }
         let mut distributions = Vec::new();
         for (number, pairs) in pairs.into_iter().enumerate() {
-            let mut d = Distribution::new(format!("thread {number}"), "wake-up latency", self.unit_ns);
+            let mut d =
+                Distribution::new(format!("thread {number}"), "wake-up latency", self.unit_ns);
             d.fill(pairs);
             self.figures(name, number, &mut d)?;
             let over = self.value(name, "Histogram Overflows", number)?;

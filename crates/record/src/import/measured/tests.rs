@@ -64,7 +64,10 @@ fn what_cyclictest_wrote_with_n_is_read_in_nanoseconds_where_the_caller_says_so(
     assert!(us.notes.iter().any(|note| note.contains("--unit ns")));
     let (name, _, bytes) = FILES[0];
     let refused = import(None, name, bytes, Options { unit }).unwrap_err();
-    assert!(refused.to_string().contains("says its unit itself"), "{refused}");
+    assert!(
+        refused.to_string().contains("says its unit itself"),
+        "{refused}"
+    );
 }
 
 /// The histogram, the overflows and the count of cycles agree in JSON and in text of the same call.
