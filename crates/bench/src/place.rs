@@ -181,6 +181,11 @@ impl Drop for Place {
             // Goes when the last coordinator goes; others' root filesystems keep it.
             let _ = elsewhere.parent().map(fs::remove_dir);
         }
+        let trials = list(&self.dir.join("trials"));
+        if trials.iter().any(|trial| holds_cells(trial)) {
+            // The next start, or `timecell clean`, removes them, and the place after them.
+            return;
+        }
         if self.owner.unwritten.is_some() {
             let _ = remove_tree(&self.dir.join("rootfs"));
         } else {
@@ -345,6 +350,13 @@ fn is_being_made(dir: &Path) -> bool {
     let name = dir.file_name().map(|name| name.to_string_lossy());
     let pid = name.and_then(|name| name.rsplit('-').next()?.parse::<i32>().ok());
     pid.is_some_and(|pid| pid != std::process::id().cast_signed() && start_ticks(pid).is_some())
+}
+
+/// Whether cells of the trial with this directory could not be removed.
+pub(crate) fn holds_cells(trial: &Path) -> bool {
+    list(&trial.join("cells"))
+        .iter()
+        .any(|dir| engine::is_left(dir))
 }
 
 /// Only a directory of that name: nothing else is ever noted.

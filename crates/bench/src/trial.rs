@@ -18,7 +18,7 @@ use crate::drain::{Drain, Rings};
 use crate::interrupt::Interrupt;
 use crate::load::{self, Ground, Running};
 use crate::payload::{host_class, spec, words};
-use crate::place::{Place, failed};
+use crate::place::{Place, failed, holds_cells};
 use crate::salvage;
 use crate::sampler::Sampler;
 use crate::trial_record::{longest_loop_ns, new_record};
@@ -64,9 +64,12 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Gives the shared memory back.
+    /// Gives the shared memory back, unless cells are left.
     pub(crate) fn discard(&self) {
-        let _ = std::fs::remove_dir_all(&self.dir);
+        // The note of a cell that could not be removed is what it is found by later.
+        if !holds_cells(&self.dir) {
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
     }
 }
 

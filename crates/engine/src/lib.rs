@@ -39,4 +39,4 @@ pub use manager::{Manager, Network, Source};
 pub use process::{kill_marked, of_many as processes_of_many};
 pub use programs::{requirement as program_requirement, root as root_requirement};
 pub use run_command::{STAMPS, Steps, payload_pid, run_command, stamps_file, step_commands};
-pub use sweep::{sweep, sweep_many};
+pub use sweep::{is_left, sweep, sweep_many};

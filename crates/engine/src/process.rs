@@ -12,8 +12,8 @@ use crate::note::MARK;
 
 /// How long a program that makes or removes a cell may take.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long a killed process may take to end.
-const DEATH: Duration = Duration::from_secs(10);
+/// How long a killed process may take to end: the last of thousands waits until the kernel has taken the others apart.
+const DEATH: Duration = Duration::from_secs(60);
 /// How long a new process may be on its way to its program.
 const UNMARKED: Duration = Duration::from_millis(2);
 

@@ -32,6 +32,11 @@ pub fn sweep(work_dir: &Path) -> Result<(), EngineError> {
         .map_err(|cause| made::error(&spec, "sweep the cell away", cause))
 }
 
+/// Whether the cell of this private directory is there, whole or in part.
+pub fn is_left(work_dir: &Path) -> bool {
+    note::path(work_dir).exists()
+}
+
 fn wipe(kind: EngineKind) -> Wipe {
     match kind {
         EngineKind::Bare => bare::wipe,

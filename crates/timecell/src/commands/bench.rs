@@ -57,7 +57,7 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     }
     let baseline = experiment.baseline.clone();
     overrides(options)?.apply(&mut experiment)?;
-    if experiment.baseline != baseline {
+    if experiment.baseline != baseline && experiment.scale.is_none() {
         out::note(&format!(
             "note    {baseline} is left out by --engine: the comparison is with {}",
             experiment.baseline
