@@ -25,6 +25,11 @@ pub const CASES: &[Case] = &[
         run: ended,
     },
     Case {
+        name: "scale::each_cell_holds_an_equal_part_where_groups_are_asked_for",
+        needs: &[Need::Root, Need::RealTime],
+        run: reserved,
+    },
+    Case {
         name: "scale::ctrl_c_removes_every_cell",
         needs: &[Need::Root],
         run: interrupted,
@@ -196,6 +201,42 @@ fn ended() {
     assert_eq!(left_out[0].trial, "bare-70");
     assert!(left_out[0].reason.starts_with("bare ended at 60 cells: "));
     assert!(run.trial(3).is_err());
+}
+
+fn reserved() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = [
+        "bench",
+        "scale",
+        "--counts",
+        "1,4",
+        "--jobs",
+        "20",
+        "--reserve",
+        "rt-cgroup",
+    ];
+    if host::rtgroup::detect().is_err() {
+        let said = say(dir.path(), &words).ends_with(4);
+        assert!(
+            said.err.contains("boot a kernel with RT_GROUP_SCHED"),
+            "{}",
+            said.err
+        );
+        return;
+    }
+    let said = say(dir.path(), &words).ends_with(0);
+    assert!(
+        said.err.contains("embedded-4: each cell holds"),
+        "{}",
+        said.err
+    );
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    let held = |number| {
+        let crowd = run.trial(number).unwrap().crowd.unwrap();
+        assert_eq!(crowd.armed, crowd.finished);
+        crowd.reservation.unwrap().runtime_us
+    };
+    assert_eq!(held(2), held(1) / 4);
 }
 
 fn interrupted() {
