@@ -19,6 +19,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Removes `/<id>` with everything below in every hierarchy.
 pub(crate) fn remove(id: &str) -> Result<(), String> {
     for dir in places(id) {
+        // Nothing in it, as a rule: then there is nothing to look for either.
+        if fs::remove_dir(&dir).is_ok() {
+            continue;
+        }
         kill_tree(&dir)?;
         remove_tree(&dir).map_err(|error| format!("cgroup {}: {error}", dir.display()))?;
     }
@@ -72,12 +76,12 @@ fn remove_tree(dir: &Path) -> io::Result<()> {
     }
     let began = Instant::now();
     loop {
-        kill_in(dir);
         match fs::remove_dir(dir) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error)
                 if error.raw_os_error() == Some(libc::EBUSY) && began.elapsed() < PATIENCE =>
             {
+                kill_in(dir);
                 std::thread::sleep(Duration::from_millis(2));
             }
             done => return done,
