@@ -6,7 +6,7 @@ use std::path::Path;
 use record::crowd::CrowdMemory;
 
 /// Cpu time that these processes have used so far, ns; one that is gone counts nothing.
-pub(super) fn cpu_ns(pids: &[i32]) -> i64 {
+pub(crate) fn cpu_ns(pids: &[i32]) -> i64 {
     pids.iter().filter_map(|pid| used_ns(*pid)).sum()
 }
 
@@ -16,7 +16,7 @@ fn used_ns(pid: i32) -> Option<i64> {
 }
 
 /// Memory of these payloads and of every other process that carries a mark of the trial or works in `cells_dir`.
-pub(super) fn memory(payloads: &[i32], mark: &str, cells_dir: &Path) -> CrowdMemory {
+pub(crate) fn memory(payloads: &[i32], mark: &str, cells_dir: &Path) -> CrowdMemory {
     let mut sum = CrowdMemory::default();
     for pid in payloads {
         if let Some((pss, rss)) = sets(*pid) {

@@ -6,7 +6,7 @@ mod creation;
 mod diagnosis;
 mod growth;
 mod guard;
-mod looks;
+pub(crate) mod looks;
 mod room;
 
 use std::path::Path;

@@ -3,9 +3,11 @@
 //! Each part compares interleaved, in one run on one machine, and says of each goal whether it was met.
 
 mod barrier;
+mod crowd;
 mod loads;
 mod memory;
 mod probe_process;
+mod skew;
 mod startup;
 mod wakeup;
 
@@ -64,12 +66,13 @@ pub struct Section {
 type Part = fn(Setup, &mut dyn FnMut(&str)) -> Result<Section, BenchError>;
 
 /// The parts by name. Adding one: a file here and a line.
-pub const PARTS: [(&str, Part); 5] = [
+pub const PARTS: [(&str, Part); 6] = [
     ("wakeup", wakeup::run),
     ("barrier", barrier::run),
     ("startup", startup::run),
     ("memory", memory::run),
     ("loads", loads::run),
+    ("crowd", crowd::run),
 ];
 
 impl Finding {

@@ -150,10 +150,10 @@ fn text(section: &Section) -> String {
 
 fn line(finding: &Finding) -> String {
     let state = match finding.met {
-        Some(true) => "met      ",
-        Some(false) => "missed   ",
-        None if finding.goal.is_some() => "undecided",
-        None => "         ",
+        Some(true) => "met        ",
+        Some(false) => "missed     ",
+        None if finding.goal.is_some() => "undecided  ",
+        None => "           ",
     };
     let goal = finding
         .goal
