@@ -29,8 +29,11 @@ mod binned;
 mod binomial;
 mod box_plot;
 mod ccdf;
+mod closed;
 mod compare;
 mod correlation;
+mod fairness;
+mod knee;
 mod moments;
 mod quantile;
 mod series;
@@ -43,11 +46,14 @@ pub use autocorrelation::autocorrelation;
 pub use binned::{Bin, Binned};
 pub use box_plot::BoxPlot;
 pub use ccdf::{CCDF_TAIL, ccdf, ccdf_binned};
+pub use closed::{Closed, Predicted};
 pub use compare::{
     CompareError, CompareOptions, Comparison, Ratio, RoundQuantiles, Side, Verdict, compare,
     compare_figures, compare_quantiles,
 };
 pub use correlation::{pearson, spearman};
+pub use fairness::{BatchMean, Even, Fairness, Spread, gini, lorenz};
+pub use knee::{Growth, Knee};
 pub use quantile::{DEFAULT_CONFIDENCE, Quantile, needed_count};
 pub use series::{SeriesBucket, thin_series};
 pub use skew::skew_ns;
