@@ -9,6 +9,7 @@ pub mod histogram;
 pub mod import;
 pub mod run;
 pub mod samples;
+pub mod scale;
 pub mod series;
 pub mod summary;
 pub mod thresholds;

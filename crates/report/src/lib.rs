@@ -23,6 +23,7 @@ mod loads;
 mod measured;
 mod plan;
 mod published;
+mod scale;
 mod series;
 mod study;
 mod style;
@@ -47,6 +48,7 @@ pub use published::{
     About, Beside, Block, Kind, Line, Ours, Without, beside, beside_table, series_beside,
     sources_table,
 };
+pub use scale::{scale_beside, scale_figures, scale_html, scale_study, scale_table};
 pub use series::{
     series_figures, series_html, series_html_beside, series_html_with, series_study, series_table,
 };

@@ -46,6 +46,13 @@ impl Sorted {
     pub fn median_ns(&self) -> Option<i64> {
         self.nearest_rank(0.5)
     }
+
+    /// Mean and standard deviation (divisor n - 1; `None` for one sample) in nanoseconds; `None` when there is no
+    /// sample.
+    pub fn moments(&self) -> Option<(f64, Option<f64>)> {
+        let mean = crate::moments::mean(&self.0)?;
+        Some((mean, crate::moments::standard_deviation(&self.0)))
+    }
 }
 
 impl From<Vec<i64>> for Sorted {

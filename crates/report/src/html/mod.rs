@@ -26,7 +26,7 @@ pub(crate) use doctor::checks as checks_section;
 pub(crate) use lacking::table as absent_table;
 pub(crate) use machine::facts;
 pub(crate) use page::{document, time_cell};
-pub(crate) use tables::region;
+pub(crate) use tables::{detail, region};
 
 use crate::compare::RunComparison;
 use crate::data::Data;

@@ -23,7 +23,7 @@ type Rows<'a> = [(&'a CellSummary, &'a MetricSummary)];
 const FOLDED: usize = 24;
 
 /// A [`region`] of detail: folded when it has many rows.
-pub(super) fn detail(caption: &str, rows: usize, body: Markup) -> Markup {
+pub(crate) fn detail(caption: &str, rows: usize, body: Markup) -> Markup {
     if rows <= FOLDED {
         return region(caption, body);
     }

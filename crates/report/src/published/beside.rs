@@ -49,7 +49,7 @@ pub struct Line {
     pub kind: Kind,
     /// As printed, with its unit.
     pub published: String,
-    /// The same in ns, or bytes.
+    /// The same in ns, or bytes, or without a unit.
     pub published_base: f64,
     /// The run's numbers that correspond.
     pub ours: Vec<Ours>,
@@ -60,7 +60,7 @@ pub struct Line {
 pub struct Ours {
     /// The cell or trial.
     pub label: String,
-    /// ns, or bytes.
+    /// ns, or bytes, or without a unit.
     pub value: f64,
     /// Whether it ran in a real-time class.
     pub real_time: bool,
@@ -98,6 +98,11 @@ pub fn beside(run: &Run, summary: &RunSummary) -> Result<Beside, RecordError> {
 pub fn series_beside(run: &Run, summary: &SeriesSummary) -> Result<Beside, RecordError> {
     let machine = run.provenance()?.one_line();
     Ok(set_beside(&published(), &single(summary), machine))
+}
+
+/// Sets numbers of a run beside the published figures.
+pub(crate) fn beside_own(own: &[Own], machine: String) -> Beside {
+    set_beside(&published(), own, machine)
 }
 
 fn set_beside(all: &Published, own: &[Own], machine: String) -> Beside {

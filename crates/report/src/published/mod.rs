@@ -10,7 +10,9 @@ mod page;
 mod source;
 mod text;
 
+pub(crate) use beside::beside_own;
 pub use beside::{Beside, Block, Line, Ours, Without, beside, series_beside};
+pub(crate) use ours::Own;
 pub(crate) use page::section;
 pub use source::{About, Kind};
 pub use text::{beside_table, sources_table};

@@ -8,7 +8,7 @@ use super::source::{About, Kind};
 
 /// One number of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Own {
+pub(crate) struct Own {
     pub about: About,
     pub kind: Kind,
     /// The cell's or trial's name in tables.
@@ -26,7 +26,7 @@ pub(super) struct Own {
     pub load: String,
     pub period_us: Option<u64>,
     pub real_time: bool,
-    /// ns, or bytes.
+    /// ns, or bytes, or without a unit.
     pub value: f64,
 }
 

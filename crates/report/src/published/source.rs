@@ -55,6 +55,10 @@ pub enum About {
     Memory,
     /// How long a computation took.
     Computation,
+    /// Coefficient of variation of the mean execution times of cells that ran together.
+    BetweenCells,
+    /// A statistic of the execution time, of the median of the cells that ran together.
+    MedianCell,
 }
 
 impl About {
@@ -68,6 +72,8 @@ impl About {
             About::Recovery => "recovery",
             About::Memory => "memory",
             About::Computation => "computation",
+            About::BetweenCells => "coefficient of variation between cells",
+            About::MedianCell => "execution time of the median cell",
         }
     }
 }
@@ -125,6 +131,9 @@ pub enum PrintedIn {
     /// 10^6 bytes.
     #[serde(rename = "MB")]
     Mb,
+    /// No unit.
+    #[serde(rename = "ratio")]
+    Ratio,
 }
 
 impl PrintedIn {
@@ -135,15 +144,17 @@ impl PrintedIn {
             PrintedIn::Ms => "ms",
             PrintedIn::S => "s",
             PrintedIn::Mb => "MB",
+            PrintedIn::Ratio => "",
         }
     }
 
-    /// Nanoseconds, or bytes, in one.
+    /// Nanoseconds, or bytes, in one; a ratio is itself.
     pub const fn base(self) -> f64 {
         match self {
             PrintedIn::Us => 1e3,
             PrintedIn::Ms | PrintedIn::Mb => 1e6,
             PrintedIn::S => 1e9,
+            PrintedIn::Ratio => 1.0,
         }
     }
 }
@@ -217,7 +228,8 @@ impl Group {
     /// The number with its unit, as printed.
     pub fn printed(&self, figure: &Figure) -> String {
         let about = if figure.about { "about " } else { "" };
-        format!("{about}{} {}", figure.value, self.unit.name())
+        let printed = format!("{about}{} {}", figure.value, self.unit.name());
+        printed.trim_end().to_owned()
     }
 }
 
@@ -264,6 +276,8 @@ mod tests {
                 );
                 let memory = group.metric == About::Memory;
                 assert_eq!(memory, group.unit == PrintedIn::Mb, "{}", group.place);
+                let ratio = group.metric == About::BetweenCells;
+                assert_eq!(ratio, group.unit == PrintedIn::Ratio, "{}", group.place);
             }
             let key = |figure: &Figure| {
                 (

@@ -11,6 +11,7 @@ use crate::words::{clean, plural};
 pub(super) fn own_value(about: About, value: f64) -> String {
     match about {
         About::Memory => format!("{:.1} MB", value / 1e6),
+        About::BetweenCells => format!("{value:.4}"),
         _ => time(value),
     }
 }

@@ -5,7 +5,7 @@ use record::run::{Manifest, Status};
 use record::summary::NotMeasured;
 
 /// Those that the run itself names, and those it never reached.
-pub(super) fn study(source: &Source, manifest: &Manifest) -> Vec<NotMeasured> {
+pub(crate) fn study(source: &Source, manifest: &Manifest) -> Vec<NotMeasured> {
     let mut list = manifest.not_measured.clone();
     for plan in &source.plan.trials {
         let known = list.iter().any(|n| n.trial == plan.name)

@@ -1,6 +1,8 @@
 //! Runs made up for tests and for the demonstration, written through the record's own writer.
 #![allow(dead_code, missing_docs)]
 
+pub mod crowd;
+
 use host::doctor::{Check, State};
 use host::provenance::{EngineFound, Provenance};
 use host::virt::Virtualization;
@@ -8,7 +10,7 @@ use model::{EngineKind, Experiment, Requirement};
 use record::run::{Manifest, RUN_SCHEMA, Run, Status};
 use record::samples::{HEADER_BYTES, Header, Sample};
 use record::summary::NotMeasured;
-use record::trial::{CellRecord, LoadRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
+use record::trial::{CellRecord, CrowdRecord, LoadRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
 use std::path::{Path, PathBuf};
 
 /// A run under construction.
@@ -19,6 +21,8 @@ pub struct Synthetic {
     pub jobs: u64,
     /// Loads of the next trial.
     pub loads: Vec<LoadRecord>,
+    /// What the next trial tells beyond its cells.
+    pub crowd: Option<CrowdRecord>,
     next: u32,
 }
 
@@ -63,6 +67,7 @@ impl Synthetic {
             manifest,
             jobs: experiment.workload.jobs.into(),
             loads: Vec::new(),
+            crowd: None,
             next: 1,
         }
     }
@@ -101,7 +106,7 @@ impl Synthetic {
             failure: failure.map(str::to_owned),
             continues: None,
             cut_off: None,
-            crowd: None,
+            crowd: self.crowd.take(),
         };
         self.run.write_trial(&record, &files).unwrap();
         for (_, path) in files {

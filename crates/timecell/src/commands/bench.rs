@@ -220,6 +220,9 @@ fn give(path: &std::path::Path, uid: u32, gid: u32) {
 
 fn study(run: &Run, asked: &Asked, options: &Bench) -> Result<Ended, CommandError> {
     asked.keep(run)?;
+    if run.is_scale()? {
+        return commands::scale::after_bench(run, options.json);
+    }
     let page = run.dir().join("report.html");
     let (summary, found) = commands::report::study_and_write(run, asked, &page)?;
     if options.json {

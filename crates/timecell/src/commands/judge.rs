@@ -10,6 +10,7 @@ use report::judge::{self, Judged, Outcome, Threshold};
 
 use crate::cli::Judge;
 use crate::commands::report::style;
+use crate::commands::scale::NOT_JUDGED;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
@@ -41,6 +42,12 @@ impl Asked {
                 "name a run of periodic jobs",
             )
             .into());
+        }
+        if let Some(run) = &baseline
+            && run.is_scale()?
+        {
+            let what = format!("{} is a scale study", run.name());
+            return Err(InputError::new("--baseline", what, "name a run of periodic jobs").into());
         }
         Ok(Asked {
             thresholds: options.fail_if.clone(),
@@ -93,6 +100,14 @@ impl Asked {
 
     /// Refuses names that are in no trial, and a baseline that measured something else.
     pub fn fits(&self, experiment: &Experiment, allow_unlike: bool) -> Result<(), CommandError> {
+        if experiment.scale.is_some() && !self.is_empty() {
+            let option = if self.thresholds.is_empty() {
+                "--baseline"
+            } else {
+                "--fail-if"
+            };
+            return Err(InputError::new(option, NOT_JUDGED, "remove the option").into());
+        }
         let names = || experiment.trials.iter().flat_map(names);
         for threshold in &self.thresholds {
             let Some(selector) = &threshold.selector else {

@@ -11,3 +11,4 @@ pub mod generate;
 pub mod judge;
 pub mod measured;
 pub mod report;
+pub mod scale;

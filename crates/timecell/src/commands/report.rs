@@ -10,7 +10,7 @@ use report::Extras;
 
 use crate::cli::{Against, Report};
 use crate::commands::judge::{Asked, Found};
-use crate::commands::measured;
+use crate::commands::{measured, scale};
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
@@ -42,6 +42,7 @@ pub fn run(options: &Report) -> Result<Ended, CommandError> {
     let run = Run::open(first)?;
     match options.paths.as_slice() {
         [_] if run.is_series() => series(&run, options),
+        [_] if run.is_scale()? => scale::report(&run, options),
         [_] => one(&run, options),
         [_, other] => {
             one_run_only(options)?;
@@ -215,7 +216,8 @@ fn figures(run: &Run, summary: &RunSummary, dir: &Path) -> Result<usize, Command
     write_figures(&report::figures(run, summary)?, dir)
 }
 
-fn write_figures(figures: &[(String, String)], dir: &Path) -> Result<usize, CommandError> {
+/// Writes SVG files into a directory.
+pub fn write_figures(figures: &[(String, String)], dir: &Path) -> Result<usize, CommandError> {
     std::fs::create_dir_all(dir).map_err(|source| CommandError::File {
         path: dir.to_owned(),
         doing: "make the directory",
@@ -228,6 +230,12 @@ fn write_figures(figures: &[(String, String)], dir: &Path) -> Result<usize, Comm
 }
 
 fn compare(first: &Run, second: &Run, options: &Report) -> Result<Ended, CommandError> {
+    for run in [first, second] {
+        if run.is_scale()? {
+            let what = "a scale study is not compared with another run";
+            return Err(InputError::new(run.name(), what, "report it alone").into());
+        }
+    }
     let compared = report::compare(first, second)?;
     let page = options
         .output

@@ -20,6 +20,7 @@ mod nqueens;
 mod policies;
 mod salvage;
 mod scale;
+mod scale_report;
 mod series;
 mod support;
 mod taskset;
@@ -46,6 +47,7 @@ fn main() {
         policies::CASES,
         salvage::CASES,
         scale::CASES,
+        scale_report::CASES,
         series::CASES,
         nqueens::CASES,
         taskset::CASES,

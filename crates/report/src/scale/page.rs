@@ -1,0 +1,344 @@
+//! The report of a scale study as one HTML file.
+
+use super::findings::{crowd, findings, grows};
+use super::panels;
+use super::picture::{About, draw};
+use super::tables;
+use crate::figure::{Figure, inline};
+use crate::html::{Section, absent_table, checks_section, document, facts};
+use crate::published::Beside;
+use crate::words::{clean, count, plural, sentence};
+use maud::{Markup, html};
+use model::{Class, EngineKind, Experiment, Pacing, Work};
+use record::RecordError;
+use record::run::{Manifest, Run, Status};
+use record::scale::{ScalePoint, ScaleSummary};
+
+/// The report as one HTML file, with a section on published figures where they are given.
+///
+/// # Errors
+/// When a file of the record cannot be read.
+pub fn scale_html(
+    run: &Run,
+    summary: &ScaleSummary,
+    beside: Option<&Beside>,
+) -> Result<String, RecordError> {
+    let plan = run.experiment()?;
+    let manifest = run.manifest()?;
+    let provenance = run.provenance()?;
+    let drawn = draw(summary);
+    let mut sections = vec![asked(&plan), found(summary)];
+    sections.extend(growth(summary, &drawn.growth));
+    sections.extend(about(summary, About::Response, &drawn.response));
+    sections.extend(about(summary, About::Execution, &drawn.execution));
+    sections.extend(cells(&drawn.cells));
+    sections.push(cost(summary));
+    sections.extend(beside.map(crate::published::section));
+    sections.push(lacking(summary));
+    sections.extend(checks_section(&provenance));
+    sections.push(Section {
+        id: "machine",
+        heading: "Provenance".to_owned(),
+        body: html! {
+            dl { @for (name, value) in facts(&provenance) { dt { (name) } dd { (clean(&value)) } } }
+        },
+    });
+    sections.push(again(summary, &plan));
+    let head = html! {
+        p.kicker { "timecell report" }
+        h1 { (clean(&summary.experiment)) }
+        p.meta {
+            "run " code { (clean(&summary.run)) } ", started " (manifest.started)
+            @if let Some(finished) = &manifest.finished { ", finished " (finished) }
+            ", " (provenance.one_line())
+        }
+        (banners(&manifest, summary))
+    };
+    let title = format!("{} - timecell", summary.experiment);
+    Ok(document(&title, &head, &sections))
+}
+
+fn banners(manifest: &Manifest, summary: &ScaleSummary) -> Markup {
+    let ended = match manifest.status {
+        Status::Complete => None,
+        Status::Interrupted => Some("Interrupted"),
+        Status::Failed => Some("Failed"),
+        Status::Killed => Some("Killed"),
+        Status::Running => Some("Not finished"),
+    };
+    html! {
+        @if let Some(word) = ended {
+            p.banner.bad role="note" {
+                strong { (word) ":" } " " (manifest.trials_done) " of " (manifest.trials_planned)
+                " planned trials are on record; the numbers rest on these alone."
+            }
+        }
+        @if !summary.real_time && summary.points.iter().any(|point| point.rounds > 0) {
+            p.banner role="note" {
+                strong { "Not real-time:" } " the cells, or some of them, ran in no real-time class. Their numbers say \
+                nothing about real-time work."
+            }
+        }
+        @if !summary.failures.is_empty() {
+            p.banner.bad role="note" {
+                strong { "Failures:" } " " (summary.failures.len()) ", told under "
+                a href="#lacking" { "what is lacking" } "."
+            }
+        }
+    }
+}
+
+fn asked(plan: &Experiment) -> Section {
+    let counts = |cells: Vec<u32>| {
+        let mut counts: Vec<u32> = cells;
+        counts.dedup();
+        counts
+            .iter()
+            .map(|&c| count(c.into()))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let cells = plan.trials.iter().map(|trial| trial.cells.len() as u32);
+    let mut cells: Vec<u32> = cells.collect();
+    cells.sort_unstable();
+    let engines: Vec<String> = plan.engines().iter().map(ToString::to_string).collect();
+    let work = match plan.workload.work {
+        Work::Mac { steps } => format!("mac, {} multiply-accumulate steps", count(steps.into())),
+        other => other.name().to_owned(),
+    };
+    let pacing = match plan.workload.pacing {
+        Pacing::Relative => "rest between the end of a job and the next release",
+        Pacing::Periodic => "period of the releases",
+    };
+    let class = match plan.scheduling.class {
+        Class::Fifo { priority } => format!("SCHED_FIFO {priority}"),
+        Class::Other => "SCHED_OTHER, best effort".to_owned(),
+    };
+    let jobs = plan.trials.iter().map(|trial| plan.workload_of(trial).jobs);
+    let (least, most) = (jobs.clone().min().unwrap_or(0), jobs.max().unwrap_or(0));
+    Section {
+        id: "asked",
+        heading: "What was asked".to_owned(),
+        body: html! {
+            p.question { (clean(&plan.question)) }
+            dl {
+                dt { "engines" } dd { (engines.join(", ")) }
+                dt { "cells together" } dd { (counts(cells)) }
+                dt { "work of a job" } dd { (work) }
+                dt { (pacing) } dd { (crate::units::exact(plan.workload.period.ns().unsigned_abs())) }
+                dt { "jobs of each cell" } dd {
+                    (count(least.into())) @if least != most { " to " (count(most.into())) ", fewer the more cells" }
+                }
+                dt { "class" } dd { (class) }
+                dt { "cpus" } dd { (crate::plan::list(&plan.scheduling.cpus)) }
+                @if let Some(scale) = &plan.scale {
+                    dt { "reservation of each cell" } dd { (scale.reserve.name()) }
+                    dt { "created at the same time" } dd { (scale.parallel) }
+                    dt { "an engine's study ends" } dd {
+                        "where more than " (f64::from(scale.failure_limit) / 10.0) "% of the cells fail"
+                    }
+                }
+            }
+        },
+    }
+}
+
+fn found(summary: &ScaleSummary) -> Section {
+    let found = findings(summary);
+    Section {
+        id: "found",
+        heading: "What was found".to_owned(),
+        body: html! {
+            @for (engine, sentences) in &found {
+                h3 { (engine) }
+                ul.findings { @for text in sentences { li { (sentence(&clean(text))) } } }
+            }
+        },
+    }
+}
+
+fn growth(summary: &ScaleSummary, figures: &[Figure]) -> Option<Section> {
+    let some = summary.points.iter().any(|point| point.execution.is_some());
+    some.then(|| Section {
+        id: "growth",
+        heading: "Growth and saturation".to_owned(),
+        body: html! {
+            p {
+                "Cells that rest between jobs and share cpus are a closed queueing system. With demand E, rest Z, m cpus \
+                 and N cells no order of service gives a mean response time below max(E, N E / m - Z) (Denning and \
+                 Buzen 1978), none that keeps the cpus busy one above E (1 + (N - 1) / m); processor sharing lies \
+                 between. E is the cpu time of a job in the smallest trial. The cpus saturate at N = m (E + Z) / E."
+            }
+            (tables::growth(summary))
+            (knees(summary))
+            (pictures(figures))
+        },
+    })
+}
+
+fn knees(summary: &ScaleSummary) -> Markup {
+    let mut rows = Vec::new();
+    for engine in &summary.engines {
+        for (at, of) in engine.growth.iter().enumerate() {
+            rows.extend(grows(of).map(|how| ((at == 0).then_some(engine.engine), of, how)));
+        }
+    }
+    if rows.is_empty() {
+        return html! {
+            p.quiet { "Fewer than six numbers of cells: too few to say where growth leaves the straight line." }
+        };
+    }
+    html! {
+        div.scroll {
+            table.stack {
+                caption { "Where growth leaves the straight line: two lines that meet against one, by relative least squares" }
+                thead { tr { th scope="col" { "engine" } th scope="col" { "what" } th scope="col" { "how it grows" } } }
+                tbody { @for (engine, of, how) in &rows {
+                    tr {
+                        th scope="row" { @if let Some(engine) = engine { (engine) } }
+                        td data-label="what" { (of.what) } td data-label="how it grows" { (how) }
+                    }
+                } }
+            }
+        }
+    }
+}
+
+fn about(summary: &ScaleSummary, about: About, figures: &[Figure]) -> Option<Section> {
+    (!figures.is_empty()).then(|| Section {
+        id: about.tag(),
+        heading: format!("Between cells: {}", about.title()),
+        body: html! {
+            p { @match about {
+                About::Response => {
+                    "From release to end, the wait for a cpu included. In a FIFO class cells of one priority wait in \
+                     line, so that this is where their number shows."
+                }
+                About::Execution => {
+                    "From start to end, preemption included: the figure of the zcu102 thesis (its Table 4.4 and \
+                     Figs. 4.21 to 4.24)."
+                }
+            } }
+            (tables::fairness(summary, about))
+            p.quiet {
+                "CV is the standard deviation of the cells' means over their mean. Chance is what so many jobs would \
+                 give if all cells of a cpu were alike, from batches of neighbouring jobs; cells are called uneven from \
+                 5% beyond chance on. A cell on a fuller cpu is slower without being treated unfairly."
+            }
+            (pictures(figures))
+        },
+    })
+}
+
+fn cells(engines: &[(EngineKind, Vec<Figure>)]) -> Option<Section> {
+    (!engines.is_empty()).then(|| Section {
+        id: "cells",
+        heading: "Cell by cell".to_owned(),
+        body: html! {
+            p { (panels::EXPLAINED) }
+            @for (at, (engine, figures)) in engines.iter().enumerate() {
+                @if at == 0 { (pictures(figures)) } @else {
+                    details { summary { "The same of " (engine) } (pictures(figures)) }
+                }
+            }
+        },
+    })
+}
+
+fn pictures(figures: &[Figure]) -> Markup {
+    html! {
+        div.figures {
+            @for figure in figures {
+                figure {
+                    h3 { (figure.title) }
+                    div.scroll { (inline(figure)) }
+                    figcaption { (figure.caption) }
+                }
+            }
+        }
+    }
+}
+
+fn cost(summary: &ScaleSummary) -> Section {
+    Section {
+        id: "cost",
+        heading: "What cells cost".to_owned(),
+        body: html! {
+            (tables::cost(summary))
+            p.quiet {
+                "Memory is the proportional set size while armed and idle. The cpu time while waiting is that of all \
+                 armed cells together. Start skew is the latest minus the earliest start. How late the coordinator was \
+                 scheduled is what the watchdog saw."
+            }
+        },
+    }
+}
+
+fn lacking(summary: &ScaleSummary) -> Section {
+    let gave_out: Vec<(&ScalePoint, _)> = summary
+        .points
+        .iter()
+        .filter_map(|point| Some((point, crowd(point)?.gave_out.as_ref()?)))
+        .collect();
+    let nothing =
+        summary.failures.is_empty() && summary.not_measured.is_empty() && summary.unmet.is_empty();
+    let whats: Vec<String> = gave_out
+        .iter()
+        .map(|(_, out)| {
+            let value = out
+                .value
+                .as_ref()
+                .map_or(String::new(), |value| format!(": {value}"));
+            format!("{} ({}{value})", out.what, out.limit)
+        })
+        .collect();
+    let out: Vec<[&str; 3]> = gave_out
+        .iter()
+        .zip(&whats)
+        .map(|((point, out), what)| [point.trial.as_str(), what.as_str(), out.mend.as_str()])
+        .collect();
+    let absent: Vec<[&str; 3]> = (summary.not_measured.iter())
+        .map(|n| [n.trial.as_str(), n.reason.as_str(), n.mend.as_str()])
+        .collect();
+    let unmet: Vec<[&str; 3]> = (summary.unmet.iter())
+        .map(|r| {
+            [
+                r.what.as_str(),
+                r.reason.as_str(),
+                r.mend.as_deref().unwrap_or(""),
+            ]
+        })
+        .collect();
+    let failed = plural(summary.failures.len() as u64, "failure");
+    Section {
+        id: "lacking",
+        heading: "What is lacking".to_owned(),
+        body: html! {
+            @if nothing { p { "Nothing: every number of cells was measured and every requirement was met." } }
+            @if !out.is_empty() { (absent_table("What gave out", ["trial", "what", "mend"], &out)) }
+            @if !absent.is_empty() { (absent_table("Not measured", ["trial", "reason", "mend"], &absent)) }
+            @if !unmet.is_empty() { (absent_table("Requirements not met", ["what", "reason", "mend"], &unmet)) }
+            @if !summary.failures.is_empty() {
+                h3 { (failed) }
+                ul.findings { @for failure in &summary.failures { li { (sentence(&clean(failure))) } } }
+            }
+        },
+    }
+}
+
+fn again(summary: &ScaleSummary, plan: &Experiment) -> Section {
+    let run = clean(&summary.run);
+    let lines: Vec<String> = plan.to_toml().lines().map(clean).collect();
+    Section {
+        id: "rerun",
+        heading: "Again".to_owned(),
+        body: html! {
+            p { "The first line measures the same again; the second makes this page again from the run's samples:" }
+            pre { code { "sudo timecell bench " (run) "/experiment.toml\ntimecell report " (run) } }
+            details {
+                summary { "The experiment file" }
+                pre { code { (lines.join("\n")) } }
+            }
+        },
+    }
+}

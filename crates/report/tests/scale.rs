@@ -1,0 +1,229 @@
+//! Scale studies, made up by simulation: what the study says, what the page holds and how large it may become.
+
+mod synthetic;
+
+use model::EngineKind;
+use report::{Style, scale_beside, scale_figures, scale_html, scale_study, scale_table};
+use stats::{Even, Growth};
+use synthetic::crowd::{DEMAND, REST, add, crowd, pids, simulate, toml};
+use synthetic::{Synthetic, lacking};
+
+const COUNTS: [u32; 8] = [1, 2, 10, 16, 20, 32, 50, 64];
+
+/// Embedded cells, all numbers of them.
+fn study(base: &std::path::Path) -> Synthetic {
+    let mut run = Synthetic::new(base, &toml(&["embedded"], &COUNTS));
+    for count in COUNTS {
+        add(&mut run, EngineKind::Embedded, count, 300, DEMAND);
+    }
+    run
+}
+
+#[test]
+fn a_simulated_machine_does_what_is_predicted_and_bends_where_it_saturates() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = study(dir.path());
+    let summary = scale_study(&run.run).unwrap();
+    assert_eq!(summary.points.len(), COUNTS.len());
+    let engine = &summary.engines[0];
+    assert_eq!(engine.largest, Some(64));
+    // m (E + Z) / E with what the cells used.
+    let demand = summary.points[0].sharing.unwrap().demand_alone_ns;
+    let saturation = 2.0 * (demand + REST as f64) / demand;
+    assert!((engine.saturation.unwrap() / saturation - 1.0).abs() < 1e-9);
+    for point in &summary.points {
+        let sharing = point.sharing.unwrap();
+        let low = 0.97 * sharing.floor_ns;
+        assert!(
+            sharing.response_ns >= low && sharing.response_ns <= 1.05 * sharing.ceiling_ns,
+            "{sharing:?}"
+        );
+        assert_eq!(
+            (point.executed, point.missed, point.unexplained),
+            (u64::from(point.count) * 300, 0, 0)
+        );
+    }
+    let last = summary.points.last().unwrap();
+    let sharing = last.sharing.unwrap();
+    assert!(
+        (sharing.response_ns / sharing.sharing_ns - 1.0).abs() < 0.05,
+        "{sharing:?}"
+    );
+    assert!(sharing.utilization > 0.95 && summary.points[0].sharing.unwrap().utilization < 0.25);
+    let growth = engine
+        .growth
+        .iter()
+        .find(|g| g.what == "mean response time")
+        .unwrap();
+    let Growth::Knee(knee) = growth.growth else {
+        panic!("{growth:?}");
+    };
+    assert!((6.0..14.0).contains(&knee.at), "{knee:?}");
+    // In line on a cpu nobody is preempted: execution times stay what they are.
+    let execution = last.execution.as_ref().unwrap();
+    assert!((execution.spread.mean / demand - 1.0).abs() < 0.02);
+}
+
+#[test]
+fn a_cell_that_is_slower_than_its_neighbours_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = Synthetic::new(dir.path(), &toml(&["embedded"], &[1, 10]));
+    run.crowd = Some(crowd(1, 1));
+    run.trial(
+        "embedded-1",
+        1,
+        simulate(EngineKind::Embedded, 1, 300, DEMAND, None),
+    );
+    run.crowd = Some(crowd(10, 10));
+    run.trial(
+        "embedded-10",
+        1,
+        simulate(EngineKind::Embedded, 10, 300, DEMAND, Some(4)),
+    );
+    let summary = scale_study(&run.run).unwrap();
+    let execution = summary.points[1].execution.as_ref().unwrap();
+    assert_eq!(execution.fairness.unwrap().verdict, Even::Uneven);
+    assert!(execution.spread.coefficient_of_variation.unwrap() > 0.2);
+    let text = scale_table(&summary, Style::default());
+    assert!(text.contains("10 cells"), "{text}");
+}
+
+#[test]
+fn cells_that_fail_are_told_and_the_others_are_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = Synthetic::new(dir.path(), &toml(&["embedded", "crun"], &[1, 10, 16]));
+    add(&mut run, EngineKind::Embedded, 1, 300, DEMAND);
+    add(&mut run, EngineKind::Embedded, 10, 300, DEMAND);
+    let mut cells = simulate(EngineKind::Embedded, 16, 300, DEMAND, None);
+    for cell in &mut cells[14..] {
+        cell.record.failure = Some("fork: Resource temporarily unavailable".to_owned());
+        cell.samples = None;
+        cell.record.started_ns = None;
+    }
+    // Killed in its middle.
+    cells[3].record.failure = Some("killed by signal 9".to_owned());
+    if let Some((header, samples)) = &mut cells[3].samples {
+        header.complete = 0;
+        samples.truncate(100);
+        header.count = 100;
+    }
+    run.crowd = Some(record::crowd::CrowdRecord {
+        gave_out: Some(pids()),
+        ..crowd(16, 13)
+    });
+    run.trial("embedded-16", 1, cells);
+    lacking(&mut run.manifest);
+    run.finish();
+    let summary = scale_study(&run.run).unwrap();
+    let point = summary.points.last().unwrap();
+    assert_eq!((point.failed_cells, point.cells.number.len()), (3, 13));
+    assert_eq!((point.lost_with_cells, point.unexplained), (200, 0));
+    assert_eq!(summary.engines[0].largest, Some(10));
+    assert_eq!(summary.engines[1].largest, None);
+    let text = scale_table(&summary, Style::default());
+    for words in [
+        "13 of 16",
+        "with 16 cells process ids gave out: /sys/fs/cgroup/pids/pids.max (1,000 of 1,000); write a larger number",
+        "failed: embedded-16, round 1, 2 cells: fork: Resource temporarily unavailable",
+        "crun-16: not measured: the run holds no record of it",
+    ] {
+        assert!(
+            text.replace("\n    ", " ").contains(words),
+            "{words}\n{text}"
+        );
+    }
+    let html = scale_html(&run.run, &summary, None).unwrap();
+    assert!(html.contains("What gave out") && html.contains("write a larger number"));
+}
+
+#[test]
+fn jobs_that_vanish_in_a_sound_cell_are_told_as_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = Synthetic::new(dir.path(), &toml(&["embedded"], &[2]));
+    let mut cells = simulate(EngineKind::Embedded, 2, 300, DEMAND, None);
+    if let Some((header, samples)) = &mut cells[1].samples {
+        header.complete = 0;
+        samples.truncate(290);
+        header.count = 290;
+    }
+    run.trial("embedded-2", 1, cells);
+    let summary = scale_study(&run.run).unwrap();
+    assert_eq!(summary.points[0].unexplained, 10);
+    assert!(summary.failures[0].contains("10 activations neither ran nor were counted"));
+}
+
+#[test]
+fn two_thousand_cells_are_a_small_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let counts = [1, 10, 64, 512, 2048];
+    let mut run = Synthetic::new(dir.path(), &toml(&["embedded"], &counts));
+    for count in counts {
+        add(&mut run, EngineKind::Embedded, count, 64, DEMAND);
+    }
+    let summary = scale_study(&run.run).unwrap();
+    let html = scale_html(&run.run, &summary, None).unwrap();
+    assert!(html.len() < 1 << 20, "{} bytes", html.len());
+    assert!(
+        !html.contains("NaN") && !html.contains(">inf<"),
+        "a number that is none"
+    );
+    let json = serde_json::to_string(&summary).unwrap();
+    assert!(json.len() < 1 << 20, "{} bytes", json.len());
+    run.run.write_scale_summary(&summary).unwrap();
+    assert_eq!(run.run.scale_summary().unwrap(), summary);
+    // 64 jobs bound no 99th percentile.
+    assert!(
+        summary
+            .points
+            .iter()
+            .all(|p| p.execution.as_ref().unwrap().p99.is_none())
+    );
+}
+
+#[test]
+fn the_thesis_stands_beside_the_same_numbers_of_cells() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = study(dir.path());
+    let summary = scale_study(&run.run).unwrap();
+    let beside = scale_beside(&run.run, &summary).unwrap();
+    let text = report::beside_table(&beside, Style::default());
+    assert!(text.contains("0.0282240115"), "{text}");
+    let table = beside
+        .blocks
+        .iter()
+        .find(|block| block.place == "Table 4.4")
+        .unwrap();
+    assert_eq!(table.lines.len(), 6);
+    assert!(table.lines.iter().all(|line| line.ours.len() == 2));
+    assert_eq!(table.lines[5].ours[0].label, "embedded-64");
+    let html = scale_html(&run.run, &summary, Some(&beside)).unwrap();
+    assert!(html.contains("Table 4.4"));
+}
+
+#[test]
+fn every_figure_is_sound_xml_and_has_its_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = study(dir.path());
+    let summary = scale_study(&run.run).unwrap();
+    let figures = scale_figures(&summary);
+    let names: Vec<&str> = figures.iter().map(|(name, _)| name.as_str()).collect();
+    for name in [
+        "growth.svg",
+        "start-skew.svg",
+        "creation-rate.svg",
+        "memory.svg",
+        "execution-mean.svg",
+        "execution-sd.svg",
+        "response-p95.svg",
+        "response-p99.svg",
+        "cells-embedded-16-execution.svg",
+        "cells-embedded-32-response.svg",
+        "cells-embedded-64-execution.svg",
+    ] {
+        assert!(names.contains(&name), "{name} in {names:?}");
+    }
+    for (name, svg) in &figures {
+        roxmltree::Document::parse(svg).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(!svg.contains("NaN"), "{name}");
+    }
+}

@@ -1,0 +1,79 @@
+//! The report of a scale study: made from a real run of a few cells, made again, and refused what it cannot do.
+
+use record::run::Run;
+use record::scale::ScaleSummary;
+
+use crate::support::{Case, only_run, say};
+
+pub const CASES: &[Case] = &[Case {
+    name: "scale_report::a_study_of_a_few_cells_has_its_summary_page_and_figures",
+    needs: &[],
+    run: report,
+}];
+
+const STUDY: &str = "schema = 1\nname = \"few\"\nquestion = \"Does it scale?\"\nrounds = 1\n[workload]\nkind = \"mac\"\n\
+    steps = 1000\njobs = 100\npacing = \"relative\"\n[scheduling]\nclass = \"other\"\n[scale]\nengines = [\"bare\"]\n\
+    counts = [1, 2, 6]\n";
+
+fn report() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("few.toml");
+    std::fs::write(&file, STUDY).unwrap();
+    let said = say(dir.path(), &["bench", "few.toml"]).ends_with(0);
+    for words in [
+        "bare: cells that run together",
+        "start skew",
+        "cpus used",
+        "not real-time",
+    ] {
+        assert!(said.out.contains(words), "{words}:\n{}", said.out);
+    }
+    let run = only_run(dir.path());
+    let kept = Run::open(&run).unwrap().scale_summary().unwrap();
+    let counts: Vec<(u32, usize, u64)> = (kept.points.iter())
+        .map(|point| (point.count, point.cells.number.len(), point.executed))
+        .collect();
+    assert_eq!(counts, [(1, 1, 100), (2, 2, 200), (6, 6, 600)]);
+    let page = std::fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(page.contains("Cell by cell") && page.contains("6 cells of bare"));
+
+    let name = run.to_string_lossy().into_owned();
+    let json = say(dir.path(), &["report", &name, "--json"]).ends_with(0);
+    let again: ScaleSummary = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(again, kept);
+    let figures = say(
+        dir.path(),
+        &[
+            "report",
+            &name,
+            "--figures",
+            "figures",
+            "--against",
+            "published",
+        ],
+    );
+    assert!(figures.ends_with(0).out.contains("SVG files in figures"));
+    assert!(dir.path().join("figures/response-mean.svg").is_file());
+
+    for (words, sentence) in [
+        (
+            vec!["report", &name, "--fail-if", "p99 > 1ms"],
+            "no threshold is about",
+        ),
+        (
+            vec!["report", &name, &name],
+            "is not compared with another run",
+        ),
+        (
+            vec!["bench", "few.toml", "--fail-if", "p99 > 1ms"],
+            "no threshold is about",
+        ),
+        (
+            vec!["bench", "few.toml", "--baseline", &name],
+            "is a scale study",
+        ),
+    ] {
+        let error = say(dir.path(), &words).ends_with(2).error();
+        assert!(error.contains(sentence), "{error}");
+    }
+}
