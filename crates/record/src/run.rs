@@ -381,6 +381,46 @@ impl Run {
         self.numbers(|name| name.parse().ok())
     }
 
+    /// What was on record and is not there any more, one sentence each: trials that `run.json` counts and whose
+    /// directories are gone, and directories of trials without their `trial.json` in a run that ended by itself.
+    ///
+    /// # Errors
+    /// When `run.json` cannot be read or the directory not be listed, or the run holds single measurements.
+    pub fn damage(&self) -> Result<Vec<String>, RecordError> {
+        let manifest = self.manifest()?;
+        let there = self.trial_numbers()?;
+        let mut sentences = Vec::new();
+        let counted = manifest.trials_done as usize;
+        let missing = counted.saturating_sub(there.len());
+        if missing > 0 {
+            // Trials are numbered without gaps, so a gap is one of them.
+            let last = there.last().copied().unwrap_or(0);
+            let gone =
+                (1..=last.max(manifest.trials_done)).filter(|number| !there.contains(number));
+            let gone: Vec<String> = gone
+                .take(missing)
+                .map(|number| number.to_string())
+                .collect();
+            let (noun, verb) = if missing == 1 {
+                ("trial", "is")
+            } else {
+                ("trials", "are")
+            };
+            sentences.push(format!(
+                "{noun} {} {verb} gone: run.json counts {counted} on record, and {} are here; what is gone is not in the numbers",
+                gone.join(", "),
+                there.len(),
+            ));
+        }
+        if manifest.status == Status::Complete {
+            let bare = |number: &&u32| !self.trial_dir(**number).join("trial.json").exists();
+            sentences.extend(there.iter().filter(bare).map(|number| {
+                format!("trial {number} has lost its trial.json since the run was completed; it is not in the numbers")
+            }));
+        }
+        Ok(sentences)
+    }
+
     fn numbers(&self, number: impl Fn(&str) -> Option<u32>) -> Result<Vec<u32>, RecordError> {
         let dir = self.dir.join("trials");
         let entries = fs::read_dir(&dir).map_err(RecordError::io(&dir, "list"))?;

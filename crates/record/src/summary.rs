@@ -37,6 +37,9 @@ pub struct RunSummary {
     pub unmet: Vec<Requirement>,
     /// Trials that failed, as sentences.
     pub failures: Vec<String>,
+    /// Why activations were missed or jobs came late, as far as the record tells, as sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overloads: Vec<String>,
     /// Tails of every metric of every cell that left samples, in the cells' order, the primary metric first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tails: Vec<TailSummary>,

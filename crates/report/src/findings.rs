@@ -20,6 +20,7 @@ pub fn findings(summary: &RunSummary) -> Vec<String> {
     sentences.extend(worst_tail(summary));
     sentences.extend(largest(summary));
     sentences.push(missed(summary));
+    sentences.extend(summary.overloads.iter().cloned());
     sentences.extend(crate::tasks::findings(summary));
     sentences.extend(skews(&summary.skews));
     sentences.extend(correlation(summary));

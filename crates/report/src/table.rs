@@ -2,7 +2,7 @@
 
 use crate::style::{Style, Tone};
 use crate::tails;
-use crate::units::Scale;
+use crate::units::{Scale, Unit};
 use crate::words::{self, clean, count, plural, shortened};
 use crate::{loads, table_conditions};
 use record::summary::{CellSummary, Metric, MetricSummary, NotMeasured, RunSummary};
@@ -56,11 +56,18 @@ fn columns(summary: &RunSummary) -> Vec<Column> {
     let cells = &summary.cells;
     let primary = |cell: &CellSummary| cell.metrics.first().cloned();
     let metrics: Vec<Option<MetricSummary>> = cells.iter().map(primary).collect();
+    let unit = unit(cells);
+    let times = |heading: &str, metrics: &[Option<MetricSummary>], value: Value| {
+        times(heading, unit, metrics, value)
+    };
+    let quantile = |heading: &str, metrics: &[Option<MetricSummary>], probability: f64| {
+        quantile(heading, unit, metrics, probability)
+    };
     let mut columns = vec![
         Column::plain("cell", cells.iter().map(|c| clean(&c.label)).collect()),
-        times("median", &metrics, |m| Some(m.summary.median_ns)),
+        quantile("median", &metrics, 0.5),
         quantile("p99", &metrics, 0.99),
-        times("max", &metrics, |m| Some(m.summary.max_ns)),
+        times("max", &metrics, &|m| Some(m.summary.max_ns)),
     ];
     if summary.primary != Metric::WakeupLatency {
         // What the kernel adds before a job begins belongs beside what the job takes.
@@ -71,7 +78,7 @@ fn columns(summary: &RunSummary) -> Vec<Column> {
         let wakeups: Vec<Option<MetricSummary>> = cells.iter().map(wakeup).collect();
         if wakeups.iter().any(Option::is_some) {
             columns.push(quantile("wake-up p99", &wakeups, 0.99));
-            columns.push(times("wake-up max", &wakeups, |m| Some(m.summary.max_ns)));
+            columns.push(times("wake-up max", &wakeups, &|m| Some(m.summary.max_ns)));
         }
     }
     if cells.iter().any(|cell| cell.trial != summary.baseline) {
@@ -124,13 +131,33 @@ fn fit(columns: &mut [Column], width: usize) {
     }
 }
 
+/// The unit of all times that the table shows, if one does for them.
+fn unit(cells: &[CellSummary]) -> Option<Unit> {
+    let metrics = cells.iter().flat_map(|cell| {
+        let wakeup = cell
+            .metrics
+            .iter()
+            .find(|m| m.metric == Metric::WakeupLatency);
+        cell.metrics.first().into_iter().chain(wakeup)
+    });
+    let values = metrics.flat_map(|m| {
+        let of = |probability| m.summary.quantile(probability)?.value_ns;
+        [of(0.5), of(0.99), Some(m.summary.max_ns)]
+    });
+    Unit::common(values.flatten().map(|ns| ns as f64))
+}
+
+/// A value of a metric in ns.
+type Value<'a> = &'a dyn Fn(&MetricSummary) -> Option<i64>;
+
 fn times(
     heading: &str,
+    unit: Option<Unit>,
     metrics: &[Option<MetricSummary>],
-    value: impl Fn(&MetricSummary) -> Option<i64>,
+    value: Value,
 ) -> Column {
-    let of = |m: &Option<MetricSummary>| m.as_ref().and_then(&value).map(|ns| ns as f64);
-    let scale = Scale::of(metrics.iter().filter_map(of));
+    let of = |m: &Option<MetricSummary>| m.as_ref().and_then(value).map(|ns| ns as f64);
+    let scale = Scale::within(unit, metrics.iter().filter_map(of));
     let text = |m| {
         Text(
             of(m).map_or("-".to_owned(), |ns| scale.show(ns)),
@@ -145,8 +172,13 @@ fn times(
 }
 
 /// A quantile, or how many samples it needs.
-fn quantile(heading: &str, metrics: &[Option<MetricSummary>], probability: f64) -> Column {
-    let mut column = times(heading, metrics, |m| {
+fn quantile(
+    heading: &str,
+    unit: Option<Unit>,
+    metrics: &[Option<MetricSummary>],
+    probability: f64,
+) -> Column {
+    let mut column = times(heading, unit, metrics, &|m| {
         m.summary.quantile(probability)?.value_ns
     });
     for (text, metric) in column.texts.iter_mut().zip(metrics) {
@@ -279,14 +311,8 @@ fn of_run(summary: &RunSummary, crowded: bool) -> Vec<String> {
             sentences.push(format!("note: {}: {note}", cell.label));
         }
     }
-    for cell in &summary.cells {
-        if cell.missed.saturating_mul(10) > cell.planned {
-            sentences.push(format!(
-                "overload: {} missed {} % of its activations: its jobs do not fit their period on this cpu",
-                cell.label,
-                cell.missed.saturating_mul(100) / cell.planned.max(1)
-            ));
-        }
+    for why in &summary.overloads {
+        sentences.push(format!("overload: {why}"));
     }
     if !summary.real_time {
         let affected = summary.cells.iter().filter(|cell| !cell.real_time).count() as u64;

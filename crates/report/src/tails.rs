@@ -151,11 +151,26 @@ fn curves(summary: &RunSummary) -> Option<String> {
         "pWCRT" => "pWCRT curve",
         _ => "curve of rare wake-up latencies",
     };
-    let cells = plural(tails.len() as u64, "cell");
+    let measured = summary
+        .cells
+        .iter()
+        .filter(|cell| !cell.metrics.is_empty())
+        .count();
+    let short = measured.saturating_sub(tails.len()) as u64;
+    let enough = match short {
+        0 => String::new(),
+        _ if tails.len() == 1 => format!(" that has the {} jobs for it", count(TAIL_JOBS)),
+        _ => format!(" that have the {} jobs for it", count(TAIL_JOBS)),
+    };
+    let cells = format!("{}{enough}", plural(tails.len() as u64, "cell"));
+    let short = match short {
+        0 => String::new(),
+        short => format!(" ({} more with fewer)", count(short)),
+    };
     match (tails.as_slice(), given.as_slice()) {
         ([], _) => None,
         (_, []) => Some(format!(
-            "No {name} is given for any of {cells}: their jobs do not pass the tests that it rests on."
+            "No {name} is given for any of {cells}{short}: their jobs do not pass the tests that it rests on."
         )),
         ([one], _) => Some(format!("{}: {}.", one.label, last_text(one)?)),
         _ => {
@@ -165,7 +180,7 @@ fn curves(summary: &RunSummary) -> Option<String> {
                 .filter_map(|tail| Some(format!("{}, {}", tail.label, last_text(tail)?)))
                 .collect();
             Some(format!(
-                "A {name} is given for {} of {cells}: {}.",
+                "A {name} is given for {} of {cells}{short}: {}.",
                 given.len(),
                 named.join("; ")
             ))

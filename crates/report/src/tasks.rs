@@ -10,7 +10,7 @@ use record::trial::{CellRecord, TaskRecord};
 use crate::feasibility;
 use crate::style::Style;
 use crate::table::{Column, render};
-use crate::units::{Scale, time};
+use crate::units::{Scale, Unit, time};
 use crate::words::{clean, count, plural};
 
 /// The response-time bound of every task of a trial, by the identity of its thread; absent where there is none.
@@ -205,8 +205,16 @@ pub(crate) fn table(summary: &RunSummary, style: Style) -> String {
     if rows.is_empty() {
         return String::new();
     }
+    let unit = Unit::common(rows.iter().flat_map(|(_, task, longest)| {
+        let times = [task.wcet_ns, task.period_ns, task.deadline_ns].map(Some);
+        let found = [*longest, task.bound_ns];
+        times.into_iter().chain(found).flatten().map(|ns| ns as f64)
+    }));
     let times = |heading: &str, of: &dyn Fn(usize) -> Option<i64>| {
-        let scale = Scale::of((0..rows.len()).filter_map(|row| of(row).map(|ns| ns as f64)));
+        let scale = Scale::within(
+            unit,
+            (0..rows.len()).filter_map(|row| of(row).map(|ns| ns as f64)),
+        );
         let text = |row| of(row).map_or("-".to_owned(), |ns| scale.show(ns as f64));
         Column::plain(heading, (0..rows.len()).map(text).collect()).right()
     };

@@ -23,6 +23,21 @@ impl Unit {
         }
     }
 
+    /// One unit for all values of a table, the one in which its middle value is read most easily; `None` where some
+    /// value would have too many digits in it, or none that is shown.
+    pub fn common(values_ns: impl IntoIterator<Item = f64>) -> Option<Unit> {
+        let mut values: Vec<f64> = values_ns
+            .into_iter()
+            .map(f64::abs)
+            .filter(|ns| *ns > 0.0)
+            .collect();
+        values.sort_by(f64::total_cmp);
+        let unit = Unit::of(*values.get(values.len() / 2)?);
+        let least = 0.5 * unit.ns() / 10f64.powi(unit.most_decimals());
+        let fits = *values.first()? > least && *values.last()? < MOST_DIGITS * unit.ns();
+        fits.then_some(unit)
+    }
+
     /// Its symbol.
     pub const fn name(self) -> &'static str {
         match self {
@@ -50,6 +65,9 @@ impl Unit {
     }
 }
 
+/// From here on a number is hard to read, whatever its unit.
+const MOST_DIGITS: f64 = 100_000.0;
+
 /// One unit and one number of decimals for values that stand in one column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Scale {
@@ -61,6 +79,11 @@ impl Scale {
     /// Chooses the unit by the value farthest from zero, the decimals so that the one nearest to zero still has three
     /// digits.
     pub fn of(values_ns: impl IntoIterator<Item = f64>) -> Scale {
+        Scale::within(None, values_ns)
+    }
+
+    /// The same in a unit that is given, such as that of the whole table.
+    pub fn within(unit: Option<Unit>, values_ns: impl IntoIterator<Item = f64>) -> Scale {
         let (mut largest, mut smallest) = (0.0_f64, f64::INFINITY);
         for value in values_ns {
             largest = largest.max(value.abs());
@@ -68,7 +91,7 @@ impl Scale {
                 smallest = smallest.min(value.abs());
             }
         }
-        let unit = Unit::of(largest);
+        let unit = unit.unwrap_or_else(|| Unit::of(largest));
         let magnitude = if smallest.is_finite() {
             (smallest / unit.ns()).log10().floor() as i32
         } else {
@@ -158,6 +181,24 @@ mod tests {
         let scale = Scale::of([12_000_000_000.0, 1_000_000.0]);
         assert_eq!(scale.show(1_000_000.0), "0.0010 s");
         assert_eq!(time(350.0), "0.350 us");
+        // A table of milliseconds stays one where a value is a second, and also where one is 13.9 of them.
+        let table = [
+            10_120_000.0,
+            13_900_000.0,
+            3_454_900.0,
+            35_600.0,
+            1_358_600_000.0,
+        ];
+        let unit = Unit::common(table);
+        assert_eq!(unit, Some(Unit::Ms));
+        assert_eq!(
+            Scale::within(unit, [1_358_600_000.0, 13_900_000.0]).show(13_900_000.0),
+            "13.9 ms"
+        );
+        assert_eq!(Scale::within(unit, [35_600.0]).show(35_600.0), "0.0356 ms");
+        // Too far apart for one unit, and nothing to have one of.
+        assert_eq!(Unit::common([100.0, 2_000.0, 3_000_000_000.0]), None);
+        assert_eq!(Unit::common([0.0]), None);
         assert_eq!(time(-4_200.0), "-4.20 us");
         assert_eq!(time(0.0), "0.0 us");
         assert_eq!(time(i64::MAX as f64), "9,223,372,036.9 s");

@@ -118,6 +118,13 @@ pub(crate) fn capital(text: &str) -> String {
     first.unwrap_or_default() + chars.as_str()
 }
 
+/// The text with a small letter first, as it stands behind a colon.
+pub(crate) fn uncapital(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|first| first.to_lowercase().to_string());
+    first.unwrap_or_default() + chars.as_str()
+}
+
 /// The text as a sentence: a capital first, a full stop last.
 pub(crate) fn sentence(text: &str) -> String {
     let stop = if text.is_empty() || text.ends_with(['.', '?', '!', ':']) {

@@ -226,3 +226,12 @@ fn judging_is_the_same_every_time_and_nothing_asked_is_nothing_said() {
     assert_eq!(none.outcome(), Outcome::Met);
     assert_eq!(judge::judged_table(&none, Style::default()), "");
 }
+
+#[test]
+fn a_skew_where_no_trial_has_several_cells_is_said_of_all() {
+    let base = tempfile::tempdir().unwrap();
+    let judged = judged(&run(base.path(), 3), &["skew.max > 1ms"]);
+    let cells = &judged.thresholds[0].cells;
+    let all = cells.iter().find(|cell| cell.cell == "*").unwrap();
+    assert_eq!(all.reason, "no trial that was measured has several cells");
+}

@@ -60,6 +60,8 @@ fn too_few_samples_print_how_many_are_needed() {
     );
     let page = html(&run.run, &summary).unwrap();
     assert!(page.contains("needs 299") && page.contains("needs 2,995"));
+    // As the doctor counts them.
+    assert!(page.contains("2 warnings in 5 checks"));
     let found = findings(&summary).join(" ");
     assert!(
         found.contains("no cell has the 299 samples that a p99 needs"),
@@ -274,8 +276,10 @@ caution: The runs were made at different times and are not interleaved: a differ
 caution: The runs differ in their number of rounds; of each cell only as many rounds are compared as both have.
 caution: The experiments differ, and ratios may come from that.
 
-cell   first median   second median   second / first (median, 95% interval)   p99 ratio
-bare       270.2 us        540.2 us   1.999 undecided: one round              1.999
+cell   first median   second median   second / first (over rounds, 95% interval)   p99 ratio
+bare       270.2 us        540.2 us   1.999 undecided: one round                   1.999
+
+note: each ratio is the geometric mean over rounds of the second run's median (or p99) by the first's; the medians beside it pool the rounds, so their own quotient may be another
 
 only in the first: podman
 experiment differs: plan: 3 trials x 2 rounds x 400 jobs of mac (100,000 steps), period 1ms on an absolute grid, FIFO 80, cpu chosen on the machine | 3 trials x 1 round x 400 jobs of mac (100,000 steps), period 1ms on an absolute grid, FIFO 80, cpu chosen on the machine

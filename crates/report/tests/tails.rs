@@ -168,3 +168,34 @@ fn few_jobs_have_no_tail() {
     assert!(page.contains("here the most are 50."));
     assert!(!findings(&summary).join(" ").contains("pWCET"));
 }
+
+#[test]
+fn cells_with_too_few_jobs_are_counted_beside_those_without_a_curve() {
+    let base = tempfile::tempdir().unwrap();
+    let mut run = Synthetic::new(base.path(), TOML);
+    // As many jobs as a curve needs, but every one alike; the other cell has few.
+    run.trial(
+        "bare",
+        1,
+        vec![cell("1-bare", Bare, &taking(&[1_000; 1_500]))],
+    );
+    run.trial(
+        "podman",
+        1,
+        vec![cell("1-podman", Podman, &taking(&[1_000; 50]))],
+    );
+    let said = findings(&study(&run.run).unwrap()).join("\n");
+    let part = "No pWCET curve is given for any of 1 cell that has the 1,000 jobs for it (1 more with fewer)";
+    assert!(said.contains(part), "{said}");
+}
+
+#[test]
+fn bad_checks_are_not_called_warnings() {
+    let base = tempfile::tempdir().unwrap();
+    let mut machine = synthetic::provenance();
+    machine.checks[0].state = host::doctor::State::Bad;
+    let mut run = Synthetic::with(base.path(), TOML, &machine);
+    run.trial("bare", 1, vec![cell("1-bare", Bare, &taking(&[1_000; 50]))]);
+    let page = html(&run.run, &study(&run.run).unwrap()).unwrap();
+    assert!(page.contains("1 warning, 1 bad in 5 checks"));
+}

@@ -38,12 +38,24 @@ fn main() {
         Command::Completions(options) => commands::generate::completions(&options),
         Command::Man(options) => commands::generate::man(&options),
     };
-    exit(match result {
+    let code = match result {
         Ok(ended) => ended.code(),
         Err(error) => {
             out::error(&error.to_string());
             error.code()
         }
+    };
+    exit(match out::lost() {
+        Some(error) => {
+            out::error(&format!("standard output: cannot write: {error}"));
+            // A verdict already failed stays what it is.
+            if code == Ended::Fine.code() {
+                Ended::Failed.code()
+            } else {
+                code
+            }
+        }
+        None => code,
     });
 }
 

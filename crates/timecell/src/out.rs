@@ -1,15 +1,31 @@
-//! Printing. A closed pipe is not an error, and nothing here panics.
+//! Printing. A closed pipe is not an error, and nothing here panics. What standard output did not take is kept until the
+//! end, where the command fails for it ([`lost`]).
 
-use std::io::{IsTerminal, Write};
+use std::io::{Error, ErrorKind, IsTerminal, Write};
+use std::sync::Mutex;
+
+/// The first failure of standard output.
+static LOST: Mutex<Option<Error>> = Mutex::new(None);
 
 /// Prints to standard output.
 pub fn print(text: &str) {
+    let ending = if text.ends_with('\n') { "" } else { "\n" };
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes());
-    if !text.ends_with('\n') {
-        let _ = out.write_all(b"\n");
+    let written = out
+        .write_all(text.as_bytes())
+        .and_then(|()| out.write_all(ending.as_bytes()))
+        .and_then(|()| out.flush());
+    if let Err(error) = written
+        && let Ok(mut lost) = LOST.lock()
+    {
+        lost.get_or_insert(error);
     }
-    let _ = out.flush();
+}
+
+/// Why standard output did not take all that was printed; `None` also where its reader had enough, as `head` has.
+pub fn lost() -> Option<Error> {
+    let lost = LOST.lock().ok()?.take()?;
+    (lost.kind() != ErrorKind::BrokenPipe).then_some(lost)
 }
 
 /// Prints to standard output unless there is nothing to say.

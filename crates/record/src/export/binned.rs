@@ -6,8 +6,8 @@ use crate::summary::Metric;
 /// Values of a metric in ns, each with how often it occurred, in no order; and how many of them are below 0 but stand
 /// as 0, since the log does not know how far below.
 ///
-/// A value stands at the lower end of its bin, which is at most [`RELATIVE_ERROR`] of it too low. The smallest and
-/// the largest value and those of the worst jobs are exact.
+/// A value stands at the upper end of its bin, which is at most [`RELATIVE_ERROR`] of it too large: the safe side, and
+/// that of a run's own quantiles. The smallest and the largest value and those of the worst jobs are exact.
 pub(super) fn values(log: &HistogramLog, metric: Metric) -> (Vec<(i64, u64)>, u64) {
     let mut totals = log.totals.iter();
     let Some(total) = totals.find(|total| total.metric == metric) else {
@@ -37,7 +37,15 @@ pub(super) fn values(log: &HistogramLog, metric: Metric) -> (Vec<(i64, u64)>, u6
     }
     let bins = bins.into_iter().filter(|bin| bin.1 > 0);
     let known = values.iter().filter(|value| value.0 < 0).count() as u64;
-    values.extend(bins.map(|(ns, count)| (i64::try_from(ns).unwrap_or(i64::MAX), count)));
+    // No value is above the largest, and none that is not among the worst jobs is above the least of them.
+    let by_this = log.worst.iter().all(|(ns, job)| *ns == metric.of(job));
+    let least_of_worst = log.worst.iter().map(|(ns, _)| *ns).min();
+    let most = least_of_worst
+        .filter(|_| by_this)
+        .unwrap_or(total.max_ns)
+        .min(total.max_ns);
+    let at = |bin: u64| i64::try_from(histogram.highest_equivalent(bin)).unwrap_or(i64::MAX);
+    values.extend(bins.map(|(bin, count)| (at(bin).min(most).max(0), count)));
     (values, total.below_zero.saturating_sub(known))
 }
 
@@ -45,7 +53,7 @@ pub(super) fn values(log: &HistogramLog, metric: Metric) -> (Vec<(i64, u64)>, u6
 pub(super) fn note(early: u64) -> String {
     let part = RELATIVE_ERROR * 100.0;
     let mut note = format!(
-        "the run kept histograms: the extremes and the worst jobs are exact, every other value is up to {part:.1}% too low"
+        "the run kept histograms: the extremes and the worst jobs are exact, every other value is up to {part:.1}% too large"
     );
     if early > 0 {
         note += &format!("; {early} values below 0 stand as 0");
@@ -88,7 +96,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(12))]
 
-        /// No value is lost, none is too high, none too low by more than the note says, and the tail is exact.
+        /// No value is lost, none is too low, none too large by more than the note says, and the tail is exact.
         #[test]
         fn bins_and_exact_values_make_up_the_whole(
             mut latencies in prop::collection::vec(-300i64..9_000_000, WORST + 1..WORST + 700),
@@ -105,7 +113,7 @@ mod tests {
             let tail = latencies.len() - WORST;
             prop_assert_eq!(&ours[tail..], &latencies[tail..]);
             for (ours, exact) in ours.iter().zip(&latencies) {
-                let off = (exact.max(&0) - ours.max(&0)) as f64;
+                let off = (ours.max(&0) - exact.max(&0)) as f64;
                 prop_assert!(off >= 0.0 && off <= *exact.max(&0) as f64 * RELATIVE_ERROR, "{} {}", ours, exact);
             }
             let negative = |values: &[i64]| values.iter().filter(|value| **value < 0).count() as u64;

@@ -50,8 +50,8 @@ pub fn write_csv(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordE
             cell.id.clone(),
             cell.engine.to_string(),
         ];
-        for sample in &samples.samples {
-            let measured = numbers(sample).map(|n| n.to_string());
+        for row in numbers(samples) {
+            let measured = row.map(|n| n.to_string());
             writer
                 .write_record(place.iter().chain(&measured))
                 .map_err(&failed)?;

@@ -11,7 +11,7 @@ use crate::summary::Metric;
 /// The distributions of a run, in whole nanoseconds; trials that failed are left out, with a note.
 ///
 /// A cell is called by its trial's name, and by its own too where the trial has several. Where the run kept
-/// histograms, every value but the extremes and the worst jobs stands at the lower end of its bin, with a note.
+/// histograms, every value but the extremes and the worst jobs stands at the upper end of its bin, with a note.
 ///
 /// # Errors
 /// When a file of the run cannot be read.

@@ -3,7 +3,7 @@
 //! them.
 //!
 //! Columns of the tables: `trial` (number), `round`, `trial_failed` (0 or 1), `trial_name`, `cell`, `engine`, `index`, `missed_before`, `release_ns`,
-//! `start_ns`, `end_ns`, `wakeup_latency_ns`, `execution_time_ns`, `response_time_ns`.
+//! `start_ns`, `end_ns`, `wakeup_latency_ns`, `execution_time_ns`, `response_time_ns`, `missed_after`.
 //!
 //! A run that kept histograms has one row per interval and metric instead, and its interval logs for HdrHistogram's
 //! own tools.
@@ -62,8 +62,25 @@ fn each_cell(
     Ok(rows)
 }
 
-/// The measured columns of a row, in the order of the module's list.
-fn numbers(sample: &samples::Sample) -> [i64; 8] {
+/// The measured columns of every row of a cell, in the order of the module's list.
+///
+/// What was missed after the last job stands in its row, so that the rows add up to what was planned:
+/// count + sum of `missed_before` + sum of `missed_after`.
+fn numbers(samples: &Samples) -> impl Iterator<Item = [i64; 9]> + '_ {
+    let before = samples.samples.iter().map(|s| u64::from(s.missed));
+    let after = samples.header.missed.saturating_sub(before.sum());
+    let last = samples.samples.len().saturating_sub(1);
+    samples
+        .samples
+        .iter()
+        .enumerate()
+        .map(move |(place, sample)| {
+            let after = if place == last { after } else { 0 };
+            row(sample, i64::try_from(after).unwrap_or(i64::MAX))
+        })
+}
+
+fn row(sample: &samples::Sample, missed_after: i64) -> [i64; 9] {
     [
         i64::from(sample.index),
         i64::from(sample.missed),
@@ -73,11 +90,12 @@ fn numbers(sample: &samples::Sample) -> [i64; 8] {
         sample.wakeup_latency_ns(),
         sample.execution_time_ns(),
         sample.response_time_ns(),
+        missed_after,
     ]
 }
 
 /// Names of the columns of [`numbers`].
-const NUMBERS: [&str; 8] = [
+const NUMBERS: [&str; 9] = [
     "index",
     "missed_before",
     "release_ns",
@@ -86,4 +104,38 @@ const NUMBERS: [&str; 8] = [
     "wakeup_latency_ns",
     "execution_time_ns",
     "response_time_ns",
+    "missed_after",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::{Header, Sample};
+
+    #[test]
+    fn rows_add_up_to_what_was_planned() {
+        let sample = |index: u32, missed: u32| Sample {
+            index,
+            missed,
+            release_ns: 0,
+            start_ns: 1,
+            end_ns: 2,
+        };
+        let mut header = Header::new();
+        // Of 10 activations 0, 3 and 4 ran; 5 to 9 were missed after the last job.
+        (header.planned, header.count, header.missed) = (10, 3, 7);
+        let samples = Samples {
+            header,
+            samples: vec![sample(0, 0), sample(3, 2), sample(4, 0)],
+        };
+        let rows: Vec<[i64; 9]> = numbers(&samples).collect();
+        let at = |name: &str| NUMBERS.iter().position(|n| *n == name).unwrap();
+        let sum = |name: &str| rows.iter().map(|row| row[at(name)]).sum::<i64>();
+        assert_eq!((sum("missed_before"), sum("missed_after")), (2, 5));
+        assert_eq!(rows[2][at("missed_after")], 5);
+        assert_eq!(
+            rows.len() as i64 + sum("missed_before") + sum("missed_after"),
+            10
+        );
+    }
+}

@@ -44,7 +44,7 @@ fn try_write(run: &Run, path: &Path) -> Result<u64, RecordError> {
         SerializedFileWriter::new(file, schema, Arc::new(properties())).map_err(failed)?;
     let rows = each_cell(run, |trial, cell, samples| {
         let count = samples.samples.len();
-        let columns: Vec<[i64; 8]> = samples.samples.iter().map(numbers).collect();
+        let columns: Vec<[i64; 9]> = numbers(samples).collect();
         let mut write = || -> Result<(), ParquetError> {
             let mut group = writer.next_row_group()?;
             for place in [

@@ -22,8 +22,10 @@ const HIGHEST: usize = 98;
 pub fn write_rt_app(set: &TaskSet, name: &str, seconds: u32) -> Result<Exported, InputError> {
     let mut notes = vec![
         "each task works for its wcet in every job; rt-app calibrates the work and may miss it by some percent".to_owned(),
-        "dl-runtime is the wcet without room for rt-app's own loop: tasks of a few microseconds are throttled".to_owned(),
     ];
+    if set.cells.iter().any(|cell| cell.policy.order().is_none()) {
+        notes.push("dl-runtime is the wcet without room for rt-app's own loop: tasks of a few microseconds are throttled".to_owned());
+    }
     let mut tasks = Vec::new();
     let mut names = HashSet::new();
     for cell in &set.cells {
@@ -71,7 +73,12 @@ pub fn write_rt_app(set: &TaskSet, name: &str, seconds: u32) -> Result<Exported,
         }
     }
     if set.cells.len() > 1 {
-        notes.push("the cells' tasks run together on all cpus: SCHED_DEADLINE refuses tasks that are pinned, so none is".to_owned());
+        let why = if set.cells.iter().any(|cell| cell.policy.order().is_none()) {
+            ": SCHED_DEADLINE refuses tasks that are pinned, so none is"
+        } else {
+            ", none of them pinned"
+        };
+        notes.push(format!("the cells' tasks run together on all cpus{why}"));
     }
     let mut text =
         String::from("/* Task set of timecell for rt-app. What could not be said in its format:\n");
@@ -174,6 +181,30 @@ mod tests {
             deadline: Duration::from_ns(deadline),
             ..CellTask::new(name, Duration::from_ns(wcet), Duration::from_ns(period))
         }
+    }
+
+    #[test]
+    fn fixed_priorities_hear_nothing_of_sched_deadline() {
+        use model::taskset::Order;
+        let mut two = set(
+            vec![task("a", 1_000, 10_000, 10_000)],
+            Policy::Fixed(Order::Listed),
+        );
+        two.cells.push(TaskCell {
+            name: "d".to_owned(),
+            ..two.cells[0].clone()
+        });
+        let fixed = write_rt_app(&two, "s", 2).expect("a set");
+        assert!(!fixed.text.contains("dl-runtime") && !fixed.text.contains("SCHED_DEADLINE"));
+        assert!(
+            fixed
+                .notes
+                .iter()
+                .any(|note| note.contains("none of them pinned"))
+        );
+        two.cells[1].policy = Policy::Edf;
+        let mixed = write_rt_app(&two, "s", 2).expect("a set").notes.join("\n");
+        assert!(mixed.contains("dl-runtime") && mixed.contains("refuses tasks that are pinned"));
     }
 
     #[test]

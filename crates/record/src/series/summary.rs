@@ -26,6 +26,9 @@ pub struct SeriesSummary {
     pub unmet: Vec<Requirement>,
     /// What failed, as sentences.
     pub failures: Vec<String>,
+    /// What to know of the values, one clause each without a full stop.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// One series in numbers; values are in the unit of the series.

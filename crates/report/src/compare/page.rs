@@ -116,7 +116,7 @@ fn cells(comparison: &RunComparison) -> Markup {
         @if pairs.is_empty() { p { "No cell is in both runs." } } @else {
             div.scroll {
                 table {
-                    caption { "Ratios are of the second run to the first, with 95% intervals over rounds." }
+                    caption { "Ratios are of the second run to the first, with 95% intervals over rounds. " (super::RATIO_OF_ROUNDS) "." }
                     thead { tr {
                         th scope="col" { "cell" }
                         th.num scope="col" { "first median" } th.num scope="col" { "second median" }

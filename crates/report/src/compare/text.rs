@@ -24,6 +24,14 @@ pub fn compare_table(comparison: &RunComparison, style: Style) -> String {
         out += "no cell is in both runs\n";
     } else {
         out += &render(&columns(pairs), style);
+        if pairs.iter().any(|pair| pair.comparison.is_some()) {
+            out.push('\n');
+            out += &style.wrap(
+                &format!("note: {}", crate::words::uncapital(super::RATIO_OF_ROUNDS)),
+                4,
+            );
+            out.push('\n');
+        }
     }
     out.push('\n');
     for sentence in sentences(comparison) {
@@ -41,7 +49,7 @@ fn columns(pairs: &[Pair]) -> Vec<Column> {
         Column::plain("first median", pairs.iter().map(time(0)).collect()).right(),
         Column::plain("second median", pairs.iter().map(time(1)).collect()).right(),
         Column::new(
-            "second / first (median, 95% interval)",
+            "second / first (over rounds, 95% interval)",
             pairs.iter().map(medians).collect(),
         ),
         Column::plain("p99 ratio", pairs.iter().map(p99).collect()),

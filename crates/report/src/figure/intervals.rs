@@ -14,6 +14,8 @@ const TOP: f64 = 46.0;
 const PANEL: f64 = 96.0;
 const GAP: f64 = 24.0;
 const MOST_PANELS: usize = 8;
+/// Between the baselines of two names, so that they do not touch.
+const LINE: f64 = 14.0;
 /// Names of a stretch's figures, in their order.
 const NAMES: [&str; 4] = ["min", "median", "p99", "max"];
 
@@ -41,7 +43,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
         name: "intervals".into(),
         title: format!("The {} interval by interval", data.summary.primary.title()),
         caption: with_omission(data, caption),
-        height: bottom + 36.0,
+        height: bottom + 48.0,
         body: html! {
             (title_left(8.0, 26.0, &title))
             @for (place, cell) in cells.iter().enumerate() {
@@ -58,16 +60,8 @@ fn panel(cell: &CellData, x: &Axis, y: &Axis, unit: f64) -> Markup {
     let look = cell.look % LOOKS;
     let (bottom, top) = y.ends();
     let last = cell.stretches.last().map(|stretch| stretch.figures);
-    // Names stand at the right end of their lines, pushed apart where lines run close together.
-    let mut lowest = f64::INFINITY;
-    let labels: Vec<(&str, f64)> = NAMES
-        .iter()
-        .zip(last.unwrap_or_default())
-        .map(|(name, ns)| {
-            lowest = (y.at(ns as f64) + 3.5).min(lowest - 11.0).min(bottom);
-            (*name, lowest)
-        })
-        .collect();
+    let at = last.unwrap_or_default().map(|ns| y.at(ns as f64) + 3.5);
+    let labels = NAMES.into_iter().zip(apart(at, bottom));
     html! {
         (y_axis(y, Band(LEFT, RIGHT), unit))
         @for which in 0..NAMES.len() {
@@ -78,6 +72,15 @@ fn panel(cell: &CellData, x: &Axis, y: &Axis, unit: f64) -> Markup {
         }
         text class="head" x=(n(LEFT)) y=(n(top - 6.0)) { (name(cell)) }
     }
+}
+
+/// Baselines of the names at the right end of their lines, the lowest first, pushed apart where lines run close together.
+fn apart(at: [f64; 4], bottom: f64) -> [f64; 4] {
+    let mut lowest = f64::INFINITY;
+    at.map(|y| {
+        lowest = y.min(lowest - LINE).min(bottom);
+        lowest
+    })
 }
 
 /// A flat piece for each interval, joined where they follow each other.
@@ -100,4 +103,20 @@ fn steps(stretches: &[Stretch], which: usize, x: &Axis, y: &Axis) -> String {
         end = Some(to);
     }
     path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_lines_that_run_together_do_not_touch() {
+        let placed = apart([140.0, 139.0, 138.0, 77.0], 142.0);
+        assert_eq!(placed, [140.0, 126.0, 112.0, 77.0]);
+        assert!(placed.windows(2).all(|pair| pair[0] - pair[1] >= 13.0));
+        assert_eq!(
+            apart([150.0, 90.0, 60.0, 20.0], 142.0),
+            [142.0, 90.0, 60.0, 20.0]
+        );
+    }
 }

@@ -54,7 +54,7 @@ fn main_table(page: &Page, rows: &[(&CellSummary, &MetricSummary)]) -> Markup {
                 (quantile_heads())
                 th.num scope="col" { "max" }
                 @if compared {
-                    th scope="col" { "against " (clean(&summary.baseline)) br; span.below { "ratio, 95% interval over rounds" } }
+                    th.wrap scope="col" { "against " (super::tables::breakable(&clean(&summary.baseline))) br; span.below { "ratio, 95% interval over rounds" } }
                 }
                 th.num scope="col" { "missed" }
             } }

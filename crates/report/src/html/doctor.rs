@@ -1,7 +1,7 @@
 //! What the doctor found on the machine when it measured; what disturbs real time first.
 
 use super::{Page, Section};
-use crate::words::{clean, plural};
+use crate::words::{clean, count, plural};
 use host::doctor::{Check, State};
 use host::provenance::Provenance;
 use maud::html;
@@ -14,12 +14,11 @@ pub(super) fn section(page: &Page) -> Option<Section> {
 pub(crate) fn checks(provenance: &Provenance) -> Option<Section> {
     let mut checks: Vec<&Check> = provenance.checks.iter().collect();
     checks.sort_by_key(|check| order(check.state));
-    let warnings = provenance.warnings() as u64;
     (!checks.is_empty()).then(|| Section {
         id: "doctor",
         heading: "The machine's fitness".to_owned(),
         body: html! {
-            p { (plural(warnings, "warning")) " in " (plural(checks.len() as u64, "check")) " when the run was made." }
+            p { (found(&checks)) " in " (plural(checks.len() as u64, "check")) " when the run was made." }
             div.scroll {
                 table.stack {
                     thead { tr {
@@ -43,6 +42,16 @@ pub(crate) fn checks(provenance: &Provenance) -> Option<Section> {
             }
         },
     })
+}
+
+/// As the doctor counts: `4 warnings, 1 bad`.
+fn found(checks: &[&Check]) -> String {
+    let of = |state: State| checks.iter().filter(|check| check.state == state).count() as u64;
+    let warnings = plural(of(State::Warning), "warning");
+    match of(State::Bad) {
+        0 => warnings,
+        bad => format!("{warnings}, {} bad", count(bad)),
+    }
 }
 
 fn order(state: State) -> u8 {

@@ -1,7 +1,7 @@
 //! What the tables over cells share.
 
 use super::time_cell;
-use crate::units::{Scale, time};
+use crate::units::Scale;
 use crate::words::{clean, count, needs, ratio};
 use maud::{Markup, html};
 use record::summary::{CellSummary, MetricSummary};
@@ -47,8 +47,15 @@ pub(crate) fn region(caption: &str, body: Markup) -> Markup {
 /// The cell's name, with its label if it was not real-time.
 pub(super) fn name(cell: &CellSummary) -> Markup {
     html! {
-        (clean(&cell.label))
+        (breakable(&clean(&cell.label)))
         @if !cell.real_time { br; span.caution { "not real-time" } }
+    }
+}
+
+/// A label that may be broken behind its slashes: a narrow column breaks it somewhere, and `embedded/t au0` reads badly.
+pub(super) fn breakable(label: &str) -> Markup {
+    html! {
+        @for (place, part) in label.split_inclusive('/').enumerate() { @if place > 0 { wbr; } (part) }
     }
 }
 
@@ -81,11 +88,6 @@ fn quantile(metric: &MetricSummary, probability: f64, scale: Scale) -> Markup {
                 scale.number(low as f64),
                 scale.number(high as f64)
             ),
-        ),
-        // The median of a small sample is what was seen in the middle; it has no interval.
-        _ if probability == 0.5 => time_cell(
-            &time(metric.summary.median_ns as f64),
-            &format!("interval {}", needs(q)),
         ),
         _ => html! { td.num { span.quiet { (needs(q)) } } },
     }
@@ -150,4 +152,21 @@ fn tail(summary: &Summary, value: Option<f64>, probability: f64) -> Markup {
 /// A count of what should not be.
 pub(super) fn lost(n: u64) -> Markup {
     html! { td.num { @if n > 0 { span.bad { (count(n)) } } @else { "0" } } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_break_behind_slashes_only() {
+        assert_eq!(
+            breakable("embedded/tau0").into_string(),
+            "embedded/<wbr>tau0"
+        );
+        assert_eq!(
+            breakable("podman-rootless").into_string(),
+            "podman-rootless"
+        );
+    }
 }

@@ -79,7 +79,10 @@ fn verdicts(summary: &RunSummary, threshold: &Threshold, ratios: &Ratios) -> Vec
             found.push(CellVerdict::not_applicable(&absent.trial, why, reason));
         }
     }
-    if found.is_empty() {
+    // A trial that was not measured does not stand for those that were and have no skew.
+    let unmet = |verdict: &CellVerdict| verdict.why == Some(Why::NotMeasured);
+    let alone = matches!(threshold.figure, Figure::Skew(_)) && found.iter().all(unmet);
+    if found.is_empty() || alone {
         found.push(nothing(summary, threshold));
     }
     found
@@ -89,7 +92,10 @@ fn verdicts(summary: &RunSummary, threshold: &Threshold, ratios: &Ratios) -> Vec
 fn nothing(summary: &RunSummary, threshold: &Threshold) -> CellVerdict {
     let reason = match (&threshold.selector, threshold.figure, threshold.limit) {
         (_, _, Limit::Ratio(_)) => "there is nothing to compare with a baseline".to_owned(),
-        (_, Figure::Skew(_), _) => "no such trial has more than one cell".to_owned(),
+        (None, Figure::Skew(_), _) => "no trial that was measured has several cells".to_owned(),
+        (_, Figure::Skew(_), _) => {
+            "no trial of this name that was measured has several cells".to_owned()
+        }
         _ => {
             let labels: Vec<&str> = summary.cells.iter().map(|c| c.label.as_str()).collect();
             format!("no cell of this name; there are {}", labels.join(", "))

@@ -45,9 +45,7 @@ fn shown(d: &Distribution, probability: f64) -> Shown {
     let needed = stats::needed_count(probability, stats::DEFAULT_CONFIDENCE);
     match (d.quantile(probability), d.total(), needed) {
         (Reach::Unknown, ..) | (_, None, _) => Shown::Absent,
-        (_, Some(total), Some(needed)) if total < needed && probability > 0.5 => {
-            Shown::Needs(needed)
-        }
+        (_, Some(total), Some(needed)) if total < needed => Shown::Needs(needed),
         (Reach::At(ns), ..) => Shown::At(ns),
         (Reach::Above(ns), ..) => Shown::Above(ns),
     }

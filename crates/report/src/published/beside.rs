@@ -258,6 +258,7 @@ mod tests {
             figures: figures.iter().map(figure).collect(),
             not_measured: Vec::new(),
             unmet: Vec::new(),
+            notes: Vec::new(),
             failures: Vec::new(),
         }
     }

@@ -218,6 +218,7 @@ mod tests {
             ],
             not_measured: Vec::new(),
             unmet: Vec::new(),
+            notes: Vec::new(),
             failures: Vec::new(),
         };
         let all = single(&summary);

@@ -42,8 +42,8 @@ pub(super) fn draw(record: &SeriesRecord, summary: &SeriesSummary, part: &str) -
     Some(Figure {
         name: super::file_name("values", part),
         title: format!("{}, every value", capital(&clean(part))),
-        caption: "Every value is a mark, in the order taken from top to bottom of its row. The box spans the \
-                  quartiles, its thick line is the median. Look for rows far to the right and for marks far from \
+        caption: "Every value is a mark, in the order taken from top to bottom of its row. From 6 values on \
+                  a box spans the quartiles, its thick line is the median. Look for rows far to the right and for marks far from \
                   their box."
             .to_owned(),
         height: bottom + 48.0,
@@ -76,8 +76,10 @@ fn one(values: &[i64], axis: &Axis, unit: f64, y: f64, row: usize) -> Markup {
     });
     html! {
         path class=(format!("mark s{look}")) d=(marks(Mark::Small, points)) {}
-        rect class=(format!("box s{look} f{look}")) x=(n(q1)) y=(n(y - 9.0))
-            width=(n((q3 - q1).max(1.0))) height="18" {}
-        path class=(format!("median s{look}")) d=(format!("M{} {}v18", n(median), n(y - 9.0))) {}
+        @if values.len() as u64 >= stats::needed_count(0.5, stats::DEFAULT_CONFIDENCE).unwrap_or(0) {
+            rect class=(format!("box s{look} f{look}")) x=(n(q1)) y=(n(y - 9.0))
+                width=(n((q3 - q1).max(1.0))) height="18" {}
+            path class=(format!("median s{look}")) d=(format!("M{} {}v18", n(median), n(y - 9.0))) {}
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The report of a run of single measurements as one HTML file.
 
 use super::amount::Amount;
-use super::table::{said, share_names, short_name};
+use super::table::{median, said, scale, share_names, short_name};
 use super::{draw, of_part, shares, wholes};
 use crate::figure::{Figure, inline};
 use crate::html::{Section, absent_table, checks_section, document, facts, region, time_cell};
@@ -11,7 +11,7 @@ use crate::words::{capital, clean, sentence};
 use maud::{Markup, html};
 use record::RecordError;
 use record::run::{Manifest, Run, Status};
-use record::series::{Quantity, SeriesFigure, SeriesRecord, SeriesSummary};
+use record::series::{SeriesFigure, SeriesRecord, SeriesSummary};
 use stats::Verdict;
 
 /// The report as one HTML file.
@@ -136,9 +136,11 @@ fn tables(summary: &SeriesSummary) -> Option<Section> {
         heading: "What was found".to_owned(),
         body: html! {
             p.quiet {
-                "Below each median stands its 95% interval. A percentile is absent where there are too few values to \
-                 bound it. The worst value is what was seen, a lower bound of the worst case."
+                "Below each median stands its 95% interval; \"needs n\" is the number of values from which it has one. A \
+                 percentile that no subject has enough values for has no column. The worst value is what was seen, a \
+                 lower bound of the worst case."
             }
+            @for note in &summary.notes { p { (sentence(&clean(note))) } }
             @for part in parts { (main_table(summary, part)) }
         },
     })
@@ -165,9 +167,12 @@ fn made_of(summary: &SeriesSummary) -> Option<Section> {
 
 fn main_table(summary: &SeriesSummary, part: &str) -> Markup {
     let figures = of_part(summary, part);
-    let unit = figures.first().map_or(Quantity::Count, |f| f.unit);
-    // One unit for the whole table: a worst value of a second would make microseconds of the rest unreadable.
-    let scale = Amount::of(unit, figures.iter().map(|f| f.median as f64));
+    let scale = scale(&figures);
+    let few = figures.iter().any(|f| f.median_interval.is_none());
+    let (p90, p99) = (
+        figures.iter().any(|f| f.p90.is_some()),
+        figures.iter().any(|f| f.p99.is_some()),
+    );
     let some =
         |value: Option<i64>| time_cell(&value.map_or("-".to_owned(), |v| scale.show(v as f64)), "");
     let compared = figures.iter().any(|f| f.against_baseline.is_some());
@@ -177,8 +182,12 @@ fn main_table(summary: &SeriesSummary, part: &str) -> Markup {
         html! {
             thead { tr {
                 th scope="col" { "subject" } th.num scope="col" { "values" }
-                th.num scope="col" { "median" } th.num scope="col" { "mean" } th.num scope="col" { "sd" }
-                th.num scope="col" { "p90" } th.num scope="col" { "p99" } th.num scope="col" { "worst" }
+                th.num scope="col" { "median" }
+                @if few { th.num scope="col" { "least" } }
+                th.num scope="col" { "mean" } th.num scope="col" { "sd" }
+                @if p90 { th.num scope="col" { "p90" } }
+                @if p99 { th.num scope="col" { "p99" } }
+                th.num scope="col" { "worst" }
                 @if compared {
                     th scope="col" { "against " (clean(baseline)) br; span.below { "ratio, 95% interval over rounds" } }
                 }
@@ -186,12 +195,15 @@ fn main_table(summary: &SeriesSummary, part: &str) -> Markup {
             tbody { @for f in &figures { tr {
                 th scope="row" { (clean(&f.subject)) }
                 (time_cell(&f.count.to_string(), &match f.failed { 0 => String::new(), n => format!("{n} failed") }))
-                (time_cell(&scale.show(f.median as f64), &f.median_interval.map_or(String::new(), |(low, high)| {
+                (time_cell(&median(f, scale), &f.median_interval.map_or(String::new(), |(low, high)| {
                     format!("{}..{}", scale.number(low as f64), scale.number(high as f64))
                 })))
+                @if few { (some(Some(f.least))) }
                 (time_cell(&scale.show(f.mean), ""))
                 (time_cell(&f.sd.map_or("-".to_owned(), |v| scale.show(v)), ""))
-                (some(f.p90)) (some(f.p99)) (some(Some(f.worst)))
+                @if p90 { (some(f.p90)) }
+                @if p99 { (some(f.p99)) }
+                (some(Some(f.worst)))
                 @if compared { (against(f, baseline)) }
             } } }
         },

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use super::amount::amount;
 use crate::words::plural;
 use record::RecordError;
 use record::run::{Manifest, Run, Status};
@@ -13,12 +14,14 @@ use stats::{CompareOptions, Quantile, Sorted, Summary, compare};
 pub fn series_study(run: &Run) -> Result<SeriesSummary, RecordError> {
     let record = run.series()?;
     let manifest = run.manifest()?;
+    let figures = figures(&record);
     Ok(SeriesSummary {
         schema: SERIES_SUMMARY_SCHEMA,
         run: run.name(),
         scenario: record.scenario.clone(),
         baseline_subject: record.baseline_subject.clone(),
-        figures: figures(&record),
+        notes: unlocked(&figures),
+        figures,
         not_measured: record.not_measured.clone(),
         unmet: manifest
             .requirements
@@ -61,6 +64,34 @@ fn figure(record: &SeriesRecord, series: &Series) -> Option<SeriesFigure> {
         rounds_compared,
     })
 }
+
+/// Subjects whose payload had little of its mapped memory resident: it was not locked, so their memory is not
+/// comparable with that of the others.
+fn unlocked(figures: &[SeriesFigure]) -> Vec<String> {
+    let of_payload = |subject: &str, what: &str| {
+        let part = format!("{what} of payload");
+        let same = |f: &&SeriesFigure| f.subject == subject && f.part == part;
+        figures.iter().find(same).map(|f| f.mean)
+    };
+    let subjects = figures.iter().filter(|f| f.part == "RSS of payload");
+    subjects
+        .filter_map(|rss| {
+            let mapped = of_payload(&rss.subject, "mapped memory")?;
+            (rss.mean < LOCKED * mapped).then(|| {
+                format!(
+                    "{}: only {} of the {} that its payload has mapped were resident: its memory was not locked, so PSS and \
+                     RSS count what it had touched and are not comparable with those of the others",
+                    rss.subject,
+                    amount(rss.unit, rss.mean),
+                    amount(rss.unit, mapped),
+                )
+            })
+        })
+        .collect()
+}
+
+/// The part of its mapped memory that a payload with locked memory has resident at least.
+const LOCKED: f64 = 0.9;
 
 /// The ratio to the same part of the baseline over the rounds that both have a value of.
 fn against(record: &SeriesRecord, series: &Series) -> (Option<stats::Ratio>, u32) {
@@ -183,6 +214,31 @@ mod tests {
         let mut empty = record(1);
         empty.series[1].values.clear();
         assert_eq!(super::figures(&empty).len(), 1);
+    }
+
+    #[test]
+    fn memory_that_was_not_locked_is_said() {
+        let mut record = record(1);
+        record.series.clear();
+        for (subject, resident) in [("bare", 95), ("podman-rootless", 23)] {
+            for (part, bytes) in [
+                ("RSS of payload", resident),
+                ("mapped memory of payload", 100),
+            ] {
+                let series = record.of(subject, part, None, Quantity::Bytes);
+                series.values.push(Value {
+                    round: 1,
+                    order: 1,
+                    value: bytes * 10_000,
+                });
+            }
+        }
+        let notes = unlocked(&figures(&record));
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(
+            notes[0].starts_with("podman-rootless: only 224.6 KiB of the 976.6 KiB"),
+            "{notes:?}"
+        );
     }
 
     #[test]

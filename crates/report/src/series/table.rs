@@ -4,7 +4,7 @@ use super::amount::Amount;
 use super::{of_part, shares, wholes};
 use crate::style::{Style, Tone};
 use crate::table::{Column, Text, render};
-use crate::words::{capital, clean, interval};
+use crate::words::{capital, clean, count, interval};
 use record::series::{Quantity, SeriesFigure, SeriesSummary};
 use stats::{Ratio, Verdict};
 
@@ -17,7 +17,12 @@ pub fn series_table(summary: &SeriesSummary, style: Style) -> String {
         out += &render(&columns(summary, &figures), style);
         out.push('\n');
         if let Some(table) = share_columns(summary, part, &figures) {
-            out += &format!("{}: medians of its shares\n\n", capital(part));
+            let what = if few(summary, part) {
+                "means"
+            } else {
+                "medians"
+            };
+            out += &format!("{}: {what} of its shares\n\n", capital(part));
             out += &render(&table, style);
             out.push('\n');
         }
@@ -31,23 +36,27 @@ pub fn series_table(summary: &SeriesSummary, style: Style) -> String {
 
 fn columns(summary: &SeriesSummary, figures: &[&SeriesFigure]) -> Vec<Column> {
     let column = |heading: &str, value: &dyn Fn(&SeriesFigure) -> Option<f64>| {
-        let unit = figures.first().map_or(Quantity::Count, |f| f.unit);
-        // One unit for the whole table: a worst value of a second would make microseconds of the rest unreadable.
-        let amount = Amount::of(unit, figures.iter().map(|f| f.median as f64));
+        let amount = scale(figures);
         let text = |f: &&SeriesFigure| value(f).map_or("-".to_owned(), |v| amount.show(v));
         Column::plain(heading, figures.iter().map(text).collect()).right()
     };
+    let medians = figures.iter().map(|f| median(f, scale(figures))).collect();
     let mut columns = vec![
         Column::plain(
             "subject",
             figures.iter().map(|f| clean(&f.subject)).collect(),
         ),
         Column::plain("n", figures.iter().map(|f| f.count.to_string()).collect()).right(),
-        column("median", &|f| Some(f.median as f64)),
-        column("mean", &|f| Some(f.mean)),
+        Column::plain("median", medians).right(),
     ];
+    if figures.iter().any(|f| f.median_interval.is_none()) {
+        columns.push(column("least", &|f| Some(f.least as f64)));
+    }
+    columns.push(column("mean", &|f| Some(f.mean)));
     if figures.iter().any(|f| f.sd.is_some_and(|sd| sd > 0.0)) {
         columns.push(column("sd", &|f| f.sd));
+    }
+    if figures.iter().any(|f| f.p90.is_some()) {
         columns.push(column("p90", &|f| f.p90.map(|v| v as f64)));
     }
     columns.push(column("worst", &|f| Some(f.worst as f64)));
@@ -59,6 +68,23 @@ fn columns(summary: &SeriesSummary, figures: &[&SeriesFigure]) -> Vec<Column> {
         columns.push(Column::new(&heading, texts));
     }
     columns
+}
+
+/// One unit for the whole table: a worst value of a second would make microseconds of the rest unreadable.
+pub(super) fn scale(figures: &[&SeriesFigure]) -> Amount {
+    let unit = figures.first().map_or(Quantity::Count, |f| f.unit);
+    Amount::of(unit, figures.iter().map(|f| f.median as f64))
+}
+
+/// The median, or how many values it needs.
+pub(super) fn median(figure: &SeriesFigure, scale: Amount) -> String {
+    match figure.median_interval {
+        Some(_) => scale.show(figure.median as f64),
+        None => {
+            let needed = stats::needed_count(0.5, stats::DEFAULT_CONFIDENCE);
+            needed.map_or("-".to_owned(), |needed| format!("needs {}", count(needed)))
+        }
+    }
 }
 
 fn against(figure: &SeriesFigure, baseline: &str) -> Text {
@@ -119,6 +145,15 @@ pub(super) fn short_name(part: &str, share: &str) -> String {
     clean(rest.unwrap_or(share))
 }
 
+/// Whether some share of the part has too few values for a median.
+fn few(summary: &SeriesSummary, part: &str) -> bool {
+    let mut shares = summary
+        .figures
+        .iter()
+        .filter(|f| f.of.as_deref() == Some(part));
+    shares.any(|share| share.median_interval.is_none())
+}
+
 fn share_columns(
     summary: &SeriesSummary,
     part: &str,
@@ -132,12 +167,12 @@ fn share_columns(
         "subject",
         figures.iter().map(|f| clean(&f.subject)).collect(),
     )];
+    let few = few(summary, part);
     for name in names {
         let of = |f: &SeriesFigure| {
             let all = shares(summary, &f.subject, part);
-            all.into_iter()
-                .find(|s| s.part == name)
-                .map(|s| s.median as f64)
+            let share = all.into_iter().find(|s| s.part == name)?;
+            Some(if few { share.mean } else { share.median as f64 })
         };
         let unit = figures.first().map_or(Quantity::Count, |f| f.unit);
         let amount = Amount::of(unit, figures.iter().filter_map(|f| of(f)));
@@ -162,8 +197,77 @@ fn after(summary: &SeriesSummary) -> Vec<String> {
             absent.trial, absent.reason
         ));
     }
+    for note in &summary.notes {
+        sentences.push(format!("note: {note}"));
+    }
     for failure in &summary.failures {
         sentences.push(format!("failed: {failure}"));
     }
     sentences
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(subject: &str, part: &str, count: u64) -> SeriesFigure {
+        SeriesFigure {
+            subject: subject.to_owned(),
+            part: part.to_owned(),
+            of: None,
+            unit: Quantity::Ns,
+            count,
+            failed: 0,
+            least: 68_000,
+            median: 70_000,
+            median_interval: (count >= 6).then_some((69_000, 71_000)),
+            mean: 72_500.0,
+            sd: Some(6_300.0),
+            p90: (count >= 29).then_some(76_000),
+            p99: None,
+            worst: 77_000,
+            against_baseline: None,
+            rounds_compared: 0,
+        }
+    }
+
+    fn shown(figures: &[SeriesFigure]) -> String {
+        let figures: Vec<&SeriesFigure> = figures.iter().collect();
+        let summary = SeriesSummary {
+            schema: 1,
+            run: String::new(),
+            scenario: String::new(),
+            baseline_subject: None,
+            figures: Vec::new(),
+            not_measured: Vec::new(),
+            unmet: Vec::new(),
+            failures: Vec::new(),
+            notes: Vec::new(),
+        };
+        render(
+            &columns(&summary, &figures),
+            Style {
+                colour: false,
+                width: 120,
+            },
+        )
+    }
+
+    #[test]
+    fn two_values_have_no_median_and_no_empty_columns() {
+        let two = shown(&[figure("bare", "x", 2)]);
+        assert!(two.contains("needs 6") && two.contains("least"), "{two}");
+        assert!(two.contains("68.0 us") && !two.contains("70.0 us"), "{two}");
+        assert!(!two.contains("p90"), "{two}");
+        let ten = shown(&[figure("bare", "x", 10)]);
+        assert!(
+            ten.contains("70.0 us") && !ten.contains("least") && !ten.contains("p90"),
+            "{ten}"
+        );
+        let forty = shown(&[figure("bare", "x", 40), figure("crun", "x", 10)]);
+        assert!(
+            forty.contains("p90") && forty.contains("76.0 us"),
+            "{forty}"
+        );
+    }
 }

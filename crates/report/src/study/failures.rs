@@ -8,12 +8,24 @@ use record::trial::TrialRecord;
 /// Failed trials and cells, losses that nothing explains, and classes other than those asked for.
 ///
 /// `ended` is what ended the run before its time.
-pub(super) fn study(source: &Source, cells: &[CellSummary], ended: Option<&str>) -> Vec<String> {
+/// `damage` is what the record has lost since ([`record::run::Run::damage`]).
+pub(super) fn study(
+    source: &Source,
+    cells: &[CellSummary],
+    ended: Option<&str>,
+    damage: &[String],
+) -> Vec<String> {
     let mut sentences: Vec<String> = ended
         .map(|why| format!("the run: {why}"))
         .into_iter()
         .collect();
-    for number in &source.cut_off {
+    sentences.extend(damage.iter().cloned());
+    let told = |number: u32| {
+        damage
+            .iter()
+            .any(|said| said.starts_with(&format!("trial {number} has")))
+    };
+    for number in source.cut_off.iter().filter(|number| !told(**number)) {
         sentences.push(format!(
             "trial {number} was cut off while its record was written; it is not in the numbers"
         ));

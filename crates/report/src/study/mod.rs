@@ -9,6 +9,7 @@ mod cell;
 mod failures;
 mod histograms;
 mod loads;
+mod overloads;
 mod points;
 mod skews;
 mod source;
@@ -54,14 +55,15 @@ pub fn study(run: &Run) -> Result<RunSummary, RecordError> {
         loads: loads::study(&source),
         skews: skews::study(&source),
         tails: tails::study(&source, &cells)?,
-        not_measured: unmeasured::study(&source, &manifest),
+        not_measured: unmeasured::study(&source, &manifest)?,
         unmet: manifest
             .requirements
             .iter()
             .filter(|requirement| !requirement.met)
             .cloned()
             .collect(),
-        failures: failures::study(&source, &cells, manifest.failure.as_deref()),
+        failures: failures::study(&source, &cells, manifest.failure.as_deref(), &run.damage()?),
+        overloads: overloads::study(&source, &cells)?,
         points: points::study(&source, &cells, primary)?,
         cells,
         resumed: manifest.resumed,

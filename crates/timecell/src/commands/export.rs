@@ -25,10 +25,27 @@ pub fn run(options: &Export) -> Result<Ended, CommandError> {
         return text(&exported, &stem, options);
     }
     let run = Run::open(&options.run)?;
-    if options.hdr {
-        return hdr(&run, options);
+    // What is left is written all the same: it may be all that there will ever be.
+    let damage = if run.is_series() {
+        Vec::new()
+    } else {
+        run.damage()?
+    };
+    for lost in &damage {
+        out::note(&format!("failed: {lost}"));
     }
-    if options.parquet && record::export::keeps_histograms(&run)? {
+    match jobs(&run, options)? {
+        Ended::Fine if !damage.is_empty() => Ok(Ended::Failed),
+        ended => Ok(ended),
+    }
+}
+
+/// Writes what a run holds.
+fn jobs(run: &Run, options: &Export) -> Result<Ended, CommandError> {
+    if options.hdr {
+        return hdr(run, options);
+    }
+    if options.parquet && record::export::keeps_histograms(run)? {
         return Err(InputError::new(
             options.run.display().to_string(),
             "the run kept histograms, so its jobs cannot be written one by one",
@@ -46,10 +63,10 @@ pub fn run(options: &Export) -> Result<Ended, CommandError> {
         } else {
             (Form::Histogram, "cyclictest.txt")
         };
-        let exported = write_cyclictest(&run, form, options.buckets)?;
+        let exported = write_cyclictest(run, form, options.buckets)?;
         return text(&exported, &format!("{}-{ending}", run.name()), options);
     }
-    table(&run, options)
+    table(run, options)
 }
 
 /// Writes a text, and says on standard error what it could not hold.

@@ -89,7 +89,7 @@ fn one(run: &Run, options: &Report) -> Result<Ended, CommandError> {
         }
         found.add_to(&mut json);
         out::print(&serde_json::to_string_pretty(&json).unwrap_or_default());
-        return Ok(found.ended(Ended::Fine));
+        return Ok(found.ended(whole(&[run])?));
     }
     // With --output nothing is written into the run, which may belong to somebody else.
     let page = match &options.output {
@@ -116,7 +116,17 @@ fn one(run: &Run, options: &Report) -> Result<Ended, CommandError> {
         out::print(&format!("figures {count} SVG files in {}", dir.display()));
     }
     out::print(&format!("report  {}", page.display()));
-    Ok(found.ended(Ended::Fine))
+    Ok(found.ended(whole(&[run])?))
+}
+
+/// How reading these runs ends: failed where one has lost something that was on record.
+fn whole(runs: &[&Run]) -> Result<Ended, CommandError> {
+    for run in runs {
+        if !run.damage()?.is_empty() {
+            return Ok(Ended::Failed);
+        }
+    }
+    Ok(Ended::Fine)
 }
 
 /// As [`one`], of a run of single measurements.
@@ -247,6 +257,11 @@ fn compare(first: &Run, second: &Run, options: &Report) -> Result<Ended, Command
         let count = write_figures(&report::compare_figures(&compared), dir)?;
         out::print(&format!("figures {count} SVG files in {}", dir.display()));
     }
+    for run in [first, second] {
+        for lost in run.damage()? {
+            out::note(&format!("failed: {}: {lost}", run.name()));
+        }
+    }
     out::print(&format!("report  {}", page.display()));
-    Ok(Ended::Fine)
+    whole(&[first, second])
 }

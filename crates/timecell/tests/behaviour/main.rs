@@ -14,6 +14,7 @@ mod formats;
 mod isolation;
 mod loads;
 mod long_runs;
+mod lost;
 #[path = "../../../host/tests/needs/mod.rs"]
 mod needs;
 mod nqueens;
@@ -44,6 +45,7 @@ fn main() {
         extreme::CASES,
         long_runs::CASES,
         loads::CASES,
+        lost::CASES,
         policies::CASES,
         salvage::CASES,
         scale::CASES,
