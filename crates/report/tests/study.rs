@@ -180,6 +180,7 @@ fn what_failed_is_counted_and_said_but_not_pooled() {
     run.trial("podman", 1, vec![gone]);
     std::fs::create_dir(run.dir.join("trials/9")).unwrap();
     lacking(&mut run.manifest);
+    run.manifest.status = Status::Running;
     run.finish();
 
     let summary = study(&run.run).unwrap();
