@@ -38,7 +38,7 @@ pub fn scale_study(run: &Run) -> Result<ScaleSummary, RecordError> {
         }
         engines.push(of_engine(engine, plan, &points[first..], asked));
     }
-    let absent = crate::study::not_measured(&source, &manifest);
+    let absent = crate::study::not_measured(&source, &manifest)?;
     Ok(ScaleSummary {
         schema: SCALE_SUMMARY_SCHEMA,
         run: run.name(),
