@@ -1,5 +1,6 @@
 //! The run directory: `runs/<time>-<name>/`.
 
+mod begun;
 mod files;
 
 use std::fs::{self, File};
@@ -10,8 +11,8 @@ use host::provenance::Provenance;
 use model::{Experiment, Requirement};
 use serde::{Deserialize, Serialize};
 
-use files::sync_dir;
 pub use files::write_atomically;
+use files::{overwrite_json, sync_dir};
 pub(crate) use files::{read_json, write_json};
 
 use crate::RecordError;
@@ -193,12 +194,13 @@ impl Run {
             .unwrap_or_default()
     }
 
-    /// Replaces `run.json`.
+    /// Replaces `run.json`; on a full disk, where there is no room for a second one, in its own blocks.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn write_manifest(&self, manifest: &Manifest) -> Result<(), RecordError> {
-        write_json(&self.dir.join("run.json"), manifest)
+        let path = self.dir.join("run.json");
+        write_json(&path, manifest).or_else(|error| overwrite_json(&path, manifest).ok_or(error))
     }
 
     /// Reads `run.json`.
@@ -301,62 +303,6 @@ impl Run {
             let _ = fs::remove_dir_all(&part);
         }
         written
-    }
-
-    /// Begins the record of a trial that is written while it runs: a directory that does not look like a trial yet,
-    /// for the logs of its cells ([`Run::log_path`]).
-    ///
-    /// # Errors
-    /// When the directory or the record cannot be written.
-    pub fn begin_trial(&self, trial: &TrialRecord) -> Result<(), RecordError> {
-        let dir = self.part_dir(trial.number);
-        fs::create_dir(&dir).map_err(RecordError::io(&dir, "make the directory"))?;
-        write_json(&dir.join("trial.json"), trial)?;
-        sync_dir(&dir)?;
-        sync_dir(&self.dir.join("trials"))
-    }
-
-    /// Where the histogram log of a cell of a begun trial belongs.
-    pub fn log_path(&self, number: u32, cell: &str) -> PathBuf {
-        self.part_dir(number).join(format!("{cell}.hlog"))
-    }
-
-    /// Ends a begun trial: it is a trial on record now.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn end_trial(&self, trial: &TrialRecord) -> Result<(), RecordError> {
-        let part = self.part_dir(trial.number);
-        write_json(&part.join("trial.json"), trial)?;
-        let dir = self.trial_dir(trial.number);
-        fs::rename(&part, &dir).map_err(RecordError::io(&dir, "write"))?;
-        sync_dir(&self.dir.join("trials"))
-    }
-
-    /// Forgets a begun trial.
-    pub fn forget_trial(&self, number: u32) {
-        let _ = fs::remove_dir_all(self.part_dir(number));
-    }
-
-    /// Numbers of the trials that were begun and not ended, ascending.
-    ///
-    /// # Errors
-    /// When the directory cannot be listed.
-    pub fn begun_trials(&self) -> Result<Vec<u32>, RecordError> {
-        let begun = |name: &str| name.strip_suffix(".part")?.parse().ok();
-        self.numbers(begun)
-    }
-
-    /// Reads the record of a begun trial; `None` when not even that was written.
-    ///
-    /// # Errors
-    /// As [`Run::trial`].
-    pub fn begun_trial(&self, number: u32) -> Result<Option<TrialRecord>, RecordError> {
-        let path = self.part_dir(number).join("trial.json");
-        if !path.exists() {
-            return Ok(None);
-        }
-        read_json(&path, TRIAL_SCHEMA).map(Some)
     }
 
     fn try_write_trial(

@@ -77,7 +77,7 @@ mod tests {
         });
         let line = row(&record).unwrap();
         let words: Vec<&str> = line.split_whitespace().collect();
-        let wanted = "embedded 2,048 2,048 2,047 256 0.80 MB 3.000 ms in 10 s 12.0 us";
+        let wanted = "embedded 2,048 2,048 2,047 256 0.80 MB 3.00 ms in 10 s 12.0 us";
         assert_eq!(words.join(" "), wanted);
         assert_eq!(line.chars().count(), HEAD.chars().count());
     }

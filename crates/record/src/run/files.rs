@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -53,6 +54,20 @@ pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Rec
     write_atomically(path, &text)
 }
 
+/// Writes over a file without taking more room on the disk; `None` where its blocks do not suffice or it is not there.
+pub(super) fn overwrite_json<T: Serialize>(path: &Path, value: &T) -> Option<()> {
+    let mut text = serde_json::to_vec_pretty(value).ok()?;
+    text.push(b'\n');
+    let mut file = fs::OpenOptions::new().write(true).open(path).ok()?;
+    let room = file.metadata().ok()?.blocks().saturating_mul(512);
+    if (text.len() as u64) > room {
+        return None;
+    }
+    file.write_all(&text).ok()?;
+    file.set_len(text.len() as u64).ok()?;
+    file.sync_all().ok()
+}
+
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path, known: u64) -> Result<T, RecordError> {
     #[derive(Deserialize)]
     struct Version {
@@ -75,4 +90,21 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path, known: u64) -> Result<
         });
     }
     serde_json::from_slice(&text).map_err(explain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_written_over_within_its_blocks_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.json");
+        assert!(overwrite_json(&path, &1).is_none(), "it is not there");
+        write_json(&path, &"longer than the next").unwrap();
+        overwrite_json(&path, &2).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "2\n");
+        assert!(overwrite_json(&path, &"x".repeat(1 << 20)).is_none());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "2\n", "untouched");
+    }
 }

@@ -526,7 +526,8 @@ mod tests {
                 || (line.contains(" = ")
                     && word.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
         };
-        let all: Vec<String> = TEMPLATE
+        let (trials, scale) = TEMPLATE.split_once("# [scale]\n").unwrap();
+        let all: Vec<String> = trials
             .lines()
             .map(|line| match line.strip_prefix("# ") {
                 Some(key) if is_key(key) => key.replace("\"samples\"", "\"histogram\""),
@@ -537,6 +538,12 @@ mod tests {
         let whole = parse(&all.join("\n")).unwrap();
         assert_eq!(whole.trials.len(), 4 + 2 * 3 * 2);
         assert_eq!(whole.trials[3].loads.len(), 2);
+        // Growing numbers stand in place of all trials.
+        let (head, _) = trials.split_once("[[trial]]").unwrap();
+        let keys = scale.lines().map_while(|line| line.strip_prefix("# "));
+        let keys: Vec<&str> = keys.collect();
+        let growing = parse(&format!("{head}[scale]\n{}", keys.join("\n"))).unwrap();
+        assert_eq!(growing.trials.len(), 3);
     }
 
     #[test]
