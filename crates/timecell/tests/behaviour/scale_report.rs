@@ -57,7 +57,7 @@ fn report() {
 
     for (words, sentence) in [
         (
-            vec!["report", &name, "--fail-if", "p99 > 1ms"],
+            vec!["report", &name, "--fail-if", "response.p99 > 1ms"],
             "no threshold is about",
         ),
         (
@@ -65,7 +65,7 @@ fn report() {
             "is not compared with another run",
         ),
         (
-            vec!["bench", "few.toml", "--fail-if", "p99 > 1ms"],
+            vec!["bench", "few.toml", "--fail-if", "response.p99 > 1ms"],
             "no threshold is about",
         ),
         (
