@@ -7,6 +7,7 @@ mod drain;
 mod error;
 mod interrupt;
 mod launch;
+pub mod live;
 pub mod load;
 mod payload;
 mod pidfd;

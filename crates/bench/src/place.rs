@@ -234,17 +234,40 @@ pub fn sweep_stale(unsaved: Unsaved) -> Vec<Swept> {
 pub(crate) fn another() -> Option<i32> {
     // SAFETY: no arguments, cannot fail.
     let family = [std::process::id().cast_signed(), unsafe { libc::getppid() }];
-    let mine = format!("{PREFIX}{}-", uid());
-    let entries = fs::read_dir(base()).ok()?;
-    entries.flatten().find_map(|entry| {
-        if !entry.file_name().to_string_lossy().starts_with(&mine) {
+    let mut others = living().into_iter();
+    others
+        .find_map(|place| (place.uid == uid() && !family.contains(&place.pid)).then_some(place.pid))
+}
+
+/// The place of a coordinator that is alive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Living {
+    pub dir: PathBuf,
+    pub pid: i32,
+    pub uid: u32,
+}
+
+/// Every place whose coordinator is alive and that this process may read: those of its user, for root all.
+pub(crate) fn living() -> Vec<Living> {
+    let entries = fs::read_dir(base()).into_iter().flatten().flatten();
+    let owned = entries.filter_map(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let (uid, _) = name.strip_prefix(PREFIX)?.split_once('-')?;
+        let uid: u32 = uid.parse().ok()?;
+        let meta = fs::symlink_metadata(entry.path()).ok()?;
+        if !meta.is_dir() || meta.uid() != uid || meta.mode() & 0o022 != 0 {
             return None;
         }
         let text = fs::read(entry.path().join(OWNER)).ok()?;
         let owner: Owner = serde_json::from_slice(&text).ok()?;
         let alive = start_ticks(owner.pid) == Some(owner.start_ticks);
-        (alive && !family.contains(&owner.pid)).then_some(owner.pid)
-    })
+        alive.then(|| Living {
+            dir: entry.path(),
+            pid: owner.pid,
+            uid,
+        })
+    });
+    owned.collect()
 }
 
 fn sweep(dir: &Path, unsaved: Unsaved) -> Option<Swept> {

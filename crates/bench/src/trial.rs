@@ -1,7 +1,7 @@
 //! One trial: cells created, placed, armed, released together, measured, removed.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::Acquire;
+use std::sync::atomic::Ordering::{Acquire, Release};
 
 use engine::Cell;
 use host::isolate::Isolation;
@@ -99,6 +99,7 @@ pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outc
         .map_err(failed(&control, "make the control page"))?;
     trial.interrupt.wakes(Some(barrier.waker()));
     let mut record = new_record(trial);
+    crate::live::write(trial, &record, &dir)?;
     let mut live = Members::default();
     let mut begun = false;
     let steps = isolate(trial, &mut record, &mut live).and_then(|()| {
@@ -420,6 +421,7 @@ fn create(
         Ok(made) => {
             let pid = made.pid();
             watch.add(index, pid);
+            barrier.slot(index).pid.store(pid, Release);
             live.cells.push(Some(Live { cell: made, pid }));
         }
         Err(error) => {

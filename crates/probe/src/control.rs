@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64};
 /// First word of the page.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"TCBP");
 /// Version of the layout; coordinator and cell are the same binary, so it only catches mix-ups.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What every cell and the coordinator share.
 #[repr(C, align(128))]
@@ -65,6 +65,8 @@ pub struct Slot {
     pub calibrations: AtomicU32,
     /// How far apart the least two tries were, in millionths.
     pub spread_ppm: AtomicU32,
+    /// Pid of the payload as the coordinator sees it, 0 until it knows; for those who watch from outside.
+    pub pid: AtomicI32,
 }
 
 const _: () = assert!(size_of::<Head>() == 128 && size_of::<Slot>() == 128);

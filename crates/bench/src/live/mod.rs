@@ -1,0 +1,13 @@
+//! A running experiment seen from outside: what its coordinator tells (`live.json`, once for each trial) and what a
+//! watcher reads beside it. A watcher takes no lock, maps nothing and writes nothing, so the cells do not notice it.
+
+mod cpu_time;
+mod files;
+mod note;
+mod page;
+mod tail;
+mod watcher;
+
+pub(crate) use note::write;
+pub use note::{LIVE_SCHEMA, Live, LiveCell, LiveReservation};
+pub use watcher::{CellView, Seen, Standing, TrialView, Watcher};
