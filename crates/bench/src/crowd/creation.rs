@@ -2,7 +2,7 @@
 //! more fail than the study allows, the rest is not tried any more.
 
 use std::path::Path;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -206,6 +206,7 @@ impl<'a> Crowd<'a> {
             .map_err(|error| error.to_string())?;
         let pid = cell.pid();
         self.watch.add(index, pid);
+        self.barrier.slot(index).pid.store(pid, Release);
         seat.cell = Some(cell);
         seat.pid = Some(pid);
         let stop = || self.over() || self.watch.is_dead(index);
