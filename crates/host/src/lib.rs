@@ -6,6 +6,7 @@ pub mod activity;
 pub mod caps;
 pub mod cgroup;
 pub mod counters;
+pub mod cpu_use;
 pub mod cpus;
 pub mod doctor;
 pub mod isolate;
