@@ -44,12 +44,81 @@ pub enum Command {
     Analyze(Analyze),
     /// Write a run, or a task set, for other tools: tables, cyclictest's forms, rt-app.
     Export(Export),
+    /// What runs now: cells, cpu time, jobs, misses and worst latencies of a running experiment.
+    Top(Top),
     /// Save what a killed timecell had measured, and remove what it left behind: cells, cgroups, shared memory.
     Clean(Clean),
     /// Print the shell's completion script.
     Completions(Completions),
     /// Write the man pages.
     Man(Man),
+}
+
+/// The columns that `top` can be sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TopSort {
+    /// The order of the experiment.
+    Cell,
+    /// Share of a cpu, largest first.
+    Cpu,
+    /// Jobs that ran, most first.
+    Jobs,
+    /// Activations missed, most first.
+    Missed,
+    /// Worst wake-up latency, largest first.
+    Latency,
+    /// Worst execution time, largest first.
+    Execution,
+}
+
+impl TopSort {
+    /// What the foot of the screen calls it.
+    pub fn head(self) -> &'static str {
+        match self {
+            TopSort::Cell => "cell",
+            TopSort::Cpu => "cpu",
+            TopSort::Jobs => "jobs",
+            TopSort::Missed => "missed",
+            TopSort::Latency => "worst latency",
+            TopSort::Execution => "worst execution",
+        }
+    }
+}
+
+/// Options of `top`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Keys: q or Ctrl-C quits, s sorts by the next column, r reverses, / filters, arrows and page keys \
+    scroll. It watches from outside, by reading alone; the cells do not notice it."
+)]
+pub struct Top {
+    /// Print one table and end; so it does where standard input or output is no terminal.
+    #[arg(long, conflicts_with = "json")]
+    pub once: bool,
+    /// Print one JSON object a line instead.
+    #[arg(long)]
+    pub json: bool,
+    /// Time between two looks; use of the cpus is measured over it.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = look_interval)]
+    pub interval: Duration,
+    /// Number of JSON objects [default: 1].
+    #[arg(long, value_name = "N", requires = "json", value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: Option<u32>,
+    /// Column to sort by.
+    #[arg(long, value_enum, default_value = "cell", value_name = "COLUMN")]
+    pub sort: TopSort,
+    /// Only cells whose name, engine, class or state contains this.
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+}
+
+fn look_interval(text: &str) -> Result<Duration, String> {
+    let interval: Duration = text.parse().map_err(|error| format!("{error}"))?;
+    if (100_000_000..=3_600_000_000_000).contains(&interval.ns()) {
+        Ok(interval)
+    } else {
+        Err("it must be 100ms to 1h".to_owned())
+    }
 }
 
 /// Options of `doctor`.

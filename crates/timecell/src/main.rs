@@ -8,6 +8,7 @@ mod crowd_row;
 mod exit;
 mod out;
 mod progress;
+mod top;
 
 use std::process::exit;
 
@@ -34,6 +35,7 @@ fn main() {
         Command::Report(options) => commands::report::run(&options),
         Command::Analyze(options) => commands::analyze::run(&options),
         Command::Export(options) => commands::export::run(&options),
+        Command::Top(options) => top::run(&options),
         Command::Clean(options) => commands::clean::run(&options),
         Command::Completions(options) => commands::generate::completions(&options),
         Command::Man(options) => commands::generate::man(&options),

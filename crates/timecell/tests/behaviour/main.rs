@@ -26,6 +26,7 @@ mod series;
 mod support;
 mod taskset;
 mod thresholds;
+mod top;
 mod unprivileged;
 mod verbs;
 
@@ -54,6 +55,7 @@ fn main() {
         nqueens::CASES,
         taskset::CASES,
         thresholds::CASES,
+        top::CASES,
         unprivileged::CASES,
         verbs::CASES,
     ];

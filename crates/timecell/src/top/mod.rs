@@ -1,0 +1,77 @@
+//! `timecell top`: what runs now, cell by cell. Here lives the verb; where rows come from is [`scene`], what a column
+//! says is [`columns`], order and filter are [`order`], the terminal is [`screen`].
+
+mod columns;
+mod order;
+mod scene;
+mod screen;
+
+use std::io::IsTerminal;
+use std::thread::sleep;
+use std::time::Duration;
+
+use bench::BenchError;
+
+use crate::cli::Top;
+use crate::exit::{CommandError, Ended};
+use crate::out;
+use scene::{Running, Scene, Source};
+
+/// Shows what runs until the user has seen enough; on no terminal, or if asked to, prints it.
+pub fn run(options: &Top) -> Result<Ended, CommandError> {
+    stand_back();
+    let interval = Duration::from_nanos(options.interval.ns().unsigned_abs());
+    let mut source = Running::new();
+    if options.json {
+        return lines(&mut source, interval, options.count.unwrap_or(1));
+    }
+    if options.once || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        return once(&mut source, interval, options);
+    }
+    let order = order::Order::of(options.sort, options.filter.clone());
+    screen::show(&mut source, interval, order).map_err(|source| CommandError::File {
+        path: "the terminal".into(),
+        doing: "draw on it",
+        source,
+    })?;
+    Ok(Ended::Fine)
+}
+
+/// Who watches must not be in the way of who is watched: the least share among ordinary processes.
+fn stand_back() {
+    // SAFETY: changes the priority of this process only; a refusal changes nothing.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+}
+
+fn once(source: &mut dyn Source, interval: Duration, options: &Top) -> Result<Ended, CommandError> {
+    let scene = second_look(source, interval)?;
+    let order = order::Order::of(options.sort, options.filter.clone());
+    out::print(&columns::table(&scene, &order));
+    Ok(Ended::Fine)
+}
+
+/// One JSON object a line.
+fn lines(source: &mut dyn Source, interval: Duration, count: u32) -> Result<Ended, CommandError> {
+    let mut scene = second_look(source, interval)?;
+    for left in (0..count).rev() {
+        out::print(&serde_json::to_string(&scene).unwrap_or_default());
+        if left > 0 {
+            sleep(interval);
+            scene = something(source)?;
+        }
+    }
+    Ok(Ended::Fine)
+}
+
+/// Shares of a cpu are known from the second look on.
+fn second_look(source: &mut dyn Source, interval: Duration) -> Result<Scene, CommandError> {
+    something(source)?;
+    sleep(interval);
+    something(source)
+}
+
+fn something(source: &mut dyn Source) -> Result<Scene, CommandError> {
+    source
+        .look()
+        .map_err(|why| CommandError::Bench(BenchError::Unmet(why)))
+}

@@ -1,0 +1,101 @@
+//! Which rows are shown, and in what order.
+
+use std::cmp::Reverse;
+
+use super::scene::{Row, Scene};
+use crate::cli::TopSort;
+
+/// Order and filter of the rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    /// The column that decides.
+    pub by: TopSort,
+    /// The other way round.
+    pub reversed: bool,
+    /// Only rows that contain this, in any column of words.
+    pub filter: String,
+}
+
+impl Order {
+    /// By this column; only rows that contain `filter`.
+    pub fn of(by: TopSort, filter: Option<String>) -> Order {
+        Order {
+            by,
+            reversed: false,
+            filter: filter.unwrap_or_default(),
+        }
+    }
+
+    /// The rows to be shown.
+    pub fn rows<'a>(&self, scene: &'a Scene) -> Vec<&'a Row> {
+        let mut rows: Vec<&Row> = (scene.rows.iter()).filter(|row| self.shows(row)).collect();
+        match self.by {
+            // The record's order is that of the experiment.
+            TopSort::Cell => {}
+            TopSort::Cpu => rows.sort_by_key(|row| Reverse(millionths(row.cpu_share))),
+            TopSort::Jobs => rows.sort_by_key(|row| Reverse(row.jobs)),
+            TopSort::Missed => rows.sort_by_key(|row| Reverse(row.missed)),
+            TopSort::Latency => rows.sort_by_key(|row| Reverse(row.worst_latency_ns)),
+            TopSort::Execution => rows.sort_by_key(|row| Reverse(row.worst_execution_ns)),
+        }
+        if self.reversed {
+            rows.reverse();
+        }
+        rows
+    }
+
+    fn shows(&self, row: &Row) -> bool {
+        let words = [&row.id, &row.engine, &row.class, &row.state.to_owned()];
+        self.filter.is_empty() || words.iter().any(|word| word.contains(&self.filter))
+    }
+
+    /// The next column.
+    pub fn turn(&mut self) {
+        use TopSort::{Cell, Cpu, Execution, Jobs, Latency, Missed};
+        self.by = match self.by {
+            Cell => Cpu,
+            Cpu => Jobs,
+            Jobs => Missed,
+            Missed => Latency,
+            Latency => Execution,
+            Execution => Cell,
+        };
+    }
+}
+
+/// A share as a number that can be ordered; what is not known comes last.
+fn millionths(share: Option<f64>) -> Option<u64> {
+    share.map(|share| (share * 1e6) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::columns::tests::three;
+    use super::*;
+
+    fn ids(order: &Order) -> Vec<String> {
+        let scene = three();
+        order
+            .rows(&scene)
+            .iter()
+            .map(|row| row.id.clone())
+            .collect()
+    }
+
+    #[test]
+    fn the_worst_come_first_and_the_filter_reads_words() {
+        let mut order = Order::of(TopSort::Missed, None);
+        assert_eq!(ids(&order), ["10-embedded", "1-embedded", "2-embedded"]);
+        order.reversed = true;
+        assert_eq!(ids(&order), ["2-embedded", "1-embedded", "10-embedded"]);
+        let order = Order::of(TopSort::Cpu, None);
+        assert_eq!(ids(&order), ["1-embedded", "10-embedded", "2-embedded"]);
+        let order = Order::of(TopSort::Cell, Some("fail".to_owned()));
+        assert_eq!(ids(&order), ["10-embedded"]);
+        let mut turned = Order::of(TopSort::Cell, None);
+        for _ in 0..6 {
+            turned.turn();
+        }
+        assert_eq!(turned.by, TopSort::Cell, "all columns have had their turn");
+    }
+}

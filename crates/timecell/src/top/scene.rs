@@ -1,0 +1,229 @@
+//! What there is to show at one instant, wherever it comes from: a running experiment now, a mission later.
+
+use bench::live::{CellView, LiveReservation, Seen, Standing, TrialView, Watcher};
+use host::cpu_use::{self, CpuTicks, RtLimit};
+use host::root::Root;
+use probe::clock;
+use serde::Serialize;
+
+/// Where rows come from.
+pub trait Source {
+    /// Looks once; a sentence where there is nothing to see.
+    fn look(&mut self) -> Result<Scene, String>;
+}
+
+/// One look.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Scene {
+    /// Version of this object.
+    pub schema: u64,
+    /// What runs, in words: experiment, trial, round.
+    pub what: String,
+    /// Directory of the run.
+    pub run: String,
+    /// The coordinator.
+    pub pid: i32,
+    /// Expected time until the end, ns.
+    pub left_ns: i64,
+    /// What disturbs the cells.
+    pub loads: Vec<String>,
+    /// The reservation that the cells share.
+    pub shared_reservation: Option<String>,
+    /// What the kernel lets real-time tasks take of each cpu, in words.
+    pub rt_limit: Option<String>,
+    /// Share of each cpu that was used since the look before, 0 to 1.
+    pub cpus: Vec<CpuShare>,
+    /// Share of one cpu that this program used itself, 0 to 1.
+    pub own_share: Option<f64>,
+    /// The cells.
+    pub rows: Vec<Row>,
+}
+
+/// How busy one cpu was.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CpuShare {
+    /// The cpu.
+    pub cpu: u32,
+    /// Share of its time, 0 to 1.
+    pub busy: f64,
+}
+
+/// One cell, or one thread of a cell that runs a task set.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// Its name.
+    pub id: String,
+    /// What makes it.
+    pub engine: String,
+    /// Cpus that it may use.
+    pub cpus: Vec<u32>,
+    /// Its scheduling class.
+    pub class: String,
+    /// Its own reservation.
+    pub reservation: Option<String>,
+    /// Where it stands.
+    pub state: &'static str,
+    /// Why it failed.
+    pub failure: Option<String>,
+    /// Its payload.
+    pub pid: Option<i32>,
+    /// Share of one cpu since the look before; 0 to the number of its threads.
+    pub cpu_share: Option<f64>,
+    /// Cpu time so far, ns.
+    pub cpu_ns: Option<u64>,
+    /// Jobs that ran.
+    pub jobs: u64,
+    /// Jobs that are to run; `None` where there is no end.
+    pub planned: Option<u64>,
+    /// Activations missed.
+    pub missed: u64,
+    /// Jobs whose records were lost.
+    pub lost: u64,
+    /// Jobs that this program came too late to look at: worse ones may be among them.
+    pub unseen: u64,
+    /// Largest wake-up latency, ns.
+    pub worst_latency_ns: Option<i64>,
+    /// Largest execution time, ns; `None` where jobs have no work.
+    pub worst_execution_ns: Option<i64>,
+}
+
+/// The experiment that runs.
+pub struct Running {
+    watcher: Watcher,
+    ticks: Vec<CpuTicks>,
+    own: Option<(i64, i64)>,
+}
+
+impl Running {
+    /// Has seen nothing yet.
+    pub fn new() -> Running {
+        Running {
+            watcher: Watcher::new(),
+            ticks: Vec::new(),
+            own: None,
+        }
+    }
+
+    fn cpus(&mut self) -> Vec<CpuShare> {
+        let now = cpu_use::ticks(&Root::live()).unwrap_or_default();
+        let shares = cpu_use::shares(&self.ticks, &now);
+        self.ticks = now;
+        let share = |(cpu, busy)| CpuShare { cpu, busy };
+        shares.into_iter().map(share).collect()
+    }
+
+    fn own_share(&mut self) -> Option<f64> {
+        let now = (clock::now(), own_cpu_ns());
+        let (then, before) = self.own.replace(now)?;
+        let window = now.0 - then;
+        (window > 0).then(|| (now.1 - before) as f64 / window as f64)
+    }
+}
+
+impl Source for Running {
+    fn look(&mut self) -> Result<Scene, String> {
+        let (cpus, own_share) = (self.cpus(), self.own_share());
+        match self.watcher.look() {
+            Seen::Trial(view) => Ok(scene(view, cpus, own_share)),
+            Seen::NoRun => Err(
+                "nothing runs here that this user may watch; start `timecell bench` in another terminal".to_owned(),
+            ),
+            Seen::NoTrial { pid, why: None } => Err(format!(
+                "process {pid} measures, but has no cells to be watched right now"
+            )),
+            Seen::NoTrial {
+                pid,
+                why: Some(why),
+            } => Err(format!("process {pid} measures, but cannot be watched: {why}")),
+        }
+    }
+}
+
+/// Cpu time of this process, ns.
+fn own_cpu_ns() -> i64 {
+    // SAFETY: timespec is plain data that the call fills in.
+    let time = unsafe {
+        let mut time: libc::timespec = std::mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time);
+        time
+    };
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+fn scene(view: &TrialView, cpus: Vec<CpuShare>, own_share: Option<f64>) -> Scene {
+    let live = &view.live;
+    let rows = live.cells.iter().zip(&view.cells);
+    Scene {
+        schema: 1,
+        what: format!(
+            "{}: trial {} of {}, {}, round {} of {}",
+            live.experiment, live.number, live.trials, live.trial, live.round, live.rounds
+        ),
+        run: live.run.display().to_string(),
+        pid: view.pid,
+        left_ns: (live.expected_end_ns - view.at_ns).max(0),
+        loads: live.loads.clone(),
+        shared_reservation: live.shared_reservation.as_ref().map(words),
+        rt_limit: cpu_use::rt_limit(&Root::live()).map(limit),
+        cpus,
+        own_share,
+        rows: rows
+            .map(|(cell, seen)| Row {
+                id: cell.id.clone(),
+                engine: cell.engine.name().to_owned(),
+                cpus: cell.cpus.clone(),
+                class: cell.class.clone(),
+                reservation: cell.reservation.as_ref().map(words),
+                state: state(seen.standing),
+                failure: seen.failure.clone(),
+                pid: seen.pid,
+                cpu_share: seen.cpu_share,
+                cpu_ns: seen.cpu_ns,
+                jobs: seen.executed,
+                planned: Some(cell.planned.into()),
+                missed: seen.missed,
+                lost: seen.lost,
+                unseen: seen.unseen,
+                worst_latency_ns: seen.worst_latency_ns,
+                worst_execution_ns: worked(live.works, seen),
+            })
+            .collect(),
+    }
+}
+
+fn worked(works: bool, seen: &CellView) -> Option<i64> {
+    seen.worst_execution_ns.filter(|_| works)
+}
+
+fn words(held: &LiveReservation) -> String {
+    format!(
+        "{} every {} by {}",
+        report::time(held.budget_ns as f64),
+        report::time(held.period_ns as f64),
+        held.enforcer
+    )
+}
+
+fn limit(limit: RtLimit) -> String {
+    match limit {
+        RtLimit::Off => "no limit on real-time tasks".to_owned(),
+        RtLimit::Of {
+            runtime_us,
+            period_us,
+        } => format!(
+            "real-time tasks may take {:.0} % of a cpu",
+            100.0 * runtime_us as f64 / period_us.max(1) as f64
+        ),
+    }
+}
+
+fn state(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Absent => "absent",
+        Standing::Present => "present",
+        Standing::Armed => "armed",
+        Standing::Running => "running",
+        Standing::Done => "done",
+        Standing::Failed => "failed",
+    }
+}

@@ -1,0 +1,175 @@
+//! `timecell top` beside a real run: what it prints, what it draws on a terminal, and that it puts the terminal back.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{Case, Need, eventually, say, timecell};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "top::a_running_experiment_is_told_cell_by_cell",
+        needs: &[],
+        run: told,
+    },
+    Case {
+        name: "top::a_study_of_contained_cells_has_pids_and_cpu_time",
+        needs: &[Need::Root],
+        run: study,
+    },
+    Case {
+        name: "top::on_a_terminal_it_draws_takes_keys_and_puts_the_screen_back",
+        needs: &[Need::Program("script")],
+        run: drawn,
+    },
+    Case {
+        name: "top::nothing_to_see_is_a_sentence",
+        needs: &[],
+        run: nothing,
+    },
+];
+
+/// A run that lasts until it is ended.
+struct Long(Child);
+
+impl Long {
+    fn start(dir: &Path, text: &str) -> Long {
+        fs::write(dir.join("long.toml"), text).unwrap();
+        let child = timecell()
+            .current_dir(dir)
+            .args(["bench", "long.toml"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Long(child)
+    }
+
+    fn end(mut self, dir: &Path) {
+        // SAFETY: our own child, which has not been reaped.
+        unsafe { libc::kill(self.0.id().cast_signed(), libc::SIGINT) };
+        self.0.wait().unwrap();
+        say(dir, &["clean"]).ends_with(0);
+    }
+}
+
+const TWO: &str = "schema = 1\nname = \"long\"\nrounds = 1\n[workload]\nkind = \"mac\"\nsteps = 1000\nperiod = \"10ms\"\n\
+    jobs = 60000\n[scheduling]\nclass = \"other\"\n[[trial]]\nname = \"pair\"\ncells = [\"bare\", \"bare\"]\n";
+
+/// The first JSON object in which every cell is at work.
+fn at_work(dir: &Path) -> Value {
+    let mut seen = Value::Null;
+    eventually("all cells are at work", || {
+        let said = say(dir, &["top", "--json", "--interval", "200ms"]);
+        let Ok(scene) = serde_json::from_str::<Value>(&said.out) else {
+            return false;
+        };
+        let rows = scene["rows"].as_array().cloned().unwrap_or_default();
+        let works = |row: &Value| row["state"] == "running" && row["jobs"].as_u64() > Some(0);
+        let all = !rows.is_empty() && rows.iter().all(works);
+        seen = scene;
+        all
+    });
+    seen
+}
+
+fn told() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = Long::start(dir.path(), TWO);
+    let scene = at_work(dir.path());
+    let rows = scene["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        assert_eq!(row["planned"], 60_000);
+        assert!(row["worst_latency_ns"].as_i64() > Some(0), "{row}");
+        assert!(row["worst_execution_ns"].as_i64() > Some(0), "{row}");
+        assert!(row["cpu_ns"].as_u64() > Some(0), "{row}");
+    }
+    let several = say(
+        dir.path(),
+        &["top", "--json", "--count", "3", "--interval", "100ms"],
+    );
+    let jobs: Vec<u64> = (several.ends_with(0).out.lines())
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["rows"][0]["jobs"].as_u64())
+        .map(Option::unwrap)
+        .collect();
+    assert_eq!(jobs.len(), 3);
+    assert!(jobs.is_sorted() && jobs[2] > jobs[0], "{jobs:?}");
+    let table = say(
+        dir.path(),
+        &["top", "--interval", "100ms", "--filter", "2-bare"],
+    )
+    .ends_with(0);
+    assert!(table.out.contains("2 cells: 2 running"), "{}", table.out);
+    assert!(
+        table.out.contains("\n2-bare") && !table.out.contains("\n1-bare"),
+        "{}",
+        table.out
+    );
+    run.end(dir.path());
+}
+
+fn study() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "schema = 1\nname = \"long\"\n[workload]\nkind = \"mac\"\nsteps = 1000\nperiod = \"10ms\"\njobs = 60000\n\
+        [scheduling]\nclass = \"other\"\n[scale]\nengines = [\"embedded\"]\ncounts = [3]\ntotal_jobs = 180000\n";
+    let run = Long::start(dir.path(), text);
+    let scene = at_work(dir.path());
+    for row in scene["rows"].as_array().unwrap() {
+        let pid = row["pid"].as_i64().expect("a pid");
+        assert!(Path::new(&format!("/proc/{pid}")).exists(), "{row}");
+        assert!(row["cpu_ns"].as_u64() > Some(0), "{row}");
+        assert_eq!(row["engine"], "embedded");
+    }
+    run.end(dir.path());
+}
+
+fn drawn() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = Long::start(dir.path(), TWO);
+    at_work(dir.path());
+    let typescript = dir.path().join("typescript");
+    let mut script = Command::new("script")
+        .args([
+            "-qefc",
+            &format!("{} top --interval 100ms", env!("CARGO_BIN_EXE_timecell")),
+        ])
+        .arg(&typescript)
+        .env("TERM", "xterm")
+        .env("COLUMNS", "120")
+        .env("LINES", "30")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let written =
+        || String::from_utf8_lossy(&fs::read(&typescript).unwrap_or_default()).into_owned();
+    eventually("the cells are drawn", || written().contains("1-bare"));
+    let mut keys = script.stdin.take().unwrap();
+    keys.write_all(b"s").unwrap();
+    keys.flush().unwrap();
+    eventually("a key has its effect", || written().contains("by cpu"));
+    keys.write_all(b"q").unwrap();
+    keys.flush().unwrap();
+    assert!(script.wait().unwrap().success());
+    let text = written();
+    let (entered, left) = (text.find("\x1b[?1049h"), text.rfind("\x1b[?1049l"));
+    assert!(
+        entered.is_some() && entered < left,
+        "the other screen is left again"
+    );
+    run.end(dir.path());
+}
+
+fn nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = say(dir.path(), &["top"]).ends_with(4).error();
+    assert!(error.contains("nothing runs here"), "{error}");
+    let error = say(dir.path(), &["top", "--json", "--interval", "1ms"])
+        .ends_with(2)
+        .error();
+    assert!(error.contains("100ms to 1h"), "{error}");
+}
