@@ -239,7 +239,7 @@ pub mod tests {
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(
             words(lines[5]),
-            "1-embedded embedded 1 FIFO 80 running 25.3 12.30 ms 1,200/5,000 2 48.2 us -"
+            "1-embedded embedded 1 FIFO 80 running 25.3 12.3 ms 1,200/5,000 2 48.2 us -"
         );
         assert!(lines[7].contains(">= 48.2 us"), "{text}");
         assert_eq!(lines[8], "10-embedded: its process has ended");

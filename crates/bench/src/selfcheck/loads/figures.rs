@@ -3,7 +3,7 @@
 use record::samples::Samples;
 use record::summary::Metric;
 use serde::Serialize;
-use stats::{Ratio, Sorted, compare_figures};
+use stats::{Sorted, larger, median_of};
 
 /// A ratio below this is no disturbance worth the name.
 pub(super) const LEAST: f64 = 1.10;
@@ -137,26 +137,28 @@ pub(super) fn fill(values: &mut Values, fifo: bool, mac: bool, samples: &Samples
 pub(super) struct Moved {
     /// Its place in [`FIGURES`].
     pub figure: usize,
-    /// Under load over without, round by round.
-    pub ratio: Ratio,
+    /// Median over rounds under load, divided by the median without.
+    pub times: f64,
+    /// How often rounds that are alike would lie so high (one-sided rank-sum test).
+    pub p: f64,
 }
 
-/// The figures whose ratio lies above [`LEAST`] with all of its interval, the largest lower end first. Intervals are
-/// so wide that all of them together err as seldom as one would (Bonferroni).
+/// The figures whose median over rounds grew by more than [`LEAST`] and whose rounds lie higher than by chance, the
+/// surest first. Each may err so seldom that all together err as seldom as one would (Bonferroni).
 pub(super) fn moved(idle: &[Values], loaded: &[Values]) -> Vec<Moved> {
-    let confidence = 1.0 - ERROR / COUNT as f64;
     let column = |rounds: &[Values], at: usize| -> Option<Vec<i64>> {
         rounds.iter().map(|values| values[at]).collect()
     };
     let mut moved: Vec<Moved> = (0..COUNT)
         .filter_map(|figure| {
             let (before, after) = (column(idle, figure)?, column(loaded, figure)?);
-            let ratio = compare_figures(&before, &after, confidence)?;
-            (ratio.low? > LEAST).then_some(Moved { figure, ratio })
+            let before_ns = median_of(&before).filter(|median| *median > 0)?;
+            let times = median_of(&after)? as f64 / before_ns as f64;
+            let p = larger(&before, &after);
+            (times > LEAST && p <= ERROR / COUNT as f64).then_some(Moved { figure, times, p })
         })
         .collect();
-    let low = |moved: &Moved| moved.ratio.low.unwrap_or(0.0);
-    moved.sort_by(|a, b| low(b).total_cmp(&low(a)));
+    moved.sort_by(|a, b| a.p.total_cmp(&b.p).then(b.times.total_cmp(&a.times)));
     moved
 }
 
@@ -186,7 +188,7 @@ mod tests {
         let found = moved(&idle, &loaded);
         let places: Vec<usize> = found.iter().map(|m| m.figure).collect();
         assert_eq!(places, [3, 7]);
-        assert!((found[0].ratio.value - 5.0).abs() < 0.1);
+        assert!((found[0].times - 5.0).abs() < 0.1 && found[0].p < 0.004);
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod visit;
 use model::{LoadKind, LoadPlan};
 use serde_json::json;
 
-use super::{Finding, Section, Setup, ratio, us};
+use super::{Finding, Section, Setup, us};
 use crate::interrupt::Interrupt;
 use crate::load::{self, Ground, PlannedLoad};
 use crate::place::Place;
@@ -37,9 +37,9 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
         method: format!(
             "{rounds} rounds, each of them the probe on cpu {} without a load, under every load on all cpus, without one \
              again, and with counters read beside it; timer every 100 us and mac of 50,000 steps every 1 ms, in class OTHER and FIFO {}; a figure \
-             counts as moved when its ratio to the same round without load lies above {:.2} with all of its interval, \
-             which is that of {} figures at once. The second look without a load shows how much moves by itself. Loads \
-             that move nothing run again on the probe's cpu alone",
+             counts as moved when its median over rounds is more than {:.2} times that without a load and a rank-sum test at \
+             0.05 over {} figures says that its rounds lie higher. The second look without a load shows how much moves by \
+             itself. Loads that move nothing run again on the probe's cpu alone",
             setup.cpu,
             setup.priority,
             figures::LEAST,
@@ -95,7 +95,7 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
     around.rounds(&mut rows, rounds, say)?;
     let mut still: Vec<Row> = Vec::new();
     for row in &rows {
-        let pinned = row.kind.filter(|_| row.movement(&rows[0]).is_none());
+        let pinned = (row.kind).filter(|_| row.movement(&without_load(&rows, row)).is_none());
         if let Some(kind) = pinned {
             let mut plan = LoadPlan::new(kind);
             plan.cpus = vec![setup.cpu];
@@ -146,10 +146,11 @@ impl Row {
         }
     }
 
-    /// The figures that it moved against `idle`, the one that is surest first; `None`: none.
-    fn movement(&self, idle: &Row) -> Option<Vec<Moved>> {
+    /// The figures that it moved against the rows without load, the one that is surest first; `None`: none.
+    fn movement(&self, idle: &[&Row]) -> Option<Vec<Moved>> {
         let values = |row: &Row| -> Vec<_> { row.visits.iter().map(|v| v.values).collect() };
-        let moved = moved(&values(idle), &values(self));
+        let before: Vec<_> = idle.iter().flat_map(|row| values(row)).collect();
+        let moved = moved(&before, &values(self));
         (!moved.is_empty()).then_some(moved)
     }
 }
@@ -180,6 +181,13 @@ impl Around<'_> {
     }
 }
 
+/// What a row is held against: everything without a load that is not itself; the controls only against the first.
+fn without_load<'a>(rows: &'a [Row], row: &Row) -> Vec<&'a Row> {
+    let controls = |other: &&Row| other.kind.is_none() && !other.counters;
+    let most = if row.kind.is_some() { usize::MAX } else { 1 };
+    rows.iter().filter(controls).take(most).collect()
+}
+
 fn header() -> Vec<String> {
     let mut header = vec!["median over rounds, us".to_owned()];
     header.extend(FIGURES.iter().map(|figure| figure.short.to_owned()));
@@ -188,7 +196,7 @@ fn header() -> Vec<String> {
 
 /// Table, findings and data of rows, the first of which is the one without load.
 fn report(rows: &[Row], section: &mut Section) {
-    let Some((idle, others)) = rows.split_first().filter(|(_, others)| !others.is_empty()) else {
+    let Some((_, others)) = rows.split_first().filter(|(_, others)| !others.is_empty()) else {
         return;
     };
     for row in rows {
@@ -208,7 +216,9 @@ fn report(rows: &[Row], section: &mut Section) {
     }
     section.table.push(Vec::new());
     for row in others {
-        section.findings.push(finding(row, idle));
+        section
+            .findings
+            .push(finding(row, &without_load(rows, row)));
         if let Some(planned) = &row.planned {
             section.findings.push(Finding::fact(
                 format!("{} achieved ({})", row.name, planned.form),
@@ -222,22 +232,21 @@ fn report(rows: &[Row], section: &mut Section) {
             "cpus": row.planned.as_ref().map(|planned| &planned.cpus),
             "figures": FIGURES.iter().map(|figure| figure.name).collect::<Vec<_>>(),
             "rounds": row.visits,
-            "moved": row.movement(idle),
+            "moved": row.movement(&without_load(rows, row)),
         });
     }
 }
 
-fn finding(row: &Row, idle: &Row) -> Finding {
+fn finding(row: &Row, idle: &[&Row]) -> Finding {
     let moved = row.movement(idle);
     let said = |moved: &Moved| {
         format!(
-            "{} {} times",
-            FIGURES[moved.figure].name,
-            ratio(&moved.ratio)
+            "{} {:.1} times (p = {:.4})",
+            FIGURES[moved.figure].name, moved.times, moved.p
         )
     };
     let figure = match &moved {
-        None => "moves nothing".to_owned(),
+        None => format!("no figure is shown to move in {} rounds", row.visits.len()),
         Some(moved) => {
             let more = match moved.len() - 1 {
                 0 => String::new(),
