@@ -99,7 +99,7 @@ pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outc
         .map_err(failed(&control, "make the control page"))?;
     trial.interrupt.wakes(Some(barrier.waker()));
     let mut record = new_record(trial);
-    crate::live::write(trial, &record, &dir)?;
+    crate::live::write(trial, &record, None, &dir)?;
     let mut live = Members::default();
     let mut begun = false;
     let steps = isolate(trial, &mut record, &mut live).and_then(|()| {

@@ -56,6 +56,8 @@ pub(crate) fn run(
         Barrier::create(&control, cells).map_err(failed(&control, "make the control page"))?;
     trial.interrupt.wakes(Some(barrier.waker()));
     let mut record = new_record(trial);
+    let held = reservation(trial, scale);
+    crate::live::write(trial, &record, held, &dir)?;
     let watch = Watch::start(barrier.waker())
         .map_err(|error| BenchError::Failed(format!("cannot watch the cells: {error}")))?;
     let allowed = cells * scale.failure_limit as usize / 1_000;
@@ -65,9 +67,9 @@ pub(crate) fn run(
         parallel: scale.parallel,
         ..CrowdRecord::default()
     };
-    crowd.reservation = reservation(trial, scale);
-    found.reservation = crowd.reservation;
-    if let Some(held) = crowd.reservation {
+    crowd.reservation = held;
+    found.reservation = held;
+    if let Some(held) = held {
         let ms = held.runtime_us as f64 / 1e3;
         let of = held.period_us / 1_000;
         progress.note(&format!(

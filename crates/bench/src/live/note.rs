@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use host::sched::Class;
 use model::{EngineKind, Keep, Work};
+use record::crowd::Reservation;
 use record::trial::TrialRecord;
 use serde::{Deserialize, Serialize};
 
@@ -80,8 +81,13 @@ pub struct LiveCell {
     pub period_ns: i64,
 }
 
-/// Tells watchers of the trial, which works in `dir`.
-pub(crate) fn write(trial: &Trial<'_>, record: &TrialRecord, dir: &Path) -> Result<(), BenchError> {
+/// Tells watchers of the trial, which works in `dir`; `held`: what each of its cells has for itself.
+pub(crate) fn write(
+    trial: &Trial<'_>,
+    record: &TrialRecord,
+    held: Option<Reservation>,
+    dir: &Path,
+) -> Result<(), BenchError> {
     let plan = trial.plan;
     let (rounds, works) = (plan.experiment.rounds, plan.experiment.workload.work);
     let live = Live {
@@ -97,20 +103,26 @@ pub(crate) fn write(trial: &Trial<'_>, record: &TrialRecord, dir: &Path) -> Resu
         rings: plan.experiment.keep != Keep::Samples,
         works: works != Work::Timer,
         loads: record.loads.iter().map(|load| load.name.clone()).collect(),
-        shared_reservation: trial.rt_group.map(|group| LiveReservation {
-            budget_ns: group.budget().runtime_us.saturating_mul(1_000),
-            period_ns: (group.budget().period_us as i64).saturating_mul(1_000),
-            enforcer: "rt-cgroup".to_owned(),
+        shared_reservation: (trial.rt_group).map(|held| {
+            group(
+                held.budget().runtime_us.unsigned_abs(),
+                held.budget().period_us,
+            )
         }),
         cells: (0..record.cells.len())
-            .map(|index| cell(trial, record, index))
+            .map(|index| cell(trial, record, held, index))
             .collect(),
     };
     let text = serde_json::to_vec(&live).unwrap_or_default();
     record::run::write_atomically(&dir.join(FILE), &text).map_err(BenchError::Record)
 }
 
-fn cell(trial: &Trial<'_>, record: &TrialRecord, index: usize) -> LiveCell {
+fn cell(
+    trial: &Trial<'_>,
+    record: &TrialRecord,
+    held: Option<Reservation>,
+    index: usize,
+) -> LiveCell {
     let of = &record.cells[index];
     let task = trial.planned.tasks.get(index);
     LiveCell {
@@ -118,12 +130,25 @@ fn cell(trial: &Trial<'_>, record: &TrialRecord, index: usize) -> LiveCell {
         engine: of.engine,
         cpus: task.map_or_else(|| vec![of.cpu], |task| task.cpus.clone()),
         class: of.class_wanted.clone(),
-        reservation: task.and_then(|task| own_reservation(&task.class)),
+        reservation: match held {
+            Some(held) => Some(group(held.runtime_us, held.period_us)),
+            None => task.and_then(|task| own_reservation(&task.class)),
+        },
         process: trial.planned.first_of_cell(index),
         planned: trial.jobs[index],
         period_ns: task
             .map_or(trial.planned.workload.period, |task| task.task.period)
             .ns(),
+    }
+}
+
+/// The budget of a real-time group, on each cpu.
+fn group(runtime_us: u64, period_us: u64) -> LiveReservation {
+    let ns = |us: u64| i64::try_from(us.saturating_mul(1_000)).unwrap_or(i64::MAX);
+    LiveReservation {
+        budget_ns: ns(runtime_us),
+        period_ns: ns(period_us),
+        enforcer: "rt-cgroup".to_owned(),
     }
 }
 

@@ -1,9 +1,8 @@
-//! `timecell top` beside a real run: what it prints, what it draws on a terminal, and that it puts the terminal back.
+//! `timecell top` beside a real run: what it prints, cell by cell, and where there is nothing to see.
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
@@ -19,11 +18,6 @@ pub const CASES: &[Case] = &[
         name: "top::a_study_of_contained_cells_has_pids_and_cpu_time",
         needs: &[Need::Root],
         run: study,
-    },
-    Case {
-        name: "top::on_a_terminal_it_draws_takes_keys_and_puts_the_screen_back",
-        needs: &[Need::Program("script")],
-        run: drawn,
     },
     Case {
         name: "top::nothing_to_see_is_a_sentence",
@@ -48,11 +42,17 @@ impl Long {
         Long(child)
     }
 
-    fn end(mut self, dir: &Path) {
+    fn end(self, dir: &Path) {
+        drop(self);
+        say(dir, &["clean"]).ends_with(0);
+    }
+}
+
+impl Drop for Long {
+    fn drop(&mut self) {
         // SAFETY: our own child, which has not been reaped.
         unsafe { libc::kill(self.0.id().cast_signed(), libc::SIGINT) };
-        self.0.wait().unwrap();
-        say(dir, &["clean"]).ends_with(0);
+        let _ = self.0.wait();
     }
 }
 
@@ -124,43 +124,6 @@ fn study() {
         assert!(row["cpu_ns"].as_u64() > Some(0), "{row}");
         assert_eq!(row["engine"], "embedded");
     }
-    run.end(dir.path());
-}
-
-fn drawn() {
-    let dir = tempfile::tempdir().unwrap();
-    let run = Long::start(dir.path(), TWO);
-    at_work(dir.path());
-    let typescript = dir.path().join("typescript");
-    let mut script = Command::new("script")
-        .args([
-            "-qefc",
-            &format!("{} top --interval 100ms", env!("CARGO_BIN_EXE_timecell")),
-        ])
-        .arg(&typescript)
-        .env("TERM", "xterm")
-        .env("COLUMNS", "120")
-        .env("LINES", "30")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let written =
-        || String::from_utf8_lossy(&fs::read(&typescript).unwrap_or_default()).into_owned();
-    eventually("the cells are drawn", || written().contains("1-bare"));
-    let mut keys = script.stdin.take().unwrap();
-    keys.write_all(b"s").unwrap();
-    keys.flush().unwrap();
-    eventually("a key has its effect", || written().contains("by cpu"));
-    keys.write_all(b"q").unwrap();
-    keys.flush().unwrap();
-    assert!(script.wait().unwrap().success());
-    let text = written();
-    let (entered, left) = (text.find("\x1b[?1049h"), text.rfind("\x1b[?1049l"));
-    assert!(
-        entered.is_some() && entered < left,
-        "the other screen is left again"
-    );
     run.end(dir.path());
 }
 
