@@ -224,7 +224,7 @@ fn width_of(cells: usize) -> (usize, f64) {
 fn binned(cells: usize) -> String {
     match width_of(cells).0 {
         1 => String::new(),
-        many => format!(", a column is {many} neighbours and shows the largest of them"),
+        many => format!(" (columns: largest of {many} neighbours)"),
     }
 }
 

@@ -158,7 +158,7 @@ pub(super) fn cost(summary: &ScaleSummary) -> Markup {
                 th.num scope="col" { "memory of a cell" br; span.below { "helpers / kernel" } }
                 th.num scope="col" { "cpu while waiting" br; span.below { "all cells, in" } }
                 th.num scope="col" { "start skew" br; span.below { "first of each cpu" } }
-                th.num scope="col" { "coordinator late" br; span.below { "limit" } }
+                th.num scope="col" { "ordinary work late" br; span.below { "limit" } }
             } }
             tbody { @for (engine, point) in rows {
                 @let crowd = crowd(point);
