@@ -1,4 +1,4 @@
-//! The words of timecell as types, and the files that users write (experiments, task sets): parsing, validation,
+//! The words of timecell as types, and the files that users write (experiments, task sets, missions): parsing, validation,
 //! writing.
 //!
 //! What lives here is pure: no clock, no file, no kernel. Everything above speaks in these types.
@@ -11,6 +11,7 @@ mod input_error;
 mod input_errors;
 mod load;
 mod loads;
+pub mod mission;
 mod parse;
 mod reader;
 mod requirement;
