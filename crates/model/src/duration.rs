@@ -90,11 +90,13 @@ impl FromStr for Duration {
             let too_fine = || DurationError::TooFine(trimmed.to_owned());
             let digits = u32::try_from(fraction.len()).map_err(|_| too_fine())?;
             let denominator = 10i128.checked_pow(digits).ok_or_else(too_fine)?;
-            let numerator = fraction.parse::<i128>().map_err(|_| too_fine())? * scale;
+            let numerator = (fraction.parse::<i128>().ok())
+                .and_then(|numerator| numerator.checked_mul(scale))
+                .ok_or_else(too_fine)?;
             if numerator % denominator != 0 {
                 return Err(too_fine());
             }
-            ns += numerator / denominator;
+            ns = (ns.checked_add(numerator / denominator)).ok_or_else(too_long)?;
         }
         i64::try_from(ns).map(Duration).map_err(|_| too_long())
     }
@@ -142,6 +144,8 @@ mod tests {
             ("1.2.3ms", "is not a duration"),
             ("", "is not a duration"),
             ("0.5ns", "finer than a nanosecond"),
+            ("0.12345678901234567890123456789012345678h", "finer than"),
+            ("170141183460469231731687303715884105.728us", "too long"),
             ("300000000h", "too long"),
             ("99999999999999999999999999999999999999999999h", "too long"),
         ] {

@@ -1,14 +1,17 @@
-//! The words of timecell as types, and the files that users write (experiments, task sets): parsing, validation,
+//! The words of timecell as types, and the files that users write (experiments, task sets, missions): parsing, validation,
 //! writing.
 //!
 //! What lives here is pure: no clock, no file, no kernel. Everything above speaks in these types.
 
+mod bytes;
 mod duration;
 mod engine;
 mod experiment;
 mod input_error;
+mod input_errors;
 mod load;
 mod loads;
+pub mod mission;
 mod parse;
 mod reader;
 mod requirement;
@@ -20,13 +23,16 @@ pub mod task_load;
 mod task_parse;
 pub mod taskset;
 mod trials;
+mod value;
 
+pub use bytes::{Bytes, BytesError};
 pub use duration::{Duration, DurationError};
 pub use engine::EngineKind;
 pub use experiment::{
     Class, Experiment, Keep, Limits, Pacing, SCHEMA, Scheduling, TrialPlan, Work, Workload,
 };
 pub use input_error::InputError;
+pub use input_errors::InputErrors;
 pub use load::{IDLE, LoadForm, LoadKind, LoadPlan};
 pub use requirement::Requirement;
 pub use resolve::{Overrides, quick};

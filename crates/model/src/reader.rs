@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::value::{self, Wrong};
 use crate::{Duration, InputError};
 
 /// The candidate most like `text`, if any is like it at all. Damerau-Levenshtein sees swapped letters in
@@ -47,6 +48,11 @@ impl Source<'_> {
     }
 }
 
+/// A key as messages write it.
+pub(crate) fn label(key: &str) -> String {
+    format!("`{key}`")
+}
+
 /// One table with the keys it may hold.
 pub(crate) struct Table<'a> {
     source: Source<'a>,
@@ -64,25 +70,45 @@ impl<'a> Table<'a> {
         table: &'a DeTable<'a>,
         keys: &[&str],
     ) -> Result<Table<'a>, InputError> {
-        let mut unknown: Vec<_> = table
-            .iter()
-            .filter(|(key, _)| !keys.contains(&key.get_ref().as_ref()))
-            .map(|(key, _)| (key.span().start, key.get_ref().as_ref()))
-            .collect();
-        unknown.sort_unstable();
-        if let Some((offset, key)) = unknown.first() {
-            let mend = match nearest(key, keys) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the keys here are {}", keys.join(", ")),
-            };
-            return Err(source.error(*offset, format!("unknown key `{key}` in {title}"), mend));
+        let table = Table::lenient(source, title, start, table);
+        match table.unknown(keys).into_iter().next() {
+            Some((_, error)) => Err(error),
+            None => Ok(table),
         }
-        Ok(Table {
+    }
+
+    /// The table whatever its keys are.
+    pub fn lenient(
+        source: Source<'a>,
+        title: &str,
+        start: usize,
+        table: &'a DeTable<'a>,
+    ) -> Table<'a> {
+        Table {
             source,
             title: title.to_owned(),
             start,
             table,
-        })
+        }
+    }
+
+    /// Every key that is none of `keys`, in the order of the file, with the known one that was probably meant.
+    pub fn unknown<'k>(&self, keys: &[&'k str]) -> Vec<(Option<&'k str>, InputError)> {
+        let mut unknown: Vec<_> = (self.table.iter())
+            .filter(|(key, _)| !keys.contains(&key.get_ref().as_ref()))
+            .map(|(key, _)| (key.span().start, key.get_ref().as_ref()))
+            .collect();
+        unknown.sort_unstable();
+        let error = |(offset, key): (usize, &str)| {
+            let near = nearest(key, keys);
+            let mend = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the keys here are {}", keys.join(", ")),
+            };
+            let what = format!("unknown key `{}` in {}", key.escape_debug(), self.title);
+            (near, self.source.error(offset, what, mend))
+        };
+        unknown.into_iter().map(error).collect()
     }
 
     fn get(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
@@ -106,21 +132,18 @@ impl<'a> Table<'a> {
     }
 
     fn wrong_type(&self, key: &str, found: &DeValue<'_>, wanted: &str) -> InputError {
-        self.fault(
-            key,
-            format!("`{key}` is of type {}", found.type_str()),
-            format!("it must be {wanted}"),
-        )
+        self.wrong(key, Wrong::of_type(&label(key), found, wanted))
+    }
+
+    fn wrong(&self, key: &str, Wrong { what, mend }: Wrong) -> InputError {
+        self.fault(key, what, mend)
     }
 
     pub fn text(&self, key: &str) -> Result<Option<&'a str>, InputError> {
         self.get(key)
-            .map(|value| {
-                value.get_ref().as_str().ok_or_else(|| {
-                    self.wrong_type(key, value.get_ref(), "a text in quotation marks")
-                })
-            })
+            .map(|value| value::text(&label(key), value.get_ref()))
             .transpose()
+            .map_err(|wrong| self.wrong(key, wrong))
     }
 
     /// Whether the key is there.
@@ -153,43 +176,17 @@ impl<'a> Table<'a> {
         key: &str,
         range: &RangeInclusive<i64>,
     ) -> Result<Option<i64>, InputError> {
-        let Some(value) = self.get(key) else {
-            return Ok(None);
-        };
-        let wanted = format!("a whole number of {} to {}", range.start(), range.end());
-        let integer = value
-            .get_ref()
-            .as_integer()
-            .ok_or_else(|| self.wrong_type(key, value.get_ref(), &wanted))?;
-        match i64::from_str_radix(integer.as_str(), integer.radix()) {
-            Ok(n) if range.contains(&n) => Ok(Some(n)),
-            _ => Err(self.fault(
-                key,
-                format!("`{key}` is {}", integer.as_str()),
-                format!("it must be {wanted}"),
-            )),
-        }
+        self.get(key)
+            .map(|value| value::integer(&label(key), value.get_ref(), range))
+            .transpose()
+            .map_err(|wrong| self.wrong(key, wrong))
     }
 
     pub fn duration(&self, key: &str) -> Result<Option<Duration>, InputError> {
-        let Some(value) = self.get(key) else {
-            return Ok(None);
-        };
-        match value.get_ref() {
-            DeValue::String(text) => text
-                .parse()
-                .map(Some)
-                .map_err(|error| self.fault(key, format!("`{key}`: {error}"), "")),
-            DeValue::Integer(number) => Err(self.fault(
-                key,
-                format!("`{key}` has no unit"),
-                format!(
-                    "write it as a text with a unit, such as \"{}ms\"",
-                    number.as_str()
-                ),
-            )),
-            other => Err(self.wrong_type(key, other, "a duration such as \"1ms\"")),
-        }
+        self.get(key)
+            .map(|value| value::duration(&label(key), value.get_ref()))
+            .transpose()
+            .map_err(|wrong| self.wrong(key, wrong))
     }
 
     pub fn table(&self, key: &str, keys: &[&str]) -> Result<Option<Table<'a>>, InputError> {
@@ -294,13 +291,9 @@ impl<'a> Table<'a> {
 
     pub fn boolean(&self, key: &str) -> Result<Option<bool>, InputError> {
         self.get(key)
-            .map(|value| {
-                value
-                    .get_ref()
-                    .as_bool()
-                    .ok_or_else(|| self.wrong_type(key, value.get_ref(), "true or false"))
-            })
+            .map(|value| value::boolean(&label(key), value.get_ref()))
             .transpose()
+            .map_err(|wrong| self.wrong(key, wrong))
     }
 
     /// A list of cpu numbers.

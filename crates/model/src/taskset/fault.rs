@@ -66,7 +66,7 @@ impl CellTask {
     }
 
     /// What is wrong with the execution time in high mode.
-    fn high_fault(&self) -> Option<Fault> {
+    pub(crate) fn high_fault(&self) -> Option<Fault> {
         let high = self.wcet_high?;
         if high < self.wcet {
             return fault(

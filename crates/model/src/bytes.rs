@@ -1,0 +1,165 @@
+use std::fmt;
+use std::str::FromStr;
+
+/// An amount of memory in bytes, written `64MiB`, `512KiB`, `1.5GiB` or `100MB`.
+///
+/// Range: 0 to `i64::MAX` bytes, so that it fits every file of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(u64);
+
+/// Why a text is no amount of memory. Each variant prints as one clause naming what would be right.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BytesError {
+    /// No digits, or something that is neither digits nor a unit.
+    #[error("`{0}` is not an amount of memory; write a number and a unit, such as `64MiB`")]
+    NotAnAmount(String),
+    /// Digits without a unit.
+    #[error("`{0}` has no unit; write `{0}KiB`, `{0}MiB` or `{0}GiB`")]
+    NoUnit(String),
+    /// A unit that is not known.
+    #[error("unknown unit `{0}`; the units are B, KiB, MiB, GiB, kB, MB and GB")]
+    UnknownUnit(String),
+    /// A minus sign.
+    #[error("`{0}` is negative; an amount of memory is zero or more")]
+    Negative(String),
+    /// More than 8 EiB.
+    #[error("`{0}` is too much; the most is 8 EiB")]
+    TooMuch(String),
+    /// A fraction of a byte.
+    #[error("`{0}` is no whole number of bytes")]
+    TooFine(String),
+}
+
+const UNITS: [(&str, u64); 7] = [
+    ("B", 1),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+];
+
+impl Bytes {
+    /// So many bytes; more than `i64::MAX` become that.
+    pub const fn new(bytes: u64) -> Bytes {
+        const MOST: u64 = i64::MAX as u64;
+        Bytes(if bytes > MOST { MOST } else { bytes })
+    }
+
+    /// The number of bytes.
+    pub const fn bytes(self) -> u64 {
+        self.0
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = BytesError;
+
+    fn from_str(text: &str) -> Result<Bytes, BytesError> {
+        let trimmed = text.trim();
+        if trimmed.starts_with('-') {
+            return Err(BytesError::Negative(trimmed.to_owned()));
+        }
+        let split = trimmed
+            .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
+            .unwrap_or(trimmed.len());
+        let (number, unit) = trimmed.split_at(split);
+        let number = number.replace('_', "");
+        let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
+        if whole.is_empty() || fraction.contains('.') || number.ends_with('.') {
+            return Err(BytesError::NotAnAmount(trimmed.to_owned()));
+        }
+        let unit = unit.trim();
+        if unit.is_empty() {
+            return Err(BytesError::NoUnit(trimmed.to_owned()));
+        }
+        let scale = UNITS
+            .iter()
+            .find(|(name, _)| *name == unit)
+            .map(|(_, scale)| u128::from(*scale))
+            .ok_or_else(|| BytesError::UnknownUnit(unit.to_owned()))?;
+        let too_much = || BytesError::TooMuch(trimmed.to_owned());
+        let too_fine = || BytesError::TooFine(trimmed.to_owned());
+        let whole: u128 = whole.parse().map_err(|_| too_much())?;
+        let mut bytes = whole.checked_mul(scale).ok_or_else(too_much)?;
+        let fraction = fraction.trim_end_matches('0');
+        if !fraction.is_empty() {
+            let digits = u32::try_from(fraction.len()).map_err(|_| too_fine())?;
+            let denominator = 10u128.checked_pow(digits).ok_or_else(too_fine)?;
+            let numerator = (fraction.parse::<u128>().ok())
+                .and_then(|numerator| numerator.checked_mul(scale))
+                .ok_or_else(too_fine)?;
+            if numerator % denominator != 0 {
+                return Err(too_fine());
+            }
+            bytes = (bytes.checked_add(numerator / denominator)).ok_or_else(too_much)?;
+        }
+        (i64::try_from(bytes).ok())
+            .and_then(|bytes| u64::try_from(bytes).ok())
+            .map(Bytes)
+            .ok_or_else(too_much)
+    }
+}
+
+/// Prints in the largest binary unit that is exact, so that printing and parsing give the same amount back.
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, scale) = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
+            .into_iter()
+            .find(|(_, scale)| self.0 != 0 && self.0.is_multiple_of(*scale))
+            .unwrap_or(("B", 1));
+        write!(f, "{}{unit}", self.0 / scale)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_the_units() {
+        for (text, bytes) in [
+            ("64MiB", 64 << 20),
+            ("512 KiB", 512 << 10),
+            ("1.5GiB", 3 << 29),
+            ("100MB", 100_000_000),
+            ("1_000B", 1_000),
+            ("0.001kB", 1),
+            ("9223372036854775807B", i64::MAX as u64),
+        ] {
+            assert_eq!(text.parse::<Bytes>().map(Bytes::bytes), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_with_the_mend() {
+        for (text, part) in [
+            ("-1MiB", "negative"),
+            ("5", "no unit"),
+            ("5 Mb", "unknown unit `Mb`"),
+            ("MiB", "is not an amount"),
+            ("0.0001kB", "no whole number of bytes"),
+            ("9223372036854775808B", "too much"),
+            ("0.12345678901234567890123456789012345678GiB", "no whole"),
+            ("340282366920938463463374607431768211.456kB", "too much"),
+        ] {
+            let error = text.parse::<Bytes>().expect_err(text).to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn printing_and_parsing_are_inverse(bytes in 0u64..=i64::MAX as u64) {
+            let amount = Bytes::new(bytes);
+            prop_assert_eq!(amount.to_string().parse::<Bytes>(), Ok(amount));
+        }
+
+        #[test]
+        fn no_text_panics(text in "[-0-9._]{0,30}[ a-zA-Z]{0,4}") {
+            let _ = text.parse::<Bytes>();
+        }
+    }
+}

@@ -1,0 +1,47 @@
+use std::fmt;
+
+/// The priorities of SCHED_FIFO that a cell's threads may have, both ends included; a larger number is more urgent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Band {
+    /// The lowest, from 1.
+    pub lowest: u8,
+    /// The highest, at least `lowest` and at most 98.
+    pub highest: u8,
+}
+
+impl Band {
+    /// Whether a priority is in both.
+    pub const fn overlaps(self, other: Band) -> bool {
+        self.lowest <= other.highest && other.lowest <= self.highest
+    }
+
+    /// Whether this priority is in it.
+    pub fn holds(self, priority: i64) -> bool {
+        (i64::from(self.lowest)..=i64::from(self.highest)).contains(&priority)
+    }
+}
+
+/// `40 to 49`, or `40` where it has one priority.
+impl fmt::Display for Band {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.lowest == self.highest {
+            write!(f, "{}", self.lowest)
+        } else {
+            write!(f, "{} to {}", self.lowest, self.highest)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bands_that_share_a_priority_overlap() {
+        let band = |lowest, highest| Band { lowest, highest };
+        assert!(band(10, 20).overlaps(band(20, 30)));
+        assert!(band(10, 20).overlaps(band(12, 13)));
+        assert!(!band(10, 19).overlaps(band(20, 30)));
+        assert!(band(10, 19).holds(10) && !band(10, 19).holds(20));
+    }
+}

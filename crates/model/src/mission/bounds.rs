@@ -1,0 +1,195 @@
+use super::Enforcer;
+use crate::Duration;
+use crate::taskset::Reservation;
+
+/// The bounds that a kernel sets to budgets and periods, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelBounds {
+    /// The shortest period of SCHED_DEADLINE: `kernel.sched_deadline_period_min_us`, by default 100 us.
+    pub deadline_period_min_ns: i64,
+    /// The longest: `kernel.sched_deadline_period_max_us`, by default 2^22 us, about 4.2 s.
+    pub deadline_period_max_ns: i64,
+    /// The time in which real-time tasks may take `rt_runtime_ns` of each cpu: `kernel.sched_rt_period_us`, by default 1 s;
+    /// more than 0.
+    pub rt_period_ns: i64,
+    /// That share: `kernel.sched_rt_runtime_us`, by default 950 ms; `None`: no bound (-1).
+    pub rt_runtime_ns: Option<i64>,
+}
+
+impl Default for KernelBounds {
+    /// Those of a kernel whose settings nobody has changed.
+    fn default() -> KernelBounds {
+        KernelBounds {
+            deadline_period_min_ns: 100_000,
+            deadline_period_max_ns: (1 << 22) * 1_000,
+            rt_period_ns: 1_000_000_000,
+            rt_runtime_ns: Some(950_000_000),
+        }
+    }
+}
+
+/// The least runtime of SCHED_DEADLINE: `1 << DL_SCALE` ns (`__checkparam_dl`, kernel/sched/deadline.c).
+const DEADLINE_RUNTIME_MIN_NS: i64 = 1024;
+/// The files of real-time groups are in microseconds.
+const RT_CGROUP_STEP_NS: i64 = 1_000;
+/// The longest runtime of a real-time group: beyond it a shift would overflow (`max_rt_runtime`, kernel/sched/rt.c).
+const RT_CGROUP_RUNTIME_MAX_NS: i64 = (1 << 44) - 1;
+
+/// Where a reservation is beyond a bound: the key, what is wrong, and what would be right.
+pub(super) type Beyond = (&'static str, String, String);
+
+fn time(ns: i64) -> Duration {
+    Duration::from_ns(ns)
+}
+
+/// The first bound that no setting moves and this reservation is beyond; `cpus` share its budget evenly.
+pub(super) fn fixed(enforcer: Enforcer, reservation: &Reservation, cpus: u32) -> Option<Beyond> {
+    let budget_ns = reservation.budget.ns() / i64::from(cpus.max(1));
+    match enforcer {
+        Enforcer::CpusetOnly => None,
+        Enforcer::Deadline if budget_ns < DEADLINE_RUNTIME_MIN_NS => Some((
+            "budget",
+            format!(
+                "the budget is {} on each cpu, and SCHED_DEADLINE grants no less than 1024ns",
+                time(budget_ns)
+            ),
+            "give more".to_owned(),
+        )),
+        Enforcer::Deadline => None,
+        Enforcer::RtCgroup if budget_ns < RT_CGROUP_STEP_NS => Some((
+            "budget",
+            format!(
+                "the budget is {} on each cpu, and a real-time group counts in microseconds",
+                time(budget_ns)
+            ),
+            "give at least 1us".to_owned(),
+        )),
+        Enforcer::RtCgroup if budget_ns > RT_CGROUP_RUNTIME_MAX_NS => Some((
+            "budget",
+            format!(
+                "the budget is {} on each cpu, more than the kernel's files of real-time groups hold",
+                time(budget_ns)
+            ),
+            format!(
+                "give at most {}",
+                time(RT_CGROUP_RUNTIME_MAX_NS / RT_CGROUP_STEP_NS * RT_CGROUP_STEP_NS)
+            ),
+        )),
+        Enforcer::RtCgroup => None,
+    }
+}
+
+impl KernelBounds {
+    /// The first setting of this kernel that a reservation is beyond; `cpus` share its budget evenly.
+    pub(super) fn beyond(
+        &self,
+        enforcer: Enforcer,
+        reservation: &Reservation,
+        cpus: u32,
+    ) -> Option<Beyond> {
+        if enforcer == Enforcer::CpusetOnly {
+            return None;
+        }
+        if enforcer == Enforcer::Deadline
+            && let Some(beyond) = self.deadline_period(reservation.period)
+        {
+            return Some(beyond);
+        }
+        let runtime_ns = self.rt_runtime_ns?;
+        // Q / (m P) > runtime / period, multiplied out; every factor fits 63 bits, the number of cpus 32.
+        let asked = i128::from(reservation.budget.ns()) * i128::from(self.rt_period_ns);
+        let granted = i128::from(reservation.period.ns()) * i128::from(runtime_ns);
+        let over = match granted.checked_mul(i128::from(cpus.max(1))) {
+            Some(granted) => asked > granted,
+            None => false,
+        };
+        over.then(|| {
+            (
+                "budget",
+                format!(
+                    "the budget of {} every {} on {} is more than the {} every {} that this kernel leaves to real-time tasks",
+                    reservation.budget,
+                    reservation.period,
+                    if cpus > 1 {
+                        format!("{cpus} cpus")
+                    } else {
+                        "a cpu".to_owned()
+                    },
+                    time(runtime_ns),
+                    time(self.rt_period_ns),
+                ),
+                "give less, or raise kernel.sched_rt_runtime_us".to_owned(),
+            )
+        })
+    }
+
+    /// What is wrong with a period of SCHED_DEADLINE.
+    pub(super) fn deadline_period(&self, period: Duration) -> Option<Beyond> {
+        let range = self.deadline_period_min_ns..=self.deadline_period_max_ns;
+        (!range.contains(&period.ns())).then(|| {
+            (
+                "period",
+                format!(
+                    "the period of {period} is beyond what SCHED_DEADLINE takes on this kernel"
+                ),
+                format!(
+                    "it must be {} to {} (kernel.sched_deadline_period_min_us and _max_us)",
+                    time(*range.start()),
+                    time(*range.end())
+                ),
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reserve(budget: i64, period: i64) -> Reservation {
+        Reservation {
+            budget: time(budget),
+            period: time(period),
+            deadline: time(period),
+        }
+    }
+
+    #[test]
+    fn bounds_that_no_setting_moves() {
+        let key = |enforcer, budget, cpus| {
+            fixed(enforcer, &reserve(budget, 1 << 50), cpus).map(|(key, ..)| key)
+        };
+        assert_eq!(key(Enforcer::Deadline, 1_024, 1), None);
+        assert_eq!(key(Enforcer::Deadline, 1_023, 1), Some("budget"));
+        assert_eq!(key(Enforcer::Deadline, 2_047, 2), Some("budget"));
+        assert_eq!(key(Enforcer::RtCgroup, 1_000, 1), None);
+        assert_eq!(key(Enforcer::RtCgroup, 999, 1), Some("budget"));
+        assert_eq!(key(Enforcer::RtCgroup, 1 << 44, 1), Some("budget"));
+        assert_eq!(key(Enforcer::CpusetOnly, 1, 1), None);
+    }
+
+    #[test]
+    fn bounds_of_settings() {
+        let bounds = KernelBounds::default();
+        let key = |enforcer, budget, period, cpus| {
+            (bounds.beyond(enforcer, &reserve(budget, period), cpus)).map(|(key, ..)| key)
+        };
+        assert_eq!(key(Enforcer::Deadline, 50_000, 100_000, 1), None);
+        assert_eq!(key(Enforcer::Deadline, 50_000, 99_999, 1), Some("period"));
+        assert_eq!(key(Enforcer::Deadline, 9, 4_194_304_000, 1), None);
+        assert_eq!(key(Enforcer::Deadline, 9, 4_194_304_001, 1), Some("period"));
+        assert_eq!(key(Enforcer::RtCgroup, 95, 100, 1), None);
+        assert_eq!(key(Enforcer::RtCgroup, 96, 100, 1), Some("budget"));
+        assert_eq!(key(Enforcer::RtCgroup, 190, 100, 2), None);
+        assert_eq!(key(Enforcer::RtCgroup, 191, 100, 2), Some("budget"));
+        assert_eq!(key(Enforcer::CpusetOnly, 100, 100, 1), None);
+        let unbounded = KernelBounds {
+            rt_runtime_ns: None,
+            ..bounds
+        };
+        assert_eq!(
+            unbounded.beyond(Enforcer::RtCgroup, &reserve(100, 100), 1),
+            None
+        );
+    }
+}

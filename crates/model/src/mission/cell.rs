@@ -1,0 +1,222 @@
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::{Band, Image, Restart, Rights, Rule, Task};
+use crate::taskset::{Order, Policy, Reservation, TaskCell};
+use crate::{Duration, EngineKind};
+
+/// A cell of a mission: one application in its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell {
+    /// Name; unique in the mission. A letter or digit, then letters, digits, `-` and `_`; 64 at most.
+    pub name: String,
+    /// What it does, in the user's words.
+    pub description: String,
+    /// What it is made from.
+    pub image: Image,
+    /// Program inside the cell and its first arguments; empty: what the image says.
+    pub command: Vec<String>,
+    /// Further arguments; without `command` they replace those of the image.
+    pub args: Vec<String>,
+    /// Environment variables.
+    pub env: BTreeMap<String, String>,
+    /// Directory inside the cell in which the program begins; `None`: what the image says, else `/`.
+    pub workdir: Option<PathBuf>,
+    /// What makes the cell.
+    pub engine: EngineKind,
+    /// Scheduling class of its threads; `None`: the one that the enforcer needs.
+    pub class: Option<CellClass>,
+    /// Whether it may be shed.
+    pub criticality: Criticality,
+    /// What shedding does to it; always the default for a cell of high criticality, which is not shed.
+    pub when_shed: WhenShed,
+    /// Its cpus, each once; empty: it is placed on one of the mission's.
+    pub cpus: Vec<u32>,
+    /// Priorities that its threads may have, where the file says it; see [`Cell::band`].
+    pub priorities: Option<Band>,
+    /// What it is certain to get; the budget of a cell on several cpus is the sum over them. `None`: the least that its tasks
+    /// need, or nothing for a best-effort cell.
+    pub reservation: Option<Reservation>,
+    /// The reservation's budget in high mode, at least that in low mode; `None`: the same.
+    pub budget_high: Option<Duration>,
+    /// Its tasks, in the order of the file; may be none beside a reservation, and are none in a best-effort cell.
+    pub tasks: Vec<Task>,
+    /// Cells that are started before it, if they are started at all.
+    pub after: Vec<String>,
+    /// Cells without which it cannot run: they are started before it, and when one of them stops, so does this cell.
+    pub needs: Vec<String>,
+    /// When those that wait for it may start.
+    pub ready: Ready,
+    /// How long it may take to become ready, from 1 ms; beyond that its start has failed.
+    pub start_timeout: Duration,
+    /// How long it may take to end after SIGTERM, before it is killed.
+    pub stop_timeout: Duration,
+    /// What follows when its program ends.
+    pub restart: Restart,
+    /// Its health rules, in the order of the file.
+    pub health: Vec<Rule>,
+    /// What it may have of the machine.
+    pub rights: Rights,
+}
+
+/// Scheduling class of a cell's threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CellClass {
+    /// SCHED_FIFO, with priorities of the cell's band.
+    Fifo,
+    /// SCHED_DEADLINE, with a runtime for each task.
+    Deadline,
+    /// SCHED_OTHER: best effort, nothing is guaranteed.
+    Other,
+}
+
+impl CellClass {
+    /// Every class and its name in files.
+    pub const NAMES: [(&'static str, CellClass); 3] = [
+        ("fifo", CellClass::Fifo),
+        ("deadline", CellClass::Deadline),
+        ("other", CellClass::Other),
+    ];
+
+    /// The name used in files and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CellClass::Fifo => "fifo",
+            CellClass::Deadline => "deadline",
+            CellClass::Other => "other",
+        }
+    }
+}
+
+/// How much depends on a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Criticality {
+    /// It may be shed in favour of others.
+    Low,
+    /// It is never shed.
+    High,
+}
+
+impl Criticality {
+    /// Both and their names in files.
+    pub const NAMES: [(&'static str, Criticality); 2] =
+        [("lo", Criticality::Low), ("hi", Criticality::High)];
+
+    /// The name used in files and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Criticality::Low => "lo",
+            Criticality::High => "hi",
+        }
+    }
+}
+
+/// What shedding does to a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WhenShed {
+    /// It is frozen where it stands, keeps its memory and goes on later.
+    Freeze,
+    /// It is stopped, and started anew later.
+    Stop,
+    /// It goes on in SCHED_OTHER with whatever cpu time is left.
+    BestEffort,
+}
+
+impl WhenShed {
+    /// Every choice and its name in files.
+    pub const NAMES: [(&'static str, WhenShed); 3] = [
+        ("freeze", WhenShed::Freeze),
+        ("stop", WhenShed::Stop),
+        ("best-effort", WhenShed::BestEffort),
+    ];
+
+    /// The name used in files and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            WhenShed::Freeze => "freeze",
+            WhenShed::Stop => "stop",
+            WhenShed::BestEffort => "best-effort",
+        }
+    }
+}
+
+/// When a cell is ready, so that those which wait for it may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ready {
+    /// As soon as its program runs.
+    Started,
+    /// When its application has reported the end of a job.
+    FirstJob,
+}
+
+impl Ready {
+    /// Both and their names in files.
+    pub const NAMES: [(&'static str, Ready); 2] =
+        [("started", Ready::Started), ("first-job", Ready::FirstJob)];
+
+    /// The name used in files and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Ready::Started => "started",
+            Ready::FirstJob => "first-job",
+        }
+    }
+}
+
+impl Cell {
+    /// Whether it has a guarantee: it is anything but best effort.
+    pub fn is_real_time(&self) -> bool {
+        self.class != Some(CellClass::Other)
+    }
+
+    /// Whether it is of high criticality.
+    pub fn is_high(&self) -> bool {
+        self.criticality == Criticality::High
+    }
+
+    /// Program and arguments, as far as the mission says them.
+    pub fn argv(&self) -> impl Iterator<Item = &str> {
+        self.command.iter().chain(&self.args).map(String::as_str)
+    }
+
+    /// The priorities that its threads may have: those of the file, else from the lowest to the highest of its tasks. `None`:
+    /// they are to be found by admission, or its class has none.
+    pub fn band(&self) -> Option<Band> {
+        if let (Some(CellClass::Deadline | CellClass::Other), _) | (_, Some(_)) =
+            (self.class, self.priorities)
+        {
+            return self.priorities;
+        }
+        let of_tasks = || self.tasks.iter().map(|task| task.timing.priority);
+        let all: Option<Vec<u8>> = of_tasks()
+            .map(|priority| u8::try_from(priority?).ok())
+            .collect();
+        let all = all?;
+        Some(Band {
+            lowest: *all.iter().min()?,
+            highest: *all.iter().max()?,
+        })
+    }
+
+    /// The number of cpus that it runs on; one, if it is yet to be placed.
+    pub fn cpu_count(&self) -> u32 {
+        u32::try_from(self.cpus.len().max(1)).unwrap_or(u32::MAX)
+    }
+
+    /// Its tasks and reservation as a cell of the analysis under this class; the order of fixed priorities is that of the
+    /// tasks' priorities, where they have some, else that of their deadlines.
+    pub fn analysed(&self, class: CellClass) -> TaskCell {
+        let given = self.tasks.iter().any(|task| task.timing.priority.is_some());
+        TaskCell {
+            name: self.name.clone(),
+            policy: match class {
+                CellClass::Deadline => Policy::Edf,
+                CellClass::Fifo | CellClass::Other if given => Policy::Fixed(Order::Priority),
+                CellClass::Fifo | CellClass::Other => Policy::Fixed(Order::Deadline),
+            },
+            reservation: self.reservation,
+            server: None,
+            tasks: self.tasks.iter().map(|task| task.timing.clone()).collect(),
+        }
+    }
+}

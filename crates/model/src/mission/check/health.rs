@@ -1,0 +1,212 @@
+use crate::mission::faults::Faults;
+use crate::mission::keys::PARAMETERS;
+use crate::mission::{Action, Cell, Enforcer, Mission, Observed, Place, Rule};
+use crate::reader::nearest;
+
+/// The health rules of a cell: parameters that lack or have no meaning, what cannot be observed, and what cannot be done.
+pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
+    for (index, rule) in cell.health.iter().enumerate() {
+        let at = place.key("health").item(index);
+        if faults.is_clear(&at.key("when")) {
+            parameters(rule, &at, faults);
+            observed(mission, cell, rule, &at, faults);
+        }
+        ladder(rule, &at, faults);
+        if let Some(first) = cell.health[..index].iter().position(|other| other == rule) {
+            let line = faults.line(&place.key("health").item(first));
+            faults.report(
+                &at,
+                &["when", "do"],
+                "this rule stands there twice".to_owned(),
+                format!("the first is on line {line}; remove one"),
+            );
+        }
+        action(mission, cell, rule, rule.action, &at, faults);
+        for (number, step) in rule.escalate.iter().enumerate() {
+            let step_at = at.key("escalate").item(number);
+            action(mission, cell, rule, step.action, &step_at, faults);
+        }
+    }
+}
+
+/// Whether the rule has the parameters that say what is observed, and no others.
+fn parameters(rule: &Rule, at: &Place, faults: &mut Faults<'_>) {
+    let when = rule.when.name();
+    let Some((_, required, optional)) = PARAMETERS.iter().find(|(name, ..)| *name == when) else {
+        return;
+    };
+    for key in *required {
+        if !faults.says(&at.key(key)) {
+            let example = match *key {
+                "timeout" => "\"50ms\"",
+                _ => "3",
+            };
+            let what = format!("when = \"{when}\" has no `{key}`");
+            let mend = format!("add a line such as `{key} = {example}`");
+            faults.report(at, &[key], what, mend);
+        }
+    }
+    for (_, others, further) in &PARAMETERS {
+        for key in others.iter().chain(*further) {
+            let known = required.contains(key) || optional.contains(key);
+            if !known && faults.says(&at.key(key)) {
+                let what = format!("`{key}` says nothing of when = \"{when}\"");
+                faults.report(at, &[key], what, "remove the line");
+            }
+        }
+    }
+}
+
+/// Whether it can be observed of this cell.
+fn observed(mission: &Mission, cell: &Cell, rule: &Rule, at: &Place, faults: &mut Faults<'_>) {
+    let when = rule.when.name();
+    match &rule.when {
+        Observed::DeadlineMisses { misses, jobs, .. } => {
+            if misses > jobs {
+                let what = format!("of {jobs} jobs, {misses} cannot be late");
+                let mend = "`misses` must be at most `jobs`";
+                faults.report(at, &["misses", "jobs"], what, mend);
+            }
+            needs_tasks(cell, when, at, faults);
+        }
+        Observed::Overrun { .. } => needs_tasks(cell, when, at, faults),
+        Observed::BudgetExhausted { .. } => {
+            let what = if !cell.is_real_time() {
+                Some("a cell of class `other` has no budget")
+            } else if mission.enforcer == Some(Enforcer::CpusetOnly) {
+                Some("the enforcer `cpuset-only` enforces no budget")
+            } else {
+                None
+            };
+            if let Some(what) = what {
+                faults.report(at, &["when"], what, "remove the rule");
+            }
+        }
+        Observed::MemoryLimit if cell.rights.memory.is_none() => {
+            let what = format!(
+                "cell `{}` has no memory limit to come up against",
+                cell.name
+            );
+            let mend = "add `memory` to [cell.rights], or remove the rule";
+            if faults.is_clear(&at_cell(at).key("rights").key("memory")) {
+                faults.report(at, &["when"], what, mend);
+            }
+        }
+        _ => {}
+    }
+    if let Some(name) = rule.when.task()
+        && cell.tasks.iter().all(|task| task.name() != name)
+        && (0..cell.tasks.len()).all(|n| faults.is_clear(&at_cell(at).task(n).key("name")))
+    {
+        let names: Vec<&str> = cell.tasks.iter().map(|task| task.name()).collect();
+        let mend = match nearest(name, &names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if names.is_empty() => "add [[cell.task]], or remove the line".to_owned(),
+            None => format!("its tasks are {}", names.join(", ")),
+        };
+        let what = format!("cell `{}` has no task `{name}`", cell.name);
+        faults.report(at, &["task"], what, mend);
+    }
+}
+
+/// The cell that a rule belongs to.
+fn at_cell(rule: &Place) -> Place {
+    let cell = rule.parent().and_then(|list| list.parent());
+    cell.unwrap_or_default()
+}
+
+fn needs_tasks(cell: &Cell, when: &str, at: &Place, faults: &mut Faults<'_>) {
+    if cell.tasks.is_empty() && faults.is_clear(&at_cell(at).key("task")) {
+        let what = format!(
+            "cell `{}` declares no task whose jobs could be watched",
+            cell.name
+        );
+        let mend = format!("add [[cell.task]], or remove the rule for `{when}`");
+        faults.report(at, &["when"], what, mend);
+    }
+}
+
+/// Counter, window and steps.
+fn ladder(rule: &Rule, at: &Place, faults: &mut Faults<'_>) {
+    let counts = rule.times > 1 || !rule.escalate.is_empty();
+    if counts && rule.window.is_none() && !faults.says(&at.key("window")) {
+        let why = if rule.times > 1 { "times" } else { "escalate" };
+        let what = format!("`{why}` counts within a window, and there is none");
+        faults.report(
+            at,
+            &[why, "window"],
+            what,
+            "add a line such as `window = \"1min\"`",
+        );
+    }
+    for (number, pair) in rule.escalate.windows(2).enumerate() {
+        if let [lower, upper] = pair
+            && lower.after >= upper.after
+        {
+            let place = at.key("escalate").item(number + 1);
+            let before = at.key("escalate").item(number).key("after");
+            let what = format!(
+                "a step after {} follows one after {}",
+                upper.after, lower.after
+            );
+            if faults.is_clear(&before) {
+                faults.report(&place, &["after"], what, "let them ascend");
+            }
+        }
+    }
+}
+
+/// Whether it can be done for this cell.
+fn action(
+    mission: &Mission,
+    cell: &Cell,
+    rule: &Rule,
+    action: Action,
+    at: &Place,
+    faults: &mut Faults<'_>,
+) {
+    match action {
+        Action::Restart | Action::RestartBackoff if rule.when == Observed::RestartLimit => {
+            let what =
+                "the cell was restarted as often as it may be, and cannot be restarted for that";
+            faults.report(
+                at,
+                &["do"],
+                what,
+                "raise `limit` of [cell.restart], or do something else",
+            );
+        }
+        Action::Shed if !cell.is_high() => {
+            let what = format!(
+                "cell `{}` of criticality `lo` cannot have others shed",
+                cell.name
+            );
+            let mend = "set its criticality to `hi`, or do something else";
+            faults.report(at, &["do"], what, mend);
+        }
+        Action::Shed if mission.cells.iter().all(Cell::is_high) => {
+            let what = "there is no cell of criticality `lo` to shed";
+            faults.report(
+                at,
+                &["do"],
+                what,
+                "give one that criticality, or do something else",
+            );
+        }
+        Action::SwitchMode
+            if mission.modes.is_none() && !faults.says(&Place::top().key("modes")) =>
+        {
+            let what = "the mission has one mode, and cannot switch to another";
+            faults.report(at, &["do"], what, "add [modes], or do something else");
+        }
+        Action::SwitchMode if !cell.is_high() => {
+            let what = format!(
+                "cell `{}` of criticality `lo` cannot switch to the mode in which it is shed",
+                cell.name
+            );
+            let mend = "set its criticality to `hi`, or do something else";
+            faults.report(at, &["do"], what, mend);
+        }
+        _ => {}
+    }
+}

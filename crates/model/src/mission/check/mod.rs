@@ -1,0 +1,61 @@
+//! Whether the values of a mission go together, as far as no machine is needed to tell. Each file looks at one concern; all of
+//! them look at the whole mission, whatever the others found.
+
+mod health;
+mod image;
+mod names;
+mod order;
+mod priorities;
+mod reservation;
+mod rights;
+mod shed;
+mod tasks;
+mod top;
+
+use super::faults::Faults;
+use super::{Cell, Mission, Place};
+
+pub(super) use reservation::candidates;
+pub(super) use rights::is_below;
+pub(super) use tasks::runs_by_deadline;
+pub(super) use top::list;
+
+/// Reports every fault of the mission.
+pub(super) fn mission(mission: &Mission, faults: &mut Faults<'_>) {
+    top::check(mission, faults);
+    names::check(mission, faults);
+    order::check(mission, faults);
+    for (index, cell) in mission.cells.iter().enumerate() {
+        let place = Place::cell(index);
+        if !faults.is_clear(&place) {
+            continue;
+        }
+        image::check(cell, &place, faults);
+        tasks::check(mission, cell, &place, faults);
+        reservation::check(mission, cell, &place, faults);
+        rights::check(cell, &place, faults);
+        health::check(mission, cell, &place, faults);
+        shed::of_cell(cell, &place, faults);
+        restart(cell, &place.key("restart"), faults);
+    }
+    priorities::check(mission, faults);
+    shed::check(mission, faults);
+}
+
+fn restart(cell: &Cell, at: &Place, faults: &mut Faults<'_>) {
+    let (least, most) = (cell.restart.backoff_min, cell.restart.backoff_max);
+    if least > most {
+        let keys = if faults.says(&at.key("backoff_min")) {
+            ["backoff_min", "backoff_max"]
+        } else {
+            ["backoff_max", "backoff_min"]
+        };
+        let what = format!("the shortest wait of {least} exceeds the longest of {most}");
+        faults.report(
+            at,
+            &keys,
+            what,
+            "`backoff_min` must be at most `backoff_max`",
+        );
+    }
+}

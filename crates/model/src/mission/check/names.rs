@@ -1,0 +1,57 @@
+use std::collections::HashMap;
+
+use crate::mission::faults::Faults;
+use crate::mission::{Mission, Place};
+
+/// Names that stand twice.
+pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
+    let mut cells = HashMap::new();
+    for (index, cell) in mission.cells.iter().enumerate() {
+        let place = Place::cell(index);
+        if let Some(first) = first(&mut cells, &cell.name, place.clone()) {
+            let what = format!("there are two cells named `{}`", cell.name);
+            twice(faults, &place, &first, "name", what);
+        }
+        let (mut tasks, mut threads) = (HashMap::new(), HashMap::new());
+        for (number, task) in cell.tasks.iter().enumerate() {
+            let at = place.task(number);
+            if let Some(first) = first(&mut tasks, task.name(), at.clone()) {
+                let what = format!(
+                    "there are two tasks named `{}` in cell `{}`",
+                    task.name(),
+                    cell.name
+                );
+                twice(faults, &at, &first, "name", what);
+            }
+            if let Some(thread) = &task.thread
+                && let Some(first) = first(&mut threads, thread, at.clone())
+            {
+                let what = format!(
+                    "two tasks of cell `{}` have the thread `{thread}`",
+                    cell.name
+                );
+                twice(faults, &at, &first, "thread", what);
+            }
+        }
+    }
+}
+
+/// Where the name stood first, if it is not new. Absent names are reported as such.
+fn first<'n>(seen: &mut HashMap<&'n str, Place>, name: &'n str, place: Place) -> Option<Place> {
+    if name.is_empty() {
+        return None;
+    }
+    match seen.get(name) {
+        Some(first) => Some(first.clone()),
+        None => {
+            seen.insert(name, place);
+            None
+        }
+    }
+}
+
+fn twice(faults: &mut Faults<'_>, second: &Place, first: &Place, key: &str, what: String) {
+    let line = faults.line(&first.key(key));
+    let mend = format!("the first is on line {line}; give each its own {key}");
+    faults.report(second, &[key], what, mend);
+}

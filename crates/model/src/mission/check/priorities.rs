@@ -1,0 +1,140 @@
+use super::tasks::runs_by_deadline;
+use super::top::list;
+use crate::mission::faults::Faults;
+use crate::mission::{Band, Cell, Mission, Place};
+
+/// The priorities of every cell, and of those that may meet on a cpu.
+pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
+    let mut bands: Vec<(usize, Band)> = Vec::new();
+    for (index, cell) in mission.cells.iter().enumerate() {
+        let place = Place::cell(index);
+        if !faults.is_clear(&place) || !faults.is_clear(&place.key("class")) {
+            continue;
+        }
+        if runs_by_deadline(mission, cell) {
+            of_deadline(cell, &place, faults);
+        } else if cell.is_real_time() {
+            of_cell(cell, &place, faults);
+            let band = cell.band().filter(|band| band.lowest <= band.highest);
+            bands.extend(band.map(|band| (index, band)));
+        }
+    }
+    for (number, (index, band)) in bands.iter().enumerate() {
+        if faults.are_many() {
+            break;
+        }
+        for (before, other) in &bands[..number] {
+            if band.overlaps(*other) {
+                let cells = (&mission.cells[*before], &mission.cells[*index]);
+                collision((*before, *other), (*index, *band), cells, faults);
+            }
+        }
+    }
+}
+
+/// SCHED_DEADLINE has no priorities.
+fn of_deadline(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
+    let what = "threads of SCHED_DEADLINE have no priority";
+    let mend = "remove it, or set class = \"fifo\" and another enforcer than `deadline`";
+    if cell.priorities.is_some() {
+        faults.report(place, &["priorities"], what, mend);
+    }
+    for (number, task) in cell.tasks.iter().enumerate() {
+        if task.timing.priority.is_some() {
+            faults.report(&place.task(number), &["priority"], what, mend);
+        }
+    }
+}
+
+/// The priorities of a cell's tasks among themselves and within their band.
+fn of_cell(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
+    let band = cell.priorities.filter(|band| {
+        if band.lowest > band.highest {
+            faults.report(
+                &place.key("priorities"),
+                &["lowest", "highest"],
+                format!(
+                    "the lowest priority of {} is above the highest of {}",
+                    band.lowest, band.highest
+                ),
+                "swap them",
+            );
+        }
+        band.lowest <= band.highest
+    });
+    let given = cell.tasks.iter().any(|task| task.timing.priority.is_some());
+    let mut seen = std::collections::HashMap::new();
+    for (number, task) in cell.tasks.iter().enumerate() {
+        let at = place.task(number);
+        let name = task.name();
+        let Some(priority) = task.timing.priority else {
+            if given && faults.is_clear(&at) {
+                faults.report(
+                    &at,
+                    &["priority"],
+                    format!(
+                        "task `{name}` has no priority, and others of cell `{}` have",
+                        cell.name
+                    ),
+                    "give every task of the cell one, or none: then deadlines order them",
+                );
+            }
+            continue;
+        };
+        if let Some(first) = seen.insert(priority, name) {
+            faults.report(
+                &at,
+                &["priority"],
+                format!("tasks `{first}` and `{name}` both have priority {priority}"),
+                "who goes first among equals is not analysed; give each its own priority",
+            );
+        }
+        if let Some(band) = band.filter(|band| !band.holds(priority)) {
+            faults.report(
+                &at,
+                &["priority"],
+                format!("priority {priority} of task `{name}` is none of the cell's {band}"),
+                "change it, or `priorities` of the cell",
+            );
+        }
+    }
+}
+
+/// Two bands that overlap, unless the cells cannot meet.
+fn collision(
+    (before, other): (usize, Band),
+    (index, band): (usize, Band),
+    (first, second): (&Cell, &Cell),
+    faults: &mut Faults<'_>,
+) {
+    let places = (Place::cell(before), Place::cell(index));
+    if !faults.is_clear(&places.0.key("cpus")) || !faults.is_clear(&places.1.key("cpus")) {
+        return;
+    }
+    let shared: Vec<u32> = (first.cpus.iter().copied())
+        .filter(|cpu| second.cpus.contains(cpu))
+        .collect();
+    let placed = !first.cpus.is_empty() && !second.cpus.is_empty();
+    if placed && shared.is_empty() {
+        return;
+    }
+    let whereabouts = if placed {
+        format!("share cpu {}", list(&shared))
+    } else {
+        "may be placed on the same cpu".to_owned()
+    };
+    let said = if second.priorities.is_some() {
+        places.1.key("priorities")
+    } else {
+        places.1.task(0).key("priority")
+    };
+    let line = faults.line(&places.0);
+    faults.report_at(
+        &said,
+        format!(
+            "cells `{}` (line {line}, priorities {other}) and `{}` (priorities {band}) {whereabouts} and have priorities in common",
+            first.name, second.name
+        ),
+        "give each cell priorities of its own, or cpus of its own",
+    );
+}

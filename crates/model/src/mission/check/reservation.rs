@@ -1,0 +1,98 @@
+use super::tasks::{high, runs_by_deadline};
+use crate::mission::bounds::fixed;
+use crate::mission::faults::Faults;
+use crate::mission::{Cell, Enforcer, Mission, Place};
+use crate::taskset::Reservation;
+
+/// A reservation that no cpu could keep, or no kernel.
+pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
+    let Some(reservation) = &cell.reservation else {
+        return;
+    };
+    let at = place.key("reservation");
+    let cpus = cell.cpu_count();
+    let clear = faults.is_clear(&place.key("cpus"));
+    if cpus > 1 && clear && faults.says(&at.key("deadline")) {
+        faults.report(
+            &at,
+            &["deadline"],
+            "a reservation on several cpus has no deadline of its own",
+            "remove it: the budget is supplied by the end of each period",
+        );
+    }
+    if clear {
+        range(reservation, cpus, &at, "budget", faults);
+        if let Some(beyond) = beyond(mission, cell, reservation, cpus) {
+            let (key, what, mend) = beyond;
+            faults.report(&at, &[key, "budget", "period"], what, mend);
+        }
+    }
+    let Some(budget) = cell.budget_high else {
+        return;
+    };
+    high(mission, cell, &at, "budget_hi", faults);
+    if budget < reservation.budget {
+        let what = format!(
+            "`budget_hi` is {budget}, less than the budget of {}",
+            reservation.budget
+        );
+        let mend = "in high mode the cell may use at least as much; `budget_hi` must be at least the budget";
+        faults.report(&at, &["budget_hi", "budget"], what, mend);
+    } else if clear {
+        let reservation = Reservation {
+            budget,
+            ..*reservation
+        };
+        range(&reservation, cpus, &at, "budget_hi", faults);
+    }
+}
+
+/// Budget, deadline and period against each other; `key` is the budget's.
+fn range(reservation: &Reservation, cpus: u32, at: &Place, key: &str, faults: &mut Faults<'_>) {
+    let within = Reservation {
+        deadline: reservation.deadline.min(reservation.period),
+        ..*reservation
+    };
+    if key == "budget"
+        && reservation.deadline > reservation.period
+        && let Some(fault) = reservation.fault_on(cpus)
+        && fault.key == "deadline"
+    {
+        faults.report(at, &["deadline", "period"], fault.what, fault.mend);
+    }
+    let due = if faults.says(&at.key("deadline")) {
+        "deadline"
+    } else {
+        "period"
+    };
+    if let Some(fault) = within.fault_on(cpus) {
+        faults.report(at, &[key, due, "period"], fault.what, fault.mend);
+    }
+}
+
+/// The bound that a reservation is beyond with every enforcer that could hold it.
+fn beyond(
+    mission: &Mission,
+    cell: &Cell,
+    reservation: &Reservation,
+    cpus: u32,
+) -> Option<(&'static str, String, String)> {
+    let mut first = None;
+    for enforcer in candidates(mission, cell) {
+        let beyond = fixed(enforcer, reservation, cpus)?;
+        first.get_or_insert(beyond);
+    }
+    first
+}
+
+/// The enforcers that may come to hold a cell: that of the mission, else those that its class leaves. Without a budget they are
+/// none.
+pub(in super::super) fn candidates(mission: &Mission, cell: &Cell) -> Vec<Enforcer> {
+    match mission.enforcer {
+        Some(Enforcer::CpusetOnly) => Vec::new(),
+        Some(enforcer) => vec![enforcer],
+        None if runs_by_deadline(mission, cell) => vec![Enforcer::Deadline],
+        None if cell.class.is_some() => vec![Enforcer::RtCgroup],
+        None => vec![Enforcer::RtCgroup, Enforcer::Deadline],
+    }
+}

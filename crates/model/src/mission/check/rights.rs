@@ -1,0 +1,179 @@
+use std::collections::HashMap;
+use std::path::{Component, Path};
+
+use crate::mission::capability::{allowed, escape, is_known};
+use crate::mission::faults::Faults;
+use crate::mission::{Cell, Place};
+use crate::reader::nearest;
+
+/// File systems of the kernel, through which a cell could reach out of its cage.
+const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
+/// Below the latter it is only shared memory that may be mounted.
+const SHARED_MEMORY: &str = "/dev/shm";
+/// Devices through which the machine's memory can be written.
+const MEMORY: [&str; 4] = ["/dev/mem", "/dev/kmem", "/dev/port", "/dev/kmsg"];
+
+/// Rights that break the cage, and places that are given twice.
+pub(super) fn check(cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
+    let at = place.key("rights");
+    capabilities(cell, &at, faults);
+    devices(cell, &at, faults);
+    mounts(cell, &at, faults);
+    if let Some(memory) = cell.rights.memory {
+        for (index, tmpfs) in cell.rights.tmpfs.iter().enumerate() {
+            let place = at.key("tmpfs").item(index);
+            if tmpfs.size > memory && faults.is_clear(&at.key("memory")) {
+                let what = format!(
+                    "a tmpfs of {} does not fit the cell's memory of {memory}",
+                    tmpfs.size
+                );
+                faults.report(
+                    &place,
+                    &["size"],
+                    what,
+                    "make it smaller, or give more `memory`",
+                );
+            }
+        }
+    }
+}
+
+fn capabilities(cell: &Cell, at: &Place, faults: &mut Faults<'_>) {
+    for (index, name) in cell.rights.capabilities.iter().enumerate() {
+        let place = at.key("capabilities").item(index);
+        if let Some(escape) = escape(name) {
+            let what = format!("with `{name}` the cell could {escape}");
+            let mend = "no guarantee would hold then; remove it, and do this outside the cells";
+            faults.report_at(&place, what, mend);
+        } else if !is_known(name) {
+            let all: Vec<String> = allowed().collect();
+            let all: Vec<&str> = all.iter().map(String::as_str).collect();
+            let full = format!("CAP_{}", name.to_uppercase());
+            let near = if all.contains(&full.as_str()) {
+                Some(full.as_str())
+            } else {
+                nearest(name, &all)
+            };
+            let mend = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "capabilities(7) lists their names, such as `CAP_NET_RAW`".to_owned(),
+            };
+            faults.report_at(&place, format!("unknown capability `{name}`"), mend);
+        }
+    }
+}
+
+fn devices(cell: &Cell, at: &Place, faults: &mut Faults<'_>) {
+    let mut seen = HashMap::new();
+    for (index, device) in cell.rights.devices.iter().enumerate() {
+        let place = at.key("devices").item(index);
+        let path = &device.path;
+        if !faults.is_clear(&place.key("path")) {
+            continue;
+        }
+        if !is_below(path, "/dev") || path == Path::new("/dev") {
+            faults.report(
+                &place,
+                &["path"],
+                format!("`{}` is no path below /dev", path.display()),
+                "name a device such as \"/dev/ttyS1\"; other files are mounted",
+            );
+        }
+        if MEMORY.iter().any(|memory| path == Path::new(memory)) {
+            let what = format!(
+                "through `{}` the cell could reach the whole machine",
+                path.display()
+            );
+            let mend = "no guarantee would hold then; remove it, and do this outside the cells";
+            faults.report(&place, &["path"], what, mend);
+        }
+        if seen.insert(path, index).is_some() {
+            let what = format!("the device `{}` is given twice", path.display());
+            faults.report(&place, &["path"], what, "name it once");
+        }
+    }
+}
+
+fn mounts(cell: &Cell, at: &Place, faults: &mut Faults<'_>) {
+    let mounts = cell.rights.mounts.iter().enumerate();
+    let mounts = mounts.map(|(index, mount)| (at.key("mounts").item(index), &mount.target));
+    let memory = cell.rights.tmpfs.iter().enumerate();
+    let memory = memory.map(|(index, tmpfs)| (at.key("tmpfs").item(index), &tmpfs.target));
+    let mut seen = HashMap::new();
+    for (place, target) in mounts.chain(memory) {
+        if !faults.is_clear(&place.key("target")) {
+            continue;
+        }
+        let shown = target.display();
+        if target == Path::new("/") {
+            let mend = "the image is its root; choose a directory in it";
+            faults.report(
+                &place,
+                &["target"],
+                "nothing can be mounted over the cell's root",
+                mend,
+            );
+        } else if KERNEL.iter().any(|kernel| is_below(target, kernel))
+            && !is_below(target, SHARED_MEMORY)
+        {
+            let what = format!("`{shown}` is where the cell has the kernel's own files");
+            faults.report(&place, &["target"], what, "choose another directory");
+        }
+        if let Some(first) = seen.insert(target, place.clone()) {
+            let line = faults.line(&first);
+            let what = format!("two mounts have the target `{shown}`");
+            let mend = format!("the first is on line {line}; give each its own");
+            faults.report(&place, &["target"], what, mend);
+        }
+    }
+    for (index, mount) in cell.rights.mounts.iter().enumerate() {
+        let source = &mount.source;
+        let place = at.key("mounts").item(index);
+        let kernel = KERNEL.iter().any(|kernel| is_below(source, kernel))
+            && !is_below(source, SHARED_MEMORY);
+        if source == Path::new("/") || kernel {
+            faults.report(
+                &place,
+                &["source"],
+                format!(
+                    "through `{}` the cell could reach out of its cage",
+                    source.display()
+                ),
+                "mount what the application needs; devices stand in `devices`",
+            );
+        }
+    }
+}
+
+/// Whether a path is the directory or something below it, as far as its text tells: `..` is followed, links are not.
+pub(in super::super) fn is_below(path: &Path, directory: &str) -> bool {
+    let mut plain = std::path::PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain.starts_with(directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_leads_into_the_kernels_files_is_seen() {
+        for (path, below) in [
+            ("/sys/fs/cgroup", true),
+            ("/sys", true),
+            ("/system", false),
+            ("/srv/../sys/kernel", true),
+            ("sys", false),
+        ] {
+            assert_eq!(is_below(Path::new(path), "/sys"), below, "{path}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+use crate::mission::faults::Faults;
+use crate::mission::{Cell, CellClass, Enforcer, Mission, Place};
+
+/// The tasks of a cell: what none can do, and what does not go with its class.
+pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
+    class(mission, cell, place, faults);
+    let deadlines = runs_by_deadline(mission, cell);
+    for (number, task) in cell.tasks.iter().enumerate() {
+        let at = place.task(number);
+        let timing = &task.timing;
+        let said = faults.says(&at.key("deadline"));
+        let due = if said { "deadline" } else { "period" };
+        if timing.wcet > timing.deadline {
+            let what = format!(
+                "task `{}` runs for {} and is due after {}",
+                timing.name, timing.wcet, timing.deadline
+            );
+            let mend = "a job cannot finish before its deadline even alone; the wcet must be at most the deadline";
+            faults.report(&at, &["wcet", due], what, mend);
+        }
+        if let Some(fault) = timing.high_fault() {
+            faults.report(&at, &["wcet_hi", "wcet", due], fault.what, fault.mend);
+        }
+        if deadlines && timing.deadline > timing.period {
+            let what = format!(
+                "the deadline of task `{}` of {} exceeds its period of {}, which SCHED_DEADLINE does not know",
+                timing.name, timing.deadline, timing.period
+            );
+            let mend = "it must be at most the period, or the class another than `deadline`";
+            faults.report(&at, &["deadline", "period"], what, mend);
+        }
+        if faults.says(&at.key("wcet_hi")) {
+            high(mission, cell, &at, "wcet_hi", faults);
+        }
+    }
+}
+
+/// Whether the threads of the cell are certain to be of SCHED_DEADLINE.
+pub(in super::super) fn runs_by_deadline(mission: &Mission, cell: &Cell) -> bool {
+    match cell.class {
+        Some(class) => class == CellClass::Deadline,
+        None => mission.enforcer == Some(Enforcer::Deadline),
+    }
+}
+
+/// A time of high mode has a meaning only in a mission that has one, for a cell that runs in it.
+pub(super) fn high(mission: &Mission, cell: &Cell, at: &Place, key: &str, faults: &mut Faults<'_>) {
+    if mission.modes.is_none() && !faults.says(&Place::top().key("modes")) {
+        let what = format!("`{key}` has no meaning in a mission of one mode");
+        faults.report(at, &[key], what, "add [modes], or remove the line");
+    }
+    if !cell.is_high() {
+        let what = format!(
+            "`{key}` has no meaning in a cell of criticality `lo`, which is shed in high mode"
+        );
+        let mend = "set criticality = \"hi\", or remove the line";
+        faults.report(at, &[key], what, mend);
+    }
+}
+
+/// What a class needs and what it cannot have.
+fn class(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>) {
+    if !faults.is_clear(&place.key("class")) {
+        return;
+    }
+    if let (Some(enforcer), Some(class)) = (mission.enforcer, cell.class)
+        && faults.is_clear(&Place::top().key("enforcer"))
+        && !enforcer.holds(class)
+    {
+        let what = format!(
+            "the enforcer `{}` does not hold threads of class `{}`",
+            enforcer.name(),
+            class.name()
+        );
+        let other = if class == CellClass::Fifo {
+            "deadline"
+        } else {
+            "fifo"
+        };
+        let mend = format!("set class = \"{other}\", or another `enforcer`");
+        faults.report(place, &["class"], what, mend);
+    }
+    if cell.is_real_time() {
+        let says = |key: &str| faults.says(&place.key(key));
+        if !says("task") && !says("reservation") {
+            let what = format!("nothing says how much cpu time cell `{}` needs", cell.name);
+            let mend =
+                "add [[cell.task]] or `reservation`, or set class = \"other\" for best effort";
+            faults.report(place, &["class", "task", "reservation"], what, mend);
+        }
+        return;
+    }
+    for key in ["task", "reservation", "priorities"] {
+        if faults.says(&place.key(key)) {
+            faults.report(
+                place,
+                &[key],
+                format!("class `other` guarantees nothing, and `{key}` asks for a guarantee"),
+                "remove it, or set class = \"fifo\" or \"deadline\"",
+            );
+        }
+    }
+}

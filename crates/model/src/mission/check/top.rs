@@ -1,0 +1,80 @@
+use crate::mission::faults::Faults;
+use crate::mission::{Mission, Place};
+
+/// What holds for the mission as a whole.
+pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
+    let top = Place::top();
+    if faults.says(&top.key("latency")) && faults.says(&top.key("latency_run")) {
+        faults.report(
+            &top,
+            &["latency_run"],
+            "there are both `latency` and `latency_run`",
+            "remove one of the two",
+        );
+    }
+    if mission
+        .notify
+        .first()
+        .is_some_and(|program| !program.starts_with('/'))
+    {
+        faults.report(
+            &top,
+            &["notify"],
+            format!("`{}` is no absolute path", mission.notify[0].escape_debug()),
+            "write the program with its path, such as \"/usr/bin/logger\"",
+        );
+    }
+    if mission.modes.is_some() {
+        let high = mission.cells.iter().any(|cell| cell.is_high());
+        let low = mission.cells.iter().any(|cell| !cell.is_high());
+        let clear = (0..mission.cells.len()).all(|index| {
+            faults.is_clear(&Place::cell(index))
+                && faults.is_clear(&Place::cell(index).key("criticality"))
+        });
+        if clear && !(high && low) {
+            let missing = if high { "lo" } else { "hi" };
+            faults.report(
+                &top,
+                &["modes"],
+                format!("there are two modes and no cell of criticality `{missing}`"),
+                "remove [modes], or give cells a criticality",
+            );
+        }
+    }
+    cpus(mission, faults);
+}
+
+/// Real-time cells stay on the mission's cpus.
+fn cpus(mission: &Mission, faults: &mut Faults<'_>) {
+    if mission.cpus.is_empty() || !faults.is_clear(&Place::top().key("cpus")) {
+        return;
+    }
+    for (index, cell) in mission.cells.iter().enumerate() {
+        if !cell.is_real_time() {
+            continue;
+        }
+        let place = Place::cell(index);
+        for (at, cpu) in cell.cpus.iter().enumerate() {
+            if !mission.cpus.contains(cpu)
+                && faults.is_clear(&place.key("class"))
+                && faults.is_clear(&place.key("cpus"))
+            {
+                faults.report_at(
+                    &place.key("cpus").item(at),
+                    format!("cpu {cpu} of cell `{}` is none of the mission's", cell.name),
+                    format!("the mission's `cpus` are {}", list(&mission.cpus)),
+                );
+            }
+        }
+    }
+}
+
+/// `1, 2 and 3`.
+pub(in super::super) fn list(cpus: &[u32]) -> String {
+    let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+    match cpus.as_slice() {
+        [] => "none".to_owned(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}

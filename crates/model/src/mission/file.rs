@@ -1,0 +1,155 @@
+use std::path::{Path, PathBuf};
+
+use toml::de::DeTable;
+
+use super::faults::Faults;
+use super::keys::{newer, survey};
+use super::lines::Lines;
+use super::{Limits, Machine, Mission, Place, check, machine, read};
+use crate::reader::Source;
+use crate::{InputError, InputErrors};
+
+/// A mission as it stands in a file: its values, and the line of each of them, so that what is found wrong later, on the machine
+/// or by admission, is told with its line as well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissionFile {
+    name: String,
+    mission: Mission,
+    lines: Lines,
+}
+
+impl MissionFile {
+    /// Reads a mission file; `name` is what messages call it, usually its path.
+    ///
+    /// ```
+    /// use model::mission::MissionFile;
+    ///
+    /// let text = r#"
+    ///     schema = 1
+    ///     name = "demo"
+    ///     [[cell]]
+    ///     name = "control"
+    ///     image = { binary = "control" }
+    ///     reservation = { budget = "20ms", period = "10ms" }
+    ///     needs = ["camera"]
+    /// "#;
+    /// let faults = MissionFile::parse("demo.toml", text).unwrap_err();
+    /// assert_eq!(faults.iter().count(), 2);
+    /// assert!(faults.to_string().starts_with("demo.toml:7: the budget of 20ms exceeds"));
+    /// ```
+    ///
+    /// # Errors
+    /// Every fault of the file that can be known without a machine, each with its line and what would be right. A text that
+    /// is not TOML has only its faults as TOML.
+    pub fn parse(name: &str, text: &str) -> Result<MissionFile, InputErrors> {
+        parse(name, text, None)
+    }
+
+    /// The same on a machine.
+    ///
+    /// # Errors
+    /// Those of [`MissionFile::parse`] together with those of [`MissionFile::check`].
+    pub fn parse_on(
+        name: &str,
+        text: &str,
+        machine: &dyn Machine,
+    ) -> Result<MissionFile, InputErrors> {
+        parse(name, text, Some(machine))
+    }
+
+    /// Whether a machine has what the mission names: cpus, images, devices, mounts, runs, and bounds that its reservations keep
+    /// to.
+    ///
+    /// # Errors
+    /// Every fault, each with its line and what would be right.
+    pub fn check(&self, machine: &dyn Machine) -> Result<(), InputErrors> {
+        let mut faults = Faults::new(&self.name, &self.lines);
+        machine::check(&self.name, &self.mission, machine, &mut faults);
+        faults.into_errors().map_or(Ok(()), Err)
+    }
+
+    /// The mission.
+    pub fn mission(&self) -> &Mission {
+        &self.mission
+    }
+
+    /// The mission alone, without its lines.
+    pub fn into_mission(self) -> Mission {
+        self.mission
+    }
+
+    /// What messages call the file.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The line of a place, from 1; where the file does not have it, that of the nearest table around it.
+    pub fn line(&self, place: &Place) -> usize {
+        self.lines.nearest(place)
+    }
+
+    /// A fault at a place, for what only others can find.
+    pub fn fault(
+        &self,
+        place: &Place,
+        what: impl Into<String>,
+        mend: impl Into<String>,
+    ) -> InputError {
+        InputError::new(&self.name, what, mend).at(self.line(place))
+    }
+
+    /// A path of the mission as the machine knows it: a relative one counts from the directory of the file.
+    pub fn resolve(&self, path: &Path) -> PathBuf {
+        resolve(&self.name, path)
+    }
+}
+
+/// A path as it counts from the directory of the file of this name.
+pub(super) fn resolve(file: &str, path: &Path) -> PathBuf {
+    match Path::new(file).parent() {
+        Some(directory) => directory.join(path),
+        None => path.to_owned(),
+    }
+}
+
+fn parse(
+    name: &str,
+    text: &str,
+    machine: Option<&dyn Machine>,
+) -> Result<MissionFile, InputErrors> {
+    if text.len() > Limits::FILE_BYTES {
+        let what = format!("the file has {} bytes", text.len());
+        let mend = format!("a mission file has at most {}", Limits::FILE_BYTES);
+        return Err(InputError::new(name, what, mend).at(1).into());
+    }
+    let source = Source { name, text };
+    let (document, errors) = DeTable::parse_recoverable(text);
+    let syntax = (errors.iter()).map(|error| {
+        let offset = error.span().map_or(0, |span| span.start);
+        let message = error.message().replace('\n', ", ");
+        source.error(offset, format!("not TOML: {message}"), "")
+    });
+    if let Some(errors) = InputErrors::of(syntax.take(Limits::FAULTS).collect()) {
+        return Err(errors);
+    }
+    let document = document.get_ref();
+    if let Some(newer) = newer(source, document) {
+        return Err(newer.into());
+    }
+    let lines = Lines::of(text, document);
+    let mut faults = Faults::new(name, &lines);
+    survey(source, document, &mut faults);
+    let mission = read::mission(document);
+    check::mission(&mission, &mut faults);
+    if let Some(machine) = machine {
+        machine::check(name, &mission, machine, &mut faults);
+    }
+    match faults.into_errors() {
+        Some(errors) => Err(errors),
+        None => Ok(MissionFile {
+            name: name.to_owned(),
+            mission,
+            lines,
+        }),
+    }
+}

@@ -1,0 +1,211 @@
+use crate::Duration;
+
+/// A health rule of a cell: what is observed, and what is done about it. In the spirit of the health monitors of ARINC 653
+/// and cFS: a table instead of code. Whatever is observed is recorded, with and without a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// What is observed.
+    pub when: Observed,
+    /// How often it must be observed, within the window, before the rule acts; from 1.
+    pub times: u32,
+    /// How long an observation and an action count; `None` only where neither `times` nor an escalation asks for it.
+    pub window: Option<Duration>,
+    /// For how long after an action nothing is done: what is observed then is counted and recorded.
+    pub cooldown: Duration,
+    /// What is done.
+    pub action: Action,
+    /// What is done instead once the rule has acted often within the window; ascending by `after`.
+    pub escalate: Vec<Escalation>,
+}
+
+/// A step up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Escalation {
+    /// The step is taken once the rule has acted so many times within the window; from 1.
+    pub after: u32,
+    /// What is done from then on.
+    pub action: Action,
+}
+
+/// What is observed of a cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Observed {
+    /// Its program has ended without having been told to.
+    Exit {
+        /// Which ends count.
+        status: ExitStatus,
+    },
+    /// Its application has not reported for so long that it is well.
+    Heartbeat {
+        /// The task that is to report; `None`: any of them.
+        task: Option<String>,
+        /// The longest silence.
+        timeout: Duration,
+    },
+    /// Of the last so many jobs, several were late: an (m, n) constraint was broken.
+    DeadlineMisses {
+        /// The task whose jobs are counted; `None`: each task for itself.
+        task: Option<String>,
+        /// The number of late or missed jobs m, from 1, that breaks it.
+        misses: u32,
+        /// The number of jobs n that is looked back at; at least `misses`.
+        jobs: u32,
+    },
+    /// The cell has used up its budget in so many periods in a row.
+    BudgetExhausted {
+        /// The periods, from 1.
+        periods: u32,
+    },
+    /// The cell has come up against its memory limit.
+    MemoryLimit,
+    /// No thread of the cell has run for so long, or, where it reports its jobs, none has ended.
+    NoProgress {
+        /// The longest standstill.
+        timeout: Duration,
+    },
+    /// A job has run for longer than the wcet of its task.
+    Overrun {
+        /// The task whose jobs are looked at; `None`: all of them.
+        task: Option<String>,
+    },
+    /// The cell has been restarted as often as its restart limit allows and would have to be again; it is stopped.
+    RestartLimit,
+}
+
+/// Which ends of a program count as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ExitStatus {
+    /// A signal, or a status other than 0.
+    Failure,
+    /// Every end.
+    Any,
+}
+
+impl ExitStatus {
+    /// Every choice and its name in files.
+    pub const NAMES: [(&'static str, ExitStatus); 2] =
+        [("failure", ExitStatus::Failure), ("any", ExitStatus::Any)];
+
+    /// The name used in files and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ExitStatus::Failure => "failure",
+            ExitStatus::Any => "any",
+        }
+    }
+}
+
+impl Observed {
+    /// The names of all that can be observed.
+    pub const NAMES: [&'static str; 8] = [
+        "exit",
+        "heartbeat",
+        "deadline-misses",
+        "budget-exhausted",
+        "memory-limit",
+        "no-progress",
+        "overrun",
+        "restart-limit",
+    ];
+
+    /// The name used in files, tables and reports.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Observed::Exit { .. } => "exit",
+            Observed::Heartbeat { .. } => "heartbeat",
+            Observed::DeadlineMisses { .. } => "deadline-misses",
+            Observed::BudgetExhausted { .. } => "budget-exhausted",
+            Observed::MemoryLimit => "memory-limit",
+            Observed::NoProgress { .. } => "no-progress",
+            Observed::Overrun { .. } => "overrun",
+            Observed::RestartLimit => "restart-limit",
+        }
+    }
+
+    /// The task that it is about, if it is about a certain one.
+    pub fn task(&self) -> Option<&str> {
+        match self {
+            Observed::Heartbeat { task, .. }
+            | Observed::DeadlineMisses { task, .. }
+            | Observed::Overrun { task } => task.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+/// What is done about a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Nothing beyond the record that every incident leaves.
+    Log,
+    /// The mission's `notify` program is started with the incident as JSON on its standard input, and subscribers are told.
+    Notify,
+    /// The cell is restarted at once; counts to its restart limit.
+    Restart,
+    /// The cell is restarted after the wait of [`super::Restart::wait`]; counts to its restart limit.
+    RestartBackoff,
+    /// The cell is stopped, and stays so until it is started by hand.
+    Stop,
+    /// The next cell in the order of shedding that still runs is shed, until it is started by hand.
+    Shed,
+    /// The mission goes to high mode.
+    SwitchMode,
+}
+
+impl Action {
+    /// Every action and its name in files, the mildest first.
+    pub const NAMES: [(&'static str, Action); 7] = [
+        ("log", Action::Log),
+        ("notify", Action::Notify),
+        ("restart", Action::Restart),
+        ("restart-backoff", Action::RestartBackoff),
+        ("stop", Action::Stop),
+        ("shed", Action::Shed),
+        ("switch-mode", Action::SwitchMode),
+    ];
+
+    /// The name used in files, tables and reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Action::Log => "log",
+            Action::Notify => "notify",
+            Action::Restart => "restart",
+            Action::RestartBackoff => "restart-backoff",
+            Action::Stop => "stop",
+            Action::Shed => "shed",
+            Action::SwitchMode => "switch-mode",
+        }
+    }
+}
+
+impl Rule {
+    /// What is done when the rule has already acted so many times within its window.
+    pub fn action_after(&self, acted: u32) -> Action {
+        (self.escalate.iter().rev())
+            .find(|step| acted >= step.after)
+            .map_or(self.action, |step| step.action)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_step_that_was_reached_is_taken() {
+        let step = |after, action| Escalation { after, action };
+        let rule = Rule {
+            when: Observed::RestartLimit,
+            times: 1,
+            window: Some(Duration::from_ns(1)),
+            cooldown: Duration::from_ns(0),
+            action: Action::Log,
+            escalate: vec![step(2, Action::Notify), step(5, Action::Stop)],
+        };
+        let actions: Vec<&str> = (0..7).map(|n| rule.action_after(n).name()).collect();
+        assert_eq!(
+            actions,
+            ["log", "log", "notify", "notify", "notify", "stop", "stop"]
+        );
+    }
+}

@@ -1,0 +1,221 @@
+use std::path::Path;
+
+use super::check::{candidates, is_below, list, runs_by_deadline};
+use super::faults::Faults;
+use super::file::resolve;
+use super::{Cell, Enforcer, Image, KernelBounds, Latency, Mission, Place};
+use crate::EngineKind;
+
+/// What a mission needs to know of a machine. It is asked, and nothing is changed.
+pub trait Machine {
+    /// Cpus that cells may use, ascending.
+    fn cpus(&self) -> Vec<u32>;
+
+    /// What stands at an absolute or relative path of the host.
+    fn path(&self, path: &Path) -> PathKind;
+
+    /// Whether an engine knows an image of this name; `None` where it cannot be asked, which is an unmet requirement and no
+    /// fault of the file.
+    fn knows_image(&self, engine: EngineKind, reference: &str) -> Option<bool>;
+
+    /// The bounds that its kernel sets.
+    fn bounds(&self) -> KernelBounds;
+}
+
+/// What stands at a path, links followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PathKind {
+    /// Nothing.
+    Absent,
+    /// A file that nobody may execute.
+    File,
+    /// A file that may be executed.
+    Program,
+    /// A directory.
+    Directory,
+    /// A character or block device.
+    Device,
+    /// Something else: a socket, a pipe.
+    Other,
+}
+
+impl PathKind {
+    /// As a sentence calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PathKind::Absent => "nothing",
+            PathKind::File => "a file that is not executable",
+            PathKind::Program => "a program",
+            PathKind::Directory => "a directory",
+            PathKind::Device => "a device",
+            PathKind::Other => "neither file nor directory",
+        }
+    }
+}
+
+/// Reports what the mission names and the machine does not have.
+pub(super) fn check(file: &str, mission: &Mission, machine: &dyn Machine, faults: &mut Faults<'_>) {
+    let mut check = Check {
+        file,
+        machine,
+        cpus: machine.cpus(),
+        bounds: machine.bounds(),
+        faults,
+    };
+    let top = Place::top();
+    check.cpus(&mission.cpus, &top);
+    if let Some(Latency::Run(run)) = &mission.latency {
+        check.path(run, &top.key("latency_run"), "run", &[PathKind::Directory]);
+    }
+    if let Some(run) = &mission.supply_run {
+        check.path(run, &top.key("supply_run"), "run", &[PathKind::Directory]);
+    }
+    if let Some(program) = mission.notify.first() {
+        let place = top.key("notify").item(0);
+        check.path(Path::new(program), &place, "program", &[PathKind::Program]);
+    }
+    for (index, cell) in mission.cells.iter().enumerate() {
+        let place = Place::cell(index);
+        check.cpus(&cell.cpus, &place);
+        check.image(cell, &place.key("image"));
+        check.rights(cell, &place.key("rights"));
+        check.bounds(mission, cell, &place);
+    }
+}
+
+struct Check<'c, 'f> {
+    file: &'c str,
+    machine: &'c dyn Machine,
+    cpus: Vec<u32>,
+    bounds: KernelBounds,
+    faults: &'c mut Faults<'f>,
+}
+
+impl Check<'_, '_> {
+    fn cpus(&mut self, cpus: &[u32], table: &Place) {
+        let place = table.key("cpus");
+        if !self.faults.is_clear(&place) {
+            return;
+        }
+        for (at, cpu) in cpus.iter().enumerate() {
+            if !self.cpus.contains(cpu) {
+                self.faults.report_at(
+                    &place.item(at),
+                    format!("this machine has no cpu {cpu} for cells"),
+                    format!("it has {}", list(&self.cpus)),
+                );
+            }
+        }
+    }
+
+    /// Whether one of the kinds stands at the path.
+    fn path(&mut self, path: &Path, place: &Place, what: &str, wanted: &[PathKind]) {
+        if !self.faults.is_clear(place) || path.as_os_str().is_empty() {
+            return;
+        }
+        let path = resolve(self.file, path);
+        let found = self.machine.path(&path);
+        if wanted.contains(&found) {
+            return;
+        }
+        let shown = path.display();
+        let wanted: Vec<&str> = wanted.iter().map(|kind| kind.name()).collect();
+        match found {
+            PathKind::Absent => self.faults.report_at(
+                place,
+                format!("there is no {what} `{shown}`"),
+                "make it, or mend the path",
+            ),
+            found => self.faults.report_at(
+                place,
+                format!("the {what} `{shown}` is {}", found.name()),
+                format!("it must be {}", wanted.join(" or ")),
+            ),
+        }
+    }
+
+    fn image(&mut self, cell: &Cell, place: &Place) {
+        let at = place.key(cell.image.key());
+        if !self.faults.is_clear(place) {
+            return;
+        }
+        match &cell.image {
+            Image::Rootfs(path) => {
+                self.path(path, &at, "root filesystem", &[PathKind::Directory]);
+            }
+            Image::Binary(path) => self.path(path, &at, "binary", &[PathKind::Program]),
+            Image::Bundle(path) => {
+                self.path(path, &at, "bundle", &[PathKind::Directory]);
+                let directory = self.machine.path(&resolve(self.file, path));
+                if directory == PathKind::Directory {
+                    let config = path.join("config.json");
+                    let files = [PathKind::File, PathKind::Program];
+                    self.path(&config, &at, "configuration", &files);
+                }
+            }
+            Image::Reference(name) => {
+                let engine = cell.engine;
+                let asked = cell.image.engines().contains(&engine)
+                    && self.faults.is_clear(&at)
+                    && !name.is_empty();
+                if asked && self.machine.knows_image(engine, name) == Some(false) {
+                    self.faults.report_at(
+                        &at,
+                        format!("{engine} knows no image `{name}`"),
+                        format!(
+                            "`{engine} images` lists those it knows; pull, build or load it first"
+                        ),
+                    );
+                }
+            }
+        }
+    }
+
+    fn rights(&mut self, cell: &Cell, place: &Place) {
+        for (index, device) in cell.rights.devices.iter().enumerate() {
+            let at = place.key("devices").item(index).key("path");
+            if is_below(&device.path, "/dev") {
+                self.path(&device.path, &at, "device", &[PathKind::Device]);
+            }
+        }
+        for (index, mount) in cell.rights.mounts.iter().enumerate() {
+            let at = place.key("mounts").item(index).key("source");
+            let kinds = [
+                PathKind::Directory,
+                PathKind::File,
+                PathKind::Program,
+                PathKind::Other,
+            ];
+            self.path(&mount.source, &at, "source of a mount", &kinds);
+        }
+    }
+
+    /// Bounds of this kernel's settings.
+    fn bounds(&mut self, mission: &Mission, cell: &Cell, place: &Place) {
+        if !self.faults.is_clear(&place.key("class")) || !cell.is_real_time() {
+            return;
+        }
+        if let Some(reservation) = &cell.reservation
+            && self.faults.is_clear(&place.key("cpus"))
+        {
+            let cpus = cell.cpu_count();
+            let beyond: Vec<_> = (candidates(mission, cell).into_iter())
+                .map(|enforcer| self.bounds.beyond(enforcer, reservation, cpus))
+                .collect();
+            if beyond.iter().all(Option::is_some)
+                && let Some((key, what, mend)) = beyond.into_iter().flatten().next()
+            {
+                let at = place.key("reservation");
+                self.faults
+                    .report(&at, &[key, "budget", "period"], what, mend);
+            }
+        }
+        let threads = runs_by_deadline(mission, cell)
+            && mission.enforcer.is_none_or(|e| e == Enforcer::Deadline);
+        for (number, task) in cell.tasks.iter().enumerate().filter(|_| threads) {
+            if let Some((key, what, mend)) = self.bounds.deadline_period(task.timing.period) {
+                self.faults.report(&place.task(number), &[key], what, mend);
+            }
+        }
+    }
+}

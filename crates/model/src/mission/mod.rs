@@ -1,0 +1,118 @@
+//! Missions: which cells are to be kept running, what each of them needs, may and does when it fails. The types are here,
+//! with reading, checking and writing of the TOML file and its JSON Schema beside them. Whether the guarantees can be kept
+//! is not decided here but by admission, and nothing here looks at a machine: what depends on one is asked of [`Machine`].
+
+mod band;
+mod bounds;
+mod capability;
+mod cell;
+mod check;
+mod enforcer;
+mod faults;
+mod file;
+mod health;
+mod image;
+mod keys;
+mod lines;
+mod machine;
+mod modes;
+mod order;
+mod place;
+mod read;
+#[cfg(test)]
+mod reference;
+mod restart;
+mod rights;
+mod schema;
+mod task;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use band::Band;
+pub use bounds::KernelBounds;
+pub use cell::{Cell, CellClass, Criticality, Ready, WhenShed};
+pub use enforcer::Enforcer;
+pub use file::MissionFile;
+pub use health::{Action, Escalation, ExitStatus, Observed, Rule};
+pub use image::Image;
+pub use machine::{Machine, PathKind};
+pub use modes::{ModePolicy, Modes};
+pub use place::Place;
+pub use restart::{Restart, RestartPolicy};
+pub use rights::{Access, Device, Mount, Network, Rights, Seccomp, Tmpfs, User};
+pub use schema::schema;
+pub use task::Task;
+
+use std::path::PathBuf;
+
+use crate::Duration;
+
+/// Version of the mission file that this timecell reads and writes.
+pub const SCHEMA: i64 = 1;
+
+/// Bounds on what a mission may hold.
+pub struct Limits;
+
+impl Limits {
+    /// Bytes of a mission file.
+    pub const FILE_BYTES: usize = 4 << 20;
+    /// Cells of a mission.
+    pub const CELLS: usize = 4_096;
+    /// Tasks of one cell.
+    pub const TASKS: usize = 4_096;
+    /// Faults that are listed; more are only said to be there.
+    pub const FAULTS: usize = 1_000;
+    /// Priorities of SCHED_FIFO that cells may have. 99 is left to the kernel's own threads and to the supervisor.
+    pub const PRIORITY: std::ops::RangeInclusive<i64> = 1..=98;
+    /// The highest cpu number and one.
+    pub const CPUS: i64 = *crate::taskset::Limits::CPUS.end();
+    /// The longest time of a task or a reservation in ns: the range of exact analysis.
+    pub const LONGEST_NS: i64 = crate::taskset::Limits::LONGEST_NS;
+}
+
+/// A mission, every default filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mission {
+    /// Name; becomes part of cgroup and directory names. A letter or digit, then letters, digits, `-` and `_`; 64 at most.
+    pub name: String,
+    /// What it is for, in the user's words.
+    pub description: String,
+    /// What is to hold the cells to their budgets; `None`: the best that the kernel has.
+    pub enforcer: Option<Enforcer>,
+    /// Cpus for the real-time cells, each once; empty: chosen on the machine.
+    pub cpus: Vec<u32>,
+    /// How late the kernel may wake a task, as admission is to take it; `None`: no allowance is made.
+    pub latency: Option<Latency>,
+    /// Run of `timecell bench supply` that says what this kernel's budgets really supply; `None`: a conservative model.
+    pub supply_run: Option<PathBuf>,
+    /// Program of the host and its arguments that [`Action::Notify`] starts; empty: only subscribers are told.
+    pub notify: Vec<String>,
+    /// Names of cells of low criticality in the order in which they are shed; the rest is in [`Mission::shed_order`].
+    pub shed: Vec<String>,
+    /// The two modes of a mixed-criticality mission; `None`: there is one.
+    pub modes: Option<Modes>,
+    /// The cells, in the order of the file; at least one.
+    pub cells: Vec<Cell>,
+}
+
+/// Where the wake-up latency comes from that admission allows for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Latency {
+    /// So long at most.
+    Allowance(Duration),
+    /// What this run measured.
+    Run(PathBuf),
+}
+
+impl Mission {
+    /// The cell of this name.
+    pub fn cell(&self, name: &str) -> Option<&Cell> {
+        self.cells.iter().find(|cell| cell.name == name)
+    }
+
+    /// Where the cell of this name stands in the file.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.cells.iter().position(|cell| cell.name == name)
+    }
+}

@@ -1,0 +1,66 @@
+use std::fmt;
+
+/// A place in a mission file, as a JSON pointer (RFC 6901): `/cell/2/task/0/wcet` is the `wcet` of the first task of the third
+/// cell. With it a fault found long after reading still names its line.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Place(String);
+
+impl Place {
+    /// The top level.
+    pub fn top() -> Place {
+        Place::default()
+    }
+
+    /// The cell that stands there in the file, from 0.
+    pub fn cell(index: usize) -> Place {
+        Place::top().key("cell").item(index)
+    }
+
+    /// The task that stands there in this cell, from 0.
+    #[must_use]
+    pub fn task(&self, index: usize) -> Place {
+        self.key("task").item(index)
+    }
+
+    /// A key of this table.
+    #[must_use]
+    pub fn key(&self, key: &str) -> Place {
+        Place(format!(
+            "{}/{}",
+            self.0,
+            key.replace('~', "~0").replace('/', "~1")
+        ))
+    }
+
+    /// An item of this list, from 0.
+    #[must_use]
+    pub fn item(&self, index: usize) -> Place {
+        Place(format!("{}/{index}", self.0))
+    }
+
+    /// The table or list around it; `None` at the top.
+    pub fn parent(&self) -> Option<Place> {
+        let (parent, _) = self.0.rsplit_once('/')?;
+        Some(Place(parent.to_owned()))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_json_pointer() {
+        let place = Place::cell(2).task(0).key("wcet");
+        assert_eq!(place.to_string(), "/cell/2/task/0/wcet");
+        assert_eq!(place.parent(), Some(Place::cell(2).task(0)));
+        assert_eq!(Place::top().parent(), None);
+        assert_eq!(Place::top().key("a/b~c").to_string(), "/a~1b~0c");
+    }
+}

@@ -1,0 +1,114 @@
+use std::path::PathBuf;
+
+use super::node::Node;
+use super::{health, rights};
+use crate::mission::{
+    Band, Cell, CellClass, Criticality, Image, Ready, Restart, RestartPolicy, Task, WhenShed,
+};
+use crate::taskset::{CellTask, Reservation};
+use crate::{Duration, EngineKind};
+
+pub(super) fn cell(node: &Node<'_>) -> Cell {
+    let criticality = node
+        .choice("criticality", &Criticality::NAMES)
+        .unwrap_or(Criticality::Low);
+    let engines = EngineKind::ALL.map(|engine| (engine.name(), engine));
+    let reservation = node.table("reservation");
+    let tasks = node.tables("task");
+    Cell {
+        name: node.text("name"),
+        description: node.text("description"),
+        image: image(node.table("image").as_ref()),
+        command: node.texts("command"),
+        args: node.texts("args"),
+        env: node.environment("env"),
+        workdir: node.path("workdir"),
+        engine: node
+            .choice("engine", &engines)
+            .unwrap_or(EngineKind::Embedded),
+        class: node.choice("class", &CellClass::NAMES),
+        criticality,
+        when_shed: node
+            .choice("when_shed", &WhenShed::NAMES)
+            .unwrap_or(WhenShed::Freeze),
+        cpus: node.cpus("cpus"),
+        priorities: node.table("priorities").and_then(|table| band(&table)),
+        budget_high: (reservation.as_ref()).and_then(|table| table.time("budget_hi")),
+        reservation: reservation.map(|table| self::reservation(&table)),
+        tasks: tasks.iter().map(|table| task(table, criticality)).collect(),
+        after: node.texts("after"),
+        needs: node.texts("needs"),
+        ready: node
+            .choice("ready", &Ready::NAMES)
+            .unwrap_or(Ready::Started),
+        start_timeout: node.time_or_zero("start_timeout"),
+        stop_timeout: node.time_or_zero("stop_timeout"),
+        restart: restart(node.table_or_defaults("restart").as_ref()),
+        health: node.tables("health").iter().map(health::rule).collect(),
+        rights: rights::rights(node.table_or_defaults("rights").as_ref()),
+    }
+}
+
+fn image(table: Option<&Node<'_>>) -> Image {
+    let path = |key: &str| table.and_then(|table| table.path(key));
+    if let Some(path) = path("bundle") {
+        return Image::Bundle(path);
+    }
+    if let Some(path) = path("binary") {
+        return Image::Binary(path);
+    }
+    match table.and_then(|table| table.some_text("reference")) {
+        Some(name) => Image::Reference(name),
+        None => Image::Rootfs(path("rootfs").unwrap_or_else(PathBuf::new)),
+    }
+}
+
+fn band(table: &Node<'_>) -> Option<Band> {
+    let end = |key| table.integer(key).and_then(|n| u8::try_from(n).ok());
+    Some(Band {
+        lowest: end("lowest")?,
+        highest: end("highest")?,
+    })
+}
+
+fn reservation(table: &Node<'_>) -> Reservation {
+    let period = table.time_or_zero("period");
+    Reservation {
+        budget: table.time_or_zero("budget"),
+        period,
+        deadline: table.time("deadline").unwrap_or(period),
+    }
+}
+
+fn task(table: &Node<'_>, criticality: Criticality) -> Task {
+    let wcet = table.time_or_zero("wcet");
+    let period = table.time_or_zero("period");
+    let high = table.time("wcet_hi");
+    Task {
+        timing: CellTask {
+            deadline: table.time("deadline").unwrap_or(period),
+            jitter: table.time_or_zero("jitter"),
+            blocking: table.time_or_zero("blocking"),
+            priority: table.integer("priority"),
+            wcet_high: match criticality {
+                Criticality::High => Some(high.unwrap_or(wcet)),
+                Criticality::Low => None,
+            },
+            ..CellTask::new(table.text("name"), wcet, period)
+        },
+        thread: table.some_text("thread"),
+    }
+}
+
+fn restart(table: Option<&Node<'_>>) -> Restart {
+    let time = |key| table.map_or(Duration::from_ns(0), |table| table.time_or_zero(key));
+    Restart {
+        policy: table
+            .and_then(|table| table.choice("policy", &RestartPolicy::NAMES))
+            .unwrap_or(RestartPolicy::OnFailure),
+        backoff_min: time("backoff_min"),
+        backoff_max: time("backoff_max"),
+        limit: table.and_then(|table| table.count("limit")).unwrap_or(1),
+        window: time("window"),
+    }
+}

@@ -1,0 +1,37 @@
+//! A surveyed document to [`Mission`]. Nothing is refused here: the survey has reported what cannot be read, and such a value
+//! is taken for its default or for nothing, so that the rest of the file can be checked as well.
+
+mod cell;
+mod health;
+mod node;
+mod rights;
+
+pub(super) use node::Node;
+
+use super::keys::TOP;
+use super::{Enforcer, Latency, Mission, ModePolicy, Modes, Place};
+use toml::de::DeTable;
+
+/// The mission that the document says, as far as it can be read.
+pub(super) fn mission(document: &DeTable<'_>) -> Mission {
+    let top = Node::new(Place::top(), &TOP, document);
+    let latency = (top.time("latency").map(Latency::Allowance))
+        .or_else(|| top.path("latency_run").map(Latency::Run));
+    Mission {
+        name: top.text("name"),
+        description: top.text("description"),
+        enforcer: top.choice("enforcer", &Enforcer::NAMES),
+        cpus: top.cpus("cpus"),
+        latency,
+        supply_run: top.path("supply_run"),
+        notify: top.texts("notify"),
+        shed: top.texts("shed"),
+        modes: top.table("modes").map(|modes| Modes {
+            policy: modes
+                .choice("policy", &ModePolicy::NAMES)
+                .unwrap_or(ModePolicy::AmcRtb),
+            return_after: modes.time_or_zero("return_after"),
+        }),
+        cells: top.tables("cell").iter().map(cell::cell).collect(),
+    }
+}

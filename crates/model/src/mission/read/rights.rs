@@ -1,0 +1,52 @@
+use super::node::Node;
+use crate::Bytes;
+use crate::mission::{Access, Device, Mount, Network, Rights, Seccomp, Tmpfs, User};
+
+pub(super) fn rights(table: Option<&Node<'_>>) -> Rights {
+    let tables = |key| table.map_or_else(Vec::new, |table| table.tables(key));
+    Rights {
+        network: table
+            .and_then(|table| table.choice("network", &Network::NAMES))
+            .unwrap_or(Network::None),
+        writable_root: table.is_some_and(|table| table.boolean("writable_root")),
+        capabilities: table.map_or_else(Vec::new, |table| table.texts("capabilities")),
+        seccomp: table
+            .and_then(|table| table.choice("seccomp", &Seccomp::NAMES))
+            .unwrap_or(Seccomp::Default),
+        user: table
+            .and_then(|table| table.table("user"))
+            .map(|user| User {
+                uid: user.count("uid").unwrap_or_default(),
+                gid: user.count("gid").unwrap_or_default(),
+            }),
+        devices: tables("devices").iter().map(device).collect(),
+        mounts: tables("mounts").iter().map(mount).collect(),
+        tmpfs: tables("tmpfs").iter().map(tmpfs).collect(),
+        memory: table.and_then(|table| table.size("memory")),
+        pids: table.and_then(|table| table.count("pids")).unwrap_or(1),
+    }
+}
+
+fn device(table: &Node<'_>) -> Device {
+    Device {
+        path: table.path("path").unwrap_or_default(),
+        access: table
+            .choice("access", &Access::NAMES)
+            .unwrap_or(Access::ReadWrite),
+    }
+}
+
+fn mount(table: &Node<'_>) -> Mount {
+    Mount {
+        source: table.path("source").unwrap_or_default(),
+        target: table.path("target").unwrap_or_default(),
+        writable: table.boolean("writable"),
+    }
+}
+
+fn tmpfs(table: &Node<'_>) -> Tmpfs {
+    Tmpfs {
+        target: table.path("target").unwrap_or_default(),
+        size: table.size("size").unwrap_or(Bytes::new(0)),
+    }
+}

@@ -1,0 +1,91 @@
+use crate::Duration;
+
+/// What follows when a cell's program has ended without having been told to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restart {
+    /// Whether it is restarted.
+    pub policy: RestartPolicy,
+    /// The wait before the second restart within the window; the first comes at once.
+    pub backoff_min: Duration,
+    /// The longest wait; at least `backoff_min`.
+    pub backoff_max: Duration,
+    /// Restarts within the window, from 1; whatever would be one more leaves the cell stopped.
+    pub limit: u32,
+    /// How long a restart counts.
+    pub window: Duration,
+}
+
+/// Whether a cell whose program has ended is restarted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RestartPolicy {
+    /// It stays stopped.
+    Never,
+    /// If it was killed by a signal or has ended with a status other than 0.
+    OnFailure,
+    /// However it ended.
+    Always,
+}
+
+impl RestartPolicy {
+    /// Every policy and its name in files.
+    pub const NAMES: [(&'static str, RestartPolicy); 3] = [
+        ("never", RestartPolicy::Never),
+        ("on-failure", RestartPolicy::OnFailure),
+        ("always", RestartPolicy::Always),
+    ];
+
+    /// The name used in files and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RestartPolicy::Never => "never",
+            RestartPolicy::OnFailure => "on-failure",
+            RestartPolicy::Always => "always",
+        }
+    }
+}
+
+impl Restart {
+    /// The wait before a restart when there were already so many within the window: none before the first, `backoff_min`
+    /// before the second, twice as long before each further one, at most `backoff_max`. `None`: there were as many as the limit
+    /// allows.
+    pub fn wait(&self, before: u32) -> Option<Duration> {
+        if before >= self.limit {
+            return None;
+        }
+        let Some(doublings) = before.checked_sub(1) else {
+            return Some(Duration::from_ns(0));
+        };
+        let factor = 1i64.checked_shl(doublings).filter(|factor| *factor > 0);
+        let wait = factor.and_then(|factor| self.backoff_min.ns().checked_mul(factor));
+        let longest = self.backoff_max.ns();
+        Some(Duration::from_ns(
+            wait.map_or(longest, |ns| ns.min(longest)),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wait_doubles_up_to_its_end() {
+        let restart = Restart {
+            policy: RestartPolicy::Always,
+            backoff_min: Duration::from_ns(100),
+            backoff_max: Duration::from_ns(350),
+            limit: 200,
+            window: Duration::from_ns(1),
+        };
+        let waits: Vec<_> = (0..5).map(|n| restart.wait(n).map(Duration::ns)).collect();
+        assert_eq!(waits, [Some(0), Some(100), Some(200), Some(350), Some(350)]);
+        assert_eq!(restart.wait(64).map(Duration::ns), Some(350));
+        assert_eq!(restart.wait(199).map(Duration::ns), Some(350));
+        assert_eq!(restart.wait(200), None);
+        let eager = Restart {
+            backoff_min: Duration::from_ns(0),
+            ..restart
+        };
+        assert_eq!(eager.wait(9).map(Duration::ns), Some(0));
+    }
+}

@@ -1,0 +1,144 @@
+use std::path::PathBuf;
+
+use crate::Bytes;
+
+/// What a cell may have of the machine beside cpu time. Nothing by default: an empty network namespace, a read-only root, no
+/// capability, no device beyond those that every container has, and a seccomp filter. Whatever is granted, a cell cannot
+/// raise its class, leave its cgroup or outspend its budget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rights {
+    /// Which network it sees.
+    pub network: Network,
+    /// Whether it may write to its root; what it writes is lost with the cell.
+    pub writable_root: bool,
+    /// Capabilities beyond what its class needs, as capabilities(7) names them, each once; none that breaks the cage.
+    pub capabilities: Vec<String>,
+    /// Which system calls are refused.
+    pub seccomp: Seccomp,
+    /// User and group of its program; `None`: those of the bundle or image, else 65534 (nobody).
+    pub user: Option<User>,
+    /// Devices of the host.
+    pub devices: Vec<Device>,
+    /// Files and directories of the host.
+    pub mounts: Vec<Mount>,
+    /// Directories in memory, empty at first.
+    pub tmpfs: Vec<Tmpfs>,
+    /// The most memory that it may use, tmpfs included; `None`: no limit of its own.
+    pub memory: Option<Bytes>,
+    /// The most processes and threads that it may have.
+    pub pids: u32,
+}
+
+/// User and group of a cell's program, as the cell sees them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct User {
+    /// User id.
+    pub uid: u32,
+    /// Group id.
+    pub gid: u32,
+}
+
+/// Which network a cell sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Network {
+    /// A namespace of its own with nothing but loopback.
+    None,
+    /// That of the host.
+    Host,
+}
+
+impl Network {
+    /// Every choice and its name in files.
+    pub const NAMES: [(&'static str, Network); 2] =
+        [("none", Network::None), ("host", Network::Host)];
+
+    /// The name used in files and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Network::None => "none",
+            Network::Host => "host",
+        }
+    }
+}
+
+/// Which system calls a cell is refused. There is no choice of none at all: the calls by which a cell could leave its class or
+/// its cgroup are always refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Seccomp {
+    /// What container engines refuse by default, and what breaks the cage.
+    Default,
+    /// Only what breaks the cage.
+    Cage,
+}
+
+impl Seccomp {
+    /// Every choice and its name in files.
+    pub const NAMES: [(&'static str, Seccomp); 2] =
+        [("default", Seccomp::Default), ("cage", Seccomp::Cage)];
+
+    /// The name used in files and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Seccomp::Default => "default",
+            Seccomp::Cage => "cage",
+        }
+    }
+}
+
+/// A device of the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    /// Its path, below `/dev`, on the host and in the cell.
+    pub path: PathBuf,
+    /// What the cell may do with it.
+    pub access: Access,
+}
+
+/// What a cell may do with a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Read.
+    Read,
+    /// Write.
+    Write,
+    /// Read and write.
+    ReadWrite,
+}
+
+impl Access {
+    /// Every choice and its name in files, as the devices controller writes them.
+    pub const NAMES: [(&'static str, Access); 3] = [
+        ("r", Access::Read),
+        ("w", Access::Write),
+        ("rw", Access::ReadWrite),
+    ];
+
+    /// The name used in files and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Access::Read => "r",
+            Access::Write => "w",
+            Access::ReadWrite => "rw",
+        }
+    }
+}
+
+/// A file or directory of the host inside the cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// Path on the host; a relative one counts from the directory of the mission file.
+    pub source: PathBuf,
+    /// Absolute path in the cell.
+    pub target: PathBuf,
+    /// Whether the cell may write to it.
+    pub writable: bool,
+}
+
+/// A directory in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tmpfs {
+    /// Absolute path in the cell.
+    pub target: PathBuf,
+    /// The most that it holds.
+    pub size: Bytes,
+}

@@ -1,0 +1,235 @@
+use super::{LEAST, faults, parse};
+use crate::mission::Limits;
+
+/// The faults of the least mission after a change.
+fn with(from: &str, to: &str) -> Vec<String> {
+    let text = LEAST.replace(from, to);
+    assert_ne!(text, LEAST, "{from}");
+    faults(&text)
+}
+
+#[test]
+fn a_fault_names_its_line_and_the_mend() {
+    let command = |line: &str| with("command", &format!("{line}\ncommand"));
+    for (found, wanted) in [
+        (
+            with("schema = 1\n", ""),
+            "1: the top level has no `schema`; add a line such as `schema = 1`",
+        ),
+        (
+            with("name = \"least\"", "name = \"../etc\""),
+            "2: `name` is `../etc`, which cannot be part of a directory name; \
+             use 1 to 64 letters, digits, `-` and `_`, a letter or digit first",
+        ),
+        (
+            with("image", "imgae"),
+            "5: unknown key `imgae` in [[cell]]; did you mean `image`?",
+        ),
+        (
+            with("\"root\" }", "\"root\", binary = \"x\" }"),
+            "5: `image` has rootfs and binary; write one of rootfs, bundle, reference, binary",
+        ),
+        (
+            with("{ rootfs = \"root\" }", "{ }"),
+            "5: `image` is empty; write one of rootfs, bundle, reference, binary",
+        ),
+        (
+            with("rootfs", "rotfs"),
+            "5: unknown key `rotfs` in `image`; did you mean `rootfs`?",
+        ),
+        (
+            with("{ rootfs = \"root\" }", "\"root\""),
+            "5: `image` is of type string; it must be a table such as { key = \"value\" }",
+        ),
+        (
+            with("\"3ms\"", "3"),
+            "7: `budget` has no unit; write it as a text with a unit, such as \"3ms\"",
+        ),
+        (
+            with("\"3ms\"", "\"3m\""),
+            "7: `budget`: unknown unit `m`; the units are ns, us, ms, s, min and h",
+        ),
+        (
+            with("\"3ms\"", "\"0ms\""),
+            "7: `budget` is 0ns; it must be at least 1ns",
+        ),
+        (
+            with("\"3ms\"", "\"13ms\""),
+            "7: the budget of 13ms exceeds the reservation's period of 10ms; \
+             the budget must be at most the period",
+        ),
+        (
+            with("\"10ms\"", "\"37e9h\""),
+            "7: `period`: unknown unit `e9h`; the units are ns, us, ms, s, min and h",
+        ),
+        (
+            with("\"10ms\"", "\"400000h\""),
+            "7: `period` is 1440000000s; it must be at most 36 years, the range of exact analysis",
+        ),
+        (
+            with("period", "peroid"),
+            "7: unknown key `peroid` in `reservation`; did you mean `period`?",
+        ),
+        (
+            with("rootfs = \"root\"", "reference = \"--privileged\""),
+            "5: `reference` is no name of an image; write it as the engine lists it, such as \"localhost/camera:1.2\"",
+        ),
+        (
+            command("cpus = [1, 0x1]"),
+            "6: `cpus` names 1 twice; name it once",
+        ),
+        (
+            command("cpus = []"),
+            "6: `cpus` is empty; name one at least, or remove the line",
+        ),
+        (
+            command("cpus = [\"1\"]"),
+            "6: an item of `cpus` is of type string; it must be a whole number of 0 to 4095",
+        ),
+        (
+            command("cpus = 1"),
+            "6: `cpus` is of type integer; it must be a list of numbers such as [1]",
+        ),
+        (
+            command("engine = \"podmna\""),
+            "6: unknown engine `podmna`; did you mean `podman`? \
+             it is one of embedded, crun, runc, podman, podman-rootless, docker",
+        ),
+        (
+            command("engine = \"bare\""),
+            "6: engine `bare` makes plain processes, which nothing keeps from the rest of the machine; \
+             it is one of embedded, crun, runc, podman, podman-rootless, docker",
+        ),
+        (
+            command("engine = \"docker\""),
+            "6: engine `docker` makes no cell of a rootfs; \
+             set `engine` to one of embedded, crun, runc, podman, podman-rootless",
+        ),
+        (
+            command("needs = [\"contrl\"]"),
+            "6: `needs` of cell `control` names the cell `contrl`, which is none; did you mean `control`?",
+        ),
+        (
+            command("needs = [\"control\"]"),
+            "6: cell `control` waits for itself; remove its name from its `after` and `needs`",
+        ),
+        (
+            with("command = [\"/bin/control\"]\n", ""),
+            "3: cell `control` has a root filesystem and no `command`; \
+             add a line such as `command = [\"/usr/bin/control\"]`",
+        ),
+        (
+            with("reservation = { budget = \"3ms\", period = \"10ms\" }", ""),
+            "3: nothing says how much cpu time cell `control` needs; \
+             add [[cell.task]] or `reservation`, or set class = \"other\" for best effort",
+        ),
+        (
+            with("reservation", "class = \"other\"\nreservation"),
+            "8: class `other` guarantees nothing, and `reservation` asks for a guarantee; \
+             remove it, or set class = \"fifo\" or \"deadline\"",
+        ),
+    ] {
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0], wanted);
+    }
+}
+
+#[test]
+fn an_enforcer_and_a_class_that_do_not_go_together_are_refused() {
+    for (enforcer, class, fits) in [
+        ("rt-cgroup", "fifo", true),
+        ("rt-cgroup", "deadline", false),
+        ("deadline", "deadline", true),
+        ("deadline", "fifo", false),
+        ("cpuset-only", "fifo", true),
+        ("cpuset-only", "deadline", true),
+        ("auto", "deadline", true),
+    ] {
+        let text = LEAST
+            .replace(
+                "schema = 1",
+                &format!("schema = 1\nenforcer = \"{enforcer}\""),
+            )
+            .replace("command", &format!("class = \"{class}\"\ncommand"));
+        let found = parse(&text);
+        assert_eq!(found.is_ok(), fits, "{enforcer} {class}: {found:?}");
+    }
+}
+
+#[test]
+fn reservations_beyond_what_any_kernel_grants_are_refused() {
+    let text = |enforcer: &str, budget: &str| {
+        LEAST
+            .replace(
+                "schema = 1",
+                &format!("schema = 1\nenforcer = \"{enforcer}\""),
+            )
+            .replace("3ms", budget)
+    };
+    assert_eq!(
+        faults(&text("deadline", "1023ns")),
+        [
+            "8: the budget is 1023ns on each cpu, and SCHED_DEADLINE grants no less than 1024ns; give more"
+        ]
+    );
+    assert_eq!(
+        faults(&text("rt-cgroup", "999ns")),
+        [
+            "8: the budget is 999ns on each cpu, and a real-time group counts in microseconds; give at least 1us"
+        ]
+    );
+    assert!(parse(&text("auto", "1023ns")).is_ok());
+    assert_eq!(faults(&text("auto", "999ns")).len(), 1);
+    assert!(parse(&text("cpuset-only", "1ns")).is_ok());
+}
+
+#[test]
+fn a_file_of_a_newer_timecell_gets_one_sentence() {
+    assert_eq!(
+        with("schema = 1", "schema = 2\nfuture = { }\ncpus = \"all\""),
+        ["1: schema 2 is newer than this timecell, which reads up to 1; use a newer timecell"]
+    );
+}
+
+#[test]
+fn every_fault_of_the_syntax_is_told() {
+    let found = faults("schema = 1\nschema = 2\n[x\n");
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(found[0], "2: not TOML: duplicate key");
+    assert!(found[1].starts_with("3: not TOML: "), "{found:?}");
+    let empty = faults("");
+    assert_eq!(empty.len(), 3);
+    assert_eq!(
+        empty[2],
+        "1: there is no [[cell]]; add one with a name, an image, and tasks or a reservation"
+    );
+}
+
+#[test]
+fn too_much_is_refused_without_trouble() {
+    let long = format!("{LEAST}#{}", "x".repeat(Limits::FILE_BYTES));
+    assert!(faults(&long)[0].starts_with("1: the file has 4194"));
+
+    let many: String = (0..5_000).map(|n| format!("k{n} = {n}\n")).collect();
+    let found = faults(&format!("{many}{LEAST}"));
+    assert_eq!(found.len(), Limits::FAULTS + 1);
+    assert_eq!(
+        found.last().unwrap(),
+        "1000: there are more than 1000 faults; mend these first"
+    );
+
+    let cell = LEAST.split_once("[[cell]]").unwrap().1;
+    let cells: String = (0..3_000)
+        .map(|n| {
+            let band = "priorities = { lowest = 1, highest = 98 }";
+            let named = cell.replace("\"control\"", &format!("\"c{n}\""));
+            format!(
+                "[[cell]]{named}{band}\nafter = [\"c{}\"]\n",
+                (n + 1) % 3_000
+            )
+        })
+        .collect();
+    let found = faults(&format!("schema = 1\nname = \"x\"\n{cells}"));
+    assert_eq!(found.len(), Limits::FAULTS + 1);
+    assert!(found.iter().any(|fault| fault.contains("c0 -> c1 -> ")));
+}

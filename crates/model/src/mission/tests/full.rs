@@ -1,0 +1,119 @@
+/// A mission that says every key there is, each with another value than its default.
+pub(super) const FULL: &str = r#"schema = 1
+name = "full"
+description = "every key"
+enforcer = "rt-cgroup"
+cpus = [1, 2, 3]
+latency = "100us"
+supply_run = "runs/supply"
+notify = ["/usr/bin/logger", "-t", "full"]
+shed = ["guest"]
+
+[modes]
+policy = "amc-rtb"
+return_after = "5ms"
+
+[[cell]]
+name = "pilot"
+description = "flies"
+image = { rootfs = "roots/pilot" }
+command = ["/bin/pilot"]
+args = ["-v"]
+workdir = "/var/lib"
+engine = "crun"
+class = "fifo"
+criticality = "hi"
+cpus = [1]
+after = ["guest"]
+needs = ["eyes"]
+ready = "first-job"
+start_timeout = "2s"
+stop_timeout = "50ms"
+
+[cell.env]
+LEVEL = "3"
+
+[cell.priorities]
+lowest = 80
+highest = 90
+
+[cell.reservation]
+budget = "2ms"
+period = "10ms"
+deadline = "9ms"
+budget_hi = "3ms"
+
+[[cell.task]]
+name = "loop"
+wcet = "1ms"
+wcet_hi = "2ms"
+period = "10ms"
+deadline = "8ms"
+jitter = "10us"
+blocking = "20us"
+priority = 85
+thread = "pilot-loop"
+
+[cell.restart]
+policy = "always"
+backoff_min = "1ms"
+backoff_max = "2s"
+limit = 9
+window = "2min"
+
+[[cell.health]]
+when = "deadline-misses"
+do = "shed"
+task = "loop"
+misses = 2
+jobs = 20
+times = 3
+window = "1s"
+cooldown = "10ms"
+escalate = [{ after = 2, do = "switch-mode" }]
+
+[[cell.health]]
+when = "heartbeat"
+do = "restart"
+timeout = "30ms"
+
+[[cell.health]]
+when = "exit"
+do = "notify"
+status = "any"
+
+[cell.rights]
+network = "host"
+writable_root = true
+capabilities = ["CAP_NET_RAW"]
+seccomp = "cage"
+user = { uid = 1, gid = 2 }
+devices = [{ path = "/dev/ttyS1", access = "r" }]
+mounts = [{ source = "data", target = "/data", writable = true }]
+tmpfs = [{ target = "/tmp", size = "1MiB" }]
+memory = "8MiB"
+pids = 7
+
+[[cell]]
+name = "guest"
+image = { reference = "localhost/guest:1" }
+engine = "podman"
+when_shed = "stop"
+reservation = { budget = "1ms", period = "10ms" }
+
+[[cell]]
+name = "eyes"
+image = { bundle = "bundles/eyes" }
+criticality = "hi"
+reservation = { budget = "1ms", period = "10ms" }
+
+[[cell]]
+name = "ears"
+image = { binary = "bin/ears" }
+reservation = { budget = "1ms", period = "10ms" }
+
+[[cell.health]]
+when = "budget-exhausted"
+do = "log"
+periods = 3
+"#;

@@ -1,0 +1,190 @@
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::LEAST;
+use crate::EngineKind;
+use crate::mission::{KernelBounds, Machine, MissionFile, PathKind, Place};
+
+/// A machine that has what a table says.
+struct Board {
+    cpus: Vec<u32>,
+    paths: HashMap<PathBuf, PathKind>,
+    images: Option<Vec<&'static str>>,
+    bounds: KernelBounds,
+}
+
+impl Board {
+    fn new(paths: &[(&str, PathKind)]) -> Board {
+        Board {
+            cpus: vec![0, 1],
+            paths: (paths.iter())
+                .map(|(path, kind)| (PathBuf::from(path), *kind))
+                .collect(),
+            images: Some(vec!["localhost/known"]),
+            bounds: KernelBounds::default(),
+        }
+    }
+}
+
+impl Machine for Board {
+    fn cpus(&self) -> Vec<u32> {
+        self.cpus.clone()
+    }
+
+    fn path(&self, path: &Path) -> PathKind {
+        self.paths.get(path).copied().unwrap_or(PathKind::Absent)
+    }
+
+    fn knows_image(&self, _: EngineKind, reference: &str) -> Option<bool> {
+        (self.images.as_ref()).map(|known| known.contains(&reference))
+    }
+
+    fn bounds(&self) -> KernelBounds {
+        self.bounds
+    }
+}
+
+fn faults(text: &str, board: &Board) -> Vec<String> {
+    match MissionFile::parse_on("/etc/m.toml", text, board) {
+        Ok(_) => Vec::new(),
+        Err(errors) => errors.iter().map(ToString::to_string).collect(),
+    }
+}
+
+#[test]
+fn relative_paths_count_from_the_file() {
+    let board = Board::new(&[("/etc/root", PathKind::Directory)]);
+    assert_eq!(faults(LEAST, &board), Vec::<String>::new());
+    assert_eq!(
+        faults(LEAST, &Board::new(&[])),
+        ["/etc/m.toml:5: there is no root filesystem `/etc/root`; make it, or mend the path"]
+    );
+    assert_eq!(
+        faults(LEAST, &Board::new(&[("/etc/root", PathKind::Program)])),
+        ["/etc/m.toml:5: the root filesystem `/etc/root` is a program; it must be a directory"]
+    );
+}
+
+#[test]
+fn everything_that_is_absent_is_told_at_once_with_its_line() {
+    let text = r#"schema = 1
+name = "absent"
+cpus = [1, 7]
+latency_run = "runs/latency"
+supply_run = "runs/supply"
+notify = ["/usr/bin/tell"]
+
+[[cell]]
+name = "a"
+image = { bundle = "a" }
+cpus = [
+    1,
+    7,
+]
+reservation = { budget = "3ms", period = "10ms" }
+needs = ["b"]
+[cell.rights]
+devices = [
+    { path = "/dev/ttyS1" },
+    { path = "/dev/null" },
+]
+mounts = [{ source = "data", target = "/data" }]
+
+[[cell]]
+name = "b"
+image = { reference = "localhost/unknown" }
+engine = "podman"
+class = "deadline"
+reservation = { budget = "4ms", period = "5s" }
+after = ["a"]
+
+[[cell]]
+name = "c"
+image = { binary = "c" }
+class = "deadline"
+cpuss = [2]
+[[cell.task]]
+name = "fast"
+wcet = "10us"
+period = "50us"
+
+[[cell]]
+name = "d"
+image = { bundle = "d" }
+cpus = [1]
+class = "fifo"
+reservation = { budget = "99ms", period = "100ms" }
+"#;
+    let board = Board::new(&[
+        ("/dev/null", PathKind::Device),
+        ("/usr/bin/tell", PathKind::File),
+        ("/etc/c", PathKind::Directory),
+        ("/etc/d", PathKind::Directory),
+    ]);
+    assert_eq!(
+        faults(text, &board),
+        [
+            "/etc/m.toml:3: this machine has no cpu 7 for cells; it has 0 and 1",
+            "/etc/m.toml:4: there is no run `/etc/runs/latency`; make it, or mend the path",
+            "/etc/m.toml:5: there is no run `/etc/runs/supply`; make it, or mend the path",
+            "/etc/m.toml:6: the program `/usr/bin/tell` is a file that is not executable; it must be a program",
+            "/etc/m.toml:10: there is no bundle `/etc/a`; make it, or mend the path",
+            "/etc/m.toml:13: this machine has no cpu 7 for cells; it has 0 and 1",
+            "/etc/m.toml:16: the cells a -> b -> a wait for each other; remove one of them from `after` or `needs` of the one before it",
+            "/etc/m.toml:19: there is no device `/dev/ttyS1`; make it, or mend the path",
+            "/etc/m.toml:22: there is no source of a mount `/etc/data`; make it, or mend the path",
+            "/etc/m.toml:26: podman knows no image `localhost/unknown`; `podman images` lists those it knows; pull, build or load it first",
+            "/etc/m.toml:29: the period of 5s is beyond what SCHED_DEADLINE takes on this kernel; it must be 100us to 4194304us (kernel.sched_deadline_period_min_us and _max_us)",
+            "/etc/m.toml:34: the binary `/etc/c` is a directory; it must be a program",
+            "/etc/m.toml:36: unknown key `cpuss` in [[cell]]; did you mean `cpus`?",
+            "/etc/m.toml:40: the period of 50us is beyond what SCHED_DEADLINE takes on this kernel; it must be 100us to 4194304us (kernel.sched_deadline_period_min_us and _max_us)",
+            "/etc/m.toml:44: there is no configuration `/etc/d/config.json`; make it, or mend the path",
+            "/etc/m.toml:47: the budget of 99ms every 100ms on a cpu is more than the 950ms every 1s that this kernel leaves to real-time tasks; give less, or raise kernel.sched_rt_runtime_us",
+        ]
+    );
+}
+
+#[test]
+fn an_engine_that_cannot_be_asked_is_no_fault_of_the_file() {
+    let text = LEAST.replace(
+        "{ rootfs = \"root\" }",
+        "{ reference = \"x\" }\nengine = \"docker\"",
+    );
+    let mut board = Board::new(&[]);
+    assert_eq!(faults(&text, &board).len(), 1);
+    board.images = None;
+    assert_eq!(faults(&text, &board), Vec::<String>::new());
+}
+
+#[test]
+fn a_machine_with_other_settings_takes_what_its_kernel_takes() {
+    let slow = LEAST
+        .replace("\"10ms\"", "\"9s\"")
+        .replace("reservation", "class = \"deadline\"\nreservation");
+    let mut board = Board::new(&[("/etc/root", PathKind::Directory)]);
+    assert_eq!(faults(&slow, &board).len(), 1);
+    board.bounds.deadline_period_max_ns = 10_000_000_000;
+    assert_eq!(faults(&slow, &board), Vec::<String>::new());
+    // Without a class any enforcer will do, and real-time groups take any period.
+    let free = LEAST.replace("\"10ms\"", "\"9s\"");
+    assert_eq!(
+        faults(&free, &Board::new(&[("/etc/root", PathKind::Directory)])),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn a_file_that_was_read_can_be_checked_later_and_elsewhere() {
+    let file = MissionFile::parse("m.toml", LEAST).unwrap();
+    let errors = file.check(&Board::new(&[])).unwrap_err();
+    assert_eq!(errors.iter().count(), 1);
+    assert!(
+        file.check(&Board::new(&[("root", PathKind::Directory)]))
+            .is_ok()
+    );
+    let budget = Place::cell(0).key("reservation").key("budget");
+    let fault = file.fault(&budget, "too little", "give 4ms");
+    assert_eq!(fault.to_string(), "m.toml:7: too little; give 4ms");
+    assert_eq!(file.line(&Place::cell(0).key("absent")), 3);
+    assert_eq!(file.resolve(Path::new("/abs")), Path::new("/abs"));
+}

@@ -1,0 +1,71 @@
+//! One value of a TOML file as text, number or duration, with what is wrong where it is none.
+
+use std::ops::RangeInclusive;
+
+use toml::de::DeValue;
+
+use crate::Duration;
+
+/// What is wrong with a value, and what would be right.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Wrong {
+    pub what: String,
+    pub mend: String,
+}
+
+impl Wrong {
+    pub fn new(what: impl Into<String>, mend: impl Into<String>) -> Wrong {
+        Wrong {
+            what: what.into(),
+            mend: mend.into(),
+        }
+    }
+
+    /// `label` is the value as a message calls it, such as `` `period` ``.
+    pub fn of_type(label: &str, found: &DeValue<'_>, wanted: &str) -> Wrong {
+        Wrong::new(
+            format!("{label} is of type {}", found.type_str()),
+            format!("it must be {wanted}"),
+        )
+    }
+}
+
+pub(crate) fn text<'v>(label: &str, value: &'v DeValue<'_>) -> Result<&'v str, Wrong> {
+    (value.as_str()).ok_or_else(|| Wrong::of_type(label, value, "a text in quotation marks"))
+}
+
+pub(crate) fn boolean(label: &str, value: &DeValue<'_>) -> Result<bool, Wrong> {
+    (value.as_bool()).ok_or_else(|| Wrong::of_type(label, value, "true or false"))
+}
+
+pub(crate) fn integer(
+    label: &str,
+    value: &DeValue<'_>,
+    range: &RangeInclusive<i64>,
+) -> Result<i64, Wrong> {
+    let wanted = format!("a whole number of {} to {}", range.start(), range.end());
+    let integer = (value.as_integer()).ok_or_else(|| Wrong::of_type(label, value, &wanted))?;
+    match i64::from_str_radix(integer.as_str(), integer.radix()) {
+        Ok(n) if range.contains(&n) => Ok(n),
+        _ => Err(Wrong::new(
+            format!("{label} is {}", integer.as_str()),
+            format!("it must be {wanted}"),
+        )),
+    }
+}
+
+pub(crate) fn duration(label: &str, value: &DeValue<'_>) -> Result<Duration, Wrong> {
+    match value {
+        DeValue::String(text) => text
+            .parse()
+            .map_err(|error| Wrong::new(format!("{label}: {error}"), "")),
+        DeValue::Integer(number) => Err(Wrong::new(
+            format!("{label} has no unit"),
+            format!(
+                "write it as a text with a unit, such as \"{}ms\"",
+                number.as_str()
+            ),
+        )),
+        other => Err(Wrong::of_type(label, other, "a duration such as \"1ms\"")),
+    }
+}
