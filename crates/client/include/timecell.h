@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ *
+ * Reports the jobs of a real-time application to the supervisor of its cell. Header only, for C11 and C++11 with GCC or
+ * Clang on Linux; link nothing. Opening makes system calls; a report is a handful of stores to a mapped page: no system
+ * call, no lock, no wait. The layout and its protocol are those of the Rust crate timecell-client, version 1.
+ *
+ *     struct timecell_client client;
+ *     struct timecell_task control;
+ *     int error = timecell_open_from_env(&client);
+ *     if (!error) error = timecell_open_task(&client, "control", &control);
+ *     if (error) { fprintf(stderr, "%s\n", timecell_error(error)); return 1; }
+ *     for (;;) {
+ *         sleep_until(release_ns);
+ *         timecell_begin_released(&control, release_ns);
+ *         control_step();
+ *         timecell_end(&control);
+ *         release_ns += 10000000;
+ *     }
+ */
+#ifndef TIMECELL_H
+#define TIMECELL_H
+
+/* For MAP_POPULATE and CLOCK_MONOTONIC with -std=c11: include this header first, or define it yourself. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TIMECELL_MAGIC UINT64_C(0x4c4c4543454d4954)
+#define TIMECELL_VERSION 1u
+#define TIMECELL_RING 32u
+#define TIMECELL_MAX_SLOTS 4096u
+#define TIMECELL_NAME_BYTES 256u
+#define TIMECELL_VARIABLE "TIMECELL_PAGE"
+#define TIMECELL_USUAL_PATH "/cell/page"
+
+/* What timecell_open_* return beside 0 and the operating system's errno values. */
+#define TIMECELL_NOT_A_PAGE (-1)      /* the file does not begin like a page, or is cut off */
+#define TIMECELL_OTHER_VERSION (-2)   /* the page has a layout that this header does not know */
+#define TIMECELL_UNKNOWN_TASK (-3)    /* the mission declares tasks for this cell, and none of this name */
+#define TIMECELL_ALREADY_OPEN (-4)    /* this process has the task already; a task has one writer */
+#define TIMECELL_NO_SLOT_LEFT (-5)    /* the mission declares no tasks, and the page has no slot left */
+#define TIMECELL_BAD_NAME (-6)        /* a name has 1 to 256 bytes and no control characters */
+
+/* The page: one head, then the counters, the identities and the rings of all slots. All words are accessed atomically. */
+struct timecell_head {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t slots;
+    uint64_t generation;
+    uint64_t reserved[5];
+};
+
+struct timecell_counters {
+    uint64_t begun;             /* number of the last job that was begun, and one */
+    uint64_t ended;             /* number of the last job that is over, and one */
+    uint64_t late;              /* jobs with a response time beyond the deadline */
+    uint64_t abandoned;         /* jobs that were begun and never ended */
+    int64_t worst_response_ns;
+    uint64_t heartbeats;
+    uint64_t reserved[2];
+};
+
+struct timecell_identity {
+    uint32_t state;             /* 0 free, 1 being claimed, 2 claimed by the application, 3 declared by the mission */
+    uint32_t writer;
+    int64_t deadline_ns;        /* relative to the release; 0: none */
+    uint32_t name_bytes;
+    uint32_t reserved[11];
+    char name[TIMECELL_NAME_BYTES];
+};
+
+struct timecell_job {
+    uint64_t number;
+    int64_t release_ns;
+    int64_t begin_ns;
+    int64_t end_ns;             /* 0: it has not ended */
+};
+
+struct timecell_ring {
+    struct timecell_job jobs[TIMECELL_RING];
+};
+
+/* The application's end of the page; all zero: it reports to nobody. */
+struct timecell_client {
+    struct timecell_head *head;
+    uint32_t slots;
+};
+
+/* A task, whose jobs are reported by one thread. All zero: its reports do nothing. */
+struct timecell_task {
+    struct timecell_counters *counters;
+    struct timecell_identity *identity;
+    struct timecell_ring *ring;
+    uint64_t next;              /* number of the next job */
+    int runs;                   /* whether job next - 1 runs */
+    int64_t release_ns;
+    int64_t deadline_ns;
+    uint64_t late;
+    int64_t worst_response_ns;
+    uint64_t heartbeats;
+};
+
+/* One for the whole program, however many files include this header. */
+__attribute__((weak)) uint32_t timecell_program_number_ = 0;
+
+/* CLOCK_MONOTONIC in ns, the clock of every time in the page; no system call on the usual machines. */
+static inline int64_t timecell_now_ns(void) {
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (int64_t)at.tv_sec * 1000000000 + at.tv_nsec;
+}
+
+/* A sentence for what a function of this header has returned. */
+static inline const char *timecell_error(int error) {
+    switch (error) {
+    case 0: return "no error";
+    case TIMECELL_NOT_A_PAGE: return "the file that TIMECELL_PAGE names is no timecell page, or is cut off";
+    case TIMECELL_OTHER_VERSION:
+        return "the timecell page has a layout that this application does not know; build it with the timecell.h of the "
+               "timecell that runs it";
+    case TIMECELL_UNKNOWN_TASK: return "the mission declares no task of this name for this cell";
+    case TIMECELL_ALREADY_OPEN: return "this process has opened the task already, and a task has one writer";
+    case TIMECELL_NO_SLOT_LEFT: return "the page has no slot left; declare the cell's tasks in the mission";
+    case TIMECELL_BAD_NAME: return "a task's name has 1 to 256 bytes and no control characters";
+    default: return strerror(error);
+    }
+}
+
+static inline size_t timecell_page_bytes_(size_t slots) {
+    size_t slot = sizeof(struct timecell_counters) + sizeof(struct timecell_identity) + sizeof(struct timecell_ring);
+    return (sizeof(struct timecell_head) + slots * slot + 4095) / 4096 * 4096;
+}
+
+static inline struct timecell_counters *timecell_counters_(const struct timecell_client *client, uint32_t slot) {
+    return (struct timecell_counters *)(client->head + 1) + slot;
+}
+
+static inline struct timecell_identity *timecell_identity_(const struct timecell_client *client, uint32_t slot) {
+    return (struct timecell_identity *)timecell_counters_(client, client->slots) + slot;
+}
+
+static inline struct timecell_ring *timecell_ring_(const struct timecell_client *client, uint32_t slot) {
+    return (struct timecell_ring *)timecell_identity_(client, client->slots) + slot;
+}
+
+/* Opens the page at `path`. Returns 0, an errno value or a TIMECELL_ constant. It stays mapped until the process ends. */
+static inline int timecell_open(struct timecell_client *client, const char *path) {
+    struct stat stat;
+    void *at = MAP_FAILED;
+    int error = 0;
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    memset(client, 0, sizeof *client);
+    if (fd < 0) return errno;
+    if (fstat(fd, &stat) != 0) error = errno;
+    if (!error && (stat.st_size < (off_t)timecell_page_bytes_(1)
+                   || stat.st_size > (off_t)timecell_page_bytes_(TIMECELL_MAX_SLOTS)))
+        error = TIMECELL_NOT_A_PAGE;
+    if (!error) {
+        /* Populated, so that no report faults. */
+        at = mmap(NULL, (size_t)stat.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+        if (at == MAP_FAILED) error = errno;
+    }
+    close(fd);
+    if (error) return error;
+    client->head = (struct timecell_head *)at;
+    client->slots = __atomic_load_n(&client->head->slots, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&client->head->magic, __ATOMIC_RELAXED) != TIMECELL_MAGIC)
+        error = TIMECELL_NOT_A_PAGE;
+    else if (__atomic_load_n(&client->head->version, __ATOMIC_RELAXED) != TIMECELL_VERSION)
+        error = TIMECELL_OTHER_VERSION;
+    else if (client->slots < 1 || client->slots > TIMECELL_MAX_SLOTS
+             || stat.st_size < (off_t)timecell_page_bytes_(client->slots))
+        error = TIMECELL_NOT_A_PAGE;
+    if (error) {
+        munmap(at, (size_t)stat.st_size);
+        memset(client, 0, sizeof *client);
+    }
+    return error;
+}
+
+/* Opens the page of this cell: the file that TIMECELL_PAGE names, else /cell/page. Where neither is there the program does
+ * not run in a cell: 0 is returned, and what is reported goes nowhere. */
+static inline int timecell_open_from_env(struct timecell_client *client) {
+    const char *named = getenv(TIMECELL_VARIABLE);
+    int error = timecell_open(client, named ? named : TIMECELL_USUAL_PATH);
+    return !named && (error == ENOENT || error == ENOTDIR) ? 0 : error;
+}
+
+/* Whether somebody may read what is reported. */
+static inline int timecell_is_attached(const struct timecell_client *client) {
+    return client->head != NULL;
+}
+
+static inline uint32_t timecell_this_program_(void) {
+    uint32_t drawn = 0, number = (uint32_t)timecell_now_ns() | 1;
+    if (__atomic_compare_exchange_n(&timecell_program_number_, &drawn, number, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return number;
+    return drawn;
+}
+
+static inline void timecell_abandon_(struct timecell_task *task) {
+    uint64_t abandoned = __atomic_load_n(&task->counters->abandoned, __ATOMIC_RELAXED);
+    __atomic_store_n(&task->counters->abandoned, abandoned + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&task->counters->ended, task->next, __ATOMIC_RELEASE);
+    task->runs = 0;
+}
+
+/* The task of this name. If the mission declares tasks for this cell, it must be one of them; if it declares none, any name
+ * is taken while there are free slots. Returns 0 or a TIMECELL_ constant. */
+static inline int timecell_open_task(const struct timecell_client *client, const char *name, struct timecell_task *task) {
+    struct timecell_identity *identity;
+    size_t length = strlen(name), i;
+    uint32_t slot, declared = 0, found = UINT32_MAX, me;
+    memset(task, 0, sizeof *task);
+    if (length < 1 || length > TIMECELL_NAME_BYTES) return TIMECELL_BAD_NAME;
+    for (i = 0; i < length; i++)
+        if ((unsigned char)name[i] < ' ' || name[i] == 127) return TIMECELL_BAD_NAME;
+    if (!client->head) return 0;
+    for (slot = 0; slot < client->slots && found == UINT32_MAX; slot++) {
+        uint32_t state;
+        identity = timecell_identity_(client, slot);
+        state = __atomic_load_n(&identity->state, __ATOMIC_ACQUIRE);
+        declared += state == 3;
+        if (state >= 2 && __atomic_load_n(&identity->name_bytes, __ATOMIC_RELAXED) == length
+            && memcmp(identity->name, name, length) == 0)
+            found = slot;
+    }
+    if (found == UINT32_MAX && declared) return TIMECELL_UNKNOWN_TASK;
+    for (slot = 0; slot < client->slots && found == UINT32_MAX; slot++) {
+        uint32_t nobody = 0;
+        identity = timecell_identity_(client, slot);
+        if (!__atomic_compare_exchange_n(&identity->state, &nobody, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+        memcpy(identity->name, name, length);
+        __atomic_store_n(&identity->name_bytes, (uint32_t)length, __ATOMIC_RELAXED);
+        __atomic_store_n(&identity->state, 2, __ATOMIC_RELEASE);
+        found = slot;
+    }
+    if (found == UINT32_MAX) return TIMECELL_NO_SLOT_LEFT;
+    identity = timecell_identity_(client, found);
+    me = timecell_this_program_();
+    if (__atomic_exchange_n(&identity->writer, me, __ATOMIC_ACQ_REL) == me) return TIMECELL_ALREADY_OPEN;
+    task->identity = identity;
+    task->counters = timecell_counters_(client, found);
+    task->ring = timecell_ring_(client, found);
+    task->next = __atomic_load_n(&task->counters->begun, __ATOMIC_ACQUIRE);
+    task->deadline_ns = __atomic_load_n(&identity->deadline_ns, __ATOMIC_RELAXED);
+    task->late = __atomic_load_n(&task->counters->late, __ATOMIC_RELAXED);
+    task->worst_response_ns = __atomic_load_n(&task->counters->worst_response_ns, __ATOMIC_RELAXED);
+    task->heartbeats = __atomic_load_n(&task->counters->heartbeats, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&task->counters->ended, __ATOMIC_RELAXED) != task->next) {
+        struct timecell_job *job = &task->ring->jobs[(task->next - 1) % TIMECELL_RING];
+        if (__atomic_load_n(&job->number, __ATOMIC_RELAXED) == task->next - 1
+            && __atomic_load_n(&job->end_ns, __ATOMIC_RELAXED) != 0)
+            /* The last writer was killed between the end of the job and the count. */
+            __atomic_store_n(&task->counters->ended, task->next, __ATOMIC_RELEASE);
+        else
+            timecell_abandon_(task);
+    }
+    return 0;
+}
+
+/* Gives the task back, so that another thread of this process may open it. */
+static inline void timecell_close_task(struct timecell_task *task) {
+    uint32_t me = timecell_this_program_();
+    if (task->identity)
+        __atomic_compare_exchange_n(&task->identity->writer, &me, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    memset(task, 0, sizeof *task);
+}
+
+/* A job begins at `now_ns` that was released at `release_ns`, which its deadline and response time count from. A job that was
+ * begun and not ended is abandoned, and counted as such. */
+static inline void timecell_begin_at(struct timecell_task *task, int64_t release_ns, int64_t now_ns) {
+    struct timecell_job *job;
+    if (!task->counters) return;
+    if (task->runs) timecell_abandon_(task);
+    job = &task->ring->jobs[task->next % TIMECELL_RING];
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    __atomic_store_n(&job->number, task->next, __ATOMIC_RELAXED);
+    __atomic_store_n(&job->release_ns, release_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&job->begin_ns, now_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&job->end_ns, 0, __ATOMIC_RELAXED);
+    task->next++;
+    __atomic_store_n(&task->counters->begun, task->next, __ATOMIC_RELEASE);
+    task->release_ns = release_ns;
+    task->runs = 1;
+}
+
+/* A job begins that was released at `release_ns`. */
+static inline void timecell_begin_released(struct timecell_task *task, int64_t release_ns) {
+    timecell_begin_at(task, release_ns, timecell_now_ns());
+}
+
+/* A job begins that was released just now. */
+static inline void timecell_begin(struct timecell_task *task) {
+    int64_t now_ns = timecell_now_ns();
+    timecell_begin_at(task, now_ns, now_ns);
+}
+
+/* The job that was begun ends at `now_ns`. Without one, nothing happens. */
+static inline void timecell_end_at(struct timecell_task *task, int64_t now_ns) {
+    int64_t response_ns;
+    if (!task->counters || !task->runs) return;
+    __atomic_store_n(&task->ring->jobs[(task->next - 1) % TIMECELL_RING].end_ns, now_ns, __ATOMIC_RELAXED);
+    response_ns = (int64_t)((uint64_t)now_ns - (uint64_t)task->release_ns);
+    if (task->deadline_ns > 0 && response_ns > task->deadline_ns)
+        __atomic_store_n(&task->counters->late, ++task->late, __ATOMIC_RELAXED);
+    if (response_ns > task->worst_response_ns) {
+        task->worst_response_ns = response_ns;
+        __atomic_store_n(&task->counters->worst_response_ns, response_ns, __ATOMIC_RELAXED);
+    }
+    __atomic_store_n(&task->counters->ended, task->next, __ATOMIC_RELEASE);
+    task->runs = 0;
+}
+
+/* The job that was begun ends. */
+static inline void timecell_end(struct timecell_task *task) {
+    timecell_end_at(task, timecell_now_ns());
+}
+
+/* Says that the task is well, outside of jobs or within a long one. */
+static inline void timecell_heartbeat(struct timecell_task *task) {
+    if (task->counters) __atomic_store_n(&task->counters->heartbeats, ++task->heartbeats, __ATOMIC_RELEASE);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

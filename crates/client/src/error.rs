@@ -1,0 +1,93 @@
+use core::ffi::CStr;
+use core::fmt;
+
+use crate::layout::VERSION;
+
+/// Why the page could not be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenError {
+    /// The file cannot be opened or mapped.
+    System {
+        /// What was tried.
+        tried: &'static str,
+        /// The operating system's error number.
+        errno: i32,
+    },
+    /// The file is shorter than what it says it holds.
+    TooShort {
+        /// Its length.
+        bytes: u64,
+    },
+    /// The file does not begin like a page.
+    NotAPage,
+    /// The page has a layout that this library does not know.
+    OtherVersion {
+        /// Version of the page.
+        found: u32,
+    },
+}
+
+/// Why a task could not be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskError {
+    /// The mission declares tasks for this cell, and none of this name.
+    Unknown,
+    /// This process has the task already; a task has one writer.
+    AlreadyOpen,
+    /// The mission declares no tasks, and the page has no slot left for one more.
+    NoSlotLeft,
+    /// Empty, longer than 256 bytes, or with control characters.
+    BadName,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::System { tried, errno } => {
+                write!(f, "the timecell page cannot be {tried}: ")?;
+                reason(f, *errno)
+            }
+            OpenError::TooShort { bytes } => write!(
+                f,
+                "the timecell page is cut off: {bytes} bytes are less than it says it has"
+            ),
+            OpenError::NotAPage => {
+                f.write_str("the file that TIMECELL_PAGE names is no timecell page")
+            }
+            OpenError::OtherVersion { found } => write!(
+                f,
+                "the timecell page has layout {found}, this library knows layout {VERSION}; build the application with the \
+                 timecell-client of the timecell that runs it"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for TaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TaskError::Unknown => "the mission declares no task of this name for this cell",
+            TaskError::AlreadyOpen => {
+                "this process has opened the task already, and a task has one writer"
+            }
+            TaskError::NoSlotLeft => {
+                "the page has no slot left; declare the cell's tasks in the mission"
+            }
+            TaskError::BadName => "a task's name has 1 to 256 bytes and no control characters",
+        })
+    }
+}
+
+impl core::error::Error for OpenError {}
+impl core::error::Error for TaskError {}
+
+/// The operating system's words for an error number.
+fn reason(f: &mut fmt::Formatter<'_>, errno: i32) -> fmt::Result {
+    let mut text = [0u8; 128];
+    // SAFETY: the buffer is valid for its length, of which the last byte stays 0.
+    unsafe { libc::strerror_r(errno, text.as_mut_ptr().cast(), text.len() - 1) };
+    match CStr::from_bytes_until_nul(&text).map(CStr::to_str) {
+        Ok(Ok(text)) if !text.is_empty() => f.write_str(text),
+        _ => write!(f, "error {errno}"),
+    }
+}

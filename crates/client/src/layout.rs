@@ -1,0 +1,163 @@
+//! The page, byte for byte: what stands where, and what its numbers mean. `include/timecell.h` has the same in C.
+//!
+//! In this order, without gaps: one [`Head`], a [`Counters`] for each slot, an [`Identity`] for each slot, a [`Ring`] for each
+//! slot. A slot is one task. Numbers are in the byte order of the machine, times are [`crate::now_ns`].
+//!
+//! **Who writes.** The supervisor writes head and identities before the cell starts. From then on each slot has one writer, the
+//! thread that runs the task's jobs. Jobs are numbered from 0. Job k stands in record `k % RING` of the ring, so that the last
+//! [`RING`] jobs can be seen.
+//!
+//! **In which order** (job k, all stores relaxed unless said): release fence; number, release, begin, end = 0 of the record;
+//! `begun` = k + 1 (release). At its end: `end_ns`; `late`, `worst_response_ns`; `ended` = k + 1 (release).
+//!
+//! **How it is read without tearing.** Read `ended`; acquire fence; read the records; acquire fence; read `begun` again. A record
+//! k below `ended` is whole if k + RING > `begun`: its place is written again only while `begun` is k + RING or more. What was
+//! overwritten meanwhile is known to be missing. Neither side ever waits for the other, and a writer that was killed at
+//! any instruction leaves everything before its last job readable.
+
+use core::ffi::CStr;
+use core::sync::atomic::{AtomicI64, AtomicU8, AtomicU32, AtomicU64};
+
+/// First word of a page: `TIMECELL` on a little-endian machine.
+pub const MAGIC: u64 = 0x4c4c_4543_454d_4954;
+/// Version of this layout. New fields take reserved space and leave it as it is.
+pub const VERSION: u32 = 1;
+/// Jobs of a task that can be seen at once.
+pub const RING: usize = 32;
+/// Most slots of a page.
+pub const MAX_SLOTS: usize = 4096;
+/// Longest name of a task in bytes: 64 characters of UTF-8.
+pub const NAME_BYTES: usize = 256;
+/// Environment variable that names the page.
+pub const VARIABLE: &CStr = c"TIMECELL_PAGE";
+/// Where the page is if the variable is not set.
+pub const USUAL_PATH: &CStr = c"/cell/page";
+
+/// Beginning of a page.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Head {
+    /// [`MAGIC`].
+    pub magic: AtomicU64,
+    /// [`VERSION`].
+    pub version: AtomicU32,
+    /// Number of slots, 1 to [`MAX_SLOTS`].
+    pub slots: AtomicU32,
+    /// How often the cell has been started.
+    pub generation: AtomicU64,
+    /// 0.
+    pub reserved: [AtomicU64; 5],
+}
+
+/// What changes with every job; a cache line of its own.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Counters {
+    /// Number of the last job that was begun, and one.
+    pub begun: AtomicU64,
+    /// Number of the last job that is over, and one; `begun`, or one less while a job runs.
+    pub ended: AtomicU64,
+    /// Jobs whose response time was longer than the deadline.
+    pub late: AtomicU64,
+    /// Jobs that were begun and never ended: their process was, or the next one was begun.
+    pub abandoned: AtomicU64,
+    /// Longest response time of all jobs in ns.
+    pub worst_response_ns: AtomicI64,
+    /// How often the task has said that it is well.
+    pub heartbeats: AtomicU64,
+    /// 0.
+    pub reserved: [AtomicU64; 2],
+}
+
+/// What a slot is for.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Identity {
+    /// One of [`FREE`], [`BEING_CLAIMED`], [`CLAIMED`] and [`DECLARED`].
+    pub state: AtomicU32,
+    /// A number that the writing program has drawn for itself; 0: none writes.
+    pub writer: AtomicU32,
+    /// Deadline relative to the release in ns; 0: none.
+    pub deadline_ns: AtomicI64,
+    /// Length of the name.
+    pub name_bytes: AtomicU32,
+    /// 0.
+    pub reserved: [AtomicU32; 11],
+    /// The name in UTF-8.
+    pub name: [AtomicU8; NAME_BYTES],
+}
+
+/// Nobody's slot.
+pub const FREE: u32 = 0;
+/// A process is writing the slot's name.
+pub const BEING_CLAIMED: u32 = 1;
+/// The application has named the slot.
+pub const CLAIMED: u32 = 2;
+/// The mission has named the slot.
+pub const DECLARED: u32 = 3;
+
+/// One job.
+#[repr(C)]
+#[derive(Debug)]
+pub struct JobRecord {
+    /// Its number.
+    pub number: AtomicU64,
+    /// When it was released, in ns.
+    pub release_ns: AtomicI64,
+    /// When it began, in ns.
+    pub begin_ns: AtomicI64,
+    /// When it ended, in ns; 0: it has not.
+    pub end_ns: AtomicI64,
+}
+
+/// The last jobs of a task.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Ring(pub [JobRecord; RING]);
+
+const HEAD: usize = size_of::<Head>();
+const SLOT: usize = size_of::<Counters>() + size_of::<Identity>() + size_of::<Ring>();
+const PAGE: usize = 4096;
+
+const _: () = {
+    assert!(HEAD == 64 && size_of::<Counters>() == 64);
+    assert!(size_of::<Identity>() == 320 && size_of::<Ring>() == 1024);
+};
+
+/// Length of a page of so many slots: whole pages of 4,096 bytes.
+pub const fn page_bytes(slots: usize) -> usize {
+    (HEAD + slots * SLOT).div_ceil(PAGE) * PAGE
+}
+
+/// Where the counters of a slot begin.
+pub const fn counters_at(slot: usize) -> usize {
+    HEAD + slot * size_of::<Counters>()
+}
+
+/// Where the identity of a slot begins, in a page of so many.
+pub const fn identity_at(slots: usize, slot: usize) -> usize {
+    counters_at(slots) + slot * size_of::<Identity>()
+}
+
+/// Where the ring of a slot begins, in a page of so many.
+pub const fn ring_at(slots: usize, slot: usize) -> usize {
+    identity_at(slots, slots) + slot * size_of::<Ring>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_is_aligned_and_nothing_overlaps() {
+        for slots in [1, 2, 3, 31, 32, MAX_SLOTS] {
+            let last = slots - 1;
+            assert_eq!(identity_at(slots, 0), counters_at(last) + 64);
+            assert_eq!(ring_at(slots, 0), identity_at(slots, last) + 320);
+            assert!(ring_at(slots, last) + 1024 <= page_bytes(slots));
+            assert_eq!(ring_at(slots, last) % 64, 0);
+        }
+        assert_eq!(page_bytes(2), 4096);
+        assert_eq!(page_bytes(3), 8192);
+    }
+}

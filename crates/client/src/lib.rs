@@ -1,0 +1,38 @@
+//! What an application links to tell the supervisor of its cell how its jobs go: when each began and ended, and that it is
+//! well. It maps one page that the supervisor reads, and from then on reports by a few stores: no system call, no lock, no
+//! allocation, and never a wait for the reader. The same in C is `include/timecell.h`. Reading the page is the supervisor's
+//! business and not here.
+//!
+//! ```no_run
+//! # fn control_step() {}
+//! # fn sleep_until(_: i64) {}
+//! let client = timecell_client::Client::open_from_env()?;
+//! let mut control = client.task("control")?;
+//! let mut release_ns = timecell_client::now_ns();
+//! loop {
+//!     sleep_until(release_ns);
+//!     control.begin_released(release_ns);
+//!     control_step();
+//!     control.end();
+//!     release_ns += 10_000_000;
+//! }
+//! # #[allow(unreachable_code)]
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Outside a cell, where there is no page, the same program runs and reports to nobody: [`Client::is_attached`].
+#![cfg_attr(not(test), no_std)]
+
+mod client;
+mod clock;
+mod error;
+pub mod layout;
+mod map;
+mod name;
+mod task;
+
+pub use client::Client;
+pub use clock::now_ns;
+pub use error::{OpenError, TaskError};
+pub use name::Name;
+pub use task::Task;

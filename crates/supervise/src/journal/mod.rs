@@ -1,0 +1,57 @@
+//! An append-only journal that survives `kill -9` and power loss: what was acknowledged is there again, and what was not is
+//! dropped whole. What its entries mean is not here but in [`crate::state`].
+//!
+//! **Form.** A directory with the file `journal`, one line for each entry:
+//!
+//! ```text
+//! 212cfd10 63 42 {"at":{"monotonic_ns":1,"wall_unix_ns":2},"entry":"clean_down"}
+//! ```
+//!
+//! CRC-32C in hexadecimal of everything between it and the end of the line; length of the JSON in bytes; sequence number; JSON.
+//! The first line is the [`Header`]. Lines of text rather than a binary framing, because the journal is what one reads
+//! after an accident, with `less` and `grep` on a board that has nothing else, and a few dozen entries an hour need no
+//! compactness. JSON escapes every newline, so that after damage reading goes on at the next line. The sequence number never
+//! goes back, over compactions too, so that a lost or repeated line is noticed.
+//!
+//! **What is lost.** An entry is one `write`, followed by `fdatasync` where its [`Durability`] asks for it: a killed
+//! supervisor loses no entry that [`Journal::append`] has returned for, and a power cut none that is [`Durability::Durable`].
+//! A tail that was not written whole is cut off by the next [`Journal::open`], and said ([`Dropped`]). Damage before the
+//! tail is skipped line by line, said, and the damaged file kept beside as `journal.damaged`.
+//!
+//! **Size.** [`Journal::compact`] writes a new file and renames it over the old one, which stays as `journal.old`; at every
+//! instant there is one whole `journal`. A lock (`flock` of the file `lock`, gone with its process) keeps a second supervisor out.
+
+mod error;
+mod file;
+mod frame;
+mod load;
+mod lock;
+#[cfg(test)]
+mod tests;
+
+pub use error::JournalError;
+pub use file::Journal;
+pub use load::{Dropped, Header, Loaded, Why, load};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// What a journal can hold.
+pub trait Entry: Serialize + DeserializeOwned {
+    /// What the entries are about, such as `mission`; a journal of another kind is not opened.
+    const KIND: &'static str;
+    /// Version of the entries; a journal of a later version is not opened.
+    const VERSION: u32;
+
+    /// What the entry has to survive.
+    fn durability(&self) -> Durability;
+}
+
+/// What an entry has to survive once it is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Durability {
+    /// The end of the supervisor: the kernel has it. A power cut may take it, within the time that the file system waits.
+    Process,
+    /// A power cut: the disk says that it has it.
+    Durable,
+}

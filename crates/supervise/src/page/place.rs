@@ -1,0 +1,110 @@
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use timecell_client::layout;
+
+use super::PageError;
+
+/// Name of the page in its place.
+pub const FILE: &str = "page";
+
+/// The directory that holds one cell's page and nothing else: a tmpfs of the page's size, in which a second file cannot be
+/// made and the first cannot grow. The file, not the directory, is what is mounted into the cell.
+#[derive(Debug)]
+pub struct Place {
+    dir: PathBuf,
+}
+
+impl Place {
+    /// Mounts the place of a page of so many slots on `dir`, which is made if it is not there. Needs CAP_SYS_ADMIN.
+    ///
+    /// # Errors
+    /// When the directory cannot be made or nothing can be mounted on it.
+    pub fn mount(dir: &Path, slots: usize) -> Result<Place, PageError> {
+        let failed = |tried| {
+            move |source| PageError::System {
+                path: dir.to_owned(),
+                tried,
+                source,
+            }
+        };
+        std::fs::create_dir_all(dir).map_err(failed("made"))?;
+        let size_bytes = layout::page_bytes(slots);
+        let options = format!("size={size_bytes},nr_inodes=2,mode=0711");
+        mount(dir, &options).map_err(failed("mounted"))?;
+        Ok(Place {
+            dir: dir.to_owned(),
+        })
+    }
+
+    /// The place that an earlier supervisor has mounted on `dir`.
+    pub fn at(dir: &Path) -> Place {
+        Place {
+            dir: dir.to_owned(),
+        }
+    }
+
+    /// Where the page is or will be.
+    pub fn page(&self) -> PathBuf {
+        self.dir.join(FILE)
+    }
+
+    /// Takes the place away, its directory included. What still has the page open or mapped keeps it.
+    ///
+    /// # Errors
+    /// When it cannot be unmounted; fine if it is not mounted.
+    pub fn remove(self) -> Result<(), PageError> {
+        let dir = &self.dir;
+        let failed = |tried| {
+            move |source| PageError::System {
+                path: dir.clone(),
+                tried,
+                source,
+            }
+        };
+        unmount(&self.dir).map_err(failed("unmounted"))?;
+        match std::fs::remove_dir(&self.dir) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("removed")(error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn c_path(dir: &Path) -> io::Result<CString> {
+    CString::new(dir.as_os_str().as_bytes()).map_err(io::Error::other)
+}
+
+fn mount(dir: &Path, options: &str) -> io::Result<()> {
+    let (dir, options) = (c_path(dir)?, CString::new(options)?);
+    // SAFETY: all strings end with a NUL and outlive the call.
+    let answer = unsafe {
+        libc::mount(
+            c"timecell-page".as_ptr(),
+            dir.as_ptr(),
+            c"tmpfs".as_ptr(),
+            libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC,
+            options.as_ptr().cast(),
+        )
+    };
+    if answer == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+fn unmount(dir: &Path) -> io::Result<()> {
+    let dir = c_path(dir)?;
+    // SAFETY: the path ends with a NUL.
+    if unsafe { libc::umount2(dir.as_ptr(), libc::MNT_DETACH | libc::UMOUNT_NOFOLLOW) } == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        // Not a mount point, or not there.
+        Some(libc::EINVAL | libc::ENOENT) => Ok(()),
+        _ => Err(error),
+    }
+}

@@ -1,0 +1,125 @@
+//! A process that can be told from a later one with the same pid, also by the next supervisor and after a reboot.
+
+use std::fs;
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+/// A process of this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its pid as the supervisor sees it.
+    pub pid: i32,
+    /// When it was started, in clock ticks since boot: field 22 of `/proc/PID/stat` (proc_pid_stat(5)).
+    pub start_ticks: u64,
+    /// The boot in which it was started: `/proc/sys/kernel/random/boot_id`.
+    pub boot_id: String,
+}
+
+/// Why it cannot be said whether a process runs.
+#[derive(Debug, thiserror::Error)]
+#[error("{path} cannot be read: {source}")]
+pub struct ProcUnreadable {
+    /// The file.
+    path: String,
+    /// Why not.
+    source: io::Error,
+}
+
+impl Process {
+    /// The process that has this pid now; `None`: there is none, or it has ended and waits to be reaped.
+    ///
+    /// # Errors
+    /// When `/proc` cannot be read.
+    pub fn of(pid: i32) -> Result<Option<Process>, ProcUnreadable> {
+        let path = format!("/proc/{pid}/stat");
+        let start_ticks = match fs::read_to_string(&path) {
+            Ok(stat) => start_ticks(&stat),
+            Err(error) if gone(&error) => None,
+            Err(source) => return Err(ProcUnreadable { path, source }),
+        };
+        let Some(start_ticks) = start_ticks else {
+            return Ok(None);
+        };
+        Ok(Some(Process {
+            pid,
+            start_ticks,
+            boot_id: boot_id()?,
+        }))
+    }
+
+    /// Whether it still runs: this boot, this pid, this start. A zombie does not.
+    ///
+    /// # Errors
+    /// When `/proc` cannot be read.
+    pub fn still_runs(&self) -> Result<bool, ProcUnreadable> {
+        Ok(Process::of(self.pid)?.as_ref() == Some(self))
+    }
+}
+
+/// The kernel's name for this boot.
+///
+/// # Errors
+/// When `/proc` cannot be read.
+pub fn boot_id() -> Result<String, ProcUnreadable> {
+    let path = "/proc/sys/kernel/random/boot_id";
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(text.trim().to_owned()),
+        Err(source) => Err(ProcUnreadable {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}
+
+fn gone(error: &io::Error) -> bool {
+    // ESRCH: it has ended between the opening and the reading.
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
+}
+
+fn start_ticks(stat: &str) -> Option<u64> {
+    // The name, in parentheses, may hold anything.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_whitespace();
+    if matches!(fields.next()?, "Z" | "X") {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_known_until_it_ends() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let process = Process::of(child.id().cast_signed()).unwrap().unwrap();
+        assert!(process.still_runs().unwrap());
+        let of_another_boot = Process {
+            boot_id: "another".to_owned(),
+            ..process.clone()
+        };
+        assert!(!of_another_boot.still_runs().unwrap());
+        let of_another_start = Process {
+            start_ticks: process.start_ticks + 1,
+            ..process.clone()
+        };
+        assert!(!of_another_start.still_runs().unwrap());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!process.still_runs().unwrap());
+        assert_eq!(Process::of(i32::MAX).unwrap(), None);
+    }
+
+    #[test]
+    fn the_start_is_read_behind_any_name() {
+        let stat = "12 (a) b) S 1 12 12 0 -1 4194304 9 0 0 0 3 4 0 0 20 0 1 0 777 4096 1";
+        assert_eq!(start_ticks(stat), Some(777));
+        assert_eq!(start_ticks(&stat.replace(" S ", " Z ")), None);
+        assert_eq!(start_ticks("12 (a"), None);
+    }
+}

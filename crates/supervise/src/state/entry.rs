@@ -1,0 +1,205 @@
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::end::End;
+use crate::incident::Incident;
+use crate::journal::{self, Durability};
+use crate::process::Process;
+use crate::stamp::Stamp;
+
+use super::State;
+
+/// An entry and when it was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// When.
+    pub at: Stamp,
+    /// What.
+    pub entry: Entry,
+}
+
+/// What a supervisor has done or is about to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Entry {
+    /// A supervisor has taken over.
+    SupervisorStarted(super::Supervisor),
+    /// A mission was admitted: it, or what it has become by a cell more or less, is what should run from now on.
+    MissionAdmitted {
+        /// Name of the mission.
+        name: String,
+        /// Its file.
+        file: Text,
+    },
+    /// A cell is about to be made.
+    CellStarting {
+        /// Its name.
+        cell: String,
+        /// How often it has been started by then, from 1. Tells the instances of a cell apart.
+        generation: u64,
+    },
+    /// A cell runs.
+    CellStarted {
+        /// Its name.
+        cell: String,
+        /// See [`Entry::CellStarting`].
+        generation: u64,
+        /// Its first process, and what holds it.
+        started: Started,
+    },
+    /// A cell has ended.
+    CellEnded {
+        /// Its name.
+        cell: String,
+        /// See [`Entry::CellStarting`].
+        generation: u64,
+        /// How.
+        end: End,
+    },
+    /// A cell is not to run from now on, for this reason beside others.
+    CellHeld {
+        /// Its name.
+        cell: String,
+        /// Why.
+        why: Hold,
+    },
+    /// This reason is gone; if it was the last, the cell is to run again.
+    CellReleased {
+        /// Its name.
+        cell: String,
+        /// Which reason.
+        why: Hold,
+    },
+    /// Something went wrong.
+    Incident(Box<Incident>),
+    /// The mission has changed its mode.
+    ModeSwitched {
+        /// To this one.
+        to: Mode,
+    },
+    /// A new version is about to be started beside the old one.
+    UpdateBegun {
+        /// Number of the update, from 1.
+        update: u64,
+        /// The mission file as it shall be.
+        file: Text,
+        /// The cells that are made anew.
+        cells: Vec<String>,
+    },
+    /// The new version is what should run from now on.
+    UpdateCommitted {
+        /// Number of the update.
+        update: u64,
+    },
+    /// The old version has stayed.
+    UpdateRolledBack {
+        /// Number of the update.
+        update: u64,
+        /// Why.
+        reason: String,
+    },
+    /// All cells were ended because that was asked for; nothing should run.
+    CleanDown,
+    /// Everything so far; the first entry after a compaction.
+    Snapshot(Box<State>),
+}
+
+/// A mission file as it was admitted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Text {
+    /// All of it.
+    pub text: String,
+    /// SHA-256 of it in hexadecimal, as `sha256sum` prints it.
+    pub sha256: String,
+}
+
+impl Text {
+    /// The file with this text.
+    pub fn new(text: impl Into<String>) -> Text {
+        let text = text.into();
+        let digest = Sha256::digest(text.as_bytes());
+        let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        Text { text, sha256 }
+    }
+
+    /// Whether the digest is that of the text.
+    pub fn is_intact(&self) -> bool {
+        Text::new(self.text.as_str()).sha256 == self.sha256
+    }
+}
+
+/// What there is to know of a cell that runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    /// Its first process.
+    pub process: Process,
+    /// Name of the mechanism that holds it to its budget, such as `rt-cgroup`; `None`: it has no budget.
+    pub enforcer: Option<String>,
+    /// Its budget.
+    pub reservation: Option<Enforced>,
+    /// Its cpus.
+    pub cpus: Vec<u32>,
+}
+
+/// A budget as the kernel enforces it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Enforced {
+    /// Cpu time in each period on each cpu, in ns.
+    pub budget_ns: i64,
+    /// In ns.
+    pub period_ns: i64,
+}
+
+/// Why a cell of the mission is not to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hold {
+    /// It was stopped by hand.
+    ByHand,
+    /// A health rule has stopped it.
+    ByRule,
+    /// It has been restarted too often.
+    RestartLimit,
+    /// It was shed in favour of others.
+    Shed,
+    /// A cell that it needs does not run.
+    Needs,
+    /// Its program has ended, and is not to be restarted.
+    Ended,
+}
+
+/// Mode of a mission.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Every cell runs.
+    #[default]
+    Low,
+    /// Cells of low criticality are shed, those of high criticality have their larger budgets.
+    High,
+}
+
+impl journal::Entry for Record {
+    const KIND: &'static str = "mission";
+    const VERSION: u32 = 1;
+
+    fn durability(&self) -> Durability {
+        match self.entry {
+            Entry::SupervisorStarted { .. }
+            | Entry::CellStarting { .. }
+            | Entry::CellStarted { .. }
+            | Entry::CellEnded { .. }
+            // The mode begins anew with the cells.
+            | Entry::ModeSwitched { .. } => Durability::Process,
+            Entry::MissionAdmitted { .. }
+            | Entry::CellHeld { .. }
+            | Entry::CellReleased { .. }
+            | Entry::Incident(_)
+            | Entry::UpdateBegun { .. }
+            | Entry::UpdateCommitted { .. }
+            | Entry::UpdateRolledBack { .. }
+            | Entry::CleanDown
+            | Entry::Snapshot(_) => Durability::Durable,
+        }
+    }
+}

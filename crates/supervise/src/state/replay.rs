@@ -1,0 +1,223 @@
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use crate::end::End;
+use crate::incident::Incident;
+use crate::stamp::Stamp;
+
+use super::{Entry, Hold, Mode, Record, Started, Text};
+
+/// What the entries of a journal add up to: what should run, and what ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    /// The last supervisor.
+    pub supervisor: Option<Supervisor>,
+    /// Name of the mission that should run; `None`: none.
+    pub mission: Option<String>,
+    /// Its file.
+    pub file: Option<Text>,
+    /// Its mode.
+    pub mode: Mode,
+    /// What is known of cells, by name. A cell of the mission that was never started nor held is not among them.
+    pub cells: BTreeMap<String, Cell>,
+    /// An update that was begun and neither committed nor rolled back.
+    pub update: Option<Update>,
+    /// Number of the last update.
+    pub updates: u64,
+    /// The last incidents, oldest first; at most [`State::MOST_INCIDENTS`].
+    pub incidents: VecDeque<Incident>,
+    /// Number of the last incident.
+    pub incident_number: u64,
+}
+
+/// A supervisor that has taken over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Supervisor {
+    /// Its pid.
+    pub pid: u32,
+    /// Version of its timecell.
+    pub version: String,
+    /// The boot that it ran in.
+    pub boot_id: String,
+}
+
+/// What is known of a cell.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cell {
+    /// How often it has been started; that of the next start is one more.
+    pub generation: u64,
+    /// Instances that run as far as the journal knows, by generation; two during an update.
+    pub instances: BTreeMap<u64, Instance>,
+    /// Why it is not to run; empty: it is.
+    pub holds: BTreeSet<Hold>,
+    /// Its last end: generation, when, how.
+    pub last_end: Option<(u64, Stamp, End)>,
+    /// When it was started the last times, oldest first; at most [`State::MOST_STARTS`]. Restart limits go on from here.
+    pub starts: VecDeque<Stamp>,
+}
+
+/// One life of a cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instance {
+    /// When it was about to be made.
+    pub since: Stamp,
+    /// Its process and budget; `None`: the supervisor was making it, and it may or may not be there.
+    pub started: Option<Started>,
+}
+
+/// An update that goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Update {
+    /// Its number.
+    pub number: u64,
+    /// The mission file as it shall be.
+    pub file: Text,
+    /// The cells that are made anew.
+    pub cells: Vec<String>,
+    /// When it was begun.
+    pub begun: Stamp,
+}
+
+/// The state after these records. Records that refer to what is not known, because what came before was lost, say what they
+/// can: the end of an unknown instance is an end, a start without its announcement a start.
+pub fn replay<'a>(records: impl IntoIterator<Item = &'a Record>) -> State {
+    let mut state = State::default();
+    for record in records {
+        state.apply(record);
+    }
+    state
+}
+
+impl State {
+    /// Incidents that are kept.
+    pub const MOST_INCIDENTS: usize = 64;
+    /// Starts of a cell that are kept.
+    pub const MOST_STARTS: usize = 64;
+
+    /// Whether this cell of the mission should run.
+    pub fn should_run(&self, cell: &str) -> bool {
+        self.mission.is_some() && (self.cells.get(cell)).is_none_or(|cell| cell.holds.is_empty())
+    }
+
+    /// Every instance that may be there: cell, generation, and what is known of it.
+    pub fn instances(&self) -> impl Iterator<Item = (&str, u64, &Instance)> {
+        self.cells.iter().flat_map(|(name, cell)| {
+            let instances = cell.instances.iter();
+            instances.map(move |(generation, instance)| (name.as_str(), *generation, instance))
+        })
+    }
+
+    /// The one entry that stands for everything so far; see [`crate::journal::Journal::compact`].
+    pub fn snapshot(&self, at: Stamp) -> Record {
+        let entry = Entry::Snapshot(Box::new(self.clone()));
+        Record { at, entry }
+    }
+
+    /// Goes on by one record.
+    pub fn apply(&mut self, record: &Record) {
+        let at = record.at;
+        match &record.entry {
+            Entry::SupervisorStarted(supervisor) => self.supervisor = Some(supervisor.clone()),
+            Entry::MissionAdmitted { name, file } => {
+                self.mission = Some(name.clone());
+                self.file = Some(file.clone());
+            }
+            Entry::CellStarting { cell, generation } => {
+                let instance = Instance {
+                    since: at,
+                    started: None,
+                };
+                self.begin(cell, *generation, instance);
+            }
+            Entry::CellStarted {
+                cell,
+                generation,
+                started,
+            } => {
+                let known = self.cell(cell).instances.get(generation);
+                let instance = Instance {
+                    since: known.map_or(at, |instance| instance.since),
+                    started: Some(started.clone()),
+                };
+                self.begin(cell, *generation, instance);
+                let starts = &mut self.cell(cell).starts;
+                starts.push_back(at);
+                keep_last(starts, State::MOST_STARTS);
+            }
+            Entry::CellEnded {
+                cell,
+                generation,
+                end,
+            } => {
+                let cell = self.cell(cell);
+                cell.generation = cell.generation.max(*generation);
+                cell.instances.remove(generation);
+                cell.last_end = Some((*generation, at, *end));
+            }
+            Entry::CellHeld { cell, why } => {
+                self.cell(cell).holds.insert(*why);
+            }
+            Entry::CellReleased { cell, why } => {
+                self.cell(cell).holds.remove(why);
+            }
+            Entry::Incident(incident) => {
+                self.incident_number = self.incident_number.max(incident.number);
+                self.incidents.push_back((**incident).clone());
+                keep_last(&mut self.incidents, State::MOST_INCIDENTS);
+            }
+            Entry::ModeSwitched { to } => self.mode = *to,
+            Entry::UpdateBegun {
+                update,
+                file,
+                cells,
+            } => {
+                self.updates = self.updates.max(*update);
+                self.update = Some(Update {
+                    number: *update,
+                    file: file.clone(),
+                    cells: cells.clone(),
+                    begun: at,
+                });
+            }
+            Entry::UpdateCommitted { update } => {
+                if let Some(done) = self.update.take_if(|of| of.number == *update) {
+                    self.file = Some(done.file);
+                }
+            }
+            Entry::UpdateRolledBack { update, .. } => {
+                self.update.take_if(|of| of.number == *update);
+            }
+            Entry::CleanDown => self.clean_down(),
+            Entry::Snapshot(state) => *self = (**state).clone(),
+        }
+    }
+
+    fn cell(&mut self, name: &str) -> &mut Cell {
+        self.cells.entry(name.to_owned()).or_default()
+    }
+
+    fn begin(&mut self, name: &str, generation: u64, instance: Instance) {
+        let cell = self.cell(name);
+        cell.generation = cell.generation.max(generation);
+        cell.instances.insert(generation, instance);
+    }
+
+    fn clean_down(&mut self) {
+        self.mission = None;
+        self.file = None;
+        self.mode = Mode::Low;
+        self.update = None;
+        for cell in self.cells.values_mut() {
+            cell.instances.clear();
+            cell.holds.clear();
+            cell.starts.clear();
+        }
+    }
+}
+
+fn keep_last<T>(of: &mut VecDeque<T>, most: usize) {
+    while of.len() > most {
+        of.pop_front();
+    }
+}
