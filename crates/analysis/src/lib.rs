@@ -26,6 +26,7 @@
 //! | Does EDF hold on a cpu of its own? | [`edf`] |
 //! | What if a high-criticality task runs longer than assumed? | [`fp::amc_rtb`], [`edf::edf_vd`] |
 //! | How little does a reservation supply? | [`reservation`], and [`Supply`] for one's own |
+//! | How little did a kernel supply, as measured? | [`empirical`] |
 //! | Do the tasks of a cell hold inside its reservation? | [`inside`] |
 //! | What is the least that the cell must reserve? | [`least_budget`] |
 //! | Do several cells hold whose servers share a cpu under fixed priorities? | [`server`] |
@@ -43,6 +44,7 @@ pub mod admission;
 mod budget;
 pub mod design;
 pub mod edf;
+pub mod empirical;
 pub mod fp;
 pub mod generate;
 pub mod inside;

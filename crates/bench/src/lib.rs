@@ -20,6 +20,7 @@ mod sampler;
 pub mod scenario;
 pub mod selfcheck;
 pub mod series;
+mod supply;
 mod tasks;
 mod trial;
 mod trial_record;
@@ -32,4 +33,7 @@ pub use plan::{Plan, PlannedTrial};
 pub use resume::{check as check_resume, resume};
 pub use run::{Going, Progress, Settings, run};
 pub use series::{HEARTBEAT_NS, SERIES_SCENARIOS, SeriesOptions, SeriesPlan, run_series};
+pub use supply::{
+    Reservation, SUPPLY_ENFORCERS, SUPPLY_QUESTION, Subject, SupplyOptions, SupplyPlan, run_supply,
+};
 pub use tasks::PlannedTask;

@@ -25,6 +25,7 @@ pub fn find(what: &str) -> Result<Experiment, InputError> {
     if !is_path {
         let mut names: Vec<&str> = SCENARIOS.iter().map(|(name, _)| *name).collect();
         names.extend(crate::SERIES_SCENARIOS.iter().map(|scenario| scenario.name));
+        names.push("supply");
         return Err(InputError::new(
             what,
             "there is no such scenario, and no such file",

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::cpu_use::tick_ns;
 use crate::root::Root;
 
 /// Counts since the machine was started, or between two such readings.
@@ -112,12 +113,6 @@ fn received(dev: &str) -> u64 {
     dev.lines()
         .filter_map(|line| numbers(line.split_once(':')?.1).first().copied())
         .sum()
-}
-
-fn tick_ns() -> u64 {
-    // SAFETY: no memory is involved.
-    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-    1_000_000_000 / u64::try_from(per_second).unwrap_or(100).max(1)
 }
 
 #[cfg(test)]

@@ -9,8 +9,17 @@ pub struct CpuTicks {
     pub cpu: u32,
     /// Ticks in which it worked, for itself or for a host that took it away (steal).
     pub busy: u64,
+    /// Those in which a host ran something else; 0 where it does not tell.
+    pub stolen: u64,
     /// All ticks.
     pub all: u64,
+}
+
+/// Length of a tick in these counts, ns: 10 ms mostly. It has nothing to do with the scheduler's.
+pub fn tick_ns() -> u64 {
+    // SAFETY: no memory is involved.
+    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    1_000_000_000 / u64::try_from(per_second).unwrap_or(100).max(1)
 }
 
 /// The ticks of every cpu that is online, from `/proc/stat`.
@@ -34,6 +43,7 @@ fn of_line(line: &str) -> Option<CpuTicks> {
     (ticks.len() >= 4).then_some(CpuTicks {
         cpu,
         busy: all - idle,
+        stolen: ticks.get(7).copied().unwrap_or(0),
         all,
     })
 }
@@ -100,6 +110,7 @@ mod tests {
             CpuTicks {
                 cpu: 0,
                 busy: 36,
+                stolen: 8,
                 all: 141
             }
         );

@@ -94,6 +94,26 @@ pub fn version(root: &Root) -> Result<String, Unreadable> {
     root.read("/proc/sys/kernel/version")
 }
 
+/// Ticks of the scheduler in a second (`CONFIG_HZ`); `None` if nothing tells.
+pub fn tick_hz(root: &Root) -> Option<u32> {
+    let options = BuildOptions::read(root).ok()?;
+    let hz = options.get("CONFIG_HZ")?.parse().ok();
+    hz.filter(|hz| *hz > 0)
+}
+
+/// Whether SCHED_DEADLINE ends runtimes by a timer of its own (the scheduler's feature HRTICK_DL) instead of by the tick;
+/// `None` if nothing tells: debugfs is not mounted, or not readable. The kernel's default is no.
+pub fn deadline_by_timer(root: &Root) -> Option<bool> {
+    let features = root.read("/sys/kernel/debug/sched/features").ok()?;
+    features
+        .split_whitespace()
+        .find_map(|feature| match feature {
+            "HRTICK_DL" => Some(true),
+            "NO_HRTICK_DL" => Some(false),
+            _ => None,
+        })
+}
+
 /// The instruction set, such as `x86_64` or `aarch64`.
 pub fn arch(root: &Root) -> String {
     // Linux 6.1 and newer have the file.
@@ -180,11 +200,24 @@ mod tests {
             .file("/boot/config-6.1.0", text);
         for tree in [packed, boot] {
             let options = BuildOptions::read(&tree.root()).unwrap();
+            assert_eq!(tick_hz(&tree.root()), Some(250));
             assert_eq!(options.get("CONFIG_HZ"), Some("250"));
             assert!(options.has("CONFIG_HZ_250"));
             assert!(!options.has("CONFIG_NO_HZ_FULL"));
         }
         assert!(BuildOptions::read(&Tree::new().root()).is_err());
+    }
+
+    #[test]
+    fn what_ends_runtimes_is_found_among_the_features() {
+        let of = |features: &str| {
+            let tree = Tree::new().file("/sys/kernel/debug/sched/features", features);
+            deadline_by_timer(&tree.root())
+        };
+        assert_eq!(of("PLACE_LAG NO_HRTICK NO_HRTICK_DL\n"), Some(false));
+        assert_eq!(of("PLACE_LAG HRTICK HRTICK_DL\n"), Some(true));
+        assert_eq!(of("PLACE_LAG\n"), None);
+        assert_eq!(tick_hz(&Tree::new().root()), None);
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod measure;
 mod queens;
 mod ring;
 mod set;
+mod supply;
 mod work;
 
 pub use args::{ArgsError, BarrierKind, ClassBy, ProbeArgs};
@@ -27,3 +28,4 @@ pub use map::prepare_samples;
 pub use queens::{Queens, QueensArgs, Solved, queens};
 pub use ring::{RingReader, prepare_ring, ring_records};
 pub use set::{SetArgs, TaskArgs, set};
+pub use supply::{SpinClass, SupplyArgs, prepare_gaps, supply};

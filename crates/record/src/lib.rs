@@ -12,6 +12,7 @@ pub mod samples;
 pub mod scale;
 pub mod series;
 pub mod summary;
+pub mod supply;
 pub mod thresholds;
 pub mod trial;
 

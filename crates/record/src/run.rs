@@ -20,6 +20,7 @@ use crate::histogram::{self, HistogramLog};
 use crate::samples::{self, Samples};
 use crate::series::{SERIES_SCHEMA, SERIES_SUMMARY_SCHEMA, SeriesRecord, SeriesSummary};
 use crate::summary::{NotMeasured, RunSummary, SUMMARY_SCHEMA};
+use crate::supply::SUPPLY;
 use crate::trial::{TRIAL_SCHEMA, TrialRecord};
 
 /// Schema of `run.json`.
@@ -139,7 +140,7 @@ impl Run {
     }
 
     /// Makes a new directory `base/<time>-<name>/`.
-    fn make(base: &Path, time: &str, name: &str) -> Result<Run, RecordError> {
+    pub(crate) fn make(base: &Path, time: &str, name: &str) -> Result<Run, RecordError> {
         fs::create_dir_all(base).map_err(RecordError::io(base, "make the directory"))?;
         let mut tries = 1;
         loop {
@@ -162,12 +163,16 @@ impl Run {
     /// Opens a run to study it.
     ///
     /// # Errors
-    /// [`RecordError::NotARun`] when `dir` holds no `run.json`, or neither `experiment.toml` nor `series.json`.
+    /// [`RecordError::NotARun`] when `dir` holds no `run.json`, or none of `experiment.toml`, `series.json` and
+    /// `supply.json`.
     pub fn open(dir: &Path) -> Result<Run, RecordError> {
         let has = |name: &str| dir.join(name).is_file();
         for (missing, there) in [
             ("run.json", has("run.json")),
-            ("experiment.toml", has("experiment.toml") || has(SERIES)),
+            (
+                "experiment.toml",
+                has("experiment.toml") || has(SERIES) || has(SUPPLY),
+            ),
         ] {
             if !there {
                 return Err(RecordError::NotARun {
@@ -217,6 +222,13 @@ impl Run {
             return Err(RecordError::malformed(
                 &self.dir,
                 "this run holds single measurements (series.json) and no jobs; `timecell report` and `timecell \
+                 export --csv` read it, one run at a time",
+            ));
+        }
+        if self.is_supply() {
+            return Err(RecordError::malformed(
+                &self.dir,
+                "this run holds the gaps of spinning threads (supply.json) and no jobs; `timecell report` and `timecell \
                  export --csv` read it, one run at a time",
             ));
         }

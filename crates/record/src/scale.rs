@@ -216,6 +216,7 @@ impl Run {
     /// # Errors
     /// When its experiment cannot be read.
     pub fn is_scale(&self) -> Result<bool, RecordError> {
-        Ok(!self.is_series() && self.experiment()?.scale.is_some())
+        let jobs = !self.is_series() && !self.is_supply();
+        Ok(jobs && self.experiment()?.scale.is_some())
     }
 }

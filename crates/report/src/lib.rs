@@ -27,6 +27,7 @@ mod scale;
 mod series;
 mod study;
 mod style;
+mod supply;
 mod table;
 mod table_conditions;
 mod tails;
@@ -54,5 +55,6 @@ pub use series::{
 };
 pub use study::study;
 pub use style::Style;
+pub use supply::{supply_figures, supply_html, supply_study, supply_table};
 pub use table::table;
 pub use units::time;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use model::taskset::Enforcer;
 use model::{Duration, EngineKind, LoadKind};
 use record::import::measured::Format as MeasuredFormat;
 
@@ -156,6 +157,25 @@ pub enum ReserveName {
     RtCgroup,
 }
 
+/// The enforcers that `bench supply` measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EnforcerName {
+    /// Real-time groups of cgroup v1 (RT_GROUP_SCHED).
+    RtCgroup,
+    /// SCHED_DEADLINE.
+    Deadline,
+}
+
+impl EnforcerName {
+    /// The enforcer itself.
+    pub fn enforcer(self) -> Enforcer {
+        match self {
+            EnforcerName::RtCgroup => Enforcer::RtCgroup,
+            EnforcerName::Deadline => Enforcer::Deadline,
+        }
+    }
+}
+
 /// Options of `bench`.
 #[derive(Debug, Args)]
 #[command(
@@ -166,7 +186,8 @@ pub enum ReserveName {
     beyond), startup (create, run, exit and delete, by every launcher), \
     recovery (until a killed or wedged cell \
     runs again), footprint (memory of an idle real-time cell), nqueens (a computation on 1, 2 and 4 threads, with and \
-    without cpu load elsewhere), self (timecell itself against cyclictest, a polling barrier and other launchers; parts: \
+    without cpu load elsewhere), supply (what rt-cgroups and SCHED_DEADLINE really give to a cell, against the textbook's \
+    bound), self (timecell itself against cyclictest, a polling barrier and other launchers; parts: \
     wakeup, barrier, startup, memory, loads).\n\n\
     Real-time classes need privilege: run with sudo. Without it the same command runs with SCHED_OTHER and every \
     result is labelled \"not real-time\".\n\n\
@@ -226,7 +247,7 @@ pub struct Bench {
     /// Go on with this run, which ended before its time: a power cut, an interrupt, a full disk.
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
         "experiment", "quick", "duration", "jobs", "period", "cpus", "priority", "class", "rounds", "engine",
-        "rootless_user", "heartbeat_timeout", "load", "histogram", "interval", "out",
+        "rootless_user", "heartbeat_timeout", "enforcer", "reservation", "load", "histogram", "interval", "out",
     ])]
     pub resume: Option<PathBuf>,
     /// Age of the last heartbeat at which scenario `recovery` takes a payload for wedged, such as 10ms [default: 10ms].
@@ -251,6 +272,12 @@ pub struct Bench {
     /// Scenario `scale`: how each cell is held to an equal share of the cpus [default: none].
     #[arg(long, value_enum)]
     pub reserve: Option<ReserveName>,
+    /// Scenario `supply`: the enforcers to measure, comma-separated [default: both].
+    #[arg(long, value_enum, value_name = "ENFORCER", value_delimiter = ',')]
+    pub enforcer: Vec<EnforcerName>,
+    /// Scenario `supply`: budget/period of each reservation, comma-separated [default: 30ms/100ms,10ms/50ms,3ms/10ms,1ms/10ms].
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub reservation: Vec<String>,
     /// The unprivileged user who runs rootless cells.
     #[arg(long, value_name = "NAME")]
     pub rootless_user: Option<String>,

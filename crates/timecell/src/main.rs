@@ -69,6 +69,7 @@ fn inside(words: &[String]) -> i32 {
         Some((word, rest)) if word == "life" => probe::life(rest),
         Some((word, rest)) if word == "queens" => probe::queens(rest),
         Some((word, rest)) if word == "set" => probe::set(rest),
+        Some((word, rest)) if word == "supply" => probe::supply(rest),
         Some((word, rest)) if word == "run" => match probe::ProbeArgs::from_words(rest) {
             Ok(args) => probe::run(&args),
             Err(error) => {

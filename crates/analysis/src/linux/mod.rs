@@ -1,7 +1,8 @@
 //! What Linux will really admit: the arithmetic of SCHED_DEADLINE, of rt-cgroups (cgroup v1) and of HCBS
 //! (`cpu.rt.max`, cgroup v2), as the kernel computes it, rounding included.
 //!
-//! Admission is not feasibility: [`Standing`] tells apart what the kernel admits and what holds its deadlines.
+//! Admission is not feasibility: [`Standing`] tells apart what the kernel admits and what holds its deadlines. Nor is a
+//! budget a supply: [`TickSupply`] is what a kernel gives that looks at budgets in its tick.
 //! Nothing here reads or writes a file.
 
 mod deadline;
@@ -10,6 +11,7 @@ mod ratio;
 mod refusal;
 mod rt_cgroup;
 mod standing;
+mod tick;
 
 pub use deadline::{DeadlineLimits, DeadlineParams, RootDomain};
 pub use hcbs::{HcbsGroup, HcbsTree};
@@ -17,3 +19,4 @@ pub use ratio::{BW_SHIFT, BW_UNIT, Bandwidth, to_ratio};
 pub use refusal::{Errno, Refusal};
 pub use rt_cgroup::{RtGroup, RtTree, RtWrite};
 pub use standing::Standing;
+pub use tick::TickSupply;

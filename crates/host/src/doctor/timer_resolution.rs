@@ -1,7 +1,7 @@
 //! Timer resolution: how finely can a task be woken, and how often does the tick look at budgets?
 
 use super::{Check, Question, State};
-use crate::kernel::BuildOptions;
+use crate::kernel;
 use crate::root::{Root, Unreadable};
 
 const QUESTION: Question = Question {
@@ -15,11 +15,7 @@ pub(super) fn check(root: &Root) -> Check {
         Ok(resolution) => resolution,
         Err(reason) => return QUESTION.unknown(&reason),
     };
-    let tick_hz = BuildOptions::read(root)
-        .ok()
-        .and_then(|options| options.get("CONFIG_HZ")?.parse::<u64>().ok())
-        .filter(|hz| *hz > 0);
-    let tick = match tick_hz {
+    let tick = match kernel::tick_hz(root) {
         Some(hz) => format!(
             "tick {hz} Hz, so budgets are enforced in steps of {} us",
             1_000_000 / hz

@@ -14,8 +14,8 @@ pub(super) fn failed(path: &Path) -> impl Fn(::csv::Error) -> RecordError {
     }
 }
 
-/// Writes the run as CSV (RFC 4180, one header line) to `out`, which messages call `path`: a row per job, or per
-/// interval and metric of a run that kept histograms.
+/// Writes the run as CSV (RFC 4180, one header line) to `out`, which messages call `path`: a row per job, per
+/// interval and metric of a run that kept histograms, or per gap of a supply study.
 ///
 /// Returns the number of rows, the header not counted.
 ///
@@ -24,6 +24,9 @@ pub(super) fn failed(path: &Path) -> impl Fn(::csv::Error) -> RecordError {
 pub fn write_csv(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordError> {
     if run.is_series() {
         return super::series::write(run, path, out);
+    }
+    if run.is_supply() {
+        return super::supply::write(run, path, out);
     }
     if super::keeps_histograms(run)? {
         return super::intervals::write(run, path, out);

@@ -17,6 +17,7 @@ mod measured;
 mod parquet;
 mod rt_app;
 mod series;
+mod supply;
 
 pub use self::csv::write_csv;
 pub use self::cyclictest::{Exported, Form, write_cyclictest};
@@ -35,7 +36,7 @@ use crate::{RecordError, samples};
 /// # Errors
 /// When its experiment cannot be read.
 pub fn keeps_histograms(run: &Run) -> Result<bool, RecordError> {
-    if run.is_series() {
+    if run.is_series() || run.is_supply() {
         return Ok(false);
     }
     let keep = run.experiment()?.keep;

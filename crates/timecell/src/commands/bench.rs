@@ -35,6 +35,10 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     if what == "self" {
         return commands::bench_self::run(options);
     }
+    if what == commands::supply::NAME {
+        return commands::supply::bench(options);
+    }
+    commands::supply::refuse_elsewhere(what, options)?;
     if let Some(ended) = commands::bench_series::run(what, options) {
         return ended;
     }
@@ -95,7 +99,7 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
 /// Goes on with a run that ended before its time.
 fn resume(dir: &std::path::Path, options: &Bench) -> Result<Ended, CommandError> {
     let run = Run::open(dir)?;
-    if run.is_series() {
+    if run.is_series() || run.is_supply() {
         return Err(InputError::new(
             dir.display().to_string(),
             "a run of single measurements cannot be resumed",
@@ -253,6 +257,8 @@ fn list() -> Result<Ended, CommandError> {
     for scenario in bench::SERIES_SCENARIOS {
         out::print(&format!("{:<14}{}", scenario.name, scenario.question));
     }
+    let (supply, question) = (commands::supply::NAME, bench::SUPPLY_QUESTION);
+    out::print(&format!("{supply:<14}{question}"));
     out::print(
         "self          How does timecell compare with cyclictest, polling barriers and other launchers?",
     );

@@ -12,3 +12,4 @@ pub mod judge;
 pub mod measured;
 pub mod report;
 pub mod scale;
+pub mod supply;

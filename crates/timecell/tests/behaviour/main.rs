@@ -23,6 +23,7 @@ mod salvage;
 mod scale;
 mod scale_report;
 mod series;
+mod supply;
 mod support;
 mod taskset;
 mod thresholds;
@@ -53,6 +54,7 @@ fn main() {
         scale_report::CASES,
         series::CASES,
         nqueens::CASES,
+        supply::CASES,
         taskset::CASES,
         thresholds::CASES,
         top::CASES,

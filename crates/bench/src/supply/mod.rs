@@ -1,0 +1,276 @@
+//! `supply`: what the kernel's enforcers really give to a cell that always wants the cpu. One spinning thread at a time,
+//! held by one enforcer to one budget, or by none to learn what the host takes; round by round, each beginning with the
+//! next. The gaps that it saw go on record; what they amount to is for `report`.
+
+mod options;
+mod requirements;
+mod run;
+mod stretches;
+mod trial;
+
+use model::taskset::Enforcer;
+use model::{InputError, Requirement};
+use record::series::Condition;
+use record::summary::NotMeasured;
+use record::supply::Budget;
+
+pub use options::{Reservation, SupplyOptions};
+pub use run::run_supply;
+
+use crate::plan;
+use crate::series::condition;
+use requirements::{Needs, needs};
+use stretches::Stretches;
+
+/// The question it answers.
+pub const SUPPLY_QUESTION: &str = "How much cpu time does each enforcer of this kernel give to a cell, at the least, in \
+                                   a window of any length, and does the textbook's bound on it hold?";
+
+/// Priority of spinning threads unless asked otherwise.
+const PRIORITY: u8 = 80;
+/// Rounds unless asked otherwise, and with `--quick`.
+const ROUNDS: (u32, u32) = (3, 1);
+/// Length of the long stretch unless asked otherwise, and with `--quick`, ns.
+const LONG_NS: (i64, i64) = (5_000_000_000, 1_000_000_000);
+/// Short stretches of each trial, and with `--quick`.
+const STARTS: (u32, u32) = (8, 2);
+/// The tick where nothing tells it: that of 100 Hz, the slowest in use, ns.
+const SLOWEST_TICK_NS: i64 = 10_000_000;
+/// Guess of the time that making and removing a cell takes, ns.
+const CELL_GUESS_NS: i64 = 60_000_000;
+
+/// What a run will do.
+pub struct SupplyPlan {
+    /// How often every budget is measured.
+    pub rounds: u32,
+    subjects: Vec<Subject>,
+    not_measured: Vec<NotMeasured>,
+    requirements: Vec<Requirement>,
+    setting: Setting,
+}
+
+/// One thing that is measured once in every round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subject {
+    /// What holds the thread; `None`: nothing.
+    pub held: Option<Budget>,
+}
+
+impl Subject {
+    /// What it is called: `rt-cgroup 30ms/100ms`, `no budget`.
+    pub fn name(&self) -> String {
+        match &self.held {
+            None => "no budget".to_owned(),
+            Some(held) => {
+                let reservation = Reservation {
+                    budget_ns: held.budget_ns,
+                    period_ns: held.period_ns,
+                };
+                format!("{} {reservation}", held.enforcer.name())
+            }
+        }
+    }
+}
+
+/// What all trials have in common.
+#[derive(Debug, Clone)]
+struct Setting {
+    /// Where threads are pinned.
+    cpu: u32,
+    /// All that this process may use.
+    allowed: Vec<u32>,
+    priority: u8,
+    stretches: Stretches,
+}
+
+impl SupplyPlan {
+    /// The plan for these options. Changes nothing on the machine.
+    ///
+    /// # Errors
+    /// Names the option that is out of range.
+    pub fn new(options: &SupplyOptions) -> Result<SupplyPlan, InputError> {
+        let checked = options.check()?;
+        let mut allowed = plan::allowed_cpus();
+        allowed.sort_unstable();
+        let cpu = checked.cpu.or(allowed.last().copied()).unwrap_or(0);
+        if !allowed.contains(&cpu) {
+            return Err(InputError::new(
+                "--cpus",
+                format!("cpu {cpu} is not there, or this process may not use it"),
+                format!("the usable cpus are {}", host::cpus::format_list(&allowed)),
+            ));
+        }
+        let tick_ns = host::kernel::tick_hz(&host::root::Root::live())
+            .map_or(SLOWEST_TICK_NS, |hz| 1_000_000_000 / i64::from(hz));
+        let mut plan = SupplyPlan {
+            rounds: checked.rounds,
+            subjects: Vec::new(),
+            not_measured: Vec::new(),
+            requirements: Vec::new(),
+            setting: Setting {
+                cpu,
+                allowed: allowed.clone(),
+                priority: checked.priority,
+                stretches: Stretches {
+                    long_ns: checked.long_ns,
+                    starts: checked.starts,
+                    tick_ns,
+                },
+            },
+        };
+        for &enforcer in &checked.enforcers {
+            for reservation in &checked.reservations {
+                let held = Budget {
+                    enforcer,
+                    budget_ns: reservation.budget_ns,
+                    period_ns: reservation.period_ns,
+                };
+                plan.add(Subject { held: Some(held) });
+            }
+        }
+        // Only beside something: what the host takes is no supply.
+        if !plan.subjects.is_empty() {
+            plan.add(Subject { held: None });
+        }
+        Ok(plan)
+    }
+
+    /// Adds a subject, or the reason why it cannot be measured.
+    fn add(&mut self, subject: Subject) {
+        let needs: Needs = needs(&subject, &self.setting);
+        for need in needs.0 {
+            if !need.met && !self.not_measured.iter().any(|n| n.trial == subject.name()) {
+                self.not_measured.push(NotMeasured {
+                    trial: subject.name(),
+                    reason: need.reason.clone(),
+                    mend: need.mend.clone().unwrap_or_default(),
+                });
+            }
+            if !self.requirements.contains(&need) {
+                self.requirements.push(need);
+            }
+        }
+        if !self.not_measured.iter().any(|n| n.trial == subject.name()) {
+            self.subjects.push(subject);
+        }
+    }
+
+    /// What is measured in every round.
+    pub fn subjects(&self) -> &[Subject] {
+        &self.subjects
+    }
+
+    /// What is not measured, and why.
+    pub fn not_measured(&self) -> &[NotMeasured] {
+        &self.not_measured
+    }
+
+    /// What the study needs of the machine, met and unmet.
+    pub fn requirements(&self) -> &[Requirement] {
+        &self.requirements
+    }
+
+    /// How long the run should take, ns.
+    pub fn expected_ns(&self) -> i64 {
+        let round: i64 = (self.subjects.iter())
+            .map(|subject| self.trial_ns(subject))
+            .sum();
+        round.saturating_mul(self.rounds.into())
+    }
+
+    fn trial_ns(&self, subject: &Subject) -> i64 {
+        (self.setting.stretches).expected_ns(subject) + CELL_GUESS_NS
+    }
+
+    fn conditions(&self) -> Vec<Condition> {
+        let Setting {
+            cpu,
+            allowed,
+            priority,
+            stretches,
+        } = &self.setting;
+        let ms = |ns: i64| ns as f64 / 1e6;
+        vec![
+            condition(
+                "payload",
+                "one thread in a plain process that reads the clock without a pause; two readings more than 1 us apart (or \
+                 16 readings, where those take longer) have a gap between them, and what is shorter counts as received",
+            ),
+            condition(
+                "stretches",
+                format!(
+                    "one of {} ms, then {} short ones of some periods, each after a rest in which the kernel forgets the one \
+                     before, and each at another instant between two ticks ({} ms)",
+                    ms(stretches.long_ns),
+                    stretches.starts,
+                    ms(stretches.tick_ns)
+                ),
+            ),
+            condition(
+                "rt-cgroup",
+                format!(
+                    "SCHED_FIFO {priority} in a group of its own, directly below the root, pinned to cpu {cpu}"
+                ),
+            ),
+            condition(
+                "deadline",
+                format!(
+                    "SCHED_DEADLINE, deadline at the end of the period, on cpus {}: the kernel takes no such thread that \
+                     is pinned",
+                    host::cpus::format_list(allowed)
+                ),
+            ),
+            condition(
+                "no budget",
+                format!(
+                    "SCHED_FIFO {priority} on cpu {cpu}, in stretches short enough for real-time throttling, which stays on"
+                ),
+            ),
+            condition(
+                "competition",
+                "none: no other real-time thread of ours runs; whoever shares the cpu with a cell takes from it what these \
+                 figures do not hold",
+            ),
+        ]
+    }
+}
+
+/// The enforcers that can be measured, in the order of the report.
+pub const SUPPLY_ENFORCERS: [Enforcer; 2] = [Enforcer::RtCgroup, Enforcer::Deadline];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_enforcer_and_budget_is_measured_or_the_reason_is_told() {
+        let plan = SupplyPlan::new(&SupplyOptions::default()).unwrap();
+        let mut names: Vec<String> = plan.subjects().iter().map(Subject::name).collect();
+        names.extend(plan.not_measured().iter().map(|n| n.trial.clone()));
+        for budget in ["30ms/100ms", "10ms/50ms", "3ms/10ms", "1ms/10ms"] {
+            for enforcer in ["rt-cgroup", "deadline"] {
+                let name = format!("{enforcer} {budget}");
+                assert!(names.contains(&name), "{name} in {names:?}");
+            }
+        }
+        assert!(
+            plan.not_measured().iter().all(|n| !n.reason.is_empty()),
+            "{:?}",
+            plan.not_measured()
+        );
+        assert!(!plan.requirements().is_empty());
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_refused() {
+        let options = SupplyOptions {
+            cpus: vec![60_000],
+            ..SupplyOptions::default()
+        };
+        let error = SupplyPlan::new(&options).err().unwrap().to_string();
+        assert!(
+            error.contains("--cpus") && error.contains("usable"),
+            "{error}"
+        );
+    }
+}

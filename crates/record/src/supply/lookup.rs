@@ -1,0 +1,149 @@
+use std::path::Path;
+
+use super::{Budget, Machine, MeasuredSupply};
+use crate::RecordError;
+use crate::run::Run;
+
+/// Why no measurement can stand for a budget here; a clause that fits behind "not measured:".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// Nobody has measured this budget under this enforcer.
+    #[error(
+        "no measurement of {} with {budget_us} us every {period_us} us; `timecell bench supply --enforcer {} \
+         --reservation {budget_us}us/{period_us}us` makes one",
+        held.enforcer.name(), held.enforcer.name(), budget_us = held.budget_ns / 1_000, period_us = held.period_ns / 1_000
+    )]
+    NotMeasured {
+        /// What was asked for.
+        held: Budget,
+    },
+    /// It was measured, on a machine of which something is different.
+    #[error("{0}")]
+    Elsewhere(String),
+}
+
+/// The supplies that a run measured.
+///
+/// # Errors
+/// When `run` is no supply study, or its `summary.json` cannot be read; `timecell report RUN` makes that again.
+pub fn load(run: &Path) -> Result<Vec<MeasuredSupply>, RecordError> {
+    let run = Run::open(run)?;
+    if !run.is_supply() {
+        return Err(RecordError::malformed(
+            run.dir(),
+            "this run is no supply study; name one that `timecell bench supply` made",
+        ));
+    }
+    Ok(run.supply_summary()?.supplies)
+}
+
+/// The measurement that stands for a budget on the machine `here`: of the same enforcer, budget and period, on a machine
+/// of the same kernel, tick, cpus and host; of several that do, the last. A larger budget than one that was measured does
+/// not do: the tick falls into it differently.
+///
+/// # Errors
+/// Why there is none, or what differs of the last one that would do but for the machine.
+pub fn find<'a>(
+    measured: &'a [MeasuredSupply],
+    held: &Budget,
+    here: &Machine,
+) -> Result<&'a MeasuredSupply, Unfit> {
+    let mut unfit = Unfit::NotMeasured { held: *held };
+    for supply in measured.iter().rev().filter(|supply| supply.held == *held) {
+        match supply.machine.difference(here) {
+            None => return Ok(supply),
+            Some(difference) => {
+                if matches!(unfit, Unfit::NotMeasured { .. }) {
+                    unfit = Unfit::Elsewhere(difference);
+                }
+            }
+        }
+    }
+    Err(unfit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::machine::tests::machine;
+    use super::super::{Between, Kept, Promise, Share, SupplyPoint};
+    use super::*;
+    use model::taskset::Enforcer;
+
+    fn held(budget_ns: u64) -> Budget {
+        Budget {
+            enforcer: Enforcer::Deadline,
+            budget_ns,
+            period_ns: 10_000_000,
+        }
+    }
+
+    fn supply(budget_ns: u64, machine: Machine, delay_ns: u64) -> MeasuredSupply {
+        let share = Share {
+            cpu_ns: 3,
+            of_ns: 10,
+        };
+        let one = Between::of(vec![delay_ns]).unwrap();
+        MeasuredSupply {
+            held: held(budget_ns),
+            machine,
+            rounds: 1,
+            starts: 9,
+            points: vec![SupplyPoint {
+                supplied: 3,
+                per: 10,
+                delay_ns,
+            }],
+            measured_to_ns: 1_000_000_000,
+            delay_ns: one,
+            longest_gap_ns: one,
+            billed: Some(share),
+            received: share,
+            periods: None,
+            textbook: Promise {
+                supplied: 3,
+                per: 10,
+                delay_ns: 14,
+                kept: Kept::Held,
+            },
+            by_tick: None,
+            cautious: None,
+            least: vec![(1, 0)],
+        }
+    }
+
+    #[test]
+    fn only_the_same_budget_on_the_same_machine_will_do_and_the_last_of_them() {
+        let other = Machine {
+            tick_hz: Some(100),
+            ..machine()
+        };
+        let all = [
+            supply(3_000_000, machine(), 20),
+            supply(3_000_000, machine(), 21),
+            supply(3_000_000, other.clone(), 22),
+            supply(5_000_000, other, 23),
+        ];
+        let found = find(&all, &held(3_000_000), &machine()).unwrap();
+        assert_eq!(found.points[0].delay_ns, 21);
+        let unfit = find(&all, &held(5_000_000), &machine()).unwrap_err();
+        assert!(
+            unfit.to_string().contains("tick 100 Hz, here 250 Hz"),
+            "{unfit}"
+        );
+        let unfit = find(&all, &held(4_000_000), &machine()).unwrap_err();
+        let said = unfit.to_string();
+        assert!(
+            said.contains("--enforcer deadline --reservation 4000us/10000us"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn another_kind_of_run_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("run.json"), "{}").unwrap();
+        std::fs::write(dir.path().join("series.json"), "{}").unwrap();
+        let error = load(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("no supply study"), "{error}");
+    }
+}

@@ -1,0 +1,135 @@
+use host::kernel;
+use host::provenance::Provenance;
+use host::root::Root;
+use serde::{Deserialize, Serialize};
+
+/// What the supply of a kernel depends on. Two machines of which all of this is the same supply alike.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Model of the cpu.
+    pub cpu_model: Option<String>,
+    /// Cpus online.
+    pub cpus: usize,
+    /// Whether the machine is virtual; a hypervisor takes from every supply.
+    pub virtual_machine: Option<bool>,
+    /// Release of the kernel, such as `6.18.0`.
+    pub kernel_release: Option<String>,
+    /// Its build, such as `#1 SMP PREEMPT_RT Thu Jan 1`.
+    pub kernel_version: Option<String>,
+    /// Ticks of the scheduler in a second (`CONFIG_HZ`).
+    pub tick_hz: Option<u32>,
+    /// Whether SCHED_DEADLINE ends runtimes by a timer of its own (HRTICK_DL) instead of by the tick.
+    pub deadline_by_timer: Option<bool>,
+}
+
+impl Machine {
+    /// This machine; `provenance` is of it, and of now.
+    pub fn of(provenance: &Provenance) -> Machine {
+        let root = Root::live();
+        Machine {
+            cpu_model: provenance.cpu_model.clone(),
+            cpus: provenance.cpus_online.len(),
+            virtual_machine: provenance.virtualization.virtual_machine,
+            kernel_release: provenance.kernel_release.clone(),
+            kernel_version: provenance.kernel_version.clone(),
+            tick_hz: kernel::tick_hz(&root),
+            deadline_by_timer: kernel::deadline_by_timer(&root),
+        }
+    }
+
+    /// Length of the tick, ns; `None` where nothing tells.
+    pub fn tick_ns(&self) -> Option<u64> {
+        self.tick_hz.map(|hz| 1_000_000_000 / u64::from(hz.max(1)))
+    }
+
+    /// The first thing in which another machine differs, as a clause: `it was measured on Linux 6.1, this is 6.18`.
+    pub fn difference(&self, here: &Machine) -> Option<String> {
+        let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
+        let hz = |hz: Option<u32>| hz.map_or("unknown".to_owned(), |hz| format!("{hz} Hz"));
+        let flag = |flag: Option<bool>| match flag {
+            Some(true) => "yes".to_owned(),
+            Some(false) => "no".to_owned(),
+            None => "unknown".to_owned(),
+        };
+        let all = [
+            (
+                "kernel",
+                text(&self.kernel_release),
+                text(&here.kernel_release),
+            ),
+            (
+                "build of the kernel",
+                text(&self.kernel_version),
+                text(&here.kernel_version),
+            ),
+            ("tick", hz(self.tick_hz), hz(here.tick_hz)),
+            (
+                "timer for runtimes (HRTICK_DL)",
+                flag(self.deadline_by_timer),
+                flag(here.deadline_by_timer),
+            ),
+            ("cpu", text(&self.cpu_model), text(&here.cpu_model)),
+            (
+                "number of cpus",
+                self.cpus.to_string(),
+                here.cpus.to_string(),
+            ),
+            (
+                "virtual machine",
+                flag(self.virtual_machine),
+                flag(here.virtual_machine),
+            ),
+        ];
+        let differs = all.into_iter().find(|(_, then, now)| then != now);
+        differs.map(|(what, then, now)| {
+            format!("it was measured on another machine ({what} {then}, here {now})")
+        })
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub fn machine() -> Machine {
+        Machine {
+            cpu_model: Some("x".to_owned()),
+            cpus: 2,
+            virtual_machine: Some(true),
+            kernel_release: Some("6.18.0".to_owned()),
+            kernel_version: Some("#1 SMP".to_owned()),
+            tick_hz: Some(250),
+            deadline_by_timer: None,
+        }
+    }
+
+    #[test]
+    fn what_differs_is_named() {
+        assert_eq!(machine().difference(&machine()), None);
+        assert_eq!(machine().tick_ns(), Some(4_000_000));
+        let other = Machine {
+            tick_hz: Some(1000),
+            ..machine()
+        };
+        let said = machine().difference(&other).unwrap();
+        assert!(said.contains("tick 250 Hz, here 1000 Hz"), "{said}");
+        let other = Machine {
+            kernel_release: None,
+            ..machine()
+        };
+        assert!(
+            machine()
+                .difference(&other)
+                .unwrap()
+                .contains("kernel 6.18.0, here unknown")
+        );
+    }
+
+    #[test]
+    fn this_machine_is_itself() {
+        let provenance = Provenance::collect("0");
+        let here = Machine::of(&provenance);
+        assert_eq!(here.difference(&Machine::of(&provenance)), None);
+        assert!(here.cpus > 0);
+    }
+}

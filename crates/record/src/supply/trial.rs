@@ -1,0 +1,83 @@
+use model::taskset::Enforcer;
+use serde::{Deserialize, Serialize};
+
+/// A budget under one enforcer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Budget {
+    /// The kernel's mechanism, by its name.
+    #[serde(with = "by_name")]
+    pub enforcer: Enforcer,
+    /// Cpu time granted in every period, ns.
+    pub budget_ns: u64,
+    /// Period, ns.
+    pub period_ns: u64,
+}
+
+/// One trial: one spinning thread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SupplyTrial {
+    /// Number in the order of execution, from 1; `trials/<number>.gaps`.
+    pub number: u32,
+    /// Round, from 1.
+    pub round: u32,
+    /// What held the thread; `None`: nothing, to learn what the host itself takes.
+    pub held: Option<Budget>,
+    /// The class that it was given, such as `FIFO 80`.
+    pub class: String,
+    /// Cpus that it might use.
+    pub cpus: Vec<u32>,
+    /// Time that the hypervisor says it took from these cpus meanwhile, ns, in steps of 10 ms mostly; `None` where
+    /// the kernel does not tell.
+    pub steal_ns: Option<u64>,
+    /// Why there are no gaps of this trial; `None` when it is good.
+    pub failure: Option<String>,
+}
+
+/// Enforcers are written by their names.
+mod by_name {
+    use model::taskset::Enforcer;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    pub fn serialize<S: Serializer>(enforcer: &Enforcer, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(enforcer.name())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Enforcer, D::Error> {
+        let name = String::deserialize(from)?;
+        let known = Enforcer::NAMES.iter().find(|(known, _)| *known == name);
+        known.map(|(_, enforcer)| *enforcer).ok_or_else(|| {
+            let names = Enforcer::NAMES.map(|(name, _)| name).join(", ");
+            D::Error::custom(format!("unknown enforcer `{name}`; known are {names}"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_comes_back_and_names_its_enforcer() {
+        let trial = SupplyTrial {
+            number: 3,
+            round: 1,
+            held: Some(Budget {
+                enforcer: Enforcer::RtCgroup,
+                budget_ns: 3_000_000,
+                period_ns: 10_000_000,
+            }),
+            class: "FIFO 80".to_owned(),
+            cpus: vec![1],
+            steal_ns: None,
+            failure: None,
+        };
+        let text = serde_json::to_string(&trial).unwrap();
+        assert!(text.contains("\"enforcer\":\"rt-cgroup\""), "{text}");
+        assert_eq!(serde_json::from_str::<SupplyTrial>(&text).unwrap(), trial);
+        let other = text.replace("rt-cgroup", "rt-group");
+        let error = serde_json::from_str::<SupplyTrial>(&other).unwrap_err();
+        assert!(error.to_string().contains("known are deadline"), "{error}");
+    }
+}

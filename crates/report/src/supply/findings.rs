@@ -1,0 +1,111 @@
+//! What a supply study says in sentences.
+
+use record::supply::{Kept, MeasuredSupply, Promise, SupplySummary};
+
+use super::{percent, reservation};
+use crate::units::time;
+use crate::words::plural;
+
+/// The sentences, without full stops, the most important first.
+pub(super) fn findings(summary: &SupplySummary) -> Vec<String> {
+    let mut all = Vec::new();
+    all.extend(textbook(summary));
+    all.extend(host(summary));
+    for (what, pick) in BOUNDS {
+        all.extend(bound(summary, what, pick));
+    }
+    all.extend(few(summary));
+    all
+}
+
+/// A bound of a supply.
+type Pick = fn(&MeasuredSupply) -> Option<Promise>;
+
+const BOUNDS: [(&str, Pick); 2] = [
+    ("the bound from the length of the tick", |s| s.by_tick),
+    ("what is relied on before anybody has measured", |s| {
+        s.cautious
+    }),
+];
+
+fn name(supply: &MeasuredSupply) -> String {
+    format!(
+        "{} {}",
+        supply.held.enforcer.name(),
+        reservation(&supply.held)
+    )
+}
+
+fn names(supplies: &[&MeasuredSupply]) -> String {
+    let names: Vec<String> = supplies.iter().map(|supply| name(supply)).collect();
+    names.join(", ")
+}
+
+fn textbook(summary: &SupplySummary) -> Option<String> {
+    let all = &summary.supplies;
+    let broken: Vec<&MeasuredSupply> = (all.iter())
+        .filter(|supply| matches!(supply.textbook.kept, Kept::Broken { .. }))
+        .collect();
+    match (all.len(), broken.as_slice()) {
+        (0, _) => None,
+        (_, []) => Some(
+            "the textbook's bound (periodic resource model) held in every window that was looked at"
+                .to_owned(),
+        ),
+        (_, broken) => Some(format!(
+            "the textbook's bound (periodic resource model) does not hold on this kernel: not of {}",
+            names(broken)
+        )),
+    }
+}
+
+fn host(summary: &SupplySummary) -> Option<String> {
+    let host = summary.host.as_ref()?;
+    let lost = 1.0 - host.received.ratio();
+    Some(format!(
+        "without a budget the same thread lost {} of its time to interrupts and the host, up to {} at once; the kernel bills \
+         that to the cell, which therefore receives less than it is billed for",
+        percent(lost.max(0.0)),
+        time(host.longest_gap_ns.most as f64)
+    ))
+}
+
+fn bound(summary: &SupplySummary, what: &str, pick: Pick) -> Option<String> {
+    let known: Vec<&MeasuredSupply> = (summary.supplies.iter())
+        .filter(|supply| pick(supply).is_some())
+        .collect();
+    if known.is_empty() {
+        return None;
+    }
+    let kept = |supply: &&&MeasuredSupply, wanted: fn(Kept) -> bool| {
+        pick(supply).is_some_and(|promise| wanted(promise.kept))
+    };
+    let of = |wanted: fn(Kept) -> bool| -> Vec<&MeasuredSupply> {
+        known
+            .iter()
+            .filter(|supply| kept(supply, wanted))
+            .copied()
+            .collect()
+    };
+    let broken = of(|kept| matches!(kept, Kept::Broken { .. }));
+    let but_for = of(|kept| matches!(kept, Kept::HeldButForTheHost { .. }));
+    let mut said = match broken.as_slice() {
+        [] => format!("{what} held everywhere"),
+        broken => format!("{what} did not hold of {}", names(broken)),
+    };
+    if !but_for.is_empty() {
+        said += &format!(", but for what the host took (of {})", names(&but_for));
+    }
+    Some(said)
+}
+
+/// What rests on little.
+fn few(summary: &SupplySummary) -> Option<String> {
+    let rounds = summary.supplies.iter().map(|supply| supply.rounds).min()?;
+    (rounds < 3).then(|| {
+        format!(
+            "these figures rest on {}; a budget that is to be relied on wants 3 or more",
+            plural(rounds.into(), "round")
+        )
+    })
+}

@@ -1,0 +1,55 @@
+//! Supply studies: what the gaps of spinning threads amount to, their table, page and figures. The least that was
+//! received in windows, and what lies below it, is computed by crate `analysis`.
+
+mod findings;
+mod page;
+mod picture;
+mod rows;
+mod study;
+mod table;
+
+pub use page::supply_html;
+pub use picture::supply_figures;
+pub use study::supply_study;
+pub use table::supply_table;
+
+use record::supply::{Budget, SupplyPoint};
+
+use crate::units::{exact, time};
+
+/// What a budget is called in tables: `30 ms / 100 ms`.
+fn reservation(held: &Budget) -> String {
+    format!("{} / {}", exact(held.budget_ns), exact(held.period_ns))
+}
+
+/// A share with three digits, in percent.
+fn percent(ratio: f64) -> String {
+    let hundredths = ratio * 100.0;
+    let decimals = if hundredths >= 9.995 { 1 } else { 2 };
+    format!("{hundredths:.decimals$} %")
+}
+
+/// A line below the supply: `29.1 % after 86.2 ms`.
+fn line(point: &SupplyPoint) -> String {
+    let rate = point.supplied as f64 / point.per.max(1) as f64;
+    format!("{} after {}", percent(rate), time(point.delay_ns as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_and_lines_have_three_digits() {
+        assert_eq!(
+            [0.3, 0.0999, 0.09, 1.0].map(percent),
+            ["30.0 %", "9.99 %", "9.00 %", "100.0 %"]
+        );
+        let point = SupplyPoint {
+            supplied: 291_000,
+            per: 1_000_000,
+            delay_ns: 86_200_000,
+        };
+        assert_eq!(line(&point), "29.1 % after 86.2 ms");
+    }
+}

@@ -1,0 +1,283 @@
+//! The report of a supply study as one HTML file.
+
+use maud::{Markup, html};
+use record::RecordError;
+use record::run::{Manifest, Run, Status};
+use record::supply::{MeasuredSupply, Promise, SupplyRecord, SupplySummary};
+
+use super::findings::findings;
+use super::picture::draw;
+use super::rows::{HEADINGS, host_row, kept, row};
+use super::{line, percent, reservation};
+use crate::figure::{Figure, inline};
+use crate::html::{Section, absent_table, checks_section, document, facts, region, time_cell};
+use crate::style::Tone;
+use crate::table::Text;
+use crate::units::time;
+use crate::words::{clean, count, plural, sentence};
+
+/// The report as one HTML file.
+///
+/// # Errors
+/// When a file of the record cannot be read.
+pub fn supply_html(run: &Run, summary: &SupplySummary) -> Result<String, RecordError> {
+    let record = run.supply()?;
+    let manifest = run.manifest()?;
+    let provenance = run.provenance()?;
+    let figures: Vec<Figure> = summary.supplies.iter().filter_map(draw).collect();
+    let mut sections = vec![asked(&record), found(summary)];
+    sections.extend(pictures(&figures));
+    sections.extend(lines(summary));
+    sections.extend(periods(summary));
+    sections.push(lacking(summary));
+    sections.extend(checks_section(&provenance));
+    sections.push(Section {
+        id: "machine",
+        heading: "Provenance".to_owned(),
+        body: html! {
+            dl { @for (name, value) in facts(&provenance) { dt { (name) } dd { (clean(&value)) } } }
+        },
+    });
+    sections.push(again(summary));
+    let head = html! {
+        p.kicker { "timecell report" }
+        h1 { "supply" }
+        p.meta {
+            "run " code { (clean(&summary.run)) } ", started " (manifest.started)
+            @if let Some(finished) = &manifest.finished { ", finished " (finished) }
+            ", " (provenance.one_line())
+        }
+        (banners(&manifest, summary))
+    };
+    Ok(document("supply - timecell", &head, &sections))
+}
+
+fn banners(manifest: &Manifest, summary: &SupplySummary) -> Markup {
+    let ended = match manifest.status {
+        Status::Complete => None,
+        Status::Interrupted => Some("Interrupted"),
+        Status::Failed => Some("Failed"),
+        Status::Killed => Some("Killed"),
+        Status::Running => Some("Not finished"),
+    };
+    html! {
+        @if let Some(word) = ended {
+            p.banner.bad role="note" {
+                strong { (word) ":" } " " (manifest.trials_done) " of " (manifest.trials_planned)
+                " planned trials are on record; the numbers rest on these alone."
+            }
+        }
+        @if !summary.failures.is_empty() {
+            p.banner.bad role="note" {
+                strong { "Failures:" } " " (summary.failures.len()) ", told under "
+                a href="#lacking" { "what is lacking" } "."
+            }
+        }
+    }
+}
+
+fn asked(record: &SupplyRecord) -> Section {
+    let tick = match record.machine.tick_hz {
+        Some(hz) => format!("{hz} Hz"),
+        None => "unknown".to_owned(),
+    };
+    let timer = match record.machine.deadline_by_timer {
+        Some(true) => "by a timer (HRTICK_DL)",
+        Some(false) => "by the tick",
+        None => "by the tick, unless HRTICK_DL was switched on, which cannot be seen here",
+    };
+    Section {
+        id: "asked",
+        heading: "What was asked".to_owned(),
+        body: html! {
+            p.question { (clean(&record.question)) }
+            dl {
+                dt { "rounds" } dd { (record.rounds_planned) ", every budget once per round" }
+                dt { "scheduler's tick" } dd { (tick) }
+                dt { "SCHED_DEADLINE's runtimes end" } dd { (timer) }
+                @for condition in &record.conditions {
+                    dt { (clean(&condition.name)) } dd { (clean(&condition.text)) }
+                }
+            }
+        },
+    }
+}
+
+fn toned(text: &Text) -> Markup {
+    let class = match text.1 {
+        Tone::Plain => "",
+        Tone::Caution => "caution",
+        Tone::Bad => "bad",
+        Tone::Good => "faster",
+    };
+    html! { td { @if class.is_empty() { (text.0) } @else { span class=(class) { (text.0) } } } }
+}
+
+fn found(summary: &SupplySummary) -> Section {
+    let rows = summary.supplies.iter().map(row);
+    let rows: Vec<[Text; 8]> = rows.chain(summary.host.as_ref().map(host_row)).collect();
+    Section {
+        id: "found",
+        heading: "What was found".to_owned(),
+        body: html! {
+            ul.findings { @for finding in findings(summary) { li { (sentence(&clean(&finding))) } } }
+            @if !rows.is_empty() {
+                (region("Cpu time of a cell that always wants it and has its cpu to itself", html! {
+                    thead { tr { @for heading in HEADINGS { th scope="col" { (heading) } } } }
+                    tbody { @for row in &rows { tr { @for text in row { (toned(text)) } } } }
+                }))
+            }
+            p.quiet {
+                "Granted is the budget by its period. Billed is what the kernel counts, interrupts and the host's unreported \
+                 pauses included; received is what the program saw. \"29.1 % after 86.2 ms\" means that in every window, of \
+                 whatever length, at least 29.1 % of what it is longer than 86.2 ms was received. The textbook's bound is \
+                 that of the periodic resource model: nothing for twice the period less the budget, then the budget in \
+                 every period. A shortfall that the host's own pauses explain, as measured without a budget, is not held \
+                 against it."
+            }
+        },
+    }
+}
+
+fn pictures(figures: &[Figure]) -> Option<Section> {
+    (!figures.is_empty()).then(|| Section {
+        id: "figures",
+        heading: "Supply against its bounds".to_owned(),
+        body: html! {
+            div.figures {
+                @for figure in figures {
+                    figure {
+                        h3 { (figure.title) }
+                        div.scroll { (inline(figure)) }
+                        figcaption { (figure.caption) }
+                    }
+                }
+            }
+        },
+    })
+}
+
+/// Every line that lies below each supply, and the bounds.
+fn lines(summary: &SupplySummary) -> Option<Section> {
+    (!summary.supplies.is_empty()).then(|| Section {
+        id: "lines",
+        heading: "What may be relied on".to_owned(),
+        body: html! {
+            p.quiet {
+                "Each line is a supply that lies below all that was measured, in windows up to the length given; so is the \
+                 highest of them at every length. They are of a cell that has its cpu to itself: whoever shares the cpu takes \
+                 from it what is not in them. The delay of each round is that of the first line's rate."
+            }
+            (region("Lines below the supply", html! {
+                thead { tr {
+                    th scope="col" { "supply" } th scope="col" { "lines: rate after delay" }
+                    th.num scope="col" { "delay, least and middle round" } th.num scope="col" { "rounds, starts" }
+                    th.num scope="col" { "windows up to" }
+                } }
+                tbody { @for supply in &summary.supplies { tr {
+                    th scope="row" { (supply.held.enforcer.name()) " " (reservation(&supply.held)) }
+                    td { @for (place, point) in supply.points.iter().enumerate() {
+                        @if place > 0 { br; } (line(point))
+                    } }
+                    (time_cell(&time(supply.delay_ns.least as f64), &time(supply.delay_ns.median as f64)))
+                    (time_cell(&plural(supply.rounds.into(), "round"), &plural(supply.starts.into(), "start")))
+                    (time_cell(&time(supply.measured_to_ns as f64), ""))
+                } } }
+            }))
+            (region("Bounds without a measurement", html! {
+                thead { tr {
+                    th scope="col" { "supply" } th scope="col" { "textbook" } th scope="col" { "by the tick, alone on the cpu" }
+                    th scope="col" { "relied on before anybody has measured" }
+                } }
+                tbody { @for supply in &summary.supplies { tr {
+                    th scope="row" { (supply.held.enforcer.name()) " " (reservation(&supply.held)) }
+                    (bound(Some(&supply.textbook)))
+                    (bound(supply.by_tick.as_ref()))
+                    (bound(supply.cautious.as_ref()))
+                } } }
+            }))
+        },
+    })
+}
+
+fn bound(promise: Option<&Promise>) -> Markup {
+    let Some(promise) = promise else {
+        return html! { td { span.quiet { "the tick is unknown" } } };
+    };
+    let rate = promise.supplied as f64 / promise.per.max(1) as f64;
+    let Text(verdict, tone) = kept(promise);
+    let class = match tone {
+        Tone::Bad => "bad",
+        Tone::Caution => "caution",
+        _ => "quiet",
+    };
+    html! {
+        td {
+            (percent(rate)) " after " (time(promise.delay_ns as f64)) br;
+            span class=(class) { (verdict) }
+        }
+    }
+}
+
+/// What was received in each period.
+fn periods(summary: &SupplySummary) -> Option<Section> {
+    let of = |supply: &MeasuredSupply| supply.periods.is_some();
+    summary.supplies.iter().any(of).then(|| Section {
+        id: "periods",
+        heading: "Budgets received in each period".to_owned(),
+        body: html! {
+            p.quiet {
+                "Periods are counted from the beginning of each long stretch, whose length is a number of whole periods."
+            }
+            (region("Received in a period", html! {
+                thead { tr {
+                    th scope="col" { "supply" } th.num scope="col" { "budget" } th.num scope="col" { "least" }
+                    th.num scope="col" { "mean" } th.num scope="col" { "most" } th.num scope="col" { "periods" }
+                } }
+                tbody { @for supply in &summary.supplies { @if let Some(periods) = &supply.periods { tr {
+                    th scope="row" { (supply.held.enforcer.name()) " " (reservation(&supply.held)) }
+                    (time_cell(&time(supply.held.budget_ns as f64), ""))
+                    (time_cell(&time(periods.least_ns as f64), ""))
+                    (time_cell(&time(periods.mean_ns as f64), ""))
+                    (time_cell(&time(periods.most_ns as f64), ""))
+                    (time_cell(&count(periods.count), ""))
+                } } } }
+            }))
+        },
+    })
+}
+
+fn lacking(summary: &SupplySummary) -> Section {
+    let nothing =
+        summary.failures.is_empty() && summary.not_measured.is_empty() && summary.unmet.is_empty();
+    let absent: Vec<[&str; 3]> = (summary.not_measured.iter())
+        .map(|n| [n.trial.as_str(), n.reason.as_str(), n.mend.as_str()])
+        .collect();
+    Section {
+        id: "lacking",
+        heading: "What is lacking".to_owned(),
+        body: html! {
+            @if nothing { p { "Nothing: every budget was measured and every requirement was met." } }
+            @if !summary.failures.is_empty() {
+                h3 { "Failures" }
+                ul.findings { @for failure in &summary.failures { li { (sentence(&clean(failure))) } } }
+            }
+            @if !absent.is_empty() { (absent_table("Not measured", ["budget", "reason", "mend"], &absent)) }
+        },
+    }
+}
+
+fn again(summary: &SupplySummary) -> Section {
+    Section {
+        id: "rerun",
+        heading: "Again".to_owned(),
+        body: html! {
+            p { "The first line measures the same again; the second makes this page again from the run's gaps; the third \
+                 writes them as a table:" }
+            pre { code {
+                "sudo timecell bench supply\ntimecell report " (clean(&summary.run))
+                "\ntimecell export --csv " (clean(&summary.run))
+            } }
+        },
+    }
+}

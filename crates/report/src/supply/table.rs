@@ -1,0 +1,59 @@
+//! The terminal's table of a supply study.
+
+use record::supply::SupplySummary;
+
+use super::findings::findings;
+use super::rows::{HEADINGS, host_row, row};
+use crate::style::Style;
+use crate::table::{Column, Text, render};
+use crate::words::clean;
+
+/// A row for each budget, the host below; then what was found, what was not measured and what failed. Ends with a line
+/// break.
+pub fn supply_table(summary: &SupplySummary, style: Style) -> String {
+    let mut out = String::new();
+    let mut rows: Vec<[Text; 8]> = summary.supplies.iter().map(row).collect();
+    rows.extend(summary.host.as_ref().map(host_row));
+    if !rows.is_empty() {
+        out += "cpu time of a cell that always wants it and has its cpu to itself\n\n";
+        out += &render(&columns(rows), style);
+        out.push('\n');
+    }
+    let mut sentences = findings(summary);
+    sentences.extend(summary.not_measured.iter().map(|absent| {
+        let mend = match absent.mend.as_str() {
+            "" => String::new(),
+            mend => format!(" ({mend})"),
+        };
+        format!("{}: not measured: {}{mend}", absent.trial, absent.reason)
+    }));
+    let failures = summary.failures.iter();
+    sentences.extend(failures.map(|failure| format!("failed: {failure}")));
+    for sentence in sentences {
+        out.push_str(&style.wrap(&clean(&sentence), 4));
+        out.push('\n');
+    }
+    out
+}
+
+/// Rows as columns.
+fn columns(rows: Vec<[Text; 8]>) -> Vec<Column> {
+    let mut texts: [Vec<Text>; 8] = Default::default();
+    for row in rows {
+        for (column, text) in texts.iter_mut().zip(row) {
+            column.push(text);
+        }
+    }
+    let numbers = 2..6;
+    let columns = HEADINGS.iter().zip(texts).enumerate();
+    columns
+        .map(|(place, (heading, texts))| {
+            let column = Column::new(heading, texts);
+            if numbers.contains(&place) {
+                column.right()
+            } else {
+                column
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,260 @@
+//! Supply studies: `bench supply`, and `report` of such a run.
+
+use bench::{BenchError, Reservation, Settings, SupplyOptions, SupplyPlan, run_supply};
+use host::provenance::Provenance;
+use model::InputError;
+use record::run::{Run, write_atomically};
+
+use crate::cli::{Bench, Report};
+use crate::commands::bench::{VERSION, give_to_sudo_user};
+use crate::commands::report::{style, write_figures};
+use crate::exit::{CommandError, Ended};
+use crate::out;
+use crate::progress::{Teller, about};
+
+/// What the study is called on the command line.
+pub const NAME: &str = "supply";
+
+/// Why thresholds and baselines are refused.
+pub const NOT_JUDGED: &str = "a supply study holds no latencies, which thresholds are about";
+
+/// Refuses options that only this study has, for whatever else is measured.
+pub fn refuse_elsewhere(what: &str, options: &Bench) -> Result<(), InputError> {
+    let own = [
+        ("--enforcer", !options.enforcer.is_empty()),
+        ("--reservation", !options.reservation.is_empty()),
+    ];
+    match own.iter().find(|(_, given)| *given) {
+        Some((option, _)) => Err(InputError::new(
+            *option,
+            format!("`{what}` measures no enforcer; only scenario `{NAME}` does"),
+            "remove the option",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Measures, writes the record, prints its table.
+pub fn bench(options: &Bench) -> Result<Ended, CommandError> {
+    refuse_ignored(options)?;
+    let plan = SupplyPlan::new(&wanted(options)?)?;
+    let header = header(&plan);
+    if options.dry_run {
+        out::print(&format!("{header}\n{}", dry(&plan)));
+        let nothing = plan.subjects().is_empty();
+        return Ok(if nothing { Ended::Unmet } else { Ended::Fine });
+    }
+    if options.json {
+        out::note(&header);
+    } else {
+        out::print(&header);
+    }
+    let settings = Settings {
+        out: options.out.clone(),
+        version: VERSION.to_owned(),
+    };
+    let mut teller = Teller::new(plan.rounds);
+    let made_out = !options.out.exists();
+    let finished = run_supply(&plan, &settings, &mut teller);
+    teller.done();
+    let mine = match &finished {
+        Ok(run) | Err((Some(run), _)) => Some(run.dir().to_owned()),
+        Err((None, _)) => None,
+    };
+    let ended = after(finished, options);
+    if let Some(dir) = mine {
+        give_to_sudo_user(&dir, made_out.then_some(options.out.as_path()));
+    }
+    ended
+}
+
+fn after(
+    finished: Result<Run, (Option<Run>, BenchError)>,
+    options: &Bench,
+) -> Result<Ended, CommandError> {
+    match finished {
+        Ok(run) => study(&run, options),
+        Err((run, error)) => {
+            // What was measured until then is on record and worth its page.
+            if let Some(run) = run
+                && run
+                    .manifest()
+                    .is_ok_and(|manifest| manifest.trials_done > 0)
+            {
+                let _ = study(&run, options);
+            }
+            Err(error.into())
+        }
+    }
+}
+
+fn wanted(options: &Bench) -> Result<SupplyOptions, InputError> {
+    let cpus = match &options.cpus {
+        None => Vec::new(),
+        Some(text) => host::cpus::parse_list(text)
+            .map_err(|error| InputError::new("--cpus", error.to_string(), ""))?,
+    };
+    let reservations: Result<Vec<Reservation>, InputError> = (options.reservation.iter())
+        .map(|text| {
+            text.parse()
+                .map_err(|error: String| InputError::new("--reservation", error, ""))
+        })
+        .collect();
+    Ok(SupplyOptions {
+        enforcers: options
+            .enforcer
+            .iter()
+            .map(|name| name.enforcer())
+            .collect(),
+        reservations: reservations?,
+        duration: options.duration,
+        rounds: options.rounds,
+        quick: options.quick,
+        cpus,
+        priority: options.priority,
+    })
+}
+
+fn refuse_ignored(options: &Bench) -> Result<(), InputError> {
+    if let Some(part) = options.parts.first() {
+        let what = "only `bench self` has parts";
+        return Err(InputError::new(part, what, "remove the word"));
+    }
+    let ignored = [
+        ("--jobs", options.jobs.is_some()),
+        ("--period", options.period.is_some()),
+        ("--class", options.class.is_some()),
+        ("--engine", !options.engine.is_empty()),
+        ("--rootless-user", options.rootless_user.is_some()),
+        ("--tasks", options.tasks.is_some()),
+        ("--policy", options.policy.is_some()),
+        ("--counts", !options.counts.is_empty()),
+        ("--parallel", options.parallel.is_some()),
+        ("--failure-limit", options.failure_limit.is_some()),
+        ("--reserve", options.reserve.is_some()),
+        ("--require-rt", options.require_rt),
+        ("--fail-if", !options.judge.fail_if.is_empty()),
+        ("--baseline", options.judge.baseline.is_some()),
+        ("--load", !options.load.is_empty()),
+        ("--histogram", options.histogram),
+        ("--interval", options.interval.is_some()),
+        ("--heartbeat-timeout", options.heartbeat_timeout.is_some()),
+    ];
+    match ignored.iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((option, _)) => Err(InputError::new(
+            *option,
+            format!("scenario `{NAME}` spins in a budget and has nothing that this could apply to"),
+            "remove the option; --enforcer, --reservation, --duration, --rounds, --quick, --cpus and --priority are \
+             allowed",
+        )),
+    }
+}
+
+/// The first two lines: what is measured on, and what will be done.
+fn header(plan: &SupplyPlan) -> String {
+    let machine = Provenance::collect(VERSION);
+    let warnings = match machine.warnings() {
+        0 => String::new(),
+        1 => "   1 finding, see timecell doctor".to_owned(),
+        n => format!("   {n} findings, see timecell doctor"),
+    };
+    let rounds = if plan.rounds == 1 { "round" } else { "rounds" };
+    format!(
+        "host    {}{warnings}\nplan    {} trials x {} {rounds} of a spinning thread   about {}\n",
+        machine.one_line(),
+        plan.subjects().len(),
+        plan.rounds,
+        about(plan.expected_ns())
+    )
+}
+
+fn dry(plan: &SupplyPlan) -> String {
+    let mut text =
+        String::from("measured in every round, each round beginning with the next one\n");
+    for subject in plan.subjects() {
+        text.push_str(&format!("  {}\n", subject.name()));
+    }
+    for missing in plan.not_measured() {
+        text.push_str(&format!(
+            "  {:<34}will not be measured: {}{}\n",
+            missing.trial,
+            missing.reason,
+            in_parentheses(&missing.mend)
+        ));
+    }
+    text.push_str("\nrequirements\n");
+    for requirement in plan.requirements() {
+        let state = if requirement.met { "met" } else { "unmet" };
+        let mend = in_parentheses(requirement.mend.as_deref().unwrap_or_default());
+        text.push_str(&format!(
+            "  {state:<8}{}: {}{mend}\n",
+            requirement.what, requirement.reason
+        ));
+    }
+    text
+}
+
+fn in_parentheses(text: &str) -> String {
+    if text.is_empty() {
+        String::new()
+    } else {
+        format!(" ({text})")
+    }
+}
+
+/// What follows a study at once: summary, page and table.
+fn study(run: &Run, options: &Bench) -> Result<Ended, CommandError> {
+    let summary = report::supply_study(run)?;
+    run.write_supply_summary(&summary)?;
+    let page = run.dir().join("report.html");
+    write_atomically(&page, report::supply_html(run, &summary)?.as_bytes())?;
+    if options.json {
+        out::print(&serde_json::to_string_pretty(&summary).unwrap_or_default());
+    } else {
+        out::print(&format!("\n{}", report::supply_table(&summary, style())));
+        out::print(&format!("report  {}", page.display()));
+    }
+    Ok(if summary.failures.is_empty() {
+        Ended::Fine
+    } else {
+        Ended::Failed
+    })
+}
+
+/// The report of one supply study.
+pub fn report(run: &Run, options: &Report) -> Result<Ended, CommandError> {
+    let refused = [
+        ("--fail-if", !options.judge.fail_if.is_empty(), NOT_JUDGED),
+        ("--baseline", options.judge.baseline.is_some(), NOT_JUDGED),
+        (
+            "--against",
+            options.against.is_some(),
+            "no published figures are of the same kind",
+        ),
+    ];
+    if let Some((option, _, why)) = refused.into_iter().find(|(_, asked, _)| *asked) {
+        return Err(InputError::new(option, why, "remove the option").into());
+    }
+    let summary = report::supply_study(run)?;
+    if options.json {
+        out::print(&serde_json::to_string_pretty(&summary).unwrap_or_default());
+        return Ok(Ended::Fine);
+    }
+    // With --output nothing is written into the run, which may belong to somebody else.
+    let page = match &options.output {
+        Some(page) => page.clone(),
+        None => {
+            run.write_supply_summary(&summary)?;
+            run.dir().join("report.html")
+        }
+    };
+    write_atomically(&page, report::supply_html(run, &summary)?.as_bytes())?;
+    out::print(&report::supply_table(&summary, style()));
+    if let Some(dir) = &options.figures {
+        let count = write_figures(&report::supply_figures(&summary), dir)?;
+        out::print(&format!("figures {count} SVG files in {}", dir.display()));
+    }
+    out::print(&format!("report  {}", page.display()));
+    Ok(Ended::Fine)
+}

@@ -1,0 +1,260 @@
+//! What the kernel's enforcers give: real budgets on this machine, looked at through what a study leaves.
+
+use std::fs;
+use std::process::Stdio;
+
+use analysis::Supply;
+use analysis::empirical::Envelope;
+use host::provenance::Provenance;
+use record::run::{Run, Status};
+use record::supply::{Budget, Machine, MeasuredSupply, find, load};
+
+use crate::support::{Case, Need, eventually, only_run, say, timecell, traces_of};
+use crate::unprivileged::{as_nobody, open_place};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "supply::every_enforcer_of_this_kernel_is_measured_and_its_fit_lies_below",
+        needs: &[Need::Root, Need::RealTime],
+        run: study,
+    },
+    Case {
+        name: "supply::a_study_is_reported_and_exported_again",
+        needs: &[Need::Root, Need::RealTime],
+        run: again,
+    },
+    Case {
+        name: "supply::what_does_not_apply_is_refused",
+        needs: &[],
+        run: refused,
+    },
+    Case {
+        name: "supply::without_rights_it_says_what_is_missing",
+        needs: &[Need::Root],
+        run: without_rights,
+    },
+    Case {
+        name: "supply::ctrl_c_keeps_what_was_measured",
+        needs: &[Need::Root, Need::RealTime],
+        run: interrupted,
+    },
+    Case {
+        name: "supply::clean_removes_the_group_of_a_killed_study",
+        needs: &[Need::Root, Need::RealTime],
+        run: killed,
+    },
+    Case {
+        name: "supply::the_probe_refuses_words_it_does_not_know",
+        needs: &[],
+        run: bad_words,
+    },
+];
+
+const QUICK: [&str; 6] = [
+    "bench",
+    "supply",
+    "--quick",
+    "--reservation",
+    "3ms/10ms,10ms/50ms",
+    "--json",
+];
+
+/// What holds of every measured supply, whatever the machine.
+fn is_sound(supply: &MeasuredSupply) {
+    let Budget {
+        budget_ns,
+        period_ns,
+        ..
+    } = supply.held;
+    let lines: Vec<_> = (supply.points.iter())
+        .map(|point| (point.supplied, point.per, point.delay_ns))
+        .collect();
+    let envelope = Envelope::of(&lines).unwrap();
+    let (supplied, per) = envelope.rate();
+    assert!(
+        u128::from(supplied) * u128::from(period_ns) <= u128::from(budget_ns) * u128::from(per),
+        "no more than granted: {supply:?}"
+    );
+    let mut before = 0;
+    for &(window, received) in &supply.least {
+        assert!(before <= received && received <= window, "{window} ns");
+        assert!(envelope.sbf(window) <= received, "{window} ns of {lines:?}");
+        before = received;
+    }
+    assert!(supply.received.cpu_ns > 0 && supply.received.cpu_ns < supply.received.of_ns);
+    // Something held it: it waited at least once.
+    assert!(supply.longest_gap_ns.most > 0);
+    assert_eq!(supply.rounds, 1);
+    let periods = supply.periods.unwrap();
+    assert!(periods.least_ns <= periods.mean_ns && periods.mean_ns <= periods.most_ns);
+    assert!(periods.count >= 5);
+    assert_eq!(supply.textbook.delay_ns, 2 * (period_ns - budget_ns));
+}
+
+fn study() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = say(dir.path(), &QUICK).ends_with(0);
+    let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let path = only_run(dir.path());
+    let supplies = load(&path).unwrap();
+    let absent = json["not_measured"].as_array().unwrap();
+    assert_eq!(supplies.len() + absent.len(), 4, "{}", said.out);
+    assert!(!supplies.is_empty(), "{}", said.out);
+    supplies.iter().for_each(is_sound);
+    let here = Machine::of(&Provenance::collect("0"));
+    for supply in &supplies {
+        assert_eq!(find(&supplies, &supply.held, &here), Ok(supply));
+    }
+    let elsewhere = Machine {
+        kernel_release: Some("2.4.0".to_owned()),
+        ..here
+    };
+    assert!(find(&supplies, &supplies[0].held, &elsewhere).is_err());
+    let run = Run::open(&path).unwrap();
+    assert!(run.is_supply() && !run.is_series() && !run.is_scale().unwrap());
+    let record = run.supply().unwrap();
+    for trial in &record.trials {
+        let gaps = run.gaps(trial.number).unwrap();
+        assert_eq!(gaps.header.complete, 1);
+        assert_eq!(gaps.header.stretches, gaps.header.planned);
+        let class = if trial.class.starts_with("FIFO") { 1 } else { 6 };
+        assert_eq!(gaps.header.policy, class, "{trial:?}");
+    }
+    let summary = run.supply_summary().unwrap();
+    let host = summary.host.as_ref().unwrap();
+    assert!(host.received.cpu_ns <= host.received.of_ns);
+    let page = fs::read_to_string(path.join("report.html")).unwrap();
+    for supply in &supplies {
+        let name = supply.held.enforcer.name();
+        assert!(page.contains(&format!("supply-{name}-3000us-10000us-t")), "{name}");
+    }
+}
+
+fn again() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = ["bench", "supply", "--quick", "--reservation", "3ms/10ms"];
+    let said = say(dir.path(), &words).ends_with(0);
+    assert!(said.out.contains("textbook's bound"), "{}", said.out);
+    assert!(said.out.contains("the whole cpu"), "{}", said.out);
+    let path = only_run(dir.path());
+    let name = path.to_str().unwrap();
+    let before = Run::open(&path).unwrap().supply_summary().unwrap();
+    fs::remove_file(path.join("summary.json")).unwrap();
+    assert!(load(&path).is_err(), "nothing to load");
+    let said = say(dir.path(), &["report", name, "--figures", "svg"]).ends_with(0);
+    assert!(said.out.contains("SVG files in svg"), "{}", said.out);
+    assert_eq!(Run::open(&path).unwrap().supply_summary().unwrap(), before);
+    let svg = fs::read_dir(dir.path().join("svg")).unwrap().count();
+    assert_eq!(svg, before.supplies.len());
+    say(dir.path(), &["export", "--csv", name, "-o", "gaps.csv"]).ends_with(0);
+    let csv = fs::read_to_string(dir.path().join("gaps.csv")).unwrap();
+    assert!(csv.starts_with("trial,round,enforcer,budget_ns,"), "{}", &csv[..80]);
+    assert!(csv.lines().count() > 10);
+    let refused = say(dir.path(), &["export", "--parquet", name]).ends_with(2);
+    assert!(refused.error().contains("no jobs"), "{}", refused.error());
+    let refused = say(dir.path(), &["report", name, "--fail-if", "latency.p99 > 1us"]).ends_with(2);
+    assert!(refused.error().contains("no latencies"), "{}", refused.error());
+    let refused = say(dir.path(), &["bench", "--resume", name]).ends_with(2);
+    assert!(refused.error().contains("cannot be resumed"));
+    // A file that is cut short is said, and fails the run's report for that trial.
+    let gaps = path.join("trials/1.gaps");
+    let bytes = fs::read(&gaps).unwrap();
+    fs::write(&gaps, &bytes[..bytes.len() - 1]).unwrap();
+    let said = say(dir.path(), &["report", name]).ends_with(0);
+    assert!(said.out.contains("cut short"), "{}", said.out);
+}
+
+fn refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = |words: &[&str]| say(dir.path(), words).ends_with(2).error();
+    for (option, value, said) in [
+        ("--reservation", "30ms", "write budget/period"),
+        ("--reservation", "2ms/1ms", "larger than its period"),
+        ("--duration", "1ms", "500ms to 30s"),
+        ("--rounds", "0", "it must be 1"),
+        ("--priority", "100", "1 to 99"),
+        ("--cpus", "0,60000", "name one"),
+        ("--jobs", "5", "nothing that this could apply to"),
+        ("--load", "cpu", "nothing that this could apply to"),
+        ("--fail-if", "missed > 0", "nothing that this could apply to"),
+    ] {
+        let error = error(&["bench", "supply", option, value]);
+        assert!(error.contains(option) && error.contains(said), "{error}");
+    }
+    let error = error(&["bench", "overhead", "--enforcer", "deadline"]);
+    assert!(error.contains("only scenario `supply`"), "{error}");
+    assert!(!dir.path().join("runs").exists(), "nothing was begun");
+    let listed = say(dir.path(), &["bench", "--list"]).ends_with(0);
+    assert!(listed.out.contains("\nsupply "), "{}", listed.out);
+}
+
+fn without_rights() {
+    let (dir, binary) = open_place();
+    let said = as_nobody(dir.path(), &binary, &["bench", "supply"]).ends_with(4);
+    let error = said.error();
+    assert!(error.contains("no supply can be measured here"), "{error}");
+    assert!(error.contains("sudo"), "{error}");
+    let dry = as_nobody(dir.path(), &binary, &["bench", "supply", "--dry-run"]).ends_with(4);
+    assert!(dry.out.contains("will not be measured"), "{}", dry.out);
+    assert!(!dir.path().join("runs").exists());
+}
+
+/// Starts a study and waits until its second trial runs.
+fn started(dir: &std::path::Path) -> std::process::Child {
+    let child = timecell()
+        .current_dir(dir)
+        .args(["bench", "supply", "--duration", "3s", "--reservation", "3ms/10ms"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("the first trial is on record", || {
+        let runs = fs::read_dir(dir.join("runs")).into_iter().flatten().flatten();
+        let mut done = runs.filter_map(|run| Run::open(&run.path()).ok()?.manifest().ok());
+        done.any(|manifest| manifest.trials_done >= 1)
+    });
+    child
+}
+
+fn interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = started(dir.path());
+    // SAFETY: our own child.
+    unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    let traces = traces_of(child.id());
+    assert!(traces.is_empty(), "left {traces:#?}");
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    assert_eq!(run.manifest().unwrap().status, Status::Interrupted);
+    let record = run.supply().unwrap();
+    assert!(!record.trials.is_empty());
+    assert!(record.trials.iter().all(|trial| run.gaps(trial.number).is_ok()));
+    assert!(run.dir().join("report.html").is_file());
+}
+
+fn killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut child = started(dir.path());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(
+        !traces_of(child.id()).is_empty(),
+        "the test sees nothing to remove"
+    );
+    let said = say(dir.path(), &["clean"]).ends_with(0);
+    assert!(
+        said.out.contains(&format!("process {}", child.id())),
+        "{}",
+        said.out
+    );
+    eventually("no trace is left", || traces_of(child.id()).is_empty());
+    // What it had measured can be studied.
+    let run = only_run(dir.path());
+    say(dir.path(), &["report", run.to_str().unwrap()]).ends_with(0);
+}
+
+fn bad_words() {
+    let dir = tempfile::tempdir().unwrap();
+    say(dir.path(), &["probe", "supply", "fifo=80"]).ends_with(2);
+    say(dir.path(), &["probe", "supply", "knights=1"]).ends_with(2);
+}
