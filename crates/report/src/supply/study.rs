@@ -132,15 +132,16 @@ fn span(stretch: &Stretch, gaps: &[Gap]) -> Result<Span, empirical::SpanError> {
     Span::new(ends[0], ends[1], gaps.collect())
 }
 
-/// The largest rate that all rounds have kept once settled, in millionths, at most what is granted.
+/// The largest rate that all rounds have kept, in whole periods and once settled, in millionths; at most what is granted.
 fn rate(held: &Budget, rounds: &[Round]) -> Option<Ns> {
     // Half of what a budget leaves free: a gap of the enforcer, hardly one of the host.
     let throttled = (held.period_ns - held.budget_ns.min(held.period_ns)) / 2;
     let rates = rounds.iter().filter_map(|round| {
         let long = round.spans.first()?;
+        let whole = millionths(long.received(), long.length())?;
         let settled = cyclic_rate(long, throttled.max(1));
-        let (received, length) = settled.unwrap_or((long.received(), long.length()));
-        millionths(received, length)
+        let settled = settled.and_then(|(received, length)| millionths(received, length));
+        Some(settled.map_or(whole, |settled| settled.min(whole)))
     });
     Some(
         rates
