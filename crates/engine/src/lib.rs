@@ -11,6 +11,7 @@ mod crun;
 mod docker;
 pub mod embedded;
 mod error;
+mod identity;
 mod limits;
 mod list;
 mod made;

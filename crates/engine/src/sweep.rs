@@ -37,7 +37,7 @@ pub fn is_left(work_dir: &Path) -> bool {
     note::path(work_dir).exists()
 }
 
-fn wipe(kind: EngineKind) -> Wipe {
+pub(crate) fn wipe(kind: EngineKind) -> Wipe {
     match kind {
         EngineKind::Bare => bare::wipe,
         EngineKind::Embedded => embedded::wipe,

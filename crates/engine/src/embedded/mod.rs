@@ -14,6 +14,7 @@ use std::process::Command;
 
 use model::{EngineKind, Requirement};
 
+use crate::identity::Identity;
 use crate::made::{self, Payload};
 use crate::note::MARK;
 use crate::oci;
@@ -82,6 +83,6 @@ pub(crate) fn again(spec: &CellSpec, deed: &str) -> Command {
 }
 
 /// Removes cgroups and state; the mounts went with the cell's mount namespace.
-pub(crate) fn wipe(spec: &CellSpec) -> Result<(), String> {
-    cgroups::remove(&spec.id)
+pub(crate) fn wipe(cell: &dyn Identity) -> Result<(), String> {
+    cgroups::remove(cell.id())
 }
