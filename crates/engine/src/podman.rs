@@ -2,6 +2,7 @@
 
 use model::{EngineKind, Requirement};
 
+use crate::app::podman as podman_app;
 use crate::identity::Identity;
 use crate::podman_cli::{self, Podman as Cli};
 use crate::{Cell, CellSpec, Engine, EngineError, made, programs};
@@ -53,5 +54,7 @@ pub(crate) fn cli(cell: &dyn Identity) -> Result<Cli<'_>, String> {
 }
 
 pub(crate) fn wipe(cell: &dyn Identity) -> Result<(), String> {
+    podman_app::wipe_shared(cell)?;
+    podman_app::wipe_monitor(cell)?;
     cli(cell)?.wipe(|_| ())
 }

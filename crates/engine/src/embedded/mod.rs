@@ -5,8 +5,8 @@
 //! made by a single-threaded child: our own binary, executed again with the hidden word `oci-child`.
 
 mod child;
-mod groups;
-mod private_root;
+pub(crate) mod groups;
+pub(crate) mod private_root;
 mod stamps;
 mod words;
 
@@ -20,8 +20,8 @@ use crate::note::MARK;
 use crate::oci;
 use crate::{Cell, CellSpec, Engine, EngineError, cgroups, process, programs, reach, users};
 
-pub(crate) use child::RUN;
 pub use child::child;
+pub(crate) use child::{RUN, chain, die_with};
 pub(crate) use stamps::VARIABLE as STAMPS;
 
 /// The engine.
