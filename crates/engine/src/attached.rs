@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use model::EngineKind;
 
+use crate::identity::Identity;
 use crate::made::{self, Payload};
 use crate::{
     Cell, CellSpec, EngineError, cgroups, crun, embedded, oci, process, run_command, runc,
@@ -22,7 +23,7 @@ pub fn attach(spec: &CellSpec) -> Result<Box<dyn Cell>, EngineError> {
         EngineKind::Embedded => embedded::wipe,
         EngineKind::Crun => crun::wipe,
         EngineKind::Runc => runc::wipe,
-        _ => |spec: &CellSpec| cgroups::remove(&spec.id),
+        _ => |cell: &dyn Identity| cgroups::remove(cell.id()),
     };
     made::create(spec, || make(spec), wipe)
 }

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use model::{EngineKind, Requirement};
 
+use crate::identity::Identity;
 use crate::made::{self, Payload};
 use crate::note::MARK;
 use crate::{Cell, CellSpec, Engine, EngineError, process};
@@ -69,7 +70,7 @@ fn outside(word: &str, shared: &str) -> String {
 }
 
 /// Nothing but processes.
-pub(crate) fn wipe(_: &CellSpec) -> Result<(), String> {
+pub(crate) fn wipe(_: &dyn Identity) -> Result<(), String> {
     Ok(())
 }
 

@@ -29,7 +29,8 @@ pub(crate) fn remove(id: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn places(id: &str) -> Vec<PathBuf> {
+/// The groups of a cell that are there.
+pub(crate) fn places(id: &str) -> Vec<PathBuf> {
     let Ok(cgroups) = host::cgroup::detect() else {
         return Vec::new();
     };

@@ -2,6 +2,7 @@
 
 use model::{EngineKind, Requirement};
 
+use crate::identity::Identity;
 use crate::{Cell, CellSpec, Engine, EngineError, made, oci, programs};
 
 /// The engine.
@@ -34,8 +35,8 @@ impl Engine for Crun {
     }
 }
 
-pub(crate) fn wipe(spec: &CellSpec) -> Result<(), String> {
-    oci::wipe("crun", spec)
+pub(crate) fn wipe(cell: &dyn Identity) -> Result<(), String> {
+    oci::wipe("crun", cell)
 }
 
 /// That the layout of the cgroup mounts is one that this runtime accepts.

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use model::{EngineKind, Requirement};
 
+use crate::identity::Identity;
 use crate::made::{self, Payload};
 use crate::note::MARK;
 use crate::{Cell, CellSpec, Engine, EngineError, cgroups, limits, process, programs};
@@ -106,20 +107,20 @@ fn run(spec: &CellSpec, how: &[&str]) -> Result<Command, String> {
     Ok(command)
 }
 
-pub(crate) fn wipe(spec: &CellSpec) -> Result<(), String> {
+pub(crate) fn wipe(cell: &dyn Identity) -> Result<(), String> {
     if programs::find("docker").is_some() {
         // Nothing tells a cell that was never made from one that cannot be removed but the daemon's words.
-        for words in [["rm", "--force", &spec.id], ["rmi", "--force", &spec.id]] {
-            let mut command = docker(spec)?;
-            let _ = process::run_quiet(command.args(words), &made::log(spec));
+        for words in [["rm", "--force", cell.id()], ["rmi", "--force", cell.id()]] {
+            let mut command = docker(cell)?;
+            let _ = process::run_quiet(command.args(words), &made::log(cell));
         }
     }
-    cgroups::remove(&spec.id)
+    cgroups::remove(cell.id())
 }
 
-fn docker(spec: &CellSpec) -> Result<Command, String> {
+fn docker(cell: &dyn Identity) -> Result<Command, String> {
     let program = programs::find("docker").ok_or("`docker` is not installed")?;
     let mut command = Command::new(program);
-    command.env(MARK, &spec.id).current_dir("/");
+    command.env(MARK, cell.id()).current_dir("/");
     Ok(command)
 }

@@ -1,8 +1,10 @@
 //! What makes cells: one file per engine behind one trait.
 //!
-//! An engine creates a cell that runs words of our own static binary, tells its pid, kills and removes it.
+//! An engine creates a cell that runs words of our own static binary, or any application ([`app`]), tells its pid,
+//! kills and removes it.
 //! It measures nothing and decides nothing about scheduling; placing and classes are the coordinator's.
 
+pub mod app;
 mod attached;
 mod bare;
 mod cell;
@@ -11,6 +13,7 @@ mod crun;
 mod docker;
 pub mod embedded;
 mod error;
+mod identity;
 mod limits;
 mod list;
 mod made;
@@ -27,6 +30,7 @@ mod reach;
 pub mod rootfs;
 mod run_command;
 mod runc;
+mod seccomp;
 mod sweep;
 pub mod users;
 

@@ -1,6 +1,7 @@
 //! The resource limits of a cell, kept inside what this process may grant.
 
 use crate::Rights;
+use crate::app::Grants;
 
 /// One limit, soft and hard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,41 +14,85 @@ pub(crate) struct Limit {
 /// Descriptors of a cell.
 const NOFILE: u64 = 1024;
 
-/// The limits to set. Raising a hard limit needs CAP_SYS_RESOURCE, which even root may lack.
+/// The limits of a cell that runs words of ours.
 pub(crate) fn of(rights: &Rights) -> Vec<Limit> {
-    let own = host::caps::limits().ok();
-    let free = host::caps::effective().is_ok_and(|caps| caps.has("CAP_SYS_RESOURCE"))
-        && !host::caps::in_user_namespace();
-    let bound = |hard: Option<Option<u64>>| match hard {
-        _ if free => u64::MAX,
-        Some(Some(hard)) => hard,
-        Some(None) => u64::MAX,
-        None => 0,
+    let wanted = Wanted {
+        nofile: NOFILE,
+        rtprio: rights.rtprio.into(),
+        memlock_bytes: rights.memlock_bytes,
     };
-    let wanted = [
-        (
-            "RLIMIT_NOFILE",
-            NOFILE,
-            bound(own.map(|own| own.nofile.hard)),
-        ),
-        (
-            "RLIMIT_RTPRIO",
-            rights.rtprio.into(),
-            bound(own.map(|own| own.rtprio.hard)),
-        ),
-        (
-            "RLIMIT_MEMLOCK",
-            rights.memlock_bytes,
-            bound(own.map(|own| own.memlock_bytes.hard)),
-        ),
-    ];
-    wanted
-        .into_iter()
-        .map(|(name, value, bound)| Limit {
-            name,
-            value: value.min(bound),
-        })
+    wanted.within_reach()
+}
+
+/// The limits of a cell that runs an application.
+pub(crate) fn of_app(grants: &Grants) -> Vec<Limit> {
+    let mut limits = Wanted::of(grants).within_reach();
+    // Niceness below 0 would be another way to more than the granted share; cores are for whoever asks for them.
+    limits.extend(["RLIMIT_NICE", "RLIMIT_CORE"].map(|name| Limit { name, value: 0 }));
+    limits
+}
+
+/// The limits that were granted and cannot be given, each with what can.
+pub(crate) fn short_of(grants: &Grants) -> Vec<(Limit, u64)> {
+    let wanted = Wanted::of(grants);
+    let given = wanted.within_reach();
+    let wanted = [wanted.nofile, wanted.rtprio, wanted.memlock_bytes];
+    (given.into_iter().zip(wanted))
+        .filter(|(given, wanted)| given.value < *wanted)
         .collect()
+}
+
+struct Wanted {
+    nofile: u64,
+    rtprio: u64,
+    memlock_bytes: u64,
+}
+
+impl Wanted {
+    fn of(grants: &Grants) -> Wanted {
+        Wanted {
+            nofile: grants.open_files,
+            rtprio: grants.priority().into(),
+            memlock_bytes: grants.memlock_bytes.unwrap_or(u64::MAX),
+        }
+    }
+
+    /// What of it can be set. Raising a hard limit needs CAP_SYS_RESOURCE, which even root may lack.
+    fn within_reach(&self) -> Vec<Limit> {
+        let own = host::caps::limits().ok();
+        let free = host::caps::effective().is_ok_and(|caps| caps.has("CAP_SYS_RESOURCE"))
+            && !host::caps::in_user_namespace();
+        let bound = |hard: Option<Option<u64>>| match hard {
+            _ if free => u64::MAX,
+            Some(Some(hard)) => hard,
+            Some(None) => u64::MAX,
+            None => 0,
+        };
+        let wanted = [
+            (
+                "RLIMIT_NOFILE",
+                self.nofile,
+                bound(own.map(|own| own.nofile.hard)),
+            ),
+            (
+                "RLIMIT_RTPRIO",
+                self.rtprio,
+                bound(own.map(|own| own.rtprio.hard)),
+            ),
+            (
+                "RLIMIT_MEMLOCK",
+                self.memlock_bytes,
+                bound(own.map(|own| own.memlock_bytes.hard)),
+            ),
+        ];
+        wanted
+            .into_iter()
+            .map(|(name, value, bound)| Limit {
+                name,
+                value: value.min(bound),
+            })
+            .collect()
+    }
 }
 
 /// The most processes and threads that may be granted, where the own limit is known.

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
+use crate::identity::Identity;
 use crate::process::{self, Process};
 use crate::{Cell, CellProcess, CellSpec, EngineError, note, podman_cli, programs};
 
@@ -18,7 +19,7 @@ pub(crate) struct Payload {
 }
 
 /// Removes what an engine keeps of a cell besides its processes; may be called again and on half a cell.
-pub(crate) type Wipe = fn(&CellSpec) -> Result<(), String>;
+pub(crate) type Wipe = fn(&dyn Identity) -> Result<(), String>;
 
 /// The log of engine and payload in a cell's private directory.
 pub fn log_file(work_dir: &Path) -> PathBuf {
@@ -26,13 +27,13 @@ pub fn log_file(work_dir: &Path) -> PathBuf {
 }
 
 /// The log of a cell.
-pub(crate) fn log(spec: &CellSpec) -> PathBuf {
-    log_file(&spec.work_dir)
+pub(crate) fn log(cell: &dyn Identity) -> PathBuf {
+    log_file(cell.work_dir())
 }
 
 /// The directory with the bundle, the runtime's state and the like; removed as a whole.
-pub(crate) fn state(spec: &CellSpec) -> PathBuf {
-    spec.work_dir.join("state")
+pub(crate) fn state(cell: &dyn Identity) -> PathBuf {
+    cell.work_dir().join("state")
 }
 
 /// The root filesystem as an archive, for managers that want an image.
@@ -52,9 +53,9 @@ pub(crate) fn pack(spec: &CellSpec) -> Result<PathBuf, String> {
 }
 
 /// An error that names engine and deed.
-pub(crate) fn error(spec: &CellSpec, doing: &str, cause: impl Into<String>) -> EngineError {
+pub(crate) fn error(cell: &dyn Identity, doing: &str, cause: impl Into<String>) -> EngineError {
     EngineError {
-        engine: spec.engine,
+        engine: cell.engine(),
         doing: doing.to_owned(),
         cause: cause.into(),
     }
@@ -90,16 +91,16 @@ pub(crate) fn create(
 }
 
 /// Kills every process of a cell and removes everything else of it but its log.
-pub(crate) fn clear(spec: &CellSpec, wipe: Wipe) -> Result<(), String> {
-    process::kill_marked(&spec.id)?;
-    finish(spec, wipe)
+pub(crate) fn clear(cell: &dyn Identity, wipe: Wipe) -> Result<(), String> {
+    process::kill_marked(cell.id())?;
+    finish(cell, wipe)
 }
 
 /// What is left to remove once the processes have ended.
-pub(crate) fn finish(spec: &CellSpec, wipe: Wipe) -> Result<(), String> {
-    wipe(spec)?;
-    remove_dir(&state(spec))?;
-    note::remove(&spec.work_dir).map_err(|error| error.to_string())
+pub(crate) fn finish(cell: &dyn Identity, wipe: Wipe) -> Result<(), String> {
+    wipe(cell)?;
+    remove_dir(&state(cell))?;
+    note::remove(cell.work_dir()).map_err(|error| error.to_string())
 }
 
 /// Removes a directory with all it holds; fine if there is none.

@@ -132,7 +132,7 @@ impl Manager {
         command
             .args(["run", "--rm", "--name", &spec.id])
             .args(["--network", network]);
-        cli.confine(&mut command);
+        cli.confine(spec, &mut command);
         command
             .arg("--volume")
             .arg(format!("{}:/cell:rw", spec.shared.display()));

@@ -1,8 +1,58 @@
-//! Removing mounts that an engine left below a directory.
+//! Mounting, and removing the mounts that an engine left below a directory.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+/// mount(2) without options.
+pub(crate) fn mount(
+    source: Option<&Path>,
+    target: &Path,
+    kind: Option<&CStr>,
+    flags: libc::c_ulong,
+) -> Result<(), String> {
+    mount_with(source, target, kind, flags, None)
+}
+
+/// mount(2).
+pub(crate) fn mount_with(
+    source: Option<&Path>,
+    target: &Path,
+    kind: Option<&CStr>,
+    flags: libc::c_ulong,
+    options: Option<&str>,
+) -> Result<(), String> {
+    let text =
+        |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string());
+    let source = source.map(text).transpose()?;
+    let place = text(target)?;
+    let options = options
+        .map(|options| text(Path::new(options)))
+        .transpose()?;
+    let pointer =
+        |text: &Option<CString>| text.as_ref().map_or(std::ptr::null(), |text| text.as_ptr());
+    // SAFETY: pointers to strings that end in NUL, or null where the call allows it.
+    let answer = unsafe {
+        libc::mount(
+            pointer(&source),
+            place.as_ptr(),
+            kind.map_or(std::ptr::null(), CStr::as_ptr),
+            flags,
+            pointer(&options).cast(),
+        )
+    };
+    if answer == 0 {
+        Ok(())
+    } else {
+        Err(format!(
+            "cannot mount {}: {}",
+            target.display(),
+            io::Error::last_os_error()
+        ))
+    }
+}
 
 /// Unmounts everything below `dir`, the newest first.
 pub(crate) fn remove_below(dir: &Path) -> Result<(), String> {

@@ -5,7 +5,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use crate::CellSpec;
+use crate::identity::{Identity, Noted};
 
 /// Environment variable that marks every process of a cell and of the programs that make it.
 pub(crate) const MARK: &str = "TIMECELL_CELL";
@@ -17,29 +20,40 @@ pub(crate) fn path(work_dir: &Path) -> PathBuf {
 
 /// Writes the note, making the directory if needed.
 pub(crate) fn write(spec: &CellSpec) -> Result<(), String> {
-    check(spec)?;
+    check(
+        spec,
+        &[
+            ("root filesystem", &spec.rootfs),
+            ("shared directory", &spec.shared),
+        ],
+    )?;
+    keep(spec, &spec.work_dir)
+}
+
+/// Writes what is known of a cell as its note, making the directory if needed.
+pub(crate) fn keep(spec: &impl Serialize, work_dir: &Path) -> Result<(), String> {
     let write = || -> io::Result<()> {
-        fs::create_dir_all(&spec.work_dir)?;
-        let whole = path(&spec.work_dir);
+        fs::create_dir_all(work_dir)?;
+        let whole = path(work_dir);
         let part = whole.with_extension("json.part");
         fs::write(&part, serde_json::to_vec(spec)?)?;
         fs::rename(part, whole)
     };
-    write().map_err(|error| format!("{}: {error}", spec.work_dir.display()))
+    write().map_err(|error| format!("{}: {error}", work_dir.display()))
 }
 
 /// Reads the note; `None` if there is none.
-pub(crate) fn read(work_dir: &Path) -> Result<Option<CellSpec>, String> {
+pub(crate) fn read(work_dir: &Path) -> Result<Option<Noted>, String> {
     let path = path(work_dir);
     let text = match fs::read(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("{}: {error}", path.display())),
     };
-    let spec: CellSpec =
+    let noted: Noted =
         serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-    check(&spec)?;
-    Ok(Some(spec))
+    check(&noted, &[])?;
+    Ok(Some(noted))
 }
 
 /// Removes the note.
@@ -51,23 +65,20 @@ pub(crate) fn remove(work_dir: &Path) -> io::Result<()> {
 }
 
 /// The id becomes a name of cgroups and directories that are removed later, so it must be a plain one.
-fn check(spec: &CellSpec) -> Result<(), String> {
+pub(crate) fn check(cell: &dyn Identity, paths: &[(&str, &Path)]) -> Result<(), String> {
+    let id = cell.id();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if spec.id.is_empty()
-        || spec.id.len() > 128
-        || !spec.id.starts_with(|c: char| c.is_ascii_alphanumeric())
-        || !spec.id.chars().all(plain)
+    if id.is_empty()
+        || id.len() > 128
+        || !id.starts_with(|c: char| c.is_ascii_alphanumeric())
+        || !id.chars().all(plain)
     {
         return Err(format!(
-            "`{}` is not a name for a cell; use letters, digits, `-`, `_` and `.`",
-            spec.id
+            "`{id}` is not a name for a cell; use letters, digits, `-`, `_` and `.`"
         ));
     }
-    for (what, path) in [
-        ("root filesystem", &spec.rootfs),
-        ("shared directory", &spec.shared),
-        ("private directory", &spec.work_dir),
-    ] {
+    let own = ("private directory", cell.work_dir());
+    for (what, path) in paths.iter().copied().chain([own]) {
         if !path.is_absolute() {
             return Err(format!(
                 "the {what} `{}` is not an absolute path",
@@ -107,7 +118,13 @@ mod tests {
         let spec = spec("timecell-1", &dir.path().join("new"));
         assert_eq!(read(&spec.work_dir), Ok(None));
         write(&spec).unwrap();
-        assert_eq!(read(&spec.work_dir), Ok(Some(spec.clone())));
+        let noted = Noted {
+            id: spec.id.clone(),
+            engine: spec.engine,
+            work_dir: spec.work_dir.clone(),
+            user: spec.user.clone(),
+        };
+        assert_eq!(read(&spec.work_dir), Ok(Some(noted)));
         remove(&spec.work_dir).unwrap();
         remove(&spec.work_dir).unwrap();
         assert_eq!(read(&spec.work_dir), Ok(None));

@@ -9,6 +9,7 @@ use std::process::Command;
 use model::EngineKind;
 use serde_json::{Value, json};
 
+use crate::identity::Identity;
 use crate::made::{self, Payload};
 use crate::note::MARK;
 use crate::{CellSpec, cgroups, limits, process, programs, reach};
@@ -23,8 +24,8 @@ pub(crate) enum Power {
 }
 
 /// The power that the runtime of this cell has.
-pub(crate) fn power(spec: &CellSpec) -> Power {
-    if programs::is_root() && spec.user.is_none() {
+pub(crate) fn power(cell: &dyn Identity) -> Power {
+    if programs::is_root() && cell.user().is_none() {
         Power::Root
     } else {
         Power::User
@@ -50,18 +51,18 @@ const READ_ONLY: [&str; 5] = [
 ];
 
 /// Where the bundle of a cell is.
-pub(crate) fn bundle(spec: &CellSpec) -> PathBuf {
-    made::state(spec).join("bundle")
+pub(crate) fn bundle(cell: &dyn Identity) -> PathBuf {
+    made::state(cell).join("bundle")
 }
 
 /// Where the runtime keeps its state of a cell.
-pub(crate) fn runtime_state(spec: &CellSpec) -> PathBuf {
-    made::state(spec).join("runtime")
+pub(crate) fn runtime_state(cell: &dyn Identity) -> PathBuf {
+    made::state(cell).join("runtime")
 }
 
 /// Where the runtime writes the payload's pid.
-pub(crate) fn pid_file(spec: &CellSpec) -> PathBuf {
-    made::state(spec).join("pid")
+pub(crate) fn pid_file(cell: &dyn Identity) -> PathBuf {
+    made::state(cell).join("pid")
 }
 
 /// Makes the directories and writes `config.json`.
@@ -210,28 +211,28 @@ pub(crate) fn make(name: &str, spec: &CellSpec) -> Result<Payload, String> {
 }
 
 /// Removes what the runtime `name` keeps of a cell.
-pub(crate) fn wipe(name: &str, spec: &CellSpec) -> Result<(), String> {
-    if runtime_state(spec).join(&spec.id).exists()
-        && let Ok(mut command) = runtime(name, spec)
+pub(crate) fn wipe(name: &str, cell: &dyn Identity) -> Result<(), String> {
+    if runtime_state(cell).join(cell.id()).exists()
+        && let Ok(mut command) = runtime(name, cell)
     {
         // Its words are in the log; whether anything is left is seen below.
         let _ = process::run(
-            command.args(["delete", "--force", &spec.id]),
-            &made::log(spec),
+            command.args(["delete", "--force", cell.id()]),
+            &made::log(cell),
         );
     }
-    cgroups::remove(&spec.id)
+    cgroups::remove(cell.id())
 }
 
-pub(crate) fn runtime(name: &str, spec: &CellSpec) -> Result<Command, String> {
+pub(crate) fn runtime(name: &str, cell: &dyn Identity) -> Result<Command, String> {
     let program = programs::find(name).ok_or_else(|| format!("`{name}` is not installed"))?;
     let mut command = Command::new(program);
     command
-        .env(MARK, &spec.id)
+        .env(MARK, cell.id())
         .arg("--root")
-        .arg(runtime_state(spec));
-    if power(spec) == Power::User {
-        reach::become_user(&mut command, spec);
+        .arg(runtime_state(cell));
+    if power(cell) == Power::User {
+        reach::become_user(&mut command, cell);
         // No group may be made without root on version 1, nor without a delegated one on version 2.
         match name {
             "crun" => command.arg("--cgroup-manager=disabled"),

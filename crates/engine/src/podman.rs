@@ -2,6 +2,8 @@
 
 use model::{EngineKind, Requirement};
 
+use crate::app::podman as podman_app;
+use crate::identity::Identity;
 use crate::podman_cli::{self, Podman as Cli};
 use crate::{Cell, CellSpec, Engine, EngineError, made, programs};
 
@@ -35,22 +37,24 @@ impl Engine for Podman {
             || {
                 let cli = cli(spec)?;
                 cli.prepare()?;
-                cli.make(|_| ())
+                cli.make(spec, |_| ())
             },
             wipe,
         )
     }
 }
 
-pub(crate) fn cli(spec: &CellSpec) -> Result<Cli<'_>, String> {
+pub(crate) fn cli(cell: &dyn Identity) -> Result<Cli<'_>, String> {
     let (_, runtime) = podman_cli::runtime(false).ok_or("there is no OCI runtime for podman")?;
     Ok(Cli {
-        spec,
+        cell,
         runtime,
         rootless: false,
     })
 }
 
-pub(crate) fn wipe(spec: &CellSpec) -> Result<(), String> {
-    cli(spec)?.wipe(|_| ())
+pub(crate) fn wipe(cell: &dyn Identity) -> Result<(), String> {
+    podman_app::wipe_shared(cell)?;
+    podman_app::wipe_monitor(cell)?;
+    cli(cell)?.wipe(|_| ())
 }

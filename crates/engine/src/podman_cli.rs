@@ -11,6 +11,7 @@ use std::process::Command;
 
 use model::Requirement;
 
+use crate::identity::Identity;
 use crate::made::{self, Payload};
 use crate::note::MARK;
 use crate::process::Process;
@@ -18,7 +19,7 @@ use crate::{CellSpec, cgroups, limits, mounts, oci, process, programs};
 
 /// How podman is called for one cell.
 pub(crate) struct Podman<'a> {
-    pub(crate) spec: &'a CellSpec,
+    pub(crate) cell: &'a dyn Identity,
     /// The OCI runtime it is to use.
     pub(crate) runtime: PathBuf,
     /// Without root's powers.
@@ -88,13 +89,13 @@ pub(crate) fn version(rootless: bool) -> Option<String> {
 
 /// The cell's private directory for podman. It is not below the cell's own, because podman refuses run
 /// directories of more than 50 characters; the name follows from the cell, so that it is found again.
-pub(crate) fn home(spec: &CellSpec) -> PathBuf {
+pub(crate) fn home(cell: &dyn Identity) -> PathBuf {
     let base = if programs::is_root() {
         "/run"
     } else {
         "/dev/shm"
     };
-    let name = format!("{}/{}", spec.work_dir.display(), spec.id);
+    let name = format!("{}/{}", cell.work_dir().display(), cell.id());
     // FNV-1a.
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -105,7 +106,7 @@ pub(crate) fn home(spec: &CellSpec) -> PathBuf {
 impl Podman<'_> {
     /// See [`home`].
     pub(crate) fn home(&self) -> PathBuf {
-        home(self.spec)
+        home(self.cell)
     }
 
     fn pid_file(&self) -> PathBuf {
@@ -146,7 +147,7 @@ impl Podman<'_> {
                 "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             )
             .env("CONTAINERS_CONF", home.join("containers.conf"))
-            .env(MARK, &self.spec.id)
+            .env(MARK, self.cell.id())
             .current_dir("/")
             .args([
                 "--log-level",
@@ -168,7 +169,7 @@ impl Podman<'_> {
         if self.rootless {
             command.env("XDG_RUNTIME_DIR", home.join("runtime-dir"));
         }
-        if let Some(user) = &self.spec.user {
+        if let Some(user) = self.cell.user() {
             command.env("HOME", &user.home).env("USER", &user.name);
         } else {
             command.env("HOME", home);
@@ -177,14 +178,17 @@ impl Podman<'_> {
     }
 
     /// Creates and starts the cell; `as_user` turns the command into one of the right user.
-    pub(crate) fn make(&self, as_user: impl FnOnce(&mut Command)) -> Result<Payload, String> {
-        let spec = self.spec;
+    pub(crate) fn make(
+        &self,
+        spec: &CellSpec,
+        as_user: impl FnOnce(&mut Command),
+    ) -> Result<Payload, String> {
         let mut command = self.command()?;
         as_user(&mut command);
         command
             .args(["run", "--detach", "--name", &spec.id])
             .args(["--network", "none"]);
-        self.confine(&mut command);
+        self.confine(spec, &mut command);
         command
             .args(["--log-driver", "k8s-file", "--log-opt"])
             .arg(format!("path={}", made::log(spec).display()))
@@ -208,8 +212,7 @@ impl Podman<'_> {
     }
 
     /// What a cell may and may not, whatever way it is started.
-    pub(crate) fn confine(&self, command: &mut Command) {
-        let spec = self.spec;
+    pub(crate) fn confine(&self, spec: &CellSpec, command: &mut Command) {
         command
             .args(["--no-hosts", "--http-proxy=false"])
             .args(["--read-only", "--read-only-tmpfs=false"])
@@ -247,18 +250,18 @@ impl Podman<'_> {
             && let Ok(mut command) = self.command()
         {
             as_user(&mut command);
-            command.args(["rm", "--force", "--time", "0", "--ignore", &self.spec.id]);
+            command.args(["rm", "--force", "--time", "0", "--ignore", self.cell.id()]);
             // Its words are in the log; whether anything is left is seen below.
-            let _ = process::run_quiet(&mut command, &made::log(self.spec));
+            let _ = process::run_quiet(&mut command, &made::log(self.cell));
         }
         self.kill_helpers()?;
         // What was on the way to making the cell, or cleans up behind it.
         if process::kill_with_path(&self.home())? {
-            process::kill_marked(&self.spec.id)?;
+            process::kill_marked(self.cell.id())?;
         }
         mounts::remove_below(&self.home())?;
         made::remove_dir(&self.home())?;
-        cgroups::remove(&self.spec.id)
+        cgroups::remove(self.cell.id())
     }
 
     /// Ends conmon, and the process that keeps a rootless user's namespaces open.
@@ -269,7 +272,7 @@ impl Podman<'_> {
             self.home().join("runtime-dir/libpod/tmp/pause.pid"),
         ] {
             if let Ok(pid) = oci::read_pid(&file)
-                && is_helper(pid, &self.home(), &self.spec.id)
+                && is_helper(pid, &self.home(), self.cell.id())
                 && let Some(process) = Process::of(pid)
             {
                 process.kill()?;

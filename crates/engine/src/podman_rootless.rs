@@ -2,6 +2,7 @@
 
 use model::{EngineKind, Requirement};
 
+use crate::identity::Identity;
 use crate::podman_cli::{self, Podman as Cli};
 use crate::{Cell, CellSpec, Engine, EngineError, made, reach, users};
 
@@ -55,18 +56,18 @@ fn make(spec: &CellSpec) -> Result<crate::made::Payload, String> {
     if let Some(user) = reach::other_user(spec) {
         reach::give(spec, &[&cli.home()], user)?;
     }
-    cli.make(|command| reach::become_user(command, spec))
+    cli.make(spec, |command| reach::become_user(command, spec))
 }
 
-pub(crate) fn cli(spec: &CellSpec) -> Result<Cli<'_>, String> {
+pub(crate) fn cli(cell: &dyn Identity) -> Result<Cli<'_>, String> {
     let (_, runtime) = podman_cli::runtime(true).ok_or("there is no OCI runtime for podman")?;
     Ok(Cli {
-        spec,
+        cell,
         runtime,
         rootless: true,
     })
 }
 
-pub(crate) fn wipe(spec: &CellSpec) -> Result<(), String> {
-    cli(spec)?.wipe(|command| reach::become_user(command, spec))
+pub(crate) fn wipe(cell: &dyn Identity) -> Result<(), String> {
+    cli(cell)?.wipe(|command| reach::become_user(command, cell))
 }

@@ -13,7 +13,7 @@ use crate::note::MARK;
 /// How long a program that makes or removes a cell may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How long a killed process may take to end: the last of thousands waits until the kernel has taken the others apart.
-const DEATH: Duration = Duration::from_secs(60);
+pub(crate) const DEATH: Duration = Duration::from_secs(60);
 /// How long a new process may be on its way to its program.
 const UNMARKED: Duration = Duration::from_millis(2);
 
@@ -31,31 +31,34 @@ impl Process {
         Some(Process { pid, started })
     }
 
+    /// The process that had this pid when it started so many clock ticks after boot.
+    pub(crate) const fn known(pid: i32, started: u64) -> Process {
+        Process { pid, started }
+    }
+
+    /// When it started, in clock ticks after boot.
+    pub(crate) const fn started(self) -> u64 {
+        self.started
+    }
+
+    /// Opens it, never a later one with the same pid; `None` if it is gone.
+    pub(crate) fn open(self) -> Option<OwnedFd> {
+        let pidfd = pidfd_open(self.pid).ok()?;
+        // Asked once the descriptor is there: what it stands for cannot change any more.
+        (start_ticks(self.pid) == Some(self.started)).then_some(pidfd)
+    }
+
     /// Sends SIGKILL; `None` if it had ended before.
     fn signal(self) -> Result<Option<OwnedFd>, String> {
-        let Ok(pidfd) = pidfd_open(self.pid) else {
+        let Some(pidfd) = self.open() else {
             return Ok(None);
         };
-        if start_ticks(self.pid) != Some(self.started) {
-            return Ok(None);
-        }
-        // SAFETY: plain system call on an open pidfd.
-        let answer = unsafe {
-            libc::syscall(
-                libc::SYS_pidfd_send_signal,
-                pidfd.as_raw_fd(),
-                libc::SIGKILL,
-                std::ptr::null::<libc::siginfo_t>(),
-                0,
-            )
-        };
-        if answer != 0 {
-            let error = io::Error::last_os_error();
-            if error.raw_os_error() != Some(libc::ESRCH) {
-                return Err(format!("process {} cannot be killed: {error}", self.pid));
+        match send_signal(&pidfd, libc::SIGKILL) {
+            Err(error) if error.raw_os_error() != Some(libc::ESRCH) => {
+                Err(format!("process {} cannot be killed: {error}", self.pid))
             }
+            _ => Ok(Some(pidfd)),
         }
-        Ok(Some(pidfd))
     }
 
     /// Kills it and waits until it has ended; fine if it had ended before.
@@ -231,8 +234,26 @@ fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
     }
 }
 
+/// Sends a signal to the process of a descriptor.
+pub(crate) fn send_signal(pidfd: &OwnedFd, signal: i32) -> io::Result<()> {
+    // SAFETY: plain system call on an open pidfd.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            pidfd.as_raw_fd(),
+            signal,
+            std::ptr::null::<libc::siginfo_t>(),
+            0,
+        )
+    };
+    match answer {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Whether the process ends within this time.
-fn ended(pidfd: &OwnedFd, within: Duration) -> bool {
+pub(crate) fn ended(pidfd: &OwnedFd, within: Duration) -> bool {
     let until = Instant::now() + within;
     loop {
         let left = until.saturating_duration_since(Instant::now());

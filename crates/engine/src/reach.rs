@@ -11,16 +11,17 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use crate::identity::Identity;
 use crate::{CellSpec, User, made, programs};
 
 /// The cell's user where that is not ourselves.
-pub(crate) fn other_user(spec: &CellSpec) -> Option<&User> {
-    spec.user.as_ref().filter(|_| programs::is_root())
+pub(crate) fn other_user(cell: &dyn Identity) -> Option<&User> {
+    cell.user().filter(|_| programs::is_root())
 }
 
 /// Makes `command` one of the cell's user.
-pub(crate) fn become_user(command: &mut Command, spec: &CellSpec) {
-    if let Some(user) = other_user(spec) {
+pub(crate) fn become_user(command: &mut Command, cell: &dyn Identity) {
+    if let Some(user) = other_user(cell) {
         // Supplementary groups of ours are dropped with the change.
         command.uid(user.uid).gid(user.gid);
     }

@@ -186,7 +186,7 @@ fn noexec(dir: &Path) -> io::Result<bool> {
 }
 
 /// Looks for the program header that asks for a dynamic loader.
-fn check_static(program: &Path, named: &Path) -> Result<(), RootfsError> {
+pub(crate) fn check_static(program: &Path, named: &Path) -> Result<(), RootfsError> {
     const PT_INTERP: u32 = 3;
     let mut head = Vec::new();
     File::open(program)

@@ -2,6 +2,7 @@
 
 use model::{EngineKind, Requirement};
 
+use crate::identity::Identity;
 use crate::{Cell, CellSpec, Engine, EngineError, made, oci, programs};
 
 /// The engine.
@@ -33,6 +34,6 @@ impl Engine for Runc {
     }
 }
 
-pub(crate) fn wipe(spec: &CellSpec) -> Result<(), String> {
-    oci::wipe("runc", spec)
+pub(crate) fn wipe(cell: &dyn Identity) -> Result<(), String> {
+    oci::wipe("runc", cell)
 }

@@ -5,6 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use model::EngineKind;
 
+use crate::app::freezer;
+use crate::identity::Noted;
 use crate::made::{self, Wipe};
 use crate::{
     EngineError, bare, crun, docker, embedded, note, podman, podman_rootless, process, runc,
@@ -28,8 +30,19 @@ pub fn sweep(work_dir: &Path) -> Result<(), EngineError> {
             });
         }
     };
+    thaw(&[&spec]);
     made::clear(&spec, wipe(spec.engine))
         .map_err(|cause| made::error(&spec, "sweep the cell away", cause))
+}
+
+/// A frozen cell could not be killed.
+fn thaw(cells: &[&Noted]) {
+    // Without cgroups nothing is frozen.
+    if let Ok(cgroups) = host::cgroup::detect() {
+        for cell in cells {
+            freezer::thaw_if_there(&cgroups, &cell.id);
+        }
+    }
 }
 
 /// Whether the cell of this private directory is there, whole or in part.
@@ -37,7 +50,7 @@ pub fn is_left(work_dir: &Path) -> bool {
     note::path(work_dir).exists()
 }
 
-fn wipe(kind: EngineKind) -> Wipe {
+pub(crate) fn wipe(kind: EngineKind) -> Wipe {
     match kind {
         EngineKind::Bare => bare::wipe,
         EngineKind::Embedded => embedded::wipe,
@@ -67,6 +80,7 @@ pub fn sweep_many(work_dirs: &[PathBuf]) -> (usize, Vec<EngineError>) {
                 .extend(sweep(dir).err()),
         }
     }
+    thaw(&specs.iter().collect::<Vec<_>>());
     let ids: BTreeSet<String> = specs.iter().map(|spec| spec.id.clone()).collect();
     for cause in process::kill_all_marked(&ids) {
         let failed = EngineError {

@@ -9,6 +9,7 @@ use super::groups::Groups;
 use super::private_root;
 use super::stamps::Stamps;
 use super::words::Errors;
+use crate::app::{self, APP};
 use crate::made::remove_dir;
 use crate::programs::is_root;
 
@@ -31,6 +32,13 @@ pub fn child(words: &[String]) -> i32 {
 }
 
 fn deed(words: &[String]) -> Result<(), String> {
+    if let Some((APP, words)) = words
+        .split_first()
+        .map(|(word, rest)| (word.as_str(), rest))
+    {
+        Errors::listen();
+        return app::child(words);
+    }
     let [deed, parent, id, state, rootfs, shared] = words else {
         return Err("oci-child: words are missing".to_owned());
     };
@@ -79,7 +87,7 @@ fn deed(words: &[String]) -> Result<(), String> {
 }
 
 /// Asks to be killed when the coordinator ends, so that none of this goes on after its cells were swept.
-fn die_with(parent: &str) -> Result<(), String> {
+pub(crate) fn die_with(parent: &str) -> Result<(), String> {
     // SAFETY: neither call involves memory.
     let own_parent = unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -107,7 +115,7 @@ fn create(id: &str, state: &Path) -> Result<Container, String> {
 }
 
 /// An error with its causes, each once.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

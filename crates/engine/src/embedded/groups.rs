@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The groups, held by descriptors: they stay usable in a root where their paths are not seen.
-pub(super) struct Groups {
+pub(crate) struct Groups {
     id: String,
     groups: Vec<Group>,
     helper: Option<libc::pid_t>,
@@ -30,7 +30,7 @@ struct Group {
 
 impl Groups {
     /// Makes the group `/<id>` in every hierarchy and starts the helper.
-    pub(super) fn make(id: &str) -> Result<Groups, String> {
+    pub(crate) fn make(id: &str) -> Result<Groups, String> {
         let cgroups = host::cgroup::detect().map_err(|error| error.to_string())?;
         let mut groups = Vec::new();
         let v1 = cgroups.v1.iter().map(|mount| (mount, true));
@@ -69,7 +69,7 @@ impl Groups {
     }
 
     /// Moves a process into the groups.
-    pub(super) fn enter(&self, pid: i32) -> Result<(), String> {
+    pub(crate) fn enter(&self, pid: i32) -> Result<(), String> {
         let text = pid.to_string();
         for group in &self.groups {
             (&group.processes)
@@ -85,7 +85,7 @@ impl Groups {
     }
 
     /// Waits for the helper to be gone.
-    pub(super) fn reap_helper(&mut self) {
+    pub(crate) fn reap_helper(&mut self) {
         if let Some(helper) = self.helper.take() {
             // SAFETY: the helper is a child of this process, and its status is of no interest.
             unsafe { libc::waitpid(helper, std::ptr::null_mut(), 0) };
@@ -93,7 +93,7 @@ impl Groups {
     }
 
     /// Removes the groups; their processes have ended.
-    pub(super) fn remove(mut self) -> Result<(), String> {
+    pub(crate) fn remove(mut self) -> Result<(), String> {
         self.reap_helper();
         let name = std::ffi::CString::new(self.id.as_str()).map_err(|error| error.to_string())?;
         let began = Instant::now();

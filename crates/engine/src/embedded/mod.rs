@@ -5,8 +5,8 @@
 //! made by a single-threaded child: our own binary, executed again with the hidden word `oci-child`.
 
 mod child;
-mod groups;
-mod private_root;
+pub(crate) mod groups;
+pub(crate) mod private_root;
 mod stamps;
 mod words;
 
@@ -14,13 +14,14 @@ use std::process::Command;
 
 use model::{EngineKind, Requirement};
 
+use crate::identity::Identity;
 use crate::made::{self, Payload};
 use crate::note::MARK;
 use crate::oci;
 use crate::{Cell, CellSpec, Engine, EngineError, cgroups, process, programs, reach, users};
 
-pub(crate) use child::RUN;
 pub use child::child;
+pub(crate) use child::{RUN, chain, die_with};
 pub(crate) use stamps::VARIABLE as STAMPS;
 
 /// The engine.
@@ -82,6 +83,6 @@ pub(crate) fn again(spec: &CellSpec, deed: &str) -> Command {
 }
 
 /// Removes cgroups and state; the mounts went with the cell's mount namespace.
-pub(crate) fn wipe(spec: &CellSpec) -> Result<(), String> {
-    cgroups::remove(&spec.id)
+pub(crate) fn wipe(cell: &dyn Identity) -> Result<(), String> {
+    cgroups::remove(cell.id())
 }

@@ -6,14 +6,14 @@
 //! only what making this one container takes: `/proc`, `/dev` and the cell's own directories. There is nothing
 //! of cgroups in it, so none are touched.
 
-use std::ffi::{CStr, CString};
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Enters it; `state` and the directories `seen` keep their paths.
-pub(super) fn enter(state: &Path, seen: &[&Path]) -> Result<(), String> {
+use crate::mounts::mount;
+
+/// Enters it; `state` and the files and directories `seen` keep their paths. A directory stands before what is in it.
+pub(crate) fn enter(state: &Path, seen: &[&Path]) -> Result<(), String> {
     // SAFETY: no arguments, cannot fail.
     let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
     let root = state.join("root");
@@ -75,34 +75,15 @@ fn bind(root: &Path, path: &Path, whole_tree: bool) -> Result<(), String> {
     if place.exists() {
         return Ok(());
     }
-    fs::create_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))?;
+    let made = if path.is_dir() {
+        fs::create_dir_all(&place)
+    } else {
+        (place.parent().map_or(Ok(()), fs::create_dir_all))
+            .and_then(|()| fs::File::create(&place).map(|_| ()))
+    };
+    made.map_err(|error| format!("{}: {error}", place.display()))?;
     let recursive = if whole_tree { libc::MS_REC } else { 0 };
     mount(Some(path), &place, None, libc::MS_BIND | recursive)
-}
-
-fn mount(
-    source: Option<&Path>,
-    target: &Path,
-    kind: Option<&CStr>,
-    flags: libc::c_ulong,
-) -> Result<(), String> {
-    let text =
-        |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string());
-    let source = source.map(text).transpose()?;
-    let place = text(target)?;
-    // SAFETY: pointers to strings that end in NUL, or null where the call allows it.
-    let answer = unsafe {
-        libc::mount(
-            source
-                .as_ref()
-                .map_or(std::ptr::null(), |source| source.as_ptr()),
-            place.as_ptr(),
-            kind.map_or(std::ptr::null(), CStr::as_ptr),
-            flags,
-            std::ptr::null(),
-        )
-    };
-    checked(&format!("mount {}", target.display()), answer)
 }
 
 fn checked(doing: &str, answer: i32) -> Result<(), String> {

@@ -1,0 +1,301 @@
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::Ids;
+
+/// What is taken from an OCI bundle, and what is not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bundle {
+    /// The root filesystem, absolute.
+    pub root: PathBuf,
+    /// Program and arguments.
+    pub args: Vec<String>,
+    /// Environment as `NAME=VALUE`.
+    pub env: Vec<String>,
+    /// Directory in which the program begins, absolute.
+    pub cwd: PathBuf,
+    /// User and group; the specification has root where nothing is said.
+    pub ids: Ids,
+    /// Host name.
+    pub hostname: Option<String>,
+    /// What else the bundle asks for, in its own words: rights, mounts, hooks. A cell does not get it.
+    pub ignored: Vec<String>,
+}
+
+/// Why a bundle cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}: {what}")]
+pub struct BundleError {
+    /// The file, with the line where one is known.
+    pub file: String,
+    /// What is wrong, and what would be right.
+    pub what: String,
+}
+
+/// Bytes of a `config.json`; real ones have some tens of thousands.
+const MOST_BYTES: u64 = 4 << 20;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Config {
+    oci_version: String,
+    root: Option<Root>,
+    process: Option<Process>,
+    hostname: Option<String>,
+    #[serde(default)]
+    mounts: Vec<Mount>,
+    hooks: Option<serde_json::Map<String, serde_json::Value>>,
+    linux: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+#[derive(Deserialize)]
+struct Root {
+    path: PathBuf,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Process {
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: Vec<String>,
+    cwd: PathBuf,
+    #[serde(default)]
+    user: User,
+    #[serde(default)]
+    terminal: bool,
+    capabilities: Option<serde_json::Value>,
+    #[serde(default)]
+    rlimits: Vec<serde_json::Value>,
+    scheduler: Option<serde_json::Value>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct User {
+    #[serde(default)]
+    uid: u32,
+    #[serde(default)]
+    gid: u32,
+    #[serde(default)]
+    additional_gids: Vec<u32>,
+}
+
+#[derive(Deserialize)]
+struct Mount {
+    destination: PathBuf,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    source: Option<String>,
+}
+
+/// Mounts that every cell has, or must not have; a bundle that asks for them is told nothing.
+const STANDARD: [&str; 7] = [
+    "/proc",
+    "/dev",
+    "/dev/pts",
+    "/dev/shm",
+    "/dev/mqueue",
+    "/sys",
+    "/sys/fs/cgroup",
+];
+
+/// Parts of `linux` that a cell has in a form of its own.
+const OWN_FORM: [&str; 5] = [
+    "namespaces",
+    "maskedPaths",
+    "readonlyPaths",
+    "cgroupsPath",
+    "rootfsPropagation",
+];
+
+impl Bundle {
+    /// Reads the bundle in this directory.
+    ///
+    /// # Errors
+    /// When there is no `config.json`, or it is not one of OCI 1.x with a program and a root.
+    pub fn read(dir: &Path) -> Result<Bundle, BundleError> {
+        let path = dir.join("config.json");
+        let failed = |what: String| BundleError {
+            file: path.display().to_string(),
+            what,
+        };
+        let mut bytes = Vec::new();
+        let file = File::open(&path)
+            .map_err(|error| failed(format!("{error}; an OCI bundle has this file")))?;
+        (file.take(MOST_BYTES + 1).read_to_end(&mut bytes))
+            .map_err(|error| failed(error.to_string()))?;
+        if bytes.len() as u64 > MOST_BYTES {
+            return Err(failed(format!("longer than {} MiB", MOST_BYTES >> 20)));
+        }
+        let bundle = Bundle::parse(&path, &bytes)?;
+        let root = dir.join(&bundle.root);
+        if !root.is_dir() {
+            return Err(failed(format!(
+                "`root.path`: {} is no directory",
+                root.display()
+            )));
+        }
+        Ok(Bundle { root, ..bundle })
+    }
+
+    /// Reads the text of a `config.json`; `root` stays as it is written. `path` is for messages.
+    ///
+    /// # Errors
+    /// As [`Bundle::read`].
+    pub fn parse(path: &Path, text: &[u8]) -> Result<Bundle, BundleError> {
+        let failed = |what: String| BundleError {
+            file: path.display().to_string(),
+            what,
+        };
+        let config: Config = serde_json::from_slice(text).map_err(|error| BundleError {
+            file: format!("{}:{}", path.display(), error.line()),
+            what: error.to_string(),
+        })?;
+        if !config.oci_version.starts_with("1.") {
+            return Err(failed(format!(
+                "`ociVersion` is `{}`; only 1.x is understood",
+                config.oci_version
+            )));
+        }
+        let Some(root) = config.root else {
+            return Err(failed(
+                "`root` is missing; it names the root filesystem".to_owned(),
+            ));
+        };
+        let Some(process) = config.process else {
+            return Err(failed(
+                "`process` is missing; it says what to run".to_owned(),
+            ));
+        };
+        if !process.cwd.is_absolute() {
+            return Err(failed(format!(
+                "`process.cwd` is `{}`; an absolute path is needed",
+                process.cwd.display()
+            )));
+        }
+        let ignored = ignored(
+            &process,
+            &config.mounts,
+            config.hooks.as_ref(),
+            config.linux.as_ref(),
+        );
+        Ok(Bundle {
+            root: root.path,
+            args: process.args,
+            env: process.env,
+            cwd: process.cwd,
+            ids: Ids {
+                uid: process.user.uid,
+                gid: process.user.gid,
+            },
+            hostname: config.hostname.filter(|name| !name.is_empty()),
+            ignored,
+        })
+    }
+}
+
+fn ignored(
+    process: &Process,
+    mounts: &[Mount],
+    hooks: Option<&serde_json::Map<String, serde_json::Value>>,
+    linux: Option<&serde_json::Map<String, serde_json::Value>>,
+) -> Vec<String> {
+    let mut ignored = Vec::new();
+    let mut note = |is: bool, what: &str| {
+        if is {
+            ignored.push(what.to_owned());
+        }
+    };
+    note(process.terminal, "process.terminal");
+    note(process.capabilities.is_some(), "process.capabilities");
+    note(!process.rlimits.is_empty(), "process.rlimits");
+    note(process.scheduler.is_some(), "process.scheduler");
+    note(
+        !process.user.additional_gids.is_empty(),
+        "process.user.additionalGids",
+    );
+    for mount in mounts {
+        let standard = STANDARD
+            .iter()
+            .any(|path| mount.destination == Path::new(path));
+        let kind = mount.kind.as_deref().or(mount.source.as_deref());
+        note(
+            !standard,
+            &format!(
+                "mounts: {} ({})",
+                mount.destination.display(),
+                kind.unwrap_or("bind")
+            ),
+        );
+    }
+    note(hooks.is_some_and(|hooks| !hooks.is_empty()), "hooks");
+    for key in linux.into_iter().flat_map(serde_json::Map::keys) {
+        note(!OWN_FORM.contains(&key.as_str()), &format!("linux.{key}"));
+    }
+    ignored
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Bundle, String> {
+        Bundle::parse(Path::new("b/config.json"), text.as_bytes())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_a_bundle_says_is_taken_and_what_it_grants_is_named() {
+        let bundle = parse(
+            r#"{"ociVersion": "1.0.2", "hostname": "camera",
+                "root": {"path": "rootfs", "readonly": false},
+                "process": {"args": ["/bin/a", "b"], "env": ["PATH=/bin"], "cwd": "/w",
+                    "user": {"uid": 5, "gid": 6}, "capabilities": {"effective": ["CAP_SYS_ADMIN"]}},
+                "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"},
+                    {"destination": "/data", "type": "bind", "source": "/"}],
+                "linux": {"namespaces": [], "resources": {}, "seccomp": {}}}"#,
+        )
+        .unwrap();
+        assert_eq!(bundle.args, ["/bin/a", "b"]);
+        assert_eq!(bundle.ids, Ids { uid: 5, gid: 6 });
+        assert_eq!(bundle.hostname.as_deref(), Some("camera"));
+        assert_eq!(
+            bundle.ignored,
+            [
+                "process.capabilities",
+                "mounts: /data (bind)",
+                "linux.resources",
+                "linux.seccomp"
+            ]
+        );
+    }
+
+    #[test]
+    fn bad_bundles_get_one_sentence() {
+        for (text, says) in [
+            ("{", "b/config.json:1: EOF"),
+            (r#"{"ociVersion": "2.0"}"#, "only 1.x is understood"),
+            (r#"{"ociVersion": "1.0"}"#, "`root` is missing"),
+            (
+                r#"{"ociVersion": "1.0", "root": {"path": "r"}}"#,
+                "`process` is missing",
+            ),
+            (
+                "{\"ociVersion\": \"1.0\", \"root\": {\"path\": \"r\"},\n\"process\": {\"cwd\": 3}}",
+                "b/config.json:2: invalid type",
+            ),
+            (
+                r#"{"ociVersion": "1.0", "root": {"path": "r"}, "process": {"cwd": "w"}}"#,
+                "`process.cwd` is `w`",
+            ),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+}

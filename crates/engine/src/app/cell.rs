@@ -1,0 +1,255 @@
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use model::EngineKind;
+
+use super::ended::{self, Ended, Told};
+use super::log::{self, Log};
+use super::record::Record;
+use super::spec::AppSpec;
+use super::start::{self, Report};
+use super::{freezer, podman, runtime};
+use crate::process::{self, Process};
+use crate::{Cell, CellProcess, EngineError, made, podman_cli, sweep};
+
+/// How long a program may take from being told to begin to being executed. Nothing lies between, so only want of cpu
+/// time makes it long.
+const EXECUTION: Duration = Duration::from_secs(5);
+/// How long the kernel may take to tell how a process ended that is not ours, once it has.
+const TELLING: Duration = Duration::from_secs(1);
+
+/// A cell that runs an application, created or taken over.
+///
+/// Dropping it leaves the cell as it is.
+#[derive(Debug)]
+pub struct AppCell {
+    pub(super) spec: AppSpec,
+    pub(super) process: Process,
+    pub(super) pidfd: OwnedFd,
+    pub(super) record: Record,
+    pub(super) log: Option<Log>,
+    /// Where the maker still listens for the program's execution.
+    pub(super) report: Option<Report>,
+    pub(super) ended: Option<Ended>,
+    /// When a process that is not ours was first seen to have ended.
+    pub(super) gone: Option<Instant>,
+    pub(super) removed: bool,
+}
+
+impl AppCell {
+    /// What it was asked to be, with the paths of the host as they were found.
+    pub fn spec(&self) -> &AppSpec {
+        &self.spec
+    }
+
+    /// Whether it was told to begin.
+    pub fn is_started(&self) -> bool {
+        self.record.started
+    }
+
+    /// Lets the program begin: returns once it has been executed, where the engine can tell (embedded, bare).
+    ///
+    /// # Errors
+    /// When it was started before, or could not be executed, with the reason; and when it got no cpu time for 5 s,
+    /// after which it may still begin.
+    pub fn start(&mut self) -> Result<(), EngineError> {
+        self.try_start()
+            .map_err(|cause| made::error(&self.spec, "start the cell", cause))
+    }
+
+    fn try_start(&mut self) -> Result<(), String> {
+        const TWICE: &str = "it was started before";
+        if self.record.started {
+            return Err(TWICE.to_owned());
+        }
+        match self.spec.engine {
+            EngineKind::Embedded | EngineKind::Bare => match start::give(&self.spec) {
+                // Whoever had it before was killed between the word and its note.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    self.note_start()?;
+                    return Err(TWICE.to_owned());
+                }
+                Err(error) => return Err(error.to_string()),
+                Ok(()) => {}
+            },
+            EngineKind::Crun | EngineKind::Runc => runtime::start(&self.spec)?,
+            _ => podman::start(&self.spec)?,
+        }
+        self.note_start()?;
+        match self.report.take() {
+            Some(report) => report.executed(EXECUTION),
+            None => Ok(()),
+        }
+    }
+
+    fn note_start(&mut self) -> Result<(), String> {
+        self.record.started = true;
+        (self.record.write(&made::state(&self.spec))).map_err(|error| error.to_string())
+    }
+
+    /// How its program ended; `None` as long as it runs, or waits to begin.
+    ///
+    /// For the status, this process must have been a subreaper when the cell was created
+    /// ([`super::become_subreaper`]); for a cell that was taken over, the kernel must be Linux 6.15 or later.
+    ///
+    /// # Errors
+    /// In the kernel's words.
+    pub fn try_wait(&mut self) -> io::Result<Option<Ended>> {
+        if self.ended.is_some() {
+            return Ok(self.ended);
+        }
+        self.ended = match ended::reap(&self.pidfd) {
+            Ok(ended) => ended,
+            Err(error) if error.raw_os_error() == Some(libc::ECHILD) => self.ask(),
+            Err(error) => return Err(error),
+        };
+        Ok(self.ended)
+    }
+
+    fn ask(&mut self) -> Option<Ended> {
+        if !ended::has_ended(&self.pidfd) {
+            return None;
+        }
+        let since = *self.gone.get_or_insert_with(Instant::now);
+        match ended::ask(&self.pidfd) {
+            Told::Status(ended) => Some(ended),
+            Told::NotYet if since.elapsed() < TELLING => None,
+            Told::NotYet | Told::Never if self.spec.engine == EngineKind::Podman => {
+                podman::status(&self.spec).or(Some(Ended::Unknown))
+            }
+            Told::NotYet | Told::Never => Some(Ended::Unknown),
+        }
+    }
+
+    /// As [`AppCell::try_wait`], waiting for the end for at most so long. The log is drained meanwhile, so that a cell
+    /// that writes much comes to its end.
+    ///
+    /// # Errors
+    /// In the kernel's words, also those about the log.
+    pub fn wait(&mut self, within: Duration) -> io::Result<Option<Ended>> {
+        const STEP: Duration = Duration::from_millis(20);
+        let began = Instant::now();
+        loop {
+            if let Some(log) = &mut self.log {
+                log.drain()?;
+            }
+            let ended = self.try_wait()?;
+            let left = within.saturating_sub(began.elapsed());
+            if ended.is_some() || left.is_zero() {
+                if let Some(log) = &mut self.log {
+                    log.drain()?;
+                }
+                return Ok(ended);
+            }
+            if process::ended(&self.pidfd, left.min(STEP)) {
+                // Of a stranger, the status comes a moment after the end.
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }
+    }
+
+    /// Sends a signal to the program. As the first process of its cell it gets only those that it handles, besides
+    /// SIGKILL and SIGSTOP; a bare cell's is like any other.
+    ///
+    /// # Errors
+    /// In the kernel's words; ESRCH after its end.
+    pub fn kill(&self, signal: i32) -> io::Result<()> {
+        process::send_signal(&self.pidfd, signal)
+    }
+
+    /// Stops every process of the cell where it stands, without a signal; returns when the last one does.
+    ///
+    /// # Errors
+    /// Where there is no freezer, or a process does not stop within 5 s; then none is stopped.
+    pub fn freeze(&self) -> Result<(), EngineError> {
+        freezer::freeze(&self.spec.id)
+            .map_err(|cause| made::error(&self.spec, "freeze the cell", cause))
+    }
+
+    /// Lets a frozen cell go on; fine if it was not frozen.
+    ///
+    /// # Errors
+    /// Where there is no freezer.
+    pub fn thaw(&self) -> Result<(), EngineError> {
+        freezer::thaw(&self.spec.id)
+            .map_err(|cause| made::error(&self.spec, "thaw the cell", cause))
+    }
+
+    /// The log of its output; `None` where the maker gave it other streams.
+    pub fn log(&mut self) -> Option<&mut Log> {
+        self.log.as_mut()
+    }
+
+    /// The groups of the cell, one in each hierarchy: for reading what it used, and for setting what is not in the spec.
+    pub fn groups(&self) -> Vec<PathBuf> {
+        crate::cgroups::places(&self.spec.id)
+    }
+
+    fn try_remove(&mut self) -> Result<(), String> {
+        // On version 1 a frozen process does not even die; where there is no freezer nothing is frozen.
+        let _ = freezer::thaw(&self.spec.id);
+        if let Err(error) = self.kill(libc::SIGKILL)
+            && error.raw_os_error() != Some(libc::ESRCH)
+        {
+            return Err(format!("its program cannot be killed: {error}"));
+        }
+        if !process::ended(&self.pidfd, process::DEATH) {
+            return Err(format!(
+                "its program did not end within {} s of being killed",
+                process::DEATH.as_secs()
+            ));
+        }
+        // Reaps it where it is ours; the status is asked for once more where it was not told yet.
+        self.wait(TELLING).map_err(|error| error.to_string())?;
+        made::finish(&self.spec, sweep::wipe(self.spec.engine))
+    }
+}
+
+impl Cell for AppCell {
+    fn pid(&self) -> i32 {
+        self.process.pid
+    }
+
+    fn processes(&self) -> Vec<CellProcess> {
+        let home = podman_cli::home(&self.spec);
+        process::belonging(&self.spec.id, &home)
+            .into_iter()
+            .filter(|pid| *pid != self.process.pid)
+            .map(|pid| CellProcess {
+                pid,
+                name: process::name(pid),
+            })
+            .collect()
+    }
+
+    fn log_tail(&self) -> String {
+        const MOST_BYTES: usize = 4096;
+        let output = log::tail(&self.spec.work_dir, MOST_BYTES).unwrap_or_default();
+        let output = String::from_utf8_lossy(&output);
+        let engine = process::tail(&made::log(&self.spec));
+        [output.trim_end(), engine.as_str()]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    fn remove(&mut self) -> Result<(), EngineError> {
+        if self.removed {
+            return Ok(());
+        }
+        self.try_remove()
+            .map_err(|cause| made::error(&self.spec, "remove the cell", cause))?;
+        self.removed = true;
+        Ok(())
+    }
+}
+
+impl AsFd for AppCell {
+    /// Readable once the program has ended.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+}

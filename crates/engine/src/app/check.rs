@@ -1,0 +1,331 @@
+//! Whether what is asked for can be had, before anything is made: each fault is one sentence.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use host::root::Root;
+use model::EngineKind;
+
+use super::paths;
+use super::program::{Program, binary_target};
+use super::spec::{AppSpec, Device, Image};
+use super::{Grants, Scheduling};
+use crate::rootfs::{self, RootfsError};
+use crate::{note, programs};
+
+/// Checks everything; returns the same with every path of the host as it really is, and what is executed; nothing is
+/// known of the latter where only the engine knows the image.
+pub(super) fn check(spec: &AppSpec) -> Result<(AppSpec, Option<Program>), String> {
+    note::check(spec, &[])?;
+    engine(spec)?;
+    let mut spec = spec.clone();
+    image(&mut spec)?;
+    for word in spec.command.iter().chain(&spec.args) {
+        paths::check_text("an argument", word.as_bytes())?;
+    }
+    for (name, value) in &spec.env {
+        paths::check_text("an environment variable", value.as_bytes())?;
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(format!(
+                "`{name}` is not a name for an environment variable"
+            ));
+        }
+    }
+    if let Some(cwd) = &spec.cwd
+        && !cwd.is_absolute()
+    {
+        return Err(format!("the directory `{}` is not absolute", cwd.display()));
+    }
+    if let Some(name) = &spec.hostname {
+        hostname(name)?;
+    }
+    mounts(&mut spec)?;
+    for device in &spec.devices {
+        check_device(device)?;
+    }
+    if spec.limits.pids == 0 {
+        return Err("a cell needs at least one process; the limit is 0".to_owned());
+    }
+    grants(&spec.grants)?;
+    let program = match spec.image {
+        Image::Reference(_) => None,
+        _ => Some(Program::of(&spec)?),
+    };
+    // A bundle's root may be anywhere.
+    if let Some(root) = program.as_ref().and_then(|program| program.root.as_ref()) {
+        paths::find("the root filesystem", root)?;
+        paths::check_source(&Root::live(), root)?;
+    }
+    Ok((spec, program))
+}
+
+fn engine(spec: &AppSpec) -> Result<(), String> {
+    let kinds = match spec.image {
+        Image::Reference(_) => &[EngineKind::Podman][..],
+        Image::Bundle(_) => &[EngineKind::Embedded, EngineKind::Crun, EngineKind::Runc],
+        Image::Rootfs(_) => &[
+            EngineKind::Embedded,
+            EngineKind::Crun,
+            EngineKind::Runc,
+            EngineKind::Podman,
+        ],
+        Image::Binary(_) => &[
+            EngineKind::Embedded,
+            EngineKind::Crun,
+            EngineKind::Runc,
+            EngineKind::Podman,
+            EngineKind::Bare,
+        ],
+    };
+    if !kinds.contains(&spec.engine) {
+        let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+        return Err(format!(
+            "{} makes no cells of such an image; these do: {}",
+            spec.engine,
+            names.join(", ")
+        ));
+    }
+    if spec.engine == EngineKind::Bare {
+        let asked = [
+            (spec.writable_root, "a writable root"),
+            (!spec.binds.is_empty(), "mounts"),
+            (!spec.tmpfs.is_empty(), "directories in memory"),
+            (!spec.devices.is_empty(), "devices"),
+            (spec.hostname.is_some(), "a host name"),
+        ];
+        if let Some((_, what)) = asked.iter().find(|(asked, _)| *asked) {
+            return Err(format!(
+                "a bare cell sees the host's files and devices and cannot be given {what}; another engine can"
+            ));
+        }
+    }
+    if !programs::is_root() {
+        return Err("cells of applications need root; run it with `sudo`".to_owned());
+    }
+    Ok(())
+}
+
+fn image(spec: &mut AppSpec) -> Result<(), String> {
+    let is_dir = |what: &str, path: &Path| -> Result<PathBuf, String> {
+        let found = paths::find(what, path)?;
+        if found.is_dir() {
+            Ok(found)
+        } else {
+            Err(format!("{what} {} is no directory", path.display()))
+        }
+    };
+    match &mut spec.image {
+        Image::Rootfs(path) => *path = is_dir("the root filesystem", path)?,
+        Image::Bundle(path) => *path = is_dir("the bundle", path)?,
+        Image::Binary(path) => {
+            let found = paths::find("the program", path)?;
+            let about = fs::metadata(&found).map_err(|error| error.to_string())?;
+            if !about.is_file() || about.permissions().mode() & 0o111 == 0 {
+                return Err(format!("{} is no program", path.display()));
+            }
+            if spec.engine != EngineKind::Bare {
+                rootfs::check_static(&found, path).map_err(|error| match error {
+                    RootfsError::NotStatic(path) => format!(
+                        "{} is not static, so it cannot run alone in a cell; link it statically, or give it a root filesystem with its libraries",
+                        path.display()
+                    ),
+                    other => other.to_string(),
+                })?;
+                binary_target(&found)?;
+            }
+            paths::check_source(&Root::live(), &found)?;
+            *path = found;
+        }
+        Image::Reference(name) if name.is_empty() || name.starts_with('-') => {
+            return Err(format!("`{name}` is not the name of an image"));
+        }
+        Image::Reference(_) => {}
+    }
+    Ok(())
+}
+
+fn hostname(name: &str) -> Result<(), String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+        return Err(format!(
+            "`{name}` is not a host name: letters, digits, `-`, `_` and `.`, at most 64"
+        ));
+    }
+    Ok(())
+}
+
+fn mounts(spec: &mut AppSpec) -> Result<(), String> {
+    let mut targets = BTreeSet::new();
+    for bind in &mut spec.binds {
+        paths::check_target("the mount's target", &bind.target)?;
+        bind.source = paths::find("the mount's source", &bind.source)?;
+        paths::check_source(&Root::live(), &bind.source)?;
+        if !targets.insert(bind.target.clone()) {
+            return Err(format!("{} is mounted twice", bind.target.display()));
+        }
+    }
+    for tmpfs in &spec.tmpfs {
+        paths::check_target("the directory in memory", &tmpfs.target)?;
+        if tmpfs.size_bytes == 0 {
+            return Err(format!(
+                "the directory in memory {} has size 0, which would be no limit; give one",
+                tmpfs.target.display()
+            ));
+        }
+        if !targets.insert(tmpfs.target.clone()) {
+            return Err(format!("{} is mounted twice", tmpfs.target.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Character devices that hand out the machine itself: /dev/mem, /dev/kmem and /dev/port.
+const MEMORY_DEVICES: [(u32, u32); 3] = [(1, 1), (1, 2), (1, 4)];
+
+fn check_device(device: &Device) -> Result<(), String> {
+    let path = &device.path;
+    paths::check_target("the device", path)?;
+    if !path.starts_with("/dev") {
+        return Err(format!("the device {} is not below /dev", path.display()));
+    }
+    let found = (path.metadata())
+        .map_err(|error| format!("the device {} cannot be used: {error}", path.display()))?;
+    let kind = found.file_type();
+    if !kind.is_char_device() && !kind.is_block_device() {
+        return Err(format!("{} is not a device", path.display()));
+    }
+    let number = (libc::major(found.rdev()), libc::minor(found.rdev()));
+    if kind.is_char_device() && MEMORY_DEVICES.contains(&number) {
+        return Err(format!(
+            "{} is the machine's own memory, which no cell is given",
+            path.display()
+        ));
+    }
+    Ok(())
+}
+
+fn grants(grants: &Grants) -> Result<(), String> {
+    if let Scheduling::UpTo { priority } = grants.scheduling
+        && !(1..=99).contains(&priority)
+    {
+        return Err(format!(
+            "the highest priority is {priority}; it must be 1 to 99"
+        ));
+    }
+    for name in &grants.capabilities {
+        if name.parse::<caps::Capability>().is_err() {
+            return Err(format!(
+                "`{name}` is not a capability; they are called such as `CAP_NET_RAW`"
+            ));
+        }
+    }
+    if grants.open_files < 3 {
+        return Err("a program needs at least 3 open files".to_owned());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{Access, Bind, Tmpfs};
+
+    fn fault(change: impl FnOnce(&mut AppSpec)) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let mut spec = AppSpec::new(
+            "timecell-test",
+            EngineKind::Embedded,
+            Image::Rootfs(dir.path().to_owned()),
+            Path::new("/w"),
+        );
+        spec.command = vec!["/x".into()];
+        change(&mut spec);
+        check(&spec).err().unwrap_or_default()
+    }
+
+    #[test]
+    fn each_fault_is_one_sentence() {
+        if !programs::is_root() {
+            assert!(fault(|_| ()).contains("need root"));
+            return;
+        }
+        assert_eq!(fault(|_| ()), "");
+        let bind = |source: &str, target: &str| Bind {
+            source: source.into(),
+            target: target.into(),
+            writable: false,
+        };
+        type Change = Box<dyn FnOnce(&mut AppSpec)>;
+        let faults: Vec<(Change, &str)> = vec![
+            (Box::new(|s| s.id = "../x".into()), "not a name for a cell"),
+            (
+                Box::new(|s| s.image = Image::Rootfs("/".into())),
+                "host's own root",
+            ),
+            (
+                Box::new(|s| s.image = Image::Rootfs("/nowhere".into())),
+                "/nowhere cannot be used",
+            ),
+            (
+                Box::new(|s| s.image = Image::Reference("x".into())),
+                "these do: podman",
+            ),
+            (Box::new(|s| s.command.clear()), "no command"),
+            (
+                Box::new(move |s| s.binds = vec![bind("/proc/sys", "/a")]),
+                "type proc",
+            ),
+            (
+                Box::new(move |s| s.binds = vec![bind("/", "/a")]),
+                "host's own root",
+            ),
+            (
+                Box::new(move |s| s.binds = vec![bind("/etc", "/a"), bind("/var", "/a")]),
+                "mounted twice",
+            ),
+            (
+                Box::new(|s| {
+                    s.tmpfs = vec![Tmpfs {
+                        target: "/t".into(),
+                        size_bytes: 0,
+                    }];
+                }),
+                "has size 0",
+            ),
+            (
+                Box::new(|s| {
+                    s.devices = vec![Device {
+                        path: "/dev/shm".into(),
+                        access: Access::Read,
+                    }];
+                }),
+                "is not a device",
+            ),
+            (
+                Box::new(|s| s.grants.capabilities = vec!["NET_RAW".into()]),
+                "`NET_RAW` is not a capability",
+            ),
+            (
+                Box::new(|s| s.grants.scheduling = Scheduling::UpTo { priority: 100 }),
+                "1 to 99",
+            ),
+            (Box::new(|s| s.limits.pids = 0), "at least one process"),
+            (
+                Box::new(|s| s.hostname = Some("a b".into())),
+                "not a host name",
+            ),
+            (
+                Box::new(|s| {
+                    s.engine = EngineKind::Bare;
+                }),
+                "makes no cells",
+            ),
+        ];
+        for (change, says) in faults {
+            let fault = fault(change);
+            assert!(fault.contains(says), "{says}: {fault}");
+        }
+    }
+}

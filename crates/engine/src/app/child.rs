@@ -1,0 +1,146 @@
+//! The re-executed, single-threaded process that makes an application's cell: it prepares the root in a mount namespace
+//! of its own, then builds the container with the runtime library, becomes the runtime, or becomes the cell itself.
+
+use std::fs;
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+
+use host::sched::Class;
+use libcontainer::container::builder::ContainerBuilder;
+use libcontainer::syscall::syscall::SyscallType;
+use model::EngineKind;
+
+use super::executor::Guard;
+use super::program::Program;
+use super::spec::{AppSpec, Image};
+use super::{bare, groups, root, runtime};
+use crate::embedded::groups::Groups;
+use crate::embedded::{chain, die_with, private_root};
+use crate::seccomp::{Filter, policy};
+use crate::{made, note, oci};
+
+/// The hidden word for this kind of cell.
+pub(crate) const APP: &str = "app";
+
+/// The ends of a cell's streams and of its report, by their numbers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Handed {
+    pub(super) stdout: RawFd,
+    pub(super) stderr: RawFd,
+    pub(super) report: RawFd,
+}
+
+/// Makes the cell whose note is in a directory; `words` are what [`super::Launcher`] put behind [`APP`].
+pub(crate) fn child(words: &[String]) -> Result<(), String> {
+    let [parent, work_dir, ends @ ..] = words else {
+        return Err("oci-child: words are missing".to_owned());
+    };
+    let ends: Vec<RawFd> = ends.iter().filter_map(|end| end.parse().ok()).collect();
+    let [stdout, stderr, report] = ends[..] else {
+        return Err("oci-child: descriptors are missing".to_owned());
+    };
+    let handed = Handed {
+        stdout,
+        stderr,
+        report,
+    };
+    die_with(parent)?;
+    let spec = read(Path::new(work_dir))?;
+    let program = Program::of(&spec)?;
+    be_ordinary()?;
+    match spec.engine {
+        EngineKind::Embedded => embedded(&spec, &program, handed),
+        EngineKind::Crun | EngineKind::Runc => runtime::become_it(&spec, &program, handed),
+        EngineKind::Bare => bare::become_it(&spec, &program, handed),
+        other => Err(format!("{other} makes its cells itself")),
+    }
+}
+
+fn read(work_dir: &Path) -> Result<AppSpec, String> {
+    let path = note::path(work_dir);
+    let text = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Gives up what a supervisor has and no cell is to inherit: class, niceness, cpus, groups, protection when memory is
+/// short.
+fn be_ordinary() -> Result<(), String> {
+    host::sched::set_class(0, &Class::Other).map_err(|error| error.to_string())?;
+    let cpus = host::cpus::possible().map_err(|error| error.to_string())?;
+    host::sched::set_affinity(0, &cpus).map_err(|error| error.to_string())?;
+    let failed = |what: &str| format!("cannot {what}: {}", io::Error::last_os_error());
+    // SAFETY: no memory is involved.
+    if unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 0) } != 0 {
+        return Err(failed("reset the niceness"));
+    }
+    // SAFETY: no groups are read from the null pointer.
+    if unsafe { libc::setgroups(0, std::ptr::null()) } != 0 {
+        return Err(failed("leave the supplementary groups"));
+    }
+    // SAFETY: no memory is involved.
+    unsafe { libc::umask(0o022) };
+    let protection = "/proc/self/oom_score_adj";
+    let own = fs::read_to_string(protection).unwrap_or_default();
+    if own.trim().parse::<i32>().is_ok_and(|own| own < 0) {
+        fs::write(protection, "0").map_err(|error| format!("{protection}: {error}"))?;
+    }
+    Ok(())
+}
+
+fn embedded(spec: &AppSpec, program: &Program, handed: Handed) -> Result<(), String> {
+    let guard = Guard {
+        filter: Filter::of(&policy(&spec.grants))?,
+        report: handed.report,
+    };
+    let mut groups = Groups::make(&spec.id)?;
+    groups::limit(spec)?;
+    let state = made::state(spec);
+    let seen = seen(spec, program);
+    let seen: Vec<&Path> = seen.iter().map(PathBuf::as_path).collect();
+    private_root::enter(&state, &seen)?;
+    root::build(spec, program)?;
+    // SAFETY: handed down by the supervisor for this, and nobody else's here.
+    let (stdout, stderr) = unsafe {
+        (
+            OwnedFd::from_raw_fd(handed.stdout),
+            OwnedFd::from_raw_fd(handed.stderr),
+        )
+    };
+    let mut container = ContainerBuilder::new(spec.id.clone(), SyscallType::default())
+        .with_executor(guard)
+        .with_stdout(stdout)
+        .with_stderr(stderr)
+        .with_root_path(oci::runtime_state(spec))
+        .and_then(|builder| builder.with_pid_file(Some(oci::pid_file(spec))))
+        .and_then(ContainerBuilder::validate_id)
+        .and_then(|builder| {
+            builder
+                .as_init(oci::bundle(spec))
+                .with_systemd(false)
+                .build()
+        })
+        .map_err(|error| chain(&error))?;
+    let pid = container.pid().ok_or("the container has no pid")?.as_raw();
+    groups.enter(pid)?;
+    groups.reap_helper();
+    // Nothing of it is needed any more, and nothing of it may be undone.
+    container.set_clean_up_intel_rdt_directory(false);
+    Ok(())
+}
+
+/// What of the host making this cell takes, outer directories first.
+fn seen(spec: &AppSpec, program: &Program) -> Vec<PathBuf> {
+    let binary = match &spec.image {
+        Image::Binary(binary) => Some(binary.clone()),
+        _ => None,
+    };
+    let binds = spec.binds.iter().map(|bind| bind.source.clone());
+    let mut seen: Vec<PathBuf> = (program.root.clone().into_iter())
+        .chain(binary)
+        .chain(binds)
+        .collect();
+    seen.sort();
+    seen.dedup();
+    seen
+}

@@ -1,0 +1,264 @@
+//! The `config.json` of an application's cell: what it is given, with every restriction of ours, whatever its image
+//! asked for.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use model::EngineKind;
+use serde_json::{Value, json};
+
+use super::program::{Program, binary_target};
+use super::spec::{AppSpec, Device, Image, Network};
+use super::{groups, root};
+use crate::{limits, oci, seccomp};
+
+/// Parts of `/proc` and `/sys` that reach beyond the cell.
+const MASKED: [&str; 10] = [
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/scsi",
+    "/proc/timer_list",
+    "/proc/sched_debug",
+    "/sys/firmware",
+    "/sys/devices/virtual/powercap",
+];
+const READ_ONLY: [&str; 6] = [
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    // Whoever watches pressure makes the kernel work.
+    "/proc/pressure",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+];
+
+/// POSIX shared memory of a cell, in bytes.
+const SHARED_MEMORY: u64 = 64 << 20;
+
+/// Writes the bundle of a cell whose root is made at [`root::place`].
+pub(super) fn write(spec: &AppSpec, program: &Program) -> Result<(), String> {
+    let config = config(spec, program)?;
+    let bundle = oci::bundle(spec);
+    let write = || -> io::Result<()> {
+        fs::create_dir_all(&bundle)?;
+        fs::create_dir_all(oci::runtime_state(spec))?;
+        fs::write(bundle.join("config.json"), serde_json::to_vec(&config)?)
+    };
+    write().map_err(|error| format!("{}: {error}", bundle.display()))
+}
+
+fn config(spec: &AppSpec, program: &Program) -> Result<Value, String> {
+    let mut namespaces: Vec<Value> = ["pid", "mount", "ipc", "uts", "cgroup"]
+        .map(|kind| json!({ "type": kind }))
+        .to_vec();
+    if spec.network == Network::None {
+        namespaces.push(json!({ "type": "network" }));
+    }
+    let devices = (spec.devices.iter().map(node)).collect::<Result<Vec<_>, _>>()?;
+    let mut linux = json!({
+        "maskedPaths": MASKED,
+        "readonlyPaths": READ_ONLY,
+        "namespaces": namespaces,
+        "cgroupsPath": format!("/{}", spec.id),
+        "devices": devices,
+    });
+    // The embedded engine makes the groups and installs the filter itself.
+    if spec.engine != EngineKind::Embedded {
+        linux["resources"] = resources(spec)?;
+        if let Some(profile) = seccomp::profile(&seccomp::policy(&spec.grants)) {
+            linux["seccomp"] = profile;
+        }
+    }
+    let mut capabilities = json!({
+        "bounding": spec.grants.capabilities,
+        "effective": spec.grants.capabilities,
+        "permitted": spec.grants.capabilities,
+    });
+    if program.ids.uid != 0 {
+        // Others than root keep over exec only what is ambient.
+        capabilities["inheritable"] = json!(spec.grants.capabilities);
+        capabilities["ambient"] = json!(spec.grants.capabilities);
+    }
+    let rlimits: Vec<Value> = (limits::of_app(&spec.grants).iter())
+        .map(|limit| json!({ "type": limit.name, "soft": limit.value, "hard": limit.value }))
+        .collect();
+    Ok(json!({
+        "ociVersion": "1.0.2",
+        "hostname": program.hostname,
+        "root": { "path": root::place(spec), "readonly": !spec.writable_root },
+        "mounts": mounts(spec)?,
+        "process": {
+            "terminal": false,
+            "user": { "uid": program.ids.uid, "gid": program.ids.gid, "umask": 0o022 },
+            "cwd": program.cwd,
+            "args": program.args,
+            "env": program.env,
+            "noNewPrivileges": true,
+            "capabilities": capabilities,
+            "rlimits": rlimits,
+        },
+        "linux": linux,
+    }))
+}
+
+/// What every cell has, then what this one is given, outer directories first.
+fn mounts(spec: &AppSpec) -> Result<Vec<Value>, String> {
+    let mount = |at: &str, kind: &str, options: &[&str]| json!({ "destination": at, "type": kind, "source": kind, "options": options });
+    let size = format!("size={SHARED_MEMORY}");
+    let mut all = vec![
+        mount("/proc", "proc", &["nosuid", "noexec", "nodev"]),
+        mount(
+            "/dev",
+            "tmpfs",
+            &["nosuid", "noexec", "mode=755", "size=64k"],
+        ),
+        mount(
+            "/dev/pts",
+            "devpts",
+            &[
+                "nosuid",
+                "noexec",
+                "newinstance",
+                "ptmxmode=0666",
+                "mode=0620",
+            ],
+        ),
+        mount(
+            "/dev/shm",
+            "tmpfs",
+            &["nosuid", "noexec", "nodev", "mode=1777", &size],
+        ),
+        mount("/dev/mqueue", "mqueue", &["nosuid", "noexec", "nodev"]),
+        mount("/sys", "sysfs", &["nosuid", "noexec", "nodev", "ro"]),
+    ];
+    let mut own: Vec<(PathBuf, Value)> = Vec::new();
+    for tmpfs in &spec.tmpfs {
+        let size = format!("size={}", tmpfs.size_bytes);
+        let target = tmpfs.target.display().to_string();
+        let options = ["nosuid", "nodev", "mode=1777", size.as_str()];
+        own.push((tmpfs.target.clone(), mount(&target, "tmpfs", &options)));
+    }
+    for bind in &spec.binds {
+        let writable = if bind.writable { "rw" } else { "ro" };
+        own.push((
+            bind.target.clone(),
+            bound(&bind.source, &bind.target, writable),
+        ));
+    }
+    if let Image::Binary(binary) = &spec.image {
+        let target = binary_target(binary)?;
+        own.push((target.clone(), bound(binary, &target, "ro")));
+    }
+    own.sort_by(|(one, _), (other, _)| one.cmp(other));
+    all.extend(own.into_iter().map(|(_, mount)| mount));
+    Ok(all)
+}
+
+fn bound(source: &Path, target: &Path, writable: &str) -> Value {
+    json!({ "destination": target, "type": "bind", "source": source,
+        "options": ["bind", writable, "nosuid", "nodev"] })
+}
+
+/// One device of the host as a node in the cell.
+fn node(device: &Device) -> Result<Value, String> {
+    let (kind, major, minor) = number(device)?;
+    Ok(
+        json!({ "path": device.path, "type": kind, "major": major, "minor": minor,
+        "fileMode": device.access.mode(), "uid": 0, "gid": 0 }),
+    )
+}
+
+/// Kind and number of a device, as OCI and the devices controller write them.
+pub(super) fn number(device: &Device) -> Result<(&'static str, u32, u32), String> {
+    let found = (device.path.metadata())
+        .map_err(|error| format!("device {}: {error}", device.path.display()))?;
+    let kind = match found.file_type() {
+        kind if kind.is_char_device() => "c",
+        kind if kind.is_block_device() => "b",
+        _ => return Err(format!("{} is not a device", device.path.display())),
+    };
+    Ok((kind, libc::major(found.rdev()), libc::minor(found.rdev())))
+}
+
+fn resources(spec: &AppSpec) -> Result<Value, String> {
+    let mut rules = vec![json!({ "allow": false, "access": "rwm" })];
+    for device in &spec.devices {
+        let (kind, major, minor) = number(device)?;
+        rules.push(
+            json!({ "allow": true, "type": kind, "major": major, "minor": minor,
+            "access": device.access.rule() }),
+        );
+    }
+    let mut resources = json!({
+        "devices": rules,
+        "pids": { "limit": spec.limits.pids },
+    });
+    if let Some(bytes) = spec.limits.memory_bytes {
+        resources["memory"] = json!({ "limit": bytes });
+        if groups::counts_swap() {
+            resources["memory"]["swap"] = bytes.into();
+        }
+    }
+    Ok(resources)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{Bind, Tmpfs};
+
+    fn spec(engine: EngineKind) -> AppSpec {
+        AppSpec::new("a", engine, Image::Rootfs("/r".into()), Path::new("/w"))
+    }
+
+    fn made(spec: &AppSpec) -> Value {
+        let program = Program {
+            root: Some("/r".into()),
+            args: vec!["/x".into()],
+            env: Vec::new(),
+            cwd: "/".into(),
+            ids: crate::app::Ids::NOBODY,
+            hostname: "a".into(),
+        };
+        config(spec, &program).unwrap()
+    }
+
+    #[test]
+    fn nothing_is_given_unasked() {
+        let config = made(&spec(EngineKind::Crun));
+        assert_eq!(config["root"]["readonly"], true);
+        assert_eq!(config["process"]["noNewPrivileges"], true);
+        assert_eq!(config["process"]["capabilities"]["bounding"], json!([]));
+        let mounts = config["mounts"].as_array().unwrap();
+        assert!(mounts.iter().all(|mount| mount["type"] != "cgroup"));
+        let kinds = config["linux"]["namespaces"].to_string();
+        for kind in ["pid", "mount", "ipc", "uts", "cgroup", "network"] {
+            assert!(kinds.contains(kind), "{kind}");
+        }
+        assert!(config["linux"]["seccomp"].is_object());
+    }
+
+    #[test]
+    fn outer_directories_are_mounted_first() {
+        let mut spec = spec(EngineKind::Embedded);
+        spec.binds.push(Bind {
+            source: "/etc".into(),
+            target: "/data/etc".into(),
+            writable: false,
+        });
+        spec.tmpfs.push(Tmpfs {
+            target: "/data".into(),
+            size_bytes: 4096,
+        });
+        let config = made(&spec);
+        let targets: Vec<&str> = (config["mounts"].as_array().unwrap().iter())
+            .map(|mount| mount["destination"].as_str().unwrap())
+            .collect();
+        assert_eq!(targets[targets.len() - 2..], ["/data", "/data/etc"]);
+    }
+}

@@ -1,0 +1,128 @@
+//! How a cell's program ended, and who is told.
+//!
+//! The kernel tells a process's status to its parent. The parent of a cell's program is gone once the cell is made, so
+//! the program becomes the child of the nearest process that has asked to be a *subreaper*: the supervisor. When the
+//! supervisor is killed, the program goes to the machine's init, and a supervisor that takes the cell over is no
+//! relative: it learns the end, and the status only from kernels that tell it through a pidfd (Linux 6.15).
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use serde::{Deserialize, Serialize};
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ended {
+    /// By itself, with this status, 0 to 255.
+    Exited(i32),
+    /// By a signal of this number.
+    Killed(i32),
+    /// Somehow: it was no child of this process, and the kernel does not tell strangers.
+    Unknown,
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Ended::Exited(status) => write!(f, "ended with status {status}"),
+            Ended::Killed(signal) => write!(f, "was killed by signal {signal}"),
+            Ended::Unknown => write!(f, "ended, nobody was told how"),
+        }
+    }
+}
+
+/// Makes this process the one to which the programs of its cells are handed, so that it learns how they end. Other
+/// orphans among its descendants are handed to it as well.
+///
+/// # Errors
+/// In the kernel's words.
+pub fn become_subreaper() -> io::Result<()> {
+    // SAFETY: no memory is involved.
+    match unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The end of a process of ours, which is reaped with it; `None` as long as it runs.
+///
+/// # Errors
+/// With ECHILD for a process that is no child of this one.
+pub(super) fn reap(pidfd: &OwnedFd) -> io::Result<Option<Ended>> {
+    // SAFETY: zeroes are a valid siginfo_t, and it is valid for the write.
+    let (answer, info) = unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let fd = pidfd.as_raw_fd().cast_unsigned();
+        let how = libc::WEXITED | libc::WNOHANG;
+        (libc::waitid(libc::P_PIDFD, fd, &raw mut info, how), info)
+    };
+    if answer != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: filled in by waitid; a pid of 0 says that nothing has ended.
+    let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
+    if pid == 0 {
+        return Ok(None);
+    }
+    Ok(Some(match info.si_code {
+        libc::CLD_EXITED => Ended::Exited(status),
+        _ => Ended::Killed(status),
+    }))
+}
+
+/// Whether the process has ended, whoever's child it is.
+pub(super) fn has_ended(pidfd: &OwnedFd) -> bool {
+    let mut wait = libc::pollfd {
+        fd: pidfd.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one pollfd on the stack.
+    unsafe { libc::poll(&raw mut wait, 1, 0) == 1 }
+}
+
+/// What a kernel tells of the end of a stranger.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// How it ended.
+    Status(Ended),
+    /// Not yet: its parent has not heard of it.
+    NotYet,
+    /// Never: the kernel is too old.
+    Never,
+}
+
+/// Asks the kernel how a process that has ended did (PIDFD_GET_INFO, Linux 6.13; the status, 6.15).
+pub(super) fn ask(pidfd: &OwnedFd) -> Told {
+    /// `struct pidfd_info` in its first version.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Info {
+        mask: u64,
+        cgroup_id: u64,
+        ids: [u32; 11],
+        exit_code: i32,
+    }
+    const EXIT: u64 = 1 << 3;
+    // _IOWR(0xFF, 11, struct pidfd_info)
+    const GET_INFO: u32 = 3 << 30 | (size_of::<Info>() as u32) << 16 | 0xff << 8 | 11;
+    let mut info = Info {
+        mask: EXIT,
+        ..Info::default()
+    };
+    // SAFETY: a structure of the size that stands in the request.
+    let answer = unsafe { libc::ioctl(pidfd.as_raw_fd(), GET_INFO as _, &raw mut info) };
+    if answer != 0 {
+        return Told::Never;
+    }
+    if info.mask & EXIT == 0 {
+        return Told::NotYet;
+    }
+    let status = info.exit_code;
+    Told::Status(if libc::WIFSIGNALED(status) {
+        Ended::Killed(libc::WTERMSIG(status))
+    } else {
+        Ended::Exited(libc::WEXITSTATUS(status))
+    })
+}

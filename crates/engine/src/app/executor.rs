@@ -1,0 +1,179 @@
+//! The last step of making a cell: in the process that becomes its program, with everything given up but the right to
+//! execute it.
+
+use std::ffi::CString;
+use std::io::{self, Write};
+use std::mem::ManuallyDrop;
+use std::os::fd::{FromRawFd, RawFd};
+use std::path::{Path, PathBuf};
+
+use libcontainer::oci_spec::runtime::Spec;
+use libcontainer::workload::{Executor, ExecutorError, ExecutorValidationError};
+
+use crate::seccomp::Filter;
+
+/// Executes a container's program under a filter.
+#[derive(Clone)]
+pub(super) struct Guard {
+    pub(super) filter: Filter,
+    /// The pipe through which a failure is told.
+    pub(super) report: RawFd,
+}
+
+impl Executor for Guard {
+    fn exec(&self, spec: &Spec) -> Result<(), ExecutorError> {
+        let (args, env) = words(spec);
+        let why = execute(&args, &env, &self.filter);
+        tell(self.report, &why);
+        Err(ExecutorError::Other(why))
+    }
+
+    fn validate(&self, spec: &Spec) -> Result<(), ExecutorValidationError> {
+        let (args, env) = words(spec);
+        find(&args, &env)
+            .map(|_| ())
+            .map_err(ExecutorValidationError::ArgValidationError)
+    }
+}
+
+fn words(spec: &Spec) -> (Vec<String>, Vec<String>) {
+    let Some(process) = spec.process() else {
+        return (Vec::new(), Vec::new());
+    };
+    (
+        process.args().clone().unwrap_or_default(),
+        process.env().clone().unwrap_or_default(),
+    )
+}
+
+/// Says through the pipe why the program could not be executed; if nobody listens any more, nobody can be told.
+pub(super) fn tell(pipe: RawFd, why: &str) {
+    // SAFETY: the descriptor is open, and stays so when this handle goes.
+    let mut pipe = ManuallyDrop::new(unsafe { std::fs::File::from_raw_fd(pipe) });
+    let _ = pipe.write_all(why.as_bytes());
+}
+
+/// Becomes the program; returns why that was not possible.
+pub(super) fn execute(args: &[String], env: &[String], filter: &Filter) -> String {
+    let prepared = || -> Result<_, String> {
+        let program = find(args, env)?;
+        let text = |word: &str| CString::new(word).map_err(|error| error.to_string());
+        let path = text(&program.display().to_string())?;
+        let args = args
+            .iter()
+            .map(|word| text(word))
+            .collect::<Result<Vec<_>, _>>()?;
+        let env = env
+            .iter()
+            .map(|word| text(word))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok((program, path, args, env))
+    };
+    let (program, path, args, env) = match prepared() {
+        Ok(prepared) => prepared,
+        Err(why) => return why,
+    };
+    let pointers = |words: &[CString]| -> Vec<*const libc::c_char> {
+        let words = words.iter().map(|word| word.as_ptr());
+        words.chain([std::ptr::null()]).collect()
+    };
+    let (args, env) = (pointers(&args), pointers(&env));
+    if let Err(why) = forget_signals() {
+        return why;
+    }
+    if let Err(why) = filter.install() {
+        return why;
+    }
+    // SAFETY: strings that end in NUL in arrays that end in null; all of them outlive the call.
+    unsafe { libc::execve(path.as_ptr(), args.as_ptr(), env.as_ptr()) };
+    let error = io::Error::last_os_error();
+    let hint = match error.raw_os_error() {
+        // It was found a moment ago.
+        Some(libc::ENOENT) => ": its interpreter or dynamic loader is not in the cell",
+        Some(libc::ENOEXEC) => ": it is no program of this machine's kind",
+        _ => "",
+    };
+    format!("cannot execute {}: {error}{hint}", program.display())
+}
+
+/// What a Rust program does with signals is not for the program that follows.
+fn forget_signals() -> Result<(), String> {
+    // SAFETY: an empty set on the stack, and a disposition of the system's own.
+    let failed = unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL) == libc::SIG_ERR
+            || libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut()) != 0
+    };
+    if failed {
+        return Err(format!(
+            "cannot reset signals: {}",
+            io::Error::last_os_error()
+        ));
+    }
+    Ok(())
+}
+
+/// Where the program is, in the root and with the rights that it will have.
+fn find(args: &[String], env: &[String]) -> Result<PathBuf, String> {
+    let name = args.first().ok_or("there is no program to execute")?;
+    if name.contains('/') {
+        return executable(Path::new(name)).map(|()| name.into());
+    }
+    let path = env
+        .iter()
+        .find_map(|variable| variable.strip_prefix("PATH="));
+    let path = path.unwrap_or_default();
+    let mut refused = None;
+    for dir in path.split(':').filter(|dir| !dir.is_empty()) {
+        let program = Path::new(dir).join(name);
+        match executable(&program) {
+            Ok(()) => return Ok(program),
+            Err(why) if program.exists() => refused = Some(why),
+            Err(_) => {}
+        }
+    }
+    Err(refused.unwrap_or_else(|| format!("`{name}` is not in the cell (PATH is {path})")))
+}
+
+fn executable(program: &Path) -> Result<(), String> {
+    let named = || program.display();
+    let found = program
+        .metadata()
+        .map_err(|error| format!("{} is not in the cell: {error}", named()))?;
+    if !found.is_file() {
+        return Err(format!("{} is no program", named()));
+    }
+    let path = CString::new(program.as_os_str().as_encoded_bytes())
+        .map_err(|error| format!("{}: {error}", named()))?;
+    // SAFETY: a path that ends in NUL.
+    if unsafe { libc::access(path.as_ptr(), libc::X_OK) } == 0 {
+        return Ok(());
+    }
+    // SAFETY: no arguments, cannot fail.
+    let uid = unsafe { libc::getuid() };
+    Err(format!("{} may not be executed by user {uid}", named()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_looked_for_along_its_own_path() {
+        let env = |path: &str| vec![format!("PATH={path}")];
+        let args = |word: &str| vec![word.to_owned()];
+        let sh = find(&args("sh"), &env("/nowhere:/bin")).unwrap();
+        assert_eq!(sh, Path::new("/bin/sh"));
+        let why = find(&args("sh"), &env("/nowhere")).unwrap_err();
+        assert!(
+            why.contains("`sh` is not in the cell (PATH is /nowhere)"),
+            "{why}"
+        );
+        let why = find(&args("/etc/passwd"), &[]).unwrap_err();
+        assert!(why.contains("may not be executed"), "{why}");
+        let why = find(&args("/etc"), &[]).unwrap_err();
+        assert!(why.contains("is no program"), "{why}");
+        assert!(find(&[], &[]).is_err());
+    }
+}

@@ -1,0 +1,71 @@
+use serde::{Deserialize, Serialize};
+
+/// What a cell's processes may do beyond what every process may; nothing by default.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grants {
+    /// Who sets the classes and priorities of its threads.
+    pub scheduling: Scheduling,
+    /// Whether its threads may choose their cpus among those of its cpuset.
+    pub affinity: bool,
+    /// Capabilities by their full names, such as `CAP_NET_BIND_SERVICE`. With some of them a cell can leave its cage
+    /// whatever else is refused; CAP_SYS_NICE lifts the bounds of [`Scheduling::UpTo`].
+    pub capabilities: Vec<String>,
+    /// RLIMIT_MEMLOCK in bytes; `None`: no limit.
+    pub memlock_bytes: Option<u64>,
+    /// RLIMIT_NOFILE.
+    pub open_files: u64,
+    /// Which system calls are refused.
+    pub seccomp: Seccomp,
+}
+
+/// Who sets the classes and priorities of a cell's threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheduling {
+    /// Only somebody outside the cell, by pid; its threads inherit what they have. RLIMIT_RTPRIO is 0.
+    FromOutside,
+    /// Its threads may also choose SCHED_FIFO, RR, OTHER, BATCH and IDLE themselves, with priorities up to this, which
+    /// is RLIMIT_RTPRIO. SCHED_DEADLINE and sched_setattr(2) are refused: its argument cannot be looked at.
+    UpTo {
+        /// The highest priority, 1 to 99.
+        priority: u8,
+    },
+    /// Whatever its capabilities and limits allow, sched_setattr(2) included: no budget holds such a cell.
+    Any,
+}
+
+/// Which system calls are refused with EPERM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Seccomp {
+    /// What breaks the cage, and what container engines refuse beside: ptrace, kernel keyrings, io_uring and the like.
+    Default,
+    /// Only what breaks the cage.
+    Cage,
+    /// Nothing. For comparing: what holds such a cell are its missing capabilities alone.
+    Off,
+}
+
+impl Default for Grants {
+    fn default() -> Grants {
+        Grants {
+            scheduling: Scheduling::FromOutside,
+            affinity: false,
+            capabilities: Vec::new(),
+            memlock_bytes: Some(0),
+            open_files: 1024,
+            seccomp: Seccomp::Default,
+        }
+    }
+}
+
+impl Grants {
+    /// RLIMIT_RTPRIO.
+    pub(crate) fn priority(&self) -> u8 {
+        match self.scheduling {
+            Scheduling::FromOutside => 0,
+            Scheduling::UpTo { priority } => priority,
+            Scheduling::Any => 99,
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What the cgroups of an application's cell allow, in version 1 and 2, for cells whose groups no runtime makes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use host::cgroup::{Cgroups, Layout};
+use model::EngineKind;
+
+use super::config;
+use super::spec::{AppSpec, Limits};
+
+/// Devices that every cell may use: null, zero, full, random, urandom, tty, ptmx and the pseudo terminals. Their nodes
+/// are in the cell.
+const COMMON: [&str; 8] = [
+    "c 1:3 rwm",
+    "c 1:5 rwm",
+    "c 1:7 rwm",
+    "c 1:8 rwm",
+    "c 1:9 rwm",
+    "c 5:0 rwm",
+    "c 5:2 rwm",
+    "c 136:* rwm",
+];
+
+/// Sets the limits of the groups `/<id>`, which are there and empty.
+///
+/// # Errors
+/// Names the file that could not be written, or the controller that is not there.
+pub(super) fn limit(spec: &AppSpec) -> Result<(), String> {
+    let cgroups = host::cgroup::detect().map_err(|error| error.to_string())?;
+    let Limits { memory_bytes, pids } = spec.limits;
+    if let Some(bytes) = memory_bytes {
+        limit_memory(&cgroups, &spec.id, bytes)?;
+    }
+    let group = group(&cgroups, &spec.id, "pids").ok_or_else(|| absent("pids", &cgroups))?;
+    write(&group.path().join("pids.max"), &pids.to_string())?;
+    match spec.engine {
+        // Its devices are the host's.
+        EngineKind::Bare => Ok(()),
+        _ => limit_devices(&cgroups, spec),
+    }
+}
+
+/// Whether the swap that a group uses is counted, so that a limit of memory can include it.
+pub(super) fn counts_swap() -> bool {
+    let Ok(cgroups) = host::cgroup::detect() else {
+        return false;
+    };
+    match cgroups.v1_mount("memory") {
+        Some(mount) => mount.point.join("memory.memsw.limit_in_bytes").exists(),
+        None => true,
+    }
+}
+
+/// The group of a cell in the hierarchy of a controller.
+enum Group {
+    V1(PathBuf),
+    V2(PathBuf),
+}
+
+impl Group {
+    fn path(&self) -> &Path {
+        match self {
+            Group::V1(path) | Group::V2(path) => path,
+        }
+    }
+}
+
+fn group(cgroups: &Cgroups, id: &str, controller: &str) -> Option<Group> {
+    if let Some(mount) = cgroups.v1_mount(controller) {
+        return Some(Group::V1(mount.point.join(id)));
+    }
+    let v2 = cgroups.v2.as_ref()?;
+    if !v2.controllers.iter().any(|name| name == controller) {
+        return None;
+    }
+    // A group has a controller's files only where its parent hands it down, as every container runtime asks for.
+    let handed_down = v2.point.join("cgroup.subtree_control");
+    let already = fs::read_to_string(&handed_down).unwrap_or_default();
+    if !already.split_whitespace().any(|name| name == controller) {
+        fs::write(&handed_down, format!("+{controller}")).ok()?;
+    }
+    Some(Group::V2(v2.point.join(id)))
+}
+
+fn absent(controller: &str, cgroups: &Cgroups) -> String {
+    let mend = match cgroups.layout() {
+        Layout::V2 => {
+            format!("enable it with `echo +{controller} > /sys/fs/cgroup/cgroup.subtree_control`")
+        }
+        _ => format!(
+            "mount it with `mkdir -p /sys/fs/cgroup/{controller} && mount -t cgroup -o {controller} none /sys/fs/cgroup/{controller}`"
+        ),
+    };
+    format!(
+        "the cell cannot be limited: the {controller} controller is not there ({}); {mend}",
+        cgroups.layout()
+    )
+}
+
+fn limit_memory(cgroups: &Cgroups, id: &str, bytes: u64) -> Result<(), String> {
+    let bytes = bytes.to_string();
+    match group(cgroups, id, "memory").ok_or_else(|| absent("memory", cgroups))? {
+        Group::V1(dir) => {
+            write(&dir.join("memory.limit_in_bytes"), &bytes)?;
+            let with_swap = dir.join("memory.memsw.limit_in_bytes");
+            if with_swap.exists() {
+                write(&with_swap, &bytes)?;
+            }
+            Ok(())
+        }
+        Group::V2(dir) => {
+            write(&dir.join("memory.max"), &bytes)?;
+            let swap = dir.join("memory.swap.max");
+            if swap.exists() {
+                write(&swap, "0")?;
+            }
+            // A cell that has lost one of its processes is no longer what was started.
+            write(&dir.join("memory.oom.group"), "1")
+        }
+    }
+}
+
+/// On version 1, no device but the common and granted ones; on version 2 there is no file for this. Either way a cell
+/// cannot make nodes, so it has none but these.
+fn limit_devices(cgroups: &Cgroups, spec: &AppSpec) -> Result<(), String> {
+    let Some(mount) = cgroups.v1_mount("devices") else {
+        return Ok(());
+    };
+    let dir = mount.point.join(&spec.id);
+    write(&dir.join("devices.deny"), "a")?;
+    let allow = dir.join("devices.allow");
+    for rule in COMMON {
+        write(&allow, rule)?;
+    }
+    for device in &spec.devices {
+        let (kind, major, minor) = config::number(device)?;
+        let access = device.access.rule();
+        write(&allow, &format!("{kind} {major}:{minor} {access}"))?;
+    }
+    Ok(())
+}
+
+fn write(file: &Path, text: &str) -> Result<(), String> {
+    fs::write(file, text)
+        .map_err(|error| format!("{}: cannot write {text}: {error}", file.display()))
+}

@@ -1,0 +1,247 @@
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{OpenOptionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use super::Ids;
+
+/// The output of a cell, kept in files of bounded size.
+///
+/// The cell writes into a named pipe that it holds open at both ends itself, so that neither the end nor the killing of
+/// the supervisor breaks it: until somebody takes the cell over, up to [`PIPE_BYTES`] wait in the pipe, and a cell that
+/// writes more waits too. Whoever has the log calls [`Log::drain`] when it is readable. The newer half is in the file
+/// `output`, the older in `output.old`; what was older still is counted.
+#[derive(Debug)]
+pub struct Log {
+    pipe: File,
+    file: File,
+    written: u64,
+    dir: PathBuf,
+    half: u64,
+    dropped_bytes: u64,
+}
+
+/// Room in the pipe, in bytes, where the kernel grants it; else 64 KiB.
+const PIPE_BYTES: i32 = 256 << 10;
+
+fn pipe_path(dir: &Path) -> PathBuf {
+    dir.join("state/output.pipe")
+}
+
+fn new_path(dir: &Path) -> PathBuf {
+    dir.join("output")
+}
+
+fn old_path(dir: &Path) -> PathBuf {
+    dir.join("output.old")
+}
+
+fn dropped_path(dir: &Path) -> PathBuf {
+    dir.join("output.dropped")
+}
+
+impl Log {
+    /// Makes files in a cell's private directory and the pipe in its state; returns the cell's end beside it.
+    pub(super) fn make(dir: &Path, most_bytes: u64, ids: Ids) -> io::Result<(Log, OwnedFd)> {
+        let path = pipe_path(dir);
+        remove(dir)?;
+        let text = std::ffi::CString::new(path.as_os_str().as_encoded_bytes())?;
+        // SAFETY: a path that ends in NUL.
+        if unsafe { libc::mkfifo(text.as_ptr(), 0o600) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // Programs open /dev/stdout again, as whoever they are.
+        chown(&path, Some(ids.uid), Some(ids.gid))?;
+        let end = OpenOptions::new().read(true).write(true).open(&path)?;
+        // SAFETY: an open pipe; a refusal leaves it as it is.
+        unsafe { libc::fcntl(end.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES) };
+        Ok((Log::open(dir, most_bytes)?, end.into()))
+    }
+
+    /// Opens the log of a cell that somebody else has made.
+    pub(super) fn open(dir: &Path, most_bytes: u64) -> io::Result<Log> {
+        let pipe = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(pipe_path(dir))?;
+        let file = append(&new_path(dir))?;
+        let dropped = fs::read_to_string(dropped_path(dir)).unwrap_or_default();
+        Ok(Log {
+            pipe,
+            written: file.metadata()?.len(),
+            file,
+            dir: dir.to_owned(),
+            half: (most_bytes / 2).max(1),
+            dropped_bytes: dropped.trim().parse().unwrap_or(0),
+        })
+    }
+
+    /// Moves what the cell has written since the last call into the files; never waits. Returns the number of bytes.
+    ///
+    /// # Errors
+    /// When the files cannot be written; what was read by then is counted as dropped.
+    pub fn drain(&mut self) -> io::Result<u64> {
+        let mut buffer = [0; 64 << 10];
+        let mut moved = 0;
+        loop {
+            match self.pipe.read(&mut buffer) {
+                Ok(0) => return Ok(moved),
+                Ok(length) => {
+                    moved += length as u64;
+                    self.keep(&buffer[..length])?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(moved),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Bytes of output that are no longer kept.
+    pub const fn dropped_bytes(&self) -> u64 {
+        self.dropped_bytes
+    }
+
+    /// What is kept, the oldest first: at most `most_bytes` of its end.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn tail(&self, most_bytes: usize) -> io::Result<Vec<u8>> {
+        tail(&self.dir, most_bytes)
+    }
+
+    fn keep(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            if self.written >= self.half {
+                self.turn()?;
+            }
+            let room = usize::try_from(self.half - self.written).unwrap_or(usize::MAX);
+            let (now, rest) = bytes.split_at(bytes.len().min(room));
+            if let Err(error) = self.file.write_all(now) {
+                self.dropped_bytes += bytes.len() as u64;
+                return Err(error);
+            }
+            self.written += now.len() as u64;
+            bytes = rest;
+        }
+        Ok(())
+    }
+
+    /// The newer half becomes the older one.
+    fn turn(&mut self) -> io::Result<()> {
+        let old = old_path(&self.dir);
+        if let Ok(found) = fs::metadata(&old) {
+            self.dropped_bytes += found.len();
+            fs::write(dropped_path(&self.dir), self.dropped_bytes.to_string())?;
+        }
+        fs::rename(new_path(&self.dir), old)?;
+        self.file = append(&new_path(&self.dir))?;
+        self.written = 0;
+        Ok(())
+    }
+}
+
+impl AsFd for Log {
+    /// Readable when there is something to drain.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
+    }
+}
+
+/// What is kept of the output of the cell with this private directory; see [`Log::tail`].
+pub(super) fn tail(dir: &Path, most_bytes: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for path in [old_path(dir), new_path(dir)] {
+        match fs::read(path) {
+            Ok(part) => bytes.extend(part),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(bytes.split_off(bytes.len().saturating_sub(most_bytes)))
+}
+
+/// Removes what an earlier cell left in the same directory.
+fn remove(dir: &Path) -> io::Result<()> {
+    for path in [
+        pipe_path(dir),
+        new_path(dir),
+        old_path(dir),
+        dropped_path(dir),
+    ] {
+        remove_file(&path)?;
+    }
+    Ok(())
+}
+
+fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn append(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own_ids() -> Ids {
+        // SAFETY: no arguments, cannot fail.
+        let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
+        Ids { uid, gid }
+    }
+
+    fn place() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("state")).unwrap();
+        dir
+    }
+
+    #[test]
+    fn the_newest_is_kept_and_the_rest_is_counted() {
+        let dir = place();
+        let (mut log, end) = Log::make(dir.path(), 1000, own_ids()).unwrap();
+        let mut end = File::from(end);
+        let mut all = Vec::new();
+        for number in 0..400 {
+            let line = format!("line {number}\n");
+            all.extend(line.bytes());
+            end.write_all(line.as_bytes()).unwrap();
+            if number % 7 == 0 {
+                log.drain().unwrap();
+            }
+        }
+        log.drain().unwrap();
+        let kept = log.tail(usize::MAX).unwrap();
+        assert!((500..=1000).contains(&kept.len()), "{}", kept.len());
+        assert!(all.ends_with(&kept));
+        assert_eq!(kept.len() as u64 + log.dropped_bytes(), all.len() as u64);
+        assert_eq!(log.tail(9).unwrap(), b"line 399\n");
+    }
+
+    #[test]
+    fn a_pipe_without_a_reader_keeps_what_is_written_for_the_next() {
+        let dir = place();
+        let (mut log, end) = Log::make(dir.path(), 1 << 20, own_ids()).unwrap();
+        let mut end = File::from(end);
+        end.write_all(b"one\n").unwrap();
+        log.drain().unwrap();
+        drop(log);
+        end.write_all(b"two\n").unwrap();
+        let mut log = Log::open(dir.path(), 1 << 20).unwrap();
+        assert_eq!(log.drain().unwrap(), 4);
+        assert_eq!(log.tail(100).unwrap(), b"one\ntwo\n");
+        assert_eq!(log.drain().unwrap(), 0);
+        drop(end);
+        assert_eq!(log.drain().unwrap(), 0);
+    }
+}

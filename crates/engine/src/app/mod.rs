@@ -1,0 +1,38 @@
+//! Cells that run applications: any root filesystem, OCI bundle, static program or image, kept in a cage that it cannot
+//! leave and created in two steps, so that whoever asked for it can give it its class, cpus and groups before its first
+//! instruction. Here live what such a cell is asked for, its making in every engine that can, its output, its end and
+//! taking it over from a supervisor that was killed. Which cells there are to be, and what they may, is decided above.
+
+mod bare;
+mod bundle;
+mod cell;
+mod check;
+mod child;
+mod config;
+mod create;
+mod ended;
+mod executor;
+pub(crate) mod freezer;
+mod grants;
+mod groups;
+mod log;
+mod making;
+mod paths;
+pub(crate) mod podman;
+mod program;
+mod record;
+mod root;
+mod runtime;
+mod spec;
+mod start;
+
+pub use bundle::{Bundle, BundleError};
+pub use cell::AppCell;
+pub use create::{Adoption, adopt, create, requirements};
+pub use ended::{Ended, become_subreaper};
+pub use grants::{Grants, Scheduling, Seccomp};
+pub use log::Log;
+pub use making::{Launcher, Streams};
+pub use spec::{Access, AppSpec, Bind, Device, Ids, Image, Limits, Network, Tmpfs};
+
+pub(crate) use child::{APP, child};

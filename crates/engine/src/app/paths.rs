@@ -1,0 +1,132 @@
+//! Paths that a cell is given: whether they can be, and where they are.
+
+use std::path::{Component, Path, PathBuf};
+
+use host::root::Root;
+
+/// File systems that reach beyond any cage: a cell that may write there, or only read, is none.
+const BEYOND: [&str; 8] = [
+    "cgroup",
+    "cgroup2",
+    "proc",
+    "debugfs",
+    "tracefs",
+    "securityfs",
+    "bpf",
+    "configfs",
+];
+
+/// That a path of the cell is absolute and says where it leads.
+pub(super) fn check_target(what: &str, path: &Path) -> Result<(), String> {
+    let plain = path
+        .components()
+        .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+    if !path.is_absolute() || !plain {
+        return Err(format!(
+            "{what} `{}` is not an absolute path without `..`",
+            path.display()
+        ));
+    }
+    check_text(what, path.as_os_str().as_encoded_bytes())?;
+    if path == Path::new("/") || path.starts_with("/proc") {
+        return Err(format!(
+            "{what} `{}` would hide what every cell has",
+            path.display()
+        ));
+    }
+    Ok(())
+}
+
+/// That a text can be handed to the kernel and stands in a bundle as it is.
+pub(super) fn check_text(what: &str, text: &[u8]) -> Result<(), String> {
+    if text.contains(&0) {
+        return Err(format!("{what} holds a NUL byte"));
+    }
+    match std::str::from_utf8(text) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(format!("{what} is not UTF-8")),
+    }
+}
+
+/// Where a path of the host really is.
+pub(super) fn find(what: &str, path: &Path) -> Result<PathBuf, String> {
+    if !path.is_absolute() {
+        return Err(format!("{what} `{}` is not absolute", path.display()));
+    }
+    let found = (path.canonicalize())
+        .map_err(|error| format!("{what} {} cannot be used: {error}", path.display()))?;
+    check_text(what, found.as_os_str().as_encoded_bytes())?;
+    if found == Path::new("/") {
+        return Err(format!("{what} is the host's own root"));
+    }
+    Ok(found)
+}
+
+/// That what is at `path`, which [`find`] found, may be shown to a cell.
+pub(super) fn check_source(root: &Root, path: &Path) -> Result<(), String> {
+    let mounts = root
+        .read("/proc/self/mountinfo")
+        .map_err(|error| error.to_string())?;
+    // The last of those mounted at the same place is on top.
+    let mut deepest: Option<(usize, &str)> = None;
+    for line in mounts.lines() {
+        let point = (line.split(' ').nth(4)).map(|point| point.replace("\\040", " "));
+        let kind = line
+            .split(" - ")
+            .nth(1)
+            .and_then(|rest| rest.split(' ').next());
+        let (Some(point), Some(kind)) = (point, kind) else {
+            continue;
+        };
+        let depth = point.len();
+        if path.starts_with(&point) && deepest.is_none_or(|(other, _)| depth >= other) {
+            deepest = Some((depth, kind));
+        }
+    }
+    match deepest {
+        Some((_, kind)) if BEYOND.contains(&kind) => Err(format!(
+            "{} is on a file system of type {kind}, which no cell is shown",
+            path.display()
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_say_where_they_lead() {
+        for good in ["/data", "/dev/shm/x", "/a/b/c"] {
+            assert_eq!(check_target("target", Path::new(good)), Ok(()), "{good}");
+        }
+        for bad in ["data", "/a/../b", "/", "/proc/sys", "/proc", ""] {
+            assert!(check_target("target", Path::new(bad)).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn cgroup_files_and_the_kernels_own_are_shown_to_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("proc/self")).unwrap();
+        std::fs::write(
+            dir.path().join("proc/self/mountinfo"),
+            "1 0 0:1 / / rw - ext4 d rw\n2 1 0:2 / /sys rw - sysfs s rw\n\
+             3 2 0:3 / /sys/fs/cgroup/cpu rw - cgroup c rw\n4 1 0:4 / /proc rw - proc p rw\n\
+             5 1 0:5 / /over rw - proc p rw\n6 1 0:6 / /over rw - tmpfs t rw\n",
+        )
+        .unwrap();
+        let root = Root::at(dir.path());
+        let check = |path: &str| check_source(&root, Path::new(path));
+        assert_eq!(check("/srv/data"), Ok(()));
+        assert_eq!(check("/sys/class/gpio"), Ok(()));
+        assert_eq!(check("/over/x"), Ok(()));
+        assert!(
+            check("/sys/fs/cgroup/cpu/a")
+                .unwrap_err()
+                .contains("cgroup")
+        );
+        assert!(check("/proc/sys/kernel").is_err());
+    }
+}

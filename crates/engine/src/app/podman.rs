@@ -1,0 +1,278 @@
+//! podman, run by root: an image from its own storage by name, or a root filesystem or program with a storage of the
+//! cell's own. `podman init` makes the container and leaves its program waiting.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use model::Requirement;
+use serde_json::json;
+
+use super::ended::Ended;
+use super::program::{Program, binary_target};
+use super::spec::{AppSpec, Ids, Image, Network};
+use crate::identity::Identity;
+use crate::note::MARK;
+use crate::process::Process;
+use crate::{limits, made, oci, podman, process, programs, seccomp};
+
+/// Says in a cell's state that its container is in podman's usual storage.
+fn shared_marker(cell: &dyn Identity) -> PathBuf {
+    made::state(cell).join("podman-storage")
+}
+
+fn conmon_file(cell: &dyn Identity) -> PathBuf {
+    made::state(cell).join("conmon")
+}
+
+/// podman with the storage in which this cell's container is.
+fn podman(cell: &dyn Identity) -> Result<Command, String> {
+    if !shared_marker(cell).exists() {
+        return podman::cli(cell)?.command();
+    }
+    let program = programs::find("podman").ok_or("`podman` is not installed")?;
+    let runtime = podman::cli(cell)?.runtime;
+    let mut command = Command::new(program);
+    command
+        .env(MARK, cell.id())
+        .current_dir("/")
+        .args(["--log-level", "error", "--events-backend", "none"])
+        .args(["--cgroup-manager", "cgroupfs", "--runtime"])
+        .arg(runtime);
+    Ok(command)
+}
+
+/// Creates the container; its program waits, and its pid is in the cell's state.
+pub(super) fn make(
+    spec: &AppSpec,
+    program: Option<&Program>,
+    stdout: &OwnedFd,
+    stderr: &OwnedFd,
+) -> Result<(), String> {
+    let log = made::log(spec);
+    let text = |error: std::io::Error| error.to_string();
+    match &spec.image {
+        Image::Reference(_) => fs::write(shared_marker(spec), "").map_err(text)?,
+        _ => podman::cli(spec)?.prepare()?,
+    }
+    let mut create = podman(spec)?;
+    create.args(["create", "--name", &spec.id]);
+    confine(&mut create, spec)?;
+    what(&mut create, spec, program)?;
+    process::run_quiet(&mut create, &log)?;
+
+    // The container inherits the streams of the call that starts its monitor. That call prints the container's name
+    // there, too: nothing else has been written yet, so it can be taken out again.
+    let mut init = podman(spec)?;
+    init.args(["init", &spec.id])
+        .stdin(Stdio::null())
+        .stdout(stdout.try_clone().map_err(text)?)
+        .stderr(stderr.try_clone().map_err(text)?);
+    let status = init.status().map_err(text)?;
+    if !status.success() {
+        return Err(format!("`podman init` ended with {status}"));
+    }
+    Ok(())
+}
+
+fn confine(command: &mut Command, spec: &AppSpec) -> Result<(), String> {
+    command
+        .args(["--log-driver", "passthrough"])
+        .args(["--no-hosts", "--http-proxy=false"])
+        .args(["--systemd=false", "--sdnotify", "ignore"])
+        .args(["--cap-drop", "all", "--security-opt", "no-new-privileges"])
+        .args(["--cgroup-parent", &format!("/{}", spec.id)])
+        .arg(format!("--pids-limit={}", spec.limits.pids))
+        .arg("--pidfile")
+        .arg(oci::pid_file(spec))
+        .arg("--conmon-pidfile")
+        .arg(conmon_file(spec));
+    command.args([
+        "--network",
+        match spec.network {
+            Network::None => "none",
+            Network::Host => "host",
+        },
+    ]);
+    if !spec.writable_root {
+        command.args(["--read-only", "--read-only-tmpfs=false"]);
+    }
+    let profile = made::state(spec).join("seccomp.json");
+    let profile = match seccomp::profile(&seccomp::policy(&spec.grants)) {
+        Some(rules) => {
+            fs::write(&profile, rules.to_string()).map_err(|error| error.to_string())?;
+            profile.display().to_string()
+        }
+        None => "unconfined".to_owned(),
+    };
+    command.args(["--security-opt", &format!("seccomp={profile}")]);
+    for name in &spec.grants.capabilities {
+        command.args(["--cap-add", name]);
+    }
+    for limit in limits::of_app(&spec.grants) {
+        let name = limit.name.trim_start_matches("RLIMIT_").to_lowercase();
+        // podman has -1 for what is not limited.
+        let value = i64::try_from(limit.value).unwrap_or(-1);
+        command.args(["--ulimit", &format!("{name}={value}:{value}")]);
+    }
+    // Given so that podman does not choose a number above what this process may grant.
+    if let Some(most) = limits::processes() {
+        command.args(["--ulimit", &format!("nproc={most}:{most}")]);
+    }
+    if let Some(bytes) = spec.limits.memory_bytes {
+        command.arg(format!("--memory={bytes}"));
+        if super::groups::counts_swap() {
+            command.arg(format!("--memory-swap={bytes}"));
+        }
+    }
+    for device in &spec.devices {
+        let path = device.path.display();
+        let access = device.access.rule();
+        command.args(["--device", &format!("{path}:{path}:{access}")]);
+    }
+    for bind in &spec.binds {
+        let writable = if bind.writable { "rw" } else { "ro" };
+        volume(command, &bind.source, &bind.target, writable)?;
+    }
+    for tmpfs in &spec.tmpfs {
+        command.arg("--tmpfs").arg(format!(
+            "{}:rw,nosuid,nodev,mode=1777,size={}",
+            tmpfs.target.display(),
+            tmpfs.size_bytes
+        ));
+    }
+    Ok(())
+}
+
+fn volume(command: &mut Command, source: &Path, target: &Path, how: &str) -> Result<(), String> {
+    for path in [source, target] {
+        if path.as_os_str().as_encoded_bytes().contains(&b':') {
+            return Err(format!(
+                "podman takes no path with a colon, as in {}",
+                path.display()
+            ));
+        }
+    }
+    command
+        .arg("--volume")
+        .arg(format!("{}:{}:{how}", source.display(), target.display()));
+    Ok(())
+}
+
+/// Image, program and what is said about them.
+fn what(command: &mut Command, spec: &AppSpec, program: Option<&Program>) -> Result<(), String> {
+    let ids = |command: &mut Command, ids: Ids| {
+        command.args(["--user", &format!("{}:{}", ids.uid, ids.gid)]);
+    };
+    command.args(["--env", &format!("{MARK}={}", spec.id)]);
+    let Some(program) = program else {
+        let Image::Reference(name) = &spec.image else {
+            return Err("nothing is known of the image".to_owned());
+        };
+        for (name, value) in &spec.env {
+            if name != MARK {
+                command.args(["--env", &format!("{name}={value}")]);
+            }
+        }
+        if let Some(given) = spec.ids {
+            ids(command, given);
+        }
+        if let Some(cwd) = &spec.cwd {
+            command.arg("--workdir").arg(cwd);
+        }
+        let hostname: String = spec.id.chars().take(64).collect();
+        command
+            .arg("--hostname")
+            .arg(spec.hostname.as_ref().unwrap_or(&hostname));
+        if !spec.command.is_empty() {
+            command
+                .arg("--entrypoint")
+                .arg(json!(spec.command).to_string());
+        }
+        command.args(["--pull", "never"]).arg(name).args(&spec.args);
+        return Ok(());
+    };
+    for variable in &program.env {
+        command.args(["--env", variable]);
+    }
+    ids(command, program.ids);
+    command
+        .arg("--workdir")
+        .arg(&program.cwd)
+        .args(["--hostname", &program.hostname]);
+    let root = match (&program.root, &spec.image) {
+        (Some(root), _) => root.clone(),
+        (None, Image::Binary(binary)) => {
+            volume(command, binary, &binary_target(binary)?, "ro")?;
+            let empty = made::state(spec).join("empty");
+            fs::create_dir_all(&empty).map_err(|error| error.to_string())?;
+            empty
+        }
+        (None, _) => return Err("nothing is known of the image".to_owned()),
+    };
+    // podman makes mount points and more in a root: in a layer of its own.
+    command
+        .arg("--rootfs")
+        .arg(format!("{}:O", root.display()))
+        .args(&program.args);
+    Ok(())
+}
+
+/// Lets the program begin.
+pub(super) fn start(spec: &AppSpec) -> Result<(), String> {
+    process::run_quiet(podman(spec)?.args(["start", &spec.id]), &made::log(spec))
+}
+
+/// How the program ended, from podman's monitor, which is its parent.
+pub(super) fn status(cell: &dyn Identity) -> Option<Ended> {
+    let mut inspect = podman(cell).ok()?;
+    inspect.args(["inspect", "--format", "{{.State.ExitCode}}", cell.id()]);
+    let output = inspect.stderr(Stdio::null()).output().ok()?;
+    let code: i32 = String::from_utf8_lossy(&output.stdout)
+        .trim()
+        .parse()
+        .ok()?;
+    // As shells have it.
+    Some(match code {
+        129..=192 => Ended::Killed(code - 128),
+        code => Ended::Exited(code),
+    })
+}
+
+/// Removes a container from podman's usual storage, if this cell has one there, with its monitor.
+pub(crate) fn wipe_shared(cell: &dyn Identity) -> Result<(), String> {
+    if !shared_marker(cell).exists() {
+        return Ok(());
+    }
+    let mut remove = podman(cell)?;
+    remove.args(["rm", "--force", "--time", "0", "--ignore", cell.id()]);
+    process::run_quiet(&mut remove, &made::log(cell))?;
+    wipe_monitor(cell)
+}
+
+/// Ends what watched over the container, and reaps it.
+pub(crate) fn wipe_monitor(cell: &dyn Identity) -> Result<(), String> {
+    if let Ok(pid) = oci::read_pid(&conmon_file(cell))
+        && process::name(pid) == "conmon"
+        && process::belonging(cell.id(), &made::state(cell)).contains(&pid)
+        && let Some(process) = Process::of(pid)
+    {
+        process.kill()?;
+    }
+    Ok(())
+}
+
+/// That podman's storage has an image of this name.
+pub(super) fn image_requirement(name: &str) -> Requirement {
+    let what = format!("image {name}");
+    let id = programs::first_line("podman", &["image", "inspect", "--format", "{{.Id}}", name]);
+    match id {
+        Some(id) => Requirement::met(what, id),
+        None => Requirement::unmet(
+            what,
+            "podman has no image of this name",
+            format!("podman pull {name}"),
+        ),
+    }
+}

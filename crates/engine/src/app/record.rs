@@ -1,0 +1,101 @@
+//! Which process a cell's program is, written once it is there: with it another process finds the cell again, and
+//! never a stranger who has got the same pid since.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::process::Process;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    pid: i32,
+    /// Start of that process in clock ticks since boot.
+    start_ticks: u64,
+    /// Which boot: after the next one, pids and ticks begin anew.
+    boot_id: String,
+    /// Whether it was told to begin.
+    pub(super) started: bool,
+    /// Whether its output goes to a log of ours.
+    pub(super) logged: bool,
+}
+
+fn path(state: &Path) -> PathBuf {
+    state.join("process.json")
+}
+
+fn boot_id() -> io::Result<String> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    Ok(text.trim().to_owned())
+}
+
+impl Record {
+    pub(super) fn of(process: Process, logged: bool) -> io::Result<Record> {
+        Ok(Record {
+            pid: process.pid,
+            start_ticks: process.started(),
+            boot_id: boot_id()?,
+            started: false,
+            logged,
+        })
+    }
+
+    /// Writes it into a cell's directory of state.
+    pub(super) fn write(&self, state: &Path) -> io::Result<()> {
+        let whole = path(state);
+        let part = whole.with_extension("json.part");
+        fs::write(&part, serde_json::to_vec(self)?)?;
+        fs::rename(part, whole)
+    }
+
+    /// Reads it; `None` if there is none.
+    pub(super) fn read(state: &Path) -> Result<Option<Record>, String> {
+        let path = path(state);
+        let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        match fs::read(&path) {
+            Ok(text) => serde_json::from_slice(&text).map_err(|error| failed(&error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    /// The process, if this is still the same boot.
+    pub(super) fn process(&self) -> Option<Process> {
+        let same = boot_id().is_ok_and(|id| id == self.boot_id);
+        same.then(|| Process::known(self.pid, self.start_ticks))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pid_is_only_found_with_its_start_and_boot() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(Record::read(dir.path()), Ok(None));
+        let own = Process::of(std::process::id().cast_signed()).unwrap();
+        let record = Record::of(own, true).unwrap();
+        record.write(dir.path()).unwrap();
+        assert_eq!(Record::read(dir.path()), Ok(Some(record.clone())));
+        assert!(record.process().unwrap().open().is_some());
+        let later = Record {
+            start_ticks: record.start_ticks + 1,
+            ..record.clone()
+        };
+        assert!(later.process().unwrap().open().is_none());
+        let other_boot = Record {
+            boot_id: "x".into(),
+            ..record
+        };
+        assert_eq!(other_boot.process(), None);
+        fs::write(path(dir.path()), "{").unwrap();
+        assert!(
+            Record::read(dir.path())
+                .unwrap_err()
+                .contains("process.json")
+        );
+    }
+}

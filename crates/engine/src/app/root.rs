@@ -1,0 +1,177 @@
+//! The root of an application's cell, made in a mount namespace of the process that makes the cell: nothing of it is
+//! seen outside, and it is gone with the last process in it.
+//!
+//! A directory is used as it is where it has every mount point. Where one is missing, or the cell may write, an
+//! overlay in memory takes what is made or written, so that the user's directory is never changed.
+
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::program::Program;
+use super::spec::AppSpec;
+use crate::made;
+use crate::mounts::{mount, mount_with};
+
+/// What every cell's runtime mounts on.
+const MOUNT_POINTS: [&str; 3] = ["/proc", "/dev", "/sys"];
+
+/// Where the root of a cell is, for its runtime.
+pub(super) fn place(spec: &AppSpec) -> PathBuf {
+    private(spec).join("root")
+}
+
+fn private(spec: &AppSpec) -> PathBuf {
+    made::state(spec).join("private")
+}
+
+/// Makes it; the caller is in a private mount namespace of its own.
+///
+/// # Errors
+/// In the kernel's words.
+pub(super) fn build(spec: &AppSpec, program: &Program) -> Result<(), String> {
+    let private = private(spec);
+    make_dir(&private)?;
+    mount_with(
+        Some(Path::new("tmpfs")),
+        &private,
+        Some(c"tmpfs"),
+        libc::MS_NOSUID | libc::MS_NODEV,
+        Some("mode=755"),
+    )?;
+    let place = place(spec);
+    make_dir(&place)?;
+    let Some(root) = &program.root else {
+        // The runtime makes the mount points, the program's own among them.
+        return Ok(());
+    };
+    // Device nodes and other users' rights that lie about in an image are of no effect.
+    let flags = libc::MS_NODEV | libc::MS_NOSUID;
+    if !spec.writable_root && has_mount_points(root, spec) {
+        mount(Some(root), &place, None, libc::MS_BIND)?;
+        let again = libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY;
+        return mount(None, &place, None, again | flags);
+    }
+    // Under a path of our own: the options of an overlay are separated by characters that paths may hold.
+    let lower = private.join("lower");
+    let (upper, work) = (private.join("upper"), private.join("work"));
+    for dir in [&lower, &upper, &work] {
+        make_dir(dir)?;
+    }
+    mount(Some(root), &lower, None, libc::MS_BIND)?;
+    let like = fs::metadata(root).map_err(|error| format!("{}: {error}", root.display()))?;
+    fs::set_permissions(&upper, like.permissions())
+        .map_err(|error| format!("{}: {error}", upper.display()))?;
+    std::env::set_current_dir(&private).map_err(|error| error.to_string())?;
+    let made = mount_with(
+        Some(Path::new("overlay")),
+        &place,
+        Some(c"overlay"),
+        flags,
+        Some("lowerdir=lower,upperdir=upper,workdir=work"),
+    );
+    std::env::set_current_dir("/").map_err(|error| error.to_string())?;
+    made.map_err(|error| {
+        let missing = missing(root, spec).map_or_else(String::new, |path| {
+            format!("; {} has no {}", root.display(), path.display())
+        });
+        format!("{error} (the kernel needs overlayfs for a root that is written to{missing})")
+    })
+}
+
+fn make_dir(dir: &Path) -> Result<(), String> {
+    fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))
+}
+
+fn has_mount_points(root: &Path, spec: &AppSpec) -> bool {
+    missing(root, spec).is_none()
+}
+
+/// The first mount point that the root does not have. Those inside other mounts are made there.
+fn missing(root: &Path, spec: &AppSpec) -> Option<PathBuf> {
+    let standard = MOUNT_POINTS.iter().map(|path| Path::new(*path));
+    let tmpfs = || spec.tmpfs.iter().map(|tmpfs| tmpfs.target.as_path());
+    let binds = || spec.binds.iter().map(|bind| bind.target.as_path());
+    let inside_another = |path: &Path| {
+        let outer = MOUNT_POINTS.iter().map(|path| Path::new(*path));
+        let mut outer = outer.chain(tmpfs()).chain(binds());
+        outer.any(|other| path != other && path.starts_with(other))
+    };
+    let Ok(opened) = open_path(libc::AT_FDCWD, root, 0) else {
+        return Some(root.to_owned());
+    };
+    standard
+        .chain(tmpfs())
+        .chain(binds())
+        .filter(|path| !inside_another(path))
+        .find(|path| {
+            // As the cell itself would find it: links lead nowhere but into its root.
+            const RESOLVE_IN_ROOT: u64 = 0x10;
+            open_path(opened.as_raw_fd(), path, RESOLVE_IN_ROOT).is_err()
+        })
+        .map(Path::to_owned)
+}
+
+fn open_path(dir: i32, path: &Path, resolve: u64) -> io::Result<OwnedFd> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: zeroes are a valid open_how.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    how.flags = (libc::O_PATH | libc::O_CLOEXEC) as u64;
+    how.resolve = resolve;
+    // SAFETY: a path that ends in NUL and a structure of the given size; a descriptor that is not negative is ours.
+    unsafe {
+        match libc::syscall(
+            libc::SYS_openat2,
+            dir,
+            path.as_ptr(),
+            &raw const how,
+            size_of::<libc::open_how>(),
+        ) {
+            fd if fd >= 0 => Ok(OwnedFd::from_raw_fd(fd as i32)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{Bind, Image, Tmpfs};
+
+    #[test]
+    fn mount_points_are_looked_for_as_the_cell_would() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        for name in ["proc", "dev", "sys", "run"] {
+            fs::create_dir(root.join(name)).unwrap();
+        }
+        fs::create_dir(root.join("var")).unwrap();
+        // Outside, this link leads to the host's directory, which is there.
+        std::os::unix::fs::symlink("/run", root.join("var/run")).unwrap();
+        let mut spec = AppSpec::new(
+            "a",
+            model::EngineKind::Embedded,
+            Image::Rootfs(root.to_owned()),
+            Path::new("/w"),
+        );
+        assert_eq!(missing(root, &spec), None);
+        let bind = |target: &str| Bind {
+            source: "/etc".into(),
+            target: target.into(),
+            writable: false,
+        };
+        spec.binds = vec![bind("/var/run")];
+        assert_eq!(missing(root, &spec), None);
+        spec.binds = vec![bind("/var/run/lock")];
+        assert_eq!(missing(root, &spec), Some("/var/run/lock".into()));
+        spec.binds = vec![bind("/dev/shm/x"), bind("/data/x")];
+        spec.tmpfs = vec![Tmpfs {
+            target: "/data".into(),
+            size_bytes: 1,
+        }];
+        assert_eq!(missing(root, &spec), Some("/data".into()));
+    }
+}

@@ -1,0 +1,61 @@
+//! crun and runc: the runtime is executed by the process that has prepared the root, so that it sees that root.
+
+use std::fs::OpenOptions;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::child::Handed;
+use super::program::Program;
+use super::root;
+use super::spec::AppSpec;
+use crate::identity::Identity;
+use crate::mounts::mount;
+use crate::{made, oci, process};
+
+/// Becomes the runtime that creates the cell; its program waits for [`start`].
+pub(super) fn become_it(spec: &AppSpec, program: &Program, handed: Handed) -> Result<(), String> {
+    // SAFETY: this process has one thread.
+    if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
+        let error = std::io::Error::last_os_error();
+        return Err(format!("cannot make a mount namespace: {error}"));
+    }
+    let flags = libc::MS_REC | libc::MS_PRIVATE;
+    mount(None, Path::new("/"), None, flags)?;
+    root::build(spec, program)?;
+    let mut command = runtime(spec)?;
+    command
+        .args(["create", "--bundle"])
+        .arg(oci::bundle(spec))
+        .arg("--pid-file")
+        .arg(oci::pid_file(spec))
+        .arg(&spec.id)
+        .stdin(Stdio::null())
+        .stdout(own(handed.stdout))
+        .stderr(own(handed.stderr));
+    // SAFETY: an open descriptor; closed when the runtime is executed.
+    unsafe { libc::fcntl(handed.report, libc::F_SETFD, libc::FD_CLOEXEC) };
+    let error = command.exec();
+    Err(format!("{} cannot be executed: {error}", spec.engine))
+}
+
+/// Lets the program begin.
+pub(super) fn start(spec: &AppSpec) -> Result<(), String> {
+    process::run(runtime(spec)?.args(["start", &spec.id]), &made::log(spec))
+}
+
+/// The runtime with its words in the log: its own standard error is the cell's.
+fn runtime(spec: &AppSpec) -> Result<Command, String> {
+    let log = made::log(spec);
+    (OpenOptions::new().create(true).append(true).open(&log))
+        .map_err(|error| format!("{}: {error}", log.display()))?;
+    let mut command = oci::runtime(spec.engine().name(), spec)?;
+    command.arg("--log").arg(log);
+    Ok(command)
+}
+
+fn own(end: RawFd) -> OwnedFd {
+    // SAFETY: handed down by the supervisor for this, and nobody else's here.
+    unsafe { OwnedFd::from_raw_fd(end) }
+}

@@ -1,0 +1,216 @@
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use model::EngineKind;
+use serde::{Deserialize, Serialize};
+
+use super::Grants;
+use crate::User;
+use crate::identity::Identity;
+
+/// A cell that runs an application.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppSpec {
+    /// Name, unique on the machine: letters, digits, `-`, `_` and `.`, at most 128 of them, a letter or digit first. It
+    /// becomes the name of the cell's cgroups.
+    pub id: String,
+    /// What makes the cell: embedded, crun, runc, podman, or bare.
+    pub engine: EngineKind,
+    /// Private directory of this cell, absolute: note, state, output. Nobody else's files may be in it.
+    pub work_dir: PathBuf,
+    /// What it is made from.
+    pub image: Image,
+    /// Program inside the cell and its first arguments; empty: what the image says.
+    pub command: Vec<String>,
+    /// Further arguments; without `command` they replace those of the image.
+    pub args: Vec<String>,
+    /// Environment variables, on top of the image's.
+    pub env: BTreeMap<String, String>,
+    /// Directory inside the cell in which the program begins; `None`: what the image says, else `/`.
+    pub cwd: Option<PathBuf>,
+    /// User and group; `None`: those of a bundle or image, else 65534 (nobody).
+    pub ids: Option<Ids>,
+    /// What the cell calls its machine; `None`: what a bundle says, else the cell's name.
+    pub hostname: Option<String>,
+    /// Whether it may write to its root; what it writes is kept in memory and lost with the cell.
+    pub writable_root: bool,
+    /// Files and directories of the host.
+    pub binds: Vec<Bind>,
+    /// Directories in memory.
+    pub tmpfs: Vec<Tmpfs>,
+    /// Devices of the host beyond those that every cell has.
+    pub devices: Vec<Device>,
+    /// Which network it sees.
+    pub network: Network,
+    /// What its cgroups allow.
+    pub limits: Limits,
+    /// What its processes may.
+    pub grants: Grants,
+    /// The most bytes of its output that are kept, in two files; ignored where the caller gives it its streams.
+    pub log_bytes: u64,
+}
+
+impl AppSpec {
+    /// A cell with nothing but its image: no network, no writable file, no right.
+    pub fn new(id: &str, engine: EngineKind, image: Image, work_dir: &Path) -> AppSpec {
+        AppSpec {
+            id: id.to_owned(),
+            engine,
+            work_dir: work_dir.to_owned(),
+            image,
+            command: Vec::new(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: None,
+            ids: None,
+            hostname: None,
+            writable_root: false,
+            binds: Vec::new(),
+            tmpfs: Vec::new(),
+            devices: Vec::new(),
+            network: Network::None,
+            limits: Limits::default(),
+            grants: Grants::default(),
+            log_bytes: 1 << 20,
+        }
+    }
+}
+
+/// What a cell is made from; paths are of the host and absolute.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Image {
+    /// A directory that becomes the cell's root.
+    Rootfs(PathBuf),
+    /// An OCI bundle: a directory with `config.json`. Arguments, environment, directory, user and host name are taken
+    /// from it; nothing that it grants is.
+    Bundle(PathBuf),
+    /// A static program, which is all that the cell's root holds, at `/NAME`.
+    Binary(PathBuf),
+    /// The name of an image in podman's storage, such as `localhost/camera:1.2`.
+    Reference(String),
+}
+
+/// User and group of a cell's program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ids {
+    /// User id.
+    pub uid: u32,
+    /// Group id; there are no supplementary groups.
+    pub gid: u32,
+}
+
+impl Ids {
+    /// Who owns nothing.
+    pub const NOBODY: Ids = Ids {
+        uid: 65_534,
+        gid: 65_534,
+    };
+}
+
+/// A file or directory of the host inside the cell; mounts below it are not seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bind {
+    /// Absolute path on the host.
+    pub source: PathBuf,
+    /// Absolute path in the cell.
+    pub target: PathBuf,
+    /// Whether the cell may write to it.
+    pub writable: bool,
+}
+
+/// A directory in memory, empty at first and writable by all of the cell's users.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tmpfs {
+    /// Absolute path in the cell.
+    pub target: PathBuf,
+    /// The most bytes that it holds.
+    pub size_bytes: u64,
+}
+
+/// A device of the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Device {
+    /// Its path below `/dev`, on the host and in the cell.
+    pub path: PathBuf,
+    /// What the cell may do with it.
+    pub access: Access,
+}
+
+/// What a cell may do with a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Access {
+    /// Read.
+    Read,
+    /// Write.
+    Write,
+    /// Both.
+    ReadWrite,
+}
+
+impl Access {
+    /// As the devices controller writes it.
+    pub(crate) const fn rule(self) -> &'static str {
+        match self {
+            Access::Read => "r",
+            Access::Write => "w",
+            Access::ReadWrite => "rw",
+        }
+    }
+
+    /// The permissions of the node in the cell.
+    pub(crate) const fn mode(self) -> u32 {
+        match self {
+            Access::Read => 0o444,
+            Access::Write => 0o222,
+            Access::ReadWrite => 0o666,
+        }
+    }
+}
+
+/// Which network a cell sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Network {
+    /// A namespace of its own with nothing but loopback.
+    None,
+    /// That of the host, with the abstract Unix sockets of every process in it.
+    Host,
+}
+
+/// What a cell's cgroups allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// The most memory in bytes, files in memory included and swap excluded; `None`: no limit of its own.
+    pub memory_bytes: Option<u64>,
+    /// The most processes and threads.
+    pub pids: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            memory_bytes: None,
+            pids: 1024,
+        }
+    }
+}
+
+impl Identity for AppSpec {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn engine(&self) -> EngineKind {
+        self.engine
+    }
+
+    fn work_dir(&self) -> &Path {
+        &self.work_dir
+    }
+
+    fn user(&self) -> Option<&User> {
+        None
+    }
+}

@@ -1,0 +1,125 @@
+//! Telling a waiting cell to begin, and learning whether it did.
+//!
+//! The process that is to become a cell's program listens on a socket in the cell's state, as the runtime library has
+//! it, and executes the program once somebody has come and gone. It holds the far end of a pipe, which the kernel
+//! closes at the moment of execution; before that it can say what went wrong.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::spec::AppSpec;
+use crate::oci;
+
+/// The name of the socket, the runtime library's.
+const SOCKET: &str = "notify.sock";
+/// What a bare cell says when it is ready to begin.
+const READY: &[u8] = b"ready\n";
+
+fn socket_dir(spec: &AppSpec) -> PathBuf {
+    oci::runtime_state(spec).join(&spec.id)
+}
+
+/// Listens for the word to begin.
+pub(super) fn listen(spec: &AppSpec) -> Result<UnixListener, String> {
+    let dir = socket_dir(spec);
+    let failed = |error: io::Error| format!("{}: {error}", dir.display());
+    fs::create_dir_all(&dir).map_err(failed)?;
+    let opened = File::open(&dir).map_err(failed)?;
+    UnixListener::bind(short(&opened)).map_err(failed)
+}
+
+/// Waits for the word.
+pub(super) fn wait(listener: &UnixListener) -> io::Result<()> {
+    let (mut stream, _) = listener.accept()?;
+    stream.read_to_end(&mut Vec::new())?;
+    Ok(())
+}
+
+/// Gives the word; an error of kind ConnectionRefused says that it was given before.
+pub(super) fn give(spec: &AppSpec) -> io::Result<()> {
+    let opened = File::open(socket_dir(spec))?;
+    UnixStream::connect(short(&opened))?.write_all(b"start container")
+}
+
+/// The socket by a path that is short enough for a socket's address, however deep the directory is.
+fn short(dir: &File) -> PathBuf {
+    Path::new("/proc/self/fd")
+        .join(dir.as_raw_fd().to_string())
+        .join(SOCKET)
+}
+
+/// Both ends of a pipe; the second is for the cell.
+pub(super) fn report() -> io::Result<(Report, OwnedFd)> {
+    let (reader, writer) = io::pipe()?;
+    Ok((Report(OwnedFd::from(reader).into()), writer.into()))
+}
+
+/// The near end of a cell's report.
+#[derive(Debug)]
+pub(super) struct Report(File);
+
+impl Report {
+    /// Waits until the program is executed, which is at once unless the cell gets no cpu time.
+    ///
+    /// # Errors
+    /// With why it could not be, or that it took longer than `within`.
+    pub(super) fn executed(mut self, within: Duration) -> Result<(), String> {
+        let said = self.read_until(within, |_| false)?;
+        if said.is_empty() {
+            Ok(())
+        } else {
+            Err(String::from_utf8_lossy(&said).into_owned())
+        }
+    }
+
+    /// Waits until a bare cell is ready; `None` if it has ended before.
+    pub(super) fn ready(&mut self, within: Duration) -> Result<Option<()>, String> {
+        let said = self.read_until(within, |said| said == READY)?;
+        Ok((said == READY).then_some(()))
+    }
+
+    fn read_until(
+        &mut self,
+        within: Duration,
+        enough: impl Fn(&[u8]) -> bool,
+    ) -> Result<Vec<u8>, String> {
+        let began = Instant::now();
+        let mut said = Vec::new();
+        loop {
+            let left = within.saturating_sub(began.elapsed());
+            let mut wait = libc::pollfd {
+                fd: self.0.as_raw_fd(),
+                events: libc::POLLIN,
+                revents: 0,
+            };
+            let millis = i32::try_from(left.as_millis()).unwrap_or(i32::MAX);
+            // SAFETY: one pollfd on the stack.
+            let ready = unsafe { libc::poll(&raw mut wait, 1, millis) };
+            if ready == 1 {
+                let mut buffer = [0; 1024];
+                match self.0.read(&mut buffer) {
+                    Ok(0) => return Ok(said),
+                    Ok(length) => said.extend_from_slice(&buffer[..length]),
+                    Err(error) => return Err(error.to_string()),
+                }
+                if enough(&said) {
+                    return Ok(said);
+                }
+            } else if left.is_zero() {
+                return Err(format!(
+                    "it has not begun within {} s; a real-time class in a group without a budget gets no cpu time",
+                    within.as_secs()
+                ));
+            }
+        }
+    }
+}
+
+/// Says through the pipe `fd` that a bare cell is ready.
+pub(super) fn say_ready(pipe: &mut File) -> io::Result<()> {
+    pipe.write_all(READY)
+}

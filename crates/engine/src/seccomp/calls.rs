@@ -1,0 +1,196 @@
+//! The system calls that cells are refused, by what they would let a cell do.
+//!
+//! Calls up to [`HIGHEST`] were looked at; a kernel that has newer ones answers them with ENOSYS, as an older one would.
+
+use libc::{EPERM, c_long};
+
+use super::{Refusal, When};
+
+/// The highest call number that this table knows: `file_setattr` of Linux 6.17. New calls have the same number on every
+/// architecture.
+pub(super) const HIGHEST: u32 = 469;
+
+// Not in every variant of the C library's list.
+const SYS_OPEN_TREE_ATTR: c_long = 467;
+#[cfg(target_arch = "x86_64")]
+const SYS_KEXEC_FILE_LOAD: c_long = 320;
+#[cfg(not(target_arch = "x86_64"))]
+const SYS_KEXEC_FILE_LOAD: c_long = 294;
+
+const fn refuse(name: &'static str, number: c_long) -> Refusal {
+    Refusal {
+        name,
+        number: number as i64,
+        errno: EPERM,
+        when: &[],
+    }
+}
+
+const fn refuse_when(name: &'static str, number: c_long, when: &'static [When]) -> Refusal {
+    Refusal {
+        when,
+        ..refuse(name, number)
+    }
+}
+
+/// Every flag of clone(2) and unshare(2) that makes a namespace.
+const NEW_NAMESPACE: [When; 7] = [
+    flag(libc::CLONE_NEWNS),
+    flag(libc::CLONE_NEWCGROUP),
+    flag(libc::CLONE_NEWUTS),
+    flag(libc::CLONE_NEWIPC),
+    flag(libc::CLONE_NEWUSER),
+    flag(libc::CLONE_NEWPID),
+    flag(libc::CLONE_NEWNET),
+];
+/// unshare(2) knows one more; in clone(2) its bit belongs to the signal.
+const UNSHARE: [When; 8] = {
+    const NEWTIME: i32 = 0x80;
+    let [a, b, c, d, e, f, g] = NEW_NAMESPACE;
+    [a, b, c, d, e, f, g, flag(NEWTIME)]
+};
+
+const fn flag(bit: i32) -> When {
+    When {
+        argument: 0,
+        mask: bit.cast_unsigned(),
+        value: bit.cast_unsigned(),
+    }
+}
+
+/// A policy of sched_setscheduler(2), with or without SCHED_RESET_ON_FORK.
+const fn class(policy: u32) -> When {
+    When {
+        argument: 1,
+        mask: !libc::SCHED_RESET_ON_FORK.cast_unsigned(),
+        value: policy,
+    }
+}
+
+/// Policies that are neither of SCHED_OTHER, FIFO, RR, BATCH and IDLE: 4 is reserved, 6 is DEADLINE, 7 is EXT, the
+/// others are of kernels to come. Larger numbers do not fit the kernel's own encoding.
+pub(super) const FOREIGN_CLASSES: [When; 11] = [
+    class(4),
+    class(6),
+    class(7),
+    class(8),
+    class(9),
+    class(10),
+    class(11),
+    class(12),
+    class(13),
+    class(14),
+    class(15),
+];
+
+/// sched_setscheduler(2), refused for classes that nobody is granted by it.
+pub(super) const SET_FOREIGN_CLASS: Refusal = refuse_when(
+    "sched_setscheduler",
+    libc::SYS_sched_setscheduler,
+    &FOREIGN_CLASSES,
+);
+pub(super) const SET_CLASS: Refusal = refuse("sched_setscheduler", libc::SYS_sched_setscheduler);
+pub(super) const SET_PRIORITY: Refusal = refuse("sched_setparam", libc::SYS_sched_setparam);
+/// Its class is behind a pointer, which no filter can follow: it is all or nothing.
+pub(super) const SET_ATTRIBUTES: Refusal = refuse("sched_setattr", libc::SYS_sched_setattr);
+pub(super) const SET_AFFINITY: Refusal = refuse("sched_setaffinity", libc::SYS_sched_setaffinity);
+
+/// Other ways to a larger share of a cpu or disk than was granted.
+pub(super) const SHARES: [Refusal; 3] = [
+    refuse("setpriority", libc::SYS_setpriority),
+    refuse("ioprio_set", libc::SYS_ioprio_set),
+    // Core scheduling keeps strangers off the sibling of the cpu on which a thread runs.
+    refuse_when(
+        "prctl",
+        libc::SYS_prctl,
+        &[When {
+            argument: 0,
+            mask: u32::MAX,
+            value: 62, // PR_SCHED_CORE
+        }],
+    ),
+];
+
+/// Out of the cell's namespaces, into new ones or those of others.
+pub(super) const NAMESPACES: [Refusal; 4] = [
+    refuse_when("unshare", libc::SYS_unshare, &UNSHARE),
+    refuse("setns", libc::SYS_setns),
+    refuse_when("clone", libc::SYS_clone, &NEW_NAMESPACE),
+    // Its flags are behind a pointer. Told that there is no such call, C libraries use clone(2).
+    Refusal {
+        errno: libc::ENOSYS,
+        ..refuse("clone3", libc::SYS_clone3)
+    },
+];
+
+/// Another view of the file systems, and files outside it.
+pub(super) const MOUNTS: [Refusal; 12] = [
+    refuse("mount", libc::SYS_mount),
+    refuse("umount2", libc::SYS_umount2),
+    refuse("pivot_root", libc::SYS_pivot_root),
+    refuse("move_mount", libc::SYS_move_mount),
+    refuse("open_tree", libc::SYS_open_tree),
+    refuse("open_tree_attr", SYS_OPEN_TREE_ATTR),
+    refuse("mount_setattr", libc::SYS_mount_setattr),
+    refuse("fsopen", libc::SYS_fsopen),
+    refuse("fsconfig", libc::SYS_fsconfig),
+    refuse("fsmount", libc::SYS_fsmount),
+    refuse("fspick", libc::SYS_fspick),
+    refuse("open_by_handle_at", libc::SYS_open_by_handle_at),
+];
+
+/// The machine's clocks, its kernel, and what belongs to all.
+pub(super) const MACHINE: [Refusal; 17] = [
+    refuse("clock_settime", libc::SYS_clock_settime),
+    refuse("clock_adjtime", libc::SYS_clock_adjtime),
+    refuse("settimeofday", libc::SYS_settimeofday),
+    refuse("adjtimex", libc::SYS_adjtimex),
+    refuse("bpf", libc::SYS_bpf),
+    refuse("init_module", libc::SYS_init_module),
+    refuse("finit_module", libc::SYS_finit_module),
+    refuse("delete_module", libc::SYS_delete_module),
+    refuse("kexec_load", libc::SYS_kexec_load),
+    refuse("kexec_file_load", SYS_KEXEC_FILE_LOAD),
+    refuse("reboot", libc::SYS_reboot),
+    refuse("swapon", libc::SYS_swapon),
+    refuse("swapoff", libc::SYS_swapoff),
+    refuse("acct", libc::SYS_acct),
+    refuse("quotactl", libc::SYS_quotactl),
+    refuse("quotactl_fd", libc::SYS_quotactl_fd),
+    refuse("syslog", libc::SYS_syslog),
+];
+
+/// The ports of a PC.
+#[cfg(target_arch = "x86_64")]
+pub(super) const PORTS: [Refusal; 2] = [
+    refuse("iopl", libc::SYS_iopl),
+    refuse("ioperm", libc::SYS_ioperm),
+];
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) const PORTS: [Refusal; 0] = [];
+
+/// What container engines refuse beside: large and little used parts of the kernel, and other processes' insides.
+pub(super) const SELDOM_USED: [Refusal; 21] = [
+    refuse("ptrace", libc::SYS_ptrace),
+    refuse("process_vm_readv", libc::SYS_process_vm_readv),
+    refuse("process_vm_writev", libc::SYS_process_vm_writev),
+    refuse("pidfd_getfd", libc::SYS_pidfd_getfd),
+    refuse("kcmp", libc::SYS_kcmp),
+    refuse("process_madvise", libc::SYS_process_madvise),
+    refuse("move_pages", libc::SYS_move_pages),
+    refuse("migrate_pages", libc::SYS_migrate_pages),
+    // Kernel keyrings are not divided among cells.
+    refuse("add_key", libc::SYS_add_key),
+    refuse("request_key", libc::SYS_request_key),
+    refuse("keyctl", libc::SYS_keyctl),
+    refuse("perf_event_open", libc::SYS_perf_event_open),
+    refuse("userfaultfd", libc::SYS_userfaultfd),
+    refuse("io_uring_setup", libc::SYS_io_uring_setup),
+    refuse("io_uring_enter", libc::SYS_io_uring_enter),
+    refuse("io_uring_register", libc::SYS_io_uring_register),
+    refuse("personality", libc::SYS_personality),
+    refuse("fanotify_init", libc::SYS_fanotify_init),
+    refuse("lookup_dcookie", libc::SYS_lookup_dcookie),
+    refuse("nfsservctl", libc::SYS_nfsservctl),
+    refuse("vhangup", libc::SYS_vhangup),
+];

@@ -1,0 +1,247 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use libc::{EPERM, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, sock_filter,
+};
+
+use super::{Refusal, When, calls};
+
+/// Programs for the kernel that refuse what a policy refuses. A call is refused if any of them refuses it.
+#[derive(Debug, Clone)]
+pub(crate) struct Filter(Vec<BpfProgram>);
+
+/// Whether this kernel and this architecture have filters.
+pub(crate) fn is_supported() -> bool {
+    TargetArch::try_from(std::env::consts::ARCH).is_ok()
+        && Path::new("/proc/sys/kernel/seccomp/actions_avail").exists()
+}
+
+impl Filter {
+    /// Compiles a policy; of an empty one nothing is left.
+    ///
+    /// # Errors
+    /// On an architecture for which no filter can be built.
+    pub(crate) fn of(policy: &[Refusal]) -> Result<Filter, String> {
+        if policy.is_empty() {
+            return Ok(Filter(Vec::new()));
+        }
+        let mut programs = vec![foreign_calls()];
+        // One program has one answer.
+        let mut answers: Vec<i32> = policy.iter().map(|refusal| refusal.errno).collect();
+        answers.sort_unstable();
+        answers.dedup();
+        for errno in answers {
+            let refused = policy.iter().filter(|refusal| refusal.errno == errno);
+            programs.push(compile(refused, errno)?);
+        }
+        Ok(Filter(programs))
+    }
+
+    /// Installs the programs for the calling thread and all that it starts; they can never be taken away again.
+    ///
+    /// # Errors
+    /// In the kernel's words.
+    pub(crate) fn install(&self) -> Result<(), String> {
+        for program in &self.0 {
+            seccompiler::apply_filter(program).map_err(|error| format!("seccomp: {error}"))?;
+        }
+        Ok(())
+    }
+}
+
+fn compile<'a>(
+    refused: impl Iterator<Item = &'a Refusal>,
+    errno: i32,
+) -> Result<BpfProgram, String> {
+    let mut rules = BTreeMap::new();
+    for refusal in refused {
+        let conditions: Result<Vec<SeccompRule>, _> = (refusal.when.iter())
+            .map(|when| condition(when).and_then(|condition| SeccompRule::new(vec![condition])))
+            .collect();
+        rules.insert(refusal.number, conditions.map_err(failed)?);
+    }
+    let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(failed)?;
+    let action = SeccompAction::Errno(errno.cast_unsigned());
+    SeccompFilter::new(rules, SeccompAction::Allow, action, arch)
+        .and_then(TryInto::try_into)
+        .map_err(failed)
+}
+
+fn failed(error: seccompiler::BackendError) -> String {
+    format!("cannot build a seccomp filter: {error}")
+}
+
+fn condition(when: &When) -> Result<SeccompCondition, seccompiler::BackendError> {
+    // The kernel takes these arguments as 32 bits: what stands above them must not matter.
+    SeccompCondition::new(
+        when.argument,
+        SeccompCmpArgLen::Dword,
+        SeccompCmpOp::MaskedEq(when.mask.into()),
+        when.value.into(),
+    )
+}
+
+/// The x32 calls of x86-64 have this bit: the same calls under other numbers.
+#[cfg(target_arch = "x86_64")]
+const X32: u32 = 0x4000_0000;
+
+/// ENOSYS for calls that are newer than the tables, and death for x32 calls. Calls of another architecture are dealt
+/// with by every compiled program.
+fn foreign_calls() -> BpfProgram {
+    const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    const IF_ABOVE: u16 = (libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K) as u16;
+    #[cfg(target_arch = "x86_64")]
+    const IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    #[cfg(target_arch = "x86_64")]
+    const IF_AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
+    let step = |code, k, jt, jf| sock_filter { code, jt, jf, k };
+    let no_such_call = SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+    vec![
+        // The number is the first field of seccomp_data.
+        step(LOAD, 0, 0, 0),
+        // -1 is what a skipped call has, and none of x32.
+        #[cfg(target_arch = "x86_64")]
+        step(IF_EQUAL, u32::MAX, 2, 0),
+        #[cfg(target_arch = "x86_64")]
+        step(IF_AT_LEAST, X32, 3, 0),
+        step(IF_ABOVE, calls::HIGHEST, 0, 1),
+        step(RETURN, no_such_call, 0, 0),
+        step(RETURN, SECCOMP_RET_ALLOW, 0, 0),
+        #[cfg(target_arch = "x86_64")]
+        step(RETURN, libc::SECCOMP_RET_KILL_PROCESS, 0, 0),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{Grants, Scheduling, Seccomp};
+    use crate::seccomp::policy;
+
+    /// What a call answers under the filter of these grants: 0 or the error number, as told by a child's exit status; a
+    /// signal is negative.
+    fn answer(grants: &Grants, call: impl Fn() -> i64) -> i32 {
+        let filter = Filter::of(&policy(grants)).unwrap();
+        // SAFETY: the child makes system calls and ends without returning.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let status = match filter.install() {
+                Ok(()) if call() >= 0 => 0,
+                Ok(()) => std::io::Error::last_os_error()
+                    .raw_os_error()
+                    .unwrap_or(255),
+                Err(_) => 254,
+            };
+            // SAFETY: ends the child at once.
+            unsafe { libc::_exit(status) };
+        }
+        let mut status = 0;
+        // SAFETY: the child was just made; `status` is valid.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        if libc::WIFSIGNALED(status) {
+            -libc::WTERMSIG(status)
+        } else {
+            libc::WEXITSTATUS(status)
+        }
+    }
+
+    fn set_class(policy: i32) -> i64 {
+        let priority = 0_i32;
+        // SAFETY: a pointer to one integer, which is what the kernel's sched_param is.
+        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) }
+    }
+
+    #[test]
+    fn classes_are_told_apart_by_the_argument() {
+        let closed = Grants::default();
+        let open = Grants {
+            scheduling: Scheduling::UpTo { priority: 5 },
+            ..Grants::default()
+        };
+        assert_eq!(answer(&closed, || set_class(libc::SCHED_OTHER)), EPERM);
+        assert_eq!(answer(&open, || set_class(libc::SCHED_OTHER)), 0);
+        let reset = libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK;
+        assert_eq!(answer(&open, || set_class(reset)), 0);
+        // Without the filter the kernel answers EINVAL: these need more than a policy.
+        for policy in [6, 7, 12] {
+            assert_eq!(answer(&open, || set_class(policy)), EPERM, "{policy}");
+            let reset = policy | libc::SCHED_RESET_ON_FORK;
+            assert_eq!(answer(&open, || set_class(reset)), EPERM, "{policy}");
+        }
+        let off = Grants {
+            seccomp: Seccomp::Off,
+            ..Grants::default()
+        };
+        assert_eq!(answer(&off, || set_class(6)), libc::EINVAL);
+    }
+
+    #[test]
+    fn namespaces_are_refused_and_threads_are_not() {
+        let grants = Grants::default();
+        // SAFETY: plain system calls; a null stack is that of the caller.
+        let unshare = |flags: i32| unsafe { i64::from(libc::unshare(flags)) };
+        assert_eq!(answer(&grants, || unshare(libc::CLONE_NEWUSER)), EPERM);
+        assert_eq!(answer(&grants, || unshare(0x80)), EPERM);
+        assert_eq!(answer(&grants, || unshare(libc::CLONE_FILES)), 0);
+        let clone = |flags: i64| unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
+        let user = i64::from(libc::CLONE_NEWUSER | libc::SIGCHLD);
+        assert_eq!(answer(&grants, || clone(user)), EPERM);
+        // The kernel ignores what stands above the flags, and so must the filter.
+        assert_eq!(answer(&grants, || clone(user | 1 << 40)), EPERM);
+        assert_eq!(answer(&grants, || clone(libc::SIGCHLD.into())), 0);
+        let clone3 = || unsafe { libc::syscall(libc::SYS_clone3, 0, 0) };
+        assert_eq!(answer(&grants, clone3), libc::ENOSYS);
+    }
+
+    #[test]
+    fn calls_that_nobody_looked_at_do_not_exist() {
+        // SAFETY: no such call.
+        let newer = || unsafe { libc::syscall(i64::from(calls::HIGHEST) + 1) };
+        assert_eq!(answer(&Grants::default(), newer), libc::ENOSYS);
+        let none = || unsafe { libc::syscall(-1) };
+        assert_eq!(answer(&Grants::default(), none), libc::ENOSYS);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn calls_of_other_architectures_kill() {
+        // SAFETY: getpid as an x32 program calls it.
+        let x32 = || unsafe { libc::syscall(i64::from(X32) | libc::SYS_getpid) };
+        assert_eq!(answer(&Grants::default(), x32), -libc::SIGSYS);
+        let i386 = || {
+            let number: i64;
+            // SAFETY: getpid as a 32-bit program calls it; touches no memory.
+            unsafe { std::arch::asm!("int 0x80", inlateout("rax") 20_i64 => number) };
+            number
+        };
+        assert_eq!(answer(&Grants::default(), i386), -libc::SIGSYS);
+    }
+
+    #[test]
+    fn every_refused_call_is_refused() {
+        for refusal in policy(&Grants::default()) {
+            let arguments = |when: Option<&When>| {
+                let mut arguments = [0_i64; 6];
+                if let Some(when) = when {
+                    arguments[usize::from(when.argument)] = when.value.into();
+                }
+                arguments
+            };
+            let whens: Vec<Option<&When>> = match refusal.when {
+                [] => vec![None],
+                some => some.iter().map(Some).collect(),
+            };
+            for when in whens {
+                let [a, b, c, d, e, f] = arguments(when);
+                // SAFETY: refused before it is looked at.
+                let call = || unsafe { libc::syscall(refusal.number, a, b, c, d, e, f) };
+                let answer = answer(&Grants::default(), call);
+                assert_eq!(answer, refusal.errno, "{} {when:?}", refusal.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Which system calls a cell is refused. Here live the tables of calls, the policy that follows from what the cell was
+//! granted, and its two forms: a program for the kernel, built without any native library, and the `linux.seccomp`
+//! of an OCI bundle. Where and when a filter is installed is the engines' business.
+
+mod calls;
+mod filter;
+mod oci;
+mod policy;
+
+pub(crate) use filter::{Filter, is_supported};
+pub(crate) use oci::profile;
+pub(crate) use policy::policy;
+
+/// A system call that is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// Its name in the kernel.
+    pub(crate) name: &'static str,
+    /// Its number on this architecture.
+    pub(crate) number: i64,
+    /// What the caller is told.
+    pub(crate) errno: i32,
+    /// It is refused if any of these holds; always, if there are none.
+    pub(crate) when: &'static [When],
+}
+
+/// A condition on the low 32 bits of an argument: `argument & mask == value`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct When {
+    /// Which argument, from 0.
+    pub(crate) argument: u8,
+    pub(crate) mask: u32,
+    pub(crate) value: u32,
+}

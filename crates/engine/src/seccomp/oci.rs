@@ -1,0 +1,70 @@
+use serde_json::{Value, json};
+
+use super::Refusal;
+
+/// The policy as `linux.seccomp` of an OCI bundle, `None` if nothing is refused. Calls of other architectures than
+/// this one are not listed, so the runtimes' libseccomp kills who makes them.
+pub(crate) fn profile(policy: &[Refusal]) -> Option<Value> {
+    if policy.is_empty() {
+        return None;
+    }
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "SCMP_ARCH_X86_64",
+        "aarch64" => "SCMP_ARCH_AARCH64",
+        "riscv64" => "SCMP_ARCH_RISCV64",
+        // The runtimes then take the machine's own.
+        _ => "SCMP_ARCH_NATIVE",
+    };
+    let mut calls = Vec::new();
+    for refusal in policy {
+        let rule = json!({
+            "names": [refusal.name],
+            "action": "SCMP_ACT_ERRNO",
+            "errnoRet": refusal.errno,
+        });
+        if refusal.when.is_empty() {
+            calls.push(rule);
+            continue;
+        }
+        // Several conditions in one rule must hold together; each has a rule of its own here.
+        for when in refusal.when {
+            let mut rule = rule.clone();
+            rule["args"] = json!([{
+                "index": when.argument,
+                "op": "SCMP_CMP_MASKED_EQ",
+                "value": when.mask,
+                "valueTwo": when.value,
+            }]);
+            calls.push(rule);
+        }
+    }
+    Some(json!({
+        "defaultAction": "SCMP_ACT_ALLOW",
+        "architectures": [architecture],
+        "syscalls": calls,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{Grants, Seccomp};
+    use crate::seccomp::policy;
+
+    #[test]
+    fn the_profile_is_one_that_the_runtime_library_reads() {
+        let profile = profile(&policy(&Grants::default())).unwrap();
+        let read: libcontainer::oci_spec::runtime::LinuxSeccomp =
+            serde_json::from_value(profile).unwrap();
+        let calls = read.syscalls().as_ref().unwrap();
+        let unshare = calls
+            .iter()
+            .filter(|call| call.names() == &["unshare".to_owned()]);
+        assert_eq!(unshare.count(), 8);
+        let off = Grants {
+            seccomp: Seccomp::Off,
+            ..Grants::default()
+        };
+        assert_eq!(super::profile(&policy(&off)), None);
+    }
+}

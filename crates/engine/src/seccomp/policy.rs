@@ -1,0 +1,96 @@
+use super::Refusal;
+use super::calls::{
+    MACHINE, MOUNTS, NAMESPACES, PORTS, SELDOM_USED, SET_AFFINITY, SET_ATTRIBUTES, SET_CLASS,
+    SET_FOREIGN_CLASS, SET_PRIORITY, SHARES,
+};
+use crate::app::{Grants, Scheduling, Seccomp};
+
+/// The system calls that a cell with these grants is refused, each call once; empty: no filter is wanted.
+pub(crate) fn policy(grants: &Grants) -> Vec<Refusal> {
+    let mut refused = Vec::new();
+    if grants.seccomp == Seccomp::Off {
+        return refused;
+    }
+    match grants.scheduling {
+        Scheduling::FromOutside => {
+            refused.extend([SET_CLASS, SET_PRIORITY, SET_ATTRIBUTES]);
+            refused.extend(SHARES);
+        }
+        // Priorities are bounded by RLIMIT_RTPRIO.
+        Scheduling::UpTo { .. } => {
+            refused.extend([SET_FOREIGN_CLASS, SET_ATTRIBUTES]);
+            refused.extend(SHARES);
+        }
+        Scheduling::Any => {}
+    }
+    if !grants.affinity {
+        refused.push(SET_AFFINITY);
+    }
+    refused.extend(NAMESPACES);
+    refused.extend(MOUNTS);
+    refused.extend(MACHINE);
+    refused.extend(PORTS);
+    if grants.seccomp == Seccomp::Default {
+        refused.extend(SELDOM_USED);
+    }
+    refused
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn names(grants: &Grants) -> BTreeSet<&'static str> {
+        let refused = policy(grants);
+        let names: BTreeSet<_> = refused.iter().map(|refusal| refusal.name).collect();
+        let numbers: BTreeSet<_> = refused.iter().map(|refusal| refusal.number).collect();
+        assert_eq!(names.len(), refused.len(), "a call stands twice");
+        assert_eq!(numbers.len(), refused.len(), "a number stands twice");
+        names
+    }
+
+    #[test]
+    fn grants_take_calls_off_the_list_and_nothing_else_does() {
+        let all = names(&Grants::default());
+        let band = names(&Grants {
+            scheduling: Scheduling::UpTo { priority: 10 },
+            ..Grants::default()
+        });
+        assert_eq!(
+            all.difference(&band).collect::<Vec<_>>(),
+            [&"sched_setparam"]
+        );
+        let any = names(&Grants {
+            scheduling: Scheduling::Any,
+            affinity: true,
+            ..Grants::default()
+        });
+        let given: Vec<_> = all.difference(&any).copied().collect();
+        assert_eq!(
+            given,
+            [
+                "ioprio_set",
+                "prctl",
+                "sched_setaffinity",
+                "sched_setattr",
+                "sched_setparam",
+                "sched_setscheduler",
+                "setpriority"
+            ]
+        );
+        let cage = names(&Grants {
+            seccomp: Seccomp::Cage,
+            ..Grants::default()
+        });
+        assert!(cage.is_subset(&all) && cage.contains("mount") && !cage.contains("ptrace"));
+        assert!(
+            names(&Grants {
+                seccomp: Seccomp::Off,
+                ..Grants::default()
+            })
+            .is_empty()
+        );
+    }
+}

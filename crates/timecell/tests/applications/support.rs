@@ -1,0 +1,169 @@
+//! Places for cells, running one to its end, and looking for what it left.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use engine::Cell;
+use engine::app::{AppCell, AppSpec, Ended, Image, Launcher, Streams, create};
+use model::EngineKind;
+
+/// How long anything may take that is done at once on an idle machine.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+const BUSYBOX: &str = "/usr/bin/busybox";
+
+/// Why there is no root filesystem for the tests.
+pub fn no_busybox() -> Option<String> {
+    let missing = !Path::new(BUSYBOX).exists();
+    missing.then(|| format!("{BUSYBOX} is missing (apt install busybox-static)"))
+}
+
+/// A root filesystem with busybox and nothing else, not even mount points.
+pub fn rootfs() -> PathBuf {
+    static ROOTFS: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let dir = ROOTFS.get_or_init(|| {
+        let dir = tempfile::Builder::new()
+            .prefix("timecell-test-rootfs-")
+            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .tempdir_in("/var/tmp")
+            .unwrap();
+        let bin = dir.path().join("bin");
+        fs::create_dir(&bin).unwrap();
+        fs::copy(BUSYBOX, bin.join("busybox")).unwrap();
+        let names = [
+            "sh", "cat", "echo", "ls", "sleep", "id", "touch", "mount", "hostname", "yes", "head",
+            "stat", "test", "kill", "true", "dd", "pwd", "env", "ip", "seq",
+        ];
+        for name in names {
+            symlink("busybox", bin.join(name)).unwrap();
+        }
+        dir
+    });
+    dir.path().to_owned()
+}
+
+/// Directories of one test, removed with it.
+pub struct Place {
+    dir: tempfile::TempDir,
+    id: String,
+}
+
+impl Place {
+    pub fn new(kind: EngineKind) -> Place {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        Place {
+            dir: tempfile::Builder::new()
+                .prefix("timecell-test-app-")
+                .tempdir_in("/var/tmp")
+                .unwrap(),
+            id: format!("timecell-test-app-{}-{count}-{kind}", std::process::id()),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub fn spec(&self, kind: EngineKind, image: Image) -> AppSpec {
+        AppSpec::new(&self.id, kind, image, &self.dir.path().join("work"))
+    }
+
+    /// A cell that runs a script of busybox.
+    pub fn script(&self, kind: EngineKind, script: &str) -> AppSpec {
+        let mut spec = self.spec(kind, Image::Rootfs(rootfs()));
+        spec.command = ["sh", "-c", script].map(str::to_owned).to_vec();
+        spec
+    }
+}
+
+pub fn launcher() -> Launcher {
+    Launcher::at(Path::new(env!("CARGO_BIN_EXE_timecell")))
+}
+
+pub fn create_logged(spec: &AppSpec) -> AppCell {
+    create(spec, Streams::Log, &launcher()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Runs a cell to its end and removes it; returns how it ended and what it wrote.
+pub fn run(spec: &AppSpec) -> (Ended, String) {
+    let mut cell = create_logged(spec);
+    let pid = cell.pid();
+    cell.start()
+        .unwrap_or_else(|error| panic!("{error}: {}", cell.log_tail()));
+    let ended = finish(&mut cell);
+    let output = output(&mut cell);
+    cell.remove().unwrap();
+    assert_nothing_left(spec, pid);
+    (ended, output)
+}
+
+pub fn finish(cell: &mut AppCell) -> Ended {
+    let ended = cell.wait(PATIENCE).unwrap();
+    ended.unwrap_or_else(|| panic!("it does not end; it says: {}", cell.log_tail()))
+}
+
+pub fn output(cell: &mut AppCell) -> String {
+    let log = cell.log().expect("it has a log");
+    log.drain().unwrap();
+    String::from_utf8(log.tail(usize::MAX).unwrap()).unwrap()
+}
+
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// No process, cgroup, mount or file of the cell is there but its log and output.
+pub fn assert_nothing_left(spec: &AppSpec, pid: i32) {
+    eventually("the program is reaped", || {
+        !Path::new(&format!("/proc/{pid}")).exists()
+    });
+    let mark = format!("TIMECELL_CELL={}", spec.id);
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let words = fs::read(entry.path().join("environ")).unwrap_or_default();
+        assert!(
+            !words
+                .split(|byte| *byte == 0)
+                .any(|word| word == mark.as_bytes()),
+            "process {} is still there: {}",
+            entry.path().display(),
+            String::from_utf8_lossy(&fs::read(entry.path().join("cmdline")).unwrap_or_default())
+        );
+    }
+    for hierarchy in fs::read_dir("/sys/fs/cgroup").unwrap().flatten() {
+        let group = hierarchy.path().join(&spec.id);
+        assert!(!group.exists(), "{} is left", group.display());
+    }
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let work_dir = spec.work_dir.display().to_string();
+    for line in mounts.lines() {
+        assert!(
+            !line.contains(&spec.id) && !line.contains(&work_dir),
+            "{line}"
+        );
+    }
+    let left: Vec<String> = fs::read_dir(&spec.work_dir)
+        .map(|entries| entries.flatten().map(|entry| entry.file_name()))
+        .map(|names| names.map(|name| name.into_string().unwrap()).collect())
+        .unwrap_or_default();
+    for name in left {
+        assert!(
+            name == "log" || name.starts_with("output"),
+            "{name} is left"
+        );
+    }
+    let names: Vec<_> = fs::read_dir(rootfs())
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
+    assert_eq!(names, ["bin"], "the root filesystem was changed");
+}
