@@ -1,13 +1,17 @@
-//! What keeps the cells of a mission running. Here live the page through which applications report their jobs ([`page`]), the
-//! [`journal`] of what the supervisor has done and the [`state`] that it adds up to, the health rules that decide what is
-//! done about a failing cell, and the records of [`incident`]s. Making cells, budgets and schedulability are crates of
-//! their own.
+//! What keeps the cells of a mission running. Here live admission ([`admit`]: can the guarantees be kept?), the kernel mechanisms
+//! that hold cells to what was granted ([`enforce`]), keeping them running ([`run`]), the page through which applications report
+//! their jobs ([`page`]), the [`journal`] of what the supervisor has done and the [`state`] that it adds up to, and the records
+//! of [`incident`]s. Making cells, budgets and schedulability are crates of their own.
 
+pub mod admit;
 mod end;
+pub mod enforce;
 pub mod incident;
 pub mod journal;
+pub mod machine;
 pub mod page;
 pub mod process;
+pub mod run;
 mod stamp;
 pub mod state;
 

@@ -45,6 +45,10 @@ pub enum Command {
     Analyze(Analyze),
     /// Write a run, or a task set, for other tools: tables, cyclictest's forms, rt-app.
     Export(Export),
+    /// Could this mission be started here, and what would its guarantees rest on? Nothing is started.
+    Admit(Admit),
+    /// Admit a mission and keep it running: cells held by kernel budgets, restarted by their policies.
+    Up(Up),
     /// What runs now: cells, cpu time, jobs, misses and worst latencies of a running experiment.
     Top(Top),
     /// Save what a killed timecell had measured, and remove what it left behind: cells, cgroups, shared memory.
@@ -53,6 +57,53 @@ pub enum Command {
     Completions(Completions),
     /// Write the man pages.
     Man(Man),
+}
+
+/// Options of `up`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "It runs in the foreground and ends all cells at Ctrl-C or SIGTERM. When it is killed its cells go on, held as before; \
+    the next `timecell up` of the mission takes them over.
+
+Exit codes: 0 ended as asked; 3 a guarantee cannot be kept, nothing was started; 2 the mission file is faulty."
+)]
+pub struct Up {
+    /// Mission file.
+    #[arg(value_name = "MISSION")]
+    pub mission: PathBuf,
+    /// Run of `timecell bench supply` whose measurements count, in place of the one that the mission names.
+    #[arg(long, value_name = "RUN")]
+    pub supply: Option<PathBuf>,
+    /// Directory of the mission's journal and cells [default: /var/lib/timecell/NAME].
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
+
+/// Options of `admit`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:
+  timecell admit mission.toml                       budgets, cpus, priorities and bounds, or why not
+  sudo timecell bench supply                        what this kernel's budgets really supply
+  timecell admit mission.toml --supply runs/...     the same, counting on what was measured
+  timecell admit --schema > mission.schema.json     for editors
+
+Exit codes: 0 every guarantee can be kept; 3 one cannot, with the reason and the smallest mend; 2 the mission file
+is faulty, all its faults with their lines."
+)]
+pub struct Admit {
+    /// Mission file.
+    #[arg(value_name = "MISSION", required_unless_present = "schema")]
+    pub mission: Option<PathBuf>,
+    /// Run of `timecell bench supply` whose measurements count, in place of the one that the mission names.
+    #[arg(long, value_name = "RUN")]
+    pub supply: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Print the JSON Schema of mission files and end.
+    #[arg(long, exclusive = true)]
+    pub schema: bool,
 }
 
 /// The columns that `top` can be sorted by.

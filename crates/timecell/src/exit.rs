@@ -1,7 +1,7 @@
 //! Exit codes, and the errors behind them.
 
 use bench::BenchError;
-use model::InputError;
+use model::{InputError, InputErrors};
 use record::RecordError;
 
 /// How a command ended without an error.
@@ -35,12 +35,18 @@ pub enum CommandError {
     /// Bad usage or input.
     #[error(transparent)]
     Input(#[from] InputError),
+    /// Bad input with all of its faults.
+    #[error(transparent)]
+    Inputs(#[from] InputErrors),
     /// A record could not be read or written.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// A run could not be made.
     #[error(transparent)]
     Bench(#[from] BenchError),
+    /// A mission could not be kept running.
+    #[error(transparent)]
+    Run(#[from] supervise::run::RunError),
     /// A file of our own could not be written.
     #[error("{}: cannot {doing}: {source}", path.display())]
     File {
@@ -57,13 +63,13 @@ impl CommandError {
     /// The process's exit code.
     pub fn code(&self) -> i32 {
         match self {
-            CommandError::Input(_) | CommandError::Bench(BenchError::Input(_)) => 2,
+            CommandError::Input(_) | CommandError::Inputs(_) | CommandError::Bench(BenchError::Input(_)) => 2,
             CommandError::Record(error)
             | CommandError::Bench(
                 BenchError::Record(error) | BenchError::Unwritten { source: error, .. },
             ) => record_code(error),
             CommandError::Bench(BenchError::Unmet(_)) => 4,
-            CommandError::Bench(_) | CommandError::File { .. } => 1,
+            CommandError::Bench(_) | CommandError::Run(_) | CommandError::File { .. } => 1,
         }
     }
 }

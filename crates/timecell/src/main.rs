@@ -35,6 +35,8 @@ fn main() {
         Command::Report(options) => commands::report::run(&options),
         Command::Analyze(options) => commands::analyze::run(&options),
         Command::Export(options) => commands::export::run(&options),
+        Command::Admit(options) => commands::admit::run(&options),
+        Command::Up(options) => commands::up::run(&options),
         Command::Top(options) => top::run(&options),
         Command::Clean(options) => commands::clean::run(&options),
         Command::Completions(options) => commands::generate::completions(&options),
@@ -43,7 +45,12 @@ fn main() {
     let code = match result {
         Ok(ended) => ended.code(),
         Err(error) => {
-            out::error(&error.to_string());
+            match &error {
+                exit::CommandError::Inputs(faults) => {
+                    faults.iter().for_each(|fault| out::error(&fault.to_string()));
+                }
+                error => out::error(&error.to_string()),
+            }
             error.code()
         }
     };

@@ -5,11 +5,13 @@
 
 mod bdr;
 mod dedicated;
+mod delayed;
 mod edp;
 mod prm;
 
 pub use bdr::BoundedDelay;
 pub use dedicated::Dedicated;
+pub use delayed::Delayed;
 pub use edp::ExplicitDeadline;
 pub use prm::Periodic;
 

@@ -15,6 +15,7 @@ mod isolation;
 mod loads;
 mod long_runs;
 mod lost;
+mod missions;
 #[path = "../../../host/tests/needs/mod.rs"]
 mod needs;
 mod nqueens;
@@ -48,6 +49,7 @@ fn main() {
         long_runs::CASES,
         loads::CASES,
         lost::CASES,
+        missions::CASES,
         policies::CASES,
         salvage::CASES,
         scale::CASES,

@@ -41,7 +41,7 @@ const MOST_BYTES: u64 = 64 << 20;
 fn load(source: &Source) -> Result<Loaded, CommandError> {
     let path = source.file.as_deref().unwrap_or(Path::new(""));
     let name = path.display().to_string();
-    let text = read(path).map_err(|what| InputError::new(&name, what, ""))?;
+    let text = super::read_text(path, MOST_BYTES).map_err(|what| InputError::new(&name, what, ""))?;
     let format = match source.format {
         Some(format) => format.into(),
         None => Format::of(&name, &text).ok_or_else(|| {
@@ -76,19 +76,6 @@ pub fn task_set(path: &Path) -> Result<(String, TaskSet), CommandError> {
         policy: None,
     })?;
     Ok((loaded.name, loaded.set))
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    use std::io::Read;
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    let mut bytes = Vec::new();
-    file.take(MOST_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err("the file is larger than 64 MB".to_owned());
-    }
-    String::from_utf8(bytes).map_err(|_| "the file is not UTF-8 text".to_owned())
 }
 
 fn policy(name: PolicyName) -> Policy {

@@ -1,0 +1,103 @@
+use analysis::Ns;
+use analysis::Task;
+use analysis::inside::Policy;
+use model::mission::{Band, Cell, CellClass, Enforcer, Mission};
+use model::taskset::CellTask;
+
+use super::Facts;
+use super::search::Work;
+
+/// What a real-time cell asks for, as admission takes it.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    /// Position in the mission.
+    pub(super) at: usize,
+    pub(super) name: String,
+    pub(super) enforcer: Enforcer,
+    pub(super) class: CellClass,
+    /// Cpus of the file; empty: to be placed.
+    pub(super) cpus: Vec<u32>,
+    pub(super) band: Option<Band>,
+    /// Budget on each of its cpus and period, ns, where the file has them.
+    pub(super) reservation: Option<(Ns, Ns)>,
+    /// Tasks, the most urgent first, and where each stands in the file.
+    pub(super) work: Work,
+    pub(super) order: Vec<usize>,
+    pub(super) names: Vec<String>,
+}
+
+/// What holds a cell, and why not something better.
+fn enforcer(mission: &Mission, cell: &Cell, facts: &Facts) -> Enforcer {
+    if let Some(asked) = mission.enforcer {
+        return asked;
+    }
+    match cell.class {
+        Some(CellClass::Deadline) => Enforcer::Deadline,
+        Some(CellClass::Fifo) if facts.best() == Enforcer::Deadline => Enforcer::CpusetOnly,
+        _ => facts.best(),
+    }
+}
+
+/// A time of the model; negative ones do not pass the parser.
+fn ns(time: model::Duration) -> Ns {
+    time.ns().unsigned_abs()
+}
+
+/// A task with the latency that every wake-up may have; of a cell of high criticality with its execution time in high mode,
+/// which bounds that in low mode.
+fn task(task: &CellTask, latency_ns: Ns) -> Task {
+    let wcet = task.wcet_high.unwrap_or(task.wcet);
+    Task::new(ns(wcet), ns(task.period))
+        .due(ns(task.deadline))
+        .jittered(ns(task.jitter))
+        .blocked(ns(task.blocking).saturating_add(latency_ns))
+}
+
+impl Asked {
+    pub(super) fn of(mission: &Mission, at: usize, facts: &Facts, latency_ns: Ns) -> Asked {
+        let cell = &mission.cells[at];
+        let enforcer = enforcer(mission, cell, facts);
+        let class = cell.class.unwrap_or(match enforcer {
+            Enforcer::Deadline => CellClass::Deadline,
+            Enforcer::RtCgroup | Enforcer::CpusetOnly => CellClass::Fifo,
+        });
+        let analysed = cell.analysed(class);
+        let order = analysed.by_urgency();
+        let tasks = order.iter().map(|&at| task(&analysed.tasks[at], latency_ns));
+        let cpus = Ns::from(cell.cpu_count());
+        let reservation = cell.reservation.map(|reservation| {
+            let budget = cell.budget_high.unwrap_or(reservation.budget);
+            (ns(budget) / cpus, ns(reservation.period))
+        });
+        Asked {
+            at,
+            name: cell.name.clone(),
+            enforcer,
+            class,
+            cpus: cell.cpus.clone(),
+            band: cell.band(),
+            reservation,
+            work: Work {
+                tasks: tasks.collect(),
+                policy: match class {
+                    CellClass::Deadline => Policy::Edf,
+                    CellClass::Fifo | CellClass::Other => Policy::FixedPriority,
+                },
+            },
+            names: order.iter().map(|&at| analysed.tasks[at].name.clone()).collect(),
+            order,
+        }
+    }
+
+    /// The period by which cells without priorities of their own are ordered: the shorter, the more urgent.
+    pub(super) fn urgency(&self) -> Ns {
+        let of_tasks = self.work.tasks.iter().map(|task| task.deadline).min();
+        let of_reservation = self.reservation.map(|(_, period)| period);
+        of_tasks.or(of_reservation).unwrap_or(Ns::MAX)
+    }
+
+    /// Priorities that its threads need.
+    pub(super) fn priorities(&self) -> usize {
+        self.work.tasks.len().max(1)
+    }
+}

@@ -1,0 +1,272 @@
+use analysis::inside::{Policy, edf, fixed_priority, test};
+use analysis::linux::DeadlineParams;
+use analysis::reservation::Dedicated;
+use analysis::{Ns, Supply, Task, Verdict, Witness};
+use model::mission::{CellClass, Enforcer};
+use record::supply::MeasuredSupply;
+
+use super::asked::Asked;
+use super::beside::{Held, postponement};
+use super::supplied::{Supplied, held};
+use super::{Basis, Facts};
+
+/// Of ten parts of its runtime, those that a thread of SCHED_DEADLINE is trusted to have for its own work: the kernel bills
+/// interrupts to it too.
+const OWN_WORK: (Ns, Ns) = (9, 10);
+
+/// What admission grants a cell before it knows whether it fits.
+#[derive(Debug, Clone)]
+pub(super) struct Candidate<'a> {
+    pub(super) asked: &'a Asked,
+    /// Budget and period, ns; `None` under SCHED_DEADLINE with a runtime for each task, and where nothing is enforced.
+    pub(super) budget: Option<(Ns, Ns)>,
+}
+
+/// What is known of a cell beside the others of its cpu.
+#[derive(Debug, Clone)]
+pub(super) struct Bound {
+    pub(super) basis: Basis,
+    pub(super) rate: (Ns, Ns),
+    pub(super) delay_ns: Option<Ns>,
+    pub(super) postponed_ns: Ns,
+    /// Of each task in order of urgency.
+    pub(super) responses: Vec<Option<Ns>>,
+}
+
+/// Why one does not fit.
+#[derive(Debug, Clone)]
+pub(super) struct Unfit {
+    /// Position of the cell among the candidates.
+    pub(super) of: usize,
+    pub(super) why: String,
+    /// The task, in order of urgency, and its witness.
+    pub(super) witness: Option<(usize, Witness)>,
+    /// How late its budget may come, where that is known.
+    pub(super) postponed_ns: Option<Ns>,
+}
+
+impl Candidate<'_> {
+    /// The threads of SCHED_DEADLINE that it needs, one for each task.
+    pub(super) fn threads(&self) -> Vec<DeadlineParams> {
+        if self.asked.class != CellClass::Deadline {
+            return Vec::new();
+        }
+        let tasks = &self.asked.work.tasks;
+        match self.budget {
+            Some((budget, period)) if tasks.len() <= 1 => vec![DeadlineParams::new(budget, period)],
+            _ => tasks.iter().map(thread).collect(),
+        }
+    }
+
+    /// Share of a cpu that it holds, as (part, whole) summands.
+    pub(super) fn shares(&self) -> Vec<(Ns, Ns)> {
+        match (self.asked.class, self.budget) {
+            (CellClass::Deadline, _) => (self.threads().iter())
+                .map(|thread| (thread.runtime, thread.effective_period()))
+                .collect(),
+            (_, Some(budget)) => vec![budget],
+            (_, None) => (self.asked.work.tasks.iter())
+                .map(|task| (task.wcet, task.period))
+                .collect(),
+        }
+    }
+
+    pub(super) fn bandwidth(&self) -> f64 {
+        self.shares().iter().map(|&(part, whole)| part as f64 / whole.max(1) as f64).sum()
+    }
+}
+
+/// The thread of a task, whose runtime is more than its work by what the kernel bills besides, in whole us.
+fn thread(task: &Task) -> DeadlineParams {
+    let work = u128::from(task.wcet) * u128::from(OWN_WORK.1);
+    let runtime = work.div_ceil(u128::from(OWN_WORK.0)).div_ceil(1_000) * 1_000;
+    DeadlineParams {
+        runtime: Ns::try_from(runtime).unwrap_or(Ns::MAX),
+        deadline: task.deadline.min(task.period),
+        period: task.period,
+    }
+}
+
+/// Whether all deadlines of the cells on one cpu hold, and what bounds their response times; `cells` in any order, the answers
+/// in the same.
+pub(super) fn check(
+    cells: &[Candidate<'_>],
+    facts: &Facts,
+    measured: &[MeasuredSupply],
+) -> Result<Vec<Bound>, Unfit> {
+    let mut bounds: Vec<Option<Bound>> = vec![None; cells.len()];
+    let mut above: Vec<Held> = Vec::new();
+    deadline(cells, facts, &mut bounds, &mut above)?;
+    let mut order: Vec<usize> = (0..cells.len())
+        .filter(|&at| cells[at].asked.class == CellClass::Fifo)
+        .collect();
+    order.sort_by_key(|&at| std::cmp::Reverse(cells[at].asked.band.map(|band| band.highest)));
+    let mut tasks_above: Vec<Task> = (above.iter()).map(|held| Task::new(held.budget, held.period)).collect();
+    for at in order {
+        let cell = &cells[at];
+        let enforced = (cell.budget)
+            .and_then(|(budget, period)| held(cell.asked.enforcer, budget, period));
+        let bound = match enforced {
+            Some(budget) => {
+                let own = Held {
+                    budget: budget.budget_ns,
+                    period: budget.period_ns,
+                };
+                let bound = reserved(at, cell, own, &above, facts, measured)?;
+                above.push(own);
+                tasks_above.push(Task::new(own.budget, own.period).jittered(own.period));
+                bound
+            }
+            None => {
+                let (bound, own) = unprotected(at, cell, &tasks_above)?;
+                tasks_above.extend(own);
+                // Nothing stops it, so nobody below can be held to more than what it claims to need.
+                above.extend(cell.shares().iter().map(|&(budget, period)| Held { budget, period }));
+                bound
+            }
+        };
+        bounds[at] = Some(bound);
+    }
+    Ok(bounds.into_iter().flatten().collect())
+}
+
+/// SCHED_DEADLINE runs above everything else on the cpu, by earliest deadline first.
+fn deadline(
+    cells: &[Candidate<'_>],
+    facts: &Facts,
+    bounds: &mut [Option<Bound>],
+    above: &mut Vec<Held>,
+) -> Result<(), Unfit> {
+    let own = |at: &usize| cells[*at].asked.class == CellClass::Deadline;
+    let places: Vec<usize> = (0..cells.len()).filter(own).collect();
+    let threads: Vec<(usize, DeadlineParams)> = (places.iter())
+        .flat_map(|&at| cells[at].threads().into_iter().map(move |thread| (at, thread)))
+        .collect();
+    let tick = match facts.machine.deadline_by_timer {
+        Some(true) => 0,
+        _ => facts.tick_ns(),
+    };
+    // Each of the others may overrun its budget by a tick before the kernel sees it.
+    let overruns = tick.saturating_mul((threads.len() as Ns).saturating_sub(1));
+    let tasks: Vec<Task> = threads.iter().map(|(_, thread)| thread.task().blocked(overruns)).collect();
+    let answer = edf(&tasks, &Dedicated);
+    if let Verdict::Schedulable = answer.verdict {
+    } else {
+        let (of, why, witness) = match answer.verdict {
+            Verdict::Unschedulable(witness) => {
+                let of = threads.get(witness.task).map_or(0, |(at, _)| *at);
+                let place = threads[..witness.task.min(threads.len())].iter().filter(|(at, _)| *at == of).count();
+                let why = "the threads of SCHED_DEADLINE on its cpu, each a tick too long at most, demand more than there is";
+                (of, why.to_owned(), Some((place, witness)))
+            }
+            Verdict::Undecided(reason) => (places.first().copied().unwrap_or(0), reason.to_string(), None),
+            Verdict::Schedulable => return Ok(()),
+        };
+        return Err(Unfit { of, why, witness, postponed_ns: None });
+    }
+    for at in places {
+        let cell = &cells[at];
+        let responses = match (cell.budget, cell.asked.work.tasks.as_slice()) {
+            (Some((budget, period)), [task]) => {
+                let held = held(Enforcer::Deadline, budget, period);
+                let supply = held.ok_or_else(String::new).and_then(|held| super::supplied::model(&held, facts));
+                let supply = supply.map_err(|why| Unfit { of: at, why, witness: None, postponed_ns: None })?;
+                let inside = test(&[*task], Policy::Edf, &supply);
+                if let Verdict::Unschedulable(witness) = inside.verdict {
+                    let why = "its runtime does not supply enough by the deadline".to_owned();
+                    return Err(Unfit { of: at, why, witness: Some((0, witness)), postponed_ns: Some(0) });
+                }
+                inside.responses
+            }
+            // A job of no more than its thread's runtime is done by the deadline: that is what EDF has just been asked.
+            (_, tasks) => tasks.iter().map(|task| Some(task.deadline)).collect(),
+        };
+        let threads = cell.threads();
+        let (part, whole) = threads.first().map_or((1, 1), |first| (first.runtime, first.effective_period()));
+        bounds[at] = Some(Bound {
+            basis: Basis::Tick {
+                unmeasured: "threads of SCHED_DEADLINE are admitted together by earliest deadline first".to_owned(),
+            },
+            rate: (part, whole),
+            delay_ns: None,
+            postponed_ns: 0,
+            responses,
+        });
+        above.extend(threads.iter().map(|thread| Held {
+            budget: thread.runtime,
+            period: thread.effective_period(),
+        }));
+    }
+    Ok(())
+}
+
+/// A cell that the kernel holds to a budget, below others that it holds.
+fn reserved(
+    at: usize,
+    cell: &Candidate<'_>,
+    own: Held,
+    above: &[Held],
+    facts: &Facts,
+    measured: &[MeasuredSupply],
+) -> Result<Bound, Unfit> {
+    let unfit = |why: String, witness, postponed_ns| Unfit { of: at, why, witness, postponed_ns };
+    let behind = postponement(own, above, facts.tick_ns()).map_err(|crowded| {
+        let why = format!(
+            "the cells above it on its cpu and its own budget can take {:.3} ms of a period of {:.3} ms, overdrawn by a tick each",
+            crowded.demand as f64 / 1e6,
+            crowded.period as f64 / 1e6
+        );
+        unfit(why, None, None)
+    })?;
+    let budget = held(cell.asked.enforcer, own.budget, own.period)
+        .ok_or_else(|| unfit("nothing enforces its budget".to_owned(), None, None))?;
+    let work = &cell.asked.work;
+    let (supply, basis) = Supplied::of(&budget, behind, work.longest(), facts, measured)
+        .map_err(|why| unfit(why, None, None))?;
+    let inside = test(&work.tasks, work.policy, &supply);
+    match inside.verdict {
+        Verdict::Schedulable => Ok(Bound {
+            basis,
+            rate: supply.rate(),
+            delay_ns: supply.delay(),
+            postponed_ns: behind,
+            responses: inside.responses,
+        }),
+        Verdict::Unschedulable(witness) => {
+            let why = "its budget does not supply enough by a deadline".to_owned();
+            Err(unfit(why, Some((witness.task, witness)), Some(behind)))
+        }
+        Verdict::Undecided(reason) => Err(unfit(reason.to_string(), None, Some(behind))),
+    }
+}
+
+/// A cell that no budget protects and that none is protected from: its tasks below all that stand above.
+fn unprotected(at: usize, cell: &Candidate<'_>, above: &[Task]) -> Result<(Bound, Vec<Task>), Unfit> {
+    let own: Vec<Task> = match (cell.asked.work.tasks.as_slice(), cell.budget.or(cell.asked.reservation)) {
+        ([], Some((budget, period))) => vec![Task::new(budget, period)],
+        (tasks, _) => tasks.to_vec(),
+    };
+    let all: Vec<Task> = above.iter().chain(&own).copied().collect();
+    let inside = fixed_priority(&all, &Dedicated);
+    let late = (inside.responses.iter()).enumerate().skip(above.len()).find(|(_, response)| response.is_none());
+    if let Some((place, _)) = late {
+        let witness = match inside.verdict {
+            Verdict::Unschedulable(witness) if witness.task == place => Some((place - above.len(), witness)),
+            _ => None,
+        };
+        let why = "without budgets, those above it on its cpu leave it too little".to_owned();
+        return Err(Unfit { of: at, why, witness, postponed_ns: None });
+    }
+    let responses = match cell.asked.work.tasks.len() {
+        0 => Vec::new(),
+        _ => inside.responses[above.len()..].to_vec(),
+    };
+    let bound = Bound {
+        basis: Basis::WholeCpu,
+        rate: (1, 1),
+        delay_ns: None,
+        postponed_ns: 0,
+        responses,
+    };
+    Ok((bound, own))
+}

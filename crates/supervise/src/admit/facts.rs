@@ -1,0 +1,53 @@
+use analysis::linux::RootDomain;
+use model::mission::Enforcer;
+use record::supply::Machine;
+
+/// What admission needs to know of the machine. Collected once; nothing in admission looks at a machine itself.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    /// Cpus that cells may use, ascending.
+    pub cpus: Vec<u32>,
+    /// What measurements of the supply must have been made on.
+    pub machine: Machine,
+    /// Room for real-time groups, or why there are none.
+    pub rt_cgroup: Result<RtRoom, String>,
+    /// Room for SCHED_DEADLINE on each cpu, or why it cannot be used.
+    pub deadline: Result<RootDomain, String>,
+    /// Whether a real-time class can be given at all, or why not.
+    pub real_time: Result<(), String>,
+}
+
+/// What is free for real-time groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RtRoom {
+    /// What the top group has, less what its groups hold already: us in every second, on each cpu alike.
+    pub free_us: u64,
+}
+
+impl Facts {
+    /// Whether an enforcer works here, or why not.
+    ///
+    /// # Errors
+    /// The reason, as a clause.
+    pub fn has(&self, enforcer: Enforcer) -> Result<(), String> {
+        self.real_time.clone()?;
+        match enforcer {
+            Enforcer::RtCgroup => self.rt_cgroup.as_ref().map(|_| ()).map_err(Clone::clone),
+            Enforcer::Deadline => self.deadline.as_ref().map(|_| ()).map_err(Clone::clone),
+            Enforcer::CpusetOnly => Ok(()),
+        }
+    }
+
+    /// The best that the kernel has: a budget for a whole cell, a budget for each thread, no budget.
+    pub fn best(&self) -> Enforcer {
+        [Enforcer::RtCgroup, Enforcer::Deadline]
+            .into_iter()
+            .find(|enforcer| self.has(*enforcer).is_ok())
+            .unwrap_or(Enforcer::CpusetOnly)
+    }
+
+    /// Length of the scheduler's tick, ns; that of 100 Hz, the longest in use, where the kernel does not tell.
+    pub fn tick_ns(&self) -> u64 {
+        self.machine.tick_ns().unwrap_or(10_000_000)
+    }
+}

@@ -1,0 +1,230 @@
+//! Admission: can this mission's guarantees be kept on this machine, by which cpu, budget and priority for each cell, and
+//! what does that rest on? Pure: what is known of the machine comes as [`Facts`] and as measured supplies; nothing is
+//! started, and nothing here reads a file.
+//!
+//! A cell of class FIFO is held to its budget by a real-time group; its tasks are tested under fixed priorities inside what the
+//! kernel supplies of that budget, as measured by `timecell bench supply` or by a model of the kernel's tick, behind the
+//! cells of higher priority on its cpu. Threads of SCHED_DEADLINE are tested together by earliest deadline first. Without
+//! an enforcer the tasks of all cells of a cpu are tested together, and none is protected from another.
+
+mod asked;
+mod bands;
+mod beside;
+mod cpu;
+mod facts;
+mod outcome;
+mod place;
+mod refusal;
+mod search;
+mod supplied;
+#[cfg(test)]
+mod tests;
+
+pub use facts::{Facts, RtRoom};
+pub use outcome::{Admission, CpuLoad, Grant, Late, Outcome, Refused, TaskBound};
+pub use supplied::Basis;
+
+use analysis::{Ns, Task};
+use model::mission::{CellClass, Enforcer, Mission, Place};
+use record::supply::MeasuredSupply;
+
+use asked::Asked;
+use cpu::{Bound, Candidate};
+
+/// Decides about every cell of a mission.
+///
+/// `measured` are supplies that `timecell bench supply` measured, of this machine or others, which do not count;
+/// `latency_ns` is how late the kernel may wake a task. Sufficient, not necessary: what is admitted holds by the analyses
+/// named in the grants, what is refused may still work.
+pub fn admit(
+    mission: &Mission,
+    facts: &Facts,
+    measured: &[MeasuredSupply],
+    latency_ns: Ns,
+) -> Admission {
+    let mut notes = Vec::new();
+    let mut asked: Vec<Asked> = (0..mission.cells.len())
+        .filter(|&at| mission.cells[at].is_real_time())
+        .map(|at| Asked::of(mission, at, facts, latency_ns))
+        .collect();
+    let without_band = bands::give(&mut asked);
+    let mut outcomes: Vec<Option<Outcome>> = vec![None; mission.cells.len()];
+    let mut refuse = |at: usize, refused: Refused| {
+        outcomes[at].get_or_insert(Outcome::Refused(refused));
+    };
+    for at in without_band {
+        refuse(asked[at].at, refusal::plain(&asked[at], "there are not so many priorities left", None));
+    }
+    for cell in &asked {
+        if let Err(why) = facts.has(cell.enforcer) {
+            let mend = "choose another with `enforcer`, or see `timecell doctor`";
+            refuse(cell.at, refusal::plain(cell, &format!("{} cannot hold it here: {why}", cell.enforcer.name()), Some(mend)));
+        }
+    }
+    let share = share(facts);
+    let mut candidates: Vec<Candidate<'_>> = Vec::new();
+    for cell in &asked {
+        if outcomes[cell.at].is_some() {
+            continue;
+        }
+        match budget(cell, share, facts, measured) {
+            Ok(budget) => candidates.push(Candidate { asked: cell, budget }),
+            Err(refused) => outcomes[cell.at] = Some(Outcome::Refused(refused)),
+        }
+    }
+    let cpus = if mission.cpus.is_empty() { &facts.cpus } else { &mission.cpus };
+    let placed = place::place(&candidates, cpus, facts, measured);
+    for (candidate, place) in candidates.iter().zip(&placed.cells) {
+        outcomes[candidate.asked.at] = Some(match place {
+            Ok((cpus, bound)) => Outcome::Granted(grant(candidate, cpus.clone(), bound)),
+            Err(unfit) => Outcome::Refused(refusal::unfit(candidate, unfit, &candidates, facts)),
+        });
+    }
+    let refusals = kernel(&candidates, facts);
+    remark(mission, &candidates, &mut notes);
+    Admission {
+        mission: mission.name.clone(),
+        cells: (outcomes.into_iter().zip(&mission.cells))
+            .map(|(outcome, cell)| {
+                outcome.unwrap_or_else(|| Outcome::BestEffort {
+                    cell: cell.name.clone(),
+                    cpus: if cell.cpus.is_empty() { cpus.clone() } else { cell.cpus.clone() },
+                })
+            })
+            .collect(),
+        cpus: placed.loads(&candidates),
+        refusals,
+        notes,
+    }
+}
+
+/// The share of a cpu that a cell's budget may take.
+fn share(facts: &Facts) -> (Ns, Ns) {
+    match &facts.rt_cgroup {
+        Ok(room) => (room.free_us, 1_000_000),
+        Err(_) => (95, 100),
+    }
+}
+
+/// Budget and period of a cell: those of the file, or the least that its tasks need.
+fn budget(
+    cell: &Asked,
+    share: (Ns, Ns),
+    facts: &Facts,
+    measured: &[MeasuredSupply],
+) -> Result<Option<(Ns, Ns)>, Refused> {
+    if cell.cpus.len() > 1 && !cell.work.tasks.is_empty() {
+        let mend = "give it one cpu, or a reservation without tasks";
+        return Err(refusal::plain(cell, "tasks of a cell on several cpus are not analysed", Some(mend)));
+    }
+    let threads = cell.work.tasks.len() > 1 && cell.class == CellClass::Deadline;
+    match cell.reservation {
+        Some(_) if threads => {
+            let why = "SCHED_DEADLINE holds each thread to a runtime of its own, not several to one reservation";
+            Err(refusal::plain(cell, why, Some("leave the reservation out")))
+        }
+        Some(_) if cell.enforcer == Enforcer::CpusetOnly => Ok(None),
+        Some(reservation) => Ok(Some(reservation)),
+        None if cell.class == CellClass::Deadline || cell.enforcer == Enforcer::CpusetOnly => Ok(None),
+        None => match search::least(&cell.work, cell.enforcer, share, facts, measured) {
+            Some(found) => Ok(Some((found.budget_ns, found.period_ns))),
+            None => Err(refusal::no_budget(cell, share)),
+        },
+    }
+}
+
+fn grant(candidate: &Candidate<'_>, cpus: Vec<u32>, bound: &Bound) -> Grant {
+    let asked = candidate.asked;
+    let threads = candidate.threads();
+    let priorities = asked.band.map(|band| bands::of_tasks(band, asked.names.len()));
+    let mut tasks: Vec<(usize, TaskBound)> = (asked.order.iter().enumerate())
+        .map(|(place, &at)| {
+            let task: &Task = &asked.work.tasks[place];
+            let bound = TaskBound {
+                task: asked.names[place].clone(),
+                response_ns: bound.responses.get(place).copied().flatten(),
+                deadline_ns: task.deadline,
+                priority: priorities.as_ref().map(|all| all[place]),
+                runtime_ns: threads.get(place).map(|thread| thread.runtime),
+            };
+            (at, bound)
+        })
+        .collect();
+    tasks.sort_by_key(|(at, _)| *at);
+    Grant {
+        cell: asked.name.clone(),
+        enforcer: asked.enforcer,
+        cpus,
+        budget_ns: candidate.budget.map(|(budget, _)| budget),
+        period_ns: candidate.budget.map(|(_, period)| period),
+        band: asked.band.filter(|_| asked.class == CellClass::Fifo),
+        basis: bound.basis.clone(),
+        rate: bound.rate.0 as f64 / bound.rate.1.max(1) as f64,
+        delay_ns: bound.delay_ns,
+        postponed_ns: bound.postponed_ns,
+        tasks: tasks.into_iter().map(|(_, bound)| bound).collect(),
+    }
+}
+
+/// Whether the kernel's own arithmetic takes all budgets together.
+fn kernel(candidates: &[Candidate<'_>], facts: &Facts) -> Vec<String> {
+    let mut refusals = Vec::new();
+    if let Ok(room) = &facts.rt_cgroup {
+        let held: Vec<u64> = (candidates.iter())
+            .filter(|cell| cell.asked.enforcer == Enforcer::RtCgroup)
+            .filter_map(|cell| cell.budget)
+            .map(|(budget, period)| {
+                let scaled = (u128::from(budget) * 1_000_000).div_ceil(u128::from(period.max(1)));
+                u64::try_from(scaled).unwrap_or(u64::MAX)
+            })
+            .collect();
+        let sum = held.iter().fold(0u64, |sum, held| sum.saturating_add(*held));
+        if sum > room.free_us {
+            refusals.push(format!(
+                "the cells' real-time groups need {:.3} ms of every second together, on whatever cpus, and {:.3} ms are free: \
+                 the kernel counts a group's budget on all cpus alike; lower budgets by {:.3} ms a second, or raise \
+                 kernel.sched_rt_runtime_us",
+                sum as f64 / 1e3,
+                room.free_us as f64 / 1e3,
+                (sum - room.free_us) as f64 / 1e3
+            ));
+        }
+    }
+    if let Ok(domain) = &facts.deadline {
+        let threads: Vec<_> = candidates.iter().flat_map(Candidate::threads).collect();
+        if !threads.is_empty()
+            && let Err(refusal) = domain.admits(&threads)
+        {
+            refusals.push(format!("the kernel would refuse the threads of SCHED_DEADLINE: {refusal}"));
+        }
+    }
+    refusals
+}
+
+fn remark(mission: &Mission, candidates: &[Candidate<'_>], notes: &mut Vec<String>) {
+    if mission.modes.is_some() {
+        notes.push(
+            "every cell of high criticality is admitted with its needs of high mode while all of low criticality run, which \
+             bounds both modes and the change between them"
+                .to_owned(),
+        );
+    }
+    if candidates.iter().any(|cell| cell.asked.enforcer == Enforcer::CpusetOnly) {
+        notes.push(
+            "no budget is enforced for the cells of cpuset-only: their guarantees hold while every cell keeps to what it declares"
+                .to_owned(),
+        );
+    }
+    let silent = (mission.cells.iter()).any(|cell| cell.is_real_time() && !cell.tasks.is_empty());
+    if silent && mission.latency.is_none() {
+        notes.push(
+            "no allowance is made for wake-up latency: say `latency`, or `latency_run` with a run of `timecell bench latency`"
+                .to_owned(),
+        );
+    }
+}
+
+/// The place of a cell in the mission file.
+fn place_of(cell: &Asked) -> Place {
+    Place::cell(cell.at)
+}

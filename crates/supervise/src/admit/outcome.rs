@@ -1,0 +1,147 @@
+use analysis::{Ns, Witness};
+use model::mission::{Band, Enforcer, Place};
+use serde::{Serialize, Serializer};
+
+use super::Basis;
+
+/// What admission says of a mission.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Admission {
+    /// Name of the mission.
+    pub mission: String,
+    /// Each cell in the order of the file.
+    pub cells: Vec<Outcome>,
+    /// What the cells hold of each cpu that they may use.
+    pub cpus: Vec<CpuLoad>,
+    /// What is refused of the mission as a whole, as sentences.
+    pub refusals: Vec<String>,
+    /// What the reader should know besides, as sentences.
+    pub notes: Vec<String>,
+}
+
+impl Admission {
+    /// Whether every guarantee can be kept.
+    pub fn is_admitted(&self) -> bool {
+        self.refusals.is_empty()
+            && (self.cells.iter()).all(|cell| !matches!(cell, Outcome::Refused(_)))
+    }
+
+    /// What was granted to the cell of this name.
+    pub fn grant(&self, name: &str) -> Option<&Grant> {
+        self.cells.iter().find_map(|cell| match cell {
+            Outcome::Granted(grant) if grant.cell == name => Some(grant),
+            _ => None,
+        })
+    }
+}
+
+/// What admission says of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "outcome")]
+pub enum Outcome {
+    /// Its guarantee can be kept.
+    Granted(Grant),
+    /// It asks for none.
+    BestEffort {
+        /// Its name.
+        cell: String,
+        /// Cpus that it may use.
+        cpus: Vec<u32>,
+    },
+    /// It cannot be kept, or not be shown to be.
+    Refused(Refused),
+}
+
+/// What a cell gets, and what that rests on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Grant {
+    /// Its name.
+    pub cell: String,
+    /// What holds it to its budget.
+    #[serde(serialize_with = "enforcer_name")]
+    pub enforcer: Enforcer,
+    /// Its cpus.
+    pub cpus: Vec<u32>,
+    /// Budget on each of them in every period, ns; `None`: no budget is enforced.
+    pub budget_ns: Option<Ns>,
+    /// Period, ns.
+    pub period_ns: Option<Ns>,
+    /// Priorities of its threads, lowest and highest; `None` under SCHED_DEADLINE.
+    #[serde(serialize_with = "band_ends")]
+    pub band: Option<Band>,
+    /// What the supply rests on.
+    pub basis: Basis,
+    /// Rate of the supply counted on, as a share of a cpu.
+    pub rate: f64,
+    /// Delay of the supply counted on, ns.
+    pub delay_ns: Option<Ns>,
+    /// By how much others above it on its cpu can postpone its budget, ns.
+    pub postponed_ns: Ns,
+    /// Its tasks in the order of the file.
+    pub tasks: Vec<TaskBound>,
+}
+
+/// What is known of a task's response time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TaskBound {
+    /// Its name.
+    pub task: String,
+    /// Bound on the response time, ns, from the arrival.
+    pub response_ns: Option<Ns>,
+    /// Its deadline, ns.
+    pub deadline_ns: Ns,
+    /// SCHED_FIFO priority of its thread; `None` under SCHED_DEADLINE.
+    pub priority: Option<u8>,
+    /// Runtime of its thread under SCHED_DEADLINE, ns.
+    pub runtime_ns: Option<Ns>,
+}
+
+/// Why a cell is refused.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Refused {
+    /// Its name.
+    pub cell: String,
+    /// Where in the file, as a JSON pointer.
+    #[serde(serialize_with = "as_text")]
+    pub place: Place,
+    /// What is wrong, a clause.
+    pub why: String,
+    /// The task that is late and by how much, where one is.
+    pub witness: Option<Late>,
+    /// The smallest change that would do, a clause.
+    pub mend: Option<String>,
+}
+
+/// A deadline that is not shown to hold.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Late {
+    /// Name of the task.
+    pub task: String,
+    /// The instant by which too little is supplied, with what is asked of it.
+    pub witness: Witness,
+}
+
+/// What the cells hold of a cpu.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CpuLoad {
+    /// The cpu.
+    pub cpu: u32,
+    /// Names of its cells, those of the highest priorities first.
+    pub cells: Vec<String>,
+    /// Sum of their budgets by their periods.
+    pub reserved: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn enforcer_name<S: Serializer>(enforcer: &Enforcer, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(enforcer.name())
+}
+
+#[expect(clippy::ref_option, reason = "serde asks for it")]
+fn band_ends<S: Serializer>(band: &Option<Band>, to: S) -> Result<S::Ok, S::Error> {
+    band.map(|band| (band.lowest, band.highest)).serialize(to)
+}
+
+fn as_text<S: Serializer>(place: &Place, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(place)
+}

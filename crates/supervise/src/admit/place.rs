@@ -1,0 +1,144 @@
+use record::supply::MeasuredSupply;
+
+use super::cpu::{Bound, Candidate, Unfit, check};
+use super::{CpuLoad, Facts};
+
+/// Where the cells are.
+pub(super) struct Placed {
+    /// Each candidate's cpus and what is known of it there, or why it fits nowhere.
+    pub(super) cells: Vec<Result<(Vec<u32>, Bound), Unfit>>,
+    /// The candidates on each cpu.
+    pub(super) cpus: Vec<(u32, Vec<usize>)>,
+}
+
+/// Puts every candidate on its cpus: those with cpus of their own first, in the order of the file; the others by falling
+/// bandwidth, each on the first cpu where all deadlines hold with it (first fit decreasing: Johnson et al., 1974). A heuristic:
+/// that it finds no place does not prove that there is none.
+pub(super) fn place(
+    candidates: &[Candidate<'_>],
+    cpus: &[u32],
+    facts: &Facts,
+    measured: &[MeasuredSupply],
+) -> Placed {
+    let mut placed = Placed {
+        cells: Vec::new(),
+        cpus: cpus.iter().map(|&cpu| (cpu, Vec::new())).collect(),
+    };
+    let mut order: Vec<usize> = (0..candidates.len()).collect();
+    let free = |at: usize| candidates[at].asked.cpus.is_empty();
+    order.sort_by(|&a, &b| {
+        free(a).cmp(&free(b)).then_with(|| {
+            let by_size = candidates[b].bandwidth().total_cmp(&candidates[a].bandwidth());
+            if free(a) { by_size } else { std::cmp::Ordering::Equal }
+        })
+    });
+    let mut refused: Vec<Option<Unfit>> = vec![None; candidates.len()];
+    for at in order {
+        let own = &candidates[at].asked.cpus;
+        if own.is_empty() {
+            let mut last = None;
+            let mut found = false;
+            for place in 0..placed.cpus.len() {
+                match placed.fits(place, at, candidates, facts, measured) {
+                    Ok(()) => {
+                        placed.cpus[place].1.push(at);
+                        found = true;
+                        break;
+                    }
+                    Err(unfit) => last = Some(unfit),
+                }
+            }
+            if !found {
+                refused[at] = Some(last.unwrap_or_else(|| Unfit {
+                    of: at,
+                    why: "there is no cpu for cells".to_owned(),
+                    witness: None,
+                    postponed_ns: None,
+                }));
+            }
+        } else {
+            let mut places = Vec::new();
+            for &cpu in own {
+                let place = placed.cpus.iter().position(|(known, _)| *known == cpu);
+                let place = place.unwrap_or_else(|| {
+                    placed.cpus.push((cpu, Vec::new()));
+                    placed.cpus.len() - 1
+                });
+                match placed.fits(place, at, candidates, facts, measured) {
+                    Ok(()) => places.push(place),
+                    Err(unfit) => refused[at] = Some(unfit),
+                }
+            }
+            if refused[at].is_none() {
+                for place in places {
+                    placed.cpus[place].1.push(at);
+                }
+            }
+        }
+    }
+    let mut bounds: Vec<Option<(Vec<u32>, Bound)>> = vec![None; candidates.len()];
+    for (cpu, members) in &placed.cpus {
+        let cells: Vec<Candidate<'_>> = members.iter().map(|&at| candidates[at].clone()).collect();
+        match check(&cells, facts, measured) {
+            Ok(all) => {
+                for (&at, bound) in members.iter().zip(all) {
+                    match &mut bounds[at] {
+                        Some((cpus, _)) => cpus.push(*cpu),
+                        none => *none = Some((vec![*cpu], bound)),
+                    }
+                }
+            }
+            // It was checked with every cell that came; it cannot fail now.
+            Err(unfit) => {
+                let of = members[unfit.of];
+                refused[of] = Some(Unfit { of, ..unfit });
+            }
+        }
+    }
+    placed.cells = (refused.into_iter().zip(bounds).enumerate())
+        .map(|(at, (refused, bound))| match (refused, bound) {
+            (Some(unfit), _) => Err(unfit),
+            (None, Some(bound)) => Ok(bound),
+            (None, None) => Err(Unfit {
+                of: at,
+                why: "it has no cpu".to_owned(),
+                witness: None,
+                postponed_ns: None,
+            }),
+        })
+        .collect();
+    placed
+}
+
+impl Placed {
+    /// Whether a cpu holds one more; the answer's cell is one of the candidates.
+    pub(super) fn fits(
+        &self,
+        place: usize,
+        at: usize,
+        candidates: &[Candidate<'_>],
+        facts: &Facts,
+        measured: &[MeasuredSupply],
+    ) -> Result<(), Unfit> {
+        let members: Vec<usize> = self.cpus[place].1.iter().copied().chain([at]).collect();
+        let cells: Vec<Candidate<'_>> = members.iter().map(|&at| candidates[at].clone()).collect();
+        check(&cells, facts, measured).map(|_| ()).map_err(|unfit| Unfit {
+            of: members[unfit.of],
+            ..unfit
+        })
+    }
+
+    pub(super) fn loads(&self, candidates: &[Candidate<'_>]) -> Vec<CpuLoad> {
+        (self.cpus.iter())
+            .map(|(cpu, members)| {
+                let mut members: Vec<&Candidate<'_>> = members.iter().map(|&at| &candidates[at]).collect();
+                members.sort_by_key(|cell| std::cmp::Reverse(cell.asked.band.map(|band| band.highest)));
+                CpuLoad {
+                    cpu: *cpu,
+                    cells: members.iter().map(|cell| cell.asked.name.clone()).collect(),
+                    reserved: members.iter().map(|cell| cell.bandwidth()).fold(0.0, |sum, one| sum + one),
+                }
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,229 @@
+use std::collections::BTreeMap;
+
+use analysis::linux::RootDomain;
+use model::mission::{Enforcer, MissionFile};
+use record::supply::{Between, Budget, Kept, Machine, MeasuredSupply, Promise, Share, SupplyPoint};
+
+use super::*;
+
+const MS: Ns = 1_000_000;
+
+fn machine() -> Machine {
+    Machine {
+        cpu_model: Some("test".to_owned()),
+        cpus: 2,
+        virtual_machine: Some(false),
+        kernel_release: Some("6.18.0".to_owned()),
+        kernel_version: None,
+        tick_hz: Some(1_000),
+        deadline_by_timer: Some(false),
+    }
+}
+
+fn facts() -> Facts {
+    Facts {
+        cpus: vec![0, 1],
+        machine: machine(),
+        rt_cgroup: Ok(RtRoom { free_us: 950_000 }),
+        deadline: Ok(RootDomain::of_cpus(2)),
+        real_time: Ok(()),
+    }
+}
+
+fn mission(cells: &str) -> Mission {
+    let text = format!("schema = 1\nname = \"m\"\nlatency = \"50us\"\n{cells}");
+    match MissionFile::parse("m.toml", &text) {
+        Ok(file) => file.into_mission(),
+        Err(faults) => panic!("{faults}"),
+    }
+}
+
+fn cell(name: &str, rest: &str) -> String {
+    format!("[[cell]]\nname = \"{name}\"\nimage = {{ binary = \"bin/{name}\" }}\n{rest}\n")
+}
+
+fn task(wcet: &str, period: &str) -> String {
+    format!("[[cell.task]]\nname = \"t\"\nwcet = \"{wcet}\"\nperiod = \"{period}\"\n")
+}
+
+fn granted(admission: &Admission) -> BTreeMap<String, Grant> {
+    (admission.cells.iter())
+        .map(|cell| match cell {
+            Outcome::Granted(grant) => (grant.cell.clone(), grant.clone()),
+            other => panic!("{other:?}"),
+        })
+        .collect()
+}
+
+fn refused(admission: &Admission) -> &Refused {
+    let refused = |cell: &&Outcome| matches!(cell, Outcome::Refused(_));
+    match admission.cells.iter().find(refused) {
+        Some(Outcome::Refused(refused)) => refused,
+        _ => panic!("{admission:?}"),
+    }
+}
+
+#[test]
+fn a_task_gets_the_least_budget_that_holds() {
+    let mission = mission(&cell("control", &task("5ms", "100ms")));
+    let admission = admit(&mission, &facts(), &[], 0);
+    assert!(admission.is_admitted());
+    let grant = granted(&admission)["control"].clone();
+    assert_eq!(grant.enforcer, Enforcer::RtCgroup);
+    let (budget, period) = (grant.budget_ns.unwrap(), grant.period_ns.unwrap());
+    // One grain less of the same period does not do.
+    let tasks = [analysis::Task::new(5 * MS, 100 * MS)];
+    let holds = |budget| {
+        let supply = analysis::linux::TickSupply::rt_cgroup(budget, period, MS).unwrap();
+        analysis::inside::holds(&tasks, analysis::inside::Policy::FixedPriority, &supply.cautious)
+    };
+    assert_eq!((holds(budget), holds(budget - search::GRID_NS)), (Ok(true), Ok(false)));
+    assert!(grant.tasks[0].response_ns.unwrap() <= 100 * MS);
+    assert!(matches!(grant.basis, Basis::Tick { .. }));
+}
+
+#[test]
+fn a_cell_that_is_too_small_is_refused_with_the_least_budget_that_would_do() {
+    let text = |budget: &str| {
+        let reservation = format!("reservation = {{ budget = \"{budget}\", period = \"20ms\" }}\n");
+        mission(&cell("control", &(reservation + &task("5ms", "100ms"))))
+    };
+    let admission = admit(&text("1ms"), &facts(), &[], 0);
+    assert!(!admission.is_admitted());
+    let refusal = refused(&admission);
+    assert_eq!(refusal.witness.as_ref().unwrap().task, "t");
+    let mend = refusal.mend.as_ref().unwrap();
+    let least = mend.split(' ').nth(3).unwrap();
+    let enough = admit(&text(&format!("{least}ms")), &facts(), &[], 0);
+    assert!(enough.is_admitted(), "{mend}: {enough:?}");
+    let less = format!("{:.3}ms", least.parse::<f64>().unwrap() - 0.1);
+    assert!(!admit(&text(&less), &facts(), &[], 0).is_admitted());
+}
+
+fn measured(delay_ns: Ns, machine: Machine) -> MeasuredSupply {
+    let share = Share {
+        cpu_ns: 29,
+        of_ns: 100,
+    };
+    let one = Between::of(vec![delay_ns]).unwrap();
+    MeasuredSupply {
+        held: Budget {
+            enforcer: model::taskset::Enforcer::RtCgroup,
+            budget_ns: 3 * MS,
+            period_ns: 10 * MS,
+        },
+        machine,
+        rounds: 1,
+        starts: 9,
+        points: vec![SupplyPoint {
+            supplied: 29,
+            per: 100,
+            delay_ns,
+        }],
+        measured_to_ns: 1_000 * MS,
+        delay_ns: one,
+        longest_gap_ns: one,
+        billed: None,
+        received: share,
+        periods: None,
+        textbook: Promise {
+            supplied: 3,
+            per: 10,
+            delay_ns: 14 * MS,
+            kept: Kept::Held,
+        },
+        by_tick: None,
+        cautious: None,
+        least: Vec::new(),
+    }
+}
+
+#[test]
+fn a_measured_supply_decides_where_it_is_of_this_machine() {
+    let rest = "reservation = { budget = \"3ms\", period = \"10ms\" }\n".to_owned() + &task("5ms", "40ms");
+    let mission = mission(&cell("control", &rest));
+    // 5 ms at 29 % take 17.25 ms behind the delay.
+    let good = admit(&mission, &facts(), &[measured(20 * MS, machine())], 0);
+    assert!(good.is_admitted(), "{good:?}");
+    let grant = granted(&good)["control"].clone();
+    assert_eq!(grant.basis, Basis::Measured { to_ns: 1_000 * MS });
+    assert_eq!(grant.tasks[0].response_ns, Some(20 * MS + (5 * MS * 100).div_ceil(29)));
+    let bad = admit(&mission, &facts(), &[measured(30 * MS, machine())], 0);
+    assert!(!bad.is_admitted());
+    let elsewhere = Machine {
+        kernel_release: Some("5.10.0".to_owned()),
+        ..machine()
+    };
+    let other = admit(&mission, &facts(), &[measured(1, elsewhere)], 0);
+    for cell in &other.cells {
+        if let Outcome::Granted(grant) = cell {
+            assert!(matches!(grant.basis, Basis::Tick { .. }), "{grant:?}");
+        }
+    }
+}
+
+#[test]
+fn cells_go_where_their_deadlines_hold() {
+    let reserve = |budget: &str| format!("reservation = {{ budget = \"{budget}\", period = \"100ms\" }}");
+    let text = cell("a", &reserve("40ms")) + &cell("b", &reserve("40ms"));
+    let admission = admit(&mission(&text), &facts(), &[], 0);
+    let grants = granted(&admission);
+    // Two budgets of 40 ms in the saved and the next period, overdrawn: too much below another on one cpu.
+    assert_eq!((&grants["a"].cpus, &grants["b"].cpus), (&vec![0], &vec![1]));
+    assert_ne!(grants["a"].band, grants["b"].band);
+    let three = text + &cell("c", &reserve("40ms"));
+    let admission = admit(&mission(&three), &facts(), &[], 0);
+    assert!(!admission.is_admitted());
+    assert!(refused(&admission).why.contains("no cpu has room"), "{admission:?}");
+    // The kernel counts budgets on all cpus alike: 3 times 40 % is more than 95 % in any case.
+    assert_eq!(admission.refusals.len(), 1);
+}
+
+#[test]
+fn what_stands_above_postpones() {
+    let text = cell("fast", "cpus = [1]\nreservation = { budget = \"1ms\", period = \"10ms\" }\npriorities = { lowest = 60, highest = 60 }\n")
+        + &cell("slow", &("cpus = [1]\nreservation = { budget = \"20ms\", period = \"100ms\" }\npriorities = { lowest = 50, highest = 50 }\n".to_owned() + &task("5ms", "400ms")));
+    let admission = admit(&mission(&text), &facts(), &[], 0);
+    let grants = granted(&admission);
+    assert_eq!(grants["fast"].postponed_ns, 0);
+    assert_eq!(
+        grants["slow"].postponed_ns,
+        beside::postponement(
+            beside::Held { budget: 20 * MS, period: 100 * MS },
+            &[beside::Held { budget: MS, period: 10 * MS }],
+            MS
+        )
+        .unwrap()
+    );
+    assert_eq!(admission.cpus.iter().find(|cpu| cpu.cpu == 1).unwrap().cells, ["fast", "slow"]);
+}
+
+#[test]
+fn without_an_enforcer_it_says_so() {
+    let facts = Facts {
+        rt_cgroup: Err("no cgroup v1".to_owned()),
+        deadline: Err("no bandwidth".to_owned()),
+        ..facts()
+    };
+    let text = cell("a", &task("5ms", "20ms"));
+    let admission = admit(&mission(&text), &facts, &[], 0);
+    let grant = granted(&admission)["a"].clone();
+    assert_eq!((grant.enforcer, grant.budget_ns), (Enforcer::CpusetOnly, None));
+    assert!(admission.notes.iter().any(|note| note.contains("no budget is enforced")));
+    let asked = mission(&("enforcer = \"rt-cgroup\"\n".to_owned() + &text));
+    let refused = admit(&asked, &facts, &[], 0);
+    assert!(!refused.is_admitted());
+}
+
+#[test]
+fn threads_of_the_deadline_class_are_tested_together() {
+    let text = "enforcer = \"deadline\"\n".to_owned()
+        + &cell("a", &("cpus = [0]\n".to_owned() + &task("8ms", "20ms")))
+        + &cell("b", &("cpus = [0]\n".to_owned() + &task("7ms", "20ms")));
+    let admission = admit(&mission(&text), &facts(), &[], 0);
+    let grants = granted(&admission);
+    assert_eq!(grants["a"].tasks[0].runtime_ns, Some(8_889_000));
+    assert_eq!(grants["a"].band, None);
+    let more = text + &cell("c", &("cpus = [0]\n".to_owned() + &task("6ms", "20ms")));
+    assert!(!admit(&mission(&more), &facts(), &[], 0).is_admitted());
+}

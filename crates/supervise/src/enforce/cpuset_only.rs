@@ -1,0 +1,35 @@
+use super::rt_cgroup::place;
+use super::{Enforce, EnforceError};
+use crate::admit::Grant;
+
+/// Cpus and a class, and nothing else: no budget is enforced.
+#[derive(Debug)]
+pub struct CpusetOnly {
+    grant: Grant,
+}
+
+impl CpusetOnly {
+    /// For a cell of this grant.
+    pub fn new(grant: &Grant) -> CpusetOnly {
+        CpusetOnly {
+            grant: grant.clone(),
+        }
+    }
+}
+
+impl Enforce for CpusetOnly {
+    fn guarantee(&self) -> String {
+        format!(
+            "cpu {} and its priority; no budget is enforced, so what stands below it can starve",
+            host::cpus::format_list(&self.grant.cpus)
+        )
+    }
+
+    fn hold(&self, pid: i32) -> Result<(), EnforceError> {
+        place(&self.grant, pid)
+    }
+
+    fn release(&mut self) -> Result<(), EnforceError> {
+        Ok(())
+    }
+}

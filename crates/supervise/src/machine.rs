@@ -1,0 +1,166 @@
+//! This machine, as the mission file and admission ask for it. Only reading; nothing is changed.
+
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
+
+use analysis::linux::{Bandwidth, DeadlineLimits, RootDomain};
+use host::provenance::Provenance;
+use host::root::Root;
+use host::{caps, cpus, rtgroup};
+use model::EngineKind;
+use model::mission::{KernelBounds, Machine, PathKind};
+
+use crate::admit::{Facts, RtRoom};
+
+/// This machine.
+#[derive(Debug)]
+pub struct Here {
+    root: Root,
+}
+
+impl Default for Here {
+    fn default() -> Here {
+        Here { root: Root::live() }
+    }
+}
+
+impl Machine for Here {
+    fn cpus(&self) -> Vec<u32> {
+        cpus::online_at(&self.root).unwrap_or_default()
+    }
+
+    fn path(&self, path: &Path) -> PathKind {
+        let Ok(found) = std::fs::metadata(path) else {
+            return PathKind::Absent;
+        };
+        let kind = found.file_type();
+        if kind.is_dir() {
+            PathKind::Directory
+        } else if kind.is_char_device() || kind.is_block_device() {
+            PathKind::Device
+        } else if kind.is_file() && found.permissions().mode() & 0o111 != 0 {
+            PathKind::Program
+        } else if kind.is_file() {
+            PathKind::File
+        } else {
+            PathKind::Other
+        }
+    }
+
+    fn knows_image(&self, engine: EngineKind, reference: &str) -> Option<bool> {
+        let program = match engine {
+            EngineKind::Podman | EngineKind::PodmanRootless => "podman",
+            EngineKind::Docker => "docker",
+            _ => return None,
+        };
+        let asked = std::process::Command::new(program)
+            .args(["image", "inspect", "--format", "{{.Id}}", "--", reference])
+            .stdin(std::process::Stdio::null())
+            .output()
+            .ok()?;
+        match asked.status.code()? {
+            0 => Some(true),
+            // No such image; whatever else went wrong is no answer.
+            1 | 125 if String::from_utf8_lossy(&asked.stderr).contains("no such") => Some(false),
+            1 | 125 if String::from_utf8_lossy(&asked.stderr).contains("not known") => Some(false),
+            _ => None,
+        }
+    }
+
+    fn bounds(&self) -> KernelBounds {
+        let number = |file: &str| self.root.read_number::<i64>(format!("/proc/sys/kernel/{file}")).ok();
+        let standard = KernelBounds::default();
+        let us = |file: &str, standard: i64| number(file).map_or(standard, |us| us.saturating_mul(1_000));
+        KernelBounds {
+            deadline_period_min_ns: us("sched_deadline_period_min_us", standard.deadline_period_min_ns),
+            deadline_period_max_ns: us("sched_deadline_period_max_us", standard.deadline_period_max_ns),
+            rt_period_ns: us("sched_rt_period_us", standard.rt_period_ns).max(1_000),
+            rt_runtime_ns: match number("sched_rt_runtime_us") {
+                Some(us) if us < 0 => None,
+                Some(us) => Some(us.saturating_mul(1_000)),
+                None => standard.rt_runtime_ns,
+            },
+        }
+    }
+}
+
+impl Here {
+    /// What admission needs to know; `version` is that of timecell.
+    pub fn facts(&self, version: &str) -> Facts {
+        let provenance = Provenance::collect(version);
+        let bounds = self.bounds();
+        Facts {
+            cpus: self.cpus(),
+            machine: record::supply::Machine::of(&provenance),
+            rt_cgroup: rtgroup::largest_free_runtime()
+                .map_err(|error| error.to_string())
+                .and_then(|free_us| match free_us {
+                    0 => Err("the top real-time group has no runtime left for cells".to_owned()),
+                    free_us => Ok(RtRoom { free_us }),
+                }),
+            deadline: self.deadline(&bounds),
+            real_time: may_be_real_time(),
+        }
+    }
+
+    /// The root domain of the whole machine, without what others may hold of it already: the kernel tells nobody.
+    fn deadline(&self, bounds: &KernelBounds) -> Result<RootDomain, String> {
+        let cpus = self.cpus().len();
+        let mut domain = RootDomain::of_cpus(cpus);
+        domain.share = match bounds.rt_runtime_ns {
+            Some(0) => return Err("kernel.sched_rt_runtime_us is 0".to_owned()),
+            Some(runtime) => Bandwidth::new(runtime.unsigned_abs(), bounds.rt_period_ns.unsigned_abs()),
+            None => Bandwidth {
+                runtime: None,
+                ..Bandwidth::default()
+            },
+        };
+        domain.limits = DeadlineLimits {
+            least_period: bounds.deadline_period_min_ns.unsigned_abs(),
+            longest_period: bounds.deadline_period_max_ns.unsigned_abs(),
+        };
+        if self.root.exists("/sys/kernel/debug/sched/fair_server") || has_fair_server(&self.root) {
+            domain = domain.with_fair_server();
+        }
+        Ok(domain)
+    }
+}
+
+/// Linux 6.12 and later keep 50 ms of every second for ordinary tasks.
+fn has_fair_server(root: &Root) -> bool {
+    let Ok(release) = host::kernel::release(root) else {
+        return true;
+    };
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (6, 12),
+        _ => true,
+    }
+}
+
+fn may_be_real_time() -> Result<(), String> {
+    match caps::effective() {
+        Ok(caps) if caps.has("CAP_SYS_NICE") => Ok(()),
+        Ok(_) => Err("a real-time class needs CAP_SYS_NICE; run it as root".to_owned()),
+        Err(unreadable) => Err(unreadable.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_cpus_paths_and_bounds() {
+        let here = Here::default();
+        assert!(!here.cpus().is_empty());
+        assert_eq!(here.path(Path::new("/")), PathKind::Directory);
+        assert_eq!(here.path(Path::new("/dev/null")), PathKind::Device);
+        assert_eq!(here.path(Path::new("/bin/sh")), PathKind::Program);
+        assert_eq!(here.path(Path::new("/proc/self/status")), PathKind::File);
+        assert_eq!(here.path(Path::new("/nowhere/at/all")), PathKind::Absent);
+        assert!(here.bounds().rt_period_ns >= 1_000);
+        assert_eq!(here.knows_image(EngineKind::Embedded, "x"), None);
+        assert_eq!(here.facts("0").cpus, here.cpus());
+    }
+}

@@ -1,0 +1,155 @@
+use std::os::fd::{AsFd as _, AsRawFd as _, RawFd};
+use std::path::{Path, PathBuf};
+
+use engine::Cell as _;
+use engine::app::{self, AppCell, AppSpec, Ended, Launcher};
+
+use super::spec;
+use crate::admit::Grant;
+use crate::end::End;
+use crate::enforce::{CpusetOnly, Enforce, EnforceError, MissionGroup};
+
+/// A cell that runs.
+pub(super) struct Live {
+    pub(super) app: AppCell,
+    pub(super) hold: Option<Box<dyn Enforce>>,
+    pub(super) generation: u64,
+    pub(super) started_ns: i64,
+    /// Until when it may end by itself after it was told to, CLOCK_MONOTONIC ns; `None`: it was not told to.
+    pub(super) told_until_ns: Option<i64>,
+}
+
+/// What holds a cell of this grant; `None`: a best-effort cell, which nothing holds.
+fn hold(group: Option<&MissionGroup>, grant: Option<&Grant>) -> Result<Option<Box<dyn Enforce>>, EnforceError> {
+    let Some(grant) = grant else {
+        return Ok(None);
+    };
+    Ok(Some(match (group, grant.budget_ns) {
+        (Some(group), Some(_)) => Box::new(group.cell(grant)?),
+        _ => Box::new(CpusetOnly::new(grant)),
+    }))
+}
+
+impl Live {
+    /// Makes a cell, puts it under its enforcer while it waits, and lets it begin.
+    pub(super) fn start(
+        spec: &AppSpec,
+        group: Option<&MissionGroup>,
+        grant: Option<&Grant>,
+        generation: u64,
+    ) -> Result<Live, String> {
+        let mut hold = hold(group, grant).map_err(|error| error.to_string())?;
+        let mut app = match app::create(spec, spec::streams(), &Launcher::own()) {
+            Ok(app) => app,
+            Err(error) => {
+                release(&mut hold);
+                return Err(error.to_string());
+            }
+        };
+        let held = match &hold {
+            Some(hold) => hold.hold(app.pid()).map_err(|error| error.to_string()),
+            None => Ok(()),
+        };
+        let started = held.and_then(|()| app.start().map_err(|error| error.to_string()));
+        if let Err(why) = started {
+            let said = app.log_tail();
+            let why = match said.trim() {
+                "" => why,
+                said => format!("{why}; it said: {said}"),
+            };
+            let removed = app.remove().map_err(|error| error.to_string());
+            release(&mut hold);
+            return Err(match removed {
+                Ok(()) => why,
+                Err(left) => format!("{why}; and {left}"),
+            });
+        }
+        Ok(Live {
+            app,
+            hold,
+            generation,
+            started_ns: timecell_client::now_ns(),
+            told_until_ns: None,
+        })
+    }
+
+    /// Takes over a cell of a supervisor that is gone, if its program still runs.
+    pub(super) fn adopt(
+        group: Option<&MissionGroup>,
+        work_dir: &Path,
+        grant: Option<&Grant>,
+        generation: u64,
+        started_ns: i64,
+    ) -> Result<Option<Live>, String> {
+        let app = match app::adopt(work_dir).map_err(|error| error.to_string())? {
+            app::Adoption::Taken(app) => *app,
+            app::Adoption::Ended | app::Adoption::Nothing => return Ok(None),
+        };
+        let hold: Option<Box<dyn Enforce>> = match (group, grant) {
+            (Some(group), Some(grant)) if grant.budget_ns.is_some() => {
+                let held = group.adopt_cell(grant).map_err(|error| error.to_string())?;
+                Some(Box::new(held))
+            }
+            (_, Some(grant)) => Some(Box::new(CpusetOnly::new(grant))),
+            (_, None) => None,
+        };
+        Ok(Some(Live {
+            app,
+            hold,
+            generation,
+            started_ns,
+            told_until_ns: None,
+        }))
+    }
+
+    /// What becomes readable when its program has ended or written something.
+    pub(super) fn ends(&mut self) -> Vec<RawFd> {
+        let own = self.app.as_fd().as_raw_fd();
+        let log = self.app.log().map(|log| log.as_fd().as_raw_fd());
+        log.into_iter().chain([own]).collect()
+    }
+
+    /// Keeps what its program has written.
+    pub(super) fn drain(&mut self) -> std::io::Result<u64> {
+        self.app.log().map_or(Ok(0), engine::app::Log::drain)
+    }
+
+    /// How its program ended; `None` as long as it runs.
+    pub(super) fn ended(&mut self) -> std::io::Result<Option<End>> {
+        let ended = self.app.try_wait()?;
+        Ok(ended.map(|ended| match ended {
+            Ended::Exited(code) => End::Exited { code },
+            Ended::Killed(signal) => End::Killed {
+                signal,
+                core_dumped: false,
+            },
+            Ended::Unknown => End::Unknown,
+        }))
+    }
+
+    /// Removes it with all that was made for it; what could not be removed, as sentences.
+    pub(super) fn remove(mut self) -> Vec<String> {
+        let mut left = Vec::new();
+        if let Err(error) = self.app.remove() {
+            left.push(error.to_string());
+        }
+        if let Some(mut hold) = self.hold.take()
+            && let Err(error) = hold.release()
+        {
+            left.push(error.to_string());
+        }
+        left
+    }
+}
+
+fn release(hold: &mut Option<Box<dyn Enforce>>) {
+    if let Some(mut hold) = hold.take() {
+        // The cell's own failure is what is told; the group goes with the mission's.
+        let _ = hold.release();
+    }
+}
+
+/// Where a cell's engine keeps what it needs.
+pub(super) fn work_dir(dir: &Path, cell: &str) -> PathBuf {
+    dir.join("cells").join(cell)
+}

@@ -1,0 +1,40 @@
+use crate::enforce::EnforceError;
+use crate::journal::JournalError;
+use crate::process::ProcUnreadable;
+
+/// Why a mission cannot be kept running.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The journal cannot be had or written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// An enforcer refused.
+    #[error(transparent)]
+    Enforce(#[from] EnforceError),
+    /// An engine refused.
+    #[error(transparent)]
+    Engine(#[from] engine::EngineError),
+    /// Something of `/proc` cannot be read.
+    #[error(transparent)]
+    Proc(#[from] ProcUnreadable),
+    /// The system refused something that the supervisor needs for itself.
+    #[error("cannot {doing}: {source}")]
+    System {
+        /// What.
+        doing: &'static str,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// Cells of another mission run under this journal.
+    #[error("the mission `{running}` has cells here that still run; end it first: timecell down {running}")]
+    Other {
+        /// Its name.
+        running: String,
+    },
+}
+
+impl RunError {
+    pub(super) fn system(doing: &'static str) -> impl FnOnce(std::io::Error) -> RunError {
+        move |source| RunError::System { doing, source }
+    }
+}

@@ -1,0 +1,461 @@
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::RawFd;
+use std::path::{Path, PathBuf};
+
+use engine::Cell as _;
+use model::mission::{Enforcer, Mission, MissionFile, RestartPolicy};
+
+use super::cell::{Live, work_dir};
+use super::{Event, RunError, Signals, spec, wake};
+use crate::admit::{Admission, Grant};
+use crate::end::End;
+use crate::enforce::MissionGroup;
+use crate::journal::Journal;
+use crate::process::{Process, boot_id};
+use crate::stamp::Stamp;
+use crate::state::{self, Enforced, Entry, Hold, Record, Started, State, Supervisor, Text, replay};
+
+/// Longest sleep while cells are told to end, ns: a program that has ended is seen at once, the others are killed in time.
+const ENDING_NS: i64 = 20_000_000;
+
+/// What the supervisor needs beside the mission.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Directory of the mission's journal and cells; nobody else's files may be in it.
+    pub dir: PathBuf,
+    /// Version of timecell.
+    pub version: String,
+}
+
+/// What ended a mission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// A signal.
+    Signal,
+    /// No cell runs any more, and none is to be restarted.
+    NothingLeft,
+}
+
+/// A mission that is kept running.
+pub struct Keeper<'a> {
+    file: &'a MissionFile,
+    admission: &'a Admission,
+    dir: PathBuf,
+    journal: Journal<Record>,
+    state: State,
+    group: Option<MissionGroup>,
+    live: BTreeMap<usize, Live>,
+    /// When cells are to be started anew, CLOCK_MONOTONIC ns.
+    due: BTreeMap<usize, i64>,
+    /// When cells were restarted, within their windows.
+    restarts: BTreeMap<usize, VecDeque<i64>>,
+    tell: &'a mut dyn FnMut(&Event),
+}
+
+impl<'a> Keeper<'a> {
+    /// Opens the journal of the mission and takes over the cells that an earlier supervisor left running. `text` is the text of the
+    /// mission file; `admission` has admitted it.
+    ///
+    /// # Errors
+    /// When the journal cannot be had, another mission's cells run under it, or the kernel refuses the mission's group.
+    pub fn open(
+        file: &'a MissionFile,
+        text: &str,
+        admission: &'a Admission,
+        options: &Options,
+        tell: &'a mut dyn FnMut(&Event),
+    ) -> Result<Keeper<'a>, RunError> {
+        let (journal, loaded) = Journal::<Record>::open(&options.dir)?;
+        let before = replay(loaded.entries.iter().map(|(_, record)| record));
+        let mission = file.mission();
+        if let Some(running) = before.mission.as_ref().filter(|running| **running != mission.name) {
+            return Err(RunError::Other {
+                running: running.clone(),
+            });
+        }
+        engine::app::become_subreaper().map_err(RunError::system("become the parent of its cells"))?;
+        let grants: Vec<&Grant> = (mission.cells.iter())
+            .filter_map(|cell| admission.grant(&cell.name))
+            .filter(|grant| grant.enforcer == Enforcer::RtCgroup)
+            .collect();
+        let group = match grants.is_empty() {
+            true => None,
+            false => Some(MissionGroup::open(&mission.name, &grants)?),
+        };
+        let mut keeper = Keeper {
+            file,
+            admission,
+            dir: options.dir.clone(),
+            journal,
+            state: before,
+            group,
+            live: BTreeMap::new(),
+            due: BTreeMap::new(),
+            restarts: BTreeMap::new(),
+            tell,
+        };
+        keeper.note(Entry::SupervisorStarted(Supervisor {
+            pid: std::process::id(),
+            version: options.version.clone(),
+            boot_id: boot_id()?,
+        }))?;
+        keeper.adopt()?;
+        keeper.note(Entry::MissionAdmitted {
+            name: mission.name.clone(),
+            file: Text::new(text),
+        })?;
+        Ok(keeper)
+    }
+
+    fn mission(&self) -> &'a Mission {
+        self.file.mission()
+    }
+
+    /// Writes an entry down; only then is it so.
+    fn note(&mut self, entry: Entry) -> Result<(), RunError> {
+        let record = Record {
+            at: Stamp::now(),
+            entry,
+        };
+        self.journal.append(&record)?;
+        self.state.apply(&record);
+        if self.journal.should_be_compacted() {
+            let all = self.state.snapshot(Stamp::now());
+            self.journal.compact(&[all])?;
+        }
+        Ok(())
+    }
+
+    /// Takes over the cells that run, and clears what the others left.
+    fn adopt(&mut self) -> Result<(), RunError> {
+        let instances: Vec<(String, u64, i64)> = (self.state.instances())
+            .map(|(cell, generation, instance)| (cell.to_owned(), generation, instance.since.monotonic_ns))
+            .collect();
+        for (name, generation, since) in instances {
+            let dir = work_dir(&self.dir, &name);
+            let at = self.mission().position(&name);
+            let grant = self.admission.grant(&name);
+            let found = match at {
+                Some(_) => Live::adopt(self.group.as_ref(), &dir, grant, generation, since),
+                // It is no part of the mission any more.
+                None => Ok(None),
+            };
+            match (found, at) {
+                (Ok(Some(live)), Some(at)) => {
+                    let pid = live.app.pid();
+                    self.live.insert(at, live);
+                    (self.tell)(&Event::Adopted { cell: name, pid });
+                }
+                (found, _) => {
+                    if let Err(why) = found {
+                        (self.tell)(&Event::NotStarted {
+                            cell: name.clone(),
+                            why,
+                        });
+                    }
+                    self.clear(&name, &dir);
+                    self.note(Entry::CellEnded {
+                        cell: name,
+                        generation,
+                        end: End::Unknown,
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what is left of a cell that nobody watches.
+    fn clear(&mut self, name: &str, dir: &Path) {
+        if let Err(error) = engine::sweep(dir) {
+            (self.tell)(&Event::Left {
+                cell: name.to_owned(),
+                what: error.to_string(),
+            });
+        }
+    }
+
+    /// Starts the cells that do not run, and keeps all running until a signal comes or none is left; then ends them and leaves
+    /// nothing.
+    ///
+    /// # Errors
+    /// When the journal cannot be written or the system refuses to wait. Cells that run go on then.
+    pub fn run(mut self, signals: &Signals) -> Result<Asked, RunError> {
+        for at in self.mission().start_order() {
+            let name = &self.mission().cells[at].name;
+            if !self.live.contains_key(&at) && self.state.should_run(name) {
+                self.start(at)?;
+            }
+        }
+        let asked = loop {
+            if signals.came() {
+                break Asked::Signal;
+            }
+            if self.live.is_empty() && self.due.is_empty() {
+                break Asked::NothingLeft;
+            }
+            let until = self.next_due();
+            wake::sleep(&self.ends(), signals, until)?;
+            self.drain();
+            self.reap()?;
+            self.restart_due()?;
+        };
+        self.end(signals)?;
+        Ok(asked)
+    }
+
+    fn ends(&mut self) -> Vec<RawFd> {
+        self.live.values_mut().flat_map(Live::ends).collect()
+    }
+
+    /// Keeps what the cells have written; a full disk is told, and costs a cell its output and nothing else.
+    fn drain(&mut self) {
+        for (at, live) in &mut self.live {
+            if let Err(error) = live.drain() {
+                (self.tell)(&Event::Left {
+                    cell: self.file.mission().cells[*at].name.clone(),
+                    what: format!("its output could not be kept: {error}"),
+                });
+            }
+        }
+    }
+
+    fn next_due(&self) -> Option<i64> {
+        let told = self.live.values().filter_map(|live| live.told_until_ns);
+        self.due.values().copied().chain(told).min()
+    }
+
+    fn start(&mut self, at: usize) -> Result<(), RunError> {
+        let cell = &self.mission().cells[at];
+        let name = cell.name.clone();
+        let needed = cell.needs.iter().find(|needed| {
+            let there = self.mission().position(needed).is_some_and(|at| self.live.contains_key(&at));
+            !there
+        });
+        if let Some(needed) = needed {
+            let why = format!("it needs `{needed}`, which does not run");
+            self.note(Entry::CellHeld {
+                cell: name.clone(),
+                why: Hold::Needs,
+            })?;
+            (self.tell)(&Event::Stays { cell: name, why });
+            return Ok(());
+        }
+        let generation = self.state.cells.get(&name).map_or(0, |cell| cell.generation) + 1;
+        self.note(Entry::CellStarting {
+            cell: name.clone(),
+            generation,
+        })?;
+        let began = timecell_client::now_ns();
+        let grant = self.admission.grant(&name);
+        let dir = work_dir(&self.dir, &name);
+        let spec = spec::of(self.file, cell, grant, &dir);
+        match Live::start(&spec, self.group.as_ref(), grant, generation) {
+            Ok(live) => self.started(at, live, began),
+            Err(why) => {
+                self.note(Entry::CellEnded {
+                    cell: name.clone(),
+                    generation,
+                    end: End::Unknown,
+                })?;
+                (self.tell)(&Event::NotStarted { cell: name, why });
+                self.after_end(at, true)
+            }
+        }
+    }
+
+    fn started(&mut self, at: usize, live: Live, began_ns: i64) -> Result<(), RunError> {
+        let name = self.mission().cells[at].name.clone();
+        let pid = live.app.pid();
+        let grant = self.admission.grant(&name);
+        let guarantee = match &live.hold {
+            Some(hold) => hold.guarantee(),
+            None => "best effort, nothing is guaranteed".to_owned(),
+        };
+        let reservation = grant.and_then(|grant| {
+            Some(Enforced {
+                budget_ns: i64::try_from(grant.budget_ns?).ok()?,
+                period_ns: i64::try_from(grant.period_ns?).ok()?,
+            })
+        });
+        let generation = live.generation;
+        let took_ns = live.started_ns - began_ns;
+        let process = Process::of(pid)?;
+        // From here on it is watched, whatever the journal says.
+        self.live.insert(at, live);
+        if let Some(process) = process {
+            self.note(Entry::CellStarted {
+                cell: name.clone(),
+                generation,
+                started: Started {
+                    process,
+                    enforcer: grant.map(|grant| grant.enforcer.name().to_owned()),
+                    reservation,
+                    cpus: grant.map_or(Vec::new(), |grant| grant.cpus.clone()),
+                },
+            })?;
+        }
+        (self.tell)(&Event::Started {
+            cell: name,
+            generation,
+            pid,
+            guarantee,
+            took_ns,
+        });
+        Ok(())
+    }
+
+    /// Looks for cells that have ended, and kills those that did not end in the time that they had.
+    fn reap(&mut self) -> Result<(), RunError> {
+        let all: Vec<usize> = self.live.keys().copied().collect();
+        for at in all {
+            let Some(live) = self.live.get_mut(&at) else {
+                continue;
+            };
+            let ended = live.ended().map_err(RunError::system("learn how a cell ended"))?;
+            let late = live.told_until_ns.is_some_and(|until| until <= timecell_client::now_ns());
+            let end = match (ended, late) {
+                (Some(end), _) => end,
+                (None, false) => continue,
+                (None, true) => End::Killed {
+                    signal: libc::SIGKILL,
+                    core_dumped: false,
+                },
+            };
+            let Some(live) = self.live.remove(&at) else {
+                continue;
+            };
+            let mut live = live;
+            let (generation, asked) = (live.generation, live.told_until_ns.is_some());
+            let _ = live.drain();
+            let cell = self.mission().cells[at].name.clone();
+            for what in live.remove() {
+                (self.tell)(&Event::Left {
+                    cell: cell.clone(),
+                    what,
+                });
+            }
+            self.note(Entry::CellEnded {
+                cell: cell.clone(),
+                generation,
+                end,
+            })?;
+            (self.tell)(&Event::Ended { cell, end, asked });
+            if !asked {
+                self.after_end(at, end.is_failure())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Restarts a cell that has ended untold, as its policy has it; else it stays stopped with those that need it.
+    fn after_end(&mut self, at: usize, failed: bool) -> Result<(), RunError> {
+        let cell = &self.mission().cells[at];
+        let restart = &cell.restart;
+        let again = match restart.policy {
+            RestartPolicy::Never => false,
+            RestartPolicy::OnFailure => failed,
+            RestartPolicy::Always => true,
+        };
+        if !again {
+            return self.stays(at, Hold::Ended, "its program has ended, and its restart policy is to leave it");
+        }
+        let now = timecell_client::now_ns();
+        let before = self.restarts.entry(at).or_default();
+        before.retain(|restarted| now - restarted < restart.window.ns());
+        let count = u32::try_from(before.len()).unwrap_or(u32::MAX);
+        match restart.wait(count) {
+            Some(wait) => {
+                before.push_back(now);
+                self.due.insert(at, now + wait.ns());
+                (self.tell)(&Event::Restarts {
+                    cell: cell.name.clone(),
+                    wait_ns: wait.ns(),
+                });
+                Ok(())
+            }
+            None => self.stays(at, Hold::RestartLimit, "it was restarted as often as its limit allows"),
+        }
+    }
+
+    fn stays(&mut self, at: usize, hold: Hold, why: &str) -> Result<(), RunError> {
+        let cell = self.mission().cells[at].name.clone();
+        self.note(Entry::CellHeld {
+            cell: cell.clone(),
+            why: hold,
+        })?;
+        (self.tell)(&Event::Stays {
+            cell: cell.clone(),
+            why: why.to_owned(),
+        });
+        for dependent in self.mission().dependents(at) {
+            self.due.remove(&dependent);
+            if self.live.contains_key(&dependent) {
+                let name = self.mission().cells[dependent].name.clone();
+                self.note(Entry::CellHeld {
+                    cell: name.clone(),
+                    why: Hold::Needs,
+                })?;
+                (self.tell)(&Event::Stays {
+                    cell: name,
+                    why: format!("it needs `{cell}`, which stays stopped"),
+                });
+                self.tell_to_end(dependent);
+            }
+        }
+        Ok(())
+    }
+
+    fn restart_due(&mut self) -> Result<(), RunError> {
+        let now = timecell_client::now_ns();
+        let due: Vec<usize> = (self.due.iter()).filter(|(_, at)| **at <= now).map(|(cell, _)| *cell).collect();
+        for at in due {
+            self.due.remove(&at);
+            self.start(at)?;
+        }
+        Ok(())
+    }
+
+    /// SIGTERM; who does not handle it is killed when his time is over.
+    fn tell_to_end(&mut self, at: usize) {
+        let patience = self.mission().cells[at].stop_timeout.ns();
+        if let Some(live) = self.live.get_mut(&at)
+            && live.told_until_ns.is_none()
+        {
+            // One that has just ended cannot be told; it is seen as ended.
+            let _ = live.app.kill(libc::SIGTERM);
+            live.told_until_ns = Some(timecell_client::now_ns().saturating_add(patience));
+        }
+    }
+
+    /// Ends every cell, those that others wait for last, and leaves nothing.
+    fn end(mut self, signals: &Signals) -> Result<(), RunError> {
+        self.due.clear();
+        let order = self.mission().start_order();
+        for at in order.into_iter().rev() {
+            self.tell_to_end(at);
+        }
+        while !self.live.is_empty() {
+            let until = timecell_client::now_ns() + ENDING_NS;
+            wake::sleep(&self.ends(), signals, Some(until))?;
+            self.drain();
+            if signals.came() {
+                // Whoever asks twice does not want to wait.
+                for live in self.live.values_mut() {
+                    live.told_until_ns = Some(0);
+                }
+            }
+            self.reap()?;
+        }
+        self.note(Entry::CleanDown)?;
+        if let Some(group) = self.group.take() {
+            group.remove()?;
+        }
+        Ok(())
+    }
+
+    /// What is known of the mission, for `ps`.
+    pub fn state(&self) -> &state::State {
+        &self.state
+    }
+}

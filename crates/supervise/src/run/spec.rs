@@ -1,0 +1,98 @@
+use std::path::{Path, PathBuf};
+
+use engine::app::{
+    self, Access, AppSpec, Bind, Device, Grants, Ids, Image, Limits, Network, Scheduling, Seccomp, Tmpfs,
+};
+use model::mission::{self, Cell, MissionFile};
+
+use crate::admit::Grant;
+
+/// Descriptors that a cell may have open.
+const OPEN_FILES: u64 = 1024;
+
+/// What the engine is asked for: a cell of the mission with what was granted to it and nothing else. Its threads' class and
+/// priority come from outside; within its band it may change them where it has several tasks of class FIFO.
+pub(super) fn of(file: &MissionFile, cell: &Cell, grant: Option<&Grant>, work_dir: &Path) -> AppSpec {
+    let path = |path: &Path| -> PathBuf {
+        let path = file.resolve(path);
+        std::path::absolute(&path).unwrap_or(path)
+    };
+    let image = match &cell.image {
+        mission::Image::Rootfs(dir) => Image::Rootfs(path(dir)),
+        mission::Image::Bundle(dir) => Image::Bundle(path(dir)),
+        mission::Image::Binary(program) => Image::Binary(path(program)),
+        mission::Image::Reference(name) => Image::Reference(name.clone()),
+    };
+    let id = format!("timecell-{}-{}", file.mission().name, cell.name);
+    let rights = &cell.rights;
+    let mut spec = AppSpec::new(&id, cell.engine, image, work_dir);
+    spec.command.clone_from(&cell.command);
+    spec.args.clone_from(&cell.args);
+    spec.env.clone_from(&cell.env);
+    spec.cwd.clone_from(&cell.workdir);
+    spec.ids = rights.user.map(|user| Ids {
+        uid: user.uid,
+        gid: user.gid,
+    });
+    spec.hostname = Some(cell.name.clone());
+    spec.writable_root = rights.writable_root;
+    spec.binds = (rights.mounts.iter())
+        .map(|mount| Bind {
+            source: path(&mount.source),
+            target: mount.target.clone(),
+            writable: mount.writable,
+        })
+        .collect();
+    spec.tmpfs = (rights.tmpfs.iter())
+        .map(|tmpfs| Tmpfs {
+            target: tmpfs.target.clone(),
+            size_bytes: tmpfs.size.bytes(),
+        })
+        .collect();
+    spec.devices = (rights.devices.iter())
+        .map(|device| Device {
+            path: device.path.clone(),
+            access: match device.access {
+                mission::Access::Read => Access::Read,
+                mission::Access::Write => Access::Write,
+                mission::Access::ReadWrite => Access::ReadWrite,
+            },
+        })
+        .collect();
+    spec.network = match rights.network {
+        mission::Network::None => Network::None,
+        mission::Network::Host => Network::Host,
+    };
+    spec.limits = Limits {
+        memory_bytes: rights.memory.map(model::Bytes::bytes),
+        pids: rights.pids,
+    };
+    spec.grants = Grants {
+        scheduling: scheduling(cell, grant),
+        affinity: false,
+        capabilities: rights.capabilities.clone(),
+        // All that it touches may stay in memory; what it may have altogether is its memory limit.
+        memlock_bytes: None,
+        open_files: OPEN_FILES,
+        seccomp: match rights.seccomp {
+            mission::Seccomp::Default => Seccomp::Default,
+            mission::Seccomp::Cage => Seccomp::Cage,
+        },
+    };
+    spec
+}
+
+/// A cell of several FIFO tasks orders its threads itself, below the top of its band; a cell of one has nothing to choose.
+fn scheduling(cell: &Cell, grant: Option<&Grant>) -> Scheduling {
+    match grant.and_then(|grant| grant.band) {
+        Some(band) if cell.tasks.len() > 1 && cell.tasks.iter().all(|task| task.thread.is_none()) => Scheduling::UpTo {
+            priority: band.highest,
+        },
+        _ => Scheduling::FromOutside,
+    }
+}
+
+/// The streams of a cell: a log of bounded size.
+pub(super) fn streams() -> app::Streams {
+    app::Streams::Log
+}

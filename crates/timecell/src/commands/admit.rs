@@ -1,0 +1,205 @@
+//! `timecell admit`: could this mission be started here, and on what would its guarantees rest? Nothing is started.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use model::InputError;
+use model::mission::{Latency, MissionFile};
+use record::supply::MeasuredSupply;
+use supervise::admit::{Admission, Basis, Facts, Grant, Outcome, Refused, TaskBound, admit};
+use supervise::machine::Here;
+
+use crate::cli::Admit;
+use crate::exit::{CommandError, Ended};
+use crate::out;
+
+/// Version of the JSON.
+const SCHEMA: u32 = 1;
+
+/// Prints what admission says; exit code 3 when a guarantee cannot be kept.
+pub fn run(options: &Admit) -> Result<Ended, CommandError> {
+    if options.schema {
+        out::print(&format!("{:#}", model::mission::schema()));
+        return Ok(Ended::Fine);
+    }
+    let path = options.mission.as_deref().unwrap_or(Path::new(""));
+    let here = Here::default();
+    let (file, _) = read(path, &here)?;
+    let facts = here.facts(env!("CARGO_PKG_VERSION"));
+    let measured = measured(options.supply.as_deref(), &file)?;
+    let latency_ns = latency(&file)?;
+    let admission = admit(file.mission(), &facts, &measured, latency_ns);
+    if options.json {
+        let json = serde_json::json!({
+            "schema": SCHEMA,
+            "file": file.name(),
+            "admitted": admission.is_admitted(),
+            "latency_ns": latency_ns,
+            "admission": admission,
+        });
+        out::print(&format!("{json:#}"));
+    } else {
+        out::print(&text(&file, &admission, &facts));
+    }
+    Ok(if admission.is_admitted() { Ended::Fine } else { Ended::Missed })
+}
+
+/// Reads a mission file, returned with its text, and holds it against this machine.
+pub(super) fn read(path: &Path, here: &Here) -> Result<(MissionFile, String), CommandError> {
+    let name = path.display().to_string();
+    let text = super::read_text(path, model::mission::Limits::FILE_BYTES as u64)
+        .map_err(|what| InputError::new(&name, what, ""))?;
+    Ok((MissionFile::parse_on(&name, &text, here)?, text))
+}
+
+/// The measured supplies: of the run named on the command line, else of the one that the mission names.
+pub(super) fn measured(asked: Option<&Path>, file: &MissionFile) -> Result<Vec<MeasuredSupply>, CommandError> {
+    let named = file.mission().supply_run.as_deref();
+    match asked.map(Path::to_owned).or_else(|| named.map(|run| file.resolve(run))) {
+        Some(run) => Ok(record::supply::load(&run)?),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// How late the kernel may wake a task: what the mission allows, or the most that its run measured.
+pub(super) fn latency(file: &MissionFile) -> Result<u64, CommandError> {
+    match &file.mission().latency {
+        None => Ok(0),
+        Some(Latency::Allowance(allowance)) => Ok(allowance.ns().unsigned_abs()),
+        Some(Latency::Run(run)) => {
+            let path = file.resolve(run);
+            let summary = record::run::Run::open(&path)?.summary()?;
+            let worst = (summary.cells.iter())
+                .flat_map(|cell| &cell.metrics)
+                .filter(|metric| metric.metric == record::summary::Metric::WakeupLatency)
+                .map(|metric| metric.summary.max_ns)
+                .max();
+            let worst = worst.ok_or_else(|| {
+                InputError::new(&path.display().to_string(), "the run measured no wake-up latency", "name one of `timecell bench latency`")
+            })?;
+            Ok(u64::try_from(worst).unwrap_or(0))
+        }
+    }
+}
+
+fn ms(ns: u64) -> String {
+    format!("{:.3} ms", ns as f64 / 1e6)
+}
+
+/// What admission says, for people.
+pub(super) fn text(file: &MissionFile, admission: &Admission, facts: &Facts) -> String {
+    let mission = file.mission();
+    let mut text = String::new();
+    let verdict = if admission.is_admitted() { "admitted" } else { "refused" };
+    let _ = writeln!(text, "mission {}: {verdict}\n", mission.name);
+    for outcome in &admission.cells {
+        match outcome {
+            Outcome::Granted(grant) => granted(&mut text, grant, facts),
+            Outcome::BestEffort { cell, cpus } => {
+                let _ = writeln!(text, "{cell}\n    best effort on {}: nothing is guaranteed", cpu_list(cpus));
+            }
+            Outcome::Refused(refused) => refusal(&mut text, file, refused),
+        }
+    }
+    text.push('\n');
+    for cpu in &admission.cpus {
+        let cells = if cpu.cells.is_empty() { "no cell".to_owned() } else { cpu.cells.join(", ") };
+        let _ = writeln!(text, "cpu {}   {:.1} % reserved: {cells}", cpu.cpu, cpu.reserved * 100.0);
+    }
+    for refusal in &admission.refusals {
+        let _ = writeln!(text, "refused: {refusal}");
+    }
+    for note in &admission.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    let style = report::Style {
+        colour: false,
+        width: out::width(),
+    };
+    text.lines().map(|line| wrapped(line, style)).collect::<Vec<_>>().join("\n")
+}
+
+/// A line broken where the terminal ends, what follows indented a little further.
+fn wrapped(line: &str, style: report::Style) -> String {
+    let indent = line.len() - line.trim_start().len();
+    let narrower = report::Style {
+        width: style.width.saturating_sub(indent).max(20),
+        ..style
+    };
+    let body = narrower.wrap(line.trim_start(), 4);
+    let lines: Vec<String> = body.lines().map(|line| format!("{}{line}", " ".repeat(indent))).collect();
+    lines.join("\n")
+}
+
+fn cpu_list(cpus: &[u32]) -> String {
+    match cpus {
+        [one] => format!("cpu {one}"),
+        many => format!("cpus {}", host::cpus::format_list(many)),
+    }
+}
+
+fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
+    let _ = writeln!(text, "{}", grant.cell);
+    let held = match (grant.budget_ns, grant.period_ns) {
+        (Some(budget), Some(period)) => format!(
+            "{} every {} ({:.1} %), held by {}",
+            ms(budget),
+            ms(period),
+            budget as f64 * 100.0 / period.max(1) as f64,
+            grant.enforcer.name()
+        ),
+        _ if grant.band.is_none() => format!("a runtime for each thread, held by {}", grant.enforcer.name()),
+        _ => "no budget is enforced".to_owned(),
+    };
+    let band = grant.band.map_or(String::new(), |band| format!(", FIFO {band}"));
+    let _ = writeln!(text, "    {}, {held}{band}", cpu_list(&grant.cpus));
+    let behind = match grant.postponed_ns {
+        0 => String::new(),
+        ns => format!(", {} of it behind cells above", ms(ns)),
+    };
+    let supply = match grant.delay_ns {
+        Some(delay) => format!("counts on {:.1} % of the cpu after {}{behind}", grant.rate * 100.0, ms(delay)),
+        None => "counts on the cpu as the others leave it".to_owned(),
+    };
+    let basis = match &grant.basis {
+        Basis::Measured { to_ns } => format!("measured in all windows up to {}", ms(*to_ns)),
+        Basis::Tick { unmeasured } => format!("by a model of the tick of {}; {unmeasured}", ms(facts.tick_ns())),
+        Basis::WholeCpu => "while every cell keeps to what it declares".to_owned(),
+    };
+    let _ = writeln!(text, "    {supply}, {basis}");
+    for task in &grant.tasks {
+        bound(text, task);
+    }
+}
+
+fn bound(text: &mut String, task: &TaskBound) {
+    let response = match task.response_ns {
+        Some(response) => format!("responds within {} of {}", ms(response), ms(task.deadline_ns)),
+        None => format!("due within {}", ms(task.deadline_ns)),
+    };
+    let by = match (task.runtime_ns, task.priority) {
+        (Some(runtime), _) => format!(", SCHED_DEADLINE with a runtime of {}", ms(runtime)),
+        (None, Some(priority)) => format!(", FIFO {priority}"),
+        (None, None) => String::new(),
+    };
+    let _ = writeln!(text, "    {}: {response}{by}", task.task);
+}
+
+fn refusal(text: &mut String, file: &MissionFile, refused: &Refused) {
+    let line = file.line(&refused.place);
+    let _ = writeln!(text, "{}\n    refused ({}:{line}): {}", refused.cell, file.name(), refused.why);
+    if let Some(late) = &refused.witness {
+        let witness = &late.witness;
+        let _ = writeln!(
+            text,
+            "    {}: within {} of its arrival {} are asked for and {} are certain",
+            late.task,
+            ms(witness.instant),
+            ms(witness.demand),
+            ms(witness.supply)
+        );
+    }
+    if let Some(mend) = &refused.mend {
+        let _ = writeln!(text, "    mend: {mend}");
+    }
+}

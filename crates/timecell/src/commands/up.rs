@@ -1,0 +1,93 @@
+//! `timecell up`: admits a mission and keeps it running until it is told to end.
+
+use std::path::{Path, PathBuf};
+
+use model::InputError;
+use model::mission::{Mission, MissionFile, Ready};
+use supervise::admit::admit;
+use supervise::machine::Here;
+use supervise::run::{Asked, Keeper, Options, Signals};
+
+use super::admit::{latency, measured, read, text};
+use crate::cli::Up;
+use crate::exit::{CommandError, Ended};
+use crate::out;
+
+/// Runs in the foreground. Exit code 3 when a guarantee cannot be kept; nothing was started then.
+pub fn run(options: &Up) -> Result<Ended, CommandError> {
+    let here = Here::default();
+    let (file, source) = read(&options.mission, &here)?;
+    let facts = here.facts(env!("CARGO_PKG_VERSION"));
+    let measured = measured(options.supply.as_deref(), &file)?;
+    let admission = admit(file.mission(), &facts, &measured, latency(&file)?);
+    out::print(&text(&file, &admission, &facts));
+    if !admission.is_admitted() {
+        return Ok(Ended::Missed);
+    }
+    for what in not_kept(file.mission()) {
+        out::note(&format!("note: {what}"));
+    }
+    let dir = match &options.dir {
+        Some(dir) => std::path::absolute(dir).unwrap_or_else(|_| dir.clone()),
+        None => default_dir(&file)?,
+    };
+    let signals = Signals::take()?;
+    let mut tell = |event: &supervise::run::Event| out::print(&event.to_string());
+    let options = Options {
+        dir,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let keeper = Keeper::open(&file, &source, &admission, &options, &mut tell)?;
+    let asked = keeper.run(&signals)?;
+    out::print(match asked {
+        Asked::Signal => "all cells have ended, nothing is left",
+        Asked::NothingLeft => "no cell runs any more, and none is to be restarted",
+    });
+    Ok(Ended::Fine)
+}
+
+/// Where a mission's journal and cells are unless the user says otherwise.
+fn default_dir(file: &MissionFile) -> Result<PathBuf, CommandError> {
+    let name = &file.mission().name;
+    // SAFETY: no arguments, cannot fail.
+    if unsafe { libc::geteuid() } == 0 {
+        return Ok(Path::new("/var/lib/timecell").join(name));
+    }
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/state"));
+    match state.or(home) {
+        Some(state) => Ok(state.join("timecell").join(name)),
+        None => Err(InputError::new(
+            "--dir",
+            "there is no HOME to keep the mission's state in",
+            "name a directory with --dir",
+        )
+        .into()),
+    }
+}
+
+/// What the mission asks for and this version does not do.
+fn not_kept(mission: &Mission) -> Vec<String> {
+    let mut all = Vec::new();
+    let named = |which: &dyn Fn(&model::mission::Cell) -> bool| -> Vec<&str> {
+        (mission.cells.iter()).filter(|cell| which(cell)).map(|cell| cell.name.as_str()).collect()
+    };
+    let ruled = named(&|cell| !cell.health.is_empty());
+    if !ruled.is_empty() {
+        all.push(format!(
+            "health rules are not carried out by this version; restart policies are ({})",
+            ruled.join(", ")
+        ));
+    }
+    let awaited = named(&|cell| cell.ready == Ready::FirstJob);
+    if !awaited.is_empty() {
+        all.push(format!(
+            "this version counts a cell as ready when its program runs, not at its first job ({})",
+            awaited.join(", ")
+        ));
+    }
+    if mission.modes.is_some() {
+        all.push("this version does not change modes: every cell runs in low mode".to_owned());
+    }
+    all
+}

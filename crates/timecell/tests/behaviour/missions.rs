@@ -1,0 +1,297 @@
+//! Missions: what is admitted, and what `up` keeps running.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use crate::support::{Case, Need, say, timecell};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "missions::what_holds_is_admitted_with_its_bounds",
+        needs: &[Need::RealTime],
+        run: what_holds_is_admitted_with_its_bounds,
+    },
+    Case {
+        name: "missions::what_does_not_hold_is_refused_with_its_line_and_its_mend",
+        needs: &[Need::RealTime],
+        run: what_does_not_hold_is_refused_with_its_line_and_its_mend,
+    },
+    Case {
+        name: "missions::all_faults_of_a_file_are_told_at_once",
+        needs: &[],
+        run: all_faults_of_a_file_are_told_at_once,
+    },
+    Case {
+        name: "missions::the_schema_is_json",
+        needs: &[],
+        run: the_schema_is_json,
+    },
+    Case {
+        name: "missions::cells_are_held_restarted_and_ended",
+        needs: &[Need::Root, Need::RealTime, Need::Program("busybox")],
+        run: cells_are_held_restarted_and_ended,
+    },
+    Case {
+        name: "missions::cells_outlive_their_supervisor_and_are_taken_over",
+        needs: &[Need::Root, Need::RealTime, Need::Program("busybox")],
+        run: cells_outlive_their_supervisor_and_are_taken_over,
+    },
+    Case {
+        name: "missions::a_cell_stops_with_the_one_it_needs",
+        needs: &[Need::Root, Need::RealTime, Need::Program("busybox")],
+        run: a_cell_stops_with_the_one_it_needs,
+    },
+];
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn task(name: &str, wcet: &str, period: &str) -> String {
+    format!("[[cell]]\nname = \"{name}\"\nimage = {{ binary = \"/bin/sh\" }}\n[[cell.task]]\nname = \"loop\"\nwcet = \"{wcet}\"\nperiod = \"{period}\"\n")
+}
+
+/// Name of the mission of a test, which its directory tells from others.
+fn name(dir: &Path) -> String {
+    let own = dir.file_name().unwrap().to_string_lossy().replace('.', "");
+    format!("test-{own}")
+}
+
+fn mission(dir: &Path, cells: &str) -> PathBuf {
+    let path = dir.join("mission.toml");
+    fs::write(&path, format!("schema = 1\nname = \"{}\"\n{cells}", name(dir))).unwrap();
+    path
+}
+
+fn what_holds_is_admitted_with_its_bounds() {
+    let dir = tempfile::tempdir().unwrap();
+    mission(dir.path(), &task("control", "2ms", "100ms"));
+    let said = say(dir.path(), &["admit", "mission.toml"]).ends_with(0);
+    assert!(said.out.contains(": admitted") && said.out.contains("loop: responds within"), "{}", said.out);
+    assert!(said.out.contains("no allowance is made for wake-up latency"), "{}", said.out);
+    let said = say(dir.path(), &["admit", "mission.toml", "--json"]).ends_with(0);
+    let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((&json["schema"], &json["admitted"]), (&1.into(), &true.into()));
+    let cell = &json["admission"]["cells"][0];
+    assert_eq!((&cell["outcome"], &cell["cell"]), (&"granted".into(), &"control".into()));
+    let response = cell["tasks"][0]["response_ns"].as_u64().unwrap();
+    assert!((2_000_000..=100_000_000).contains(&response), "{json}");
+}
+
+fn what_does_not_hold_is_refused_with_its_line_and_its_mend() {
+    let dir = tempfile::tempdir().unwrap();
+    let small = task("control", "20ms", "100ms").replace("[[cell.task]]", "reservation = { budget = \"10ms\", period = \"100ms\" }\n[[cell.task]]");
+    mission(dir.path(), &format!("enforcer = \"rt-cgroup\"\n{small}"));
+    let said = say(dir.path(), &["admit", "mission.toml"]);
+    if host::rtgroup::detect().is_err() {
+        assert!(said.ends_with(3).out.contains("rt-cgroup cannot hold it here"));
+        return;
+    }
+    let said = said.ends_with(3);
+    for part in ["mission.toml:4", "its budget does not supply enough", "loop: within", "mend: "] {
+        assert!(said.out.contains(part), "no `{part}` in:\n{}", said.out);
+    }
+    let said = say(dir.path(), &["up", "mission.toml", "--dir", "state"]).ends_with(3);
+    assert!(said.out.contains("refused"), "{}", said.out);
+    assert!(!dir.path().join("state").exists(), "something was begun");
+}
+
+fn all_faults_of_a_file_are_told_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "[[cell]]\nname = \"a\"\nimage = { rootfs = \"nowhere\" }\nreservation = { budget = \"20ms\", period = \"10ms\" }\nneeds = [\"b\"]\ncpus = [4000]\n\
+        [[cell]]\nname = \"a\"\nimage = { binary = \"/bin/sh\" }\nreservation = { budget = \"1ms\", period = \"10ms\" }\n";
+    mission(dir.path(), text);
+    for verb in [&["admit", "mission.toml"][..], &["up", "mission.toml", "--dir", "state"]] {
+        let said = say(dir.path(), verb).ends_with(2);
+        for line in [5, 6, 7, 8, 10] {
+            let place = format!("error: mission.toml:{line}: ");
+            assert!(said.err.contains(&place), "no fault in line {line}:\n{}", said.err);
+        }
+        assert!(!dir.path().join("state").exists(), "something was begun");
+    }
+    let said = say(dir.path(), &["admit", "nowhere.toml"]).ends_with(2);
+    assert!(said.error().contains("nowhere.toml"));
+}
+
+fn the_schema_is_json() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = say(dir.path(), &["admit", "--schema"]).ends_with(0);
+    let schema: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert!(schema["properties"]["cell"].is_object(), "{schema}");
+}
+
+/// A `timecell up` that runs, and what it says line by line.
+struct Up {
+    child: Child,
+    lines: Receiver<String>,
+    said: Vec<String>,
+}
+
+impl Drop for Up {
+    /// A test that fails leaves no mission behind.
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.signal(libc::SIGINT);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl Up {
+    fn start(dir: &Path) -> Up {
+        let mut child = timecell()
+            .current_dir(dir)
+            .args(["up", "mission.toml", "--dir", "state"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = child.stdout.take().unwrap();
+        let (tell, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(out).lines().map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Up {
+            child,
+            lines,
+            said: Vec::new(),
+        }
+    }
+
+    /// Waits for a line with this in it.
+    #[track_caller]
+    fn until(&mut self, part: &str) -> String {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let Ok(line) = self.lines.recv_timeout(left) else {
+                panic!("no `{part}` in:\n{}", self.said.join("\n"));
+            };
+            self.said.push(line.clone());
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: our own child, not reaped yet.
+        unsafe { libc::kill(self.child.id().cast_signed(), signal) };
+    }
+
+    /// Asks it to end, and waits.
+    #[track_caller]
+    fn end(mut self) {
+        self.signal(libc::SIGINT);
+        self.until("nothing is left");
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+    }
+}
+
+fn pid_of(line: &str) -> i32 {
+    let (_, rest) = line.split_once("(pid ").unwrap();
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap()
+}
+
+fn shell(name: &str, script: &str, more: &str) -> String {
+    let busybox = std::env::split_paths(&std::env::var_os("PATH").unwrap())
+        .map(|dir| dir.join("busybox"))
+        .find(|path| path.is_file())
+        .unwrap();
+    format!(
+        "[[cell]]\nname = \"{name}\"\nimage = {{ binary = \"{}\" }}\nargs = [\"sh\", \"-c\", \"{script}\"]\n\
+         stop_timeout = \"100ms\"\n{more}\n",
+        busybox.display()
+    )
+}
+
+const RESERVED: &str = "reservation = { budget = \"10ms\", period = \"100ms\" }";
+
+/// What a mission of this test may leave on the machine.
+#[track_caller]
+fn nothing_is_left(dir: &Path) {
+    let name = name(dir);
+    let mut found = Vec::new();
+    for hierarchy in fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten() {
+        for group in fs::read_dir(hierarchy.path()).into_iter().flatten().flatten() {
+            if group.file_name().to_string_lossy().contains(&name) {
+                found.push(group.path().display().to_string());
+            }
+        }
+    }
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    found.extend(mounts.lines().filter(|line| line.contains(&name)).map(str::to_owned));
+    assert!(found.is_empty(), "{found:?}");
+}
+
+fn cells_are_held_restarted_and_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let cells = shell("steady", "echo here I am; /busybox sleep 1000", RESERVED)
+        + &shell("failing", "exit 3", &format!("{RESERVED}\nrestart = {{ limit = 2, backoff_min = \"10ms\" }}"))
+        + &shell("plain", "/busybox sleep 1000", "class = \"other\"");
+    mission(dir.path(), &cells);
+    let mut up = Up::start(dir.path());
+    let pid = pid_of(&up.until("steady: runs"));
+    assert!(matches!(host::sched::get_class(pid), Ok(host::sched::Class::Fifo { .. })));
+    if host::rtgroup::detect().is_ok() {
+        let group = host::rtgroup::own_group(pid).unwrap();
+        assert_eq!((group.budget.runtime_us, group.budget.period_us), (10_000, 100_000));
+    }
+    for part in ["failing: exited with status 3", "failing: is restarted", "failing: stays stopped", "plain: runs"] {
+        if !up.said.iter().any(|line| line.contains(part)) {
+            up.until(part);
+        }
+    }
+    let starts = up.said.iter().filter(|line| line.contains("failing: runs")).count();
+    assert_eq!(starts, 3, "{:?}", up.said);
+    up.end();
+    let output = fs::read_to_string(dir.path().join("state/cells/steady/output")).unwrap();
+    assert_eq!(output, "here I am\n");
+    assert!(!Path::new(&format!("/proc/{pid}")).exists());
+    nothing_is_left(dir.path());
+}
+
+fn cells_outlive_their_supervisor_and_are_taken_over() {
+    let dir = tempfile::tempdir().unwrap();
+    mission(dir.path(), &(shell("steady", "/busybox sleep 1000", RESERVED) + &shell("other", "/busybox sleep 1000", RESERVED)));
+    let mut up = Up::start(dir.path());
+    let pids = [pid_of(&up.until("steady: runs")), pid_of(&up.until("other: runs"))];
+    up.signal(libc::SIGKILL);
+    up.child.wait().unwrap();
+    for pid in pids {
+        assert!(matches!(host::sched::get_class(pid), Ok(host::sched::Class::Fifo { .. })), "{pid} is gone");
+    }
+    // One of them ends while nobody looks.
+    // SAFETY: a cell of this test.
+    unsafe { libc::kill(pids[1], libc::SIGKILL) };
+    let mut up = Up::start(dir.path());
+    assert_eq!(pid_of(&up.until("steady: runs since before")), pids[0]);
+    let again = pid_of(&up.until("other: runs (pid"));
+    assert_ne!(again, pids[1]);
+    up.end();
+    for pid in [pids[0], again] {
+        assert!(!Path::new(&format!("/proc/{pid}")).exists());
+    }
+    nothing_is_left(dir.path());
+}
+
+fn a_cell_stops_with_the_one_it_needs() {
+    let dir = tempfile::tempdir().unwrap();
+    let cells = shell("camera", "/busybox sleep 1", &format!("{RESERVED}\nrestart = {{ policy = \"never\" }}"))
+        + &shell("tracker", "/busybox sleep 1000", &format!("{RESERVED}\nneeds = [\"camera\"]"));
+    mission(dir.path(), &cells);
+    let mut up = Up::start(dir.path());
+    up.until("camera: runs");
+    up.until("tracker: runs");
+    up.until("camera: stays stopped");
+    up.until("tracker: stays stopped: it needs `camera`");
+    up.until("no cell runs any more");
+    assert_eq!(up.child.wait().unwrap().code(), Some(0));
+    nothing_is_left(dir.path());
+}
