@@ -19,6 +19,7 @@ mod lost;
 mod needs;
 mod nqueens;
 mod policies;
+mod pty;
 mod salvage;
 mod scale;
 mod scale_report;
