@@ -9,6 +9,7 @@ mod interrupt;
 mod launch;
 pub mod live;
 pub mod load;
+mod parallel;
 mod payload;
 mod pidfd;
 mod place;

@@ -357,7 +357,8 @@ fn sweep(dir: &Path, unsaved: Unsaved) -> Option<Swept> {
         ));
     } else if saved {
         sentences.push(format!(
-            "removed what {who} had left behind: {cells} cells, {}",
+            "removed what {who} had left behind: {}, {}",
+            cells_in_words(cells),
             dir.display()
         ));
     }
@@ -366,6 +367,13 @@ fn sweep(dir: &Path, unsaved: Unsaved) -> Option<Swept> {
         whole: saved && problems.is_empty(),
         run,
     })
+}
+
+fn cells_in_words(count: usize) -> String {
+    match count {
+        1 => "1 cell".to_owned(),
+        count => format!("{count} cells"),
+    }
 }
 
 /// Whether the process in the name of a place without an owner is alive: it is about to write who owns it.
@@ -490,6 +498,12 @@ mod tests {
         let dir = place.dir().to_owned();
         drop(place);
         assert!(!dir.exists());
+    }
+
+    #[test]
+    fn one_cell_is_no_cells() {
+        let words = [0, 1, 2].map(cells_in_words);
+        assert_eq!(words, ["0 cells", "1 cell", "2 cells"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::cpu_use::tick_ns;
+use crate::process::tick_ns;
 use crate::root::Root;
 
 /// Counts since the machine was started, or between two such readings.
@@ -44,7 +44,7 @@ impl Activity {
         let at = |numbers: &[u64], place: usize| numbers.get(place).copied().unwrap_or(0);
         // user, nice, system, idle, iowait, irq, softirq: proc(5)
         let cpu = of_stat("cpu ");
-        let tick = tick_ns();
+        let tick = tick_ns().unsigned_abs();
         Activity {
             context_switches: at(&of_stat("ctxt "), 0),
             interrupts: at(&of_stat("intr "), 0),
@@ -142,8 +142,8 @@ mod tests {
             (read.softirqs_of("NET_RX"), read.softirqs_of("HI")),
             (11, 0)
         );
-        assert_eq!(read.user_ns, 12 * tick_ns());
-        assert_eq!(read.system_ns, 43 * tick_ns());
+        assert_eq!(read.user_ns, 12 * tick_ns().unsigned_abs());
+        assert_eq!(read.system_ns, 43 * tick_ns().unsigned_abs());
         assert_eq!(read.disk_written_bytes, 8192);
         assert_eq!(read.net_received_bytes, 150);
         let mut later = read.clone();

@@ -15,13 +15,6 @@ pub struct CpuTicks {
     pub all: u64,
 }
 
-/// Length of a tick in these counts, ns: 10 ms mostly. It has nothing to do with the scheduler's.
-pub fn tick_ns() -> u64 {
-    // SAFETY: no memory is involved.
-    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-    1_000_000_000 / u64::try_from(per_second).unwrap_or(100).max(1)
-}
-
 /// The ticks of every cpu that is online, from `/proc/stat`.
 ///
 /// # Errors

@@ -13,6 +13,7 @@ pub mod isolate;
 pub mod kernel;
 pub mod latency;
 pub mod limits;
+pub mod process;
 pub mod provenance;
 pub mod root;
 pub mod rtgroup;

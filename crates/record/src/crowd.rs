@@ -82,6 +82,29 @@ pub struct WatchdogRecord {
     pub limit_ns: i64,
     /// Whether it did.
     pub froze: bool,
+    /// Who stood above whom; `None` in records of before it was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priorities: Option<Priorities>,
+}
+
+/// SCHED_FIFO priorities while the cells ran, 1 to 99; 0: another class. Those of the coordinator and the watchdog are
+/// what the kernel granted, that of the cells what each of them was found to have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Priorities {
+    /// Of the thread that releases the cells and waits for them.
+    pub coordinator: u8,
+    /// Of the thread that stops them.
+    pub watchdog: u8,
+    /// Of the cells.
+    pub cells: u8,
+}
+
+impl Priorities {
+    /// Whether nothing that the cells do can keep the coordinator and the watchdog from running: both are above cells of
+    /// a real-time class. Cells without one are given turns beside them, by a scheduler that is fair.
+    pub fn guarded(&self) -> bool {
+        self.cells == 0 || (self.coordinator > self.cells && self.watchdog > self.cells)
+    }
 }
 
 /// The limit that was reached.
@@ -96,4 +119,42 @@ pub struct GaveOut {
     pub value: Option<String>,
     /// How to raise it, one sentence.
     pub mend: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watchdog_of_before_its_priority_was_noted_is_read() {
+        let old = r#"{"worst_delay_ns":5,"limit_ns":9,"froze":false}"#;
+        let read: WatchdogRecord = serde_json::from_str(old).unwrap();
+        assert_eq!((read.worst_delay_ns, read.priorities), (5, None));
+        assert_eq!(serde_json::to_string(&read).unwrap(), old);
+        let new = WatchdogRecord {
+            priorities: Some(Priorities {
+                coordinator: 90,
+                watchdog: 91,
+                cells: 80,
+            }),
+            ..read
+        };
+        let text = serde_json::to_string(&new).unwrap();
+        assert_eq!(serde_json::from_str::<WatchdogRecord>(&text).unwrap(), new);
+    }
+
+    #[test]
+    fn cells_are_guarded_by_who_stands_above_them() {
+        let guarded = |coordinator, watchdog, cells| {
+            let of = Priorities {
+                coordinator,
+                watchdog,
+                cells,
+            };
+            of.guarded()
+        };
+        assert!(guarded(90, 91, 80) && guarded(99, 99, 98));
+        assert!(!guarded(99, 99, 99) && !guarded(0, 91, 80) && !guarded(90, 0, 80));
+        assert!(guarded(0, 0, 0));
+    }
 }

@@ -256,16 +256,12 @@ fn not_measured(summary: &RunSummary) -> Vec<(String, String)> {
         }
     }
     let sentence = |(first, trials): (&NotMeasured, Vec<&str>)| {
-        let mend = match first.mend.as_str() {
-            "" => String::new(),
-            mend => format!(" ({mend})"),
-        };
-        let reason = &first.reason;
+        let why = words::with_mend(&first.reason, &first.mend);
         match trials.as_slice() {
-            [one] => ((*one).to_owned(), format!("not measured: {reason}{mend}")),
+            [one] => ((*one).to_owned(), format!("not measured: {why}")),
             _ => (
                 String::new(),
-                format!("not measured: {}: {reason}{mend}", trials.join(", ")),
+                format!("not measured: {}: {why}", trials.join(", ")),
             ),
         }
     };
@@ -278,14 +274,9 @@ fn of_run(summary: &RunSummary, crowded: bool) -> Vec<String> {
     // What kept a trial from being measured is said above.
     let said = |reason: &str| summary.not_measured.iter().any(|n| n.reason == reason);
     for requirement in summary.unmet.iter().filter(|r| !said(&r.reason)) {
-        let mend = match &requirement.mend {
-            Some(mend) => format!(" ({mend})"),
-            None => String::new(),
-        };
-        sentences.push(format!(
-            "unmet: {}: {}{mend}",
-            requirement.what, requirement.reason
-        ));
+        let mend = requirement.mend.as_deref().unwrap_or_default();
+        let why = words::with_mend(&requirement.reason, mend);
+        sentences.push(format!("unmet: {}: {why}", requirement.what));
     }
     for gap in &summary.resumed {
         sentences.push(format!("note: {}", words::resumed(gap)));

@@ -1,5 +1,6 @@
 //! Words and numbers as every table and sentence prints them.
 
+use record::summary::NotMeasured;
 use stats::{Comparison, Quantile, Ratio, Verdict};
 
 /// Puts commas between the thousands of a decimal number.
@@ -87,6 +88,20 @@ pub(crate) fn resumed(gap: &record::run::Resumption) -> String {
     )
 }
 
+/// A reason, with its mend in parentheses where there is one.
+pub(crate) fn with_mend(reason: &str, mend: &str) -> String {
+    match mend {
+        "" => reason.to_owned(),
+        mend => format!("{reason} ({mend})"),
+    }
+}
+
+/// Why something was not measured, and how to get it, behind its name.
+pub(crate) fn not_measured(absent: &NotMeasured) -> String {
+    let why = with_mend(&absent.reason, &absent.mend);
+    format!("{}: not measured: {why}", absent.trial)
+}
+
 /// Removes what a terminal would obey and XML would refuse: control characters become `?`.
 pub(crate) fn clean(text: &str) -> String {
     text.chars()
@@ -145,6 +160,23 @@ mod tests {
         assert_eq!(count(999), "999");
         assert_eq!(plural(5_000, "job"), "5,000 jobs");
         assert_eq!(plural(1, "round"), "1 round");
+    }
+
+    #[test]
+    fn what_is_not_measured_names_its_mend_if_there_is_one() {
+        let absent = |mend: &str| NotMeasured {
+            trial: "crun-4".to_owned(),
+            reason: "crun is not installed".to_owned(),
+            mend: mend.to_owned(),
+        };
+        assert_eq!(
+            not_measured(&absent("")),
+            "crun-4: not measured: crun is not installed"
+        );
+        assert_eq!(
+            not_measured(&absent("apt install crun")),
+            "crun-4: not measured: crun is not installed (apt install crun)"
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod synthetic;
 
 use model::EngineKind;
+use record::crowd::Priorities;
 use report::{Style, scale_beside, scale_figures, scale_html, scale_study, scale_table};
 use stats::{Even, Growth};
 use synthetic::crowd::{DEMAND, REST, add, crowd, pids, simulate, toml};
@@ -134,6 +135,37 @@ fn cells_that_fail_are_told_and_the_others_are_measured() {
     }
     let html = scale_html(&run.run, &summary, None).unwrap();
     assert!(html.contains("What gave out") && html.contains("write a larger number"));
+}
+
+#[test]
+fn guard_rails_that_did_not_stand_above_the_cells_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = Synthetic::new(dir.path(), &toml(&["embedded", "crun"], &[2, 10]));
+    add(&mut run, EngineKind::Crun, 2, 64, DEMAND);
+    let below = |count| {
+        let mut found = crowd(count, count);
+        if let Some(watchdog) = &mut found.watchdog {
+            watchdog.priorities = Some(Priorities {
+                coordinator: 0,
+                watchdog: 99,
+                cells: 99,
+            });
+        }
+        found
+    };
+    for count in [2, 10] {
+        run.crowd = Some(below(count));
+        let cells = simulate(EngineKind::Embedded, count, 64, DEMAND, None);
+        run.trial(&format!("embedded-{count}"), 1, cells);
+    }
+    let summary = scale_study(&run.run).unwrap();
+    let words = "embedded: the coordinator (no real-time class) and the watchdog (FIFO 99) did not both stand above \
+                 the 10 cells (FIFO 99): nothing but the kernel's real-time throttling";
+    let text = scale_table(&summary, Style::default()).replace("\n    ", " ");
+    assert_eq!(text.matches("did not both stand").count(), 1, "{text}");
+    assert!(text.contains(words), "{text}");
+    let html = scale_html(&run.run, &summary, None).unwrap();
+    assert!(html.contains("did not both stand above"));
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub use ccdf::{CCDF_TAIL, ccdf, ccdf_binned};
 pub use closed::{Closed, Predicted};
 pub use compare::{
     CompareError, CompareOptions, Comparison, Ratio, RoundQuantiles, Side, Verdict, compare,
-    compare_figures, compare_quantiles,
+    compare_quantiles,
 };
 pub use correlation::{pearson, spearman};
 pub use fairness::{BatchMean, Even, Fairness, Spread, gini, lorenz};

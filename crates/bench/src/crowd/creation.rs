@@ -2,8 +2,8 @@
 //! more fail than the study allows, the rest is not tried any more.
 
 use std::path::Path;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use engine::Cell;
@@ -14,6 +14,7 @@ use record::crowd::{GaveOut, Reservation};
 use record::trial::CellRecord;
 
 use super::diagnosis;
+use crate::parallel::in_parallel;
 use crate::payload::{probe_words, spec};
 use crate::place::failed;
 use crate::trial::{CREATION_NS, Trial, place_cell};
@@ -55,49 +56,6 @@ pub(super) fn lock(seat: &Mutex<Seat>) -> MutexGuard<'_, Seat> {
 fn group_name(group: &RtGroup) -> String {
     let name = group.path().file_name();
     name.map_or(String::new(), |name| name.to_string_lossy().into_owned())
-}
-
-/// Calls `work` with every index below `count`, from so many threads; `tick` once a second meanwhile.
-pub(super) fn in_parallel(
-    threads: usize,
-    count: usize,
-    work: impl Fn(usize) + Sync,
-    mut tick: impl FnMut(),
-) {
-    const TICK_NS: i64 = 1_000_000_000;
-    let next = AtomicUsize::new(0);
-    let over = AtomicBool::new(false);
-    let left = AtomicUsize::new(threads);
-    let here = std::thread::current();
-    std::thread::scope(|scope| {
-        for number in 0..threads {
-            let (next, over, left, work, here) = (&next, &over, &left, &work, &here);
-            let go_on = move || {
-                loop {
-                    let index = next.fetch_add(1, Relaxed);
-                    if index >= count {
-                        break;
-                    }
-                    work(index);
-                }
-                if left.fetch_sub(1, Acquire) == 1 {
-                    over.store(true, std::sync::atomic::Ordering::Release);
-                    here.unpark();
-                }
-            };
-            let started = std::thread::Builder::new()
-                .name(format!("maker-{number}"))
-                .spawn_scoped(scope, go_on);
-            if started.is_err() {
-                // No more threads are to be had: whoever asks does the work of this one.
-                go_on();
-            }
-        }
-        while !over.load(Acquire) {
-            std::thread::park_timeout(std::time::Duration::from_nanos(TICK_NS.unsigned_abs()));
-            tick();
-        }
-    });
 }
 
 impl<'a> Crowd<'a> {
@@ -328,29 +286,5 @@ impl<'a> Crowd<'a> {
         };
         in_parallel(threads, self.seats.len(), remove, || {});
         left.into_inner().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_index_is_worked_on_once() {
-        for (threads, count) in [(1, 5), (8, 3), (3, 100), (4, 0)] {
-            let seen: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
-            in_parallel(
-                threads,
-                count,
-                |index| {
-                    seen[index].fetch_add(1, Relaxed);
-                },
-                || {},
-            );
-            assert!(
-                seen.iter().all(|n| n.load(Acquire) == 1),
-                "{threads} {count}"
-            );
-        }
     }
 }

@@ -5,14 +5,14 @@
 //! it, in whatever groups, and the signal takes effect at the next instant that it leaves the kernel.
 
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
 
 use host::sched;
 use probe::{Wake, clock};
-use record::crowd::WatchdogRecord;
+use record::crowd::{Priorities, WatchdogRecord};
 
 /// Longest time that a thread of class OTHER may be kept from running, ns. Throttled real-time work leaves it 50 ms of
 /// every second.
@@ -25,6 +25,15 @@ const ABOVE: u8 = 10;
 /// The priority of whoever must run when the cells do; 1 above class OTHER.
 pub(super) fn above(cells: Option<u8>) -> u8 {
     cells.map_or(1, |priority| priority.saturating_add(ABOVE).min(99))
+}
+
+/// The SCHED_FIFO priority that the calling thread has, 1 to 99, as the kernel says; 0 in any other class, and where it
+/// cannot be asked: nobody is to rely on what is not known.
+pub(super) fn own_priority() -> u8 {
+    match sched::get_class(0) {
+        Ok(sched::Class::Fifo { priority }) => priority,
+        _ => 0,
+    }
 }
 
 /// The calling thread in front of the cells until dropped; what it starts is in class OTHER as ever.
@@ -53,6 +62,8 @@ pub(super) struct Watchdog {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     limit_ns: i64,
+    /// That it got.
+    priority: u8,
 }
 
 struct Shared {
@@ -64,8 +75,8 @@ struct Shared {
 }
 
 impl Watchdog {
-    /// Watches with `priority` where that is allowed; freezes `cells` and wakes the coordinator once the canary or the
-    /// watchdog itself was kept from running for `limit_ns`.
+    /// Watches with `priority` where that is allowed, from the return on; freezes `cells` and wakes the coordinator once
+    /// the canary or the watchdog itself was kept from running for `limit_ns`.
     pub(super) fn start(
         cells: Vec<Arc<OwnedFd>>,
         priority: u8,
@@ -82,6 +93,7 @@ impl Watchdog {
             shared: Arc::clone(&shared),
             threads: Vec::new(),
             limit_ns,
+            priority: 0,
         };
         let seen = Arc::clone(&shared);
         // The coordinator's class is not inherited.
@@ -89,11 +101,15 @@ impl Watchdog {
             .name("canary".to_owned())
             .spawn(move || sing(&seen))?;
         watchdog.threads.push(canary);
+        let (tell, told) = mpsc::channel();
         let dog = Builder::new().name("watchdog".to_owned()).spawn(move || {
+            // Whether it was granted is asked of the kernel.
             let _ = sched::set_class(0, &sched::Class::Fifo { priority });
+            let _ = tell.send(own_priority());
             look(&shared, &cells, limit_ns, &wake);
         })?;
         watchdog.threads.push(dog);
+        watchdog.priority = told.recv().map_err(std::io::Error::other)?;
         Ok(watchdog)
     }
 
@@ -102,12 +118,17 @@ impl Watchdog {
         self.shared.froze.load(Acquire)
     }
 
-    /// What it saw.
-    pub(super) fn record(&self) -> WatchdogRecord {
+    /// What it saw, of a coordinator and cells with these SCHED_FIFO priorities, 0 for none.
+    pub(super) fn record(&self, coordinator: u8, cells: u8) -> WatchdogRecord {
         WatchdogRecord {
             worst_delay_ns: self.shared.worst_ns.load(Acquire),
             limit_ns: self.limit_ns,
             froze: self.froze(),
+            priorities: Some(Priorities {
+                coordinator,
+                watchdog: self.priority,
+                cells,
+            }),
         }
     }
 }
@@ -189,7 +210,7 @@ mod tests {
         while !(watchdog.froze() && state_of(child.id()) == "T") && clock::now() < until {
             clock::sleep_for(1_000_000);
         }
-        assert!(watchdog.record().froze);
+        assert!(watchdog.record(0, 0).froze);
         assert_eq!(state_of(child.id()), "T");
         child.kill().unwrap();
         child.wait().unwrap();
@@ -201,9 +222,37 @@ mod tests {
         let barrier = Barrier::create(&dir.path().join("control"), 1).unwrap();
         let watchdog = Watchdog::start(Vec::new(), 1, i64::MAX, barrier.waker()).unwrap();
         clock::sleep_for(3 * LOOK_NS);
-        let record = watchdog.record();
+        let record = watchdog.record(7, 3);
         assert!(!record.froze);
         assert!(record.worst_delay_ns > 0);
+        let priorities = record.priorities.unwrap();
+        assert_eq!((priorities.coordinator, priorities.cells), (7, 3));
+    }
+
+    #[test]
+    fn the_priority_is_that_which_the_kernel_granted() {
+        // On a thread of its own: what the others of this process do must not be disturbed.
+        std::thread::spawn(|| {
+            let granted = sched::set_class(0, &sched::Class::Fifo { priority: 3 }).is_ok();
+            assert_eq!(own_priority(), if granted { 3 } else { 0 });
+            let dir = tempfile::tempdir().unwrap();
+            let barrier = Barrier::create(&dir.path().join("control"), 1).unwrap();
+            // No kernel has a priority of 100.
+            for (asked, got) in [(2, if granted { 2 } else { 0 }), (100, 0)] {
+                let watchdog =
+                    Watchdog::start(Vec::new(), asked, i64::MAX, barrier.waker()).unwrap();
+                // It inherits the class of whoever starts it, where it is refused another.
+                let got = if got == 0 { own_priority() } else { got };
+                let record = watchdog.record(0, 0);
+                assert_eq!(
+                    record.priorities.unwrap().watchdog,
+                    got,
+                    "asked for {asked}"
+                );
+            }
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

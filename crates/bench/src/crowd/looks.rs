@@ -1,60 +1,49 @@
 //! What idle, armed cells take: cpu time in a window in which nothing happens, and memory.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 
+use host::process::{Resident, bytes};
 use record::crowd::CrowdMemory;
 
-/// Cpu time that these processes have used so far, ns; one that is gone counts nothing.
-pub(crate) fn cpu_ns(pids: &[i32]) -> i64 {
-    pids.iter().filter_map(|pid| used_ns(*pid)).sum()
-}
-
-fn used_ns(pid: i32) -> Option<i64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
-    text.split_whitespace().next()?.parse().ok()
+/// Cpu time between two readings of the same processes ([`host::process::cpu_ns`]), ns, of those that were there at both:
+/// what one had used that ended in between is not taken off the others.
+pub(crate) fn used_ns(before: &[Option<i64>], after: &[Option<i64>]) -> i64 {
+    let of = |(before, after): (&Option<i64>, &Option<i64>)| Some((*after)? - (*before)?);
+    before.iter().zip(after).filter_map(of).sum()
 }
 
 /// Memory of these payloads and of every other process that carries a mark of the trial or works in `cells_dir`.
-pub(crate) fn memory(payloads: &[i32], mark: &str, cells_dir: &Path) -> CrowdMemory {
+/// Payloads that have ended are not among its `cells`.
+///
+/// # Errors
+/// When the kernel does not tell of a process that is there: the sum would be too small.
+pub(crate) fn memory(payloads: &[i32], mark: &str, cells_dir: &Path) -> io::Result<CrowdMemory> {
     let mut sum = CrowdMemory::default();
     for pid in payloads {
-        if let Some((pss, rss)) = sets(*pid) {
+        if let Some(own) = Resident::of(*pid)? {
             sum.cells += 1;
-            sum.payload_pss_bytes += pss;
-            sum.payload_rss_bytes += rss;
+            sum.payload_pss_bytes += own.pss_bytes;
+            sum.payload_rss_bytes += own.rss_bytes;
         }
     }
     let known: BTreeSet<i32> = payloads.iter().copied().collect();
-    let helpers = engine::processes_of_many(mark, cells_dir);
-    sum.helpers_pss_bytes = (helpers.into_iter())
-        .filter(|pid| !known.contains(pid))
-        .filter_map(sets)
-        .map(|(pss, _)| pss)
-        .sum();
-    sum
-}
-
-/// Proportional and resident set of a process, bytes.
-fn sets(pid: i32) -> Option<(u64, u64)> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    Some((
-        kibibytes(&text, "Pss:")? << 10,
-        kibibytes(&text, "Rss:")? << 10,
-    ))
+    for pid in engine::processes_of_many(mark, cells_dir) {
+        if !known.contains(&pid)
+            && let Some(helper) = Resident::of(pid)?
+        {
+            sum.helpers_pss_bytes += helper.pss_bytes;
+        }
+    }
+    Ok(sum)
 }
 
 /// Memory that the kernel of this machine holds for itself, bytes: slabs, stacks, page tables, areas of each cpu.
 pub(super) fn kernel_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let parts = ["Slab:", "KernelStack:", "PageTables:", "Percpu:"];
-    let sum: Option<u64> = parts.iter().map(|key| kibibytes(&text, key)).sum();
-    sum.map(|kib| kib << 10)
-}
-
-fn kibibytes(text: &str, key: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
-    line.trim().strip_suffix(" kB")?.trim().parse().ok()
+    let parts = ["Slab", "KernelStack", "PageTables", "Percpu"];
+    parts.iter().map(|key| bytes(&text, key)).sum()
 }
 
 #[cfg(test)]
@@ -62,12 +51,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_takes_time_and_memory() {
+    fn who_was_not_there_at_both_looks_used_nothing() {
+        let before = [Some(5), Some(70), None];
+        assert_eq!(used_ns(&before, &[Some(9), None, Some(8)]), 4);
+        assert_eq!(used_ns(&before, &before), 0);
+    }
+
+    #[test]
+    fn this_process_takes_memory() {
         let own = std::process::id().cast_signed();
-        let before = cpu_ns(&[own, i32::MAX]);
-        assert!(before > 0);
         let dir = tempfile::tempdir().unwrap();
-        let found = memory(&[own, i32::MAX], "no-such-mark", dir.path());
+        let found = memory(&[own, i32::MAX], "no-such-mark", dir.path()).unwrap();
         assert_eq!(found.cells, 1);
         assert!(0 < found.payload_pss_bytes && found.payload_pss_bytes <= found.payload_rss_bytes);
         assert_eq!(found.helpers_pss_bytes, 0);
@@ -84,7 +78,7 @@ mod tests {
             .stdin(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        let found = memory(&[], "no-such-mark", dir.path());
+        let found = memory(&[], "no-such-mark", dir.path()).unwrap();
         assert!(found.helpers_pss_bytes > 0);
         child.kill().unwrap();
         child.wait().unwrap();

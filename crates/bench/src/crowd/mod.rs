@@ -7,17 +7,18 @@ mod diagnosis;
 mod growth;
 mod guard;
 pub(crate) mod looks;
-mod room;
 
 use std::path::Path;
 use std::sync::atomic::Ordering::Acquire;
 
+use host::process;
 use model::{Reserve, Scale};
 use probe::control::State;
 use probe::{Barrier, clock};
-use record::crowd::{CrowdRecord, Reservation, Waiting};
+use record::crowd::{CrowdMemory, CrowdRecord, Reservation, Waiting};
 use record::trial::TrialRecord;
 
+use crate::parallel::in_parallel;
 use crate::payload::{fifo, host_class};
 use crate::place::failed;
 use crate::salvage;
@@ -26,7 +27,7 @@ use crate::trial_record::{longest_loop_ns, new_record};
 use crate::verify::verify;
 use crate::watch::Watch;
 use crate::{BenchError, Progress};
-use creation::{Crowd, in_parallel, lock};
+use creation::{Crowd, lock};
 use guard::{InFront, Watchdog};
 
 pub(crate) use growth::Growth;
@@ -47,7 +48,7 @@ pub(crate) fn run(
     scale: &Scale,
     progress: &mut dyn Progress,
 ) -> Result<Outcome, BenchError> {
-    room::raise();
+    host::limits::raise();
     let dir = trial.place.sub(&format!("trials/{}", trial.number))?;
     let shared = (trial.place).sub(&format!("trials/{}/shared", trial.number))?;
     let control = shared.join("control");
@@ -168,10 +169,11 @@ fn steps(
     enough(crowd)?;
     let alive: Vec<i32> = crowd.alive().into_iter().map(|(_, pid)| pid).collect();
     found.armed = count(alive.len());
-    idle(crowd, &alive, kernel_before, found)?;
+    idle(crowd, &alive, kernel_before, found, progress)?;
 
     let priority = guard::above(fifo(trial));
     let in_front = InFront::of_cells(priority);
+    let own_priority = guard::own_priority();
     let watchdog = Watchdog::start(
         crowd.watch.living(),
         priority.saturating_add(1).min(99),
@@ -187,7 +189,7 @@ fn steps(
     let settled = crowd.settle(State::Done, "done", deadline, &mut || {
         trial.interrupt.came() || watchdog.froze()
     });
-    found.watchdog = Some(watchdog.record());
+    found.watchdog = Some(watchdog.record(own_priority, fifo(trial).unwrap_or(0)));
     for (index, seat) in crowd.seats.iter().enumerate() {
         let started = crowd.barrier.slot(index).started_ns.load(Acquire);
         lock(seat).record.started_ns = (started != 0).then_some(started);
@@ -261,24 +263,37 @@ fn idle(
     alive: &[i32],
     kernel_before: Option<u64>,
     found: &mut CrowdRecord,
+    progress: &mut dyn Progress,
 ) -> Result<(), String> {
+    let mut unknown = |what: &str, error: std::io::Error| {
+        let name = &crowd.trial.planned.name;
+        progress.note(&format!("{name}: {what} is not known: {error}"));
+    };
     let long = crowd.seats.len() >= MANY;
     let window_ns = if long { LONG_WINDOW_NS } else { WINDOW_NS };
-    let (began, before) = (clock::now(), looks::cpu_ns(alive));
+    let (began, before) = (clock::now(), process::cpu_ns(alive));
     let mut interrupted = || crowd.trial.interrupt.came();
     // Nobody gets there before the release: it is the time that is waited for.
     let _ = (crowd.barrier).wait_all(State::Done, "done", began + window_ns, &mut interrupted);
     enough(crowd)?;
-    found.waiting = Some(Waiting {
-        window_ns: clock::now() - began,
-        cpu_ns: (looks::cpu_ns(alive) - before).max(0),
-    });
+    let window_ns = clock::now() - began;
+    let used = before.and_then(|before| Ok(looks::used_ns(&before, &process::cpu_ns(alive)?)));
+    match used {
+        Ok(cpu_ns) => found.waiting = Some(Waiting { window_ns, cpu_ns }),
+        Err(error) => unknown("the cpu time of the waiting cells", error),
+    }
     let kernel = looks::kernel_bytes().zip(kernel_before);
     let trial = crowd.trial;
     let mark = format!("timecell-{}-{}-", std::process::id(), trial.number);
     let cells_dir = (trial.place.dir()).join(format!("trials/{}/cells", trial.number));
-    let mut memory = looks::memory(alive, &mark, Path::new(&cells_dir));
-    memory.kernel_bytes = kernel.map(|(after, before)| after.saturating_sub(before));
-    found.memory = Some(memory);
+    match looks::memory(alive, &mark, Path::new(&cells_dir)) {
+        Ok(memory) => {
+            found.memory = Some(CrowdMemory {
+                kernel_bytes: kernel.map(|(after, before)| after.saturating_sub(before)),
+                ..memory
+            });
+        }
+        Err(error) => unknown("the memory of the waiting cells", error),
+    }
     Ok(())
 }

@@ -1,15 +1,16 @@
 //! Cpu time of a cell's process. `schedstat` is a copy of the scheduler's sum in ns, without a lock; it is as old as the
 //! last tick or switch.
 
-use std::fs;
-use std::io;
 use std::path::PathBuf;
+
+use host::process::{cpu_ns_of_threads, scheduled_in};
 
 use super::files::{Allowance, Kept};
 
 /// Where the cpu time of one process is read.
 #[derive(Debug)]
 pub(super) struct CpuTime {
+    pid: i32,
     proc: PathBuf,
     /// Of a process with one thread.
     schedstat: Kept,
@@ -20,7 +21,7 @@ pub(super) struct CpuTime {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     /// Cpu time so far, ns.
-    Ns(u64),
+    Ns(i64),
     /// The process is there, its time is not told.
     Unknown,
     /// There is no such process.
@@ -33,6 +34,7 @@ impl CpuTime {
         let proc = PathBuf::from(format!("/proc/{pid}"));
         CpuTime {
             schedstat: Kept::new(proc.join("schedstat"), allowance),
+            pid,
             proc,
             threads,
         }
@@ -40,10 +42,10 @@ impl CpuTime {
 
     pub(super) fn look(&mut self) -> Found {
         let found = if self.threads {
-            self.of_threads()
+            cpu_ns_of_threads(self.pid)
         } else {
             let mut bytes = [0; 64];
-            (self.schedstat.read_at(&mut bytes, 0)).map(|length| first_number(&bytes[..length]))
+            (self.schedstat.read_at(&mut bytes, 0)).map(|length| scheduled_in(&bytes[..length]))
         };
         match found {
             Ok(Some(ns)) => Found::Ns(ns),
@@ -52,22 +54,6 @@ impl CpuTime {
             Ok(None) | Err(_) => Found::Unknown,
         }
     }
-
-    fn of_threads(&self) -> io::Result<Option<u64>> {
-        let mut sum = None;
-        for thread in fs::read_dir(self.proc.join("task"))?.flatten() {
-            let text = fs::read(thread.path().join("schedstat")).unwrap_or_default();
-            if let Some(ns) = first_number(&text) {
-                sum = Some(sum.unwrap_or(0) + ns);
-            }
-        }
-        Ok(sum)
-    }
-}
-
-fn first_number(text: &[u8]) -> Option<u64> {
-    let text = std::str::from_utf8(text).ok()?;
-    text.split_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -90,11 +76,5 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(its.look(), Found::Gone);
-    }
-
-    #[test]
-    fn the_first_number_is_the_time() {
-        assert_eq!(first_number(b"1234 5 6\n"), Some(1234));
-        assert_eq!(first_number(b""), None);
     }
 }

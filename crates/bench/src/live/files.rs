@@ -17,24 +17,7 @@ pub(super) struct Allowance(Rc<Cell<usize>>);
 impl Allowance {
     /// Raises this process's limit of open files as far as it may, and shares it out.
     pub(super) fn new() -> Allowance {
-        let mut limit = libc::rlimit {
-            rlim_cur: 0,
-            rlim_max: 0,
-        };
-        // SAFETY: plain data that the calls read and fill in.
-        let most = unsafe {
-            if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) != 0 {
-                0
-            } else {
-                let before = limit.rlim_cur;
-                limit.rlim_cur = limit.rlim_max;
-                match libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) {
-                    0 => limit.rlim_max,
-                    _ => before,
-                }
-            }
-        };
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let most = usize::try_from(host::limits::raise()).unwrap_or(usize::MAX);
         Allowance::of(most.saturating_sub(SPARE))
     }
 

@@ -10,4 +10,5 @@ mod watcher;
 
 pub(crate) use note::write;
 pub use note::{LIVE_SCHEMA, Live, LiveCell, LiveReservation};
+pub use tail::Sums;
 pub use watcher::{CellView, Seen, Standing, TrialView, Watcher};

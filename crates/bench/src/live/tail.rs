@@ -14,16 +14,16 @@ use super::files::{Allowance, Kept};
 /// Records read at once.
 const CHUNK: u64 = 4096;
 
-/// The sums over what was read.
+/// What a cell has measured until a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Sums {
+pub struct Sums {
     /// Jobs that ran.
     pub executed: u64,
     /// Activations missed.
     pub missed: u64,
-    /// Jobs whose records found no room in a ring.
+    /// Jobs whose records found no room.
     pub lost: u64,
-    /// Records that went by between two looks: the extremes may be among them.
+    /// Jobs that ran between two looks and could not be looked at: worse ones may be among them.
     pub unseen: u64,
     /// Largest wake-up latency, ns.
     pub worst_latency_ns: Option<i64>,

@@ -78,21 +78,11 @@ pub struct CellView {
     /// Its payload, once created.
     pub pid: Option<i32>,
     /// Cpu time of its process so far, ns; `None` for the later threads of a cell, which share it.
-    pub cpu_ns: Option<u64>,
+    pub cpu_ns: Option<i64>,
     /// Share of one cpu that it used since the look before, 0 to the number of its threads.
     pub cpu_share: Option<f64>,
-    /// Jobs that ran.
-    pub executed: u64,
-    /// Activations missed.
-    pub missed: u64,
-    /// Jobs whose records found no room.
-    pub lost: u64,
-    /// Jobs that ran between two looks and could not be looked at: worse ones may be among them.
-    pub unseen: u64,
-    /// Largest wake-up latency, ns.
-    pub worst_latency_ns: Option<i64>,
-    /// Largest execution time, ns.
-    pub worst_execution_ns: Option<i64>,
+    /// What it has measured so far.
+    pub sums: Sums,
 }
 
 #[derive(Debug)]
@@ -111,7 +101,7 @@ struct Watched {
 struct Cell {
     tail: Tail,
     cpu: Option<CpuTime>,
-    before: Option<(i64, u64)>,
+    before: Option<(i64, i64)>,
 }
 
 impl Watcher {
@@ -244,12 +234,7 @@ impl Watched {
                 pid: (slot.pid > 0).then_some(slot.pid),
                 cpu_ns: None,
                 cpu_share: None,
-                executed: sums.executed,
-                missed: sums.missed,
-                lost: sums.lost,
-                unseen: sums.unseen,
-                worst_latency_ns: sums.worst_latency_ns,
-                worst_execution_ns: sums.worst_execution_ns,
+                sums,
             };
             let ended = match cpu {
                 Some(Used::Ns { ns, share }) => {
@@ -286,9 +271,9 @@ impl Watched {
 
 /// What a cell's process used.
 enum Used {
-    Ns { ns: u64, share: Option<f64> },
+    Ns { ns: i64, share: Option<f64> },
     Unknown,
-    Ended { ns: Option<u64> },
+    Ended { ns: Option<i64> },
 }
 
 impl Cell {
@@ -301,7 +286,8 @@ impl Cell {
             Found::Ns(ns) => {
                 let share = self.before.and_then(|(then, before)| {
                     let window = now - then;
-                    (window > 0).then(|| ns.saturating_sub(before) as f64 / window as f64)
+                    // Of threads that have ended meanwhile the sum lacks what they used.
+                    (window > 0).then(|| (ns - before).max(0) as f64 / window as f64)
                 });
                 self.before = Some((now, ns));
                 Used::Ns { ns, share }

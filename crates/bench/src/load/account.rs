@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
+use host::process::{self, tick_ns};
+
 /// What a process and everything below it has consumed until now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
@@ -30,8 +32,12 @@ pub(crate) fn usage(root: i32) -> Usage {
         };
         usage.processes += u32::from(!stat.ended);
         // Ticks of 10 ms are too coarse for hundreds of processes and for what works little; the scheduler's own account
-        // is of threads that live.
-        let own = scheduled_ns(pid, stat.threads);
+        // is of threads that live, and not every kernel keeps it: the larger one is nearer.
+        let own = match stat.threads {
+            1 => process::scheduled_ns(pid),
+            _ => process::cpu_ns_of_threads(pid),
+        };
+        let own = own.ok().flatten().unwrap_or(0);
         let own = own.max(stat.ticks.saturating_mul(tick_ns()));
         usage.cpu_ns += own + stat.reaped_ticks.saturating_mul(tick_ns());
         usage.written_bytes += written(pid);
@@ -75,35 +81,11 @@ fn stat(text: &str) -> Option<Stat> {
     })
 }
 
-/// Time of a process's threads on a cpu, ns; 0 where the kernel does not keep it.
-fn scheduled_ns(pid: i32, threads: i64) -> i64 {
-    let read = |path: String| -> Option<i64> {
-        let text = fs::read_to_string(path).ok()?;
-        text.split_whitespace().next()?.parse().ok()
-    };
-    if threads == 1 {
-        return read(format!("/proc/{pid}/schedstat")).unwrap_or(0);
-    }
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter();
-    tasks
-        .flatten()
-        .flatten()
-        .filter_map(|task| read(format!("{}/schedstat", task.path().display())))
-        .sum()
-}
-
 fn written(pid: i32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
     text.lines()
         .find_map(|line| line.strip_prefix("wchar: ")?.parse().ok())
         .unwrap_or(0)
-}
-
-/// One tick of the times in `/proc`, ns.
-fn tick_ns() -> i64 {
-    // SAFETY: no memory is involved.
-    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-    1_000_000_000 / per_second.max(1)
 }
 
 #[cfg(test)]

@@ -139,21 +139,24 @@ fn inner(guarded: &Guarded) -> Result<i32, String> {
         .spawn()
         .map_err(|error| format!("{program} cannot be started: {error}"))?;
     let main = child.id().cast_signed();
+    let mut asked = false;
     loop {
-        match next_signal() {
-            libc::SIGCHLD => {
-                while let Some((pid, status)) = reap(-1) {
-                    if pid == main {
-                        let how = std::process::ExitStatus::from_raw(status);
-                        eprintln!("load: {program} ended with {how}");
-                        return Ok(code(status));
-                    }
+        let signal = next_signal();
+        // Before a request is passed on: it may find that the program has ended by itself.
+        while let Some((pid, status)) = reap(-1) {
+            if pid == main {
+                // How a program ends that was asked to says nothing of the load.
+                if !asked {
+                    let how = std::process::ExitStatus::from_raw(status);
+                    eprintln!("load: {program} ended with {how}");
                 }
+                return Ok(code(status));
             }
+        }
+        if signal != libc::SIGCHLD {
+            asked = true;
             // SAFETY: the group of a child that has not been reaped.
-            _ => unsafe {
-                libc::kill(-main, libc::SIGINT);
-            },
+            unsafe { libc::kill(-main, libc::SIGINT) };
         }
     }
 }

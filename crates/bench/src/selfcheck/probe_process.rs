@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use host::process::scheduled_ns;
 use host::sched;
 use model::{Pacing, Work};
 use probe::control::State;
@@ -39,19 +40,15 @@ pub(super) fn reap(child: &Child) -> Usage {
 /// Cpu time per activation of the thread of `pid` that is in a real-time class, ns, as the scheduler counts it
 /// (schedstat): sampled twice during the loop, so that neither start nor end of the program counts.
 ///
-/// Call it right after the loop began; it takes `span_ns`. `None` if the process ended before.
+/// Call it right after the loop began; it takes `span_ns`. `None` if the process ended before, has no such thread, or
+/// the kernel does not tell.
 pub(super) fn cost_per_activation(pid: u32, period_ns: i64, span_ns: i64) -> Option<i64> {
     clock::sleep_for(span_ns / 10);
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let thread = tasks
         .filter_map(|task| task.ok()?.file_name().to_str()?.parse::<i32>().ok())
         .find(|tid| sched::get_class(*tid).is_ok_and(|class| class.is_real_time()))?;
-    let path = format!("/proc/{pid}/task/{thread}/schedstat");
-    let read = || -> Option<(i64, i64)> {
-        let text = std::fs::read_to_string(&path).ok()?;
-        let cpu_ns = text.split_whitespace().next()?.parse().ok()?;
-        Some((cpu_ns, clock::now()))
-    };
+    let read = || Some((scheduled_ns(thread).ok().flatten()?, clock::now()));
     let (cpu_before, before) = read()?;
     clock::sleep_for(span_ns * 8 / 10);
     let (cpu_after, after) = read()?;

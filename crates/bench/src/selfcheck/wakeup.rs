@@ -90,10 +90,6 @@ struct Tool {
 }
 
 impl Tool {
-    fn cpu_per_activation_ns(&self) -> i64 {
-        stats::median_of(&self.cpu_ns).unwrap_or(0)
-    }
-
     fn row(&self, period: &str, name: &str) -> Vec<String> {
         let all = Sorted::new(self.rounds.concat());
         let at = |p| all.nearest_rank(p).map_or_else(String::new, us);
@@ -104,7 +100,8 @@ impl Tool {
             at(0.99),
             at(1.0),
             self.missed.to_string(),
-            format!("{:.2}", self.cpu_per_activation_ns() as f64 / 1e3),
+            stats::median_of(&self.cpu_ns)
+                .map_or("-".to_owned(), |ns| format!("{:.2}", ns as f64 / 1e3)),
         ]
     }
 }
@@ -147,6 +144,11 @@ impl Period<'_> {
                 format!("p99 wake-up latency over cyclictest's, period {name}"),
                 p99,
                 1.10,
+            ));
+        }
+        if theirs.cpu_ns.is_empty() || ours.cpu_ns.is_empty() {
+            section.unmet.push(format!(
+                "cpu time per activation, period {name}: the kernel tells none (/proc/PID/schedstat)"
             ));
         }
         let cpu_rounds = |tool: &Tool| -> Vec<Vec<i64>> {

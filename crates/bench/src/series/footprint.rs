@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use engine::{Cell, CellSpec, Rights};
+use host::process::{self, Resident};
 use host::rtgroup::RtGroup;
 use host::sched;
 use model::{EngineKind, Pacing, Requirement, Work};
@@ -209,10 +210,11 @@ impl Footprint {
 
 /// Everything of the cell, once.
 fn look(subject: &Subject, cell: &dyn Cell, spec: &CellSpec) -> Result<Vec<Reading>, String> {
-    let mut processes = vec![("payload".to_owned(), Taken::of(cell.pid())?)];
+    let payload = Taken::of(cell.pid())?.ok_or("the payload has ended")?;
+    let mut processes = vec![("payload".to_owned(), payload)];
     for helper in cell.processes() {
         // One that ended meanwhile takes nothing any more.
-        if let Ok(taken) = Taken::of(helper.pid) {
+        if let Some(taken) = Taken::of(helper.pid)? {
             let name = match helper.name.as_str() {
                 "timecell" => "embedded runtime".to_owned(),
                 name => name.to_owned(),
@@ -280,27 +282,17 @@ struct Taken {
 }
 
 impl Taken {
-    fn of(pid: i32) -> Result<Taken, String> {
-        let read = |name: &str| {
-            let path = format!("/proc/{pid}/{name}");
-            std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
-        };
-        Taken::from_texts(&read("smaps_rollup")?, &read("status")?)
-            .ok_or_else(|| format!("the kernel tells no memory of process {pid}"))
+    /// `None` of a process that has ended.
+    fn of(pid: i32) -> Result<Option<Taken>, String> {
+        let text = |error: std::io::Error| error.to_string();
+        let resident = Resident::of(pid).map_err(text)?;
+        let mapped = process::mapped_bytes(pid).map_err(text)?;
+        Ok(resident.zip(mapped).map(|(resident, mapped)| Taken {
+            pss: resident.pss_bytes.cast_signed(),
+            rss: resident.rss_bytes.cast_signed(),
+            mapped: mapped.cast_signed(),
+        }))
     }
-
-    fn from_texts(rollup: &str, status: &str) -> Option<Taken> {
-        Some(Taken {
-            pss: kibibytes(rollup, "Pss:")? * 1024,
-            rss: kibibytes(rollup, "Rss:")? * 1024,
-            mapped: kibibytes(status, "VmSize:")? * 1024,
-        })
-    }
-}
-
-fn kibibytes(text: &str, key: &str) -> Option<i64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
-    line.trim().strip_suffix(" kB")?.trim().parse().ok()
 }
 
 /// What the cgroup `/<id>` is charged for inside the kernel; `None` where there is none or it is not told.
@@ -321,19 +313,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernels_words_are_read() {
-        let rollup = "5555-7fff ---p 00000000 00:00 0 [rollup]\nRss:   1768 kB\nPss:  207 kB\nPss_Dirty: 1 kB\n";
-        let status = "Name:\tx\nVmPeak:\t  9000 kB\nVmSize:\t    8192 kB\n";
-        let taken = Taken {
-            pss: 207 * 1024,
-            rss: 1768 * 1024,
-            mapped: 8192 * 1024,
-        };
-        assert_eq!(Taken::from_texts(rollup, status), Some(taken));
-        // A zombie has none of it.
-        assert_eq!(Taken::from_texts("", "Name:\tx\n"), None);
-        let own = Taken::of(std::process::id().cast_signed()).unwrap();
+    fn what_is_here_takes_memory_and_what_has_ended_takes_none() {
+        let own = Taken::of(std::process::id().cast_signed())
+            .unwrap()
+            .unwrap();
         assert!(own.pss > 0 && own.pss <= own.rss && own.rss <= own.mapped);
+        assert_eq!(Taken::of(i32::MAX), Ok(None));
     }
 
     #[test]

@@ -214,7 +214,7 @@ impl Trial<'_> {
         let cpus = self.cpus();
         let ticks = cpu_use::ticks(&Root::live()).ok()?;
         let ours = ticks.iter().filter(|ticks| cpus.contains(&ticks.cpu));
-        Some(ours.map(|ticks| ticks.stolen).sum::<u64>() * cpu_use::tick_ns())
+        Some(ours.map(|ticks| ticks.stolen).sum::<u64>() * host::process::tick_ns().unsigned_abs())
     }
 }
 

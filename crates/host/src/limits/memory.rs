@@ -1,6 +1,7 @@
 //! Memory, and the part of it that file systems in memory may take.
 
 use super::{Kind, Limit};
+use crate::process::bytes;
 use crate::root::Root;
 use std::ffi::CStr;
 
@@ -14,17 +15,13 @@ pub(super) fn limits(root: &Root) -> Vec<Limit> {
 
 fn machine(root: &Root) -> Option<Limit> {
     let text = root.read("/proc/meminfo").ok()?;
-    let mebibytes = |key: &str| -> Option<u64> {
-        let line = text.lines().find_map(|line| line.strip_prefix(key))?;
-        let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
-        Some(kib >> 10)
-    };
-    let total = mebibytes("MemTotal:")?;
+    let mebibytes = |key: &str| bytes(&text, key).map(|bytes| bytes >> 20);
+    let total = mebibytes("MemTotal")?;
     Some(Limit {
         kind: Kind::Memory,
         what: "memory of the machine".to_owned(),
         name: "/proc/meminfo".to_owned(),
-        used: Some(total.saturating_sub(mebibytes("MemAvailable:")?)),
+        used: Some(total.saturating_sub(mebibytes("MemAvailable")?)),
         most: total,
         unit: " MB",
         mend: "end other work, or give the machine more memory".to_owned(),

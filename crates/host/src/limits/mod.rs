@@ -7,6 +7,9 @@ mod keys;
 mod memory;
 mod namespaces;
 mod processes;
+mod raise;
+
+pub use raise::raise;
 
 use crate::root::Root;
 
@@ -97,22 +100,17 @@ fn of_file(root: &Root, kind: Kind, what: &str, path: &str, used: Option<u64>) -
 
 /// A soft limit of this process.
 fn of_process(kind: Kind, what: &str, resource: Resource, used: Option<u64>) -> Option<Limit> {
-    let (number, name, flag) = match resource {
-        Resource::Files => (libc::RLIMIT_NOFILE, "RLIMIT_NOFILE", "n"),
-        Resource::Processes => (libc::RLIMIT_NPROC, "RLIMIT_NPROC", "u"),
+    let (name, flag) = match resource {
+        Resource::Files => ("RLIMIT_NOFILE", "n"),
+        Resource::Processes => ("RLIMIT_NPROC", "u"),
     };
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: plain data that the call fills in.
-    let answer = unsafe { libc::getrlimit(number, &raw mut limit) };
-    (answer == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then(|| Limit {
+    let most = resource.limit()?.rlim_cur;
+    (most != libc::RLIM_INFINITY).then(|| Limit {
         kind,
         what: what.to_owned(),
         name: name.to_owned(),
         used,
-        most: limit.rlim_cur,
+        most,
         unit: "",
         mend: format!("raise it in the shell that starts timecell: ulimit -H{flag} and ulimit -S{flag}, or limits.conf(5)"),
     })

@@ -3,27 +3,15 @@
 use super::Page;
 use crate::words::{clean, count, plural};
 use maud::{Markup, html};
-use record::run::Status;
+use record::run::{Manifest, Status};
 
 /// Banners for a run that did not end well, that failed in part, or that was not real-time.
 pub(super) fn banners(page: &Page) -> Markup {
     let manifest = &page.data.manifest;
-    let done = format!(
-        "{} of {} are on record; the numbers rest on these alone",
-        count(manifest.trials_done.into()),
-        plural(manifest.trials_planned.into(), "planned trial"),
-    );
     // Trials that were not measured may be counted as planned; they have a reason of their own.
     let explained = manifest.not_measured.len() as u64 * u64::from(page.data.plan.rounds);
     let known = explained.saturating_add(manifest.trials_done.into());
-    let ended = match manifest.status {
-        Status::Complete if known < manifest.trials_planned.into() => Some("Incomplete"),
-        Status::Complete => None,
-        Status::Interrupted => Some("Interrupted"),
-        Status::Killed => Some("Killed"),
-        Status::Failed => Some("Failed"),
-        Status::Running => Some("Not finished"),
-    };
+    let whole = known >= manifest.trials_planned.into();
     let summary = page.data.summary;
     let unreal: Vec<String> = summary
         .cells
@@ -32,19 +20,43 @@ pub(super) fn banners(page: &Page) -> Markup {
         .map(|cell| clean(&cell.label))
         .collect();
     html! {
-        @if let Some(word) = ended {
-            p.banner.bad role="note" { strong { (word) ":" } " " (done) "." }
-        }
-        @if !summary.failures.is_empty() {
-            p.banner.bad role="note" {
-                strong { "Failures:" } " " (count(summary.failures.len() as u64)) ", told under "
-                a href="#lacking" { "what is lacking" } "."
-            }
-        }
+        (ended(manifest, "trial", whole))
+        (failures(&summary.failures))
         @if !summary.real_time {
             p.banner role="note" {
                 strong { "not real-time:" } " " (named(&unreal)) " ran in no real-time class. "
                 "Their numbers show how best-effort work behaves; they say nothing about real-time work."
+            }
+        }
+    }
+}
+
+/// That the run ended before its time, or lacks some of what it planned without telling why; `of`: what it is made of.
+pub(crate) fn ended(manifest: &Manifest, of: &str, whole: bool) -> Markup {
+    let word = match manifest.status {
+        Status::Complete if whole => return html! {},
+        Status::Complete => "Incomplete",
+        Status::Interrupted => "Interrupted",
+        Status::Killed => "Killed",
+        Status::Failed => "Failed",
+        Status::Running => "Not finished",
+    };
+    let planned = plural(manifest.trials_planned.into(), &format!("planned {of}"));
+    html! {
+        p.banner.bad role="note" {
+            strong { (word) ":" } " " (count(manifest.trials_done.into())) " of " (planned)
+            " are on record; the numbers rest on these alone."
+        }
+    }
+}
+
+/// That something failed, and where it is told.
+pub(crate) fn failures(failures: &[String]) -> Markup {
+    html! {
+        @if !failures.is_empty() {
+            p.banner.bad role="note" {
+                strong { "Failures:" } " " (count(failures.len() as u64)) ", told under "
+                a href="#lacking" { "what is lacking" } "."
             }
         }
     }
@@ -55,5 +67,46 @@ fn named(cells: &[String]) -> String {
         plural(cells.len() as u64, "cell")
     } else {
         cells.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_whole_run_that_came_to_its_end_needs_no_banner() {
+        let mut manifest = Manifest {
+            schema: 1,
+            timecell_version: "0.1.0".to_owned(),
+            started: "2026-11-21T22:44:03Z".to_owned(),
+            finished: None,
+            status: Status::Complete,
+            trials_planned: 1_200,
+            trials_done: 1_100,
+            requirements: Vec::new(),
+            not_measured: Vec::new(),
+            failure: None,
+            resumed: Vec::new(),
+        };
+        assert_eq!(ended(&manifest, "trial", true).0, "");
+        let said = ended(&manifest, "trial", false).0;
+        assert!(
+            said.contains("Incomplete:</strong> 1,100 of 1,200 planned trials are"),
+            "{said}"
+        );
+        manifest.status = Status::Killed;
+        (manifest.trials_planned, manifest.trials_done) = (2, 0);
+        let said = ended(&manifest, "measurement", true).0;
+        assert!(
+            said.contains("Killed:</strong> 0 of 2 planned measurements are"),
+            "{said}"
+        );
+        assert_eq!(failures(&[]).0, "");
+        assert!(
+            failures(&["a".to_owned(), "b".to_owned()])
+                .0
+                .contains("</strong> 2, told under")
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! The figures with their captions.
 
 use super::{Page, Section};
-use crate::figure::{TAIL, inline};
-use maud::html;
+use crate::figure::{Figure, TAIL, inline};
+use maud::{Markup, html};
 
 pub(super) fn section(page: &Page) -> Option<Section> {
     let cells = &page.data.summary.cells;
@@ -14,19 +14,29 @@ pub(super) fn section(page: &Page) -> Option<Section> {
     (!page.figures.is_empty()).then(|| Section {
         id: "figures",
         heading: "Figures".to_owned(),
-        body: html! {
-            div.figures {
-                @for figure in page.figures.iter().filter(|figure| figure.name != TAIL) {
-                    figure {
-                        h3 {
-                            (figure.title)
-                            @if !label.is_empty() { " " span.caution { (label) } }
-                        }
-                        div.scroll { (inline(figure)) }
-                        figcaption { (figure.caption) }
+        body: labelled(page.figures.iter().filter(|f| f.name != TAIL), label),
+    })
+}
+
+/// Figures below each other, each with its title and caption.
+pub(crate) fn pictures(figures: &[Figure]) -> Markup {
+    labelled(figures.iter(), "")
+}
+
+/// `label` stands behind every title.
+fn labelled<'a>(figures: impl Iterator<Item = &'a Figure>, label: &str) -> Markup {
+    html! {
+        div.figures {
+            @for figure in figures {
+                figure {
+                    h3 {
+                        (figure.title)
+                        @if !label.is_empty() { " " span.caution { (label) } }
                     }
+                    div.scroll { (inline(figure)) }
+                    figcaption { (figure.caption) }
                 }
             }
-        },
-    })
+        }
+    }
 }

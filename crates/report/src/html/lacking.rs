@@ -3,17 +3,46 @@
 use super::{Page, Section};
 use crate::words::{clean, sentence};
 use maud::{Markup, html};
+use model::Requirement;
+use record::summary::NotMeasured;
 
 pub(super) fn section(page: &Page) -> Option<Section> {
     let summary = page.data.summary;
     let nothing =
         summary.failures.is_empty() && summary.not_measured.is_empty() && summary.unmet.is_empty();
-    let absent = summary.not_measured.iter();
-    let absent: Vec<[&str; 3]> = absent
+    Some(Section {
+        id: "lacking",
+        heading: "What is lacking".to_owned(),
+        body: html! {
+            @if nothing { p { "Nothing: every trial was measured and every requirement was met." } }
+            (failure_list(&summary.failures))
+            (not_measured_table("trial", &summary.not_measured))
+            (unmet_table(&summary.unmet))
+        },
+    })
+}
+
+/// What failed, one sentence each; nothing where nothing did.
+pub(crate) fn failure_list(failures: &[String]) -> Markup {
+    html! {
+        @if !failures.is_empty() {
+            h3 { "Failures" }
+            ul.findings { @for failure in failures { li { (sentence(&clean(failure))) } } }
+        }
+    }
+}
+
+/// What was not measured, each a `what`; nothing where all was.
+pub(crate) fn not_measured_table(what: &str, absent: &[NotMeasured]) -> Markup {
+    let rows: Vec<[&str; 3]> = (absent.iter())
         .map(|n| [n.trial.as_str(), n.reason.as_str(), n.mend.as_str()])
         .collect();
-    let unmet = summary.unmet.iter();
-    let unmet: Vec<[&str; 3]> = unmet
+    html! { @if !rows.is_empty() { (table("Not measured", [what, "reason", "mend"], &rows)) } }
+}
+
+/// The requirements that the machine did not meet; nothing where there are none.
+pub(crate) fn unmet_table(unmet: &[Requirement]) -> Markup {
+    let rows: Vec<[&str; 3]> = (unmet.iter())
         .map(|r| {
             [
                 r.what.as_str(),
@@ -22,19 +51,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
             ]
         })
         .collect();
-    Some(Section {
-        id: "lacking",
-        heading: "What is lacking".to_owned(),
-        body: html! {
-            @if nothing { p { "Nothing: every trial was measured and every requirement was met." } }
-            @if !summary.failures.is_empty() {
-                h3 { "Failures" }
-                ul.findings { @for failure in &summary.failures { li { (sentence(&clean(failure))) } } }
-            }
-            @if !absent.is_empty() { (table("Not measured", ["trial", "reason", "mend"], &absent)) }
-            @if !unmet.is_empty() { (table("Requirements not met", ["what", "reason", "mend"], &unmet)) }
-        },
-    })
+    html! { @if !rows.is_empty() { (table("Requirements not met", ["what", "reason", "mend"], &rows)) } }
 }
 
 /// Things that are not there: name, reason, mend.

@@ -6,17 +6,18 @@ use host::provenance::Provenance;
 use maud::html;
 
 pub(super) fn section(page: &Page) -> Option<Section> {
-    Some(Section {
+    Some(provenance_section(&page.data.provenance))
+}
+
+/// The section of any report of a run.
+pub(crate) fn provenance_section(provenance: &Provenance) -> Section {
+    Section {
         id: "machine",
         heading: "Provenance".to_owned(),
         body: html! {
-            dl {
-                @for (name, value) in facts(&page.data.provenance) {
-                    dt { (name) } dd { (clean(&value)) }
-                }
-            }
+            dl { @for (name, value) in facts(provenance) { dt { (name) } dd { (clean(&value)) } } }
         },
-    })
+    }
 }
 
 /// Every fact as name and value; what could not be read says so.

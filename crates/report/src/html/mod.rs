@@ -22,10 +22,12 @@ mod tables;
 mod tail;
 mod tasks;
 
+pub(crate) use banner::{ended, failures};
 pub(crate) use doctor::checks as checks_section;
-pub(crate) use lacking::table as absent_table;
-pub(crate) use machine::facts;
-pub(crate) use page::{document, time_cell};
+pub(crate) use figures::pictures;
+pub(crate) use lacking::{failure_list, not_measured_table, table as absent_table, unmet_table};
+pub(crate) use machine::{facts, provenance_section};
+pub(crate) use page::{document, run_head, time_cell};
 pub(crate) use tables::{detail, region};
 
 use crate::compare::RunComparison;
@@ -33,7 +35,7 @@ use crate::data::Data;
 use crate::figure::{self, Figure};
 use crate::judge::Judged;
 use crate::published::Beside;
-use maud::{Markup, html};
+use maud::Markup;
 use record::RecordError;
 use record::run::Run;
 use record::summary::RunSummary;
@@ -140,15 +142,12 @@ fn page(run: &Run, summary: &RunSummary, extras: Extras) -> Result<String, Recor
         sections.insert(at, crate::published::section(beside));
     }
     let title = format!("{} - timecell", summary.experiment);
-    let head = html! {
-        p.kicker { "timecell report" }
-        h1 { (summary.experiment) }
-        p.meta {
-            "run " code { (summary.run) } ", started " (page.data.manifest.started)
-            @if let Some(finished) = &page.data.manifest.finished { ", finished " (finished) }
-            ", " (page.data.provenance.one_line())
-        }
-        (banner::banners(&page))
-    };
+    let head = run_head(
+        &summary.experiment,
+        &summary.run,
+        &page.data.manifest,
+        &page.data.provenance,
+        &banner::banners(&page),
+    );
     Ok(document(&title, &head, &sections))
 }

@@ -3,7 +3,9 @@
 use super::Section;
 use crate::chart::{css, dark, light};
 use crate::words::clean;
+use host::provenance::Provenance;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use record::run::Manifest;
 
 /// How the page looks, apart from figures and colours.
 const CSS: &str = include_str!("page.css");
@@ -46,6 +48,27 @@ pub(crate) fn document(title: &str, head: &Markup, sections: &[Section]) -> Stri
         }
     };
     page.into_string()
+}
+
+/// What stands at the top of the report of a run: its name, when and where it was made, and what a reader must know
+/// before any number.
+pub(crate) fn run_head(
+    name: &str,
+    run: &str,
+    manifest: &Manifest,
+    provenance: &Provenance,
+    banners: &Markup,
+) -> Markup {
+    html! {
+        p.kicker { "timecell report" }
+        h1 { (clean(name)) }
+        p.meta {
+            "run " code { (clean(run)) } ", started " (manifest.started)
+            @if let Some(finished) = &manifest.finished { ", finished " (finished) }
+            ", " (provenance.one_line())
+        }
+        (banners)
+    }
 }
 
 /// A cell of a table with a number, its interval below it.

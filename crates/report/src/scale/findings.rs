@@ -22,10 +22,34 @@ pub(super) fn findings(summary: &ScaleSummary) -> Vec<(EngineKind, Vec<String>)>
             skew(engine, &points),
             creation(&points),
             waiting(&points),
+            unguarded(&points),
         ];
         (engine.engine, sentences.into_iter().flatten().collect())
     };
     summary.engines.iter().map(of_engine).collect()
+}
+
+/// Where the guard rails were not what they should be: with the most cells.
+fn unguarded(points: &[&ScalePoint]) -> Option<String> {
+    let of_point = |point: &&ScalePoint| {
+        let noted = point.crowds.iter().filter_map(|c| c.watchdog?.priorities);
+        let mut open = noted.filter(|priorities| !priorities.guarded());
+        open.next().map(|priorities| (point.count, priorities))
+    };
+    let all = points.iter().filter_map(of_point);
+    let (cells, priorities) = all.max_by_key(|(count, _)| *count)?;
+    let class = |priority: u8| match priority {
+        0 => "no real-time class".to_owned(),
+        priority => format!("FIFO {priority}"),
+    };
+    Some(format!(
+        "the coordinator ({}) and the watchdog ({}) did not both stand above the {} (FIFO {}): nothing but the \
+         kernel's real-time throttling would have stopped cells that never rest",
+        class(priorities.coordinator),
+        class(priorities.watchdog),
+        plural(cells.into(), "cell"),
+        priorities.cells,
+    ))
 }
 
 /// The largest point that is in the numbers.

@@ -4,14 +4,17 @@ use super::findings::{crowd, findings, grows};
 use super::panels;
 use super::picture::{About, draw};
 use super::tables;
-use crate::figure::{Figure, inline};
-use crate::html::{Section, absent_table, checks_section, document, facts};
+use crate::figure::Figure;
+use crate::html::{
+    Section, absent_table, checks_section, document, ended, failure_list, failures,
+    not_measured_table, pictures, provenance_section, run_head, unmet_table,
+};
 use crate::published::Beside;
-use crate::words::{clean, count, plural, sentence};
+use crate::words::{clean, count, sentence};
 use maud::{Markup, html};
 use model::{Class, EngineKind, Experiment, Pacing, Work};
 use record::RecordError;
-use record::run::{Manifest, Run, Status};
+use record::run::{Manifest, Run};
 use record::scale::{ScalePoint, ScaleSummary};
 
 /// The report as one HTML file, with a section on published figures where they are given.
@@ -36,55 +39,25 @@ pub fn scale_html(
     sections.extend(beside.map(crate::published::section));
     sections.push(lacking(summary));
     sections.extend(checks_section(&provenance));
-    sections.push(Section {
-        id: "machine",
-        heading: "Provenance".to_owned(),
-        body: html! {
-            dl { @for (name, value) in facts(&provenance) { dt { (name) } dd { (clean(&value)) } } }
-        },
-    });
+    sections.push(provenance_section(&provenance));
     sections.push(again(summary, &plan));
-    let head = html! {
-        p.kicker { "timecell report" }
-        h1 { (clean(&summary.experiment)) }
-        p.meta {
-            "run " code { (clean(&summary.run)) } ", started " (manifest.started)
-            @if let Some(finished) = &manifest.finished { ", finished " (finished) }
-            ", " (provenance.one_line())
-        }
-        (banners(&manifest, summary))
-    };
+    let banners = banners(&manifest, summary);
+    let (name, run) = (&summary.experiment, &summary.run);
+    let head = run_head(name, run, &manifest, &provenance, &banners);
     let title = format!("{} - timecell", summary.experiment);
     Ok(document(&title, &head, &sections))
 }
 
 fn banners(manifest: &Manifest, summary: &ScaleSummary) -> Markup {
-    let ended = match manifest.status {
-        Status::Complete => None,
-        Status::Interrupted => Some("Interrupted"),
-        Status::Failed => Some("Failed"),
-        Status::Killed => Some("Killed"),
-        Status::Running => Some("Not finished"),
-    };
     html! {
-        @if let Some(word) = ended {
-            p.banner.bad role="note" {
-                strong { (word) ":" } " " (manifest.trials_done) " of " (manifest.trials_planned)
-                " planned trials are on record; the numbers rest on these alone."
-            }
-        }
+        (ended(manifest, "trial", true))
         @if !summary.real_time && summary.points.iter().any(|point| point.rounds > 0) {
             p.banner role="note" {
                 strong { "Not real-time:" } " the cells, or some of them, ran in no real-time class. Their numbers say \
                 nothing about real-time work."
             }
         }
-        @if !summary.failures.is_empty() {
-            p.banner.bad role="note" {
-                strong { "Failures:" } " " (summary.failures.len()) ", told under "
-                a href="#lacking" { "what is lacking" } "."
-            }
-        }
+        (failures(&summary.failures))
     }
 }
 
@@ -245,20 +218,6 @@ fn cells(engines: &[(EngineKind, Vec<Figure>)]) -> Option<Section> {
     })
 }
 
-fn pictures(figures: &[Figure]) -> Markup {
-    html! {
-        div.figures {
-            @for figure in figures {
-                figure {
-                    h3 { (figure.title) }
-                    div.scroll { (inline(figure)) }
-                    figcaption { (figure.caption) }
-                }
-            }
-        }
-    }
-}
-
 fn cost(summary: &ScaleSummary) -> Section {
     Section {
         id: "cost",
@@ -297,31 +256,15 @@ fn lacking(summary: &ScaleSummary) -> Section {
         .zip(&whats)
         .map(|((point, out), what)| [point.trial.as_str(), what.as_str(), out.mend.as_str()])
         .collect();
-    let absent: Vec<[&str; 3]> = (summary.not_measured.iter())
-        .map(|n| [n.trial.as_str(), n.reason.as_str(), n.mend.as_str()])
-        .collect();
-    let unmet: Vec<[&str; 3]> = (summary.unmet.iter())
-        .map(|r| {
-            [
-                r.what.as_str(),
-                r.reason.as_str(),
-                r.mend.as_deref().unwrap_or(""),
-            ]
-        })
-        .collect();
-    let failed = plural(summary.failures.len() as u64, "failure");
     Section {
         id: "lacking",
         heading: "What is lacking".to_owned(),
         body: html! {
             @if nothing { p { "Nothing: every number of cells was measured and every requirement was met." } }
             @if !out.is_empty() { (absent_table("What gave out", ["trial", "what", "mend"], &out)) }
-            @if !absent.is_empty() { (absent_table("Not measured", ["trial", "reason", "mend"], &absent)) }
-            @if !unmet.is_empty() { (absent_table("Requirements not met", ["what", "reason", "mend"], &unmet)) }
-            @if !summary.failures.is_empty() {
-                h3 { (failed) }
-                ul.findings { @for failure in &summary.failures { li { (sentence(&clean(failure))) } } }
-            }
+            (not_measured_table("trial", &summary.not_measured))
+            (unmet_table(&summary.unmet))
+            (failure_list(&summary.failures))
         },
     }
 }

@@ -6,7 +6,7 @@ use super::words::{even, percent};
 use crate::style::{Style, Tone};
 use crate::table::{Column, Text, render};
 use crate::units::Scale;
-use crate::words::{clean, count, ratio};
+use crate::words::{clean, count, not_measured, ratio};
 use record::scale::{Between, ScalePoint, ScaleSummary};
 use stats::Even;
 
@@ -27,16 +27,7 @@ pub fn scale_table(summary: &ScaleSummary, style: Style) -> String {
         .into_iter()
         .flat_map(|(engine, all)| all.into_iter().map(move |text| format!("{engine}: {text}")))
         .collect();
-    for absent in &summary.not_measured {
-        let mend = match absent.mend.as_str() {
-            "" => String::new(),
-            mend => format!(" ({mend})"),
-        };
-        sentences.push(format!(
-            "{}: not measured: {}{mend}",
-            absent.trial, absent.reason
-        ));
-    }
+    sentences.extend(summary.not_measured.iter().map(not_measured));
     for requirement in &summary.unmet {
         sentences.push(format!("{}: {}", requirement.what, requirement.reason));
     }

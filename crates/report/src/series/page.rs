@@ -3,14 +3,17 @@
 use super::amount::Amount;
 use super::table::{median, said, scale, share_names, short_name};
 use super::{draw, of_part, shares, wholes};
-use crate::figure::{Figure, inline};
-use crate::html::{Section, absent_table, checks_section, document, facts, region, time_cell};
+use crate::html::{
+    Section, checks_section, document, ended, failure_list, failures, not_measured_table, pictures,
+    provenance_section, region, run_head, time_cell, unmet_table,
+};
 use crate::judge::Judged;
 use crate::published::Beside;
 use crate::words::{capital, clean, sentence};
 use maud::{Markup, html};
+use model::Requirement;
 use record::RecordError;
-use record::run::{Manifest, Run, Status};
+use record::run::Run;
 use record::series::{SeriesFigure, SeriesRecord, SeriesSummary};
 use stats::Verdict;
 
@@ -60,55 +63,25 @@ fn page(
     let mut sections = vec![asked(&record, summary)];
     sections.extend(judged.and_then(crate::judge::section));
     sections.extend(tables(summary));
-    sections.extend(pictures(&figures));
+    sections.extend((!figures.is_empty()).then(|| Section {
+        id: "figures",
+        heading: "Figures".to_owned(),
+        body: pictures(&figures),
+    }));
     sections.extend(beside.map(crate::published::section));
     sections.extend(made_of(summary));
     sections.push(lacking(summary));
     sections.extend(checks_section(&provenance));
-    sections.push(Section {
-        id: "machine",
-        heading: "Provenance".to_owned(),
-        body: html! {
-            dl { @for (name, value) in facts(&provenance) { dt { (name) } dd { (clean(&value)) } } }
-        },
-    });
+    sections.push(provenance_section(&provenance));
     sections.push(again(summary));
-    let head = html! {
-        p.kicker { "timecell report" }
-        h1 { (clean(&summary.scenario)) }
-        p.meta {
-            "run " code { (clean(&summary.run)) } ", started " (manifest.started)
-            @if let Some(finished) = &manifest.finished { ", finished " (finished) }
-            ", " (provenance.one_line())
-        }
-        (banners(&manifest, summary))
+    let banners = html! {
+        (ended(&manifest, "measurement", true))
+        (failures(&summary.failures))
     };
+    let (name, run) = (&summary.scenario, &summary.run);
+    let head = run_head(name, run, &manifest, &provenance, &banners);
     let title = format!("{} - timecell", summary.scenario);
     Ok(document(&title, &head, &sections))
-}
-
-fn banners(manifest: &Manifest, summary: &SeriesSummary) -> Markup {
-    let ended = match manifest.status {
-        Status::Complete => None,
-        Status::Interrupted => Some("Interrupted"),
-        Status::Killed => Some("Killed"),
-        Status::Failed => Some("Failed"),
-        Status::Running => Some("Not finished"),
-    };
-    html! {
-        @if let Some(word) = ended {
-            p.banner.bad role="note" {
-                strong { (word) ":" } " " (manifest.trials_done) " of " (manifest.trials_planned)
-                " planned measurements are on record; the numbers rest on these alone."
-            }
-        }
-        @if !summary.failures.is_empty() {
-            p.banner.bad role="note" {
-                strong { "Failures:" } " " (summary.failures.len()) ", told under "
-                a href="#lacking" { "what is lacking" } "."
-            }
-        }
-    }
 }
 
 fn asked(record: &SeriesRecord, summary: &SeriesSummary) -> Section {
@@ -260,42 +233,23 @@ fn share_table(summary: &SeriesSummary, part: &str) -> Markup {
     )
 }
 
-fn pictures(figures: &[Figure]) -> Option<Section> {
-    (!figures.is_empty()).then(|| Section {
-        id: "figures",
-        heading: "Figures".to_owned(),
-        body: html! {
-            div.figures {
-                @for figure in figures {
-                    figure {
-                        h3 { (figure.title) }
-                        div.scroll { (inline(figure)) }
-                        figcaption { (figure.caption) }
-                    }
-                }
-            }
-        },
-    })
-}
-
 fn lacking(summary: &SeriesSummary) -> Section {
     let nothing =
         summary.failures.is_empty() && summary.not_measured.is_empty() && summary.unmet.is_empty();
-    let absent: Vec<[&str; 3]> = summary
-        .not_measured
-        .iter()
-        .map(|n| [n.trial.as_str(), n.reason.as_str(), n.mend.as_str()])
+    // What keeps a subject from being measured is said once.
+    let said = |need: &Requirement| summary.not_measured.iter().any(|n| n.reason == need.reason);
+    let unmet: Vec<Requirement> = (summary.unmet.iter())
+        .filter(|need| !said(need))
+        .cloned()
         .collect();
     Section {
         id: "lacking",
         heading: "What is lacking".to_owned(),
         body: html! {
             @if nothing { p { "Nothing: every subject was measured and every requirement was met." } }
-            @if !summary.failures.is_empty() {
-                h3 { "Failures" }
-                ul.findings { @for failure in &summary.failures { li { (sentence(&clean(failure))) } } }
-            }
-            @if !absent.is_empty() { (absent_table("Not measured", ["subject", "reason", "mend"], &absent)) }
+            (failure_list(&summary.failures))
+            (not_measured_table("subject", &summary.not_measured))
+            (unmet_table(&unmet))
         },
     }
 }

@@ -4,7 +4,7 @@ use super::amount::Amount;
 use super::{of_part, shares, wholes};
 use crate::style::{Style, Tone};
 use crate::table::{Column, Text, render};
-use crate::words::{capital, clean, count, interval};
+use crate::words::{capital, clean, count, interval, not_measured};
 use record::series::{Quantity, SeriesFigure, SeriesSummary};
 use stats::{Ratio, Verdict};
 
@@ -187,16 +187,7 @@ fn share_columns(
 /// The sentences below the tables.
 fn after(summary: &SeriesSummary) -> Vec<String> {
     let mut sentences = Vec::new();
-    for absent in &summary.not_measured {
-        let mend = match absent.mend.as_str() {
-            "" => String::new(),
-            mend => format!(" ({mend})"),
-        };
-        sentences.push(format!(
-            "{}: not measured: {}{mend}",
-            absent.trial, absent.reason
-        ));
-    }
+    sentences.extend(summary.not_measured.iter().map(not_measured));
     for note in &summary.notes {
         sentences.push(format!("note: {note}"));
     }

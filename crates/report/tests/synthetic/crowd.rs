@@ -2,7 +2,7 @@
 
 use super::{Cell, GO, Synthetic, cell};
 use model::EngineKind;
-use record::crowd::{CrowdMemory, CrowdRecord, GaveOut, Waiting, WatchdogRecord};
+use record::crowd::{CrowdMemory, CrowdRecord, GaveOut, Priorities, Waiting, WatchdogRecord};
 
 /// Cpu time of a job and rest between jobs, ns.
 pub const DEMAND: i64 = 270_000;
@@ -108,6 +108,11 @@ pub fn crowd(count: u32, finished: u32) -> CrowdRecord {
             worst_delay_ns: 3_100_000,
             limit_ns: 1_000_000_000,
             froze: false,
+            priorities: Some(Priorities {
+                coordinator: 90,
+                watchdog: 91,
+                cells: 80,
+            }),
         }),
         gave_out: None,
         reservation: None,

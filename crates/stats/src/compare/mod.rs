@@ -13,7 +13,7 @@ mod round;
 
 pub use error::{CompareError, Side};
 pub use options::CompareOptions;
-pub use quantiles::{RoundQuantiles, compare_figures, compare_quantiles};
+pub use quantiles::{RoundQuantiles, compare_quantiles};
 pub use ratio::{Ratio, Verdict};
 
 use crate::{DEFAULT_CONFIDENCE, needed_count};

@@ -53,30 +53,17 @@ pub fn compare_quantiles(
         })
         .collect();
     Ok(Comparison {
-        ratio_of_medians: ratio(&medians, resolution, DEFAULT_CONFIDENCE)
-            .ok_or(CompareError::NoRounds)?,
-        ratio_of_p99: p99.and_then(|logs| ratio(&logs, resolution, DEFAULT_CONFIDENCE)),
+        ratio_of_medians: ratio(&medians, resolution).ok_or(CompareError::NoRounds)?,
+        ratio_of_p99: p99.and_then(|logs| ratio(&logs, resolution)),
         rounds: u32::try_from(baseline.len()).unwrap_or(u32::MAX),
     })
-}
-
-/// Compares one figure of each round, whatever it is: `other` over `baseline`, paired. Student's interval for the mean
-/// of the logarithms of the ratios, at `confidence`, strictly between 0 and 1.
-///
-/// `None` without rounds, with unequal numbers of them, or where a value is not positive.
-pub fn compare_figures(baseline: &[i64], other: &[i64], confidence: f64) -> Option<Ratio> {
-    let sound = baseline.len() == other.len() && confidence > 0.0 && confidence < 1.0;
-    let logs: Option<Vec<f64>> = (baseline.iter().zip(other))
-        .map(|(&b, &o)| (b > 0 && o > 0).then(|| log(b, o)))
-        .collect();
-    ratio(&logs.filter(|_| sound)?, 0.0, confidence)
 }
 
 fn log(baseline: i64, other: i64) -> f64 {
     (other as f64).ln() - (baseline as f64).ln()
 }
 
-fn ratio(logs: &[f64], resolution: f64, confidence: f64) -> Option<Ratio> {
+fn ratio(logs: &[f64], resolution: f64) -> Option<Ratio> {
     let centre = mean(logs.iter().copied())?;
     let squares = mean(logs.iter().map(|log| (log - centre).powi(2)))?;
     // The standard error that a bootstrap over rounds has, which lacks the factor that `Ratio` brings.
@@ -87,7 +74,7 @@ fn ratio(logs: &[f64], resolution: f64, confidence: f64) -> Option<Ratio> {
         Some(error),
         resolution,
         logs.len(),
-        confidence,
+        DEFAULT_CONFIDENCE,
     ))
 }
 
@@ -141,19 +128,6 @@ mod tests {
                 .verdict,
             Verdict::Undecided
         );
-    }
-
-    /// As by hand above; t(0.995, 2) = 9.92484.
-    #[test]
-    fn figures_have_the_interval_of_the_confidence_asked_for() {
-        let at = |log: f64| (1e9 * log.exp()).round() as i64;
-        let other = [at(0.0), at(0.1), at(0.2)];
-        let ratio = compare_figures(&[1_000_000_000; 3], &other, 0.99).unwrap();
-        let margin = 9.924_84 * 0.1 / 3f64.sqrt();
-        assert!((ratio.low.unwrap().ln() - 0.1 + margin).abs() < 1e-5);
-        assert!(compare_figures(&[1, 0], &[1, 1], 0.95).is_none());
-        assert!(compare_figures(&[1], &[1, 1], 0.95).is_none());
-        assert!(compare_figures(&[1], &[1], 1.0).is_none());
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub struct Row {
     /// Share of one cpu since the look before; 0 to the number of its threads.
     pub cpu_share: Option<f64>,
     /// Cpu time so far, ns.
-    pub cpu_ns: Option<u64>,
+    pub cpu_ns: Option<i64>,
     /// Jobs that ran.
     pub jobs: u64,
     /// Jobs that are to run; `None` where there is no end.
@@ -179,12 +179,12 @@ fn scene(view: &TrialView, cpus: Vec<CpuShare>, own_share: Option<f64>) -> Scene
                 pid: seen.pid,
                 cpu_share: seen.cpu_share,
                 cpu_ns: seen.cpu_ns,
-                jobs: seen.executed,
+                jobs: seen.sums.executed,
                 planned: Some(cell.planned.into()),
-                missed: seen.missed,
-                lost: seen.lost,
-                unseen: seen.unseen,
-                worst_latency_ns: seen.worst_latency_ns,
+                missed: seen.sums.missed,
+                lost: seen.sums.lost,
+                unseen: seen.sums.unseen,
+                worst_latency_ns: seen.sums.worst_latency_ns,
                 worst_execution_ns: worked(live.works, seen),
             })
             .collect(),
@@ -192,7 +192,7 @@ fn scene(view: &TrialView, cpus: Vec<CpuShare>, own_share: Option<f64>) -> Scene
 }
 
 fn worked(works: bool, seen: &CellView) -> Option<i64> {
-    seen.worst_execution_ns.filter(|_| works)
+    seen.sums.worst_execution_ns.filter(|_| works)
 }
 
 fn words(held: &LiveReservation) -> String {

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use record::run::{Run, Status};
 
 use crate::support::{
-    Case, Need, eventually, experiment, only_run, payloads, say, timecell, traces_of,
+    Case, Need, eventually, experiment, in_its_loop, only_run, payloads, say, timecell, traces_of,
 };
 
 pub const CASES: &[Case] = &[
@@ -110,14 +110,7 @@ fn killed_cell() {
     let dir = tempfile::tempdir().unwrap();
     let child = started(dir.path(), "embedded").expect("embedded is always there");
     let pid = payload(child.id()).unwrap();
-    eventually("the cell has run some jobs", || {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
-        let slices = text
-            .split_whitespace()
-            .nth(2)
-            .and_then(|n| n.parse::<u64>().ok());
-        slices.is_some_and(|slices| slices > 200)
-    });
+    eventually("the cell has run some jobs", || in_its_loop(pid));
     // SAFETY: a process that the bench under test started.
     unsafe { libc::kill(pid, libc::SIGKILL) };
     let id = child.id();

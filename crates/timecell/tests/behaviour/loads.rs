@@ -237,6 +237,8 @@ fn early() {
         failure.starts_with("load custom: did nothing in the"),
         "{failure}"
     );
+    // It was asked to end: how it did is no news.
+    assert!(!failure.contains("ended with"), "{failure}");
     assert_eq!(trials[2].failure, None);
     assert!(said.out.contains("out of beans"), "{}", said.out);
 }

@@ -20,6 +20,7 @@ mod missions;
 mod needs;
 mod nqueens;
 mod policies;
+mod pty;
 mod salvage;
 mod scale;
 mod scale_report;

@@ -6,7 +6,9 @@ use std::process::{Child, Command, Stdio};
 
 use record::run::{Run, Status};
 
-use crate::support::{Case, Need, eventually, only_run, say, timecell, traces_of};
+use crate::support::{
+    Case, Need, eventually, in_its_loop, only_run, payloads, say, timecell, traces_of,
+};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -63,7 +65,15 @@ fn accounted() {
         assert!(crowd.creation_ns > 0 && crowd.removal_ns.is_some());
         assert_eq!(crowd.memory.unwrap().cells, cells);
         assert!(crowd.waiting.unwrap().window_ns > 0);
-        assert!(!crowd.watchdog.unwrap().froze);
+        let watchdog = crowd.watchdog.unwrap();
+        assert!(!watchdog.froze);
+        let priorities = watchdog.priorities.unwrap();
+        let all = [
+            priorities.cells,
+            priorities.coordinator,
+            priorities.watchdog,
+        ];
+        assert_eq!(all, [80, 90, 91]);
         let go_ns = trial.go_ns.unwrap();
         for cell in &trial.cells {
             assert!(cell.started_ns.unwrap() >= go_ns);
@@ -92,36 +102,12 @@ fn started(dir: &Path, more: &[&str]) -> (Child, Vec<i32>) {
         .unwrap();
     let mut pids = Vec::new();
     eventually("the cells run", || {
-        pids = payloads(child.id());
-        pids.len() == 12 && pids.iter().all(|pid| jobs_seen(*pid))
+        pids = (payloads(child.id()).into_iter())
+            .map(|(pid, _)| pid)
+            .collect();
+        pids.len() == 12 && pids.iter().all(|pid| in_its_loop(*pid))
     });
     (child, pids)
-}
-
-/// Whether a payload has slept and run so often that it is in its loop.
-fn jobs_seen(pid: i32) -> bool {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
-    let slices = text.split_whitespace().nth(2);
-    slices
-        .and_then(|n| n.parse::<u64>().ok())
-        .is_some_and(|slices| slices > 200)
-}
-
-/// Pids of the payloads of coordinator `pid`.
-fn payloads(pid: u32) -> Vec<i32> {
-    let name = format!("timecell-{pid}-");
-    let is = |dir: PathBuf| {
-        let words = std::fs::read_to_string(dir.join("cmdline")).unwrap_or_default();
-        let environment = std::fs::read(dir.join("environ")).unwrap_or_default();
-        words.contains("\0probe\0run\0") && String::from_utf8_lossy(&environment).contains(&name)
-    };
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    entries
-        .filter_map(|entry| {
-            let pid = entry.file_name().to_str()?.parse().ok()?;
-            is(entry.path()).then_some(pid)
-        })
-        .collect()
 }
 
 fn killed_cells() {

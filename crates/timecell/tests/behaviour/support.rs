@@ -191,6 +191,16 @@ pub fn payloads(pid: u32) -> Vec<(i32, String)> {
     measures.collect()
 }
 
+/// Whether a payload has slept and run so often that it is in its loop.
+pub fn in_its_loop(pid: i32) -> bool {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+    // The third number counts the turns that it had on a cpu.
+    let turns = text.split_whitespace().nth(2);
+    turns
+        .and_then(|n| n.parse::<u64>().ok())
+        .is_some_and(|turns| turns > 200)
+}
+
 fn below(dir: &Path, depth: usize, see: &mut dyn FnMut(&Path)) {
     if depth == 0 {
         return;

@@ -1,11 +1,13 @@
 //! `timecell top` beside a real run: what it prints, cell by cell, and where there is nothing to see.
 
 use std::fs;
+use std::num::NonZero;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
+use crate::pty::{PROGRAMS, Pty};
 use crate::support::{Case, Need, eventually, say, timecell};
 
 pub const CASES: &[Case] = &[
@@ -18,6 +20,15 @@ pub const CASES: &[Case] = &[
         name: "top::a_study_of_contained_cells_has_pids_and_cpu_time",
         needs: &[Need::Root],
         run: study,
+    },
+    Case {
+        name: "top::a_terminal_shows_the_cells_obeys_keys_and_is_put_back",
+        needs: &[
+            Need::Program(PROGRAMS[0]),
+            Need::Program(PROGRAMS[1]),
+            Need::Program(PROGRAMS[2]),
+        ],
+        run: on_a_terminal,
     },
     Case {
         name: "top::nothing_to_see_is_a_sentence",
@@ -124,6 +135,49 @@ fn study() {
         assert!(row["cpu_ns"].as_u64() > Some(0), "{row}");
         assert_eq!(row["engine"], "embedded");
     }
+    run.end(dir.path());
+}
+
+fn on_a_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = Long::start(dir.path(), TWO);
+    at_work(dir.path());
+    let command = format!("'{}' top --interval 200ms", env!("CARGO_BIN_EXE_timecell"));
+    let (rows, columns) = (NonZero::new(20).unwrap(), NonZero::new(150).unwrap());
+    let mut terminal = Pty::start(dir.path(), rows, columns, &command);
+    let row = |lines: &[String], cell: &str| {
+        let words = |line: &&String| line.split_whitespace().next() == Some(cell);
+        lines.iter().find(words).cloned().unwrap_or_default()
+    };
+    terminal.shows("both cells at work", |lines| {
+        lines[0].starts_with("long: trial 1 of 1, pair, round 1 of 1; about ")
+            && lines[1].contains("top itself")
+            && lines[2].starts_with("2 cells: 2 running")
+            && lines[3].starts_with("cell    engine  cpu  class  state")
+            && ["1-bare", "2-bare"]
+                .iter()
+                .all(|cell| row(lines, cell).contains("running"))
+            && lines[19].starts_with("by cell   q quit")
+    });
+    assert!(terminal.screen().alternate_screen());
+    assert!(terminal.screen().hide_cursor());
+    let before = row(&terminal.lines(), "1-bare");
+    terminal.shows("the jobs go on", |lines| row(lines, "1-bare") != before);
+    terminal.press("s");
+    terminal.shows("another order", |lines| lines[19].starts_with("by cpu"));
+    terminal.press("/2-b");
+    terminal.shows("only one cell", |lines| {
+        lines[19].starts_with("filter: 2-b_") && row(lines, "1-bare").is_empty()
+    });
+    terminal.press("\r");
+    terminal.shows("the filter stays", |lines| {
+        lines[19].contains("; only `2-b`") && row(lines, "2-bare").contains("running")
+    });
+    terminal.press("q");
+    let (code, left) = terminal.ends();
+    assert_eq!(code, Some(0), "{}", left.contents());
+    assert!(!left.alternate_screen(), "the screen before is back");
+    assert!(!left.hide_cursor(), "the cursor is back");
     run.end(dir.path());
 }
 

@@ -1,11 +1,11 @@
 //! What the rounds share, and the rounds themselves.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::Acquire;
 use std::sync::{Mutex, PoisonError};
 
 use engine::{Cell, CellSpec, Engine, Rights};
+use host::process;
 use host::rtgroup::RtGroup;
 use model::{Pacing, Work};
 use probe::control::State;
@@ -14,7 +14,8 @@ use probe::{Barrier, BarrierKind, ClassBy, ProbeArgs, clock};
 use super::shell::{self, Stamps};
 use super::{How, Round, Seen};
 use crate::BenchError;
-use crate::crowd::looks::{cpu_ns, memory};
+use crate::crowd::looks::{memory, used_ns};
+use crate::parallel;
 use crate::place::{Place, failed};
 
 /// Longest wait for any step of a round.
@@ -54,7 +55,7 @@ impl Cells {
         let mut left = std::mem::take(&mut *self.lock());
         let slots: Vec<Mutex<&mut Option<Box<dyn Cell>>>> =
             left.iter_mut().map(Mutex::new).collect();
-        in_parallel(self.parallel, slots.len(), |index| {
+        parallel::all(self.parallel, slots.len(), |index| {
             let mut slot = slots[index].lock().unwrap_or_else(PoisonError::into_inner);
             match &mut **slot {
                 Some(cell) => Ok(cell.remove()?),
@@ -68,40 +69,6 @@ impl Drop for Cells {
     fn drop(&mut self) {
         let _ = self.remove();
     }
-}
-
-/// Calls `work` with every index below `count` from so many threads, all of them in any case; the first error.
-fn in_parallel(
-    threads: usize,
-    count: usize,
-    work: impl Fn(usize) -> Result<(), BenchError> + Sync,
-) -> Result<(), BenchError> {
-    let next = AtomicUsize::new(0);
-    let first = Mutex::new(Ok(()));
-    let go_on = || {
-        loop {
-            let index = next.fetch_add(1, Relaxed);
-            if index >= count {
-                return;
-            }
-            if let Err(error) = work(index) {
-                let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
-                if first.is_ok() {
-                    *first = Err(error);
-                }
-            }
-        }
-    };
-    if threads == 1 {
-        go_on();
-    } else {
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(go_on);
-            }
-        });
-    }
-    first.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Stage {
@@ -147,7 +114,7 @@ impl Stage {
             parallel: round.parallel,
         };
         let asked = clock::now();
-        in_parallel(round.parallel, cells, |index| {
+        let created: Result<(), BenchError> = parallel::all(round.parallel, cells, |index| {
             let cell = engine.create(&specs[index])?;
             let pid = cell.pid();
             made.lock()[index] = Some(cell);
@@ -162,7 +129,8 @@ impl Stage {
             }
             barrier.permit(index);
             Ok(())
-        })?;
+        });
+        created?;
         let last = (0..cells)
             .map(|index| barrier.slot(index).present_ns.load(Acquire))
             .max();
@@ -175,16 +143,18 @@ impl Stage {
             }
         }
         let pids = made.pids();
-        let before = cpu_ns(&pids);
-        clock::sleep_for(round.settle_ns);
         // A shell's sleeps are processes of their own, already reaped: only its cpu share of children tells.
-        if how != How::PollShell {
-            seen.waiting_ns.push(cpu_ns(&pids) - before);
+        let told_whole = how != How::PollShell;
+        let look = || process::cpu_ns(&pids).map_err(told);
+        let before = told_whole.then(look).transpose()?;
+        clock::sleep_for(round.settle_ns);
+        if let Some(before) = before {
+            seen.waiting_ns.push(used_ns(&before, &look()?));
         }
         if round.memory {
             let dir = self.place.dir().join(format!("trials/{number}/cells"));
             let mark = format!("timecell-{}-{number}-", std::process::id());
-            let all = memory(&pids, &mark, &dir);
+            let all = memory(&pids, &mark, &dir).map_err(told)?;
             let bytes = all.payload_pss_bytes + all.helpers_pss_bytes;
             seen.pss_bytes.push(bytes.cast_signed());
         }
@@ -286,29 +256,12 @@ fn wait(result: Result<(), probe::BarrierError>) -> Result<(), BenchError> {
     result.map_err(|error| BenchError::Failed(error.to_string()))
 }
 
+fn told(error: std::io::Error) -> BenchError {
+    BenchError::Failed(error.to_string())
+}
+
 fn touch(path: &Path) -> Result<(), BenchError> {
     std::fs::File::create(path)
         .map(drop)
         .map_err(failed(path, "create"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_are_worked_on_and_the_first_error_is_told() {
-        for threads in [1, 4] {
-            let sum = AtomicUsize::new(0);
-            let failed = in_parallel(threads, 100, |index| {
-                sum.fetch_add(index, Relaxed);
-                match index {
-                    7 => Err(BenchError::Failed("seven".to_owned())),
-                    _ => Ok(()),
-                }
-            });
-            assert_eq!(sum.load(Relaxed), 4950);
-            assert_eq!(failed.unwrap_err().to_string(), "seven");
-        }
-    }
 }

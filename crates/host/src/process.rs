@@ -1,0 +1,253 @@
+//! What the kernel tells of a process in `/proc`: cpu time and memory. That a process has ended is an answer (`None`);
+//! that the kernel does not tell of one that is there is an error, so that neither passes for a time or a size of 0.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Cpu time so far of a process's first thread, or of any thread by its id, ns, not negative; `None` once it is gone. A
+/// process that has ended and is not waited for yet still has its time.
+///
+/// `sum_exec_runtime` of the scheduler, the first number of `/proc/PID/schedstat` (Documentation/scheduler/sched-stats.rst
+/// of the kernel). Reading takes no lock, so it is as old as the thread's last tick or switch.
+///
+/// # Errors
+/// When the kernel keeps no `schedstat` (built without CONFIG_SCHED_INFO), does not let it be read, or it is malformed.
+pub fn scheduled_ns(pid: i32) -> io::Result<Option<i64>> {
+    let path = format!("/proc/{pid}/schedstat");
+    let Some(text) = text_of(pid, &path)? else {
+        return Ok(None);
+    };
+    match scheduled_in(text.as_bytes()) {
+        Some(ns) => Ok(Some(ns)),
+        None => Err(malformed(&path, "no number of nanoseconds")),
+    }
+}
+
+/// The cpu time, ns, in the text of a `schedstat` that was read elsewhere; `None` where there is none.
+pub fn scheduled_in(schedstat: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(schedstat).ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
+/// Cpu time so far of all threads that a process has now, ns; `None` once it is gone. What threads used that have
+/// ended is in none of them: the sum may fall.
+///
+/// # Errors
+/// As [`scheduled_ns`].
+pub fn cpu_ns_of_threads(pid: i32) -> io::Result<Option<i64>> {
+    let path = format!("/proc/{pid}/task");
+    let tasks = match fs::read_dir(&path) {
+        Err(error) => return gone_or(pid, &path, &error),
+        Ok(tasks) => tasks,
+    };
+    let mut sum = None;
+    for task in tasks {
+        let name = match task {
+            Err(error) => return gone_or(pid, &path, &error),
+            Ok(task) => task.file_name(),
+        };
+        let Some(tid) = name.to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        if let Some(ns) = scheduled_ns(tid)? {
+            sum = Some(sum.unwrap_or(0) + ns);
+        }
+    }
+    Ok(sum)
+}
+
+/// [`scheduled_ns`] of several processes with one thread each, in their order.
+///
+/// # Errors
+/// As [`scheduled_ns`], at the first.
+pub fn cpu_ns(pids: &[i32]) -> io::Result<Vec<Option<i64>>> {
+    pids.iter().map(|pid| scheduled_ns(*pid)).collect()
+}
+
+/// Memory of a process that is in RAM, bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Resident {
+    /// Proportional set: a page that n processes share counts as its n-th part.
+    pub pss_bytes: u64,
+    /// Resident set: every page counts whole.
+    pub rss_bytes: u64,
+}
+
+impl Resident {
+    /// Of process `pid`, from `/proc/PID/smaps_rollup` (proc(5)); `None` for one that has no memory: it has ended,
+    /// waited for or not, or it is the kernel's own.
+    ///
+    /// # Errors
+    /// When the kernel does not tell it (before Linux 4.14, without CONFIG_PROC_PAGE_MONITOR), or not to this user.
+    pub fn of(pid: i32) -> io::Result<Option<Resident>> {
+        let path = format!("/proc/{pid}/smaps_rollup");
+        let Some(text) = text_of(pid, &path)? else {
+            return Ok(None);
+        };
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let told = Resident::in_rollup(&text);
+        told.map(Some)
+            .ok_or_else(|| malformed(&path, "no Pss or no Rss"))
+    }
+
+    fn in_rollup(text: &str) -> Option<Resident> {
+        Some(Resident {
+            pss_bytes: bytes(text, "Pss")?,
+            rss_bytes: bytes(text, "Rss")?,
+        })
+    }
+}
+
+/// Address space that a process has mapped, in RAM or not, bytes: `VmSize` of `/proc/PID/status`, the total that pmap
+/// prints; `None` for a process without memory, as [`Resident::of`].
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn mapped_bytes(pid: i32) -> io::Result<Option<u64>> {
+    let text = text_of(pid, &format!("/proc/{pid}/status"))?;
+    Ok(text.and_then(|text| bytes(&text, "VmSize")))
+}
+
+/// The bytes in the line `key: N kB` (the kernel's kB are 1,024 bytes) of a text as in `/proc/meminfo`; `None` without
+/// such a line, or where it holds something else.
+pub fn bytes(text: &str, key: &str) -> Option<u64> {
+    let of_key = |line: &str| Some(line.strip_prefix(key)?.strip_prefix(':')?.trim().to_owned());
+    let value = text.lines().find_map(of_key)?;
+    let kib: u64 = value.strip_suffix("kB")?.trim_end().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// One tick of the times in `/proc` (USER_HZ), ns: 10 ms on every usual Linux.
+pub fn tick_ns() -> i64 {
+    const USUAL: i64 = 100;
+    // SAFETY: no memory is involved.
+    let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    1_000_000_000 / if per_second > 0 { per_second } else { USUAL }
+}
+
+/// The text of a file of process `pid`; `None` if the process is gone.
+fn text_of(pid: i32, path: &str) -> io::Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) => gone_or(pid, path, &error),
+    }
+}
+
+/// `None` if the error only says that the process is gone, or has no memory any more.
+fn gone_or<T>(pid: i32, path: &str, error: &io::Error) -> io::Result<Option<T>> {
+    let gone =
+        error.raw_os_error() == Some(libc::ESRCH) || !Path::new(&format!("/proc/{pid}")).exists();
+    match gone {
+        true => Ok(None),
+        false => Err(io::Error::new(error.kind(), format!("{path}: {error}"))),
+    }
+}
+
+fn malformed(path: &str, what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{path}: {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::process::{Command, Stdio};
+
+    /// The kernel's largest pid is 2^22.
+    const NOBODY: i32 = i32::MAX;
+
+    fn own() -> i32 {
+        std::process::id().cast_signed()
+    }
+
+    #[test]
+    fn this_process_takes_time_and_memory() {
+        let resident = Resident::of(own()).unwrap().unwrap();
+        let mapped = mapped_bytes(own()).unwrap().unwrap();
+        assert!(0 < resident.pss_bytes && resident.pss_bytes <= resident.rss_bytes);
+        assert!(resident.rss_bytes <= mapped);
+        // The thread of a test has a time of its own, which is part of the whole.
+        // SAFETY: no arguments, cannot fail.
+        let thread = unsafe { libc::gettid() };
+        let before = scheduled_ns(thread).unwrap().unwrap();
+        let began = std::time::Instant::now();
+        let mut after = before;
+        while after < before + 20_000_000 && began.elapsed().as_secs() < 60 {
+            after = scheduled_ns(thread).unwrap().unwrap();
+        }
+        assert!(after >= before + 20_000_000, "{before} {after}");
+        assert!(cpu_ns_of_threads(own()).unwrap().unwrap() >= after);
+    }
+
+    #[test]
+    fn who_is_gone_is_told_from_who_has_ended() {
+        assert_eq!(scheduled_ns(NOBODY).unwrap(), None);
+        assert_eq!(cpu_ns_of_threads(NOBODY).unwrap(), None);
+        assert_eq!(Resident::of(NOBODY).unwrap(), None);
+        assert_eq!(mapped_bytes(NOBODY).unwrap(), None);
+        let mut child = Command::new("true").stdin(Stdio::null()).spawn().unwrap();
+        let pid = child.id().cast_signed();
+        // SAFETY: plain data that the call fills in; the child is left to be waited for.
+        let ended = unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            libc::waitid(
+                libc::P_PID,
+                child.id(),
+                &raw mut info,
+                libc::WEXITED | libc::WNOWAIT,
+            )
+        };
+        assert_eq!(ended, 0);
+        assert_eq!(Resident::of(pid).unwrap(), None);
+        assert_eq!(mapped_bytes(pid).unwrap(), None);
+        assert!(scheduled_ns(pid).unwrap() > Some(0));
+        assert!(cpu_ns_of_threads(pid).unwrap() > Some(0));
+        let both = cpu_ns(&[pid, NOBODY]).unwrap();
+        assert!(both[0].is_some() && both[1].is_none());
+        child.wait().unwrap();
+        assert_eq!(scheduled_ns(pid).unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_not_told_of_the_living_is_an_error() {
+        let path = format!("/proc/{}/no-such-file", own());
+        let error = text_of(own(), &path).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(error.to_string().starts_with(&path), "{error}");
+    }
+
+    #[test]
+    fn the_kernels_words_are_read() {
+        let rollup = "5555-7fff ---p 00000000 00:00 0 [rollup]\nRss:   1768 kB\nPss_Dirty: 1 kB\nPss:  207 kB\n";
+        let resident = Resident {
+            pss_bytes: 207 * 1024,
+            rss_bytes: 1768 * 1024,
+        };
+        assert_eq!(Resident::in_rollup(rollup), Some(resident));
+        assert_eq!(Resident::in_rollup("Rss: 5 kB\n"), None);
+        let status = "Name:\tx\nVmPeak:\t  9000 kB\nVmSize:\t    8192 kB\n";
+        assert_eq!(bytes(status, "VmSize"), Some(8 << 20));
+        assert_eq!(bytes(status, "Name"), None);
+        assert_eq!(bytes("Rss: 18446744073709551615 kB", "Rss"), None);
+        assert_eq!(scheduled_in(b"1234 5 6\n"), Some(1234));
+        assert_eq!(scheduled_in(b""), None);
+        assert_eq!(scheduled_in(b"\xff 5 6"), None);
+        assert!((1_000_000..=10_000_000).contains(&tick_ns()));
+    }
+
+    proptest! {
+        #[test]
+        fn any_number_that_is_written_is_read(kib in 0u64..1 << 50, gap in "[ \t]{1,9}", before in "([A-Z][a-z_]{1,9}: +[0-9]{1,9} kB\n){0,4}") {
+            let text = format!("{before}Own:{gap}{kib} kB\n");
+            prop_assert_eq!(bytes(&text, "Own"), bytes(&before, "Own").or(Some(kib * 1024)));
+        }
+
+        #[test]
+        fn no_text_is_too_strange(text in any::<String>(), raw in any::<Vec<u8>>()) {
+            let _ = (bytes(&text, "Rss"), Resident::in_rollup(&text), scheduled_in(&raw));
+        }
+    }
+}
