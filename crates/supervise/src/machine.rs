@@ -68,12 +68,24 @@ impl Machine for Here {
     }
 
     fn bounds(&self) -> KernelBounds {
-        let number = |file: &str| self.root.read_number::<i64>(format!("/proc/sys/kernel/{file}")).ok();
+        let number = |file: &str| {
+            self.root
+                .read_number::<i64>(format!("/proc/sys/kernel/{file}"))
+                .ok()
+        };
         let standard = KernelBounds::default();
-        let us = |file: &str, standard: i64| number(file).map_or(standard, |us| us.saturating_mul(1_000));
+        let us = |file: &str, standard: i64| {
+            number(file).map_or(standard, |us| us.saturating_mul(1_000))
+        };
         KernelBounds {
-            deadline_period_min_ns: us("sched_deadline_period_min_us", standard.deadline_period_min_ns),
-            deadline_period_max_ns: us("sched_deadline_period_max_us", standard.deadline_period_max_ns),
+            deadline_period_min_ns: us(
+                "sched_deadline_period_min_us",
+                standard.deadline_period_min_ns,
+            ),
+            deadline_period_max_ns: us(
+                "sched_deadline_period_max_us",
+                standard.deadline_period_max_ns,
+            ),
             rt_period_ns: us("sched_rt_period_us", standard.rt_period_ns).max(1_000),
             rt_runtime_ns: match number("sched_rt_runtime_us") {
                 Some(us) if us < 0 => None,
@@ -109,7 +121,9 @@ impl Here {
         let mut domain = RootDomain::of_cpus(cpus);
         domain.share = match bounds.rt_runtime_ns {
             Some(0) => return Err("kernel.sched_rt_runtime_us is 0".to_owned()),
-            Some(runtime) => Bandwidth::new(runtime.unsigned_abs(), bounds.rt_period_ns.unsigned_abs()),
+            Some(runtime) => {
+                Bandwidth::new(runtime.unsigned_abs(), bounds.rt_period_ns.unsigned_abs())
+            }
             None => Bandwidth {
                 runtime: None,
                 ..Bandwidth::default()
@@ -131,7 +145,9 @@ fn has_fair_server(root: &Root) -> bool {
     let Ok(release) = host::kernel::release(root) else {
         return true;
     };
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map(str::parse::<u32>);
     match (numbers.next(), numbers.next()) {
         (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (6, 12),
         _ => true,

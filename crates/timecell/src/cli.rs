@@ -81,16 +81,14 @@ pub struct Up {
 
 /// Options of `admit`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:
+#[command(after_help = "Examples:
   timecell admit mission.toml                       budgets, cpus, priorities and bounds, or why not
   sudo timecell bench supply                        what this kernel's budgets really supply
   timecell admit mission.toml --supply runs/...     the same, counting on what was measured
   timecell admit --schema > mission.schema.json     for editors
 
 Exit codes: 0 every guarantee can be kept; 3 one cannot, with the reason and the smallest mend; 2 the mission file
-is faulty, all its faults with their lines."
-)]
+is faulty, all its faults with their lines.")]
 pub struct Admit {
     /// Mission file.
     #[arg(value_name = "MISSION", required_unless_present = "schema")]

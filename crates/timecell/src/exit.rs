@@ -63,7 +63,9 @@ impl CommandError {
     /// The process's exit code.
     pub fn code(&self) -> i32 {
         match self {
-            CommandError::Input(_) | CommandError::Inputs(_) | CommandError::Bench(BenchError::Input(_)) => 2,
+            CommandError::Input(_)
+            | CommandError::Inputs(_)
+            | CommandError::Bench(BenchError::Input(_)) => 2,
             CommandError::Record(error)
             | CommandError::Bench(
                 BenchError::Record(error) | BenchError::Unwritten { source: error, .. },

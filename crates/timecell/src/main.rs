@@ -47,7 +47,9 @@ fn main() {
         Err(error) => {
             match &error {
                 exit::CommandError::Inputs(faults) => {
-                    faults.iter().for_each(|fault| out::error(&fault.to_string()));
+                    faults
+                        .iter()
+                        .for_each(|fault| out::error(&fault.to_string()));
                 }
                 error => out::error(&error.to_string()),
             }

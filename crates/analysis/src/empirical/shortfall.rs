@@ -108,7 +108,7 @@ mod tests {
         let kept = span(&[3, 14, 3, 7, 3, 7, 6]);
         let of =
             |spans: &[Span], spare: Ns| shortfall(&least_of(spans, &lengths), &textbook, |_| spare);
-        assert_eq!(of(&[kept.clone()], 0), None);
+        assert_eq!(of(std::slice::from_ref(&kept), 0), None);
         let spans = [kept, span(&[4, 16, 4, 6, 4, 6, 3])];
         let found = of(&spans, 0).unwrap();
         assert_eq!(found.missing(), 2 * MS, "{found:?}");

@@ -75,7 +75,7 @@ impl Stretches {
 
     fn instant(&self, place: u64) -> i64 {
         let fraction = place.wrapping_mul(GOLDEN) & 0xffff_ffff;
-        let at = u128::from(fraction) * u128::from(self.tick_ns.unsigned_abs()) >> 32;
+        let at = (u128::from(fraction) * u128::from(self.tick_ns.unsigned_abs())) >> 32;
         i64::try_from(at).unwrap_or(0)
     }
 }

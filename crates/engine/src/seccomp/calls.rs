@@ -20,7 +20,7 @@ const SYS_KEXEC_FILE_LOAD: c_long = 294;
 const fn refuse(name: &'static str, number: c_long) -> Refusal {
     Refusal {
         name,
-        number: number as i64,
+        number,
         errno: EPERM,
         when: &[],
     }

@@ -313,8 +313,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A file of stretches (begin, end, gaps).
-    fn file(stretches: &[(i64, i64, &[(i64, i64)])], change: impl FnOnce(&mut Header)) -> Vec<u8> {
+    /// Begin, end, and the gaps between.
+    type Made<'a> = (i64, i64, &'a [(i64, i64)]);
+
+    /// A file of stretches.
+    fn file(stretches: &[Made<'_>], change: impl FnOnce(&mut Header)) -> Vec<u8> {
         let mut header = Header::new();
         (header.planned, header.stretches) = (stretches.len() as u32, stretches.len() as u32);
         header.count = stretches.iter().map(|s| s.2.len() as u64).sum();

@@ -63,7 +63,9 @@ impl Asked {
         });
         let analysed = cell.analysed(class);
         let order = analysed.by_urgency();
-        let tasks = order.iter().map(|&at| task(&analysed.tasks[at], latency_ns));
+        let tasks = order
+            .iter()
+            .map(|&at| task(&analysed.tasks[at], latency_ns));
         let cpus = Ns::from(cell.cpu_count());
         let reservation = cell.reservation.map(|reservation| {
             let budget = cell.budget_high.unwrap_or(reservation.budget);
@@ -84,7 +86,10 @@ impl Asked {
                     CellClass::Fifo | CellClass::Other => Policy::FixedPriority,
                 },
             },
-            names: order.iter().map(|&at| analysed.tasks[at].name.clone()).collect(),
+            names: order
+                .iter()
+                .map(|&at| analysed.tasks[at].name.clone())
+                .collect(),
             order,
         }
     }

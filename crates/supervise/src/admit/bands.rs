@@ -13,7 +13,9 @@ const HIGHEST: u8 = 89;
 pub(super) fn give(cells: &mut [Asked]) -> Vec<usize> {
     let mut taken: Vec<Band> = cells.iter().filter_map(|cell| cell.band).collect();
     let mut open: Vec<usize> = (0..cells.len())
-        .filter(|&at| cells[at].band.is_none() && cells[at].class == model::mission::CellClass::Fifo)
+        .filter(|&at| {
+            cells[at].band.is_none() && cells[at].class == model::mission::CellClass::Fifo
+        })
         .collect();
     open.sort_by_key(|&at| (cells[at].urgency(), cells[at].at));
     let least = u8::try_from(*Limits::PRIORITY.start()).unwrap_or(1);
@@ -38,9 +40,16 @@ fn next(taken: &[Band], below: u8, count: usize, least: u8) -> Option<Band> {
     let count = u8::try_from(count).ok()?;
     let mut highest = below.checked_sub(1)?;
     loop {
-        let lowest = highest.checked_sub(count - 1).filter(|lowest| *lowest >= least)?;
+        let lowest = highest
+            .checked_sub(count - 1)
+            .filter(|lowest| *lowest >= least)?;
         let band = Band { lowest, highest };
-        match taken.iter().filter(|other| other.overlaps(band)).map(|other| other.lowest).min() {
+        match taken
+            .iter()
+            .filter(|other| other.overlaps(band))
+            .map(|other| other.lowest)
+            .min()
+        {
             None => return Some(band),
             Some(lowest) => highest = lowest.checked_sub(1)?,
         }

@@ -72,7 +72,10 @@ impl Candidate<'_> {
     }
 
     pub(super) fn bandwidth(&self) -> f64 {
-        self.shares().iter().map(|&(part, whole)| part as f64 / whole.max(1) as f64).sum()
+        self.shares()
+            .iter()
+            .map(|&(part, whole)| part as f64 / whole.max(1) as f64)
+            .sum()
     }
 }
 
@@ -101,11 +104,13 @@ pub(super) fn check(
         .filter(|&at| cells[at].asked.class == CellClass::Fifo)
         .collect();
     order.sort_by_key(|&at| std::cmp::Reverse(cells[at].asked.band.map(|band| band.highest)));
-    let mut tasks_above: Vec<Task> = (above.iter()).map(|held| Task::new(held.budget, held.period)).collect();
+    let mut tasks_above: Vec<Task> = (above.iter())
+        .map(|held| Task::new(held.budget, held.period))
+        .collect();
     for at in order {
         let cell = &cells[at];
-        let enforced = (cell.budget)
-            .and_then(|(budget, period)| held(cell.asked.enforcer, budget, period));
+        let enforced =
+            (cell.budget).and_then(|(budget, period)| held(cell.asked.enforcer, budget, period));
         let bound = match enforced {
             Some(budget) => {
                 let own = Held {
@@ -121,7 +126,11 @@ pub(super) fn check(
                 let (bound, own) = unprotected(at, cell, &tasks_above)?;
                 tasks_above.extend(own);
                 // Nothing stops it, so nobody below can be held to more than what it claims to need.
-                above.extend(cell.shares().iter().map(|&(budget, period)| Held { budget, period }));
+                above.extend(
+                    cell.shares()
+                        .iter()
+                        .map(|&(budget, period)| Held { budget, period }),
+                );
                 bound
             }
         };
@@ -140,7 +149,12 @@ fn deadline(
     let own = |at: &usize| cells[*at].asked.class == CellClass::Deadline;
     let places: Vec<usize> = (0..cells.len()).filter(own).collect();
     let threads: Vec<(usize, DeadlineParams)> = (places.iter())
-        .flat_map(|&at| cells[at].threads().into_iter().map(move |thread| (at, thread)))
+        .flat_map(|&at| {
+            cells[at]
+                .threads()
+                .into_iter()
+                .map(move |thread| (at, thread))
+        })
         .collect();
     let tick = match facts.machine.deadline_by_timer {
         Some(true) => 0,
@@ -148,33 +162,60 @@ fn deadline(
     };
     // Each of the others may overrun its budget by a tick before the kernel sees it.
     let overruns = tick.saturating_mul((threads.len() as Ns).saturating_sub(1));
-    let tasks: Vec<Task> = threads.iter().map(|(_, thread)| thread.task().blocked(overruns)).collect();
+    let tasks: Vec<Task> = threads
+        .iter()
+        .map(|(_, thread)| thread.task().blocked(overruns))
+        .collect();
     let answer = edf(&tasks, &Dedicated);
     if let Verdict::Schedulable = answer.verdict {
     } else {
         let (of, why, witness) = match answer.verdict {
             Verdict::Unschedulable(witness) => {
                 let of = threads.get(witness.task).map_or(0, |(at, _)| *at);
-                let place = threads[..witness.task.min(threads.len())].iter().filter(|(at, _)| *at == of).count();
+                let place = threads[..witness.task.min(threads.len())]
+                    .iter()
+                    .filter(|(at, _)| *at == of)
+                    .count();
                 let why = "the threads of SCHED_DEADLINE on its cpu, each a tick too long at most, demand more than there is";
                 (of, why.to_owned(), Some((place, witness)))
             }
-            Verdict::Undecided(reason) => (places.first().copied().unwrap_or(0), reason.to_string(), None),
+            Verdict::Undecided(reason) => (
+                places.first().copied().unwrap_or(0),
+                reason.to_string(),
+                None,
+            ),
             Verdict::Schedulable => return Ok(()),
         };
-        return Err(Unfit { of, why, witness, postponed_ns: None });
+        return Err(Unfit {
+            of,
+            why,
+            witness,
+            postponed_ns: None,
+        });
     }
     for at in places {
         let cell = &cells[at];
         let responses = match (cell.budget, cell.asked.work.tasks.as_slice()) {
             (Some((budget, period)), [task]) => {
                 let held = held(Enforcer::Deadline, budget, period);
-                let supply = held.ok_or_else(String::new).and_then(|held| super::supplied::model(&held, facts));
-                let supply = supply.map_err(|why| Unfit { of: at, why, witness: None, postponed_ns: None })?;
+                let supply = held
+                    .ok_or_else(String::new)
+                    .and_then(|held| super::supplied::model(&held, facts));
+                let supply = supply.map_err(|why| Unfit {
+                    of: at,
+                    why,
+                    witness: None,
+                    postponed_ns: None,
+                })?;
                 let inside = test(&[*task], Policy::Edf, &supply);
                 if let Verdict::Unschedulable(witness) = inside.verdict {
                     let why = "its runtime does not supply enough by the deadline".to_owned();
-                    return Err(Unfit { of: at, why, witness: Some((0, witness)), postponed_ns: Some(0) });
+                    return Err(Unfit {
+                        of: at,
+                        why,
+                        witness: Some((0, witness)),
+                        postponed_ns: Some(0),
+                    });
                 }
                 inside.responses
             }
@@ -182,10 +223,14 @@ fn deadline(
             (_, tasks) => tasks.iter().map(|task| Some(task.deadline)).collect(),
         };
         let threads = cell.threads();
-        let (part, whole) = threads.first().map_or((1, 1), |first| (first.runtime, first.effective_period()));
+        let (part, whole) = threads
+            .first()
+            .map_or((1, 1), |first| (first.runtime, first.effective_period()));
         bounds[at] = Some(Bound {
             basis: Basis::Tick {
-                unmeasured: "threads of SCHED_DEADLINE are admitted together by earliest deadline first".to_owned(),
+                unmeasured:
+                    "threads of SCHED_DEADLINE are admitted together by earliest deadline first"
+                        .to_owned(),
             },
             rate: (part, whole),
             delay_ns: None,
@@ -209,7 +254,12 @@ fn reserved(
     facts: &Facts,
     measured: &[MeasuredSupply],
 ) -> Result<Bound, Unfit> {
-    let unfit = |why: String, witness, postponed_ns| Unfit { of: at, why, witness, postponed_ns };
+    let unfit = |why: String, witness, postponed_ns| Unfit {
+        of: at,
+        why,
+        witness,
+        postponed_ns,
+    };
     let behind = postponement(own, above, facts.tick_ns()).map_err(|crowded| {
         let why = format!(
             "the cells above it on its cpu and its own budget can take {:.3} ms of a period of {:.3} ms, overdrawn by a tick each",
@@ -241,21 +291,38 @@ fn reserved(
 }
 
 /// A cell that no budget protects and that none is protected from: its tasks below all that stand above.
-fn unprotected(at: usize, cell: &Candidate<'_>, above: &[Task]) -> Result<(Bound, Vec<Task>), Unfit> {
-    let own: Vec<Task> = match (cell.asked.work.tasks.as_slice(), cell.budget.or(cell.asked.reservation)) {
+fn unprotected(
+    at: usize,
+    cell: &Candidate<'_>,
+    above: &[Task],
+) -> Result<(Bound, Vec<Task>), Unfit> {
+    let own: Vec<Task> = match (
+        cell.asked.work.tasks.as_slice(),
+        cell.budget.or(cell.asked.reservation),
+    ) {
         ([], Some((budget, period))) => vec![Task::new(budget, period)],
         (tasks, _) => tasks.to_vec(),
     };
     let all: Vec<Task> = above.iter().chain(&own).copied().collect();
     let inside = fixed_priority(&all, &Dedicated);
-    let late = (inside.responses.iter()).enumerate().skip(above.len()).find(|(_, response)| response.is_none());
+    let late = (inside.responses.iter())
+        .enumerate()
+        .skip(above.len())
+        .find(|(_, response)| response.is_none());
     if let Some((place, _)) = late {
         let witness = match inside.verdict {
-            Verdict::Unschedulable(witness) if witness.task == place => Some((place - above.len(), witness)),
+            Verdict::Unschedulable(witness) if witness.task == place => {
+                Some((place - above.len(), witness))
+            }
             _ => None,
         };
         let why = "without budgets, those above it on its cpu leave it too little".to_owned();
-        return Err(Unfit { of: at, why, witness, postponed_ns: None });
+        return Err(Unfit {
+            of: at,
+            why,
+            witness,
+            postponed_ns: None,
+        });
     }
     let responses = match cell.asked.work.tasks.len() {
         0 => Vec::new(),

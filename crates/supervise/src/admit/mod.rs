@@ -53,12 +53,22 @@ pub fn admit(
         outcomes[at].get_or_insert(Outcome::Refused(refused));
     };
     for at in without_band {
-        refuse(asked[at].at, refusal::plain(&asked[at], "there are not so many priorities left", None));
+        refuse(
+            asked[at].at,
+            refusal::plain(&asked[at], "there are not so many priorities left", None),
+        );
     }
     for cell in &asked {
         if let Err(why) = facts.has(cell.enforcer) {
             let mend = "choose another with `enforcer`, or see `timecell doctor`";
-            refuse(cell.at, refusal::plain(cell, &format!("{} cannot hold it here: {why}", cell.enforcer.name()), Some(mend)));
+            refuse(
+                cell.at,
+                refusal::plain(
+                    cell,
+                    &format!("{} cannot hold it here: {why}", cell.enforcer.name()),
+                    Some(mend),
+                ),
+            );
         }
     }
     let share = share(facts);
@@ -68,11 +78,18 @@ pub fn admit(
             continue;
         }
         match budget(cell, share, facts, measured) {
-            Ok(budget) => candidates.push(Candidate { asked: cell, budget }),
-            Err(refused) => outcomes[cell.at] = Some(Outcome::Refused(refused)),
+            Ok(budget) => candidates.push(Candidate {
+                asked: cell,
+                budget,
+            }),
+            Err(refused) => outcomes[cell.at] = Some(Outcome::Refused(*refused)),
         }
     }
-    let cpus = if mission.cpus.is_empty() { &facts.cpus } else { &mission.cpus };
+    let cpus = if mission.cpus.is_empty() {
+        &facts.cpus
+    } else {
+        &mission.cpus
+    };
     let placed = place::place(&candidates, cpus, facts, measured);
     for (candidate, place) in candidates.iter().zip(&placed.cells) {
         outcomes[candidate.asked.at] = Some(match place {
@@ -88,7 +105,11 @@ pub fn admit(
             .map(|(outcome, cell)| {
                 outcome.unwrap_or_else(|| Outcome::BestEffort {
                     cell: cell.name.clone(),
-                    cpus: if cell.cpus.is_empty() { cpus.clone() } else { cell.cpus.clone() },
+                    cpus: if cell.cpus.is_empty() {
+                        cpus.clone()
+                    } else {
+                        cell.cpus.clone()
+                    },
                 })
             })
             .collect(),
@@ -112,23 +133,33 @@ fn budget(
     share: (Ns, Ns),
     facts: &Facts,
     measured: &[MeasuredSupply],
-) -> Result<Option<(Ns, Ns)>, Refused> {
+) -> Result<Option<(Ns, Ns)>, Box<Refused>> {
     if cell.cpus.len() > 1 && !cell.work.tasks.is_empty() {
         let mend = "give it one cpu, or a reservation without tasks";
-        return Err(refusal::plain(cell, "tasks of a cell on several cpus are not analysed", Some(mend)));
+        return Err(Box::new(refusal::plain(
+            cell,
+            "tasks of a cell on several cpus are not analysed",
+            Some(mend),
+        )));
     }
     let threads = cell.work.tasks.len() > 1 && cell.class == CellClass::Deadline;
     match cell.reservation {
         Some(_) if threads => {
             let why = "SCHED_DEADLINE holds each thread to a runtime of its own, not several to one reservation";
-            Err(refusal::plain(cell, why, Some("leave the reservation out")))
+            Err(Box::new(refusal::plain(
+                cell,
+                why,
+                Some("leave the reservation out"),
+            )))
         }
         Some(_) if cell.enforcer == Enforcer::CpusetOnly => Ok(None),
         Some(reservation) => Ok(Some(reservation)),
-        None if cell.class == CellClass::Deadline || cell.enforcer == Enforcer::CpusetOnly => Ok(None),
+        None if cell.class == CellClass::Deadline || cell.enforcer == Enforcer::CpusetOnly => {
+            Ok(None)
+        }
         None => match search::least(&cell.work, cell.enforcer, share, facts, measured) {
             Some(found) => Ok(Some((found.budget_ns, found.period_ns))),
-            None => Err(refusal::no_budget(cell, share)),
+            None => Err(Box::new(refusal::no_budget(cell, share))),
         },
     }
 }
@@ -136,7 +167,9 @@ fn budget(
 fn grant(candidate: &Candidate<'_>, cpus: Vec<u32>, bound: &Bound) -> Grant {
     let asked = candidate.asked;
     let threads = candidate.threads();
-    let priorities = asked.band.map(|band| bands::of_tasks(band, asked.names.len()));
+    let priorities = asked
+        .band
+        .map(|band| bands::of_tasks(band, asked.names.len()));
     let mut tasks: Vec<(usize, TaskBound)> = (asked.order.iter().enumerate())
         .map(|(place, &at)| {
             let task: &Task = &asked.work.tasks[place];
@@ -178,7 +211,9 @@ fn kernel(candidates: &[Candidate<'_>], facts: &Facts) -> Vec<String> {
                 u64::try_from(scaled).unwrap_or(u64::MAX)
             })
             .collect();
-        let sum = held.iter().fold(0u64, |sum, held| sum.saturating_add(*held));
+        let sum = held
+            .iter()
+            .fold(0u64, |sum, held| sum.saturating_add(*held));
         if sum > room.free_us {
             refusals.push(format!(
                 "the cells' real-time groups need {:.3} ms of every second together, on whatever cpus, and {:.3} ms are free: \
@@ -195,7 +230,9 @@ fn kernel(candidates: &[Candidate<'_>], facts: &Facts) -> Vec<String> {
         if !threads.is_empty()
             && let Err(refusal) = domain.admits(&threads)
         {
-            refusals.push(format!("the kernel would refuse the threads of SCHED_DEADLINE: {refusal}"));
+            refusals.push(format!(
+                "the kernel would refuse the threads of SCHED_DEADLINE: {refusal}"
+            ));
         }
     }
     refusals
@@ -209,7 +246,10 @@ fn remark(mission: &Mission, candidates: &[Candidate<'_>], notes: &mut Vec<Strin
                 .to_owned(),
         );
     }
-    if candidates.iter().any(|cell| cell.asked.enforcer == Enforcer::CpusetOnly) {
+    if candidates
+        .iter()
+        .any(|cell| cell.asked.enforcer == Enforcer::CpusetOnly)
+    {
         notes.push(
             "no budget is enforced for the cells of cpuset-only: their guarantees hold while every cell keeps to what it declares"
                 .to_owned(),

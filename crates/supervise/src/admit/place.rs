@@ -28,8 +28,14 @@ pub(super) fn place(
     let free = |at: usize| candidates[at].asked.cpus.is_empty();
     order.sort_by(|&a, &b| {
         free(a).cmp(&free(b)).then_with(|| {
-            let by_size = candidates[b].bandwidth().total_cmp(&candidates[a].bandwidth());
-            if free(a) { by_size } else { std::cmp::Ordering::Equal }
+            let by_size = candidates[b]
+                .bandwidth()
+                .total_cmp(&candidates[a].bandwidth());
+            if free(a) {
+                by_size
+            } else {
+                std::cmp::Ordering::Equal
+            }
         })
     });
     let mut refused: Vec<Option<Unfit>> = vec![None; candidates.len()];
@@ -122,21 +128,29 @@ impl Placed {
     ) -> Result<(), Unfit> {
         let members: Vec<usize> = self.cpus[place].1.iter().copied().chain([at]).collect();
         let cells: Vec<Candidate<'_>> = members.iter().map(|&at| candidates[at].clone()).collect();
-        check(&cells, facts, measured).map(|_| ()).map_err(|unfit| Unfit {
-            of: members[unfit.of],
-            ..unfit
-        })
+        check(&cells, facts, measured)
+            .map(|_| ())
+            .map_err(|unfit| Unfit {
+                of: members[unfit.of],
+                ..unfit
+            })
     }
 
     pub(super) fn loads(&self, candidates: &[Candidate<'_>]) -> Vec<CpuLoad> {
         (self.cpus.iter())
             .map(|(cpu, members)| {
-                let mut members: Vec<&Candidate<'_>> = members.iter().map(|&at| &candidates[at]).collect();
-                members.sort_by_key(|cell| std::cmp::Reverse(cell.asked.band.map(|band| band.highest)));
+                let mut members: Vec<&Candidate<'_>> =
+                    members.iter().map(|&at| &candidates[at]).collect();
+                members.sort_by_key(|cell| {
+                    std::cmp::Reverse(cell.asked.band.map(|band| band.highest))
+                });
                 CpuLoad {
                     cpu: *cpu,
                     cells: members.iter().map(|cell| cell.asked.name.clone()).collect(),
-                    reserved: members.iter().map(|cell| cell.bandwidth()).fold(0.0, |sum, one| sum + one),
+                    reserved: members
+                        .iter()
+                        .map(|cell| cell.bandwidth())
+                        .fold(0.0, |sum, one| sum + one),
                 }
             })
             .collect()

@@ -23,7 +23,11 @@ pub(super) struct Work {
 impl Work {
     /// The longest deadline, ns.
     pub(super) fn longest(&self) -> Ns {
-        self.tasks.iter().map(|task| task.deadline).max().unwrap_or(0)
+        self.tasks
+            .iter()
+            .map(|task| task.deadline)
+            .max()
+            .unwrap_or(0)
     }
 
     /// Whether its deadlines hold with this budget, of a cell whose budget comes up to `behind` ns late.
@@ -51,7 +55,11 @@ pub(super) fn least(
     facts: &Facts,
     measured: &[MeasuredSupply],
 ) -> Option<Budget> {
-    let longest = work.tasks.iter().map(|task| 2 * task.deadline.min(task.period)).min()?;
+    let longest = work
+        .tasks
+        .iter()
+        .map(|task| 2 * task.deadline.min(task.period))
+        .min()?;
     let most = (longest / PERIOD_STEP_NS).max(1);
     let step = most.div_ceil(PERIODS);
     let mut best: Option<Budget> = None;
@@ -67,11 +75,10 @@ pub(super) fn least(
     };
     for period in (1..=most).step_by(usize::try_from(step).ok()?) {
         let period_ns = period * PERIOD_STEP_NS;
-        let cap = period_ns / share.1.max(1) * share.0 + period_ns % share.1.max(1) * share.0 / share.1.max(1);
+        let cap = period_ns / share.1.max(1) * share.0
+            + period_ns % share.1.max(1) * share.0 / share.1.max(1);
         let of = |grains: Ns| held(enforcer, grains * GRID_NS, period_ns);
-        let fits = |grains: Ns| {
-            of(grains).is_some_and(|budget| work.holds(&budget, 0, facts, &[]))
-        };
+        let fits = |grains: Ns| of(grains).is_some_and(|budget| work.holds(&budget, 0, facts, &[]));
         let (mut low, mut high) = (0, cap / GRID_NS);
         if high == 0 || !fits(high) {
             continue;

@@ -75,9 +75,16 @@ fn a_task_gets_the_least_budget_that_holds() {
     let tasks = [analysis::Task::new(5 * MS, 100 * MS)];
     let holds = |budget| {
         let supply = analysis::linux::TickSupply::rt_cgroup(budget, period, MS).unwrap();
-        analysis::inside::holds(&tasks, analysis::inside::Policy::FixedPriority, &supply.cautious)
+        analysis::inside::holds(
+            &tasks,
+            analysis::inside::Policy::FixedPriority,
+            &supply.cautious,
+        )
     };
-    assert_eq!((holds(budget), holds(budget - search::GRID_NS)), (Ok(true), Ok(false)));
+    assert_eq!(
+        (holds(budget), holds(budget - search::GRID_NS)),
+        (Ok(true), Ok(false))
+    );
     assert!(grant.tasks[0].response_ns.unwrap() <= 100 * MS);
     assert!(matches!(grant.basis, Basis::Tick { .. }));
 }
@@ -140,14 +147,18 @@ fn measured(delay_ns: Ns, machine: Machine) -> MeasuredSupply {
 
 #[test]
 fn a_measured_supply_decides_where_it_is_of_this_machine() {
-    let rest = "reservation = { budget = \"3ms\", period = \"10ms\" }\n".to_owned() + &task("5ms", "40ms");
+    let rest =
+        "reservation = { budget = \"3ms\", period = \"10ms\" }\n".to_owned() + &task("5ms", "40ms");
     let mission = mission(&cell("control", &rest));
     // 5 ms at 29 % take 17.25 ms behind the delay.
     let good = admit(&mission, &facts(), &[measured(20 * MS, machine())], 0);
     assert!(good.is_admitted(), "{good:?}");
     let grant = granted(&good)["control"].clone();
     assert_eq!(grant.basis, Basis::Measured { to_ns: 1_000 * MS });
-    assert_eq!(grant.tasks[0].response_ns, Some(20 * MS + (5 * MS * 100).div_ceil(29)));
+    assert_eq!(
+        grant.tasks[0].response_ns,
+        Some(20 * MS + (5 * MS * 100).div_ceil(29))
+    );
     let bad = admit(&mission, &facts(), &[measured(30 * MS, machine())], 0);
     assert!(!bad.is_admitted());
     let elsewhere = Machine {
@@ -164,7 +175,8 @@ fn a_measured_supply_decides_where_it_is_of_this_machine() {
 
 #[test]
 fn cells_go_where_their_deadlines_hold() {
-    let reserve = |budget: &str| format!("reservation = {{ budget = \"{budget}\", period = \"100ms\" }}");
+    let reserve =
+        |budget: &str| format!("reservation = {{ budget = \"{budget}\", period = \"100ms\" }}");
     let text = cell("a", &reserve("40ms")) + &cell("b", &reserve("40ms"));
     let admission = admit(&mission(&text), &facts(), &[], 0);
     let grants = granted(&admission);
@@ -174,7 +186,10 @@ fn cells_go_where_their_deadlines_hold() {
     let three = text + &cell("c", &reserve("40ms"));
     let admission = admit(&mission(&three), &facts(), &[], 0);
     assert!(!admission.is_admitted());
-    assert!(refused(&admission).why.contains("no cpu has room"), "{admission:?}");
+    assert!(
+        refused(&admission).why.contains("no cpu has room"),
+        "{admission:?}"
+    );
     // The kernel counts budgets on all cpus alike: 3 times 40 % is more than 95 % in any case.
     assert_eq!(admission.refusals.len(), 1);
 }
@@ -189,13 +204,27 @@ fn what_stands_above_postpones() {
     assert_eq!(
         grants["slow"].postponed_ns,
         beside::postponement(
-            beside::Held { budget: 20 * MS, period: 100 * MS },
-            &[beside::Held { budget: MS, period: 10 * MS }],
+            beside::Held {
+                budget: 20 * MS,
+                period: 100 * MS
+            },
+            &[beside::Held {
+                budget: MS,
+                period: 10 * MS
+            }],
             MS
         )
         .unwrap()
     );
-    assert_eq!(admission.cpus.iter().find(|cpu| cpu.cpu == 1).unwrap().cells, ["fast", "slow"]);
+    assert_eq!(
+        admission
+            .cpus
+            .iter()
+            .find(|cpu| cpu.cpu == 1)
+            .unwrap()
+            .cells,
+        ["fast", "slow"]
+    );
 }
 
 #[test]
@@ -208,8 +237,16 @@ fn without_an_enforcer_it_says_so() {
     let text = cell("a", &task("5ms", "20ms"));
     let admission = admit(&mission(&text), &facts, &[], 0);
     let grant = granted(&admission)["a"].clone();
-    assert_eq!((grant.enforcer, grant.budget_ns), (Enforcer::CpusetOnly, None));
-    assert!(admission.notes.iter().any(|note| note.contains("no budget is enforced")));
+    assert_eq!(
+        (grant.enforcer, grant.budget_ns),
+        (Enforcer::CpusetOnly, None)
+    );
+    assert!(
+        admission
+            .notes
+            .iter()
+            .any(|note| note.contains("no budget is enforced"))
+    );
     let asked = mission(&("enforcer = \"rt-cgroup\"\n".to_owned() + &text));
     let refused = admit(&asked, &facts, &[], 0);
     assert!(!refused.is_admitted());

@@ -31,7 +31,10 @@ impl MissionGroup {
         let name = MissionGroup::name_of(mission);
         let path = host::rtgroup::detect()?.join(&name);
         if !path.is_dir() {
-            let needed = grants.iter().filter_map(|grant| share_us(grant)).fold(0, u64::saturating_add);
+            let needed = grants
+                .iter()
+                .filter_map(|grant| share_us(grant))
+                .fold(0, u64::saturating_add);
             RtGroup::create(&name, needed.clamp(1, MISSION_PERIOD_US), MISSION_PERIOD_US)?.keep();
         }
         Ok(MissionGroup { name, path })
@@ -84,7 +87,8 @@ impl MissionGroup {
 /// What a grant holds of every second, us, rounded up.
 fn share_us(grant: &Grant) -> Option<u64> {
     let (budget, period) = (grant.budget_ns?, grant.period_ns?);
-    let scaled = (u128::from(budget) * u128::from(MISSION_PERIOD_US)).div_ceil(u128::from(period.max(1)));
+    let scaled =
+        (u128::from(budget) * u128::from(MISSION_PERIOD_US)).div_ceil(u128::from(period.max(1)));
     u64::try_from(scaled).ok()
 }
 

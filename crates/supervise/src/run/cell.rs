@@ -20,7 +20,10 @@ pub(super) struct Live {
 }
 
 /// What holds a cell of this grant; `None`: a best-effort cell, which nothing holds.
-fn hold(group: Option<&MissionGroup>, grant: Option<&Grant>) -> Result<Option<Box<dyn Enforce>>, EnforceError> {
+fn hold(
+    group: Option<&MissionGroup>,
+    grant: Option<&Grant>,
+) -> Result<Option<Box<dyn Enforce>>, EnforceError> {
     let Some(grant) = grant else {
         return Ok(None);
     };

@@ -26,7 +26,9 @@ pub enum RunError {
         source: std::io::Error,
     },
     /// Cells of another mission run under this journal.
-    #[error("the mission `{running}` has cells here that still run; end it first: timecell down {running}")]
+    #[error(
+        "the mission `{running}` has cells here that still run; end it first: timecell down {running}"
+    )]
     Other {
         /// Its name.
         running: String,

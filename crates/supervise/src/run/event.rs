@@ -79,12 +79,24 @@ impl fmt::Display for Event {
                 "{cell}: runs (pid {pid}, start {generation}, {:.1} ms): {guarantee}",
                 ms(*took_ns)
             ),
-            Event::Adopted { cell, pid } => write!(f, "{cell}: runs since before (pid {pid}), taken over"),
+            Event::Adopted { cell, pid } => {
+                write!(f, "{cell}: runs since before (pid {pid}), taken over")
+            }
             Event::NotStarted { cell, why } => write!(f, "{cell}: could not be started: {why}"),
-            Event::Ended { cell, end, asked: true } => write!(f, "{cell}: {end}, as it was told to"),
-            Event::Ended { cell, end, asked: false } => write!(f, "{cell}: {end}"),
+            Event::Ended {
+                cell,
+                end,
+                asked: true,
+            } => write!(f, "{cell}: {end}, as it was told to"),
+            Event::Ended {
+                cell,
+                end,
+                asked: false,
+            } => write!(f, "{cell}: {end}"),
             Event::Restarts { cell, wait_ns: 0 } => write!(f, "{cell}: is restarted"),
-            Event::Restarts { cell, wait_ns } => write!(f, "{cell}: is restarted in {:.1} ms", ms(*wait_ns)),
+            Event::Restarts { cell, wait_ns } => {
+                write!(f, "{cell}: is restarted in {:.1} ms", ms(*wait_ns))
+            }
             Event::Stays { cell, why } => write!(f, "{cell}: stays stopped: {why}"),
             Event::Left { cell, what } => write!(f, "{cell}: left behind: {what}"),
         }

@@ -68,12 +68,17 @@ impl<'a> Keeper<'a> {
         let (journal, loaded) = Journal::<Record>::open(&options.dir)?;
         let before = replay(loaded.entries.iter().map(|(_, record)| record));
         let mission = file.mission();
-        if let Some(running) = before.mission.as_ref().filter(|running| **running != mission.name) {
+        if let Some(running) = before
+            .mission
+            .as_ref()
+            .filter(|running| **running != mission.name)
+        {
             return Err(RunError::Other {
                 running: running.clone(),
             });
         }
-        engine::app::become_subreaper().map_err(RunError::system("become the parent of its cells"))?;
+        engine::app::become_subreaper()
+            .map_err(RunError::system("become the parent of its cells"))?;
         let grants: Vec<&Grant> = (mission.cells.iter())
             .filter_map(|cell| admission.grant(&cell.name))
             .filter(|grant| grant.enforcer == Enforcer::RtCgroup)
@@ -129,7 +134,9 @@ impl<'a> Keeper<'a> {
     /// Takes over the cells that run, and clears what the others left.
     fn adopt(&mut self) -> Result<(), RunError> {
         let instances: Vec<(String, u64, i64)> = (self.state.instances())
-            .map(|(cell, generation, instance)| (cell.to_owned(), generation, instance.since.monotonic_ns))
+            .map(|(cell, generation, instance)| {
+                (cell.to_owned(), generation, instance.since.monotonic_ns)
+            })
             .collect();
         for (name, generation, since) in instances {
             let dir = work_dir(&self.dir, &name);
@@ -229,7 +236,10 @@ impl<'a> Keeper<'a> {
         let cell = &self.mission().cells[at];
         let name = cell.name.clone();
         let needed = cell.needs.iter().find(|needed| {
-            let there = self.mission().position(needed).is_some_and(|at| self.live.contains_key(&at));
+            let there = self
+                .mission()
+                .position(needed)
+                .is_some_and(|at| self.live.contains_key(&at));
             !there
         });
         if let Some(needed) = needed {
@@ -241,7 +251,12 @@ impl<'a> Keeper<'a> {
             (self.tell)(&Event::Stays { cell: name, why });
             return Ok(());
         }
-        let generation = self.state.cells.get(&name).map_or(0, |cell| cell.generation) + 1;
+        let generation = self
+            .state
+            .cells
+            .get(&name)
+            .map_or(0, |cell| cell.generation)
+            + 1;
         self.note(Entry::CellStarting {
             cell: name.clone(),
             generation,
@@ -312,8 +327,12 @@ impl<'a> Keeper<'a> {
             let Some(live) = self.live.get_mut(&at) else {
                 continue;
             };
-            let ended = live.ended().map_err(RunError::system("learn how a cell ended"))?;
-            let late = live.told_until_ns.is_some_and(|until| until <= timecell_client::now_ns());
+            let ended = live
+                .ended()
+                .map_err(RunError::system("learn how a cell ended"))?;
+            let late = live
+                .told_until_ns
+                .is_some_and(|until| until <= timecell_client::now_ns());
             let end = match (ended, late) {
                 (Some(end), _) => end,
                 (None, false) => continue,
@@ -358,7 +377,11 @@ impl<'a> Keeper<'a> {
             RestartPolicy::Always => true,
         };
         if !again {
-            return self.stays(at, Hold::Ended, "its program has ended, and its restart policy is to leave it");
+            return self.stays(
+                at,
+                Hold::Ended,
+                "its program has ended, and its restart policy is to leave it",
+            );
         }
         let now = timecell_client::now_ns();
         let before = self.restarts.entry(at).or_default();
@@ -374,7 +397,11 @@ impl<'a> Keeper<'a> {
                 });
                 Ok(())
             }
-            None => self.stays(at, Hold::RestartLimit, "it was restarted as often as its limit allows"),
+            None => self.stays(
+                at,
+                Hold::RestartLimit,
+                "it was restarted as often as its limit allows",
+            ),
         }
     }
 
@@ -408,7 +435,10 @@ impl<'a> Keeper<'a> {
 
     fn restart_due(&mut self) -> Result<(), RunError> {
         let now = timecell_client::now_ns();
-        let due: Vec<usize> = (self.due.iter()).filter(|(_, at)| **at <= now).map(|(cell, _)| *cell).collect();
+        let due: Vec<usize> = (self.due.iter())
+            .filter(|(_, at)| **at <= now)
+            .map(|(cell, _)| *cell)
+            .collect();
         for at in due {
             self.due.remove(&at);
             self.start(at)?;

@@ -1,7 +1,8 @@
 use std::path::{Path, PathBuf};
 
 use engine::app::{
-    self, Access, AppSpec, Bind, Device, Grants, Ids, Image, Limits, Network, Scheduling, Seccomp, Tmpfs,
+    self, Access, AppSpec, Bind, Device, Grants, Ids, Image, Limits, Network, Scheduling, Seccomp,
+    Tmpfs,
 };
 use model::mission::{self, Cell, MissionFile};
 
@@ -12,7 +13,12 @@ const OPEN_FILES: u64 = 1024;
 
 /// What the engine is asked for: a cell of the mission with what was granted to it and nothing else. Its threads' class and
 /// priority come from outside; within its band it may change them where it has several tasks of class FIFO.
-pub(super) fn of(file: &MissionFile, cell: &Cell, grant: Option<&Grant>, work_dir: &Path) -> AppSpec {
+pub(super) fn of(
+    file: &MissionFile,
+    cell: &Cell,
+    grant: Option<&Grant>,
+    work_dir: &Path,
+) -> AppSpec {
     let path = |path: &Path| -> PathBuf {
         let path = file.resolve(path);
         std::path::absolute(&path).unwrap_or(path)
@@ -85,9 +91,13 @@ pub(super) fn of(file: &MissionFile, cell: &Cell, grant: Option<&Grant>, work_di
 /// A cell of several FIFO tasks orders its threads itself, below the top of its band; a cell of one has nothing to choose.
 fn scheduling(cell: &Cell, grant: Option<&Grant>) -> Scheduling {
     match grant.and_then(|grant| grant.band) {
-        Some(band) if cell.tasks.len() > 1 && cell.tasks.iter().all(|task| task.thread.is_none()) => Scheduling::UpTo {
-            priority: band.highest,
-        },
+        Some(band)
+            if cell.tasks.len() > 1 && cell.tasks.iter().all(|task| task.thread.is_none()) =>
+        {
+            Scheduling::UpTo {
+                priority: band.highest,
+            }
+        }
         _ => Scheduling::FromOutside,
     }
 }

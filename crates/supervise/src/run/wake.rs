@@ -36,7 +36,11 @@ impl Signals {
 }
 
 /// Sleeps until one of the descriptors is readable, a signal came, or the instant `until_ns` (CLOCK_MONOTONIC) is there.
-pub(super) fn sleep(ends: &[RawFd], signals: &Signals, until_ns: Option<i64>) -> Result<(), RunError> {
+pub(super) fn sleep(
+    ends: &[RawFd],
+    signals: &Signals,
+    until_ns: Option<i64>,
+) -> Result<(), RunError> {
     let watch = |fd: i32| libc::pollfd {
         fd,
         events: libc::POLLIN,

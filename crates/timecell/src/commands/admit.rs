@@ -41,7 +41,11 @@ pub fn run(options: &Admit) -> Result<Ended, CommandError> {
     } else {
         out::print(&text(&file, &admission, &facts));
     }
-    Ok(if admission.is_admitted() { Ended::Fine } else { Ended::Missed })
+    Ok(if admission.is_admitted() {
+        Ended::Fine
+    } else {
+        Ended::Missed
+    })
 }
 
 /// Reads a mission file, returned with its text, and holds it against this machine.
@@ -53,9 +57,15 @@ pub(super) fn read(path: &Path, here: &Here) -> Result<(MissionFile, String), Co
 }
 
 /// The measured supplies: of the run named on the command line, else of the one that the mission names.
-pub(super) fn measured(asked: Option<&Path>, file: &MissionFile) -> Result<Vec<MeasuredSupply>, CommandError> {
+pub(super) fn measured(
+    asked: Option<&Path>,
+    file: &MissionFile,
+) -> Result<Vec<MeasuredSupply>, CommandError> {
     let named = file.mission().supply_run.as_deref();
-    match asked.map(Path::to_owned).or_else(|| named.map(|run| file.resolve(run))) {
+    match asked
+        .map(Path::to_owned)
+        .or_else(|| named.map(|run| file.resolve(run)))
+    {
         Some(run) => Ok(record::supply::load(&run)?),
         None => Ok(Vec::new()),
     }
@@ -75,7 +85,11 @@ pub(super) fn latency(file: &MissionFile) -> Result<u64, CommandError> {
                 .map(|metric| metric.summary.max_ns)
                 .max();
             let worst = worst.ok_or_else(|| {
-                InputError::new(&path.display().to_string(), "the run measured no wake-up latency", "name one of `timecell bench latency`")
+                InputError::new(
+                    path.display().to_string(),
+                    "the run measured no wake-up latency",
+                    "name one of `timecell bench latency`",
+                )
             })?;
             Ok(u64::try_from(worst).unwrap_or(0))
         }
@@ -90,21 +104,38 @@ fn ms(ns: u64) -> String {
 pub(super) fn text(file: &MissionFile, admission: &Admission, facts: &Facts) -> String {
     let mission = file.mission();
     let mut text = String::new();
-    let verdict = if admission.is_admitted() { "admitted" } else { "refused" };
+    let verdict = if admission.is_admitted() {
+        "admitted"
+    } else {
+        "refused"
+    };
     let _ = writeln!(text, "mission {}: {verdict}\n", mission.name);
     for outcome in &admission.cells {
         match outcome {
             Outcome::Granted(grant) => granted(&mut text, grant, facts),
             Outcome::BestEffort { cell, cpus } => {
-                let _ = writeln!(text, "{cell}\n    best effort on {}: nothing is guaranteed", cpu_list(cpus));
+                let _ = writeln!(
+                    text,
+                    "{cell}\n    best effort on {}: nothing is guaranteed",
+                    cpu_list(cpus)
+                );
             }
             Outcome::Refused(refused) => refusal(&mut text, file, refused),
         }
     }
     text.push('\n');
     for cpu in &admission.cpus {
-        let cells = if cpu.cells.is_empty() { "no cell".to_owned() } else { cpu.cells.join(", ") };
-        let _ = writeln!(text, "cpu {}   {:.1} % reserved: {cells}", cpu.cpu, cpu.reserved * 100.0);
+        let cells = if cpu.cells.is_empty() {
+            "no cell".to_owned()
+        } else {
+            cpu.cells.join(", ")
+        };
+        let _ = writeln!(
+            text,
+            "cpu {}   {:.1} % reserved: {cells}",
+            cpu.cpu,
+            cpu.reserved * 100.0
+        );
     }
     for refusal in &admission.refusals {
         let _ = writeln!(text, "refused: {refusal}");
@@ -116,7 +147,10 @@ pub(super) fn text(file: &MissionFile, admission: &Admission, facts: &Facts) -> 
         colour: false,
         width: out::width(),
     };
-    text.lines().map(|line| wrapped(line, style)).collect::<Vec<_>>().join("\n")
+    text.lines()
+        .map(|line| wrapped(line, style))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// A line broken where the terminal ends, what follows indented a little further.
@@ -127,7 +161,10 @@ fn wrapped(line: &str, style: report::Style) -> String {
         ..style
     };
     let body = narrower.wrap(line.trim_start(), 4);
-    let lines: Vec<String> = body.lines().map(|line| format!("{}{line}", " ".repeat(indent))).collect();
+    let lines: Vec<String> = body
+        .lines()
+        .map(|line| format!("{}{line}", " ".repeat(indent)))
+        .collect();
     lines.join("\n")
 }
 
@@ -148,22 +185,34 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
             budget as f64 * 100.0 / period.max(1) as f64,
             grant.enforcer.name()
         ),
-        _ if grant.band.is_none() => format!("a runtime for each thread, held by {}", grant.enforcer.name()),
+        _ if grant.band.is_none() => format!(
+            "a runtime for each thread, held by {}",
+            grant.enforcer.name()
+        ),
         _ => "no budget is enforced".to_owned(),
     };
-    let band = grant.band.map_or(String::new(), |band| format!(", FIFO {band}"));
+    let band = grant
+        .band
+        .map_or(String::new(), |band| format!(", FIFO {band}"));
     let _ = writeln!(text, "    {}, {held}{band}", cpu_list(&grant.cpus));
     let behind = match grant.postponed_ns {
         0 => String::new(),
         ns => format!(", {} of it behind cells above", ms(ns)),
     };
     let supply = match grant.delay_ns {
-        Some(delay) => format!("counts on {:.1} % of the cpu after {}{behind}", grant.rate * 100.0, ms(delay)),
+        Some(delay) => format!(
+            "counts on {:.1} % of the cpu after {}{behind}",
+            grant.rate * 100.0,
+            ms(delay)
+        ),
         None => "counts on the cpu as the others leave it".to_owned(),
     };
     let basis = match &grant.basis {
         Basis::Measured { to_ns } => format!("measured in all windows up to {}", ms(*to_ns)),
-        Basis::Tick { unmeasured } => format!("by a model of the tick of {}; {unmeasured}", ms(facts.tick_ns())),
+        Basis::Tick { unmeasured } => format!(
+            "by a model of the tick of {}; {unmeasured}",
+            ms(facts.tick_ns())
+        ),
         Basis::WholeCpu => "while every cell keeps to what it declares".to_owned(),
     };
     let _ = writeln!(text, "    {supply}, {basis}");
@@ -174,7 +223,11 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
 
 fn bound(text: &mut String, task: &TaskBound) {
     let response = match task.response_ns {
-        Some(response) => format!("responds within {} of {}", ms(response), ms(task.deadline_ns)),
+        Some(response) => format!(
+            "responds within {} of {}",
+            ms(response),
+            ms(task.deadline_ns)
+        ),
         None => format!("due within {}", ms(task.deadline_ns)),
     };
     let by = match (task.runtime_ns, task.priority) {
@@ -187,7 +240,13 @@ fn bound(text: &mut String, task: &TaskBound) {
 
 fn refusal(text: &mut String, file: &MissionFile, refused: &Refused) {
     let line = file.line(&refused.place);
-    let _ = writeln!(text, "{}\n    refused ({}:{line}): {}", refused.cell, file.name(), refused.why);
+    let _ = writeln!(
+        text,
+        "{}\n    refused ({}:{line}): {}",
+        refused.cell,
+        file.name(),
+        refused.why
+    );
     if let Some(late) = &refused.witness {
         let witness = &late.witness;
         let _ = writeln!(

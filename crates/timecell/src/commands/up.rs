@@ -70,7 +70,10 @@ fn default_dir(file: &MissionFile) -> Result<PathBuf, CommandError> {
 fn not_kept(mission: &Mission) -> Vec<String> {
     let mut all = Vec::new();
     let named = |which: &dyn Fn(&model::mission::Cell) -> bool| -> Vec<&str> {
-        (mission.cells.iter()).filter(|cell| which(cell)).map(|cell| cell.name.as_str()).collect()
+        (mission.cells.iter())
+            .filter(|cell| which(cell))
+            .map(|cell| cell.name.as_str())
+            .collect()
     };
     let ruled = named(&|cell| !cell.health.is_empty());
     if !ruled.is_empty() {

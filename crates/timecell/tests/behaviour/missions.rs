@@ -50,7 +50,9 @@ pub const CASES: &[Case] = &[
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn task(name: &str, wcet: &str, period: &str) -> String {
-    format!("[[cell]]\nname = \"{name}\"\nimage = {{ binary = \"/bin/sh\" }}\n[[cell.task]]\nname = \"loop\"\nwcet = \"{wcet}\"\nperiod = \"{period}\"\n")
+    format!(
+        "[[cell]]\nname = \"{name}\"\nimage = {{ binary = \"/bin/sh\" }}\n[[cell.task]]\nname = \"loop\"\nwcet = \"{wcet}\"\nperiod = \"{period}\"\n"
+    )
 }
 
 /// Name of the mission of a test, which its directory tells from others.
@@ -61,7 +63,11 @@ fn name(dir: &Path) -> String {
 
 fn mission(dir: &Path, cells: &str) -> PathBuf {
     let path = dir.join("mission.toml");
-    fs::write(&path, format!("schema = 1\nname = \"{}\"\n{cells}", name(dir))).unwrap();
+    fs::write(
+        &path,
+        format!("schema = 1\nname = \"{}\"\n{cells}", name(dir)),
+    )
+    .unwrap();
     path
 }
 
@@ -69,28 +75,55 @@ fn what_holds_is_admitted_with_its_bounds() {
     let dir = tempfile::tempdir().unwrap();
     mission(dir.path(), &task("control", "2ms", "100ms"));
     let said = say(dir.path(), &["admit", "mission.toml"]).ends_with(0);
-    assert!(said.out.contains(": admitted") && said.out.contains("loop: responds within"), "{}", said.out);
-    assert!(said.out.contains("no allowance is made for wake-up latency"), "{}", said.out);
+    assert!(
+        said.out.contains(": admitted") && said.out.contains("loop: responds within"),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.out
+            .contains("no allowance is made for wake-up latency"),
+        "{}",
+        said.out
+    );
     let said = say(dir.path(), &["admit", "mission.toml", "--json"]).ends_with(0);
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-    assert_eq!((&json["schema"], &json["admitted"]), (&1.into(), &true.into()));
+    assert_eq!(
+        (&json["schema"], &json["admitted"]),
+        (&1.into(), &true.into())
+    );
     let cell = &json["admission"]["cells"][0];
-    assert_eq!((&cell["outcome"], &cell["cell"]), (&"granted".into(), &"control".into()));
+    assert_eq!(
+        (&cell["outcome"], &cell["cell"]),
+        (&"granted".into(), &"control".into())
+    );
     let response = cell["tasks"][0]["response_ns"].as_u64().unwrap();
     assert!((2_000_000..=100_000_000).contains(&response), "{json}");
 }
 
 fn what_does_not_hold_is_refused_with_its_line_and_its_mend() {
     let dir = tempfile::tempdir().unwrap();
-    let small = task("control", "20ms", "100ms").replace("[[cell.task]]", "reservation = { budget = \"10ms\", period = \"100ms\" }\n[[cell.task]]");
+    let small = task("control", "20ms", "100ms").replace(
+        "[[cell.task]]",
+        "reservation = { budget = \"10ms\", period = \"100ms\" }\n[[cell.task]]",
+    );
     mission(dir.path(), &format!("enforcer = \"rt-cgroup\"\n{small}"));
     let said = say(dir.path(), &["admit", "mission.toml"]);
     if host::rtgroup::detect().is_err() {
-        assert!(said.ends_with(3).out.contains("rt-cgroup cannot hold it here"));
+        assert!(
+            said.ends_with(3)
+                .out
+                .contains("rt-cgroup cannot hold it here")
+        );
         return;
     }
     let said = said.ends_with(3);
-    for part in ["mission.toml:4", "its budget does not supply enough", "loop: within", "mend: "] {
+    for part in [
+        "mission.toml:4",
+        "its budget does not supply enough",
+        "loop: within",
+        "mend: ",
+    ] {
         assert!(said.out.contains(part), "no `{part}` in:\n{}", said.out);
     }
     let said = say(dir.path(), &["up", "mission.toml", "--dir", "state"]).ends_with(3);
@@ -103,11 +136,18 @@ fn all_faults_of_a_file_are_told_at_once() {
     let text = "[[cell]]\nname = \"a\"\nimage = { rootfs = \"nowhere\" }\nreservation = { budget = \"20ms\", period = \"10ms\" }\nneeds = [\"b\"]\ncpus = [4000]\n\
         [[cell]]\nname = \"a\"\nimage = { binary = \"/bin/sh\" }\nreservation = { budget = \"1ms\", period = \"10ms\" }\n";
     mission(dir.path(), text);
-    for verb in [&["admit", "mission.toml"][..], &["up", "mission.toml", "--dir", "state"]] {
+    for verb in [
+        &["admit", "mission.toml"][..],
+        &["up", "mission.toml", "--dir", "state"],
+    ] {
         let said = say(dir.path(), verb).ends_with(2);
         for line in [5, 6, 7, 8, 10] {
             let place = format!("error: mission.toml:{line}: ");
-            assert!(said.err.contains(&place), "no fault in line {line}:\n{}", said.err);
+            assert!(
+                said.err.contains(&place),
+                "no fault in line {line}:\n{}",
+                said.err
+            );
         }
         assert!(!dir.path().join("state").exists(), "something was begun");
     }
@@ -218,37 +258,69 @@ const RESERVED: &str = "reservation = { budget = \"10ms\", period = \"100ms\" }"
 fn nothing_is_left(dir: &Path) {
     let name = name(dir);
     let mut found = Vec::new();
-    for hierarchy in fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten() {
-        for group in fs::read_dir(hierarchy.path()).into_iter().flatten().flatten() {
+    for hierarchy in fs::read_dir("/sys/fs/cgroup")
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        for group in fs::read_dir(hierarchy.path())
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
             if group.file_name().to_string_lossy().contains(&name) {
                 found.push(group.path().display().to_string());
             }
         }
     }
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
-    found.extend(mounts.lines().filter(|line| line.contains(&name)).map(str::to_owned));
+    found.extend(
+        mounts
+            .lines()
+            .filter(|line| line.contains(&name))
+            .map(str::to_owned),
+    );
     assert!(found.is_empty(), "{found:?}");
 }
 
 fn cells_are_held_restarted_and_ended() {
     let dir = tempfile::tempdir().unwrap();
     let cells = shell("steady", "echo here I am; /busybox sleep 1000", RESERVED)
-        + &shell("failing", "exit 3", &format!("{RESERVED}\nrestart = {{ limit = 2, backoff_min = \"10ms\" }}"))
+        + &shell(
+            "failing",
+            "exit 3",
+            &format!("{RESERVED}\nrestart = {{ limit = 2, backoff_min = \"10ms\" }}"),
+        )
         + &shell("plain", "/busybox sleep 1000", "class = \"other\"");
     mission(dir.path(), &cells);
     let mut up = Up::start(dir.path());
     let pid = pid_of(&up.until("steady: runs"));
-    assert!(matches!(host::sched::get_class(pid), Ok(host::sched::Class::Fifo { .. })));
+    assert!(matches!(
+        host::sched::get_class(pid),
+        Ok(host::sched::Class::Fifo { .. })
+    ));
     if host::rtgroup::detect().is_ok() {
         let group = host::rtgroup::own_group(pid).unwrap();
-        assert_eq!((group.budget.runtime_us, group.budget.period_us), (10_000, 100_000));
+        assert_eq!(
+            (group.budget.runtime_us, group.budget.period_us),
+            (10_000, 100_000)
+        );
     }
-    for part in ["failing: exited with status 3", "failing: is restarted", "failing: stays stopped", "plain: runs"] {
+    for part in [
+        "failing: exited with status 3",
+        "failing: is restarted",
+        "failing: stays stopped",
+        "plain: runs",
+    ] {
         if !up.said.iter().any(|line| line.contains(part)) {
             up.until(part);
         }
     }
-    let starts = up.said.iter().filter(|line| line.contains("failing: runs")).count();
+    let starts = up
+        .said
+        .iter()
+        .filter(|line| line.contains("failing: runs"))
+        .count();
     assert_eq!(starts, 3, "{:?}", up.said);
     up.end();
     let output = fs::read_to_string(dir.path().join("state/cells/steady/output")).unwrap();
@@ -259,13 +331,26 @@ fn cells_are_held_restarted_and_ended() {
 
 fn cells_outlive_their_supervisor_and_are_taken_over() {
     let dir = tempfile::tempdir().unwrap();
-    mission(dir.path(), &(shell("steady", "/busybox sleep 1000", RESERVED) + &shell("other", "/busybox sleep 1000", RESERVED)));
+    mission(
+        dir.path(),
+        &(shell("steady", "/busybox sleep 1000", RESERVED)
+            + &shell("other", "/busybox sleep 1000", RESERVED)),
+    );
     let mut up = Up::start(dir.path());
-    let pids = [pid_of(&up.until("steady: runs")), pid_of(&up.until("other: runs"))];
+    let pids = [
+        pid_of(&up.until("steady: runs")),
+        pid_of(&up.until("other: runs")),
+    ];
     up.signal(libc::SIGKILL);
     up.child.wait().unwrap();
     for pid in pids {
-        assert!(matches!(host::sched::get_class(pid), Ok(host::sched::Class::Fifo { .. })), "{pid} is gone");
+        assert!(
+            matches!(
+                host::sched::get_class(pid),
+                Ok(host::sched::Class::Fifo { .. })
+            ),
+            "{pid} is gone"
+        );
     }
     // One of them ends while nobody looks.
     // SAFETY: a cell of this test.
@@ -283,8 +368,15 @@ fn cells_outlive_their_supervisor_and_are_taken_over() {
 
 fn a_cell_stops_with_the_one_it_needs() {
     let dir = tempfile::tempdir().unwrap();
-    let cells = shell("camera", "/busybox sleep 1", &format!("{RESERVED}\nrestart = {{ policy = \"never\" }}"))
-        + &shell("tracker", "/busybox sleep 1000", &format!("{RESERVED}\nneeds = [\"camera\"]"));
+    let cells = shell(
+        "camera",
+        "/busybox sleep 1",
+        &format!("{RESERVED}\nrestart = {{ policy = \"never\" }}"),
+    ) + &shell(
+        "tracker",
+        "/busybox sleep 1000",
+        &format!("{RESERVED}\nneeds = [\"camera\"]"),
+    );
     mission(dir.path(), &cells);
     let mut up = Up::start(dir.path());
     up.until("camera: runs");

@@ -117,7 +117,11 @@ fn study() {
         let gaps = run.gaps(trial.number).unwrap();
         assert_eq!(gaps.header.complete, 1);
         assert_eq!(gaps.header.stretches, gaps.header.planned);
-        let class = if trial.class.starts_with("FIFO") { 1 } else { 6 };
+        let class = if trial.class.starts_with("FIFO") {
+            1
+        } else {
+            6
+        };
         assert_eq!(gaps.header.policy, class, "{trial:?}");
     }
     let summary = run.supply_summary().unwrap();
@@ -126,7 +130,10 @@ fn study() {
     let page = fs::read_to_string(path.join("report.html")).unwrap();
     for supply in &supplies {
         let name = supply.held.enforcer.name();
-        assert!(page.contains(&format!("supply-{name}-3000us-10000us-t")), "{name}");
+        assert!(
+            page.contains(&format!("supply-{name}-3000us-10000us-t")),
+            "{name}"
+        );
     }
 }
 
@@ -148,12 +155,24 @@ fn again() {
     assert_eq!(svg, before.supplies.len());
     say(dir.path(), &["export", "--csv", name, "-o", "gaps.csv"]).ends_with(0);
     let csv = fs::read_to_string(dir.path().join("gaps.csv")).unwrap();
-    assert!(csv.starts_with("trial,round,enforcer,budget_ns,"), "{}", &csv[..80]);
+    assert!(
+        csv.starts_with("trial,round,enforcer,budget_ns,"),
+        "{}",
+        &csv[..80]
+    );
     assert!(csv.lines().count() > 10);
     let refused = say(dir.path(), &["export", "--parquet", name]).ends_with(2);
     assert!(refused.error().contains("no jobs"), "{}", refused.error());
-    let refused = say(dir.path(), &["report", name, "--fail-if", "latency.p99 > 1us"]).ends_with(2);
-    assert!(refused.error().contains("no latencies"), "{}", refused.error());
+    let refused = say(
+        dir.path(),
+        &["report", name, "--fail-if", "latency.p99 > 1us"],
+    )
+    .ends_with(2);
+    assert!(
+        refused.error().contains("no latencies"),
+        "{}",
+        refused.error()
+    );
     let refused = say(dir.path(), &["bench", "--resume", name]).ends_with(2);
     assert!(refused.error().contains("cannot be resumed"));
     // A file that is cut short is said, and fails the run's report for that trial.
@@ -176,7 +195,11 @@ fn refused() {
         ("--cpus", "0,60000", "name one"),
         ("--jobs", "5", "nothing that this could apply to"),
         ("--load", "cpu", "nothing that this could apply to"),
-        ("--fail-if", "missed > 0", "nothing that this could apply to"),
+        (
+            "--fail-if",
+            "missed > 0",
+            "nothing that this could apply to",
+        ),
     ] {
         let error = error(&["bench", "supply", option, value]);
         assert!(error.contains(option) && error.contains(said), "{error}");
@@ -203,13 +226,23 @@ fn without_rights() {
 fn started(dir: &std::path::Path) -> std::process::Child {
     let child = timecell()
         .current_dir(dir)
-        .args(["bench", "supply", "--duration", "3s", "--reservation", "3ms/10ms"])
+        .args([
+            "bench",
+            "supply",
+            "--duration",
+            "3s",
+            "--reservation",
+            "3ms/10ms",
+        ])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
     eventually("the first trial is on record", || {
-        let runs = fs::read_dir(dir.join("runs")).into_iter().flatten().flatten();
+        let runs = fs::read_dir(dir.join("runs"))
+            .into_iter()
+            .flatten()
+            .flatten();
         let mut done = runs.filter_map(|run| Run::open(&run.path()).ok()?.manifest().ok());
         done.any(|manifest| manifest.trials_done >= 1)
     });
@@ -228,7 +261,12 @@ fn interrupted() {
     assert_eq!(run.manifest().unwrap().status, Status::Interrupted);
     let record = run.supply().unwrap();
     assert!(!record.trials.is_empty());
-    assert!(record.trials.iter().all(|trial| run.gaps(trial.number).is_ok()));
+    assert!(
+        record
+            .trials
+            .iter()
+            .all(|trial| run.gaps(trial.number).is_ok())
+    );
     assert!(run.dir().join("report.html").is_file());
 }
 

@@ -41,7 +41,8 @@ const MOST_BYTES: u64 = 64 << 20;
 fn load(source: &Source) -> Result<Loaded, CommandError> {
     let path = source.file.as_deref().unwrap_or(Path::new(""));
     let name = path.display().to_string();
-    let text = super::read_text(path, MOST_BYTES).map_err(|what| InputError::new(&name, what, ""))?;
+    let text =
+        super::read_text(path, MOST_BYTES).map_err(|what| InputError::new(&name, what, ""))?;
     let format = match source.format {
         Some(format) => format.into(),
         None => Format::of(&name, &text).ok_or_else(|| {
