@@ -9,7 +9,7 @@ use model::{EngineKind, Requirement};
 use crate::identity::Identity;
 use crate::made::{self, Payload};
 use crate::note::MARK;
-use crate::{Cell, CellSpec, Engine, EngineError, process};
+use crate::{Cell, CellSpec, Engine, EngineError, cgroups, process};
 
 /// The engine.
 pub(crate) struct Bare;
@@ -72,6 +72,11 @@ fn outside(word: &str, shared: &str) -> String {
 /// Nothing but processes.
 pub(crate) fn wipe(_: &dyn Identity) -> Result<(), String> {
     Ok(())
+}
+
+/// Bare cells of applications have groups, too.
+pub(crate) fn wipe_all(cell: &dyn Identity) -> Result<(), String> {
+    cgroups::remove(cell.id())
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub fn is_left(work_dir: &Path) -> bool {
 
 pub(crate) fn wipe(kind: EngineKind) -> Wipe {
     match kind {
-        EngineKind::Bare => bare::wipe,
+        EngineKind::Bare => bare::wipe_all,
         EngineKind::Embedded => embedded::wipe,
         EngineKind::Crun => crun::wipe,
         EngineKind::Runc => runc::wipe,

@@ -14,7 +14,7 @@ use model::EngineKind;
 use super::executor::Guard;
 use super::program::Program;
 use super::spec::{AppSpec, Image};
-use super::{bare, groups, root, runtime};
+use super::{bare, groups, podman, root, runtime};
 use crate::embedded::groups::Groups;
 use crate::embedded::{chain, die_with, private_root};
 use crate::seccomp::{Filter, policy};
@@ -47,13 +47,15 @@ pub(crate) fn child(words: &[String]) -> Result<(), String> {
     };
     die_with(parent)?;
     let spec = read(Path::new(work_dir))?;
-    let program = Program::of(&spec)?;
     be_ordinary()?;
     match spec.engine {
-        EngineKind::Embedded => embedded(&spec, &program, handed),
-        EngineKind::Crun | EngineKind::Runc => runtime::become_it(&spec, &program, handed),
-        EngineKind::Bare => bare::become_it(&spec, &program, handed),
-        other => Err(format!("{other} makes its cells itself")),
+        EngineKind::Embedded => embedded(&spec, &Program::of(&spec)?, handed),
+        EngineKind::Crun | EngineKind::Runc => {
+            runtime::become_it(&spec, &Program::of(&spec)?, handed)
+        }
+        EngineKind::Bare => bare::become_it(&spec, &Program::of(&spec)?, handed),
+        EngineKind::Podman => podman::become_it(&spec, handed),
+        other => Err(format!("{other} makes no cells of applications")),
     }
 }
 

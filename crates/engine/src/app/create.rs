@@ -62,7 +62,7 @@ fn make(
     let Ends {
         stdout,
         stderr,
-        log,
+        mut log,
     } = streams
         .open(spec, program)
         .map_err(|error| error.to_string())?;
@@ -79,7 +79,14 @@ fn make(
             }
         }
         (EngineKind::Podman, _) => {
-            podman::make(spec, program, &stdout, &stderr)?;
+            let log = log.as_mut().ok_or(
+                "podman writes into the streams of its cells itself; let it have a log, or choose another engine",
+            )?;
+            podman::create(spec, program)?;
+            let made = process::run(&mut call(), &engine_log);
+            // podman has written into the cell's streams: the container's name, or what went wrong.
+            let said = log.take().map_err(|error| error.to_string())?;
+            made.map_err(|why| if said.is_empty() { why } else { said })?;
             (oci::read_pid(&oci::pid_file(spec))?, None)
         }
         (engine, Some(program)) => {

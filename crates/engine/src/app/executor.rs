@@ -96,22 +96,41 @@ pub(super) fn execute(args: &[String], env: &[String], filter: &Filter) -> Strin
     format!("cannot execute {}: {error}{hint}", program.display())
 }
 
-/// What a Rust program does with signals is not for the program that follows.
-fn forget_signals() -> Result<(), String> {
-    // SAFETY: an empty set on the stack, and a disposition of the system's own.
-    let failed = unsafe {
-        let mut none: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut none);
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL) == libc::SIG_ERR
-            || libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut()) != 0
-    };
-    if failed {
-        return Err(format!(
+/// Every signal as if nobody had ever asked for anything else: what this program, its libraries and those before it do
+/// with signals is not for the program that follows.
+pub(super) fn forget_signals() -> Result<(), String> {
+    const LAST: i32 = 64;
+    // The kernel's own structure, longer than on any architecture: all zeroes is SIG_DFL. The C library would keep two
+    // signals for itself.
+    let default = [0_u64; 8];
+    let nobody = std::ptr::null_mut::<u64>();
+    for signal in (1..=LAST).filter(|signal| ![libc::SIGKILL, libc::SIGSTOP].contains(signal)) {
+        // SAFETY: a structure that is long enough, and a set of 64 signals.
+        checked(unsafe {
+            libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), nobody, 8)
+        })?;
+    }
+    let none = 0_u64;
+    // SAFETY: a set of 64 signals.
+    checked(unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            &raw const none,
+            nobody,
+            8,
+        )
+    })
+}
+
+fn checked(answer: libc::c_long) -> Result<(), String> {
+    match answer {
+        0 => Ok(()),
+        _ => Err(format!(
             "cannot reset signals: {}",
             io::Error::last_os_error()
-        ));
+        )),
     }
-    Ok(())
 }
 
 /// Where the program is, in the root and with the rights that it will have.

@@ -98,6 +98,15 @@ impl Log {
         }
     }
 
+    /// What is in the pipe, which is forgotten with it.
+    pub(super) fn take(&mut self) -> io::Result<String> {
+        let mut bytes = Vec::new();
+        match self.pipe.read_to_end(&mut bytes) {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+            _ => Ok(String::from_utf8_lossy(&bytes).trim().to_owned()),
+        }
+    }
+
     /// Bytes of output that are no longer kept.
     pub const fn dropped_bytes(&self) -> u64 {
         self.dropped_bytes

@@ -2,14 +2,17 @@
 //! cell's own. `podman init` makes the container and leaves its program waiting.
 
 use std::fs;
-use std::os::fd::OwnedFd;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use model::Requirement;
 use serde_json::json;
 
+use super::child::Handed;
 use super::ended::Ended;
+use super::executor;
 use super::program::{Program, binary_target};
 use super::spec::{AppSpec, Ids, Image, Network};
 use crate::identity::Identity;
@@ -43,37 +46,36 @@ fn podman(cell: &dyn Identity) -> Result<Command, String> {
     Ok(command)
 }
 
-/// Creates the container; its program waits, and its pid is in the cell's state.
-pub(super) fn make(
-    spec: &AppSpec,
-    program: Option<&Program>,
-    stdout: &OwnedFd,
-    stderr: &OwnedFd,
-) -> Result<(), String> {
-    let log = made::log(spec);
-    let text = |error: std::io::Error| error.to_string();
+/// Creates the container, without a process yet.
+pub(super) fn create(spec: &AppSpec, program: Option<&Program>) -> Result<(), String> {
     match &spec.image {
-        Image::Reference(_) => fs::write(shared_marker(spec), "").map_err(text)?,
+        Image::Reference(_) => {
+            fs::write(shared_marker(spec), "").map_err(|error| error.to_string())?;
+        }
         _ => podman::cli(spec)?.prepare()?,
     }
     let mut create = podman(spec)?;
     create.args(["create", "--name", &spec.id]);
     confine(&mut create, spec)?;
     what(&mut create, spec, program)?;
-    process::run_quiet(&mut create, &log)?;
+    process::run_quiet(&mut create, &made::log(spec))
+}
 
-    // The container inherits the streams of the call that starts its monitor. That call prints the container's name
-    // there, too: nothing else has been written yet, so it can be taken out again.
+/// Becomes the call that starts the container's monitor, whose streams are the container's. Its program waits, and its
+/// pid is in the cell's state.
+pub(super) fn become_it(spec: &AppSpec, handed: Handed) -> Result<(), String> {
+    // SAFETY: handed down by the supervisor for this, and nobody else's here.
+    let own = |end| unsafe { OwnedFd::from_raw_fd(end) };
     let mut init = podman(spec)?;
     init.args(["init", &spec.id])
         .stdin(Stdio::null())
-        .stdout(stdout.try_clone().map_err(text)?)
-        .stderr(stderr.try_clone().map_err(text)?);
-    let status = init.status().map_err(text)?;
-    if !status.success() {
-        return Err(format!("`podman init` ended with {status}"));
-    }
-    Ok(())
+        .stdout(own(handed.stdout))
+        .stderr(own(handed.stderr));
+    // SAFETY: an open descriptor; closed when podman is executed.
+    unsafe { libc::fcntl(handed.report, libc::F_SETFD, libc::FD_CLOEXEC) };
+    executor::forget_signals()?;
+    let error = init.exec();
+    Err(format!("podman cannot be executed: {error}"))
 }
 
 fn confine(command: &mut Command, spec: &AppSpec) -> Result<(), String> {

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 
 use super::child::Handed;
 use super::program::Program;
-use super::root;
 use super::spec::AppSpec;
+use super::{executor, root};
 use crate::identity::Identity;
 use crate::mounts::mount;
 use crate::{made, oci, process};
@@ -36,6 +36,7 @@ pub(super) fn become_it(spec: &AppSpec, program: &Program, handed: Handed) -> Re
         .stderr(own(handed.stderr));
     // SAFETY: an open descriptor; closed when the runtime is executed.
     unsafe { libc::fcntl(handed.report, libc::F_SETFD, libc::FD_CLOEXEC) };
+    executor::forget_signals()?;
     let error = command.exec();
     Err(format!("{} cannot be executed: {error}", spec.engine))
 }

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use libc::{EPERM, SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO};
+use libc::{SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch, sock_filter,
@@ -118,6 +118,8 @@ fn foreign_calls() -> BpfProgram {
 
 #[cfg(test)]
 mod tests {
+    use libc::EPERM;
+
     use super::*;
     use crate::app::{Grants, Scheduling, Seccomp};
     use crate::seccomp::policy;

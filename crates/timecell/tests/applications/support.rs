@@ -1,7 +1,7 @@
 //! Places for cells, running one to its end, and looking for what it left.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -28,7 +28,7 @@ pub fn rootfs() -> PathBuf {
     let dir = ROOTFS.get_or_init(|| {
         let dir = tempfile::Builder::new()
             .prefix("timecell-test-rootfs-")
-            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .permissions(fs::Permissions::from_mode(0o755))
             .tempdir_in("/var/tmp")
             .unwrap();
         let bin = dir.path().join("bin");
@@ -36,7 +36,8 @@ pub fn rootfs() -> PathBuf {
         fs::copy(BUSYBOX, bin.join("busybox")).unwrap();
         let names = [
             "sh", "cat", "echo", "ls", "sleep", "id", "touch", "mount", "hostname", "yes", "head",
-            "stat", "test", "kill", "true", "dd", "pwd", "env", "ip", "seq",
+            "stat", "test", "kill", "true", "dd", "pwd", "env", "rm", "mkdir", "grep", "find",
+            "mknod", "chroot",
         ];
         for name in names {
             symlink("busybox", bin.join(name)).unwrap();
@@ -71,6 +72,25 @@ impl Place {
 
     pub fn spec(&self, kind: EngineKind, image: Image) -> AppSpec {
         AppSpec::new(&self.id, kind, image, &self.dir.path().join("work"))
+    }
+
+    /// A directory that every user may write to.
+    pub fn writable(&self, name: &str) -> PathBuf {
+        let dir = self.dir.path().join(name);
+        fs::create_dir(&dir).unwrap();
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o777)).unwrap();
+        dir
+    }
+
+    /// A cell whose program is this test, with these words.
+    pub fn itself(&self, kind: EngineKind, words: &[&str]) -> AppSpec {
+        let own = std::env::current_exe().unwrap();
+        let mut spec = self.spec(kind, Image::Binary(own));
+        let words = [crate::program::WORD]
+            .into_iter()
+            .chain(words.iter().copied());
+        spec.args = words.map(str::to_owned).collect();
+        spec
     }
 
     /// A cell that runs a script of busybox.
@@ -111,6 +131,41 @@ pub fn output(cell: &mut AppCell) -> String {
     let log = cell.log().expect("it has a log");
     log.drain().unwrap();
     String::from_utf8(log.tail(usize::MAX).unwrap()).unwrap()
+}
+
+/// Why such a cell is not created.
+pub fn refusal(spec: &AppSpec) -> String {
+    let error = create(spec, Streams::Log, &launcher()).expect_err("it cannot be had");
+    error.to_string()
+}
+
+/// Gives the cell's group 100 ms of real-time class in each second, where groups need a budget for it.
+pub fn allow_real_time(cell: &AppCell) {
+    for group in cell.groups() {
+        allow_below(&group, 100_000);
+    }
+}
+
+/// The budgets of a group's groups together are at most its own.
+fn allow_below(group: &Path, runtime_us: u32) {
+    let budget = group.join("cpu.rt_runtime_us");
+    if !budget.exists() {
+        return;
+    }
+    fs::write(budget, runtime_us.to_string()).unwrap();
+    for entry in fs::read_dir(group).unwrap().flatten() {
+        if entry.file_type().unwrap().is_dir() {
+            allow_below(&entry.path(), runtime_us / 4);
+        }
+    }
+}
+
+/// Major and minor number of the kernel.
+pub fn kernel() -> (u32, u32) {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    let mut next = || numbers.next().unwrap().parse().unwrap();
+    (next(), next())
 }
 
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
