@@ -367,32 +367,3 @@ pub fn a_bad_specification_makes_nothing(kind: EngineKind) {
     );
     assert!(!spec.work_dir.exists());
 }
-
-pub fn measure() {
-    for kind in [EngineKind::Embedded, EngineKind::Bare, EngineKind::Crun] {
-        let mut times = Vec::new();
-        for _ in 0..60 {
-            let place = Place::new(kind);
-            let mut spec = place.spec(kind, engine::app::Image::Binary("/usr/bin/busybox".into()));
-            spec.args = vec!["true".into()];
-            let t0 = std::time::Instant::now();
-            let mut cell = create_logged(&spec);
-            let t1 = t0.elapsed();
-            cell.start().unwrap();
-            let t2 = t0.elapsed();
-            finish(&mut cell);
-            let t3 = t0.elapsed();
-            cell.remove().unwrap();
-            let t4 = t0.elapsed();
-            times.push([t1, t2, t3, t4]);
-        }
-        for (index, what) in ["created", "started", "ended", "removed"]
-            .iter()
-            .enumerate()
-        {
-            let mut of: Vec<_> = times.iter().map(|t| t[index]).collect();
-            of.sort();
-            println!("{kind} {what}: p50 {:?} p90 {:?}", of[30], of[54]);
-        }
-    }
-}
