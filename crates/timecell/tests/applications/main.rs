@@ -87,10 +87,6 @@ fn main() {
     program::run_if_asked();
     // The programs of cells are handed to this process, which learns how they end.
     engine::app::become_subreaper().expect("any process may become a subreaper");
-    if std::env::args().nth(1).as_deref() == Some("measure") {
-        life::measure();
-        return;
-    }
     let mut trials: Vec<Trial> = Vec::new();
     for (kind, lists) in [
         (Embedded, &[CONTAINERS, OCI, EMBEDDED][..]),
