@@ -8,6 +8,8 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use host::sched::bandwidth::release;
+
 use crate::note::MARK;
 
 /// How long a program that makes or removes a cell may take.
@@ -31,7 +33,8 @@ impl Process {
         Some(Process { pid, started })
     }
 
-    /// Sends SIGKILL; `None` if it had ended before.
+    /// Sends SIGKILL; `None` if it had ended before. Deadline threads are taken out of their class before: those that end
+    /// in it spoil the kernel's count of bandwidth when the cell's groups are removed.
     fn signal(self) -> Result<Option<OwnedFd>, String> {
         let Ok(pidfd) = pidfd_open(self.pid) else {
             return Ok(None);
@@ -39,6 +42,8 @@ impl Process {
         if start_ticks(self.pid) != Some(self.started) {
             return Ok(None);
         }
+        // It is to end in any case.
+        let _ = release(self.pid);
         // SAFETY: plain system call on an open pidfd.
         let answer = unsafe {
             libc::syscall(

@@ -21,6 +21,7 @@ mod nqueens;
 mod policies;
 mod salvage;
 mod scale;
+mod scale_deadline;
 mod scale_report;
 mod series;
 mod support;
@@ -50,6 +51,7 @@ fn main() {
         policies::CASES,
         salvage::CASES,
         scale::CASES,
+        scale_deadline::CASES,
         scale_report::CASES,
         series::CASES,
         nqueens::CASES,
