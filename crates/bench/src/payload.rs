@@ -5,16 +5,41 @@ use std::path::Path;
 use engine::{CellSpec, Rights};
 use host::sched;
 use model::{Class, EngineKind, Keep};
-use probe::{BarrierKind, ClassBy, ProbeArgs, SetArgs, TaskArgs};
+use probe::{BarrierKind, ClassBy, DeadlineArgs, ProbeArgs, SetArgs, TaskArgs};
 use record::trial::{CellRecord, SetBy, TaskRecord, TrialRecord};
 
 use crate::PlannedTask;
+use crate::crowd::deadline_class;
 use crate::trial::Trial;
 
 pub(crate) fn host_class(class: Class) -> sched::Class {
     match class {
         Class::Fifo { priority } => sched::Class::Fifo { priority },
         Class::Other => sched::Class::Other,
+    }
+}
+
+/// The class of a cell with one task: the experiment's, or that which holds it to its reservation.
+pub(crate) fn class(trial: &Trial<'_>) -> sched::Class {
+    trial
+        .reserved
+        .and_then(deadline_class)
+        .unwrap_or_else(|| host_class(trial.plan.experiment.scheduling.class))
+}
+
+fn deadline_args(class: &sched::Class, cpus: &[u32]) -> Option<DeadlineArgs> {
+    match *class {
+        sched::Class::Deadline {
+            runtime_ns,
+            deadline_ns,
+            period_ns,
+        } => Some(DeadlineArgs {
+            runtime_ns,
+            deadline_ns,
+            period_ns,
+            cpus: cpus.to_vec(),
+        }),
+        _ => None,
     }
 }
 
@@ -45,27 +70,18 @@ pub(crate) fn words(trial: &Trial<'_>, record: &TrialRecord, first: usize) -> Ve
             sched::Class::Fifo { priority } => Some(priority),
             _ => None,
         };
-        let deadline = match planned.class {
-            sched::Class::Deadline {
-                runtime_ns,
-                deadline_ns,
-                period_ns,
-            } => Some([runtime_ns, deadline_ns, period_ns]),
-            _ => None,
-        };
         TaskArgs {
             probe: ProbeArgs {
                 fifo,
+                deadline: deadline_args(&planned.class, &planned.cpus),
                 period_ns: planned.task.period.ns(),
                 ..probe_args(trial, &record.cells[index], index)
             },
             wcet_ns: planned.task.wcet.ns(),
-            deadline,
         }
     };
     SetArgs {
         cpu: of_cell.cpu(),
-        cpus: of_cell.cpus.clone(),
         tasks: trial.planned.sharing(first).into_iter().map(task).collect(),
     }
     .to_words()
@@ -88,6 +104,7 @@ pub(crate) fn fifo(trial: &Trial<'_>) -> Option<u8> {
 fn probe_args(trial: &Trial<'_>, cell: &CellRecord, index: usize) -> ProbeArgs {
     let workload = &trial.planned.workload;
     let seen = Path::new("/cell");
+    let deadline = deadline_args(&class(trial), &cell.cpus);
     ProbeArgs {
         control: seen.join("control"),
         slot: index,
@@ -97,7 +114,8 @@ fn probe_args(trial: &Trial<'_>, cell: &CellRecord, index: usize) -> ProbeArgs {
         pacing: workload.pacing,
         period_ns: workload.period.ns(),
         jobs: trial.jobs[index],
-        fifo: fifo(trial),
+        fifo: fifo(trial).filter(|_| deadline.is_none()),
+        deadline,
         cpu: cell.cpu,
         class_by: match cell.set_by {
             SetBy::Cell => ClassBy::Cell,

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use engine::Engine;
 use host::sched::{self, SchedError};
 use model::{
-    Class, EngineKind, Experiment, InputError, Keep, Requirement, TrialPlan, Work, Workload,
+    Class, EngineKind, Experiment, InputError, Keep, Requirement, Reserve, TrialPlan, Work,
+    Workload,
 };
 use record::summary::NotMeasured;
 
+use crate::crowd;
 use crate::load::{self, PlannedLoad};
 use crate::place;
 use crate::tasks::{self, PlannedTask};
@@ -78,13 +80,16 @@ impl Plan {
                 }
             }
         }
-        if let Some(without) = reserve_requirement(&experiment, real_time) {
+        if let Some(without) = crowd::requirement(&experiment, real_time) {
             for kind in engines.keys() {
                 unmet.entry(*kind).or_insert_with(|| without.clone());
             }
-            requirements.push(without);
+            if !requirements.contains(&without) {
+                requirements.push(without);
+            }
         }
-        if let Some(no_budget) = real_time.then(budget_requirement).flatten() {
+        let by_group = real_time && !by_deadline(&experiment);
+        if let Some(no_budget) = by_group.then(budget_requirement).flatten() {
             for kind in engines.keys().filter(|kind| **kind != EngineKind::Bare) {
                 unmet.entry(*kind).or_insert_with(|| no_budget.clone());
             }
@@ -138,6 +143,11 @@ impl Plan {
     /// Requirements that the machine does not meet.
     pub fn unmet(&self) -> impl Iterator<Item = &Requirement> {
         self.requirements.iter().filter(|r| !r.met)
+    }
+
+    /// Whether SCHED_DEADLINE holds each cell to a reservation: no cell is in a class that real-time groups know.
+    pub fn deadline(&self) -> bool {
+        by_deadline(&self.experiment)
     }
 
     /// Cpus that cells are pinned to, ascending, each once.
@@ -477,28 +487,9 @@ fn budget_requirement() -> Option<Requirement> {
     Some(Requirement::unmet("real-time budget", reason, mend))
 }
 
-/// What a group for each cell lacks, where one is asked for.
-fn reserve_requirement(experiment: &Experiment, real_time: bool) -> Option<Requirement> {
-    let scale = experiment.scale.as_ref()?;
-    if scale.reserve == model::Reserve::None {
-        return None;
-    }
-    let (reason, mend) = match host::rtgroup::detect() {
-        _ if !real_time => (
-            "only a real-time class is held by a real-time group".to_owned(),
-            "set class = \"fifo\" and run with sudo, or leave `reserve` out",
-        ),
-        Ok(_) => return None,
-        Err(error) => (
-            error.to_string(),
-            "boot a kernel with RT_GROUP_SCHED and cgroup v1, or leave `reserve` out",
-        ),
-    };
-    Some(Requirement::unmet(
-        "a real-time group for each cell",
-        reason,
-        mend,
-    ))
+fn by_deadline(experiment: &Experiment) -> bool {
+    let scale = experiment.scale.as_ref();
+    scale.is_some_and(|scale| scale.reserve == Reserve::Deadline)
 }
 
 /// Whether the class asked for is to be had; if not, lowers it and says why.
@@ -506,7 +497,11 @@ fn class_requirement(experiment: &mut Experiment, requirements: &mut Vec<Require
     let Class::Fifo { priority } = experiment.scheduling.class else {
         return false;
     };
-    let requirement = fifo_requirement(priority);
+    let requirement = if by_deadline(experiment) {
+        tasks::deadline_requirement(&experiment.scheduling.cpus)
+    } else {
+        fifo_requirement(priority)
+    };
     let met = requirement.met;
     if !met {
         experiment.scheduling.class = Class::Other;

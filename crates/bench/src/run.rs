@@ -13,7 +13,7 @@ use record::run::{Manifest, RUN_SCHEMA, Run, Status};
 use record::summary::Metric;
 use record::trial::TrialRecord;
 
-use crate::crowd::{self, Growth};
+use crate::crowd::{self, Growth, Pot};
 use crate::interrupt::Interrupt;
 use crate::load::Ground;
 use crate::place::{self, Place, Unsaved};
@@ -206,6 +206,7 @@ pub(crate) fn trials(
     place.note_run(run.dir())?;
     let rootfs = place.rootfs()?;
     let rt_group = rt_group(plan, &mut place, progress)?;
+    let pot = Pot::find(plan, rt_group.as_ref(), progress)?;
     let (ground, remarks) = Ground::make(plan, run.dir(), &mut place)?;
     for remark in remarks {
         progress.note(&remark);
@@ -236,6 +237,7 @@ pub(crate) fn trials(
             rootfs: &rootfs,
             ground: &ground,
             rt_group: rt_group.as_ref(),
+            reserved: pot.map(|pot| pot.part(planned.cells.len())),
             interrupt,
             run,
             jobs: todo.jobs.clone(),
@@ -376,7 +378,7 @@ fn rt_group(
         .flat_map(|trial| &trial.cells)
         .any(|(kind, _)| *kind != EngineKind::Bare);
     let crowd = plan.experiment.scale.is_some();
-    if !plan.real_time || !(contained || crowd) {
+    if !plan.real_time || !(contained || crowd) || plan.deadline() {
         return Ok(None);
     }
     // A crowd takes all that it may: what is kept back is the coordinator's, which the root's throttling never meets.

@@ -1,6 +1,7 @@
 //! A task set held against the machine: which thread runs in which cell, on which cpu, in which class.
 
-use host::sched;
+use host::sched::bandwidth::{GIVEN_BACK, leave, set_class_when_free};
+use host::sched::{self, SchedError};
 use model::task_load::{COMPETITOR, TaskLoad, TaskPolicy};
 use model::taskset::CellTask;
 use model::{Class, Experiment, Requirement, TrialPlan};
@@ -100,7 +101,10 @@ pub(crate) fn planned(
         }
     }
     if load.policy == TaskPolicy::Deadline {
-        admitted()?;
+        let granted = deadline_requirement(allowed);
+        if !granted.met {
+            return Err(granted);
+        }
     }
     Ok(tasks)
 }
@@ -170,31 +174,32 @@ fn class(
     }
 }
 
-/// Whether this process may have a SCHED_DEADLINE thread; tried with a small one.
-fn admitted() -> Result<(), Requirement> {
-    let tried = std::thread::spawn(|| {
-        sched::set_class(
-            0,
-            &sched::Class::Deadline {
-                runtime_ns: 100_000,
-                deadline_ns: 100_000_000,
-                period_ns: 100_000_000,
-            },
-        )
+/// Whether this process may have a SCHED_DEADLINE thread on these cpus; tried with a small one.
+pub(crate) fn deadline_requirement(cpus: &[u32]) -> Requirement {
+    const WHAT: &str = "SCHED_DEADLINE";
+    const TRIED: sched::Class = sched::Class::Deadline {
+        runtime_ns: 100_000,
+        deadline_ns: 100_000_000,
+        period_ns: 100_000_000,
+    };
+    let cpus = cpus.to_vec();
+    let tried = std::thread::spawn(move || {
+        sched::set_affinity(0, &cpus)?;
+        // Of a run that has just ended, the threads are counted for a while.
+        set_class_when_free(0, &TRIED, GIVEN_BACK)?;
+        leave(0)
     })
     .join();
     match tried {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(Requirement::unmet(
-            "SCHED_DEADLINE",
-            error.to_string(),
-            "run as root, with all cpus of the root domain allowed to this process",
-        )),
-        Err(_) => Err(Requirement::unmet(
-            "SCHED_DEADLINE",
-            "the thread that tried it ended",
-            "try again",
-        )),
+        Ok(Ok(())) => Requirement::met(WHAT, "granted to this process"),
+        Ok(Err(SchedError::NoPrivilege { why, mend, .. })) => Requirement::unmet(WHAT, why, mend),
+        Ok(Err(SchedError::AffinityTooNarrow { .. })) => Requirement::unmet(
+            WHAT,
+            "the kernel holds no SCHED_DEADLINE thread to a part of its root domain's cpus",
+            "leave --cpus (or `cpus`) out, or run timecell in an exclusive cpuset partition of these cpus",
+        ),
+        Ok(Err(error)) => Requirement::unmet(WHAT, error.to_string(), "see timecell doctor"),
+        Err(_) => Requirement::unmet(WHAT, "the thread that tried it ended", "try again"),
     }
 }
 

@@ -7,9 +7,11 @@ use engine::Cell;
 use host::isolate::Isolation;
 use host::rtgroup::RtGroup;
 use host::sched;
+use host::sched::bandwidth::{GIVEN_BACK, release, set_class_when_free};
 use model::{EngineKind, Keep};
 use probe::control::State;
 use probe::{Barrier, BarrierError, clock};
+use record::crowd::Reservation;
 use record::run::Run;
 use record::summary::Metric;
 use record::trial::{CellRecord, SetBy, TrialRecord};
@@ -17,14 +19,14 @@ use record::trial::{CellRecord, SetBy, TrialRecord};
 use crate::drain::{Drain, Rings};
 use crate::interrupt::Interrupt;
 use crate::load::{self, Ground, Running};
-use crate::payload::{host_class, spec, words};
+use crate::payload::{class, spec, words};
 use crate::place::{Place, failed, holds_cells};
 use crate::salvage;
 use crate::sampler::Sampler;
 use crate::trial_record::{longest_loop_ns, new_record};
-use crate::verify::{verify, verify_thread};
+use crate::verify::{allowed, verify, verify_thread};
 use crate::watch::Watch;
-use crate::{BenchError, Plan, PlannedTrial, Progress};
+use crate::{BenchError, Plan, PlannedTask, PlannedTrial, Progress};
 
 /// Longest time for one cell from the request to its first message, ns. Podman on a loaded board takes tens of seconds.
 pub(crate) const CREATION_NS: i64 = 120_000_000_000;
@@ -44,6 +46,8 @@ pub(crate) struct Trial<'a> {
     pub rootfs: &'a Path,
     pub ground: &'a Ground,
     pub rt_group: Option<&'a RtGroup>,
+    /// What each cell holds for itself, if anything.
+    pub reserved: Option<Reservation>,
     pub interrupt: &'a Interrupt,
     pub run: &'a Run,
     /// Activations of each cell.
@@ -99,7 +103,7 @@ pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outc
         .map_err(failed(&control, "make the control page"))?;
     trial.interrupt.wakes(Some(barrier.waker()));
     let mut record = new_record(trial);
-    crate::live::write(trial, &record, None, &dir)?;
+    crate::live::write(trial, &record, &dir)?;
     let mut live = Members::default();
     let mut begun = false;
     let steps = isolate(trial, &mut record, &mut live).and_then(|()| {
@@ -113,6 +117,7 @@ pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outc
             progress,
         )
     });
+    release_bandwidth(trial, &live);
     barrier.abort();
     trial.interrupt.wakes(None);
     let mut leftovers = Vec::new();
@@ -247,7 +252,7 @@ fn steps(
         barrier.wait_all(State::Armed, "armed", patience, stop)
     })?;
     record.arming_ns = Some(clock::now() - began);
-    let class = host_class(trial.plan.experiment.scheduling.class);
+    let class = class(trial);
     for (index, cell) in record.cells.iter_mut().enumerate() {
         if let Some(task) = trial.planned.tasks.get(index) {
             verify_thread(&task.class, barrier.slot(index), cell);
@@ -304,8 +309,20 @@ fn steps(
     }
     record.counters = sampler.map(Sampler::stop).unwrap_or_default();
     ended?;
+    release_bandwidth(trial, live);
     barrier.leave();
     Ok(())
+}
+
+/// Takes deadline threads out of their class before they end.
+fn release_bandwidth(trial: &Trial<'_>, live: &Members) {
+    let deadline = |task: &PlannedTask| matches!(task.class, sched::Class::Deadline { .. });
+    if trial.planned.tasks.iter().any(deadline) {
+        for live in live.cells.iter().flatten() {
+            // Of a thread that cannot be, its end is as good.
+            let _ = release(live.pid);
+        }
+    }
 }
 
 fn rings<'a>(
@@ -469,9 +486,8 @@ pub(crate) fn place_cell(
         group.add(pid).map_err(|error| error.to_string())?;
     }
     if cell.set_by == SetBy::Coordinator {
-        sched::set_affinity(pid, &[cell.cpu]).map_err(|error| error.to_string())?;
-        let class = host_class(trial.plan.experiment.scheduling.class);
-        sched::set_class(pid, &class).map_err(|error| error.to_string())?;
+        sched::set_affinity(pid, allowed(cell)).map_err(|error| error.to_string())?;
+        set_class_when_free(pid, &class(trial), GIVEN_BACK).map_err(|error| error.to_string())?;
     }
     Ok(())
 }

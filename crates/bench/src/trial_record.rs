@@ -1,14 +1,19 @@
 //! The record of a trial before anything of it has happened, and how long it may take at most.
 
+use host::sched;
 use record::trial::{CellRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
 
 use crate::load;
-use crate::payload::{host_class, task_record};
+use crate::payload::{class, task_record};
 use crate::tasks::PlannedTask;
 use crate::trial::Trial;
 
 pub(crate) fn new_record(trial: &Trial<'_>) -> TrialRecord {
-    let class = trial.plan.experiment.scheduling.class;
+    let class = class(trial);
+    let anywhere = match class {
+        sched::Class::Deadline { .. } => trial.plan.experiment.scheduling.cpus.clone(),
+        _ => Vec::new(),
+    };
     let cells = (trial.planned.cells.iter().enumerate())
         .map(|(index, (kind, cpu))| {
             let by_cell = trial.plan.engines[kind].cell_sets_class();
@@ -20,9 +25,8 @@ pub(crate) fn new_record(trial: &Trial<'_>) -> TrialRecord {
                 ),
                 engine: *kind,
                 cpu: *cpu,
-                class_wanted: task
-                    .map_or(host_class(class), |task| task.class.clone())
-                    .to_string(),
+                cpus: anywhere.clone(),
+                class_wanted: task.map_or(&class, |task| &task.class).to_string(),
                 class_got: None,
                 set_by: if by_cell {
                     SetBy::Cell

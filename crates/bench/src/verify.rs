@@ -21,12 +21,15 @@ pub(crate) fn verify(wanted: &sched::Class, pid: i32, locked: u32, cell: &mut Ce
         Err(error) => cell.failure = Some(error.to_string()),
     }
     match sched::get_affinity(pid) {
-        Ok(cpus) if cpus == [cell.cpu] => {}
+        Ok(cpus) if cpus == allowed(cell) => {}
         Ok(cpus) => {
             let got = host::cpus::format_list(&cpus);
-            let cpu = cell.cpu;
+            let wanted = match host::cpus::format_list(&cell.cpus) {
+                all if !all.is_empty() => format!("to use cpus {all}"),
+                _ => format!("pinned to cpu {}", cell.cpu),
+            };
             cell.failure
-                .get_or_insert_with(|| format!("pinned to cpu {cpu}, the kernel reports {got}"));
+                .get_or_insert_with(|| format!("{wanted}, the kernel reports {got}"));
         }
         Err(error) => cell.failure = Some(error.to_string()),
     }
@@ -38,6 +41,14 @@ pub(crate) fn verify(wanted: &sched::Class, pid: i32, locked: u32, cell: &mut Ce
         _ => "memory is not locked (RLIMIT_MEMLOCK); pages were touched, but may be taken away",
     };
     cell.notes.push(note.to_owned());
+}
+
+/// Cpus that a cell with one thread is to have.
+pub(crate) fn allowed(cell: &CellRecord) -> &[u32] {
+    match cell.cpus.as_slice() {
+        [] => std::slice::from_ref(&cell.cpu),
+        cpus => cpus,
+    }
 }
 
 /// The same of a thread of a task set, which tells by its slot what the kernel reported to it.
@@ -92,6 +103,7 @@ mod tests {
             id: "1-crun".to_owned(),
             engine: EngineKind::Crun,
             cpu,
+            cpus: Vec::new(),
             class_wanted: String::new(),
             class_got: None,
             set_by: SetBy::Cell,
@@ -129,6 +141,13 @@ mod tests {
         assert_eq!(failure, "asked for FIFO 80, the kernel reports OTHER");
         let elsewhere = looked(sched::Class::Other, pid, cpu + 1).failure.unwrap();
         assert!(elsewhere.contains("the kernel reports"), "{elsewhere}");
+        let mut narrow = CellRecord {
+            cpus: vec![cpu, cpu + 1],
+            ..self::cell(cpu)
+        };
+        verify(&sched::Class::Other, pid, 1, &mut narrow);
+        let failure = narrow.failure.unwrap();
+        assert!(failure.starts_with("to use cpus "), "{failure}");
         child.kill().unwrap();
         child.wait().unwrap();
         let gone = looked(sched::Class::Other, pid, cpu).failure.unwrap();

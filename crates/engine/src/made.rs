@@ -174,6 +174,8 @@ impl Cell for Made {
         }
         let mut undo = || -> Result<(), String> {
             if let Some(child) = &mut self.child {
+                // As for the processes that are not our children.
+                let _ = host::sched::bandwidth::release(self.pid);
                 // Reaping right here is what frees the pid, so no other process can be hit.
                 let _ = child.kill();
                 child.wait().map_err(|error| error.to_string())?;

@@ -8,6 +8,8 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use host::sched::bandwidth::release;
+
 use crate::note::MARK;
 
 /// How long a program that makes or removes a cell may take.
@@ -48,11 +50,14 @@ impl Process {
         (start_ticks(self.pid) == Some(self.started)).then_some(pidfd)
     }
 
-    /// Sends SIGKILL; `None` if it had ended before.
+    /// Sends SIGKILL; `None` if it had ended before. Deadline threads are taken out of their class before: those that end
+    /// in it spoil the kernel's count of bandwidth when the cell's groups are removed.
     fn signal(self) -> Result<Option<OwnedFd>, String> {
         let Some(pidfd) = self.open() else {
             return Ok(None);
         };
+        // It is to end in any case.
+        let _ = release(self.pid);
         match send_signal(&pidfd, libc::SIGKILL) {
             Err(error) if error.raw_os_error() != Some(libc::ESRCH) => {
                 Err(format!("process {} cannot be killed: {error}", self.pid))

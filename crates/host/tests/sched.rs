@@ -2,7 +2,7 @@
 
 mod needs;
 
-use host::sched::{self, Class, SchedError};
+use host::sched::{self, Class, SchedError, bandwidth};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
@@ -29,7 +29,7 @@ impl Drop for Sleeper {
 /// A test and what it needs: the reason why it cannot run here, if it cannot.
 type Test = (&'static str, fn(), fn() -> Option<&'static str>);
 
-const TESTS: [Test; 4] = [
+const TESTS: [Test; 5] = [
     (
         "root_an_ordinary_user_is_told_which_privilege_is_missing",
         root_an_ordinary_user_is_told_which_privilege_is_missing,
@@ -63,6 +63,11 @@ const TESTS: [Test; 4] = [
     (
         "root_over_the_bandwidth_a_deadline_is_refused",
         root_over_the_bandwidth_a_deadline_is_refused,
+        || root().or(deadline_here()),
+    ),
+    (
+        "root_what_a_deadline_thread_held_is_free_at_once_when_it_is_released",
+        root_what_a_deadline_thread_held_is_free_at_once_when_it_is_released,
         || root().or(deadline_here()),
     ),
 ];
@@ -186,5 +191,28 @@ fn root_over_the_bandwidth_a_deadline_is_refused() {
     assert!(
         matches!(refused, Some(SchedError::OverBandwidth { .. })),
         "{refused:?}"
+    );
+}
+
+fn root_what_a_deadline_thread_held_is_free_at_once_when_it_is_released() {
+    let cpus = sched::get_affinity(0).unwrap();
+    let child = Sleeper::start();
+    // Waits until the threads of the tests before are not counted any more.
+    let held = Class::Deadline {
+        runtime_ns: 100_000_000,
+        deadline_ns: 1_000_000_000,
+        period_ns: 1_000_000_000,
+    };
+    bandwidth::set_class_when_free(child.pid(), &held, bandwidth::GIVEN_BACK).unwrap();
+    let others_us = bandwidth::bandwidth_held_us() - 100_000;
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let during_us = bandwidth::free_bandwidth_us(&cpus).unwrap();
+    bandwidth::release(child.pid()).unwrap();
+    assert_eq!(sched::get_class(child.pid()).unwrap(), Class::Other);
+    let after_us = bandwidth::free_bandwidth_us(&cpus).unwrap();
+    // Bandwidth is found to 10 us, and counted by the kernel to 1.
+    assert!(
+        after_us.abs_diff(during_us + 100_000) <= 50,
+        "{during_us} us were free beside 100,000 and {others_us} of others, then {after_us}"
     );
 }

@@ -34,14 +34,20 @@ pub enum Reserve {
     None,
     /// A real-time group for each cell, with equal shares of what the kernel may give.
     RtCgroup,
+    /// SCHED_DEADLINE for each cell's thread, with equal shares of what the kernel admits.
+    Deadline,
 }
 
 impl Reserve {
+    /// Every one.
+    pub const ALL: [Reserve; 3] = [Reserve::None, Reserve::RtCgroup, Reserve::Deadline];
+
     /// The name used in files and options.
     pub const fn name(self) -> &'static str {
         match self {
             Reserve::None => "none",
             Reserve::RtCgroup => "rt-cgroup",
+            Reserve::Deadline => "deadline",
         }
     }
 }

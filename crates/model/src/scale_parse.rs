@@ -71,11 +71,7 @@ pub(crate) fn scale(top: &Table<'_>, keep: Keep, work: Work) -> Result<Option<Sc
     let small = |value: Option<i64>, default: u32| {
         value.map_or(default, |n| u32::try_from(n).unwrap_or(default))
     };
-    let reserve = choice(
-        &table,
-        "reserve",
-        &[Reserve::None, Reserve::RtCgroup].map(|r| (r.name(), r)),
-    )?;
+    let reserve = choice(&table, "reserve", &Reserve::ALL.map(|r| (r.name(), r)))?;
     Ok(Some(Scale {
         engines,
         counts,
@@ -190,6 +186,13 @@ mod tests {
         assert_eq!(experiment.trials[5].jobs, Some(300));
         let again = Experiment::parse("y", &experiment.to_toml()).unwrap();
         assert_eq!(again, experiment);
+        for reserve in Reserve::ALL {
+            let text = format!(
+                "[scale]\nengines = [\"bare\"]\nreserve = \"{}\"\n",
+                reserve.name()
+            );
+            assert_eq!(parse(&text).unwrap().scale.unwrap().reserve, reserve);
+        }
         let all = parse("[scale]\nengines = [\"bare\"]\n").unwrap();
         assert_eq!(all.trials.len(), 15);
         assert_eq!(all.most_cells(), 2_048);

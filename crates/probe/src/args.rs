@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use host::sched::Class;
 use model::{Pacing, Work};
 
 /// Who sets class and affinity.
@@ -20,6 +21,55 @@ pub enum BarrierKind {
     Futex,
     /// Looks every 1 ms whether a file exists, as the thesis's scripts do. Only for comparing against.
     PollFile(PathBuf),
+}
+
+/// SCHED_DEADLINE for the thread that measures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadlineArgs {
+    /// Cpu time of each period, ns.
+    pub runtime_ns: u64,
+    /// Relative deadline, ns.
+    pub deadline_ns: u64,
+    /// The period, ns.
+    pub period_ns: u64,
+    /// Every cpu of its root domain: the kernel takes no deadline thread that may use fewer.
+    pub cpus: Vec<u32>,
+}
+
+impl DeadlineArgs {
+    /// The class that the kernel is asked for.
+    pub fn class(&self) -> Class {
+        Class::Deadline {
+            runtime_ns: self.runtime_ns,
+            deadline_ns: self.deadline_ns,
+            period_ns: self.period_ns,
+        }
+    }
+
+    fn to_word(&self) -> String {
+        format!(
+            "deadline={},{},{}@{}",
+            self.runtime_ns,
+            self.deadline_ns,
+            self.period_ns,
+            host::cpus::format_list(&self.cpus)
+        )
+    }
+
+    fn from_value(value: &str) -> Option<DeadlineArgs> {
+        let (times, cpus) = value.split_once('@')?;
+        let times: Vec<u64> = (times.split(','))
+            .map(|time| time.parse().ok())
+            .collect::<Option<_>>()?;
+        let [runtime_ns, deadline_ns, period_ns] = times.try_into().ok()?;
+        let cpus = host::cpus::parse_list(cpus).ok()?;
+        (!cpus.is_empty()).then_some(DeadlineArgs {
+            runtime_ns,
+            deadline_ns,
+            period_ns,
+            cpus,
+        })
+    }
 }
 
 /// Everything a probe needs to know.
@@ -43,6 +93,8 @@ pub struct ProbeArgs {
     pub jobs: u32,
     /// SCHED_FIFO priority, or `None` for best effort.
     pub fifo: Option<u8>,
+    /// SCHED_DEADLINE instead of FIFO or best effort; then the thread is not pinned.
+    pub deadline: Option<DeadlineArgs>,
     /// Cpu to be pinned to.
     pub cpu: u32,
     /// Who sets class and affinity.
@@ -86,6 +138,7 @@ impl ProbeArgs {
         if let Some(priority) = self.fifo {
             words.push(format!("fifo={priority}"));
         }
+        words.extend(self.deadline.as_ref().map(DeadlineArgs::to_word));
         if self.class_by == ClassBy::Coordinator {
             words.push("class-from-outside".to_owned());
         }
@@ -113,6 +166,7 @@ impl ProbeArgs {
             period_ns: 0,
             jobs: 0,
             fifo: None,
+            deadline: None,
             cpu: 0,
             class_by: ClassBy::Cell,
             barrier: BarrierKind::Futex,
@@ -136,6 +190,9 @@ impl ProbeArgs {
                 "ring" => args.ring = true,
                 "samples" => args.samples = Some(value.into()),
                 "fifo" => args.fifo = Some(value.parse().map_err(|_| bad())?),
+                "deadline" => {
+                    args.deadline = Some(DeadlineArgs::from_value(value).ok_or_else(bad)?);
+                }
                 "class-from-outside" => args.class_by = ClassBy::Coordinator,
                 "rest" => args.rest_ns = value.parse().map_err(|_| bad())?,
                 "poll" => args.barrier = BarrierKind::PollFile(value.into()),
@@ -163,7 +220,7 @@ mod tests {
             slot in 0usize..5000, period in 1i64..i64::MAX, jobs in 1u32.., cpu in any::<u32>(),
             steps in prop::option::of(any::<u32>()), fifo in prop::option::of(1u8..=99),
             samples in any::<bool>(), ring in any::<bool>(), relative in any::<bool>(), outside in any::<bool>(), poll in any::<bool>(),
-            rest in 0i64..1_000_000_000,
+            rest in 0i64..1_000_000_000, deadline in prop::option::of(any::<[u64; 3]>()), also in 0u32..100,
         ) {
             let args = ProbeArgs {
                 control: "/cell/control".into(),
@@ -175,12 +232,23 @@ mod tests {
                 period_ns: period,
                 jobs,
                 fifo,
+                deadline: deadline.map(|[runtime_ns, deadline_ns, period_ns]| DeadlineArgs {
+                    runtime_ns,
+                    deadline_ns,
+                    period_ns,
+                    cpus: vec![also, also + 2],
+                }),
                 cpu,
                 class_by: if outside { ClassBy::Coordinator } else { ClassBy::Cell },
                 barrier: if poll { BarrierKind::PollFile("/cell/GO".into()) } else { BarrierKind::Futex },
                 rest_ns: rest,
             };
             prop_assert_eq!(ProbeArgs::from_words(&args.to_words()), Ok(args));
+        }
+
+        #[test]
+        fn no_deadline_panics(value in "[0-9,@-]{0,20}") {
+            let _ = ProbeArgs::from_words(&["control=/c".to_owned(), format!("deadline={value}")]);
         }
 
         #[test]

@@ -83,10 +83,13 @@ impl Barrier {
         let errno = slot.errno.load(Acquire);
         let stage = slot.stage.load(Acquire);
         let cause = io::Error::from_raw_os_error(errno);
-        let hint = if stage == Stage::Class as u32 && errno == libc::EPERM {
-            " (no CAP_SYS_NICE in the cell, or its rt cgroup has no budget)"
-        } else {
-            ""
+        let hint = match errno {
+            _ if stage != Stage::Class as u32 => "",
+            libc::EPERM => " (no CAP_SYS_NICE in the cell, or its rt cgroup has no budget)",
+            libc::EBUSY => {
+                " (with the deadline threads already there it would exceed what the kernel admits)"
+            }
+            _ => "",
         };
         Some(format!("{}: {cause}{hint}", Stage::doing(stage)))
     }
@@ -229,6 +232,7 @@ mod tests {
             period_ns: 1_000_000,
             jobs: 20,
             fifo: None,
+            deadline: None,
             cpu: host::cpus::default_rt_cpu(),
             class_by: ClassBy::Coordinator,
             barrier: BarrierKind::Futex,

@@ -4,7 +4,8 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use host::sched::Class;
+use host::sched::bandwidth::{GIVEN_BACK, set_class_when_free};
+use host::sched::{self, Class};
 use model::{Pacing, Work};
 use record::samples::layout::Header;
 
@@ -37,14 +38,22 @@ pub fn run(args: &ProbeArgs) -> i32 {
     })
 }
 
-/// Gives the calling thread its cpu and its class, where that is the cell's to do.
+/// Gives the calling thread its cpus and its class, where that is the cell's to do.
 pub(crate) fn take(args: &ProbeArgs) -> Result<(), (Stage, i32)> {
-    if args.class_by == ClassBy::Cell {
-        arm::pin(args.cpu).map_err(|error| (Stage::Affinity, arm::errno(&error)))?;
-        if let Some(priority) = args.fifo {
-            arm::take_class(&Class::Fifo { priority })
-                .map_err(|error| (Stage::Class, arm::errno(&error)))?;
-        }
+    if args.class_by == ClassBy::Coordinator {
+        return Ok(());
+    }
+    if let Some(deadline) = &args.deadline {
+        sched::set_affinity(0, &deadline.cpus)
+            .map_err(|error| (Stage::Affinity, arm::errno(&error)))?;
+        // A peer of an earlier trial may hold its bandwidth still.
+        return set_class_when_free(0, &deadline.class(), GIVEN_BACK)
+            .map_err(|error| (Stage::Class, arm::errno(&error)));
+    }
+    arm::pin(args.cpu).map_err(|error| (Stage::Affinity, arm::errno(&error)))?;
+    if let Some(priority) = args.fifo {
+        arm::take_class(&Class::Fifo { priority })
+            .map_err(|error| (Stage::Class, arm::errno(&error)))?;
     }
     Ok(())
 }
@@ -151,8 +160,11 @@ pub(crate) fn live(
         // Only the stamp was wanted: out of the way first, so that what follows does not delay a peer's stamp.
         clock::sleep_for(AFTER_STAMP_NS);
     }
-    // A peer that shares the cpu must not wait for this process to take itself apart.
-    let _ = arm::take_class(&Class::Other);
+    // A peer that shares the cpu must not wait for this process to take itself apart. A deadline thread is taken out of
+    // its class by the coordinator: its own two calls may be torn apart, and it be left without a runtime between them.
+    if args.deadline.is_none() {
+        let _ = arm::take_class(&Class::Other);
+    }
     report(control, slot, State::Done);
     farewell(control);
     Ok(())

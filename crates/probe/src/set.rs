@@ -3,21 +3,15 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use host::sched::{self, Class, SchedError};
 use model::Work;
 
-use crate::args::{ArgsError, ClassBy, ProbeArgs};
+use crate::args::{ArgsError, ProbeArgs};
 use crate::calibrate::{self, Calibration};
-use crate::cell::{attend, live};
-use crate::control::Stage;
+use crate::cell::{attend, live, take};
 use crate::{EXIT_BAD_ARGS, arm, clock};
 
 /// Between the words of one task and those of the next.
 const NEXT: &str = "--";
-
-/// Longest wait for bandwidth that threads of an earlier cell held, and the time between two tries, ns.
-const GIVEN_BACK_NS: i64 = 5_000_000_000;
-const BANDWIDTH_LOOK_NS: i64 = 20_000_000;
 
 /// One thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,8 +20,6 @@ pub struct TaskArgs {
     pub probe: ProbeArgs,
     /// Cpu time of one job, ns.
     pub wcet_ns: i64,
-    /// SCHED_DEADLINE's runtime, deadline and period, ns, instead of FIFO or OTHER.
-    pub deadline: Option<[u64; 3]>,
 }
 
 /// What a cell that runs a task set is to do.
@@ -35,8 +27,6 @@ pub struct TaskArgs {
 pub struct SetArgs {
     /// Where the work is calibrated.
     pub cpu: u32,
-    /// Cpus of the threads that are not pinned because they are SCHED_DEADLINE's.
-    pub cpus: Vec<u32>,
     /// The threads.
     pub tasks: Vec<TaskArgs>,
 }
@@ -48,13 +38,11 @@ impl SetArgs {
             "probe".to_owned(),
             "set".to_owned(),
             format!("cpu={}", self.cpu),
-            format!("cpus={}", host::cpus::format_list(&self.cpus)),
         ];
         for task in &self.tasks {
             words.push(NEXT.to_owned());
             words.extend(task.probe.to_words());
             words.push(format!("wcet={}", task.wcet_ns));
-            words.extend((task.deadline).map(|[q, d, t]| format!("deadline={q},{d},{t}")));
         }
         words
     }
@@ -68,21 +56,17 @@ impl SetArgs {
         let mut groups = words.split(|word| word == NEXT);
         let mut args = SetArgs {
             cpu: 0,
-            cpus: Vec::new(),
             tasks: Vec::new(),
         };
         for word in groups.next().unwrap_or_default() {
             match word.split_once('=').unwrap_or((word, "")) {
                 ("cpu", value) => args.cpu = value.parse().map_err(|_| bad(word))?,
-                ("cpus", value) => {
-                    args.cpus = host::cpus::parse_list(value).map_err(|_| bad(word))?;
-                }
                 _ => return Err(bad(word)),
             }
         }
         args.tasks = groups.map(task).collect::<Result<_, _>>()?;
-        if args.tasks.is_empty() || args.cpus.is_empty() {
-            return Err(ArgsError("a set needs `cpus=` and a task".to_owned()));
+        if args.tasks.is_empty() {
+            return Err(ArgsError("a set needs a task".to_owned()));
         }
         Ok(args)
     }
@@ -92,16 +76,9 @@ fn task(words: &[String]) -> Result<TaskArgs, ArgsError> {
     let bad = |word: &str| ArgsError(format!("cannot read `{word}`"));
     let mut rest = Vec::new();
     let mut wcet_ns = 0;
-    let mut deadline = None;
     for word in words {
         match word.split_once('=').unwrap_or((word, "")) {
             ("wcet", value) => wcet_ns = value.parse().map_err(|_| bad(word))?,
-            ("deadline", value) => {
-                let times: Vec<u64> = (value.split(','))
-                    .map(|time| time.parse().map_err(|_| bad(word)))
-                    .collect::<Result<_, _>>()?;
-                deadline = Some(<[u64; 3]>::try_from(times).map_err(|_| bad(word))?);
-            }
             _ => rest.push(word.clone()),
         }
     }
@@ -111,7 +88,6 @@ fn task(words: &[String]) -> Result<TaskArgs, ArgsError> {
     Ok(TaskArgs {
         probe: ProbeArgs::from_words(&rest)?,
         wcet_ns,
-        deadline,
     })
 }
 
@@ -131,7 +107,7 @@ pub fn set(words: &[String]) -> i32 {
     let calibration = calibrate::calibrate();
     std::thread::scope(|scope| {
         let threads: Vec<_> = (args.tasks.iter())
-            .map(|task| scope.spawn(|| run(task, &args.cpus, calibration, present_ns)))
+            .map(|task| scope.spawn(|| run(task, calibration, present_ns)))
             .collect();
         let codes = threads.into_iter().map(|thread| match thread.join() {
             Ok(code) => code,
@@ -141,7 +117,7 @@ pub fn set(words: &[String]) -> i32 {
     })
 }
 
-fn run(task: &TaskArgs, cpus: &[u32], calibration: Calibration, present_ns: i64) -> i32 {
+fn run(task: &TaskArgs, calibration: Calibration, present_ns: i64) -> i32 {
     let probe = ProbeArgs {
         work: Work::Mac {
             steps: calibration.steps(task.wcet_ns),
@@ -152,46 +128,21 @@ fn run(task: &TaskArgs, cpus: &[u32], calibration: Calibration, present_ns: i64)
         slot.step_ps.store(calibration.step_ps, Relaxed);
         slot.calibrations.store(calibration.tries, Relaxed);
         slot.spread_ppm.store(calibration.spread_ppm, Relaxed);
-        live(&probe, || take(task, cpus), control, slot)
+        live(&probe, || take(&probe), control, slot)
     })
-}
-
-fn take(task: &TaskArgs, cpus: &[u32]) -> Result<(), (Stage, i32)> {
-    let Some([runtime_ns, deadline_ns, period_ns]) = task.deadline else {
-        return crate::cell::take(&task.probe);
-    };
-    if task.probe.class_by == ClassBy::Coordinator {
-        return Ok(());
-    }
-    // The kernel takes no deadline thread that may not use every cpu of its root domain.
-    sched::set_affinity(0, cpus).map_err(|error| (Stage::Affinity, arm::errno(&error)))?;
-    let class = Class::Deadline {
-        runtime_ns,
-        deadline_ns,
-        period_ns,
-    };
-    let patience = clock::now() + GIVEN_BACK_NS;
-    loop {
-        match arm::take_class(&class) {
-            // The kernel keeps the bandwidth of threads that have ended until their period is over.
-            Err(SchedError::OverBandwidth { .. }) if clock::now() < patience => {
-                clock::sleep_for(BANDWIDTH_LOOK_NS);
-            }
-            result => return result.map_err(|error| (Stage::Class, arm::errno(&error))),
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::{ClassBy, DeadlineArgs};
     use crate::control::State;
     use crate::{Barrier, BarrierKind, prepare_samples};
     use model::Pacing;
     use std::path::Path;
     use std::sync::atomic::Ordering::Acquire;
 
-    fn args(dir: &Path, slot: usize, deadline: Option<[u64; 3]>) -> TaskArgs {
+    fn args(dir: &Path, slot: usize, deadline: Option<DeadlineArgs>) -> TaskArgs {
         TaskArgs {
             probe: ProbeArgs {
                 control: dir.join("control"),
@@ -203,23 +154,28 @@ mod tests {
                 period_ns: 20_000_000,
                 jobs: 5,
                 fifo: None,
+                deadline,
                 cpu: host::cpus::default_rt_cpu(),
                 class_by: ClassBy::Cell,
                 barrier: BarrierKind::Futex,
                 rest_ns: 0,
             },
             wcet_ns: 300_000,
-            deadline,
         }
     }
 
     #[test]
     fn words_and_back() {
         let dir = Path::new("/cell");
+        let deadline = DeadlineArgs {
+            runtime_ns: 1,
+            deadline_ns: 2,
+            period_ns: 3,
+            cpus: vec![0, 1],
+        };
         let set = SetArgs {
             cpu: 1,
-            cpus: vec![0, 1],
-            tasks: vec![args(dir, 0, None), args(dir, 1, Some([1, 2, 3]))],
+            tasks: vec![args(dir, 0, None), args(dir, 1, Some(deadline))],
         };
         assert_eq!(SetArgs::from_words(&set.to_words()[2..]), Ok(set.clone()));
         let none = SetArgs {
@@ -227,7 +183,7 @@ mod tests {
             ..set
         };
         assert!(SetArgs::from_words(&none.to_words()[2..]).is_err());
-        let words = ["cpu=1", "cpus=0", "--", "wcet=5", "deadline=1,2"].map(str::to_owned);
+        let words = ["cpu=1", "--", "wcet=5", "control=/c", "deadline=1,2@0"].map(str::to_owned);
         assert!(SetArgs::from_words(&words).is_err());
     }
 
@@ -241,11 +197,7 @@ mod tests {
             prepare_samples(task.probe.samples.as_ref().unwrap(), 5).unwrap();
         }
         let cpu = host::cpus::default_rt_cpu();
-        let set = SetArgs {
-            cpu,
-            cpus: vec![cpu],
-            tasks,
-        };
+        let set = SetArgs { cpu, tasks };
         let words = set.to_words();
         let cell = std::thread::spawn(move || super::set(&words[2..]));
         let soon = clock::now() + 60_000_000_000;

@@ -1,6 +1,7 @@
 //! What a trial of many cells tells beyond its cells: creation, memory and cpu time while they wait, and what gave
 //! out where not all of them came.
 
+use model::taskset::Enforcer;
 use serde::{Deserialize, Serialize};
 
 /// Many cells of one engine, created in parallel and released together.
@@ -27,7 +28,7 @@ pub struct CrowdRecord {
     /// What all cells together used of the cpus while they waited; `None` where it was not looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
-    /// What every cell held of each cpu; `None` where nothing was reserved.
+    /// What every cell held of the cpus; `None` where nothing was reserved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<Reservation>,
     /// How late the watchdog was scheduled; `None` where none ran.
@@ -64,13 +65,20 @@ pub struct Waiting {
     pub cpu_ns: i64,
 }
 
-/// A budget on each cpu.
+/// A budget in every period: on each cpu by a real-time group, on whichever cpu by SCHED_DEADLINE.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
     /// Budget, us.
     pub runtime_us: u64,
     /// In every so many us.
     pub period_us: u64,
+    /// What held it; before this was on record, real-time groups did.
+    #[serde(default = "groups")]
+    pub enforcer: Enforcer,
+}
+
+fn groups() -> Enforcer {
+    Enforcer::RtCgroup
 }
 
 /// What the watchdog saw of the coordinator's own share of the cpus.
@@ -156,5 +164,19 @@ mod tests {
         assert!(guarded(90, 91, 80) && guarded(99, 99, 98));
         assert!(!guarded(99, 99, 99) && !guarded(0, 91, 80) && !guarded(90, 0, 80));
         assert!(guarded(0, 0, 0));
+    }
+
+    #[test]
+    fn a_reservation_names_what_held_it_and_old_ones_were_groups() {
+        let read = |text: &str| serde_json::from_str::<Reservation>(text).unwrap();
+        let old = read(r#"{"runtime_us":14687,"period_us":1000000}"#);
+        assert_eq!(old.enforcer, Enforcer::RtCgroup);
+        let new = Reservation {
+            enforcer: Enforcer::Deadline,
+            ..old
+        };
+        let text = serde_json::to_string(&new).unwrap();
+        assert!(text.contains(r#""enforcer":"deadline""#), "{text}");
+        assert_eq!(read(&text), new);
     }
 }

@@ -81,7 +81,10 @@ pub struct ScalePoint {
     pub class: String,
     /// Whether that is a real-time class.
     pub real_time: bool,
-    /// Cells on each cpu, by cpu.
+    /// Whether every cell was pinned to a cpu; SCHED_DEADLINE threads are not.
+    #[serde(default = "yes")]
+    pub pinned: bool,
+    /// Cells on each cpu, by cpu; of cells that are not pinned, those that began on it.
     pub cpus: Vec<CellsOfCpu>,
     /// Activations planned, of all cells that were armed.
     pub planned: u64,
@@ -113,6 +116,10 @@ pub struct ScalePoint {
     pub failure: Option<String>,
 }
 
+fn yes() -> bool {
+    true
+}
+
 /// Cells that share a cpu.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellsOfCpu {
@@ -127,7 +134,7 @@ pub struct CellsOfCpu {
 pub struct CellColumns {
     /// Place in the trial, from 1.
     pub number: Vec<u32>,
-    /// Cpu that the cell is pinned to.
+    /// Cpu that the cell is pinned to, or where it is not, the cpu that it began on.
     pub cpu: Vec<u32>,
     /// Jobs executed.
     pub jobs: Vec<u64>,

@@ -71,6 +71,9 @@ pub struct CellRecord {
     pub engine: EngineKind,
     /// Cpu that the cell is pinned to.
     pub cpu: u32,
+    /// Cpus that it may use where it is not pinned, since it is a SCHED_DEADLINE thread; empty where it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<u32>,
     /// Class asked for, such as `FIFO 80`.
     pub class_wanted: String,
     /// Class that the kernel reported once the cell was armed.

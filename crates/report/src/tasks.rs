@@ -259,6 +259,7 @@ mod tests {
             id: id.to_owned(),
             engine: model::EngineKind::Bare,
             cpu: 1,
+            cpus: Vec::new(),
             class_wanted: class.to_owned(),
             class_got: None,
             set_by: SetBy::Cell,

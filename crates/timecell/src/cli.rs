@@ -204,6 +204,8 @@ pub enum ReserveName {
     None,
     /// A real-time group for each cell.
     RtCgroup,
+    /// SCHED_DEADLINE for each cell, in place of the class; cells are not pinned.
+    Deadline,
 }
 
 /// The enforcers that `bench supply` measures.
@@ -318,7 +320,7 @@ pub struct Bench {
     /// [default: 0.01].
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     pub failure_limit: Option<f64>,
-    /// Scenario `scale`: how each cell is held to an equal share of the cpus [default: none].
+    /// Scenario `scale`: how each cell is held to an equal share of the cpus in every second [default: none].
     #[arg(long, value_enum)]
     pub reserve: Option<ReserveName>,
     /// Scenario `supply`: the enforcers to measure, comma-separated [default: both].

@@ -117,6 +117,7 @@ impl Place {
             period_ns: 1_000_000,
             jobs: 1,
             fifo: None,
+            deadline: None,
             cpu: 0,
             class_by: ClassBy::Coordinator,
             barrier: BarrierKind::Futex,

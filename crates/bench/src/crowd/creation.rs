@@ -10,7 +10,7 @@ use engine::Cell;
 use host::rtgroup::RtGroup;
 use probe::control::State;
 use probe::{Barrier, clock};
-use record::crowd::{GaveOut, Reservation};
+use record::crowd::GaveOut;
 use record::trial::CellRecord;
 
 use super::diagnosis;
@@ -41,8 +41,6 @@ pub(super) struct Crowd<'a> {
     pub(super) seats: Vec<Mutex<Seat>>,
     /// Cells that may fail.
     pub(super) allowed: usize,
-    /// What each cell holds of every cpu.
-    pub(super) reservation: Option<Reservation>,
     failed: AtomicUsize,
     /// What had given out when the first cell failed.
     gave_out: OnceLock<GaveOut>,
@@ -83,7 +81,6 @@ impl<'a> Crowd<'a> {
             shared,
             seats: cells.iter().map(seat).collect(),
             allowed,
-            reservation: None,
             failed: AtomicUsize::new(0),
             gave_out: OnceLock::new(),
         }
@@ -181,7 +178,7 @@ impl<'a> Crowd<'a> {
         present.map_err(|error| error.to_string())?;
         seat.record.create_ns = self.present_ns(index).map(|at| at - asked_ns);
         place_cell(trial, None, &seat.record, pid)?;
-        if let (Some(held), Some(all)) = (self.reservation, trial.rt_group) {
+        if let (Some(held), Some(all)) = (trial.reserved, trial.rt_group) {
             let name = format!("{}/{}", group_name(all), seat.record.id);
             let group = RtGroup::create(&name, held.runtime_us, held.period_us)
                 .map_err(|error| error.to_string())?;

@@ -3,6 +3,7 @@
 
 use host::limits::{self, Kind, Limit};
 use host::root::Root;
+use host::sched::bandwidth::{bandwidth_held_us, bandwidth_limit_us};
 use record::crowd::GaveOut;
 
 /// Words of a failure, and what may have run out when they are said; the kernel says the same of several things.
@@ -43,11 +44,48 @@ const WORDS: [(&str, &[Kind]); 17] = [
 /// From here on a limit counts as reached: what failed was given back before it was looked at.
 const REACHED: f64 = 0.9;
 
+/// Words of the kernel's admission test for deadline threads, as [`host::sched::SchedError`] and the probe put it: no
+/// other limit makes it say so.
+const NOT_ADMITTED: &str = "what the kernel admits";
+
 /// What the machine has run out of, now that a cell failed with these words.
 pub(super) fn of(why: &str) -> GaveOut {
+    if why.contains(NOT_ADMITTED) {
+        let root = Root::live();
+        let cpus = host::cpus::online().map_or(1, |cpus| cpus.len());
+        let number = |name: &str| root.read_number(format!("/proc/sys/kernel/sched_rt_{name}_us"));
+        return bandwidth(
+            bandwidth_held_us(),
+            bandwidth_limit_us(&root, cpus),
+            [number("runtime"), number("period")].map(|us| us.unwrap_or(0)),
+        );
+    }
     // SAFETY: no arguments, cannot fail.
     let uid = unsafe { libc::geteuid() };
     judge(why, &limits::all(&Root::live(), uid))
+}
+
+/// Deadline bandwidth that is held and that may be, us of every second of all cpus; runtime and period of the limit.
+fn bandwidth(held_us: u64, most_us: Option<u64>, [runtime_us, period_us]: [u64; 2]) -> GaveOut {
+    let raised = runtime_us.midpoint(period_us);
+    GaveOut {
+        what: "deadline bandwidth".to_owned(),
+        limit:
+            "the kernel's admission test for SCHED_DEADLINE: kernel.sched_rt_runtime_us of every \
+                kernel.sched_rt_period_us"
+                .to_owned(),
+        value: most_us.map(|most| {
+            format!(
+                "deadline threads hold {} of {} ms in every second of all cpus",
+                held_us / 1_000,
+                most / 1_000
+            )
+        }),
+        mend: format!(
+            "end the deadline threads that hold the rest (newer kernels keep 5 % of each cpu for ordinary work as well), \
+             or raise the limit, which is {runtime_us} of every {period_us} us: sysctl -w kernel.sched_rt_runtime_us={raised}"
+        ),
+    }
 }
 
 fn judge(why: &str, limits: &[Limit]) -> GaveOut {
@@ -161,6 +199,32 @@ mod tests {
         );
         // Words that say nothing: what is fullest, if anything is full.
         assert_eq!(found("exit status: 1").what, "pid_max");
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_admit_names_the_admission_test() {
+        let found = bandwidth(1_780_400, Some(1_900_000), [950_000, 1_000_000]);
+        assert_eq!(
+            found.value.as_deref(),
+            Some("deadline threads hold 1780 of 1900 ms in every second of all cpus")
+        );
+        assert!(
+            found.mend.ends_with("kernel.sched_rt_runtime_us=975000"),
+            "{found:?}"
+        );
+        // By the words of whoever was refused: a cell, or the coordinator for it.
+        let error = host::sched::SchedError::OverBandwidth {
+            class: host::sched::Class::Other,
+            pid: 1,
+        };
+        for why in [
+            error.to_string(),
+            "cannot set its scheduling class: Device or resource busy (os error 16) (with the deadline threads already \
+             there it would exceed what the kernel admits)"
+                .to_owned(),
+        ] {
+            assert_eq!(of(&why).what, "deadline bandwidth", "{why}");
+        }
     }
 
     #[test]

@@ -7,19 +7,20 @@ mod diagnosis;
 mod growth;
 mod guard;
 pub(crate) mod looks;
+mod reserve;
 
 use std::path::Path;
 use std::sync::atomic::Ordering::Acquire;
 
 use host::process;
-use model::{Reserve, Scale};
+use model::Scale;
 use probe::control::State;
 use probe::{Barrier, clock};
-use record::crowd::{CrowdMemory, CrowdRecord, Reservation, Waiting};
+use record::crowd::{CrowdMemory, CrowdRecord, Waiting};
 use record::trial::TrialRecord;
 
 use crate::parallel::in_parallel;
-use crate::payload::{fifo, host_class};
+use crate::payload::{class, fifo};
 use crate::place::failed;
 use crate::salvage;
 use crate::trial::{ARMING_NS, INTERRUPTED, Outcome, Trial};
@@ -31,6 +32,7 @@ use creation::{Crowd, lock};
 use guard::{InFront, Watchdog};
 
 pub(crate) use growth::Growth;
+pub(crate) use reserve::{Pot, deadline_class, requirement};
 
 /// Real-time budget that a crowd leaves in every second, us.
 pub(crate) const KEPT_US: u64 = 10_000;
@@ -57,26 +59,20 @@ pub(crate) fn run(
         Barrier::create(&control, cells).map_err(failed(&control, "make the control page"))?;
     trial.interrupt.wakes(Some(barrier.waker()));
     let mut record = new_record(trial);
-    let held = reservation(trial, scale);
-    crate::live::write(trial, &record, held, &dir)?;
+    crate::live::write(trial, &record, &dir)?;
     let watch = Watch::start(barrier.waker())
         .map_err(|error| BenchError::Failed(format!("cannot watch the cells: {error}")))?;
     let allowed = cells * scale.failure_limit as usize / 1_000;
-    let mut crowd = Crowd::new(trial, &barrier, &watch, &shared, &record.cells, allowed);
+    let crowd = Crowd::new(trial, &barrier, &watch, &shared, &record.cells, allowed);
     let mut found = CrowdRecord {
         asked: count(cells),
         parallel: scale.parallel,
         ..CrowdRecord::default()
     };
-    crowd.reservation = held;
-    found.reservation = held;
-    if let Some(held) = held {
-        let ms = held.runtime_us as f64 / 1e3;
-        let of = held.period_us / 1_000;
-        progress.note(&format!(
-            "{}: each cell holds {ms:.3} ms in every {of} ms of each cpu",
-            trial.planned.name
-        ));
+    found.reservation = trial.reserved;
+    if let Some(held) = trial.reserved {
+        let told = reserve::told(held);
+        progress.note(&format!("{}: {told}", trial.planned.name));
     }
     let ended = steps(&crowd, scale, &mut record, &mut found, progress);
     // What still runs at high priority would leave the removal next to nothing of the cpus.
@@ -125,18 +121,6 @@ pub(crate) fn run(
         samples,
         begun: false,
         dir,
-    })
-}
-
-/// Equal parts of the budget that the cells share.
-fn reservation(trial: &Trial<'_>, scale: &Scale) -> Option<Reservation> {
-    let group = trial
-        .rt_group
-        .filter(|_| scale.reserve == Reserve::RtCgroup)?;
-    let all = group.budget();
-    Some(Reservation {
-        runtime_us: (all.per_second_us() / trial.planned.cells.len().max(1) as u64).max(1),
-        period_us: 1_000_000,
     })
 }
 
@@ -239,7 +223,7 @@ fn enough(crowd: &Crowd<'_>) -> Result<(), String> {
 
 /// Looks at every armed cell from outside; one that did not get its class or cpu is removed before the release.
 fn check(crowd: &Crowd<'_>) {
-    let class = host_class(crowd.trial.plan.experiment.scheduling.class);
+    let class = class(crowd.trial);
     for (index, pid) in crowd.alive() {
         let locked = crowd.barrier.slot(index).memory_locked.load(Acquire);
         let mut seat = lock(&crowd.seats[index]);

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use host::sched::Class;
 use model::{EngineKind, Keep, Work};
-use record::crowd::Reservation;
 use record::trial::TrialRecord;
 use serde::{Deserialize, Serialize};
 
 use crate::BenchError;
 use crate::trial::Trial;
+use crate::verify::allowed;
 
 /// Schema of `live.json`.
 pub const LIVE_SCHEMA: u64 = 1;
@@ -81,13 +81,8 @@ pub struct LiveCell {
     pub period_ns: i64,
 }
 
-/// Tells watchers of the trial, which works in `dir`; `held`: what each of its cells has for itself.
-pub(crate) fn write(
-    trial: &Trial<'_>,
-    record: &TrialRecord,
-    held: Option<Reservation>,
-    dir: &Path,
-) -> Result<(), BenchError> {
+/// Tells watchers of the trial, which works in `dir`.
+pub(crate) fn write(trial: &Trial<'_>, record: &TrialRecord, dir: &Path) -> Result<(), BenchError> {
     let plan = trial.plan;
     let (rounds, works) = (plan.experiment.rounds, plan.experiment.workload.work);
     let live = Live {
@@ -110,28 +105,26 @@ pub(crate) fn write(
             )
         }),
         cells: (0..record.cells.len())
-            .map(|index| cell(trial, record, held, index))
+            .map(|index| cell(trial, record, index))
             .collect(),
     };
     let text = serde_json::to_vec(&live).unwrap_or_default();
     record::run::write_atomically(&dir.join(FILE), &text).map_err(BenchError::Record)
 }
 
-fn cell(
-    trial: &Trial<'_>,
-    record: &TrialRecord,
-    held: Option<Reservation>,
-    index: usize,
-) -> LiveCell {
+fn cell(trial: &Trial<'_>, record: &TrialRecord, index: usize) -> LiveCell {
     let of = &record.cells[index];
     let task = trial.planned.tasks.get(index);
     LiveCell {
         id: of.id.clone(),
         engine: of.engine,
-        cpus: task.map_or_else(|| vec![of.cpu], |task| task.cpus.clone()),
+        cpus: task.map_or_else(|| allowed(of).to_vec(), |task| task.cpus.clone()),
         class: of.class_wanted.clone(),
-        reservation: match held {
-            Some(held) => Some(group(held.runtime_us, held.period_us)),
+        reservation: match trial.reserved {
+            Some(held) => Some(LiveReservation {
+                enforcer: held.enforcer.name().to_owned(),
+                ..group(held.runtime_us, held.period_us)
+            }),
             None => task.and_then(|task| own_reservation(&task.class)),
         },
         process: trial.planned.first_of_cell(index),

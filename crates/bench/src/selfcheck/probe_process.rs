@@ -96,6 +96,7 @@ impl Probe<'_> {
             period_ns: self.period_ns,
             jobs: self.jobs,
             fifo: self.fifo,
+            deadline: None,
             cpu: self.cpu,
             class_by: ClassBy::Cell,
             barrier: BarrierKind::Futex,

@@ -150,6 +150,7 @@ impl Footprint {
             period_ns: 1_000_000,
             jobs: 1,
             fifo: self.fifo,
+            deadline: None,
             cpu: self.cpu,
             class_by: if subject.sets_class() {
                 ClassBy::Cell

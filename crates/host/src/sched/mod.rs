@@ -1,6 +1,7 @@
 //! Scheduling classes and affinities of processes, by the system calls themselves: the C libraries
 //! disagree about the structures, and one of them refuses the calls altogether.
 
+pub mod bandwidth;
 mod class;
 mod error;
 
@@ -248,6 +249,8 @@ fn explain_eperm(root: &Root, pid: i32, class: Class) -> SchedError {
             why,
             mend: if caps::in_user_namespace_at(root) {
                 "set the class from outside of the namespace, by process id, or start the cell from a process that has it"
+            } else if deadline {
+                "run as root (or with CAP_SYS_NICE); limits on real-time priorities do not reach this class"
             } else {
                 "run as root (or with CAP_SYS_NICE), or allow real-time priorities: `* - rtprio 99` in /etc/security/limits.d, then log in again"
             },
@@ -388,6 +391,10 @@ mod tests {
         assert!(matches!(
             explain(eperm_tree(all, 0, "0"), &deadline),
             SchedError::AffinityTooNarrow { .. }
+        ));
+        assert!(matches!(
+            explain(eperm_tree("0", 99, "0"), &deadline),
+            SchedError::NoPrivilege { mend, .. } if mend.contains("do not reach this class")
         ));
     }
 

@@ -1,5 +1,8 @@
+use serde::{Deserialize, Serialize};
+
 /// The mechanism of Linux that is to hold cells to their reservations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Enforcer {
     /// SCHED_DEADLINE.
     #[default]

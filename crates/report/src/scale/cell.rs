@@ -15,7 +15,9 @@ pub(super) struct Job {
 /// What is kept of a cell's samples.
 pub(super) struct Cell {
     pub number: u32,
+    /// That it is pinned to, or began on.
     pub cpu: u32,
+    pub pinned: bool,
     pub jobs: u64,
     pub start_ns: Option<i64>,
     pub execution: Stats,
@@ -55,7 +57,11 @@ impl Cell {
         });
         Some(Cell {
             number,
-            cpu: record.cpu,
+            cpu: match record.cpus.is_empty() {
+                true => record.cpu,
+                false => samples.header.cpu_first,
+            },
+            pinned: record.cpus.is_empty(),
             jobs: jobs.len() as u64,
             start_ns: record
                 .started_ns

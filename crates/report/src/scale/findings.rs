@@ -2,9 +2,10 @@
 
 use super::study::median_of;
 use super::words::percent;
-use crate::units::time;
+use crate::units::{exact, time};
 use crate::words::{count, plural, ratio};
 use model::EngineKind;
+use model::taskset::Enforcer;
 use record::crowd::CrowdRecord;
 use record::scale::{GrowthOf, ScaleEngine, ScalePoint, ScaleSummary};
 use stats::{Even, Growth};
@@ -16,6 +17,7 @@ pub(super) fn findings(summary: &ScaleSummary) -> Vec<(EngineKind, Vec<String>)>
         let sentences = [
             reach(engine, &points),
             gave_out(&points),
+            reserved(&points),
             fair(&points),
             saturated(engine, &points),
             knee(engine),
@@ -101,6 +103,31 @@ fn gave_out(points: &[&ScalePoint]) -> Option<String> {
     ))
 }
 
+/// What a cell holds of every second, such as `27.8 ms of 1 s`; `None` where nothing was reserved.
+pub(super) fn part(point: &ScalePoint) -> Option<String> {
+    let held = crowd(point)?.reservation?;
+    Some(format!(
+        "{} of {}",
+        time(held.runtime_us as f64 * 1e3),
+        exact(held.period_us.saturating_mul(1_000))
+    ))
+}
+
+fn reserved(points: &[&ScalePoint]) -> Option<String> {
+    let point = largest(points)?;
+    let held = crowd(point)?.reservation?;
+    let (how, by) = match held.enforcer {
+        Enforcer::Deadline => ("on whichever cpu", "SCHED_DEADLINE"),
+        Enforcer::RtCgroup => ("on each cpu", "a real-time group of its own"),
+        Enforcer::Hcbs => ("on each cpu", "HCBS"),
+    };
+    Some(format!(
+        "each of {} held {} {how}, an equal part, by {by}",
+        plural(point.count.into(), "cell"),
+        part(point)?
+    ))
+}
+
 /// The thesis's last number of cells if there is one, and the largest.
 fn fair(points: &[&ScalePoint]) -> Option<String> {
     let told = |point: &&&ScalePoint| {
@@ -113,8 +140,12 @@ fn fair(points: &[&ScalePoint]) -> Option<String> {
     let between = last.response.as_ref()?;
     let fairness = between.fairness?;
     let cells = plural(last.cells.number.len() as u64, "cell");
+    let which = match last.pinned {
+        true => format!("of {cells}, those that share a cpu"),
+        false => format!("{cells}, none of them pinned,"),
+    };
     let differ = format!(
-        "of {cells}, those that share a cpu differ in mean response time by {} (coefficient of variation)",
+        "{which} differ in mean response time by {} (coefficient of variation)",
         percent(fairness.within),
     );
     Some(match fairness.verdict {

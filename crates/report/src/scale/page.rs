@@ -12,7 +12,7 @@ use crate::html::{
 use crate::published::Beside;
 use crate::words::{clean, count, sentence};
 use maud::{Markup, html};
-use model::{Class, EngineKind, Experiment, Pacing, Work};
+use model::{Class, EngineKind, Experiment, Pacing, Reserve, Work};
 use record::RecordError;
 use record::run::{Manifest, Run};
 use record::scale::{ScalePoint, ScaleSummary};
@@ -83,7 +83,11 @@ fn asked(plan: &Experiment) -> Section {
         Pacing::Relative => "rest between the end of a job and the next release",
         Pacing::Periodic => "period of the releases",
     };
+    let reserve = plan.scale.as_ref().map(|scale| scale.reserve);
     let class = match plan.scheduling.class {
+        Class::Fifo { .. } if reserve == Some(Reserve::Deadline) => {
+            "SCHED_DEADLINE, on every cpu".to_owned()
+        }
         Class::Fifo { priority } => format!("SCHED_FIFO {priority}"),
         Class::Other => "SCHED_OTHER, best effort".to_owned(),
     };
@@ -105,7 +109,7 @@ fn asked(plan: &Experiment) -> Section {
                 dt { "class" } dd { (class) }
                 dt { "cpus" } dd { (crate::plan::list(&plan.scheduling.cpus)) }
                 @if let Some(scale) = &plan.scale {
-                    dt { "reservation of each cell" } dd { (scale.reserve.name()) }
+                    dt { "reservation of each cell" } dd { (reservation(scale.reserve)) }
                     dt { "created at the same time" } dd { (scale.parallel) }
                     dt { "an engine's study ends" } dd {
                         "where more than " (f64::from(scale.failure_limit) / 10.0) "% of the cells fail"
@@ -113,6 +117,18 @@ fn asked(plan: &Experiment) -> Section {
                 }
             }
         },
+    }
+}
+
+fn reservation(reserve: Reserve) -> &'static str {
+    match reserve {
+        Reserve::None => "none",
+        Reserve::RtCgroup => {
+            "rt-cgroup: an equal part of the real-time budget of every second, on each cpu"
+        }
+        Reserve::Deadline => {
+            "deadline: an equal part of what the kernel admits in every second, on whichever cpu"
+        }
     }
 }
 
@@ -196,7 +212,8 @@ fn about(summary: &ScaleSummary, about: About, figures: &[Figure]) -> Option<Sec
             p.quiet {
                 "CV is the standard deviation of the cells' means over their mean. Chance is what so many jobs would \
                  give if all cells of a cpu were alike, from batches of neighbouring jobs; cells are called uneven from \
-                 5% beyond chance on. A cell on a fuller cpu is slower without being treated unfairly."
+                 5% beyond chance on. A cell on a fuller cpu is slower without being treated unfairly. Cells that are \
+                 not pinned (SCHED_DEADLINE) are compared all together."
             }
             (pictures(figures))
         },

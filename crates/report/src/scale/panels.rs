@@ -66,7 +66,7 @@ fn panels(point: &ScalePoint, about: About) -> Option<Figure> {
             point.engine,
             about.title()
         ),
-        caption: caption(between),
+        caption: caption(between, point.pinned),
         height: HEAT_TOP + 4.0 * BAND + 46.0,
         body: html! {
             (box_panel(between, unit))
@@ -77,7 +77,7 @@ fn panels(point: &ScalePoint, about: About) -> Option<Figure> {
     })
 }
 
-fn caption(between: &Between) -> String {
+fn caption(between: &Between, pinned: bool) -> String {
     let number = |value: Option<f64>| value.map_or("unknown".to_owned(), percent);
     let mut text = format!(
         "Coefficient of variation {}, Gini index {:.4}",
@@ -87,7 +87,12 @@ fn caption(between: &Between) -> String {
     if let Some(fairness) = &between.fairness {
         let _ = write!(
             text,
-            "; of cells that share a cpu {}, where chance gives {}: {}",
+            "; {} {}, where chance gives {}: {}",
+            if pinned {
+                "of cells that share a cpu"
+            } else {
+                "of cells that share all cpus"
+            },
             percent(fairness.within),
             percent(fairness.chance),
             even(fairness)
@@ -184,11 +189,16 @@ fn lorenz(means: &[f64], gini: Option<f64>) -> Markup {
     }
 }
 
-/// The cells by cpu, each cpu's in their order: place in the columns.
+/// The cells by cpu where they are pinned, each cpu's in their order: place in the columns.
 fn order(point: &ScalePoint) -> Vec<usize> {
     let mut order: Vec<usize> = (0..point.cells.number.len()).collect();
-    order.sort_by_key(|&at| (point.cells.cpu[at], at));
+    order.sort_by_key(|&at| (cpu_of(point, at), at));
     order
+}
+
+/// The cpu of a cell that is pinned.
+fn cpu_of(point: &ScalePoint, at: usize) -> Option<u32> {
+    point.pinned.then(|| point.cells.cpu[at])
 }
 
 fn heat(point: &ScalePoint, columns: &StatColumns) -> Markup {
@@ -286,13 +296,13 @@ fn shade(level: usize) -> String {
 /// Where the cells of a cpu begin and end.
 fn cpus(point: &ScalePoint, order: &[usize], bottom: f64) -> Markup {
     let per_cell = (HEAT_RIGHT - HEAT_LEFT) / order.len().max(1) as f64;
-    let mut spans: Vec<(u32, f64, f64)> = Vec::new();
+    let mut spans: Vec<(Option<u32>, f64, f64)> = Vec::new();
     let mut from = 0;
-    for same in order.chunk_by(|&a, &b| point.cells.cpu[a] == point.cells.cpu[b]) {
+    for same in order.chunk_by(|&a, &b| cpu_of(point, a) == cpu_of(point, b)) {
         let begin = HEAT_LEFT + from as f64 * per_cell;
         from += same.len();
         spans.push((
-            point.cells.cpu[same[0]],
+            cpu_of(point, same[0]),
             begin,
             HEAT_LEFT + from as f64 * per_cell,
         ));
@@ -301,10 +311,14 @@ fn cpus(point: &ScalePoint, order: &[usize], bottom: f64) -> Markup {
         @for (cpu, begin, end) in &spans {
             path class="rule" d=(format!("M{} {}v-5v5H{}v-5", n(*begin + 1.0), n(bottom + 8.0), n(*end - 1.0))) {}
             @if end - begin > 44.0 {
-                text class="faint mid" x=(n((begin + end) / 2.0)) y=(n(bottom + 24.0)) { "cpu " (cpu) }
+                text class="faint mid" x=(n((begin + end) / 2.0)) y=(n(bottom + 24.0)) {
+                    @match cpu { Some(cpu) => { "cpu " (cpu) } None => "any cpu" }
+                }
             }
         }
-        text class="mid" x=(n((HEAT_LEFT + HEAT_RIGHT) / 2.0)) y=(n(bottom + 42.0)) { "cells, by cpu and place in the trial" }
+        text class="mid" x=(n((HEAT_LEFT + HEAT_RIGHT) / 2.0)) y=(n(bottom + 42.0)) {
+            @if point.pinned { "cells, by cpu and place in the trial" } @else { "cells, by place in the trial" }
+        }
     }
 }
 

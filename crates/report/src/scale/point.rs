@@ -43,7 +43,10 @@ pub(super) fn study(
         }
         point.crowds.extend(record.crowd.clone());
         if record.failure.is_none() && !cells.is_empty() {
-            skews(&mut point, record);
+            skews(&mut point, record, &cells);
+            if !point.pinned && rounds.is_empty() {
+                point.cpus = spread(cells.iter().map(|cell| cell.cpu));
+            }
             rounds.push(cells);
         }
     }
@@ -83,10 +86,7 @@ fn empty(plan: &TrialPlan, records: &[&TrialRecord], first: &TrialRecord) -> Sca
     let got: std::collections::BTreeSet<&str> = cells()
         .filter_map(|cell| cell.class_got.as_deref())
         .collect();
-    let mut of_cpu = BTreeMap::<u32, u32>::new();
-    for cell in first.cells.iter().filter(|cell| cell.started_ns.is_some()) {
-        *of_cpu.entry(cell.cpu).or_default() += 1;
-    }
+    let armed = first.cells.iter().filter(|cell| cell.started_ns.is_some());
     let measured = || cells().filter(|cell| cell.started_ns.is_some());
     ScalePoint {
         trial: plan.name.clone(),
@@ -99,10 +99,8 @@ fn empty(plan: &TrialPlan, records: &[&TrialRecord], first: &TrialRecord) -> Sca
             got.into_iter().collect::<Vec<_>>().join(", ")
         },
         real_time: measured().next().is_some() && measured().all(|cell| cell.real_time),
-        cpus: of_cpu
-            .into_iter()
-            .map(|(cpu, cells)| CellsOfCpu { cpu, cells })
-            .collect(),
+        pinned: first.cells.iter().all(|cell| cell.cpus.is_empty()),
+        cpus: spread(armed.map(|cell| cell.cpu)),
         planned: 0,
         executed: 0,
         missed: 0,
@@ -118,6 +116,16 @@ fn empty(plan: &TrialPlan, records: &[&TrialRecord], first: &TrialRecord) -> Sca
         crowds: Vec::new(),
         failure: None,
     }
+}
+
+fn spread(cpus: impl Iterator<Item = u32>) -> Vec<CellsOfCpu> {
+    let mut of_cpu = BTreeMap::<u32, u32>::new();
+    for cpu in cpus {
+        *of_cpu.entry(cpu).or_default() += 1;
+    }
+    (of_cpu.into_iter())
+        .map(|(cpu, cells)| CellsOfCpu { cpu, cells })
+        .collect()
 }
 
 /// A cell that failed is a fact of its own; the others of its trial are measured all the same.
@@ -148,12 +156,12 @@ fn count(
     }
 }
 
-fn skews(point: &mut ScalePoint, record: &TrialRecord) {
-    let mut starts = Vec::new();
+fn skews(point: &mut ScalePoint, record: &TrialRecord, cells: &[Cell]) {
+    let good = record.cells.iter().filter(|cell| in_numbers(record, cell));
+    let starts: Vec<i64> = good.filter_map(|cell| cell.started_ns).collect();
     let mut first_of_cpu = BTreeMap::<u32, i64>::new();
-    for cell in record.cells.iter().filter(|cell| in_numbers(record, cell)) {
-        if let Some(start) = cell.started_ns {
-            starts.push(start);
+    for cell in cells {
+        if let Some(start) = cell.start_ns {
             let first = first_of_cpu.entry(cell.cpu).or_insert(start);
             *first = start.min(*first);
         }
@@ -174,13 +182,14 @@ fn between(rounds: &[Vec<Cell>], stats: impl Fn(&Cell) -> &Stats) -> Option<Betw
         BoxPlot::of(&Sorted::new(values), OUTLIERS)
     };
     let means: Vec<f64> = cells().map(|cell| stats(cell).mean_ns as f64).collect();
-    // Cells of one round that share a cpu are comparable; rounds differ for other reasons.
+    // Cells of one round that share a cpu, or all cpus, are comparable; rounds differ for other reasons.
     let mut groups = Vec::new();
     for round in rounds {
-        let mut of_cpu = BTreeMap::<u32, Vec<_>>::new();
+        let mut of_cpu = BTreeMap::<Option<u32>, Vec<_>>::new();
         for cell in round {
             if let Some(batches) = stats(cell).batches {
-                of_cpu.entry(cell.cpu).or_default().push(batches);
+                let own = cell.pinned.then_some(cell.cpu);
+                of_cpu.entry(own).or_default().push(batches);
             }
         }
         groups.extend(of_cpu.into_values());

@@ -1,6 +1,6 @@
 //! The terminal's tables of a scale study.
 
-use super::findings::{crowd, findings, memory, rate};
+use super::findings::{crowd, findings, memory, part, rate};
 use super::study::{mean_response, median_of};
 use super::words::{even, percent};
 use crate::style::{Style, Tone};
@@ -71,6 +71,11 @@ fn columns(points: &[&ScalePoint]) -> Vec<Column> {
             memory.map_or("-".to_owned(), |[a, b]| format!("{:.2} MB", (a + b) / 1e6))
         }));
     }
+    if points.iter().any(|point| part(point).is_some()) {
+        columns.push(plain("reserved", &|point| {
+            part(point).unwrap_or_else(|| "-".to_owned())
+        }));
+    }
     columns.push(times(
         "execution",
         &execution(|b| Some(b.mean.median_ns as f64)),
@@ -107,10 +112,11 @@ fn columns(points: &[&ScalePoint]) -> Vec<Column> {
             Text(even(&fairness).to_owned(), tone)
         })
     };
-    columns.push(Column::new(
-        "cells of a cpu",
-        points.iter().map(fair).collect(),
-    ));
+    let alike = match points.iter().any(|point| point.pinned) {
+        true => "cells of a cpu",
+        false => "cells",
+    };
+    columns.push(Column::new(alike, points.iter().map(fair).collect()));
     columns.push(times("start skew", &|point| median_of(&point.skew_ns)));
     if points
         .iter()

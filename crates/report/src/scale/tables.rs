@@ -1,6 +1,6 @@
 //! The tables of the page: fairness (the zcu102 thesis's Table 4.4), growth, and what cells cost.
 
-use super::findings::{crowd, memory, rate};
+use super::findings::{crowd, memory, part, rate};
 use super::picture::About;
 use super::study::median_of;
 use super::table::short;
@@ -146,12 +146,14 @@ pub(super) fn cost(summary: &ScaleSummary) -> Markup {
         !point.crowds.is_empty() || !point.skew_ns.is_empty()
     });
     let bytes = |bytes: f64| format!("{:.2} MB", bytes / 1e6);
+    let held = summary.points.iter().any(|point| part(point).is_some());
     detail(
         "Starting the cells",
         rows.len(),
         html! {
             thead { tr {
                 th scope="col" { "engine" } th.num scope="col" { "cells" }
+                @if held { th.num scope="col" { "reserved" br; span.below { "by" } } }
                 th.num scope="col" { "created, armed," br; "finished" }
                 th.num scope="col" { "creation" br; span.below { "in a second" } }
                 th.num scope="col" { "removal" }
@@ -164,6 +166,12 @@ pub(super) fn cost(summary: &ScaleSummary) -> Markup {
                 @let crowd = crowd(point);
                 tr {
                     (row_head(engine, point))
+                    @if held {
+                        (time_cell(
+                            &part(point).unwrap_or_else(|| "-".to_owned()),
+                            crowd.and_then(|c| c.reservation).map_or("", |held| held.enforcer.name()),
+                        ))
+                    }
                     (counts(crowd, point))
                     (time_cell(
                         &crowd.map_or("-".to_owned(), |c| short(c.creation_ns as f64)),

@@ -161,6 +161,7 @@ pub fn cell(id: &str, engine: EngineKind, jobs: &[(i64, i64, i64)]) -> Cell {
             id: id.to_owned(),
             engine,
             cpu: 1,
+            cpus: Vec::new(),
             class_wanted: "FIFO 80".to_owned(),
             class_got: Some("FIFO 80".to_owned()),
             set_by: SetBy::Cell,

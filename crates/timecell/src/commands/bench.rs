@@ -319,6 +319,7 @@ pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
         reserve: options.reserve.map(|reserve| match reserve {
             ReserveName::None => Reserve::None,
             ReserveName::RtCgroup => Reserve::RtCgroup,
+            ReserveName::Deadline => Reserve::Deadline,
         }),
         task_policy: options.policy.map(|policy| match policy {
             SetPolicy::Fifo => TaskPolicy::Fifo,
@@ -355,7 +356,11 @@ fn plan_line(experiment: &Experiment, trials: usize) -> String {
             tasks.policy.name()
         );
     }
+    let reserve = experiment.scale.as_ref().map(|scale| scale.reserve);
     let class = match experiment.scheduling.class {
+        Class::Fifo { .. } if reserve == Some(Reserve::Deadline) => {
+            "DEADLINE, equal shares".to_owned()
+        }
         Class::Fifo { priority } => format!("FIFO {priority}"),
         Class::Other => "OTHER, not real-time".to_owned(),
     };
@@ -409,7 +414,10 @@ fn dry(plan: &Plan) -> String {
     let width = width.max(16);
     for trial in &plan.trials {
         let cells: Vec<String> = (trial.cells.iter())
-            .map(|(kind, cpu)| format!("{kind} on cpu {cpu}"))
+            .map(|(kind, cpu)| match plan.deadline() {
+                true => format!("{kind} on any cpu"),
+                false => format!("{kind} on cpu {cpu}"),
+            })
             .collect();
         let loads: Vec<String> = (trial.loads.iter())
             .map(|load| format!("{} ({}, {})", load.plan.name, load.form, load.place()))

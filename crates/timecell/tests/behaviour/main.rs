@@ -23,6 +23,7 @@ mod policies;
 mod pty;
 mod salvage;
 mod scale;
+mod scale_deadline;
 mod scale_report;
 mod series;
 mod supply;
@@ -54,6 +55,7 @@ fn main() {
         policies::CASES,
         salvage::CASES,
         scale::CASES,
+        scale_deadline::CASES,
         scale_report::CASES,
         series::CASES,
         nqueens::CASES,

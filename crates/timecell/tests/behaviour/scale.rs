@@ -86,7 +86,7 @@ fn accounted() {
 }
 
 /// Starts a study of 12 embedded cells that takes about a minute, and waits until all of them run.
-fn started(dir: &Path, more: &[&str]) -> (Child, Vec<i32>) {
+pub fn started(dir: &Path, more: &[&str]) -> (Child, Vec<i32>) {
     // Small jobs, so that nobody is starved.
     let text = "schema = 1\nname = \"crowd\"\nrounds = 1\n[workload]\nkind = \"mac\"\nsteps = 1000\njobs = 60000\n\
                 pacing = \"relative\"\n[scheduling]\nclass = \"other\"\n[scale]\nengines = [\"embedded\"]\ncounts = [12]\n\

@@ -15,6 +15,8 @@ pub struct Case {
 pub enum Need {
     Root,
     RealTime,
+    /// SCHED_DEADLINE.
+    Deadline,
     TwoCpus,
     /// A program on the PATH.
     Program(&'static str),
@@ -33,15 +35,30 @@ impl Need {
             }
             Need::TwoCpus => (host::sched::get_affinity(0).map_or(0, |cpus| cpus.len()) < 2)
                 .then(|| "needs two cpus".to_owned()),
-            Need::RealTime => std::thread::spawn(|| {
-                host::sched::set_class(0, &host::sched::Class::Fifo { priority: 1 })
-            })
-            .join()
-            .ok()?
-            .err()
-            .map(|_| "needs SCHED_FIFO".to_owned()),
+            Need::RealTime => {
+                let granted = has_class(host::sched::Class::Fifo { priority: 1 });
+                (!granted).then(|| "needs SCHED_FIFO".to_owned())
+            }
+            Need::Deadline => {
+                let granted = has_class(host::sched::Class::Deadline {
+                    runtime_ns: 100_000,
+                    deadline_ns: 100_000_000,
+                    period_ns: 100_000_000,
+                });
+                (!granted).then(|| "needs SCHED_DEADLINE".to_owned())
+            }
         }
     }
+}
+
+/// Whether a thread of this process may have the class.
+fn has_class(class: host::sched::Class) -> bool {
+    let tried = std::thread::spawn(move || {
+        let set = host::sched::set_class(0, &class);
+        let _ = host::sched::bandwidth::leave(0);
+        set.is_ok()
+    });
+    tried.join().unwrap_or(false)
 }
 
 /// The binary under test.

@@ -219,6 +219,7 @@ impl Stage {
             period_ns: 1_000_000,
             jobs: 0,
             fifo: (how == How::Futex).then_some(self.priority),
+            deadline: None,
             cpu: self.cpu(index),
             class_by: ClassBy::Cell,
             barrier: match how {

@@ -1,0 +1,216 @@
+//! What each cell of a crowd holds for itself: an equal part of what there is, in every second, by a real-time group
+//! or by SCHED_DEADLINE.
+
+use std::time::Duration;
+
+use host::root::Root;
+use host::rtgroup::RtGroup;
+use host::sched::bandwidth::{free_bandwidth_us, period_bounds_us};
+use host::sched::{Class, SchedError};
+use model::taskset::Enforcer;
+use model::{Experiment, Requirement, Reserve};
+use record::crowd::Reservation;
+
+use crate::{BenchError, Plan, Progress, tasks};
+
+const SECOND_US: u64 = 1_000_000;
+/// A deadline runtime in whole us that is not below the kernel's least, 1024 ns.
+const LEAST_DEADLINE_US: u64 = 2;
+/// Kept back of each cpu, us of every second. Deadline threads go before all others, and what switching between thousands
+/// of them costs is nobody's runtime: with a tenth of that kept, 2,048 cells of short jobs let nothing else run for 7 s.
+const KEPT_DEADLINE_US: u64 = 100_000;
+/// Below such a part of the cpus, others hold more than the kernel's own server for ordinary work does.
+const USUAL_PERCENT: u64 = 85;
+/// How long threads of the past may be counted, where they held as much as ours do.
+const GIVEN_BACK: Duration = Duration::from_millis(1_100);
+
+/// What all cells of a trial may hold together: the same for every trial of a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pot {
+    enforcer: Enforcer,
+    /// In every second: of each cpu for groups, of all cpus together for deadline threads.
+    all_us: u64,
+    cpus: u64,
+    /// Period of every part, us.
+    period_us: u64,
+}
+
+impl Pot {
+    /// What there is for the cells of `plan`, and for a study that reserves by groups, in `group`; `None` where
+    /// nothing is reserved.
+    ///
+    /// # Errors
+    /// When the kernel does not say how much deadline bandwidth it would admit.
+    pub(crate) fn find(
+        plan: &Plan,
+        group: Option<&RtGroup>,
+        progress: &mut dyn Progress,
+    ) -> Result<Option<Pot>, BenchError> {
+        let reserve = plan.experiment.scale.as_ref().map(|scale| scale.reserve);
+        match reserve {
+            None | Some(Reserve::None) => Ok(None),
+            Some(Reserve::RtCgroup) => Ok(group.map(|group| Pot {
+                enforcer: Enforcer::RtCgroup,
+                all_us: group.budget().per_second_us(),
+                cpus: 1,
+                period_us: SECOND_US,
+            })),
+            Some(Reserve::Deadline) => {
+                let cpus = &plan.experiment.scheduling.cpus;
+                let free_us = settled(cpus).map_err(|error| {
+                    BenchError::Failed(format!(
+                        "what the kernel would admit in SCHED_DEADLINE threads cannot be found out: {error}"
+                    ))
+                })?;
+                let pot = Pot::of_deadline(free_us, cpus.len(), period_bounds_us(&Root::live()));
+                if free_us * 100 < USUAL_PERCENT * SECOND_US * pot.cpus {
+                    progress.note(&format!(
+                        "only {} ms of deadline bandwidth in every second of {} cpus are free for the cells; other \
+                         deadline threads, or kernel.sched_rt_runtime_us, keep the rest",
+                        free_us / 1_000,
+                        pot.cpus
+                    ));
+                }
+                Ok(Some(pot))
+            }
+        }
+    }
+
+    /// The kernel lets deadline threads go before every other: what is kept back is the coordinator's.
+    fn of_deadline(free_us: u64, cpus: usize, bounds_us: (u64, u64)) -> Pot {
+        let cpus = cpus.max(1) as u64;
+        Pot {
+            enforcer: Enforcer::Deadline,
+            all_us: free_us.saturating_sub(KEPT_DEADLINE_US * cpus),
+            cpus,
+            period_us: SECOND_US.clamp(bounds_us.0, bounds_us.1.max(bounds_us.0)),
+        }
+    }
+
+    /// The part of each of so many cells. One cell has at most one cpu's part: it is one thread.
+    pub(crate) fn part(&self, cells: usize) -> Reservation {
+        let cells = (cells as u64).max(self.cpus).max(1);
+        let least = match self.enforcer {
+            Enforcer::Deadline => LEAST_DEADLINE_US,
+            Enforcer::RtCgroup | Enforcer::Hcbs => 1,
+        };
+        let in_period = u128::from(self.all_us) * u128::from(self.period_us)
+            / u128::from(SECOND_US)
+            / u128::from(cells);
+        Reservation {
+            runtime_us: u64::try_from(in_period).unwrap_or(u64::MAX).max(least),
+            period_us: self.period_us,
+            enforcer: self.enforcer,
+        }
+    }
+}
+
+/// What is free once threads of the past are not counted any more.
+fn settled(cpus: &[u32]) -> Result<u64, SchedError> {
+    let free_us = free_bandwidth_us(cpus)?;
+    if free_us * 100 >= USUAL_PERCENT * SECOND_US * cpus.len() as u64 {
+        return Ok(free_us);
+    }
+    std::thread::sleep(GIVEN_BACK);
+    Ok(free_us.max(free_bandwidth_us(cpus)?))
+}
+
+/// The class of a cell that holds `held` by SCHED_DEADLINE; `None` where something else holds it.
+pub(crate) fn deadline_class(held: Reservation) -> Option<Class> {
+    (held.enforcer == Enforcer::Deadline).then_some(Class::Deadline {
+        runtime_ns: held.runtime_us * 1_000,
+        deadline_ns: held.period_us * 1_000,
+        period_ns: held.period_us * 1_000,
+    })
+}
+
+/// One sentence on what each cell holds.
+pub(super) fn told(held: Reservation) -> String {
+    let ms = held.runtime_us as f64 / 1e3;
+    let of = held.period_us as f64 / 1e3;
+    match held.enforcer {
+        Enforcer::Deadline => {
+            format!("each cell holds {ms:.3} ms in every {of} ms, on any cpu (SCHED_DEADLINE)")
+        }
+        Enforcer::RtCgroup | Enforcer::Hcbs => {
+            format!("each cell holds {ms:.3} ms in every {of} ms of each cpu")
+        }
+    }
+}
+
+/// What the study lacks to give each cell a reservation, where one is asked for.
+pub(crate) fn requirement(experiment: &Experiment, real_time: bool) -> Option<Requirement> {
+    let reserve = experiment.scale.as_ref()?.reserve;
+    let (what, reason, mend) = match reserve {
+        Reserve::None => return None,
+        Reserve::RtCgroup => {
+            let what = "a real-time group for each cell";
+            match host::rtgroup::detect() {
+                _ if !real_time => (
+                    what,
+                    "only a real-time class is held by a real-time group".to_owned(),
+                    "set class = \"fifo\" and run with sudo, or leave `reserve` out",
+                ),
+                Ok(_) => return None,
+                Err(error) => (
+                    what,
+                    error.to_string(),
+                    "boot a kernel with RT_GROUP_SCHED and cgroup v1, or leave `reserve` out",
+                ),
+            }
+        }
+        Reserve::Deadline if real_time => return None,
+        Reserve::Deadline => {
+            let granted = tasks::deadline_requirement(&experiment.scheduling.cpus);
+            if !granted.met {
+                return Some(granted);
+            }
+            (
+                "a deadline reservation for each cell",
+                "class \"other\" is asked for, and SCHED_DEADLINE is a real-time class".to_owned(),
+                "leave class \"other\" out, or leave `reserve` out",
+            )
+        }
+    };
+    Some(Requirement::unmet(what, reason, mend))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: (u64, u64) = (100, 4_194_304);
+
+    #[test]
+    fn all_parts_together_stay_below_what_is_free_and_no_cell_has_more_than_a_cpu() {
+        let pot = Pot::of_deadline(1_800_000, 2, BOUNDS);
+        let part = |cells| pot.part(cells).runtime_us;
+        // 100 ms of each cpu are the coordinator's.
+        assert_eq!([part(1), part(2), part(64)], [800_000, 800_000, 25_000]);
+        for cells in [1, 3, 64, 2_048, 4_096] {
+            assert!(part(cells) * cells as u64 <= 1_600_000);
+        }
+        let class = deadline_class(pot.part(64)).unwrap();
+        assert_eq!(class.to_string(), "DEADLINE 25 ms/1 s/1 s");
+    }
+
+    #[test]
+    fn a_part_is_never_below_what_the_kernel_takes() {
+        assert_eq!(Pot::of_deadline(5, 2, BOUNDS).part(7).runtime_us, 2);
+        let short = Pot::of_deadline(1_800_000, 2, (100, 50_000)).part(4);
+        assert_eq!((short.runtime_us, short.period_us), (20_000, 50_000));
+    }
+
+    #[test]
+    fn a_group_has_its_part_on_every_cpu() {
+        let pot = Pot {
+            enforcer: Enforcer::RtCgroup,
+            all_us: 940_000,
+            cpus: 1,
+            period_us: SECOND_US,
+        };
+        assert_eq!(pot.part(64).runtime_us, 14_687);
+        assert_eq!(deadline_class(pot.part(64)), None);
+        assert!(told(pot.part(64)).ends_with("of each cpu"));
+    }
+}

@@ -1,0 +1,237 @@
+//! Bandwidth of SCHED_DEADLINE: what the kernel would still admit, what threads hold of it, and giving it back. The
+//! kernel admits threads while the sum of their runtime / period stays within `kernel.sched_rt_runtime_us` /
+//! `kernel.sched_rt_period_us` of each cpu (`__dl_overflow` in kernel/sched/deadline.c); newer kernels count a server
+//! of 5 % of each cpu for ordinary work among them.
+//!
+//! Giving back wants care, as seen on Linux 6.18. A thread that ends or leaves the class is counted until its period is
+//! over. When cpusets change within that time, as they do when a container's groups are removed on cgroup v1, the
+//! kernel counts anew without it and subtracts it all the same afterwards; a sum below 0 is then taken for a huge one,
+//! and next to nothing is admitted on the machine until cpusets change again. And a thread that sleeps while somebody
+//! else takes it out of the class is counted for ever. So threads are first given a runtime that is no share of its
+//! period in the kernel's arithmetic, which leaves nothing to be counted: [`release`], [`leave`].
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use super::{Class, SchedError, get_class, set_affinity, set_class};
+use crate::root::Root;
+
+/// The least runtime that the kernel takes, ns (`1 << DL_SCALE`).
+pub const LEAST_RUNTIME_NS: u64 = 1_024;
+
+/// How long [`set_class_when_free`] should be given: threads that have ended hold their bandwidth until their period
+/// is over, which is 4.2 s at most unless it was changed.
+pub const GIVEN_BACK: Duration = Duration::from_secs(5);
+
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+const SECOND_US: u64 = 1_000_000;
+/// Period of the threads that ask, ns.
+const ASKING_NS: u64 = 10_000_000;
+/// A period of which the least runtime is no share: it is counted in 2^-20, rounded down.
+const NO_SHARE_NS: u64 = 2_000_000_000;
+/// How closely they ask, ns of that period: 10 us in a second.
+const STEP_NS: u64 = 100;
+
+/// As [`set_class`]; what the kernel refuses because other deadline threads hold the bandwidth (EBUSY) is tried again
+/// until `patience` is over.
+///
+/// # Errors
+/// As [`set_class`], [`SchedError::OverBandwidth`] only after that time.
+pub fn set_class_when_free(pid: i32, class: &Class, patience: Duration) -> Result<(), SchedError> {
+    let until = Instant::now() + patience;
+    loop {
+        match set_class(pid, class) {
+            Err(SchedError::OverBandwidth { .. }) if Instant::now() < until => {
+                std::thread::sleep(BETWEEN_TRIES);
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Takes every deadline thread of process `pid` out of its class, what it held free at once; it is in class OTHER then.
+///
+/// # Errors
+/// What the kernel says but that a thread has ended.
+pub fn release(pid: i32) -> Result<(), SchedError> {
+    let threads = numbers(&Root::live(), &format!("/proc/{pid}/task"));
+    let mut first = Ok(());
+    for thread in threads {
+        let done = match get_class(thread) {
+            Ok(Class::Deadline { .. }) => leave(thread),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if !matches!(done, Err(SchedError::NoSuchProcess { .. })) {
+            first = first.and(done);
+        }
+    }
+    first
+}
+
+/// Takes one deadline thread (0: the calling one) out of its class, what it held free at once.
+///
+/// # Errors
+/// What the kernel says.
+pub fn leave(thread: i32) -> Result<(), SchedError> {
+    let (least, longest) = period_bounds_us(&Root::live());
+    let period_ns = NO_SHARE_NS.clamp(least * 1_000, longest.max(least).saturating_mul(1_000));
+    // Refused where the kernel has lost count already, which leaving does not make worse.
+    let _ = set_class(thread, &implicit(LEAST_RUNTIME_NS, period_ns));
+    set_class(thread, &Class::Other)
+}
+
+/// Shortest and longest period that the kernel takes, us.
+pub fn period_bounds_us(root: &Root) -> (u64, u64) {
+    let bound = |name: &str, usual: u64| {
+        let read = root.read_number(format!("/proc/sys/kernel/sched_deadline_period_{name}_us"));
+        read.unwrap_or(usual)
+    };
+    // The kernel's own values; before Linux 5.10 there was no longest one.
+    (bound("min", 100), bound("max", 1 << 22))
+}
+
+/// What deadline threads may take of `cpus` cpus together, us of every second; `None` where nothing is set, or -1,
+/// which takes every thread.
+pub fn bandwidth_limit_us(root: &Root, cpus: usize) -> Option<u64> {
+    let runtime: i64 = root
+        .read_number("/proc/sys/kernel/sched_rt_runtime_us")
+        .ok()?;
+    let period: u64 = root
+        .read_number("/proc/sys/kernel/sched_rt_period_us")
+        .ok()?;
+    let runtime = u64::try_from(runtime).ok()?;
+    Some(per_second(runtime, period)? * cpus as u64)
+}
+
+/// What deadline threads of this machine hold together, us of every second. Looks at every thread.
+pub fn bandwidth_held_us() -> u64 {
+    let root = Root::live();
+    let threads = numbers(&root, "/proc")
+        .into_iter()
+        .flat_map(|pid| numbers(&root, &format!("/proc/{pid}/task")));
+    let held = |thread: i32| match get_class(thread).ok()? {
+        Class::Deadline {
+            runtime_ns,
+            period_ns,
+            ..
+        } => {
+            let name = root.read(format!("/proc/{thread}/comm")).ok()?;
+            // The governor's threads bear a class that the kernel does not count.
+            (!name.starts_with("sugov:")).then(|| per_second(runtime_ns, period_ns))?
+        }
+        _ => None,
+    };
+    threads.filter_map(held).sum()
+}
+
+/// Pids or thread ids that name the entries of a directory.
+fn numbers(root: &Root, dir: &str) -> Vec<i32> {
+    let names = root.names_in(dir);
+    names.iter().filter_map(|name| name.parse().ok()).collect()
+}
+
+/// What the kernel would still admit on `cpus` in deadline threads, us of every second, all cpus together; rounded
+/// down. Threads of this process ask for it, hold it for about a millisecond and give it back; `cpus` must be the
+/// whole root domain.
+///
+/// # Errors
+/// What the kernel says but "too much".
+pub fn free_bandwidth_us(cpus: &[u32]) -> Result<u64, SchedError> {
+    let (least, longest) = period_bounds_us(&Root::live());
+    let ns = |us: u64| us.saturating_mul(1_000);
+    let period_ns = ASKING_NS.clamp(ns(least), ns(longest).max(ns(least)));
+    std::thread::scope(|scope| {
+        let mut all = 0;
+        let mut askers = Vec::new();
+        // No thread takes more than one cpu.
+        for _ in cpus {
+            let (tell, told) = mpsc::channel();
+            let (go_on, over) = mpsc::channel::<()>();
+            askers.push(go_on);
+            scope.spawn(move || {
+                let _ = tell.send(take_the_most(cpus, period_ns));
+                // Ends when whoever asks has let go of its end.
+                let _ = over.recv();
+                let _ = leave(0);
+            });
+            let Ok(taken) = told.recv() else { break };
+            let taken_ns = taken?;
+            all += per_second(taken_ns, period_ns).unwrap_or(0);
+            if taken_ns < period_ns {
+                break;
+            }
+        }
+        Ok(all)
+    })
+}
+
+/// Gives the calling thread as much as there is; returns its runtime, ns.
+fn take_the_most(cpus: &[u32], period_ns: u64) -> Result<u64, SchedError> {
+    set_affinity(0, cpus)?;
+    let admits = |runtime_ns: u64| match set_class(0, &implicit(runtime_ns, period_ns)) {
+        Ok(()) => Ok(true),
+        Err(SchedError::OverBandwidth { .. }) => Ok(false),
+        Err(other) => Err(other),
+    };
+    if admits(period_ns)? {
+        return Ok(period_ns);
+    }
+    let (mut low, mut high) = (0, period_ns);
+    while high - low > STEP_NS && high > LEAST_RUNTIME_NS {
+        let middle = low.midpoint(high).max(LEAST_RUNTIME_NS);
+        if admits(middle)? {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}
+
+fn implicit(runtime_ns: u64, period_ns: u64) -> Class {
+    Class::Deadline {
+        runtime_ns,
+        deadline_ns: period_ns,
+        period_ns,
+    }
+}
+
+/// Runtime in every second, us, rounded down; `None` for no period.
+fn per_second(runtime: u64, period: u64) -> Option<u64> {
+    let us = u128::from(runtime) * u128::from(SECOND_US) / u128::from(period).max(1);
+    (period > 0).then(|| u64::try_from(us).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Tree;
+
+    #[test]
+    fn the_limit_is_of_every_cpu_and_may_be_none() {
+        let tree = |runtime: &str| {
+            Tree::new()
+                .file("/proc/sys/kernel/sched_rt_runtime_us", runtime)
+                .file("/proc/sys/kernel/sched_rt_period_us", "500000\n")
+        };
+        let limit = |runtime: &str| bandwidth_limit_us(&tree(runtime).root(), 3);
+        assert_eq!(limit("475000\n"), Some(2_850_000));
+        assert_eq!(limit("-1\n"), None);
+        assert_eq!(bandwidth_limit_us(&Tree::new().root(), 3), None);
+    }
+
+    #[test]
+    fn bounds_of_the_period_are_the_kernels_where_nothing_is_said() {
+        assert_eq!(period_bounds_us(&Tree::new().root()), (100, 4_194_304));
+        let tree = Tree::new().file("/proc/sys/kernel/sched_deadline_period_max_us", "50000\n");
+        assert_eq!(period_bounds_us(&tree.root()), (100, 50_000));
+    }
+
+    #[test]
+    fn runtimes_of_any_size_are_scaled_to_a_second() {
+        assert_eq!(per_second(3_000_000, 10_000_000), Some(300_000));
+        assert_eq!(per_second(u64::MAX, u64::MAX), Some(1_000_000));
+        assert_eq!(per_second(1, 0), None);
+    }
+}
