@@ -244,10 +244,11 @@ impl<'a> Sheet<'a> {
     }
 }
 
-/// Reads the clock without a pause until `until_ns` has passed; the first reading, the last, and their number.
+/// Reads the clock without a pause for `length_ns`; the first reading, the last, and their number.
 #[inline(never)]
-fn spin(sheet: &mut Sheet<'_>, until_ns: i64, least_gap_ns: i64) -> (i64, i64, u64) {
+fn spin(sheet: &mut Sheet<'_>, length_ns: i64, least_gap_ns: i64) -> (i64, i64, u64) {
     let begin = clock::now();
+    let until_ns = begin + length_ns;
     let mut last = begin;
     let mut readings = 1;
     while last < until_ns {
@@ -353,8 +354,7 @@ fn stretches(args: &SupplyArgs, sheet: &mut Sheet<'_>, go_ns: i64, slot: &Slot) 
         clock::sleep_until(next_at(earliest, at_ns, args.grid_ns));
         let cpu_first = arm::current_cpu();
         let billed = clock::thread_cpu_time();
-        let (begin_ns, end_ns, readings) =
-            spin(sheet, clock::now() + length_ns, sheet.header.least_gap_ns);
+        let (begin_ns, end_ns, readings) = spin(sheet, length_ns, sheet.header.least_gap_ns);
         let billed = clock::thread_cpu_time() - billed;
         if place == 0 {
             slot.started_ns.store(begin_ns, Release);

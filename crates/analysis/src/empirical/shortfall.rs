@@ -124,7 +124,7 @@ mod tests {
             assert!(lengths.contains(&(bend * MS)), "{bend}");
         }
         assert!(
-            lengths.is_sorted() && lengths.len() < 500,
+            lengths.is_sorted() && lengths.len() < 1_000,
             "{}",
             lengths.len()
         );

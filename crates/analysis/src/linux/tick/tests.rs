@@ -284,7 +284,12 @@ fn the_bounds_are_near_and_the_textbook_is_not_one() {
     ] {
         let supply = supply.unwrap();
         let longest = spans.iter().map(Span::longest_gap).max().unwrap();
-        assert!((170..=supply.longest_gap).contains(&longest), "{longest}");
+        // The textbook allows 140; less than a step of the tick is left between what happens and the bound.
+        assert!(
+            (160..=supply.longest_gap).contains(&longest),
+            "{longest} of {}",
+            supply.longest_gap
+        );
         let delay = least_delay(&spans, 30, 100).unwrap();
         assert!(
             (150..=204).contains(&delay),

@@ -62,7 +62,8 @@ impl Ground {
         let small = matches!(fault, Fault::Disk | Fault::DiskAndCoordinator);
         Ground {
             disk: small.then(|| Disk::mounted(&dir.join("runs"), "16m")),
-            shared: (fault == Fault::SharedMemory).then(|| Disk::mounted(&dir.join("shm"), "200m")),
+            shared: (fault == Fault::SharedMemory)
+                .then(|| Disk::mounted(&dir.join("shm"), &room_for_a_run())),
             pids: (fault == Fault::Pids).then(pids_group).flatten(),
         }
     }
@@ -204,6 +205,12 @@ impl Drop for Ground {
             let _ = fs::remove_dir(group);
         }
     }
+}
+
+/// The cells' copy of the binary, which is large when built for debugging, and their samples.
+fn room_for_a_run() -> String {
+    let binary = fs::metadata(env!("CARGO_BIN_EXE_timecell")).unwrap().len();
+    format!("{}m", 100 + (binary >> 20))
 }
 
 /// The first that appears within two seconds, or a random one of those that are there.
