@@ -1,14 +1,14 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What can be seen of a cell without its help: cpu time and memory.
 #[derive(Debug, Default)]
 pub(super) struct Outside {
     clock: Option<libc::clockid_t>,
     usage: Option<File>,
-    memory: Option<File>,
+    memory: Vec<File>,
     hits: u64,
     ran_ns: i64,
 }
@@ -18,12 +18,10 @@ impl Outside {
     pub(super) fn of(pid: i32, groups: &[PathBuf]) -> Outside {
         let mut outside = Outside {
             clock: process_clock(pid),
-            usage: first(groups, &["cpuacct.usage", "cpu.stat"], |text| {
-                usage_ns(text).is_some()
-            }),
-            memory: first(groups, &["memory.failcnt", "memory.events"], |text| {
-                hits(text).is_some()
-            }),
+            usage: all(groups, &USAGE, |text| usage_ns(text).is_some())
+                .into_iter()
+                .next(),
+            memory: all(groups, &MEMORY, |text| hits(text).is_some()),
             ..Outside::default()
         };
         outside.hits = outside.read_hits().unwrap_or(0);
@@ -70,9 +68,21 @@ impl Outside {
     }
 
     fn read_hits(&self) -> Option<u64> {
-        hits(&read(self.memory.as_ref()?)?)
+        let each = self.memory.iter().filter_map(|file| hits(&read(file)?));
+        each.reduce(u64::saturating_add)
     }
 }
+
+/// Where a limit that was reached is counted: that of memory, that of memory with swap, processes killed for it, and version
+/// 2's. Not every kernel of version 1 counts in the first two.
+const MEMORY: [&str; 4] = [
+    "memory.failcnt",
+    "memory.memsw.failcnt",
+    "memory.oom_control",
+    "memory.events",
+];
+/// Where cpu time is counted.
+const USAGE: [&str; 2] = ["cpuacct.usage", "cpu.stat"];
 
 fn process_clock(pid: i32) -> Option<libc::clockid_t> {
     let mut clock = 0;
@@ -80,14 +90,13 @@ fn process_clock(pid: i32) -> Option<libc::clockid_t> {
     (unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) } == 0).then_some(clock)
 }
 
-/// The first of these files that says what is looked for.
-fn first(groups: &[PathBuf], names: &[&str], says: impl Fn(&str) -> bool) -> Option<File> {
-    let paths = groups
-        .iter()
-        .flat_map(|group| names.iter().map(|name| group.join(name)));
-    let says = |path: &Path| fs::read_to_string(path).is_ok_and(|text| says(&text));
-    let found = paths.into_iter().find(|path| says(path))?;
-    File::open(found).ok()
+/// Those of these files that say what is looked for.
+fn all(groups: &[PathBuf], names: &[&str], says: impl Fn(&str) -> bool) -> Vec<File> {
+    let paths = (groups.iter()).flat_map(|group| names.iter().map(|name| group.join(name)));
+    let says = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| says(&text));
+    // What could be read a moment ago can be opened.
+    let files = paths.filter(says).map(File::open);
+    files.filter_map(Result::ok).collect()
 }
 
 fn read(file: &File) -> Option<String> {
@@ -114,9 +123,12 @@ fn usage_ns(text: &str) -> Option<i64> {
         .ok()
 }
 
-/// `memory.failcnt` of version 1, `max` of version 2's `memory.events`.
+/// A plain number or `oom_kill` of version 1, `max` of version 2's `memory.events`.
 fn hits(text: &str) -> Option<u64> {
-    text.trim().parse().ok().or_else(|| number(text, "max"))
+    let plain = text.trim().parse().ok();
+    plain
+        .or_else(|| number(text, "max"))
+        .or_else(|| number(text, "oom_kill"))
 }
 
 fn number(text: &str, key: &str) -> Option<u64> {
@@ -135,6 +147,10 @@ mod tests {
         assert_eq!(usage_ns("nr_periods 0\n"), None);
         assert_eq!(hits("3\n"), Some(3));
         assert_eq!(hits("low 0\nhigh 1\nmax 4\noom 0\n"), Some(4));
+        assert_eq!(
+            hits("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"),
+            Some(2)
+        );
         assert_eq!(hits("oom 0\n"), None);
     }
 
@@ -143,12 +159,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let group = dir.path().to_owned();
         fs::write(group.join("memory.failcnt"), "2\n").unwrap();
+        fs::write(group.join("memory.memsw.failcnt"), "0\n").unwrap();
         let own = std::process::id().cast_signed();
         let mut outside = Outside::of(own, std::slice::from_ref(&group));
         assert!(outside.process_ns().unwrap() > 0);
         assert!(outside.has_run());
         assert_eq!(outside.memory_hits(), 0);
-        fs::write(group.join("memory.failcnt"), "5\n").unwrap();
+        fs::write(group.join("memory.failcnt"), "4\n").unwrap();
+        fs::write(group.join("memory.memsw.failcnt"), "1\n").unwrap();
         assert_eq!((outside.memory_hits(), outside.memory_hits()), (3, 0));
         let nobody = Outside::default();
         assert_eq!((nobody.process_ns(), nobody.cell_ns()), (None, None));
