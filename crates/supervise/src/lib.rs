@@ -6,6 +6,7 @@
 pub mod admit;
 mod end;
 pub mod enforce;
+pub mod health;
 pub mod incident;
 pub mod journal;
 pub mod machine;

@@ -10,8 +10,8 @@
 //! let span = Span::new(0, 43, gaps.to_vec())?;
 //! assert_eq!((span.received(), span.least(9), span.least(16)), (15, Some(0), Some(2)));
 //! let delay = least_delay(&[span], 3, 10).unwrap();
-//! assert_eq!(delay, 13); // the textbook's is 2 (P - Q) = 14, and P - Q = 7 where the budget comes first
-//! assert_eq!(Envelope::of(&[(3, 10, delay)]).unwrap().sbf(23), 3);
+//! assert_eq!(delay, 12); // the textbook's is 2 (P - Q) = 14, and P - Q = 7 where the budget comes first
+//! assert_eq!(Envelope::of(&[(3, 10, delay)]).unwrap().sbf(22), 3);
 //! # Ok::<(), analysis::empirical::SpanError>(())
 //! ```
 

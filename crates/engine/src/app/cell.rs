@@ -182,6 +182,15 @@ impl AppCell {
         self.log.as_mut()
     }
 
+    /// The end of what is kept of its output, at most `most_bytes`, and how many bytes are kept no longer.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn output_tail(&self, most_bytes: usize) -> io::Result<(Vec<u8>, u64)> {
+        let tail = log::tail(&self.spec.work_dir, most_bytes)?;
+        Ok((tail, self.log.as_ref().map_or(0, Log::dropped_bytes)))
+    }
+
     /// The groups of the cell, one in each hierarchy: for reading what it used, and for setting what is not in the spec.
     pub fn groups(&self) -> Vec<PathBuf> {
         crate::cgroups::places(&self.spec.id)
@@ -200,6 +209,10 @@ impl AppCell {
                 "its program did not end within {} s of being killed",
                 process::DEATH.as_secs()
             ));
+        }
+        if !self.record.started {
+            // The runtime of a supervisor that was killed may still wait for the program that it was to start.
+            process::kill_marked(&self.spec.id)?;
         }
         // Reaps it where it is ours; the status is asked for once more where it was not told yet.
         self.wait(TELLING).map_err(|error| error.to_string())?;

@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 
 use engine::Cell as _;
 use engine::app::{self, AppCell, AppSpec, Ended, Launcher};
+use host::sched::Class;
 
 use super::spec;
 use crate::admit::Grant;
@@ -17,6 +18,10 @@ pub(super) struct Live {
     pub(super) started_ns: i64,
     /// Until when it may end by itself after it was told to, CLOCK_MONOTONIC ns; `None`: it was not told to.
     pub(super) told_until_ns: Option<i64>,
+    /// It did not become ready in its time, and was killed for it.
+    pub(super) given_up: bool,
+    /// Threads that have lost their class for now, and which one.
+    pub(super) classes: Vec<(i32, Class)>,
 }
 
 /// What holds a cell of this grant; `None`: a best-effort cell, which nothing holds.
@@ -73,6 +78,8 @@ impl Live {
             generation,
             started_ns: timecell_client::now_ns(),
             told_until_ns: None,
+            given_up: false,
+            classes: Vec::new(),
         })
     }
 
@@ -102,6 +109,8 @@ impl Live {
             generation,
             started_ns,
             told_until_ns: None,
+            given_up: false,
+            classes: Vec::new(),
         }))
     }
 
@@ -155,4 +164,9 @@ fn release(hold: &mut Option<Box<dyn Enforce>>) {
 /// Where a cell's engine keeps what it needs.
 pub(super) fn work_dir(dir: &Path, cell: &str) -> PathBuf {
     dir.join("cells").join(cell)
+}
+
+/// Where the page of a cell lies: a mount of its own.
+pub(super) fn page_dir(dir: &Path, cell: &str) -> PathBuf {
+    dir.join("pages").join(cell)
 }

@@ -25,6 +25,12 @@ pub enum RunError {
         /// The system's answer.
         source: std::io::Error,
     },
+    /// A health rule cannot be carried out.
+    #[error("{why}")]
+    Health {
+        /// Why.
+        why: String,
+    },
     /// Cells of another mission run under this journal.
     #[error(
         "the mission `{running}` has cells here that still run; end it first: timecell down {running}"

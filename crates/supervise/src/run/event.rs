@@ -1,6 +1,8 @@
 use std::fmt;
 
 use crate::end::End;
+use crate::incident::Incident;
+use crate::state::Mode;
 
 /// What happens while a mission is kept running.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +64,57 @@ pub enum Event {
         /// What.
         what: String,
     },
+    /// It has ended its first job.
+    Ready {
+        /// Its name.
+        cell: String,
+        /// Since its program began, ns.
+        took_ns: i64,
+    },
+    /// It has not become ready in its time, and was killed.
+    NotReady {
+        /// Its name.
+        cell: String,
+        /// Since its program began, ns.
+        waited_ns: i64,
+    },
+    /// Its jobs cannot be watched.
+    Unwatched {
+        /// Its name.
+        cell: String,
+        /// Why.
+        what: String,
+    },
+    /// Something went wrong with a cell, and something was done about it, or nothing.
+    Incident(Box<Incident>),
+    /// The `notify` program could not be told of an incident.
+    NotNotified {
+        /// Name of the cell.
+        cell: String,
+        /// Why.
+        why: String,
+    },
+    /// It was shed in favour of others.
+    Shed {
+        /// Its name.
+        cell: String,
+        /// What that does to it, a clause.
+        how: &'static str,
+    },
+    /// It was shed, and goes on.
+    Unshed {
+        /// Its name.
+        cell: String,
+    },
+    /// The mission has another mode.
+    Mode {
+        /// Which.
+        to: Mode,
+        /// Why, a clause.
+        why: String,
+        /// How long the change has taken, ns.
+        took_ns: i64,
+    },
 }
 
 impl fmt::Display for Event {
@@ -99,6 +152,32 @@ impl fmt::Display for Event {
             }
             Event::Stays { cell, why } => write!(f, "{cell}: stays stopped: {why}"),
             Event::Left { cell, what } => write!(f, "{cell}: left behind: {what}"),
+            Event::Ready { cell, took_ns } => write!(
+                f,
+                "{cell}: is ready, its first job has ended {:.1} ms after it began",
+                ms(*took_ns)
+            ),
+            Event::NotReady { cell, waited_ns } => write!(
+                f,
+                "{cell}: has ended no job within {:.0} ms, and is killed",
+                ms(*waited_ns)
+            ),
+            Event::Unwatched { cell, what } => {
+                write!(f, "{cell}: its jobs are not watched: {what}")
+            }
+            Event::Incident(incident) => write!(f, "incident: {incident}"),
+            Event::NotNotified { cell, why } => {
+                write!(f, "{cell}: the `notify` program could not be told: {why}")
+            }
+            Event::Shed { cell, how } => write!(f, "{cell}: is shed: {how}"),
+            Event::Unshed { cell } => write!(f, "{cell}: is shed no more, and goes on"),
+            Event::Mode { to, why, took_ns } => {
+                let to = match to {
+                    Mode::Low => "low",
+                    Mode::High => "high",
+                };
+                write!(f, "mode: {to}, as {why} ({:.1} ms)", ms(*took_ns))
+            }
         }
     }
 }

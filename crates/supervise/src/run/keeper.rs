@@ -1,19 +1,26 @@
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 use engine::Cell as _;
-use model::mission::{Enforcer, Mission, MissionFile, RestartPolicy};
+use model::mission::{Enforcer, Mission, MissionFile};
 
-use super::cell::{Live, work_dir};
+use super::cell::{Live, page_dir, work_dir};
+use super::health::Incidents;
+use super::modes::Return;
+use super::watch::CellWatch;
 use super::{Event, RunError, Signals, spec, wake};
 use crate::admit::{Admission, Grant};
 use crate::end::End;
 use crate::enforce::MissionGroup;
+use crate::incident::OutputTail;
 use crate::journal::Journal;
+use crate::page::Place;
 use crate::process::{Process, boot_id};
 use crate::stamp::Stamp;
-use crate::state::{self, Enforced, Entry, Hold, Record, Started, State, Supervisor, Text, replay};
+use crate::state::{
+    self, Enforced, Entry, Hold, Mode, Record, Started, State, Supervisor, Text, replay,
+};
 
 /// Longest sleep while cells are told to end, ns: a program that has ended is seen at once, the others are killed in time.
 const ENDING_NS: i64 = 20_000_000;
@@ -39,17 +46,27 @@ pub enum Asked {
 /// A mission that is kept running.
 pub struct Keeper<'a> {
     file: &'a MissionFile,
-    admission: &'a Admission,
-    dir: PathBuf,
+    pub(super) admission: &'a Admission,
+    pub(super) dir: PathBuf,
     journal: Journal<Record>,
-    state: State,
+    pub(super) state: State,
+    /// Whether an earlier supervisor ran in this boot.
+    pub(super) same_boot: bool,
     group: Option<MissionGroup>,
-    live: BTreeMap<usize, Live>,
+    pub(super) live: BTreeMap<usize, Live>,
+    /// Cells that are to be started once those that they wait for are ready.
+    pub(super) pending: BTreeSet<usize>,
     /// When cells are to be started anew, CLOCK_MONOTONIC ns.
-    due: BTreeMap<usize, i64>,
-    /// When cells were restarted, within their windows.
-    restarts: BTreeMap<usize, VecDeque<i64>>,
-    tell: &'a mut dyn FnMut(&Event),
+    pub(super) due: BTreeMap<usize, i64>,
+    /// Each cell of the mission as it is watched.
+    pub(super) watches: Vec<CellWatch>,
+    /// What cells had written that are gone, until their end is on record.
+    pub(super) last_output: BTreeMap<usize, OutputTail>,
+    pub(super) incidents: Incidents,
+    pub(super) mode: Mode,
+    pub(super) back: Option<Return>,
+    pub(super) shed_by_mode: BTreeSet<usize>,
+    pub(super) tell: &'a mut dyn FnMut(&Event),
 }
 
 impl<'a> Keeper<'a> {
@@ -87,7 +104,10 @@ impl<'a> Keeper<'a> {
             true => None,
             false => Some(MissionGroup::open(&mission.name, &grants)?),
         };
+        let boot = boot_id()?;
+        let earlier = before.supervisor.as_ref();
         let mut keeper = Keeper {
+            same_boot: earlier.is_some_and(|supervisor| supervisor.boot_id == boot),
             file,
             admission,
             dir: options.dir.clone(),
@@ -95,16 +115,24 @@ impl<'a> Keeper<'a> {
             state: before,
             group,
             live: BTreeMap::new(),
+            pending: BTreeSet::new(),
             due: BTreeMap::new(),
-            restarts: BTreeMap::new(),
+            watches: Vec::new(),
+            last_output: BTreeMap::new(),
+            incidents: Incidents::default(),
+            mode: Mode::Low,
+            back: None,
+            shed_by_mode: BTreeSet::new(),
             tell,
         };
+        keeper.watch_all()?;
         keeper.note(Entry::SupervisorStarted(Supervisor {
             pid: std::process::id(),
             version: options.version.clone(),
-            boot_id: boot_id()?,
+            boot_id: boot,
         }))?;
         keeper.adopt()?;
+        keeper.take_over_mode();
         keeper.note(Entry::MissionAdmitted {
             name: mission.name.clone(),
             file: Text::new(text),
@@ -112,12 +140,12 @@ impl<'a> Keeper<'a> {
         Ok(keeper)
     }
 
-    fn mission(&self) -> &'a Mission {
+    pub(super) fn mission(&self) -> &'a Mission {
         self.file.mission()
     }
 
     /// Writes an entry down; only then is it so.
-    fn note(&mut self, entry: Entry) -> Result<(), RunError> {
+    pub(super) fn note(&mut self, entry: Entry) -> Result<(), RunError> {
         let record = Record {
             at: Stamp::now(),
             entry,
@@ -151,6 +179,7 @@ impl<'a> Keeper<'a> {
                 (Ok(Some(live)), Some(at)) => {
                     let pid = live.app.pid();
                     self.live.insert(at, live);
+                    self.watch_adopted(at);
                     (self.tell)(&Event::Adopted { cell: name, pid });
                 }
                 (found, _) => {
@@ -174,11 +203,11 @@ impl<'a> Keeper<'a> {
 
     /// Removes what is left of a cell that nobody watches.
     fn clear(&mut self, name: &str, dir: &Path) {
-        if let Err(error) = engine::sweep(dir) {
-            (self.tell)(&Event::Left {
-                cell: name.to_owned(),
-                what: error.to_string(),
-            });
+        let left = engine::sweep(dir).err().map(|error| error.to_string());
+        let page = Place::at(&page_dir(&self.dir, name)).remove().err();
+        for what in left.into_iter().chain(page.map(|error| error.to_string())) {
+            let cell = name.to_owned();
+            (self.tell)(&Event::Left { cell, what });
         }
     }
 
@@ -188,27 +217,59 @@ impl<'a> Keeper<'a> {
     /// # Errors
     /// When the journal cannot be written or the system refuses to wait. Cells that run go on then.
     pub fn run(mut self, signals: &Signals) -> Result<Asked, RunError> {
-        for at in self.mission().start_order() {
-            let name = &self.mission().cells[at].name;
-            if !self.live.contains_key(&at) && self.state.should_run(name) {
-                self.start(at)?;
-            }
-        }
+        self.pending = (0..self.mission().cells.len())
+            .filter(|at| !self.live.contains_key(at))
+            .filter(|at| self.state.should_run(&self.mission().cells[*at].name))
+            .collect();
         let asked = loop {
+            self.start_pending()?;
+            self.write_incidents()?;
             if signals.came() {
                 break Asked::Signal;
             }
-            if self.live.is_empty() && self.due.is_empty() {
+            if self.live.is_empty() && self.due.is_empty() && self.pending.is_empty() {
                 break Asked::NothingLeft;
             }
             let until = self.next_due();
             wake::sleep(&self.ends(), signals, until)?;
             self.drain();
             self.reap()?;
+            self.look()?;
+            // Those that a rule has killed.
+            self.reap()?;
+            self.look_for_return()?;
             self.restart_due()?;
         };
         self.end(signals)?;
         Ok(asked)
+    }
+
+    /// Starts the cells whose turn has come: each once those that it waits for are ready, or will not be.
+    fn start_pending(&mut self) -> Result<(), RunError> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        for at in self.mission().start_order() {
+            if self.pending.contains(&at) && !self.waits(at) {
+                self.pending.remove(&at);
+                self.start(at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a cell that this one comes after is still to become ready.
+    fn waits(&self, at: usize) -> bool {
+        let cell = &self.mission().cells[at];
+        let mut before = cell.after.iter().chain(&cell.needs);
+        before.any(|name| {
+            let Some(other) = self.mission().position(name) else {
+                return false;
+            };
+            let to_come = self.pending.contains(&other) || self.due.contains_key(&other);
+            let not_yet = self.live.contains_key(&other) && !self.watches[other].is_ready();
+            to_come || not_yet
+        })
     }
 
     fn ends(&mut self) -> Vec<RawFd> {
@@ -229,7 +290,9 @@ impl<'a> Keeper<'a> {
 
     fn next_due(&self) -> Option<i64> {
         let told = self.live.values().filter_map(|live| live.told_until_ns);
-        self.due.values().copied().chain(told).min()
+        let others = [self.next_look(), self.next_return()];
+        let others = others.into_iter().flatten();
+        self.due.values().copied().chain(told).chain(others).min()
     }
 
     fn start(&mut self, at: usize) -> Result<(), RunError> {
@@ -264,7 +327,15 @@ impl<'a> Keeper<'a> {
         let began = timecell_client::now_ns();
         let grant = self.admission.grant(&name);
         let dir = work_dir(&self.dir, &name);
-        let spec = spec::of(self.file, cell, grant, &dir);
+        let mut spec = spec::of(self.file, cell, grant, &dir);
+        let place = page_dir(&self.dir, &name);
+        match self.watches[at].prepare(&place, generation, spec::user(&spec)) {
+            Ok(page) => spec.binds.push(page),
+            Err(what) => (self.tell)(&Event::Unwatched {
+                cell: name.clone(),
+                what,
+            }),
+        }
         match Live::start(&spec, self.group.as_ref(), grant, generation) {
             Ok(live) => self.started(at, live, began),
             Err(why) => {
@@ -274,7 +345,7 @@ impl<'a> Keeper<'a> {
                     end: End::Unknown,
                 })?;
                 (self.tell)(&Event::NotStarted { cell: name, why });
-                self.after_end(at, true)
+                self.never_started(at)
             }
         }
     }
@@ -297,6 +368,7 @@ impl<'a> Keeper<'a> {
         let took_ns = live.started_ns - began_ns;
         let process = Process::of(pid)?;
         // From here on it is watched, whatever the journal says.
+        self.watches[at].started(pid, &live.app.groups(), live.started_ns);
         self.live.insert(at, live);
         if let Some(process) = process {
             self.note(Entry::CellStarted {
@@ -346,7 +418,11 @@ impl<'a> Keeper<'a> {
             };
             let mut live = live;
             let (generation, asked) = (live.generation, live.told_until_ns.is_some());
+            // A full disk costs the output, which was told when it was drained before.
             let _ = live.drain();
+            if let Some(tail) = live.output_tail() {
+                self.last_output.insert(at, tail);
+            }
             let cell = self.mission().cells[at].name.clone();
             for what in live.remove() {
                 (self.tell)(&Event::Left {
@@ -360,64 +436,31 @@ impl<'a> Keeper<'a> {
                 end,
             })?;
             (self.tell)(&Event::Ended { cell, end, asked });
-            if !asked {
-                self.after_end(at, end.is_failure())?;
+            match asked {
+                true => self.watches[at].gone(),
+                false => self.ended_untold(at, end)?,
             }
+            self.last_output.remove(&at);
         }
         Ok(())
     }
 
-    /// Restarts a cell that has ended untold, as its policy has it; else it stays stopped with those that need it.
-    fn after_end(&mut self, at: usize, failed: bool) -> Result<(), RunError> {
-        let cell = &self.mission().cells[at];
-        let restart = &cell.restart;
-        let again = match restart.policy {
-            RestartPolicy::Never => false,
-            RestartPolicy::OnFailure => failed,
-            RestartPolicy::Always => true,
-        };
-        if !again {
-            return self.stays(
-                at,
-                Hold::Ended,
-                "its program has ended, and its restart policy is to leave it",
-            );
-        }
-        let now = timecell_client::now_ns();
-        let before = self.restarts.entry(at).or_default();
-        before.retain(|restarted| now - restarted < restart.window.ns());
-        let count = u32::try_from(before.len()).unwrap_or(u32::MAX);
-        match restart.wait(count) {
-            Some(wait) => {
-                before.push_back(now);
-                self.due.insert(at, now + wait.ns());
-                (self.tell)(&Event::Restarts {
-                    cell: cell.name.clone(),
-                    wait_ns: wait.ns(),
-                });
-                Ok(())
-            }
-            None => self.stays(
-                at,
-                Hold::RestartLimit,
-                "it was restarted as often as its limit allows",
-            ),
-        }
-    }
-
-    fn stays(&mut self, at: usize, hold: Hold, why: &str) -> Result<(), RunError> {
+    /// A cell is not to run from now on, and neither are those that need it.
+    pub(super) fn stays(&mut self, at: usize, hold: Hold) -> Result<(), RunError> {
         let cell = self.mission().cells[at].name.clone();
+        self.due.remove(&at);
         self.note(Entry::CellHeld {
             cell: cell.clone(),
             why: hold,
         })?;
         (self.tell)(&Event::Stays {
             cell: cell.clone(),
-            why: why.to_owned(),
+            why: because(hold).to_owned(),
         });
         for dependent in self.mission().dependents(at) {
             self.due.remove(&dependent);
-            if self.live.contains_key(&dependent) {
+            let waited = self.pending.remove(&dependent);
+            if waited || self.live.contains_key(&dependent) {
                 let name = self.mission().cells[dependent].name.clone();
                 self.note(Entry::CellHeld {
                     cell: name.clone(),
@@ -436,7 +479,8 @@ impl<'a> Keeper<'a> {
     fn restart_due(&mut self) -> Result<(), RunError> {
         let now = timecell_client::now_ns();
         let due: Vec<usize> = (self.due.iter())
-            .filter(|(_, at)| **at <= now)
+            // One that was killed for it is waited for.
+            .filter(|(cell, at)| **at <= now && !self.live.contains_key(cell))
             .map(|(cell, _)| *cell)
             .collect();
         for at in due {
@@ -447,11 +491,12 @@ impl<'a> Keeper<'a> {
     }
 
     /// SIGTERM; who does not handle it is killed when his time is over.
-    fn tell_to_end(&mut self, at: usize) {
+    pub(super) fn tell_to_end(&mut self, at: usize) {
         let patience = self.mission().cells[at].stop_timeout.ns();
         if let Some(live) = self.live.get_mut(&at)
             && live.told_until_ns.is_none()
         {
+            self.watches[at].stopping(timecell_client::now_ns());
             // One that has just ended cannot be told; it is seen as ended.
             let _ = live.app.kill(libc::SIGTERM);
             live.told_until_ns = Some(timecell_client::now_ns().saturating_add(patience));
@@ -461,6 +506,7 @@ impl<'a> Keeper<'a> {
     /// Ends every cell, those that others wait for last, and leaves nothing.
     fn end(mut self, signals: &Signals) -> Result<(), RunError> {
         self.due.clear();
+        self.pending.clear();
         let order = self.mission().start_order();
         for at in order.into_iter().rev() {
             self.tell_to_end(at);
@@ -477,6 +523,16 @@ impl<'a> Keeper<'a> {
             }
             self.reap()?;
         }
+        self.write_incidents()?;
+        for cell in &self.mission().cells {
+            let page = Place::at(&page_dir(&self.dir, &cell.name)).remove();
+            if let Err(error) = page {
+                (self.tell)(&Event::Left {
+                    cell: cell.name.clone(),
+                    what: error.to_string(),
+                });
+            }
+        }
         self.note(Entry::CleanDown)?;
         if let Some(group) = self.group.take() {
             group.remove()?;
@@ -487,5 +543,16 @@ impl<'a> Keeper<'a> {
     /// What is known of the mission, for `ps`.
     pub fn state(&self) -> &state::State {
         &self.state
+    }
+}
+
+fn because(hold: Hold) -> &'static str {
+    match hold {
+        Hold::ByHand => "it was stopped by hand",
+        Hold::ByRule => "a health rule has stopped it",
+        Hold::RestartLimit => "it was restarted as often as its limit allows",
+        Hold::Shed => "it was shed",
+        Hold::Needs => "a cell that it needs does not run",
+        Hold::Ended => "its program has ended, and its restart policy is to leave it",
     }
 }

@@ -6,9 +6,13 @@
 mod cell;
 mod error;
 mod event;
+mod health;
 mod keeper;
+mod modes;
+mod notifiers;
 mod spec;
 mod wake;
+mod watch;
 
 pub use error::RunError;
 pub use event::Event;

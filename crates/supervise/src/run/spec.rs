@@ -102,6 +102,17 @@ fn scheduling(cell: &Cell, grant: Option<&Grant>) -> Scheduling {
     }
 }
 
+/// User and group of a cell's program, where they are known before it runs.
+pub(super) fn user(spec: &AppSpec) -> Option<Ids> {
+    match &spec.image {
+        _ if spec.ids.is_some() => spec.ids,
+        Image::Rootfs(_) | Image::Binary(_) => Some(Ids::NOBODY),
+        // What is wrong with the bundle is told when the cell is made of it.
+        Image::Bundle(dir) => app::Bundle::read(dir).ok().map(|bundle| bundle.ids),
+        Image::Reference(_) => None,
+    }
+}
+
 /// The streams of a cell: a log of bounded size.
 pub(super) fn streams() -> app::Streams {
     app::Streams::Log

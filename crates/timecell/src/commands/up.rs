@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use model::InputError;
-use model::mission::{Mission, MissionFile, Ready};
+use model::mission::MissionFile;
 use supervise::admit::admit;
 use supervise::machine::Here;
-use supervise::run::{Asked, Keeper, Options, Signals};
+use supervise::run::{Asked, Event, Keeper, Options, Signals};
 
 use super::admit::{latency, measured, read, text};
 use crate::cli::Up;
@@ -24,15 +24,16 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
     if !admission.is_admitted() {
         return Ok(Ended::Missed);
     }
-    for what in not_kept(file.mission()) {
-        out::note(&format!("note: {what}"));
-    }
     let dir = match &options.dir {
         Some(dir) => std::path::absolute(dir).unwrap_or_else(|_| dir.clone()),
         None => default_dir(&file)?,
     };
     let signals = Signals::take()?;
-    let mut tell = |event: &supervise::run::Event| out::print(&event.to_string());
+    let mut tell = |event: &Event| {
+        if !is_told_already(event) {
+            out::print(&event.to_string());
+        }
+    };
     let options = Options {
         dir,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -66,31 +67,7 @@ fn default_dir(file: &MissionFile) -> Result<PathBuf, CommandError> {
     }
 }
 
-/// What the mission asks for and this version does not do.
-fn not_kept(mission: &Mission) -> Vec<String> {
-    let mut all = Vec::new();
-    let named = |which: &dyn Fn(&model::mission::Cell) -> bool| -> Vec<&str> {
-        (mission.cells.iter())
-            .filter(|cell| which(cell))
-            .map(|cell| cell.name.as_str())
-            .collect()
-    };
-    let ruled = named(&|cell| !cell.health.is_empty());
-    if !ruled.is_empty() {
-        all.push(format!(
-            "health rules are not carried out by this version; restart policies are ({})",
-            ruled.join(", ")
-        ));
-    }
-    let awaited = named(&|cell| cell.ready == Ready::FirstJob);
-    if !awaited.is_empty() {
-        all.push(format!(
-            "this version counts a cell as ready when its program runs, not at its first job ({})",
-            awaited.join(", ")
-        ));
-    }
-    if mission.modes.is_some() {
-        all.push("this version does not change modes: every cell runs in low mode".to_owned());
-    }
-    all
+/// Whether a line would only repeat what the end of a program and its restart say.
+fn is_told_already(event: &Event) -> bool {
+    matches!(event, Event::Incident(incident) if incident.observed.what == "exit")
 }

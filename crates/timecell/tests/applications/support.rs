@@ -176,23 +176,31 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Processes of a cell and of those who make it.
+fn marked(id: &str) -> Vec<PathBuf> {
+    let mark = format!("TIMECELL_CELL={id}");
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let is_marked = |path: &PathBuf| {
+        let words = fs::read(path.join("environ")).unwrap_or_default();
+        words
+            .split(|byte| *byte == 0)
+            .any(|word| word == mark.as_bytes())
+    };
+    processes
+        .map(|entry| entry.path())
+        .filter(is_marked)
+        .collect()
+}
+
 /// No process, cgroup, mount or file of the cell is there but its log and output.
 pub fn assert_nothing_left(spec: &AppSpec, pid: i32) {
     eventually("the program is reaped", || {
         !Path::new(&format!("/proc/{pid}")).exists()
     });
-    let mark = format!("TIMECELL_CELL={}", spec.id);
-    for entry in fs::read_dir("/proc").unwrap().flatten() {
-        let words = fs::read(entry.path().join("environ")).unwrap_or_default();
-        assert!(
-            !words
-                .split(|byte| *byte == 0)
-                .any(|word| word == mark.as_bytes()),
-            "process {} is still there: {}",
-            entry.path().display(),
-            String::from_utf8_lossy(&fs::read(entry.path().join("cmdline")).unwrap_or_default())
-        );
-    }
+    // A runtime that was at work on the cell sees that it is gone, and ends.
+    eventually(&format!("no process of {} is left", spec.id), || {
+        marked(&spec.id).is_empty()
+    });
     for hierarchy in fs::read_dir("/sys/fs/cgroup").unwrap().flatten() {
         let group = hierarchy.path().join(&spec.id);
         assert!(!group.exists(), "{} is left", group.display());

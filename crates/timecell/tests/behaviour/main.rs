@@ -16,11 +16,14 @@ mod loads;
 mod long_runs;
 mod lost;
 mod missions;
+mod missions_health;
+mod missions_killed;
 #[path = "../../../host/tests/needs/mod.rs"]
 mod needs;
 mod nqueens;
 mod policies;
 mod pty;
+mod reporter;
 mod salvage;
 mod scale;
 mod scale_deadline;
@@ -37,6 +40,8 @@ mod verbs;
 use support::Case;
 
 fn main() {
+    // The program of some cells is this one.
+    reporter::run_if_asked();
     let groups: &[&[Case]] = &[
         analyze::CASES,
         analyze_random::CASES,
@@ -52,6 +57,8 @@ fn main() {
         loads::CASES,
         lost::CASES,
         missions::CASES,
+        missions_health::CASES,
+        missions_killed::CASES,
         policies::CASES,
         salvage::CASES,
         scale::CASES,

@@ -56,12 +56,12 @@ fn task(name: &str, wcet: &str, period: &str) -> String {
 }
 
 /// Name of the mission of a test, which its directory tells from others.
-fn name(dir: &Path) -> String {
+pub fn name(dir: &Path) -> String {
     let own = dir.file_name().unwrap().to_string_lossy().replace('.', "");
     format!("test-{own}")
 }
 
-fn mission(dir: &Path, cells: &str) -> PathBuf {
+pub fn mission(dir: &Path, cells: &str) -> PathBuf {
     let path = dir.join("mission.toml");
     fs::write(
         &path,
@@ -163,10 +163,10 @@ fn the_schema_is_json() {
 }
 
 /// A `timecell up` that runs, and what it says line by line.
-struct Up {
-    child: Child,
+pub struct Up {
+    pub child: Child,
     lines: Receiver<String>,
-    said: Vec<String>,
+    pub said: Vec<String>,
 }
 
 impl Drop for Up {
@@ -180,7 +180,7 @@ impl Drop for Up {
 }
 
 impl Up {
-    fn start(dir: &Path) -> Up {
+    pub fn start(dir: &Path) -> Up {
         let mut child = timecell()
             .current_dir(dir)
             .args(["up", "mission.toml", "--dir", "state"])
@@ -205,7 +205,7 @@ impl Up {
 
     /// Waits for a line with this in it.
     #[track_caller]
-    fn until(&mut self, part: &str) -> String {
+    pub fn until(&mut self, part: &str) -> String {
         let end = Instant::now() + PATIENCE;
         loop {
             let left = end.saturating_duration_since(Instant::now());
@@ -219,21 +219,31 @@ impl Up {
         }
     }
 
-    fn signal(&self, signal: i32) {
+    pub fn signal(&self, signal: i32) {
         // SAFETY: our own child, not reaped yet.
         unsafe { libc::kill(self.child.id().cast_signed(), signal) };
     }
 
     /// Asks it to end, and waits.
     #[track_caller]
-    fn end(mut self) {
+    pub fn end(mut self) {
         self.signal(libc::SIGINT);
         self.until("nothing is left");
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
     }
 }
 
-fn pid_of(line: &str) -> i32 {
+/// Waits until there is no such process. One that was taken over is init's child, who reaps it when it comes to it.
+#[track_caller]
+pub fn is_gone(pid: i32) {
+    let end = Instant::now() + PATIENCE;
+    while Path::new(&format!("/proc/{pid}")).exists() {
+        assert!(Instant::now() < end, "process {pid} is still there");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub fn pid_of(line: &str) -> i32 {
     let (_, rest) = line.split_once("(pid ").unwrap();
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().unwrap()
@@ -255,7 +265,7 @@ const RESERVED: &str = "reservation = { budget = \"10ms\", period = \"100ms\" }"
 
 /// What a mission of this test may leave on the machine.
 #[track_caller]
-fn nothing_is_left(dir: &Path) {
+pub fn nothing_is_left(dir: &Path) {
     let name = name(dir);
     let mut found = Vec::new();
     for hierarchy in fs::read_dir("/sys/fs/cgroup")
@@ -274,10 +284,11 @@ fn nothing_is_left(dir: &Path) {
         }
     }
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let place = dir.display().to_string();
     found.extend(
         mounts
             .lines()
-            .filter(|line| line.contains(&name))
+            .filter(|line| line.contains(&name) || line.contains(&place))
             .map(str::to_owned),
     );
     assert!(found.is_empty(), "{found:?}");
@@ -325,7 +336,7 @@ fn cells_are_held_restarted_and_ended() {
     up.end();
     let output = fs::read_to_string(dir.path().join("state/cells/steady/output")).unwrap();
     assert_eq!(output, "here I am\n");
-    assert!(!Path::new(&format!("/proc/{pid}")).exists());
+    is_gone(pid);
     nothing_is_left(dir.path());
 }
 
@@ -361,7 +372,7 @@ fn cells_outlive_their_supervisor_and_are_taken_over() {
     assert_ne!(again, pids[1]);
     up.end();
     for pid in [pids[0], again] {
-        assert!(!Path::new(&format!("/proc/{pid}")).exists());
+        is_gone(pid);
     }
     nothing_is_left(dir.path());
 }

@@ -174,6 +174,10 @@ fn goes_on(dir: &Path) -> Vec<String> {
 pub(crate) struct Random(u64);
 
 impl Random {
+    pub(crate) const fn of(seed: u64) -> Random {
+        Random(seed)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -183,7 +187,7 @@ impl Random {
     }
 
     /// From 0 to below `most`.
-    fn below(&mut self, most: u64) -> u64 {
+    pub(crate) fn below(&mut self, most: u64) -> u64 {
         self.next() % most.max(1)
     }
 

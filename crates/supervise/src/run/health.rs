@@ -1,0 +1,273 @@
+use engine::Cell as _;
+use model::mission::Action;
+
+use super::cell::page_dir;
+use super::notifiers::Notifiers;
+use super::watch::CellWatch;
+use super::{Event, Keeper, RunError};
+use crate::end::End;
+use crate::health::{Context, Decision, Finding, Sight, Why};
+use crate::incident::{Incident, OutputTail};
+use crate::stamp::Stamp;
+use crate::state::{Entry, Hold, Mode};
+
+/// Incidents of one cell that are recorded in a second; more are counted.
+const INCIDENTS_PER_SECOND: u32 = 16;
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// What becomes of incidents.
+#[derive(Debug, Default)]
+pub(super) struct Incidents {
+    /// Not in the journal yet: what is done about an incident comes first, for a disk may be slow.
+    unwritten: Vec<Incident>,
+    /// For each cell that had one: the second that is counted, its incidents, and those of them that were not recorded.
+    counts: std::collections::BTreeMap<usize, (i64, u32, i64)>,
+    notifiers: Notifiers,
+}
+
+impl Keeper<'_> {
+    /// Watches of all cells of the mission, none of which runs yet.
+    pub(super) fn watch_all(&mut self) -> Result<(), RunError> {
+        let mission = self.mission();
+        let modes = mission.modes.is_some();
+        let watches: Result<Vec<CellWatch>, String> = (mission.cells.iter())
+            .map(|cell| {
+                let starts = self.state.cells.get(&cell.name).map(|known| &known.starts);
+                // The first start is no restart.
+                let restarts: Vec<i64> = starts
+                    .filter(|_| self.same_boot)
+                    .into_iter()
+                    .flatten()
+                    .skip(1)
+                    .map(|stamp| stamp.monotonic_ns)
+                    .collect();
+                CellWatch::new(cell, self.admission.grant(&cell.name), modes, &restarts)
+            })
+            .collect();
+        self.watches = watches.map_err(|why| RunError::Health { why })?;
+        Ok(())
+    }
+
+    /// Looks at the cells whose time has come, and does what their rules say.
+    pub(super) fn look(&mut self) -> Result<(), RunError> {
+        let now_ns = timecell_client::now_ns();
+        let is_due = |watch: &CellWatch| watch.due_ns().is_some_and(|due| due <= now_ns);
+        let due: Vec<usize> = (self.watches.iter().enumerate())
+            .filter(|(_, watch)| is_due(watch))
+            .map(|(at, _)| at)
+            .collect();
+        for at in due {
+            let looked = self.watches[at].look(now_ns);
+            let mission = self.mission();
+            let cell = || mission.cells[at].name.clone();
+            if let Some(what) = looked.broken {
+                (self.tell)(&Event::Unwatched { cell: cell(), what });
+            }
+            if looked.ready {
+                let took_ns = self
+                    .live
+                    .get(&at)
+                    .map_or(0, |live| now_ns - live.started_ns);
+                (self.tell)(&Event::Ready {
+                    cell: cell(),
+                    took_ns,
+                });
+            }
+            self.judge(at, looked.findings)?;
+            if looked.overran && self.mission().modes.is_some() && self.mode == Mode::Low {
+                self.switch_to_high(at)?;
+            }
+        }
+        self.end_late_starts(now_ns)
+    }
+
+    /// A cell whose program has ended without having been told to: what its rules and its restart policy say.
+    pub(super) fn ended_untold(&mut self, at: usize, end: End) -> Result<(), RunError> {
+        let findings = self.watches[at].ended(timecell_client::now_ns(), end);
+        self.judge(at, findings)
+    }
+
+    /// A cell that could not even be started.
+    pub(super) fn never_started(&mut self, at: usize) -> Result<(), RunError> {
+        let now_ns = timecell_client::now_ns();
+        self.watches[at].started(0, &[], now_ns);
+        self.ended_untold(at, End::Unknown)
+    }
+
+    fn judge(&mut self, at: usize, findings: Vec<Finding>) -> Result<(), RunError> {
+        if findings.is_empty() {
+            return Ok(());
+        }
+        let mut stays = None;
+        for finding in &findings {
+            let incident = self.record(at, finding);
+            match finding.decision {
+                Decision::Act {
+                    action, wait_ns, ..
+                } => match action {
+                    Action::Log => {}
+                    Action::Notify => self.notify(at, incident.as_ref()),
+                    Action::Restart | Action::RestartBackoff => self.restart(at, wait_ns),
+                    Action::Stop => {
+                        stays = Some(match finding.sight {
+                            Sight::RestartLimit { .. } => Hold::RestartLimit,
+                            _ => Hold::ByRule,
+                        });
+                    }
+                    Action::Shed => self.shed_next(at)?,
+                    Action::SwitchMode => self.switch_to_high(at)?,
+                },
+                Decision::Nothing(Why::Policy) => stays = stays.or(Some(Hold::Ended)),
+                Decision::Nothing(_) => {}
+            }
+            if let Some(incident) = incident {
+                (self.tell)(&Event::Incident(Box::new(incident.clone())));
+                self.incidents.unwritten.push(incident);
+            }
+        }
+        if let Some(hold) = stays {
+            self.stays(at, hold)?;
+            self.tell_to_end(at);
+        }
+        Ok(())
+    }
+
+    /// The incident of a finding; `None`: there were too many in this second.
+    fn record(&mut self, at: usize, finding: &Finding) -> Option<Incident> {
+        let second = finding.at_ns / SECOND_NS;
+        let (counted, seen, dropped) = self.incidents.counts.entry(at).or_default();
+        if *counted != second {
+            (*counted, *seen) = (second, 0);
+        }
+        *seen += 1;
+        let acts =
+            matches!(finding.decision, Decision::Act { action, .. } if action != Action::Log);
+        if *seen > INCIDENTS_PER_SECOND && !acts {
+            *dropped += 1;
+            return None;
+        }
+        let dropped = std::mem::take(dropped);
+        let output = self
+            .live
+            .get(&at)
+            .map_or_else(|| self.last_output.remove(&at), |live| live.output_tail());
+        let mut evidence = self.watches[at].evidence(output);
+        if dropped > 0 {
+            let counters = &mut evidence.counters;
+            counters.insert("incidents_not_recorded".to_owned(), dropped);
+        }
+        let stamp = Stamp::now();
+        let cell = &self.mission().cells[at].name;
+        let number = self.state.incident_number + self.incidents.unwritten.len() as u64 + 1;
+        Some(finding.incident(
+            &Context {
+                number,
+                mission: &self.mission().name,
+                cell,
+                generation: (self.state.cells.get(cell)).map_or(0, |cell| cell.generation),
+                // Of the finding, which may be a little older than now.
+                wall_unix_ns: stamp.wall_unix_ns - (stamp.monotonic_ns - finding.at_ns),
+                tasks: self.watches[at].tasks(),
+            },
+            evidence,
+        ))
+    }
+
+    /// Writes down what has happened.
+    pub(super) fn write_incidents(&mut self) -> Result<(), RunError> {
+        for incident in std::mem::take(&mut self.incidents.unwritten) {
+            self.note(Entry::Incident(Box::new(incident)))?;
+        }
+        self.incidents.notifiers.reap();
+        Ok(())
+    }
+
+    fn notify(&mut self, at: usize, incident: Option<&Incident>) {
+        let command = self.mission().notify.clone();
+        let Some(incident) = incident.filter(|_| !command.is_empty()) else {
+            return;
+        };
+        if let Err(why) = self.incidents.notifiers.start(&command, incident) {
+            let cell = self.mission().cells[at].name.clone();
+            (self.tell)(&Event::NotNotified { cell, why });
+        }
+    }
+
+    /// Starts a cell anew after a wait. One that runs is killed: whatever is wrong with it, it is not asked to help.
+    fn restart(&mut self, at: usize, wait_ns: i64) {
+        let cell = self.mission().cells[at].name.clone();
+        let now_ns = timecell_client::now_ns();
+        self.due.insert(at, now_ns.saturating_add(wait_ns));
+        (self.tell)(&Event::Restarts { cell, wait_ns });
+        if let Some(live) = self.live.get_mut(&at) {
+            live.told_until_ns = Some(now_ns);
+        }
+    }
+
+    /// A cell that has not become ready in its time is killed; its restart policy goes on from there.
+    fn end_late_starts(&mut self, now_ns: i64) -> Result<(), RunError> {
+        let late: Vec<usize> = (self.live.iter())
+            .filter(|(at, live)| {
+                !self.watches[**at].is_ready() && self.ready_until(**at, live.started_ns) <= now_ns
+            })
+            .filter(|(_, live)| live.told_until_ns.is_none() && !live.given_up)
+            .map(|(at, _)| *at)
+            .collect();
+        for at in late {
+            let cell = self.mission().cells[at].name.clone();
+            let Some(live) = self.live.get_mut(&at) else {
+                continue;
+            };
+            // Its end is told like any other, as nobody has asked for it.
+            live.given_up = true;
+            live.app
+                .kill(libc::SIGKILL)
+                .or_else(gone)
+                .map_err(RunError::system("kill a cell"))?;
+            (self.tell)(&Event::NotReady {
+                cell,
+                waited_ns: now_ns - live.started_ns,
+            });
+        }
+        Ok(())
+    }
+
+    fn ready_until(&self, at: usize, started_ns: i64) -> i64 {
+        started_ns.saturating_add(self.mission().cells[at].start_timeout.ns())
+    }
+
+    /// When the next look is due, or a start has taken too long.
+    pub(super) fn next_look(&self) -> Option<i64> {
+        let looks = self.watches.iter().filter_map(CellWatch::due_ns);
+        let starts = (self.live.iter())
+            .filter(|(at, live)| !self.watches[**at].is_ready() && !live.given_up)
+            .map(|(at, live)| self.ready_until(*at, live.started_ns));
+        looks.chain(starts).min()
+    }
+
+    /// The watch goes on with a cell that was taken over.
+    pub(super) fn watch_adopted(&mut self, at: usize) {
+        let Some(live) = self.live.get(&at) else {
+            return;
+        };
+        let place = page_dir(&self.dir, &self.mission().cells[at].name);
+        let now_ns = timecell_client::now_ns();
+        self.watches[at].adopted(&place, live.app.pid(), &live.app.groups(), now_ns);
+    }
+}
+
+/// A process that has just ended need not be killed.
+fn gone(error: std::io::Error) -> std::io::Result<()> {
+    match error.raw_os_error() {
+        Some(libc::ESRCH) => Ok(()),
+        _ => Err(error),
+    }
+}
+
+impl super::cell::Live {
+    /// The last that the cell has written; `None`: nothing, or it cannot be read.
+    pub(super) fn output_tail(&self) -> Option<OutputTail> {
+        let (tail, dropped) = self.app.output_tail(OutputTail::MOST_BYTES).ok()?;
+        OutputTail::of(&tail, dropped)
+    }
+}

@@ -1,0 +1,286 @@
+use std::fs;
+
+use engine::Cell as _;
+use host::sched::{self, Class};
+use model::mission::WhenShed;
+
+use super::{Event, Keeper, RunError};
+use crate::state::{Entry, Hold, Mode};
+
+/// The shortest time between two looks for an idle instant, ns.
+const SHORTEST_NS: i64 = 1_000_000;
+
+/// How a mission in high mode comes back.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Return {
+    looked_ns: i64,
+    every_ns: i64,
+    idle: Option<Idle>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Idle {
+    since_ns: i64,
+    /// Cpu time of all cells that run.
+    used_ns: i64,
+}
+
+impl Keeper<'_> {
+    /// Goes to high mode because of this cell: all cells of low criticality are shed. Nothing in high mode.
+    pub(super) fn switch_to_high(&mut self, by: usize) -> Result<(), RunError> {
+        let Some(modes) = self.mission().modes.filter(|_| self.mode == Mode::Low) else {
+            return Ok(());
+        };
+        self.mode = Mode::High;
+        let began_ns = timecell_client::now_ns();
+        for at in self.mission().shed_order() {
+            self.shed(at, true)?;
+        }
+        self.back = Some(Return {
+            looked_ns: began_ns,
+            every_ns: (modes.return_after.ns() / 8).clamp(SHORTEST_NS, 100 * SHORTEST_NS),
+            idle: None,
+        });
+        self.note(Entry::ModeSwitched { to: Mode::High })?;
+        let cell = &self.mission().cells[by].name;
+        (self.tell)(&Event::Mode {
+            to: Mode::High,
+            why: format!("`{cell}` needs more than in low mode"),
+            took_ns: timecell_client::now_ns() - began_ns,
+        });
+        Ok(())
+    }
+
+    /// Sheds the next cell in the order of shedding that still runs, in favour of this one.
+    pub(super) fn shed_next(&mut self, by: usize) -> Result<(), RunError> {
+        let next = (self.mission().shed_order().into_iter())
+            .find(|at| *at != by && self.live.contains_key(at) && !self.is_shed(*at));
+        match next {
+            Some(at) => self.shed(at, false),
+            None => Ok(()),
+        }
+    }
+
+    fn is_shed(&self, at: usize) -> bool {
+        let known = self.state.cells.get(&self.mission().cells[at].name);
+        known.is_some_and(|cell| cell.holds.contains(&Hold::Shed))
+    }
+
+    fn shed(&mut self, at: usize, by_mode: bool) -> Result<(), RunError> {
+        let cell = &self.mission().cells[at];
+        let (name, how) = (cell.name.clone(), cell.when_shed);
+        if self.is_shed(at) {
+            return Ok(());
+        }
+        if by_mode {
+            self.shed_by_mode.insert(at);
+        }
+        self.due.remove(&at);
+        self.pending.remove(&at);
+        self.note(Entry::CellHeld {
+            cell: name.clone(),
+            why: Hold::Shed,
+        })?;
+        if !self.live.contains_key(&at) {
+            return Ok(());
+        }
+        let done = match how {
+            WhenShed::Freeze => self.freeze(at),
+            WhenShed::BestEffort => self.without_class(at),
+            WhenShed::Stop => {
+                self.tell_to_end(at);
+                Ok("it is stopped")
+            }
+        };
+        let how = done.unwrap_or_else(|why| {
+            (self.tell)(&Event::Left {
+                cell: name.clone(),
+                what: format!("{why}; it is stopped instead"),
+            });
+            self.tell_to_end(at);
+            "it is stopped"
+        });
+        (self.tell)(&Event::Shed { cell: name, how });
+        Ok(())
+    }
+
+    fn freeze(&mut self, at: usize) -> Result<&'static str, String> {
+        let Some(live) = self.live.get(&at) else {
+            return Ok("it does not run");
+        };
+        live.app.freeze().map_err(|error| error.to_string())?;
+        self.watches[at].frozen(timecell_client::now_ns(), true);
+        Ok("it is frozen")
+    }
+
+    fn without_class(&mut self, at: usize) -> Result<&'static str, String> {
+        let Some(live) = self.live.get_mut(&at) else {
+            return Ok("it does not run");
+        };
+        for pid in pids(live) {
+            for thread in threads(pid) {
+                // A thread that has just ended needs no class.
+                let Ok(class) = sched::get_class(thread) else {
+                    continue;
+                };
+                if class.is_real_time() && sched::set_class(thread, &Class::Other).is_ok() {
+                    live.classes.push((thread, class));
+                }
+            }
+        }
+        Ok("it goes on with what cpu time is left")
+    }
+
+    /// Whether the mission can go back to low mode, and if so, does.
+    pub(super) fn look_for_return(&mut self) -> Result<(), RunError> {
+        let (Some(mut back), Some(modes)) = (self.back, self.mission().modes) else {
+            return Ok(());
+        };
+        let now_ns = timecell_client::now_ns();
+        if back.looked_ns + back.every_ns > now_ns {
+            return Ok(());
+        }
+        back.looked_ns = now_ns;
+        let busy = self.live.iter().any(|(at, live)| {
+            self.mission().cells[*at].is_high() && pids(live).iter().any(|pid| runs(*pid))
+        });
+        let used_ns = (self.live.keys())
+            .filter(|at| self.mission().cells[**at].is_high())
+            .filter_map(|at| self.watches[*at].used_ns())
+            .sum();
+        back.idle = match back.idle {
+            _ if busy => None,
+            Some(idle) if idle.used_ns == used_ns => Some(idle),
+            _ => Some(Idle {
+                since_ns: now_ns,
+                used_ns,
+            }),
+        };
+        self.back = Some(back);
+        let is_over = |idle: Idle| now_ns - idle.since_ns >= modes.return_after.ns();
+        if back.idle.is_some_and(is_over) {
+            self.switch_to_low()?;
+        }
+        Ok(())
+    }
+
+    /// When it is to be looked for again.
+    pub(super) fn next_return(&self) -> Option<i64> {
+        self.back
+            .map(|back| back.looked_ns.saturating_add(back.every_ns))
+    }
+
+    fn switch_to_low(&mut self) -> Result<(), RunError> {
+        let began_ns = timecell_client::now_ns();
+        self.mode = Mode::Low;
+        self.back = None;
+        for at in std::mem::take(&mut self.shed_by_mode) {
+            self.unshed(at)?;
+        }
+        self.note(Entry::ModeSwitched { to: Mode::Low })?;
+        (self.tell)(&Event::Mode {
+            to: Mode::Low,
+            why: "the cells of high criticality are idle".to_owned(),
+            took_ns: timecell_client::now_ns() - began_ns,
+        });
+        Ok(())
+    }
+
+    /// A cell that was shed goes on, or is started again.
+    pub(super) fn unshed(&mut self, at: usize) -> Result<(), RunError> {
+        let name = self.mission().cells[at].name.clone();
+        self.note(Entry::CellReleased {
+            cell: name.clone(),
+            why: Hold::Shed,
+        })?;
+        let Some(live) = self.live.get_mut(&at) else {
+            if self.state.should_run(&name) {
+                self.pending.insert(at);
+            }
+            return Ok(());
+        };
+        if live.told_until_ns.is_some() {
+            // It is on its way out, and is started again once it is gone.
+            self.due.insert(at, timecell_client::now_ns());
+            return Ok(());
+        }
+        for (thread, class) in std::mem::take(&mut live.classes) {
+            // One that has ended needs none.
+            let _ = sched::set_class(thread, &class);
+        }
+        // Fine if it was not frozen.
+        if let Err(error) = live.app.thaw() {
+            (self.tell)(&Event::Left {
+                cell: name.clone(),
+                what: error.to_string(),
+            });
+        }
+        self.watches[at].frozen(timecell_client::now_ns(), false);
+        (self.tell)(&Event::Unshed { cell: name });
+        Ok(())
+    }
+
+    /// The mode of a supervisor that is gone goes on: what it had shed stays so until the mission comes back.
+    pub(super) fn take_over_mode(&mut self) {
+        if self.state.mode == Mode::Low || self.mission().modes.is_none() {
+            return;
+        }
+        self.mode = Mode::High;
+        self.shed_by_mode = (0..self.mission().cells.len())
+            .filter(|at| self.is_shed(*at))
+            .collect();
+        for at in self.shed_by_mode.clone() {
+            if self.live.contains_key(&at) {
+                self.watches[at].frozen(timecell_client::now_ns(), true);
+            }
+        }
+        self.back = Some(Return {
+            looked_ns: timecell_client::now_ns(),
+            every_ns: SHORTEST_NS,
+            idle: None,
+        });
+    }
+}
+
+/// The processes of a cell.
+fn pids(live: &super::cell::Live) -> Vec<i32> {
+    let others = live.app.processes().into_iter().map(|process| process.pid);
+    std::iter::once(live.app.pid()).chain(others).collect()
+}
+
+fn threads(pid: i32) -> Vec<i32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    // A process that is gone has none.
+    (tasks.into_iter().flatten().flatten())
+        .filter_map(|task| task.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+/// Whether a thread of this process runs or waits for a cpu.
+fn runs(pid: i32) -> bool {
+    threads(pid).into_iter().any(|thread| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/task/{thread}/stat"));
+        stat.is_ok_and(|stat| is_running(&stat))
+    })
+}
+
+/// The state behind the name, which may hold anything.
+fn is_running(stat: &str) -> bool {
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| rest.starts_with('R'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_runs_is_seen() {
+        assert!(is_running("12 (a) S) R 1 2 3"));
+        assert!(!is_running("12 (a) R) S 1 2 3"));
+        assert!(!is_running(""));
+        let own = std::process::id().cast_signed();
+        assert!(runs(own) && !threads(own).is_empty());
+        assert!(!runs(i32::MAX));
+    }
+}

@@ -1,0 +1,410 @@
+//! What the supervisor sees of a cell that runs: the page in which its application reports its jobs, and what the kernel counts
+//! of it; all of it given to the cell's health monitor. Looking costs time, so each cell is looked at as seldom as its rules
+//! allow: when a silence would be over, and else by the shortest period that a rule needs.
+
+mod interval;
+mod outside;
+mod overrun;
+mod told;
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use engine::app::{Bind, Ids};
+use model::mission::{Cell, Criticality, Observed, Ready};
+
+use self::interval::{BudgetOf, Interval};
+use self::outside::Outside;
+use self::overrun::Overrun;
+use self::told::Told;
+use crate::admit::Grant;
+use crate::end::End;
+use crate::health::{CellHealth, Config, Event, Finding, TaskTimes};
+use crate::incident::{Evidence, JobSample, OutputTail};
+use crate::page::{Declared, News, Page, Place};
+
+/// Where a cell finds its page.
+const IN_THE_CELL: &str = "/cell/page";
+
+/// One cell as it is watched, over all its lives.
+#[derive(Debug)]
+pub(in crate::run) struct CellWatch {
+    health: CellHealth,
+    names: Vec<String>,
+    deadlines_ns: Vec<Option<i64>>,
+    interval: Interval,
+    page: Option<Page>,
+    told: Told,
+    outside: Outside,
+    overrun: Option<Overrun>,
+    /// The budget of low mode, of a cell without tasks, and since when its periods are counted.
+    low: Option<BudgetOf>,
+    low_from_ns: Option<i64>,
+    /// The last jobs, oldest first.
+    jobs: VecDeque<JobSample>,
+    life: Option<Life>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Life {
+    looked_ns: i64,
+    ready: bool,
+    budget: Option<BudgetLook>,
+}
+
+/// Cpu time at the beginning of the budget period that is counted now.
+#[derive(Debug, Clone, Copy)]
+struct BudgetLook {
+    from_ns: i64,
+    used_ns: i64,
+}
+
+/// What a look has shown.
+#[derive(Debug, Default)]
+pub(in crate::run) struct Looked {
+    pub(in crate::run) findings: Vec<Finding>,
+    /// The cell has become ready by ending its first job.
+    pub(in crate::run) ready: bool,
+    /// It has used more than its times of low mode.
+    pub(in crate::run) overran: bool,
+    /// What cannot be believed or read of its page, as a sentence; told once a life.
+    pub(in crate::run) broken: Option<String>,
+}
+
+impl CellWatch {
+    /// Of a cell that does not run yet. `past_restarts_ns` count to its restart limit.
+    pub(in crate::run) fn new(
+        cell: &Cell,
+        grant: Option<&Grant>,
+        modes: bool,
+        past_restarts_ns: &[i64],
+    ) -> Result<CellWatch, String> {
+        let config = Config {
+            tasks: (cell.tasks.iter())
+                .map(|task| TaskTimes {
+                    name: task.name().to_owned(),
+                    deadline_ns: Some(task.timing.deadline.ns()),
+                    wcet_ns: Some(task.timing.wcet.ns()),
+                })
+                .collect(),
+            rules: cell.health.clone(),
+            restart: cell.restart,
+        };
+        let health =
+            CellHealth::new(config, past_restarts_ns).map_err(|unknown| unknown.to_string())?;
+        let switches = modes && cell.criticality == Criticality::High;
+        let ruled = (cell.health.iter()).any(|rule| matches!(rule.when, Observed::Overrun { .. }));
+        let wcets_ns = || {
+            cell.tasks
+                .iter()
+                .map(|task| task.timing.wcet.ns())
+                .collect()
+        };
+        Ok(CellWatch {
+            health,
+            names: cell
+                .tasks
+                .iter()
+                .map(|task| task.name().to_owned())
+                .collect(),
+            deadlines_ns: (cell.tasks.iter())
+                .map(|task| Some(task.timing.deadline.ns()))
+                .collect(),
+            interval: Interval::of(cell, grant, switches),
+            page: None,
+            told: Told::default(),
+            outside: Outside::default(),
+            overrun: match (switches || ruled, low_budget(cell)) {
+                (true, _) if !cell.tasks.is_empty() => Some(Overrun::new(wcets_ns())),
+                // A budget that falls into a window in part at both ends.
+                (true, Some(low)) => Some(Overrun::new(vec![low.budget_ns; 2])),
+                _ => None,
+            },
+            low: low_budget(cell).filter(|_| cell.tasks.is_empty()),
+            low_from_ns: None,
+            jobs: VecDeque::new(),
+            life: None,
+        })
+    }
+
+    /// Makes the page of the cell's next life; what is to be mounted into it, or why there is none.
+    pub(in crate::run) fn prepare(
+        &mut self,
+        dir: &Path,
+        generation: u64,
+        owner: Option<Ids>,
+    ) -> Result<Bind, String> {
+        self.page = None;
+        let Some(owner) = owner else {
+            return Err("its user is not known before it runs; say it in `rights`".to_owned());
+        };
+        let tasks: Vec<Declared> = (self.names.iter().zip(&self.deadlines_ns))
+            .map(|(name, deadline_ns)| Declared {
+                name: name.clone(),
+                deadline_ns: *deadline_ns,
+            })
+            .collect();
+        let slots = Page::slots(tasks.len()).map_err(|error| error.to_string())?;
+        let made =
+            |place: &Path| Page::create(place, &tasks, generation, Some((owner.uid, owner.gid)));
+        let place = Place::at(dir).page();
+        // A page of the life before is replaced in its place, which is as large as the page.
+        let page = match place.exists().then(|| made(&place)) {
+            Some(Ok(page)) => page,
+            _ => {
+                let again = Place::at(dir)
+                    .remove()
+                    .and_then(|()| Place::mount(dir, slots));
+                let fresh = again.and_then(|fresh| made(&fresh.page()));
+                fresh.map_err(|error| error.to_string())?
+            }
+        };
+        let source = page.path().to_owned();
+        self.page = Some(page);
+        Ok(Bind {
+            source,
+            target: IN_THE_CELL.into(),
+            writable: true,
+        })
+    }
+
+    /// The cell runs. `groups` are its cgroups.
+    pub(in crate::run) fn started(&mut self, pid: i32, groups: &[PathBuf], now_ns: i64) {
+        self.begin(pid, groups, now_ns, false);
+        self.told.forget();
+        // A start is no finding.
+        self.health.observe(now_ns, Event::Started);
+    }
+
+    /// A cell that already ran was taken over; `dir` is where its page would be.
+    pub(in crate::run) fn adopted(
+        &mut self,
+        dir: &Path,
+        pid: i32,
+        groups: &[PathBuf],
+        now_ns: i64,
+    ) {
+        let place = Place::at(dir).page();
+        self.page = match place.exists() {
+            true => Page::open(&place, self.names.len()).ok(),
+            false => None,
+        };
+        self.begin(pid, groups, now_ns, true);
+        self.health.observe(now_ns, Event::Started);
+    }
+
+    fn begin(&mut self, pid: i32, groups: &[PathBuf], now_ns: i64, ready: bool) {
+        self.outside = Outside::of(pid, groups);
+        self.outside.has_run();
+        self.low_from_ns = None;
+        if let Some(overrun) = &mut self.overrun {
+            overrun.forget();
+        }
+        self.life = Some(Life {
+            looked_ns: now_ns,
+            ready: ready || self.interval.ready == Ready::Started,
+            budget: None,
+        });
+    }
+
+    /// Whether those that wait for it may start.
+    pub(in crate::run) fn is_ready(&self) -> bool {
+        self.life.is_some_and(|life| life.ready)
+    }
+
+    /// When it is to be looked at; `None`: nothing that it does is of interest until it ends.
+    pub(in crate::run) fn due_ns(&self) -> Option<i64> {
+        let life = self.life?;
+        let heartbeats = self.told.has_heartbeats();
+        let every = self
+            .interval
+            .every_ns(life.ready, self.page.is_some(), heartbeats);
+        let look = every.map(|every| life.looked_ns.saturating_add(every));
+        look.into_iter().chain(self.health.due_ns()).min()
+    }
+
+    /// Looks at it, now.
+    pub(in crate::run) fn look(&mut self, now_ns: i64) -> Looked {
+        let mut looked = Looked::default();
+        let Some(mut life) = self.life else {
+            return looked;
+        };
+        // Before the jobs: what a job uses after this instant is not held against those that have ended.
+        let used_ns = self.outside.process_ns();
+        let mut events = self.read_page(life.looked_ns, now_ns, &mut looked);
+        if !life.ready
+            && events.iter().any(|(_, event)| {
+                matches!(event, Event::JobEnded { .. } | Event::JobsUnseen { .. })
+            })
+        {
+            life.ready = true;
+            looked.ready = true;
+        }
+        if self.has_overrun(used_ns, now_ns) {
+            looked.overran = true;
+            let task = (self.names.len() == 1).then_some(0);
+            events.push((now_ns, Event::Overran { task }));
+        }
+        self.look_at_budget(&mut life, now_ns, &mut events);
+        if self.interval.still && self.outside.has_run() {
+            events.push((now_ns, Event::Ran));
+        }
+        if self.interval.memory && self.outside.memory_hits() > 0 {
+            events.push((now_ns, Event::MemoryLimit));
+        }
+        for (at_ns, event) in events {
+            looked.findings.extend(self.health.observe(at_ns, event));
+        }
+        looked.findings.extend(self.health.tick(now_ns));
+        life.looked_ns = now_ns;
+        self.life = Some(life);
+        looked
+    }
+
+    /// Whether more was used than low mode allows, where that can be told: by jobs that are reported, or by a budget.
+    fn has_overrun(&mut self, used_ns: Option<i64>, now_ns: i64) -> bool {
+        let (Some(overrun), Some(used_ns)) = (&mut self.overrun, used_ns) else {
+            return false;
+        };
+        match self.low {
+            Some(low) => {
+                let from_ns = self.low_from_ns.get_or_insert(now_ns);
+                let periods = (now_ns - *from_ns) / low.period_ns;
+                *from_ns += periods * low.period_ns;
+                overrun.ended(0, periods.unsigned_abs());
+            }
+            None if self.page.is_none() => return false,
+            None => {}
+        }
+        overrun.look(used_ns)
+    }
+
+    fn read_page(&mut self, since_ns: i64, now_ns: i64, looked: &mut Looked) -> Vec<(i64, Event)> {
+        let Some(page) = &mut self.page else {
+            return Vec::new();
+        };
+        let all = match page.scan() {
+            Ok(all) => all,
+            Err(error) => {
+                looked.broken = Some(error.to_string());
+                self.page = None;
+                return Vec::new();
+            }
+        };
+        if let Some(what) = all.iter().find_map(|news| news.nonsense) {
+            looked.broken = self.told.nonsense_once(what);
+        }
+        for news in &all {
+            self.keep_samples(news);
+            if let Some(overrun) = &mut self.overrun {
+                overrun.ended(news.slot, news.unseen + news.jobs.len() as u64);
+            }
+        }
+        self.told.events(&all, since_ns, now_ns)
+    }
+
+    fn keep_samples(&mut self, news: &News) {
+        let name = self.names.get(news.slot).cloned();
+        let task = name.unwrap_or_else(|| format!("number {}", news.slot));
+        let deadline_ns = self.deadlines_ns.get(news.slot).copied().flatten();
+        for job in &news.jobs {
+            let late = match (job.response_ns(), deadline_ns) {
+                (Some(response_ns), Some(deadline_ns)) => response_ns > deadline_ns,
+                _ => false,
+            };
+            self.jobs.push_back(JobSample {
+                task: task.clone(),
+                number: job.number,
+                release_ns: job.release_ns,
+                begin_ns: job.begin_ns,
+                end_ns: job.end_ns,
+                late,
+            });
+        }
+        let surplus = self.jobs.len().saturating_sub(Evidence::MOST_JOBS);
+        self.jobs.drain(..surplus);
+    }
+
+    /// Counts the budget periods that are over, each used up or not.
+    fn look_at_budget(&self, life: &mut Life, now_ns: i64, events: &mut Vec<(i64, Event)>) {
+        let (Some(budget), Some(used_ns)) = (self.interval.budget, self.outside.cell_ns()) else {
+            return;
+        };
+        let look = *life.budget.get_or_insert(BudgetLook {
+            from_ns: now_ns,
+            used_ns,
+        });
+        let periods = (now_ns - look.from_ns) / budget.period_ns;
+        if periods < 1 {
+            return;
+        }
+        let most = budget.budget_ns.saturating_mul(periods);
+        let exhausted = budget.is_used_up(used_ns - look.used_ns, most);
+        events.extend((0..periods.min(64)).map(|_| (now_ns, Event::BudgetPeriod { exhausted })));
+        life.budget = Some(BudgetLook {
+            from_ns: now_ns,
+            used_ns,
+        });
+    }
+
+    /// It was told to end.
+    pub(in crate::run) fn stopping(&mut self, now_ns: i64) {
+        self.health.observe(now_ns, Event::Stopping);
+    }
+
+    /// Its program has ended without having been told to.
+    pub(in crate::run) fn ended(&mut self, now_ns: i64, end: End) -> Vec<Finding> {
+        let mut findings = self.look(now_ns).findings;
+        findings.extend(self.health.observe(now_ns, Event::Ended(end)));
+        self.life = None;
+        findings
+    }
+
+    /// It has ended as it was told to.
+    pub(in crate::run) fn gone(&mut self) {
+        self.life = None;
+    }
+
+    /// It was frozen, or goes on.
+    pub(in crate::run) fn frozen(&mut self, now_ns: i64, frozen: bool) {
+        let event = if frozen { Event::Frozen } else { Event::Thawed };
+        self.health.observe(now_ns, event);
+    }
+
+    /// Cpu time of its first process, ns.
+    pub(in crate::run) fn used_ns(&self) -> Option<i64> {
+        self.outside.process_ns()
+    }
+
+    /// Names of its tasks.
+    pub(in crate::run) fn tasks(&self) -> &[String] {
+        &self.names
+    }
+
+    /// What is known of the time before an incident.
+    pub(in crate::run) fn evidence(&self, output_tail: Option<OutputTail>) -> Evidence {
+        let mut counters = std::collections::BTreeMap::new();
+        if let Some(ns) = self.outside.cell_ns() {
+            counters.insert("cpu_ns".to_owned(), ns);
+        }
+        if let Some(hits) = self.outside.all_memory_hits() {
+            let hits = i64::try_from(hits).unwrap_or(i64::MAX);
+            counters.insert("memory_limit_hits".to_owned(), hits);
+        }
+        Evidence {
+            jobs: self.jobs.iter().cloned().collect(),
+            counters,
+            end: None,
+            output_tail,
+        }
+    }
+}
+
+/// The budget of low mode on all cpus together; `None`: the cell has no reservation of its own.
+fn low_budget(cell: &Cell) -> Option<BudgetOf> {
+    let reservation = cell.reservation.as_ref()?;
+    Some(BudgetOf {
+        budget_ns: reservation.budget.ns(),
+        period_ns: reservation.period.ns().max(1),
+    })
+}

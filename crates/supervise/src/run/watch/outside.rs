@@ -1,0 +1,174 @@
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// What can be seen of a cell without its help: cpu time and memory.
+#[derive(Debug, Default)]
+pub(super) struct Outside {
+    clock: Option<libc::clockid_t>,
+    usage: Option<File>,
+    memory: Vec<File>,
+    hits: u64,
+    ran_ns: i64,
+}
+
+impl Outside {
+    /// Of the cell whose first process this is and whose cgroups these are.
+    pub(super) fn of(pid: i32, groups: &[PathBuf]) -> Outside {
+        let mut outside = Outside {
+            clock: process_clock(pid),
+            usage: all(groups, &USAGE, |text| usage_ns(text).is_some())
+                .into_iter()
+                .next(),
+            memory: all(groups, &MEMORY, |text| hits(text).is_some()),
+            ..Outside::default()
+        };
+        outside.hits = outside.read_hits().unwrap_or(0);
+        outside
+    }
+
+    /// Cpu time of all threads of the first process, those that have ended included, ns: exact, and none of its children's. `None`
+    /// once it is gone.
+    pub(super) fn process_ns(&self) -> Option<i64> {
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: a time on the stack; a clock of a process that is gone is refused.
+        match unsafe { libc::clock_gettime(self.clock?, &raw mut time) } {
+            0 => Some(time.tv_sec * 1_000_000_000 + time.tv_nsec),
+            _ => None,
+        }
+    }
+
+    /// Cpu time of all processes of the cell, ns, up to a tick old; that of the first alone where the kernel does not count it.
+    pub(super) fn cell_ns(&self) -> Option<i64> {
+        let counted = self.usage.as_ref().and_then(|file| usage_ns(&read(file)?));
+        counted.max(self.process_ns())
+    }
+
+    /// Whether anything in the cell has run since the last time.
+    pub(super) fn has_run(&mut self) -> bool {
+        let ran_ns = self.cell_ns().unwrap_or(self.ran_ns);
+        let before = std::mem::replace(&mut self.ran_ns, ran_ns);
+        ran_ns > before
+    }
+
+    /// How often the cell has come up against its memory limit since the last time.
+    pub(super) fn memory_hits(&mut self) -> u64 {
+        let hits = self.read_hits().unwrap_or(self.hits);
+        let before = std::mem::replace(&mut self.hits, hits);
+        hits.saturating_sub(before)
+    }
+
+    /// How often it has in all.
+    pub(super) fn all_memory_hits(&self) -> Option<u64> {
+        self.read_hits()
+    }
+
+    fn read_hits(&self) -> Option<u64> {
+        let each = self.memory.iter().filter_map(|file| hits(&read(file)?));
+        each.reduce(u64::saturating_add)
+    }
+}
+
+/// Where a limit that was reached is counted: that of memory, that of memory with swap, processes killed for it, and version
+/// 2's. Not every kernel of version 1 counts in the first two.
+const MEMORY: [&str; 4] = [
+    "memory.failcnt",
+    "memory.memsw.failcnt",
+    "memory.oom_control",
+    "memory.events",
+];
+/// Where cpu time is counted.
+const USAGE: [&str; 2] = ["cpuacct.usage", "cpu.stat"];
+
+fn process_clock(pid: i32) -> Option<libc::clockid_t> {
+    let mut clock = 0;
+    // SAFETY: a number on the stack.
+    (unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) } == 0).then_some(clock)
+}
+
+/// Those of these files that say what is looked for.
+fn all(groups: &[PathBuf], names: &[&str], says: impl Fn(&str) -> bool) -> Vec<File> {
+    let paths = (groups.iter()).flat_map(|group| names.iter().map(|name| group.join(name)));
+    let says = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| says(&text));
+    // What could be read a moment ago can be opened.
+    let files = paths.filter(says).map(File::open);
+    files.filter_map(Result::ok).collect()
+}
+
+fn read(file: &File) -> Option<String> {
+    let mut buffer = [0; 4096];
+    let length = match file.read_at(&mut buffer, 0) {
+        Ok(length) => length,
+        // The group is gone.
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => return None,
+        Err(_) => 0,
+    };
+    std::str::from_utf8(&buffer[..length])
+        .ok()
+        .map(str::to_owned)
+}
+
+/// `cpuacct.usage` of version 1, `usage_usec` of version 2's `cpu.stat`.
+fn usage_ns(text: &str) -> Option<i64> {
+    if let Ok(ns) = text.trim().parse() {
+        return Some(ns);
+    }
+    number(text, "usage_usec")?
+        .checked_mul(1_000)?
+        .try_into()
+        .ok()
+}
+
+/// A plain number or `oom_kill` of version 1, `max` of version 2's `memory.events`.
+fn hits(text: &str) -> Option<u64> {
+    let plain = text.trim().parse().ok();
+    plain
+        .or_else(|| number(text, "max"))
+        .or_else(|| number(text, "oom_kill"))
+}
+
+fn number(text: &str, key: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines.find(|(name, _)| *name == key)?.1.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_versions_are_read() {
+        assert_eq!(usage_ns("12345\n"), Some(12_345));
+        assert_eq!(usage_ns("usage_usec 7\nuser_usec 3\n"), Some(7_000));
+        assert_eq!(usage_ns("nr_periods 0\n"), None);
+        assert_eq!(hits("3\n"), Some(3));
+        assert_eq!(hits("low 0\nhigh 1\nmax 4\noom 0\n"), Some(4));
+        assert_eq!(
+            hits("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"),
+            Some(2)
+        );
+        assert_eq!(hits("oom 0\n"), None);
+    }
+
+    #[test]
+    fn this_process_runs_and_a_group_is_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let group = dir.path().to_owned();
+        fs::write(group.join("memory.failcnt"), "2\n").unwrap();
+        fs::write(group.join("memory.memsw.failcnt"), "0\n").unwrap();
+        let own = std::process::id().cast_signed();
+        let mut outside = Outside::of(own, std::slice::from_ref(&group));
+        assert!(outside.process_ns().unwrap() > 0);
+        assert!(outside.has_run());
+        assert_eq!(outside.memory_hits(), 0);
+        fs::write(group.join("memory.failcnt"), "4\n").unwrap();
+        fs::write(group.join("memory.memsw.failcnt"), "1\n").unwrap();
+        assert_eq!((outside.memory_hits(), outside.memory_hits()), (3, 0));
+        let nobody = Outside::default();
+        assert_eq!((nobody.process_ns(), nobody.cell_ns()), (None, None));
+    }
+}

@@ -1,0 +1,340 @@
+//! Missions whose cells are watched: what is observed of them, and what is done about it.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::missions::{Up, is_gone, mission, nothing_is_left, pid_of};
+use crate::reporter::{Deed, Reporter};
+use crate::support::{Case, Need};
+
+const NEEDS: &[Need] = &[Need::Root, Need::RealTime];
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "missions_health::a_wedged_program_is_restarted_and_the_incident_is_on_record",
+        needs: NEEDS,
+        run: a_wedged_program_is_restarted_and_the_incident_is_on_record,
+    },
+    Case {
+        name: "missions_health::late_jobs_stop_a_cell_as_its_rule_says",
+        needs: NEEDS,
+        run: late_jobs_stop_a_cell_as_its_rule_says,
+    },
+    Case {
+        name: "missions_health::the_first_job_makes_a_cell_ready_and_silence_does_not",
+        needs: NEEDS,
+        run: the_first_job_makes_a_cell_ready_and_silence_does_not,
+    },
+    Case {
+        name: "missions_health::a_program_is_told_of_a_crash_and_the_limit_sheds_another_cell",
+        needs: NEEDS,
+        run: a_program_is_told_of_a_crash_and_the_limit_sheds_another_cell,
+    },
+    Case {
+        name: "missions_health::what_the_kernel_counts_is_watched_without_a_report",
+        needs: &[Need::Root, Need::RealTime, Need::Program("busybox")],
+        run: what_the_kernel_counts_is_watched_without_a_report,
+    },
+    Case {
+        name: "missions_health::an_overrun_changes_the_mode_and_idleness_brings_it_back",
+        needs: NEEDS,
+        run: an_overrun_changes_the_mode_and_idleness_brings_it_back,
+    },
+    Case {
+        name: "missions_health::a_mode_outlives_the_supervisor",
+        needs: NEEDS,
+        run: a_mode_outlives_the_supervisor,
+    },
+];
+
+const QUIET: Reporter = Reporter {
+    period_ms: 20,
+    work_us: 200,
+    from: 0,
+    until: 0,
+    deed: Deed::Work,
+};
+
+const TASK: &str =
+    "[[cell.task]]\nname = \"loop\"\nwcet = \"20ms\"\nperiod = \"1s\"\ndeadline = \"1s\"\n";
+
+fn cell(name: &str, reporter: Reporter, more: &str, tables: &str) -> String {
+    format!(
+        "[[cell]]\nname = \"{name}\"\n{}stop_timeout = \"0ms\"\n{more}\n{tables}",
+        reporter.lines()
+    )
+}
+
+/// Incidents in the journal of a mission, as JSON.
+fn incidents(dir: &Path) -> Vec<serde_json::Value> {
+    let journal = fs::read_to_string(dir.join("state/journal")).unwrap();
+    let entries = journal.lines().filter_map(|line| {
+        let json = line.splitn(4, ' ').nth(3)?;
+        serde_json::from_str::<serde_json::Value>(json).ok()
+    });
+    entries
+        .filter_map(|entry| entry["entry"].get("incident").cloned())
+        .collect()
+}
+
+fn a_wedged_program_is_restarted_and_the_incident_is_on_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let wedges = Reporter {
+        from: 10,
+        until: 11,
+        deed: Deed::Wedge,
+        ..QUIET
+    };
+    let rule = "[[cell.health]]\nwhen = \"heartbeat\"\ntimeout = \"2s\"\ndo = \"restart\"\n";
+    mission(
+        dir.path(),
+        &cell("steady", wedges, "", &format!("{TASK}{rule}")),
+    );
+    let mut up = Up::start(dir.path());
+    let first = pid_of(&up.until("steady: runs"));
+    let said = up.until("incident: ");
+    assert!(
+        said.contains("steady: heartbeat: no report for 2"),
+        "{said}"
+    );
+    assert!(said.contains("restart (rule 1)"), "{said}");
+    assert_ne!(pid_of(&up.until("steady: runs")), first);
+    is_gone(first);
+    up.end();
+    let on_record = incidents(dir.path());
+    let first = &on_record[0];
+    assert_eq!(
+        (&first["number"], &first["cell"]),
+        (&1.into(), &"steady".into())
+    );
+    assert_eq!(first["observed"]["what"], "heartbeat");
+    let jobs = first["evidence"]["jobs"].as_array().unwrap();
+    // The wedged job has not ended.
+    assert_eq!(jobs.len(), 10, "{first}");
+    assert_eq!(jobs[9]["number"], 9);
+    assert_eq!(first["evidence"]["output_tail"]["text"], "reports\n");
+    assert!(first["evidence"]["counters"]["cpu_ns"].as_i64().unwrap() > 0);
+    nothing_is_left(dir.path());
+}
+
+fn late_jobs_stop_a_cell_as_its_rule_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let late = Reporter {
+        from: 5,
+        until: 1_000,
+        deed: Deed::Late,
+        period_ms: 600,
+        ..QUIET
+    };
+    let rule = "[[cell.health]]\nwhen = \"deadline-misses\"\nmisses = 2\njobs = 4\ndo = \"stop\"\n";
+    mission(
+        dir.path(),
+        &(cell(
+            "late",
+            Reporter { from: 1, ..late },
+            "",
+            &format!("{TASK}{rule}"),
+        ) + &cell("other", QUIET, "needs = [\"late\"]", TASK)),
+    );
+    let mut up = Up::start(dir.path());
+    let said = up.until("incident: ");
+    assert!(
+        said.contains("late: deadline-misses of task loop: 2 of at most 4"),
+        "{said}"
+    );
+    up.until("late: stays stopped: a health rule has stopped it");
+    up.until("other: stays stopped: it needs `late`");
+    up.until("no cell runs any more");
+    assert_eq!(up.child.wait().unwrap().code(), Some(0));
+    nothing_is_left(dir.path());
+}
+
+fn the_first_job_makes_a_cell_ready_and_silence_does_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let silent = Reporter {
+        until: 1,
+        deed: Deed::Wedge,
+        ..QUIET
+    };
+    let never = "ready = \"first-job\"\nstart_timeout = \"1s\"\nrestart = { policy = \"never\" }";
+    mission(
+        dir.path(),
+        &(cell("second", QUIET, "after = [\"first\"]", TASK)
+            + &cell("first", QUIET, "ready = \"first-job\"", TASK)
+            + &cell("silent", silent, never, TASK)
+            + &cell("waiting", QUIET, "needs = [\"silent\"]", TASK)),
+    );
+    let mut up = Up::start(dir.path());
+    up.until("silent: has ended no job within 1");
+    up.until("silent: stays stopped");
+    up.until("waiting: stays stopped: it needs `silent`");
+    if !up.said.iter().any(|line| line.contains("second: runs")) {
+        up.until("second: runs");
+    }
+    let place = |part: &str| up.said.iter().position(|line| line.contains(part));
+    assert!(
+        place("first: is ready") < place("second: runs"),
+        "{:?}",
+        up.said
+    );
+    assert!(place("first: is ready").is_some() && place("waiting: runs").is_none());
+    up.end();
+    nothing_is_left(dir.path());
+}
+
+fn a_program_is_told_of_a_crash_and_the_limit_sheds_another_cell() {
+    let dir = tempfile::tempdir().unwrap();
+    let crashes = Reporter {
+        from: 2,
+        until: 3,
+        deed: Deed::Crash,
+        ..QUIET
+    };
+    let rules = "[[cell.health]]\nwhen = \"exit\"\ndo = \"notify\"\n\
+        [[cell.health]]\nwhen = \"restart-limit\"\ndo = \"shed\"\n";
+    let restart = "criticality = \"hi\"\nrestart = { limit = 1 }";
+    let file = dir.path().join("notified");
+    let cells = cell("crashing", crashes, restart, &format!("{TASK}{rules}"))
+        + &cell("payload", QUIET, "", TASK);
+    let notify = format!(
+        "notify = [\"/bin/sh\", \"-c\", \"cat >> {}\"]\n",
+        file.display()
+    );
+    mission(dir.path(), &format!("{notify}{cells}"));
+    let mut up = Up::start(dir.path());
+    up.until("crashing: killed by signal 11 (SIGSEGV)");
+    up.until("crashing: is restarted");
+    up.until("payload: is shed: it is frozen");
+    up.until("crashing: stays stopped: it was restarted as often as its limit allows");
+    let end = Instant::now() + Duration::from_secs(60);
+    let told = loop {
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        let whole = text
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok());
+        let told: Vec<serde_json::Value> = whole.collect();
+        if told.len() == 2 {
+            break told;
+        }
+        assert!(Instant::now() < end, "{text}");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert_eq!(told[0]["observed"]["what"], "exit");
+    assert_eq!(told[0]["evidence"]["end"]["killed"]["signal"], 11);
+    assert_eq!(told[0]["action"]["action"], "notify");
+    up.end();
+    nothing_is_left(dir.path());
+}
+
+fn what_the_kernel_counts_is_watched_without_a_report() {
+    let dir = tempfile::tempdir().unwrap();
+    let busybox = std::env::split_paths(&std::env::var_os("PATH").unwrap())
+        .map(|dir| dir.join("busybox"))
+        .find(|path| path.is_file())
+        .unwrap();
+    let shell = |name: &str, script: &str, rest: &str| {
+        format!(
+            "[[cell]]\nname = \"{name}\"\nimage = {{ binary = \"{}\" }}\nargs = [\"sh\", \"-c\", \"{script}\"]\nstop_timeout = \"0ms\"\n{rest}\n",
+            busybox.display()
+        )
+    };
+    let still = "class = \"other\"\n[[cell.health]]\nwhen = \"no-progress\"\ntimeout = \"400ms\"\ndo = \"stop\"";
+    let hog = "class = \"other\"\nrestart = { policy = \"never\" }\nrights = { memory = \"8MiB\" }\n\
+        [[cell.health]]\nwhen = \"memory-limit\"\ndo = \"log\"";
+    let greedy = "reservation = { budget = \"10ms\", period = \"100ms\" }\n[[cell.health]]\nwhen = \"budget-exhausted\"\nperiods = 5\ndo = \"stop\"";
+    mission(
+        dir.path(),
+        &(shell("still", "/busybox sleep 1000", still)
+            + &shell(
+                "busy",
+                "while true; do :; done",
+                &still.replace("stop\"", "restart\""),
+            )
+            + &shell(
+                "hog",
+                "/busybox dd if=/dev/zero of=/dev/null bs=32M count=1; /busybox sleep 2",
+                hog,
+            )
+            + &shell("greedy", "while true; do :; done", greedy)),
+    );
+    let mut up = Up::start(dir.path());
+    let rt = host::rtgroup::detect().is_ok();
+    let mut parts = vec![
+        "still: no-progress: nothing has gone on for",
+        "still: stays stopped: a health rule has stopped it",
+        "hog: memory-limit: the memory limit was reached",
+    ];
+    if rt {
+        parts.push("greedy: budget-exhausted: the budget was used up in 5 periods in a row: stop");
+    }
+    for part in parts {
+        if !up.said.iter().any(|line| line.contains(part)) {
+            up.until(part);
+        }
+    }
+    assert!(
+        !up.said
+            .iter()
+            .any(|line| line.contains("busy: is restarted")),
+        "{:?}",
+        up.said
+    );
+    up.end();
+    nothing_is_left(dir.path());
+}
+
+/// A cell whose jobs are longer than its wcet of low mode for a while, beside one that is shed meanwhile.
+fn two_modes(long_until: u64) -> String {
+    let long = Reporter {
+        period_ms: 200,
+        work_us: 10_000,
+        from: 5,
+        until: long_until,
+        deed: Deed::Long,
+    };
+    let modes = "[modes]\nreturn_after = \"300ms\"\n";
+    let task =
+        "[[cell.task]]\nname = \"loop\"\nwcet = \"15ms\"\nwcet_hi = \"60ms\"\nperiod = \"200ms\"\n";
+    let critical = cell("critical", long, "criticality = \"hi\"", task);
+    let payload = cell("payload", QUIET, "", TASK);
+    format!("{modes}{critical}{payload}")
+}
+
+fn an_overrun_changes_the_mode_and_idleness_brings_it_back() {
+    let dir = tempfile::tempdir().unwrap();
+    // Its period is shorter than the idle time that is waited for: it must end for the mission to come back.
+    let text = two_modes(25).replace("return_after = \"300ms\"", "return_after = \"50ms\"");
+    mission(dir.path(), &text);
+    let mut up = Up::start(dir.path());
+    up.until("payload: is shed: it is frozen");
+    let said = up.until("mode: ");
+    assert!(
+        said.contains("mode: high, as `critical` needs more"),
+        "{said}"
+    );
+    up.until("payload: is shed no more");
+    up.until("mode: low");
+    up.end();
+    let overran = incidents(dir.path());
+    assert!(overran.is_empty(), "no rule asks for a record: {overran:?}");
+    let journal = fs::read_to_string(dir.path().join("state/journal")).unwrap();
+    assert!(journal.contains("\"mode_switched\":{\"to\":\"high\"}"));
+    nothing_is_left(dir.path());
+}
+
+fn a_mode_outlives_the_supervisor() {
+    let dir = tempfile::tempdir().unwrap();
+    // Never idle for so long: high mode lasts.
+    mission(dir.path(), &two_modes(1_000_000).replace("300ms", "1h"));
+    let mut up = Up::start(dir.path());
+    up.until("mode: high");
+    up.signal(libc::SIGKILL);
+    up.child.wait().unwrap();
+    let mut up = Up::start(dir.path());
+    up.until("payload: runs since before");
+    up.until("critical: runs since before");
+    // A frozen cell ends like any other.
+    up.end();
+    nothing_is_left(dir.path());
+}
