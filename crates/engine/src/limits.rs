@@ -27,8 +27,11 @@ pub(crate) fn of(rights: &Rights) -> Vec<Limit> {
 /// The limits of a cell that runs an application.
 pub(crate) fn of_app(grants: &Grants) -> Vec<Limit> {
     let mut limits = Wanted::of(grants).within_reach();
-    // Niceness below 0 would be another way to more than the granted share; cores are for whoever asks for them.
-    limits.extend(["RLIMIT_NICE", "RLIMIT_CORE"].map(|name| Limit { name, value: 0 }));
+    // Niceness below 0 would be another way to more than the granted share. A core of at most 1 byte is not even handed to
+    // the machine's crash handler, which one of 0 bytes would be.
+    limits.extend(
+        [("RLIMIT_NICE", 0), ("RLIMIT_CORE", 1)].map(|(name, value)| Limit { name, value }),
+    );
     limits
 }
 

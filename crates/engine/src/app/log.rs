@@ -11,7 +11,8 @@ use super::Ids;
 /// The cell writes into a named pipe that it holds open at both ends itself, so that neither the end nor the killing of
 /// the supervisor breaks it: until somebody takes the cell over, up to [`PIPE_BYTES`] wait in the pipe, and a cell that
 /// writes more waits too. Whoever has the log calls [`Log::drain`] when it is readable. The newer half is in the file
-/// `output`, the older in `output.old`; what was older still is counted.
+/// `output`, the older in `output.old`; what was older still is counted. A later cell in the same directory goes on where
+/// the last one ended.
 #[derive(Debug)]
 pub struct Log {
     pipe: File,
@@ -45,7 +46,6 @@ impl Log {
     /// Makes files in a cell's private directory and the pipe in its state; returns the cell's end beside it.
     pub(super) fn make(dir: &Path, most_bytes: u64, ids: Ids) -> io::Result<(Log, OwnedFd)> {
         let path = pipe_path(dir);
-        remove(dir)?;
         let text = std::ffi::CString::new(path.as_os_str().as_encoded_bytes())?;
         // SAFETY: a path that ends in NUL.
         if unsafe { libc::mkfifo(text.as_ptr(), 0o600) } != 0 {
@@ -169,26 +169,6 @@ pub(super) fn tail(dir: &Path, most_bytes: usize) -> io::Result<Vec<u8>> {
         }
     }
     Ok(bytes.split_off(bytes.len().saturating_sub(most_bytes)))
-}
-
-/// Removes what an earlier cell left in the same directory.
-fn remove(dir: &Path) -> io::Result<()> {
-    for path in [
-        pipe_path(dir),
-        new_path(dir),
-        old_path(dir),
-        dropped_path(dir),
-    ] {
-        remove_file(&path)?;
-    }
-    Ok(())
-}
-
-fn remove_file(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 fn append(path: &Path) -> io::Result<File> {

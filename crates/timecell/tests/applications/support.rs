@@ -119,6 +119,8 @@ pub fn run(spec: &AppSpec) -> (Ended, String) {
     let output = output(&mut cell);
     cell.remove().unwrap();
     assert_nothing_left(spec, pid);
+    // The next cell in the same place would go on in it.
+    fs::remove_file(spec.work_dir.join("output")).unwrap();
     (ended, output)
 }
 

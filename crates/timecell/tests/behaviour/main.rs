@@ -18,6 +18,7 @@ mod lost;
 mod missions;
 mod missions_health;
 mod missions_killed;
+mod missions_recovery;
 #[path = "../../../host/tests/needs/mod.rs"]
 mod needs;
 mod nqueens;
@@ -59,6 +60,7 @@ fn main() {
         missions::CASES,
         missions_health::CASES,
         missions_killed::CASES,
+        missions_recovery::CASES,
         policies::CASES,
         salvage::CASES,
         scale::CASES,

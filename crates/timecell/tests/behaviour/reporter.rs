@@ -1,5 +1,6 @@
 //! A program of cells that reports its jobs: this test once more, told by its words what to do.
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use timecell_client::{Client, now_ns};
@@ -80,16 +81,23 @@ fn report(told: &Reporter) -> ! {
     assert!(client.is_attached(), "there is no page");
     let mut task = client.task("loop").unwrap();
     println!("reports");
+    note("begins", now_ns());
     let period_ns = told.period_ms * 1_000_000;
     let mut release_ns = now_ns();
     for job in 0.. {
         let left = u64::try_from(release_ns - now_ns()).unwrap_or(0);
         std::thread::sleep(Duration::from_nanos(left));
         task.begin_released(release_ns);
+        if job == 0 {
+            note("first job", now_ns());
+        }
         let deed = match (told.from..told.until).contains(&job) {
             true => told.deed,
             false => Deed::Work,
         };
+        if matches!(deed, Deed::Crash | Deed::Wedge) {
+            note("fails", now_ns());
+        }
         match deed {
             Deed::Work => spin(told.work_us * 1_000),
             Deed::Long => spin(told.work_us * 4_000),
@@ -106,6 +114,21 @@ fn report(told: &Reporter) -> ! {
         release_ns = (release_ns + period_ns).max(now_ns() - period_ns);
     }
     unreachable!("jobs go on for ever")
+}
+
+/// Directory in the cell in which it is noted when the program begins, begins its first job and fails; where it is there.
+pub const NOTES: &str = "/notes";
+
+fn note(what: &str, at_ns: i64) {
+    let path = std::path::Path::new(NOTES).join("notes");
+    // Most cells have no such directory.
+    if let Ok(mut file) = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)
+    {
+        let _ = writeln!(file, "{at_ns} {what}");
+    }
 }
 
 fn spin(ns: i64) {

@@ -1,0 +1,114 @@
+//! How long a cell that crashes or is wedged is gone. `tests/supervisor/recovery` prints the figures; here only that each failure is
+//! followed by a life is asserted.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use crate::missions::{Up, mission, nothing_is_left};
+use crate::reporter::{Deed, NOTES, Reporter};
+use crate::support::{Case, Need};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "missions_recovery::after_a_crash",
+        needs: &[Need::Root, Need::RealTime],
+        run: || recovers(Deed::Crash),
+    },
+    Case {
+        name: "missions_recovery::after_a_wedge",
+        needs: &[Need::Root, Need::RealTime],
+        run: || recovers(Deed::Wedge),
+    },
+];
+
+/// Failures that are waited for, where figures are asked for.
+const ROUNDS_SET: &str = "TIMECELL_RECOVERY_ROUNDS";
+const ROUNDS: usize = 5;
+const TIMEOUT_MS: i64 = 40;
+const PATIENCE: Duration = Duration::from_secs(120);
+
+fn recovers(deed: Deed) {
+    let asked = std::env::var(ROUNDS_SET)
+        .ok()
+        .filter(|text| !text.is_empty());
+    let rounds = asked.as_ref().map_or(ROUNDS, |text| text.parse().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let notes = dir.path().join("notes");
+    fs::create_dir(&notes).unwrap();
+    fs::set_permissions(&notes, fs::Permissions::from_mode(0o777)).unwrap();
+    let fails = Reporter {
+        period_ms: 5,
+        work_us: 100,
+        from: 40,
+        until: 41,
+        deed,
+    };
+    let cell = format!(
+        "[[cell]]\nname = \"failing\"\n{}\
+         rights = {{ mounts = [{{ source = \"{}\", target = \"{NOTES}\", writable = true }}] }}\n\
+         restart = {{ limit = 1000000, backoff_min = \"0ms\", backoff_max = \"0ms\" }}\n\
+         [[cell.task]]\nname = \"loop\"\nwcet = \"5ms\"\nperiod = \"200ms\"\n\
+         [[cell.health]]\nwhen = \"heartbeat\"\ntimeout = \"{TIMEOUT_MS}ms\"\ndo = \"restart\"\n",
+        fails.lines(),
+        notes.display()
+    );
+    mission(dir.path(), &cell);
+    let up = Up::start(dir.path());
+    let end = Instant::now() + PATIENCE * u32::try_from(rounds).unwrap() / 5;
+    let gone = loop {
+        let text = fs::read_to_string(notes.join("notes")).unwrap_or_default();
+        let gone = gone_ns(&text);
+        if gone.len() >= rounds {
+            break gone;
+        }
+        assert!(Instant::now() < end, "{text}\n{}", up.said.join("\n"));
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    up.end();
+    nothing_is_left(dir.path());
+    if asked.is_some() {
+        print(deed, gone);
+    }
+}
+
+/// From each failure to the first job after it, ns.
+fn gone_ns(notes: &str) -> Vec<i64> {
+    let mut failed = None;
+    let mut gone = Vec::new();
+    for line in notes.lines() {
+        let Some((at, what)) = line.split_once(' ') else {
+            continue;
+        };
+        let at: i64 = at.parse().unwrap();
+        match (what, failed) {
+            ("fails", _) => failed = Some(at),
+            ("first job", Some(from)) => {
+                gone.push(at - from);
+                failed = None;
+            }
+            _ => {}
+        }
+    }
+    gone
+}
+
+fn print(deed: Deed, mut gone: Vec<i64>) {
+    gone.sort_unstable();
+    let ms = |of: f64| {
+        let at = (gone.len() as f64 * of) as usize;
+        gone[at.min(gone.len() - 1)] as f64 / 1e6
+    };
+    let detected = match deed {
+        Deed::Wedge => TIMEOUT_MS,
+        _ => 0,
+    };
+    println!(
+        "{deed:?}: {} times; from the failure to the first job: median {:.1} ms, 95 % within {:.1} ms, all within {:.1} ms, of \
+         which {detected} ms are the heartbeat's timeout",
+        gone.len(),
+        ms(0.5),
+        ms(0.95),
+        ms(1.0)
+    );
+}
