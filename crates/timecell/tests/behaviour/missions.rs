@@ -7,6 +7,9 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use supervise::enforce::MissionGroup;
+use supervise::page::Place;
+
 use crate::support::{Case, Need, say, timecell};
 
 pub const CASES: &[Case] = &[
@@ -162,11 +165,28 @@ fn the_schema_is_json() {
     assert!(schema["properties"]["cell"].is_object(), "{schema}");
 }
 
+/// Removes what a supervisor that was killed has left. Its test has failed already, so nothing is asserted.
+fn sweep(dir: &Path) {
+    for cell in fs::read_dir(dir.join("state/cells"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let _ = engine::sweep(&cell.path());
+        let _ = Place::at(&dir.join("state/pages").join(cell.file_name())).remove();
+    }
+    if let Ok(top) = host::rtgroup::detect() {
+        let group = MissionGroup::name_of(&name(dir));
+        let _ = host::rtgroup::remove_group_with_inner(&top.join(group));
+    }
+}
+
 /// A `timecell up` that runs, and what it says line by line.
 pub struct Up {
     pub child: Child,
     lines: Receiver<String>,
     pub said: Vec<String>,
+    dir: PathBuf,
 }
 
 impl Drop for Up {
@@ -175,6 +195,9 @@ impl Drop for Up {
         if matches!(self.child.try_wait(), Ok(None)) {
             self.signal(libc::SIGINT);
             let _ = self.child.wait();
+        }
+        if std::thread::panicking() {
+            sweep(&self.dir);
         }
     }
 }
@@ -200,6 +223,7 @@ impl Up {
             child,
             lines,
             said: Vec::new(),
+            dir: dir.to_owned(),
         }
     }
 
