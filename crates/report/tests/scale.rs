@@ -90,6 +90,56 @@ fn a_cell_that_is_slower_than_its_neighbours_is_told() {
 }
 
 #[test]
+fn cells_of_sched_deadline_hold_what_is_told_and_are_compared_all_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = Synthetic::new(dir.path(), &toml(&["embedded"], &[10]));
+    let mut cells = simulate(EngineKind::Embedded, 10, 300, DEMAND, Some(4));
+    for (at, cell) in cells.iter_mut().enumerate() {
+        cell.record.cpus = vec![0, 1];
+        cell.samples.as_mut().unwrap().0.cpu_first = at as u32 / 7;
+    }
+    run.crowd = Some(record::crowd::CrowdRecord {
+        reservation: Some(record::crowd::Reservation {
+            runtime_us: 160_000,
+            period_us: 1_000_000,
+            enforcer: model::taskset::Enforcer::Deadline,
+        }),
+        ..crowd(10, 10)
+    });
+    run.trial("embedded-10", 1, cells);
+    run.finish();
+    let summary = scale_study(&run.run).unwrap();
+    let point = &summary.points[0];
+    assert!(!point.pinned);
+    let began: Vec<u32> = point.cpus.iter().map(|cpu| cpu.cells).collect();
+    assert_eq!(
+        began,
+        [7, 3],
+        "where they began, not where they were meant to be"
+    );
+    let execution = point.execution.as_ref().unwrap();
+    assert_eq!(execution.fairness.unwrap().verdict, Even::Uneven);
+    let text = scale_table(&summary, Style::default());
+    for part in [
+        "160.0 ms of 1 s",
+        "on whichever cpu, an equal part, by SCHED_DEADLINE",
+        "10 cells, none of them pinned, differ",
+    ] {
+        assert!(
+            text.split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
+                .contains(part),
+            "{part}: {text}"
+        );
+    }
+    let page = scale_html(&run.run, &summary, None).unwrap();
+    for part in ["any cpu", "of cells that share all cpus"] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
 fn cells_that_fail_are_told_and_the_others_are_measured() {
     let dir = tempfile::tempdir().unwrap();
     let mut run = Synthetic::new(dir.path(), &toml(&["embedded", "crun"], &[1, 10, 16]));
