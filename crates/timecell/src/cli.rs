@@ -271,7 +271,8 @@ pub struct Bench {
     /// Time between releases, such as 1ms or 100us.
     #[arg(long, value_name = "TIME")]
     pub period: Option<Duration>,
-    /// Cpus for the cells, such as 1 or 2-3; cell i is pinned to the i-th, in turn.
+    /// Cpus for the cells, such as 1 or 2-3; cell i is pinned to the i-th, in turn. Scenario `nqueens`: cpus that its
+    /// threads may use, the highest first.
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<String>,
     /// SCHED_FIFO priority, 1 to 99.

@@ -18,8 +18,8 @@ use record::summary::NotMeasured;
 pub use recovery::BEAT_NS as HEARTBEAT_NS;
 pub use run::run_series;
 
-use crate::BenchError;
 use crate::interrupt::Interrupt;
+use crate::{BenchError, plan};
 
 /// One scenario of this kind.
 pub struct SeriesScenario {
@@ -49,6 +49,8 @@ pub struct SeriesOptions {
     pub quick: bool,
     /// Only subjects of these engines; empty: all.
     pub engines: Vec<EngineKind>,
+    /// Cpus that the threads of `nqueens` may use; empty: all.
+    pub cpus: Vec<u32>,
     /// Who runs rootless cells; `None`: found on the machine.
     pub rootless_user: Option<String>,
     /// A heartbeat older than this is missing, ns; for `recovery`.
@@ -181,6 +183,16 @@ impl SeriesPlan {
                     Limits::ROUNDS.start(),
                     Limits::ROUNDS.end()
                 ),
+            ));
+        }
+        let allowed = plan::allowed_cpus();
+        if let Some(absent) = options.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+            return Err(InputError::new(
+                "--cpus",
+                format!(
+                    "cpu {absent} does not exist, is offline, or is not allowed to this process"
+                ),
+                format!("the usable cpus are {}", host::cpus::format_list(&allowed)),
             ));
         }
         let mut prepared = (scenario.prepare)(options);

@@ -83,15 +83,17 @@ fn prepare(options: &SeriesOptions) -> Prepared {
     let sensor = thermal::cpu_sensor();
     let mut points = Vec::new();
     for (threads, loaded) in THREADS.map(|t| [(t, false), (t, true)]).concat() {
-        // The highest cpus, as in experiments; the load has the rest.
-        let (rest, own) = allowed.split_at(allowed.len().saturating_sub(threads as usize));
-        let load = match loaded.then(|| elsewhere(rest)).transpose() {
+        let own = own_cpus(&allowed, &options.cpus, threads);
+        let rest: Vec<u32> = (allowed.iter().copied())
+            .filter(|cpu| !own.contains(cpu))
+            .collect();
+        let load = match loaded.then(|| elsewhere(&rest)).transpose() {
             Ok(load) => load,
             Err(why) => {
                 found.not_measured.push(NotMeasured {
                     trial: part(threads, true),
                     reason: why,
-                    mend: "a machine with more cpus".to_owned(),
+                    mend: "a machine with more cpus, or fewer of them in --cpus".to_owned(),
                 });
                 continue;
             }
@@ -101,13 +103,13 @@ fn prepare(options: &SeriesOptions) -> Prepared {
             points.push(Point {
                 subject: subject.clone(),
                 threads,
-                cpus: own.iter().rev().copied().collect(),
+                cpus: own.clone(),
                 load: load.clone(),
             });
         }
     }
     found.requirements.push(class);
-    let conditions = conditions(fifo, sensor.as_ref(), &points);
+    let conditions = conditions(fifo, sensor.as_ref(), &points, &options.cpus);
     Prepared {
         tasks: points.iter().map(task).collect(),
         not_measured: found.not_measured,
@@ -116,6 +118,18 @@ fn prepare(options: &SeriesOptions) -> Prepared {
         baseline: Some("bare".to_owned()),
         open: Box::new(move || Ok(Box::new(NQueens::open(points, fifo, sensor)?))),
     }
+}
+
+/// The cpus of so many threads: of those that they may use, all unless some are `chosen`, the highest.
+fn own_cpus(allowed: &[u32], chosen: &[u32], threads: u32) -> Vec<u32> {
+    let mut own = match chosen {
+        [] => allowed.to_vec(),
+        chosen => chosen.to_vec(),
+    };
+    own.sort_unstable_by_key(|cpu| std::cmp::Reverse(*cpu));
+    own.dedup();
+    own.truncate(threads as usize);
+    own
 }
 
 fn task(point: &Point) -> Task {
@@ -142,6 +156,7 @@ fn conditions(
     fifo: Option<u8>,
     sensor: Option<&Sensor>,
     points: &[Point],
+    chosen: &[u32],
 ) -> Vec<record::series::Condition> {
     let class = match fifo {
         Some(priority) => format!("FIFO {priority}, set before the threads are started"),
@@ -153,6 +168,13 @@ fn conditions(
             sensor.name
         ),
         None => "no sensor here".to_owned(),
+    };
+    let cpus = match chosen {
+        [] => "each thread is pinned to one cpu, the highest first, in turn".to_owned(),
+        chosen => format!(
+            "each thread is pinned to one of cpus {} (--cpus), the highest first, in turn",
+            host::cpus::format_list(chosen)
+        ),
     };
     let load = match points.iter().find_map(|point| point.load.as_ref()) {
         Some(load) => format!("cpu ({}), pinned to all cpus without a thread", load.form),
@@ -171,10 +193,7 @@ fn conditions(
             "from the release until the last thread has ended; creation of the cell is no part of it",
         ),
         condition("class", class),
-        condition(
-            "cpus",
-            "thread i is pinned to the i-th cpu, counted from the highest, in turn",
-        ),
+        condition("cpus", cpus),
         condition("load elsewhere", load),
         condition("temperature", temperature),
     ]
@@ -417,5 +436,19 @@ impl Case<'_> {
             return Err(load::with_words(&why, &running.last_words()));
         }
         Ok(Some((running, record)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_have_the_highest_of_the_cpus_that_they_may_use() {
+        let all = [0, 1, 2, 3];
+        assert_eq!(own_cpus(&all, &[], 2), [3, 2]);
+        assert_eq!(own_cpus(&all, &[0, 2], 1), [2]);
+        assert_eq!(own_cpus(&all, &[0, 2], 4), [2, 0]);
+        assert_eq!(own_cpus(&[0], &[], 4), [0]);
     }
 }

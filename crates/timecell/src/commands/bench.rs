@@ -285,8 +285,8 @@ fn list_loads() -> Ended {
     Ended::Fine
 }
 
-/// The options as changes to an experiment.
-pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
+/// The cpus that `--cpus` names; empty without the option.
+pub fn cpus(options: &Bench) -> Result<Vec<u32>, InputError> {
     let cpus = match &options.cpus {
         None => Vec::new(),
         Some(text) => host::cpus::parse_list(text)
@@ -299,12 +299,17 @@ pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
             "write a list such as 1 or 2-3",
         ));
     }
+    Ok(cpus)
+}
+
+/// The options as changes to an experiment.
+pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
     Ok(Overrides {
         quick: options.quick,
         duration: options.duration,
         jobs: options.jobs,
         period: options.period,
-        cpus,
+        cpus: cpus(options)?,
         priority: options.priority,
         fifo: options.class.map(|class| matches!(class, ClassName::Fifo)),
         rounds: options.rounds,

@@ -6,7 +6,7 @@ use model::{Duration, InputError};
 use record::run::Run;
 
 use crate::cli::Bench;
-use crate::commands::bench::{VERSION, give_to_sudo_user};
+use crate::commands::bench::{VERSION, cpus, give_to_sudo_user};
 use crate::commands::judge::Asked;
 use crate::exit::{CommandError, Ended};
 use crate::progress::{Teller, about};
@@ -14,7 +14,12 @@ use crate::{commands, out};
 
 /// Runs the scenario `what` if it is one of this kind, writes its record, prints its tables.
 pub fn run(what: &str, options: &Bench) -> Option<Result<Ended, CommandError>> {
+    let cpus = match cpus(options) {
+        Ok(cpus) => cpus,
+        Err(error) => return Some(Err(error.into())),
+    };
     let wanted = SeriesOptions {
+        cpus,
         rounds: options.rounds,
         quick: options.quick,
         engines: options.engine.clone(),
@@ -123,7 +128,7 @@ fn refuse_ignored(scenario: &str, options: &Bench) -> Result<(), InputError> {
         ("--period", options.period.is_some()),
         ("--class", options.class.is_some()),
         ("--priority", options.priority.is_some()),
-        ("--cpus", options.cpus.is_some()),
+        ("--cpus", options.cpus.is_some() && scenario != "nqueens"),
         ("--tasks", options.tasks.is_some()),
         ("--policy", options.policy.is_some()),
         ("--require-rt", options.require_rt),
@@ -137,7 +142,7 @@ fn refuse_ignored(scenario: &str, options: &Bench) -> Result<(), InputError> {
         Some((option, _)) => Err(InputError::new(
             *option,
             format!("scenario `{scenario}` has no periodic jobs that this could apply to"),
-            "remove the option; --rounds, --quick, --engine and --rootless-user are allowed",
+            "remove the option; --rounds, --quick, --engine, --rootless-user and for `nqueens` --cpus are allowed",
         )),
     }
 }

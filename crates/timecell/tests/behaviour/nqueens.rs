@@ -1,11 +1,14 @@
 //! A computation on several threads, in cells.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
 
 use record::run::Run;
 use record::series::Quantity;
 
-use crate::support::{Case, Need, only_run, say};
+use crate::support::{Case, Need, Said, only_run, say, timecell};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -17,6 +20,11 @@ pub const CASES: &[Case] = &[
         name: "nqueens::in_cells_in_the_real_time_class_and_under_load",
         needs: &[Need::Root, Need::RealTime],
         run: cells,
+    },
+    Case {
+        name: "nqueens::threads_stay_on_the_cpus_that_they_may_use",
+        needs: &[],
+        run: chosen,
     },
     Case {
         name: "nqueens::the_probe_refuses_words_it_does_not_know",
@@ -96,4 +104,72 @@ fn bad_words() {
     let dir = tempfile::tempdir().unwrap();
     say(dir.path(), &["probe", "queens", "n=12", "threads=1"]).ends_with(2);
     say(dir.path(), &["probe", "queens", "knights=1"]).ends_with(2);
+}
+
+fn chosen() {
+    let dir = tempfile::tempdir().unwrap();
+    let cpus = host::sched::get_affinity(0).unwrap();
+    let lowest = cpus[0].to_string();
+    let words = ["bench", "nqueens", "--engine", "bare", "--cpus", &lowest];
+    let mut child = timecell()
+        .current_dir(dir.path())
+        .args(words)
+        .args(["--rounds", "1"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Every thread that solves, seen from outside while it does.
+    let mut seen = BTreeSet::new();
+    while child.try_wait().unwrap().is_none() {
+        for (_, cpus) in solvers(child.id()) {
+            seen.insert(cpus);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let said: Said = child.wait_with_output().unwrap().into();
+    let said = said.ends_with(0);
+    assert_eq!(seen, BTreeSet::from([vec![cpus[0]]]), "{}", said.out);
+    let record = Run::open(&only_run(dir.path())).unwrap().series().unwrap();
+    let condition = record.conditions.iter().find(|c| c.name == "cpus").unwrap();
+    let told = format!("one of cpus {lowest} (--cpus)");
+    assert!(condition.text.contains(&told), "{}", condition.text);
+    for threads in ["1 thread", "4 threads"] {
+        let part = format!("{threads}, cpu load elsewhere");
+        let measured = record.series.iter().any(|s| s.part == part);
+        // The load has the cpus that are left, however many threads there are.
+        assert_eq!(measured, cpus.len() > 1, "{part}");
+    }
+    let error = |words: &[&str]| say(dir.path(), words).ends_with(2).error();
+    let absent = error(&["bench", "nqueens", "--cpus", "60000"]);
+    assert!(
+        absent.starts_with("--cpus: cpu 60000 does not exist"),
+        "{absent}"
+    );
+    let other = error(&["bench", "startup", "--cpus", &lowest]);
+    assert!(other.starts_with("--cpus: scenario `startup`"), "{other}");
+}
+
+/// Threads that solve for coordinator `pid`, released or not, with the cpus that they may use.
+fn solvers(pid: u32) -> Vec<(i32, Vec<u32>)> {
+    let mark = format!("timecell-{pid}-");
+    let names = |dir: &str| -> Vec<i32> {
+        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        names.collect()
+    };
+    let mut found = Vec::new();
+    for process in names("/proc") {
+        let text = |name: &str| fs::read(format!("/proc/{process}/{name}")).unwrap_or_default();
+        let ours = String::from_utf8_lossy(&text("environ")).contains(&mark);
+        if !ours || !String::from_utf8_lossy(&text("cmdline")).contains("\0queens\0") {
+            continue;
+        }
+        for thread in names(&format!("/proc/{process}/task")) {
+            // The first thread waits for the others.
+            if let (true, Ok(cpus)) = (thread != process, host::sched::get_affinity(thread)) {
+                found.push((thread, cpus));
+            }
+        }
+    }
+    found
 }
