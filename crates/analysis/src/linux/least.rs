@@ -21,7 +21,10 @@ const PERIODS: Ns = 128;
 /// assert!(reservation_periods(&[]).is_empty());
 /// ```
 pub fn reservation_periods(tasks: &[Task]) -> Vec<Ns> {
-    let shortest = tasks.iter().map(|task| task.deadline.min(task.period)).min();
+    let shortest = tasks
+        .iter()
+        .map(|task| task.deadline.min(task.period))
+        .min();
     let Some(shortest) = shortest else {
         return Vec::new();
     };
@@ -144,7 +147,10 @@ mod tests {
         // A tenth of whatever period.
         let found = least_reservation(&tasks, (1, 1), |budget, period| budget * 10 >= period);
         assert_eq!(found, Some((4_000_000, 40_000_000)));
-        assert_eq!(least_reservation(&tasks, (5, 100), |budget, period| budget * 10 >= period), None);
+        assert_eq!(
+            least_reservation(&tasks, (5, 100), |budget, period| budget * 10 >= period),
+            None
+        );
         assert_eq!(least_reservation(&[], (1, 1), |_, _| true), None);
     }
 }

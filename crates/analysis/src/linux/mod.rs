@@ -19,7 +19,9 @@ mod tick;
 pub use beside::{Crowded, Held, postponement};
 pub use deadline::{DeadlineLimits, DeadlineParams, RootDomain};
 pub use hcbs::{HcbsGroup, HcbsTree};
-pub use least::{BUDGET_GRID_NS, least_budget, least_reservation, less_bandwidth, reservation_periods};
+pub use least::{
+    BUDGET_GRID_NS, least_budget, least_reservation, less_bandwidth, reservation_periods,
+};
 pub use ratio::{BW_SHIFT, BW_UNIT, Bandwidth, to_ratio};
 pub use refusal::{Errno, Refusal};
 pub use rt_cgroup::{RtGroup, RtTree, RtWrite};

@@ -47,7 +47,8 @@ pub(super) fn least(
     measured: &[MeasuredSupply],
 ) -> Option<Budget> {
     let by_model = least_reservation(&work.tasks, share, |budget_ns, period_ns| {
-        held(enforcer, budget_ns, period_ns).is_some_and(|budget| work.holds(&budget, 0, facts, &[]))
+        held(enforcer, budget_ns, period_ns)
+            .is_some_and(|budget| work.holds(&budget, 0, facts, &[]))
     });
     let mut best = by_model.and_then(|(budget_ns, period_ns)| held(enforcer, budget_ns, period_ns));
     let pair = |budget: &Budget| (budget.budget_ns, budget.period_ns);

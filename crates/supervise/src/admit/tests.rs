@@ -82,7 +82,10 @@ fn a_task_gets_the_least_budget_that_holds() {
         )
     };
     assert_eq!(
-        (holds(budget), holds(budget - analysis::linux::BUDGET_GRID_NS)),
+        (
+            holds(budget),
+            holds(budget - analysis::linux::BUDGET_GRID_NS)
+        ),
         (Ok(true), Ok(false))
     );
     assert!(grant.tasks[0].response_ns.unwrap() <= 100 * MS);

@@ -35,10 +35,7 @@ impl Asked {
     /// From the options; opens the baseline, so that a wrong name is said before anything is measured.
     pub fn of(options: &Judge) -> Result<Asked, CommandError> {
         let baseline = options.baseline.as_deref().map(Run::open).transpose()?;
-        if let Some(run) = baseline
-            .as_ref()
-            .filter(|run| run.is_series() || run.is_supply())
-        {
+        if let Some(run) = baseline.as_ref().filter(|run| run.has_no_experiment()) {
             return Err(InputError::new(
                 "--baseline",
                 format!("{} holds single measurements and no jobs", run.name()),
