@@ -237,7 +237,7 @@ impl Run {
             return Err(RecordError::malformed(
                 &self.dir,
                 "this run holds contests of two cells (isolation.json), which are no trials of an experiment; `timecell \
-                 report` reads it, one run at a time",
+                 report` and `timecell export --csv` read it, one run at a time",
             ));
         }
         Ok(())

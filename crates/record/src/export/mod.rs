@@ -13,6 +13,7 @@ mod csv;
 mod cyclictest;
 mod hdr;
 mod intervals;
+mod isolation;
 mod measured;
 mod parquet;
 mod rt_app;

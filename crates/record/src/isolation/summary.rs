@@ -174,4 +174,6 @@ pub enum ReceivedVerdict {
     Less,
     /// More.
     More,
+    /// Another tick of cpu time more or less would be a hundredth of it or more.
+    TooShort,
 }

@@ -1,7 +1,9 @@
 //! What a study of isolation says in sentences.
 
 use model::taskset::Enforcer;
-use record::isolation::{Against, Arm, IsolationSummary, Misses, ReceivedVerdict, Standing};
+use record::isolation::{
+    Against, Arm, IsolationSummary, Misses, ReceivedSummary, ReceivedVerdict, Standing,
+};
 
 use super::rows::{lateness, missed};
 use crate::supply::{percent, reservation};
@@ -73,15 +75,31 @@ fn received(summary: &IsolationSummary) -> Vec<String> {
         if of.is_empty() {
             continue;
         }
+        let short = |one: &&&ReceivedSummary| one.verdict != ReceivedVerdict::TooShort;
+        let told = of.iter().filter(short).count();
         let outside: Vec<String> = (of.iter())
-            .filter(|one| one.verdict != ReceivedVerdict::Within)
+            .filter(|one| {
+                !matches!(
+                    one.verdict,
+                    ReceivedVerdict::Within | ReceivedVerdict::TooShort
+                )
+            })
             .map(|one| format!("{} ({})", reservation(&one.held), percent(one.received)))
             .collect();
         let name = enforcer.name();
+        if of
+            .iter()
+            .all(|one| one.verdict == ReceivedVerdict::TooShort)
+        {
+            all.push(format!(
+                "{name}: too few periods to tell what cells received within 2 %"
+            ));
+            continue;
+        }
         all.push(match outside.as_slice() {
             [] => format!(
                 "{name}: each of {} received what it was granted within 2 %",
-                plural(of.len() as u64, "cell")
+                plural(told as u64, "cell")
             ),
             outside => format!(
                 "{name}: not within 2 % of what was granted: {}",

@@ -9,8 +9,13 @@ use record::supply::{Budget, Share};
 
 use crate::supply::span;
 
+/// The tick where nothing tells it: that of 100 Hz, the slowest in use, ns.
+const SLOWEST_TICK_NS: Ns = 10_000_000;
 /// How far from what was granted a cell may be.
 const WITHIN: f64 = 0.02;
+
+/// The part of what was granted that a tick may be, so that it does not decide.
+const TICK: f64 = 0.01;
 
 /// What one cell received in one trial.
 struct Spun {
@@ -32,6 +37,7 @@ pub(super) fn received(
             }
         }
     }
+    let tick_ns = record.machine.tick_ns().unwrap_or(SLOWEST_TICK_NS);
     let mut all = Vec::new();
     let mut said = Vec::new();
     for (place, held) in budgets {
@@ -55,7 +61,7 @@ pub(super) fn received(
                 Err(error) => said.push(format!("{name}: {error}")),
             }
         }
-        all.extend(summary(held, &spun));
+        all.extend(summary(held, &spun, tick_ns));
     }
     said.dedup();
     failures.extend(said);
@@ -90,7 +96,7 @@ fn periods(span: &Span, period: Ns) -> Vec<Ns> {
         .collect()
 }
 
-fn summary(held: Budget, spun: &[Spun]) -> Option<ReceivedSummary> {
+fn summary(held: Budget, spun: &[Spun], tick_ns: Ns) -> Option<ReceivedSummary> {
     let each: Vec<Ns> = spun.iter().flat_map(|one| one.each.clone()).collect();
     let budget = held.budget_ns as f64;
     let mut sorted: Vec<f64> = each.iter().map(|ns| *ns as f64 / budget).collect();
@@ -118,7 +124,11 @@ fn summary(held: Budget, spun: &[Spun]) -> Option<ReceivedSummary> {
                 .map(|ns| (*ns as f64 * 1_000.0 / budget).round() as u32)
                 .collect(),
         },
-        verdict: verdict(received, billed),
+        // In each trial a tick at the one end or the other.
+        verdict: match tick_ns as f64 * spun.len() as f64 / (budget * sorted.len() as f64) {
+            tick if tick < TICK => verdict(received, billed),
+            _ => ReceivedVerdict::TooShort,
+        },
     })
 }
 
@@ -159,12 +169,15 @@ mod tests {
             budget_ns: 30,
             period_ns: 100,
         };
-        let found = summary(held, &[spun]).unwrap();
+        let found = summary(held, std::slice::from_ref(&spun), 0).unwrap();
+        assert_eq!(found.verdict, ReceivedVerdict::Within);
+        let coarse = summary(held, std::slice::from_ref(&spun), 1).unwrap();
+        assert_eq!(coarse.verdict, ReceivedVerdict::TooShort, "1 of 90");
         assert!((found.received - 1.0).abs() < 1e-12);
         assert_eq!((found.each.least, found.each.most), (0.9, 1.1));
         assert_eq!(found.each.permille, [1_000, 900, 1_100]);
         assert!((found.billed - 150.0 / 129.0).abs() < 1e-12);
-        assert!(summary(held, &[]).is_none());
+        assert!(summary(held, &[], 0).is_none());
     }
 
     #[test]

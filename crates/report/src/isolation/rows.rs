@@ -151,6 +151,7 @@ pub(super) fn received(received: &ReceivedSummary) -> [Text; 8] {
         ReceivedVerdict::TakenByTheHost => {
             Text("billed, but taken by the host".to_owned(), Tone::Caution)
         }
+        ReceivedVerdict::TooShort => Text("too short to tell".to_owned(), Tone::Caution),
         ReceivedVerdict::Less => Text("less than granted".to_owned(), Tone::Bad),
         ReceivedVerdict::More => Text("more than granted".to_owned(), Tone::Bad),
     };

@@ -2,10 +2,12 @@
 
 use bench::{BenchError, IsolationOptions, IsolationPlan, Part, Settings, run_isolation};
 use model::InputError;
+use record::isolation::IsolationSummary;
 use record::run::{Run, write_atomically};
 
 use crate::cli::{Bench, Report};
 use crate::commands::bench::{VERSION, give_to_sudo_user};
+use crate::commands::judge::{Asked, Found};
 use crate::commands::report::{style, write_figures};
 use crate::commands::supply::{host_line, in_parentheses, requirements, reservations};
 use crate::exit::{CommandError, Ended};
@@ -15,8 +17,8 @@ use crate::progress::{Teller, about};
 /// What the study is called on the command line.
 pub const NAME: &str = "isolation";
 
-/// Why thresholds and baselines are refused.
-const NOT_JUDGED: &str = "a study of isolation has verdicts of its own, one for each enforcer";
+/// Why baselines are refused.
+const NO_BASELINE: &str = "contests are held against the victim alone, in the same run";
 
 /// Refuses options that only this study has, for whatever else is measured.
 pub fn refuse_elsewhere(what: &str, options: &Bench) -> Result<(), InputError> {
@@ -39,6 +41,7 @@ pub fn refuse_elsewhere(what: &str, options: &Bench) -> Result<(), InputError> {
 pub fn bench(options: &Bench) -> Result<Ended, CommandError> {
     refuse_ignored(options)?;
     let plan = IsolationPlan::new(&wanted(options)?)?;
+    let asked = Asked::of(&options.judge)?;
     let header = header(&plan);
     if options.dry_run {
         out::print(&format!("{header}\n{}", dry(&plan)));
@@ -62,7 +65,7 @@ pub fn bench(options: &Bench) -> Result<Ended, CommandError> {
         Ok(run) | Err((Some(run), _)) => Some(run.dir().to_owned()),
         Err((None, _)) => None,
     };
-    let ended = after(finished, options);
+    let ended = after(finished, &asked, options);
     if let Some(dir) = mine {
         give_to_sudo_user(&dir, made_out.then_some(options.out.as_path()));
     }
@@ -71,10 +74,11 @@ pub fn bench(options: &Bench) -> Result<Ended, CommandError> {
 
 fn after(
     finished: Result<Run, (Option<Run>, BenchError)>,
+    asked: &Asked,
     options: &Bench,
 ) -> Result<Ended, CommandError> {
     match finished {
-        Ok(run) => study(&run, options),
+        Ok(run) => study(&run, asked, options),
         Err((run, error)) => {
             // What was measured until then is on record and worth its page.
             if let Some(run) = run
@@ -82,7 +86,7 @@ fn after(
                     .manifest()
                     .is_ok_and(|manifest| manifest.trials_done > 0)
             {
-                let _ = study(&run, options);
+                let _ = study(&run, asked, options);
             }
             Err(error.into())
         }
@@ -135,7 +139,6 @@ fn refuse_ignored(options: &Bench) -> Result<(), InputError> {
         ("--failure-limit", options.failure_limit.is_some()),
         ("--reserve", options.reserve.is_some()),
         ("--require-rt", options.require_rt),
-        ("--fail-if", !options.judge.fail_if.is_empty()),
         ("--baseline", options.judge.baseline.is_some()),
         ("--histogram", options.histogram),
         ("--interval", options.interval.is_some()),
@@ -149,7 +152,7 @@ fn refuse_ignored(options: &Bench) -> Result<(), InputError> {
                 "scenario `{NAME}` runs sets of its own in two cells and has nothing that this could apply to"
             ),
             "remove the option; --utilisation, --overrun, --seed, --enforcer, --reservation, --load, --duration, --rounds, \
-             --quick, --cpus and --priority are allowed",
+             --quick, --cpus, --priority and --fail-if are allowed",
         )),
     }
 }
@@ -195,29 +198,37 @@ fn dry(plan: &IsolationPlan) -> String {
 }
 
 /// What follows a study at once: summary, page and tables.
-fn study(run: &Run, options: &Bench) -> Result<Ended, CommandError> {
+fn study(run: &Run, asked: &Asked, options: &Bench) -> Result<Ended, CommandError> {
+    asked.keep(run)?;
     let summary = report::isolation_study(run)?;
+    let found = asked.judge_isolation(&summary);
     run.write_isolation_summary(&summary)?;
     let page = run.dir().join("report.html");
     write_atomically(&page, report::isolation_html(run, &summary)?.as_bytes())?;
     if options.json {
-        out::print(&serde_json::to_string_pretty(&summary).unwrap_or_default());
+        print_json(&summary, &found);
     } else {
         out::print(&format!("\n{}", report::isolation_table(&summary, style())));
+        out::print_some(&found.tables());
         out::print(&format!("report  {}", page.display()));
     }
-    Ok(if summary.failures.is_empty() {
+    Ok(found.ended(if summary.failures.is_empty() {
         Ended::Fine
     } else {
         Ended::Failed
-    })
+    }))
+}
+
+fn print_json(summary: &IsolationSummary, found: &Found) {
+    let mut json = serde_json::to_value(summary).unwrap_or_default();
+    found.add_to(&mut json);
+    out::print(&serde_json::to_string_pretty(&json).unwrap_or_default());
 }
 
 /// The report of one study of isolation.
 pub fn report(run: &Run, options: &Report) -> Result<Ended, CommandError> {
     let refused = [
-        ("--fail-if", !options.judge.fail_if.is_empty(), NOT_JUDGED),
-        ("--baseline", options.judge.baseline.is_some(), NOT_JUDGED),
+        ("--baseline", options.judge.baseline.is_some(), NO_BASELINE),
         (
             "--against",
             options.against.is_some(),
@@ -227,10 +238,12 @@ pub fn report(run: &Run, options: &Report) -> Result<Ended, CommandError> {
     if let Some((option, _, why)) = refused.into_iter().find(|(_, asked, _)| *asked) {
         return Err(InputError::new(option, why, "remove the option").into());
     }
+    let asked = Asked::of_or_kept(&options.judge, run)?;
     let summary = report::isolation_study(run)?;
+    let found = asked.judge_isolation(&summary);
     if options.json {
-        out::print(&serde_json::to_string_pretty(&summary).unwrap_or_default());
-        return Ok(Ended::Fine);
+        print_json(&summary, &found);
+        return Ok(found.ended(Ended::Fine));
     }
     // With --output nothing is written into the run, which may belong to somebody else.
     let page = match &options.output {
@@ -242,10 +255,11 @@ pub fn report(run: &Run, options: &Report) -> Result<Ended, CommandError> {
     };
     write_atomically(&page, report::isolation_html(run, &summary)?.as_bytes())?;
     out::print(&report::isolation_table(&summary, style()));
+    out::print_some(&found.tables());
     if let Some(dir) = &options.figures {
         let count = write_figures(&report::isolation_figures(&summary), dir)?;
         out::print(&format!("figures {count} SVG files in {}", dir.display()));
     }
     out::print(&format!("report  {}", page.display()));
-    Ok(Ended::Fine)
+    Ok(found.ended(Ended::Fine))
 }

@@ -1,6 +1,7 @@
 //! Thresholds and baselines: what `bench` and `report` have in common.
 
 use model::{Experiment, InputError, TrialPlan};
+use record::isolation::IsolationSummary;
 use record::run::Run;
 use record::series::SeriesSummary;
 use record::summary::RunSummary;
@@ -176,6 +177,15 @@ impl Asked {
             judged: (!self.thresholds.is_empty()).then_some(judged),
             compared,
         })
+    }
+
+    /// Judges a study of isolation.
+    pub fn judge_isolation(&self, summary: &IsolationSummary) -> Found {
+        let judged = judge::judge_isolation(summary, &self.thresholds);
+        Found {
+            judged: (!self.thresholds.is_empty()).then_some(judged),
+            compared: None,
+        }
     }
 
     /// Judges a run of single measurements.
