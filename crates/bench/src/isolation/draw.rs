@@ -194,16 +194,16 @@ pub(super) fn draw(
     let mut part = enforcers.to_vec();
     let mut without = Vec::new();
     loop {
-        let (drawn, chosen) = choose(&mut seen, &part, enforcers, seed, permille, rounds, room);
+        let chosen = choose(&mut seen, &part, enforcers, seed, permille, rounds, room);
         let refused = |enforcer: &Enforcer| -> u32 {
-            let looked = seen.iter().take(drawn);
-            looked.filter(|one| !one.held_by(*enforcer)).count() as u32
+            seen.iter().filter(|one| !one.held_by(*enforcer)).count() as u32
         };
+        let drawn = seen.len() as u32;
         let enough = chosen.len() == rounds as usize;
         if enough || part.is_empty() {
             let draws = Draws {
                 utilisation_permille: permille,
-                drawn: drawn as u32,
+                drawn,
                 refused: (enforcers.iter())
                     .map(|enforcer| (enforcer.name().to_owned(), refused(enforcer)))
                     .collect(),
@@ -225,8 +225,15 @@ pub(super) fn draw(
                     f64::from(permille) / 1_000.0
                 ),
                 reason: format!(
-                    "the analysis of what this kernel supplies refuses {} of the {drawn} sets that were drawn",
-                    refused(&worst)
+                    "the analysis of what this kernel supplies refuses {} of the {drawn} sets that were drawn{}",
+                    refused(&worst),
+                    match worst {
+                        Enforcer::RtCgroup => format!(
+                            ", with {} ms of real-time budget free in every second",
+                            room.free_us / 1_000
+                        ),
+                        _ => String::new(),
+                    }
                 ),
                 mend: "ask for less with --utilisation".to_owned(),
             });
@@ -235,7 +242,7 @@ pub(super) fn draw(
     }
 }
 
-/// Draws until there is a set for each round or patience is over; the number of sets looked at, and those chosen.
+/// Draws until there is a set for each round or patience is over; those chosen.
 fn choose(
     seen: &mut Vec<Assessed>,
     part: &[Enforcer],
@@ -244,7 +251,7 @@ fn choose(
     permille: u32,
     rounds: u32,
     room: &Room,
-) -> (usize, Vec<usize>) {
+) -> Vec<usize> {
     let (mut chosen, mut in_vain) = (Vec::new(), 0);
     let mut at = 0;
     while chosen.len() < rounds as usize && in_vain < PATIENCE && !part.is_empty() {
@@ -262,7 +269,7 @@ fn choose(
         }
         at += 1;
     }
-    (at, chosen)
+    chosen
 }
 
 fn set(
@@ -382,7 +389,8 @@ mod tests {
         }
         let (draws, sets) = draw(1, 800, 2, &BOTH[..1], &room(4), 1);
         assert!(sets.is_empty());
-        assert_eq!(draws.without.len(), 1);
+        assert_eq!((draws.without.len(), draws.drawn), (1, PATIENCE));
+        assert_eq!(draws.refused, [("rt-cgroup".to_owned(), PATIENCE)]);
     }
 
     #[test]

@@ -2,22 +2,21 @@
 //! each enforcer and with none, and whether cells that spin beside each other receive the budgets they were granted. What
 //! was seen goes on record; what it amounts to is for `report`.
 
+mod conditions;
 mod contest;
 mod draw;
 mod options;
 mod received;
+mod room;
 mod root_domain;
 mod run;
 mod together;
 
-use analysis::linux::{Bandwidth, DeadlineLimits, RootDomain};
 use host::root::Root;
 use host::rtgroup;
-use host::sched::bandwidth::{bandwidth_limit_us, period_bounds_us};
 use model::taskset::Enforcer;
 use model::{InputError, LoadPlan, Requirement};
 use record::isolation::{Arm, Attacker, DrawnSet, Draws};
-use record::series::Condition;
 use record::summary::NotMeasured;
 use record::supply::Budget;
 
@@ -26,10 +25,10 @@ pub use run::run_isolation;
 
 use crate::load::{self, PlannedLoad};
 use crate::plan::{allowed_cpus, fifo_requirement};
-use crate::series::condition;
-use crate::supply;
-use draw::{PERIODS_MS, Room, TASKS};
+use crate::supply::{self, Reservation};
+use draw::Room;
 use options::Checked;
+use room::room;
 
 /// The question it answers.
 pub const ISOLATION_QUESTION: &str = "Does a cell keep its deadlines beside a cell of higher priority that runs longer than \
@@ -85,6 +84,8 @@ pub struct IsolationPlan {
     pub rounds: u32,
     checked: Checked,
     enforcers: Vec<Enforcer>,
+    /// Those of the enforcers for which all budgets of the spinning cells are to be had.
+    spinning: Vec<Enforcer>,
     loads: Vec<Option<PlannedLoad>>,
     draws: Vec<Draws>,
     sets: Vec<DrawnSet>,
@@ -167,6 +168,7 @@ impl IsolationPlan {
         let mut plan = IsolationPlan {
             rounds: checked.rounds,
             enforcers: Vec::new(),
+            spinning: Vec::new(),
             loads: Vec::new(),
             draws: Vec::new(),
             sets: Vec::new(),
@@ -176,6 +178,7 @@ impl IsolationPlan {
             checked,
         };
         plan.find_enforcers();
+        plan.find_spinning();
         plan.find_loads();
         if plan.checked.parts.contains(&Part::Contest) && plan.requirements[0].met {
             plan.draw_sets(&room(&plan.setting, &root));
@@ -205,6 +208,28 @@ impl IsolationPlan {
                 });
             }
             self.requirements.push(needed);
+        }
+    }
+
+    fn find_spinning(&mut self) {
+        if !self.checked.parts.contains(&Part::Received) {
+            return;
+        }
+        let share = |one: &Reservation| one.budget_ns as f64 / one.period_ns as f64;
+        let asked_us = self.checked.reservations.iter().map(share).sum::<f64>() * 1e6;
+        for &enforcer in &self.enforcers {
+            let free_us = self.setting.free_us;
+            if enforcer == Enforcer::RtCgroup && asked_us > free_us as f64 {
+                self.not_measured.push(NotMeasured {
+                    trial: format!("received, {}", enforcer.name()),
+                    reason: format!(
+                        "{free_us} us of real-time budget in every second are free, {asked_us:.0} us are needed"
+                    ),
+                    mend: "take budget from other groups, or ask for less with --reservation".to_owned(),
+                });
+            } else {
+                self.spinning.push(enforcer);
+            }
         }
     }
 
@@ -257,9 +282,8 @@ impl IsolationPlan {
                     }));
                 }
             }
-            if self.checked.parts.contains(&Part::Received) && round <= self.checked.received_trials
-            {
-                let each = self.enforcers.iter();
+            if round <= self.checked.received_trials {
+                let each = self.spinning.iter();
                 todo.extend(each.map(|&enforcer| (round, Todo::Received(enforcer))));
             }
         }
@@ -309,75 +333,6 @@ impl IsolationPlan {
                 Todo::Received(_) => self.setting.received_ns,
             }
     }
-
-    fn conditions(&self) -> Vec<Condition> {
-        let Setting {
-            cpu,
-            priority,
-            contest_ns,
-            received_ns,
-            ..
-        } = self.setting;
-        let overrun = f64::from(self.setting.overrun_permille) / 1_000.0;
-        let seconds = |ns: i64| ns as f64 / 1e9;
-        let mut all = vec![
-            condition(
-                "cells",
-                format!(
-                    "two plain processes on cpu {cpu}, {TASKS} periodic threads each, released together"
-                ),
-            ),
-            condition(
-                "tasks",
-                format!(
-                    "half of the utilisation for each cell, shared out by RandFixedSum; periods of {} to {} ms, each order of \
-                     magnitude as likely; deadlines at the ends of the periods; a job computes for as long as its task \
-                     declares, by a calibration at the start of each trial",
-                    PERIODS_MS.0, PERIODS_MS.1
-                ),
-            ),
-            condition(
-                "attacker",
-                format!(
-                    "SCHED_FIFO {priority} downwards by period, the victim's threads below; its jobs compute {overrun} times what \
-                     they declare where it overruns"
-                ),
-            ),
-            condition(
-                "rt-cgroup",
-                "a real-time group for each cell, inside one around both: the two budgets of least bandwidth together with which \
-                 both cells meet all deadlines by what this kernel supplies (as `timecell admit` reckons: tick, a tenth for \
-                 interrupts, the attacker's group first)",
-            ),
-            condition(
-                "deadline",
-                "a SCHED_DEADLINE thread for each task, its runtime a ninth more than it declares (as `timecell admit` gives), \
-                 bound to the same cpu by a root domain of its own where cpusets allow that",
-            ),
-            condition(
-                "contests",
-                format!(
-                    "{} s each; a set that an enforcer cannot hold by analysis is drawn again",
-                    seconds(contest_ns)
-                ),
-            ),
-        ];
-        if self.checked.parts.contains(&Part::Received) {
-            let budgets: Vec<String> = (self.checked.reservations.iter())
-                .map(ToString::to_string)
-                .collect();
-            all.push(condition(
-                "received",
-                format!(
-                    "one spinning thread for each budget ({}), on the same cpu and together, {} s; periods counted from the \
-                     second on",
-                    budgets.join(", "),
-                    seconds(received_ns)
-                ),
-            ));
-        }
-        all
-    }
 }
 
 /// The arms of a set: the machine's noise, both keeping to what they declared, the attacker with nothing to hold it, and with
@@ -403,31 +358,91 @@ fn arms(set: &DrawnSet) -> Vec<Arm> {
     arms
 }
 
-fn room(setting: &Setting, root: &Root) -> Room {
-    let (least, most) = period_bounds_us(root);
-    Room {
-        tick_ns: setting.tick_ns,
-        deadline_tick_ns: match host::kernel::deadline_by_timer(root) {
-            Some(true) => 0,
-            _ => setting.tick_ns,
-        },
-        free_us: setting.free_us,
-        domain: RootDomain {
-            limits: DeadlineLimits {
-                least_period: least.saturating_mul(1_000),
-                longest_period: most.saturating_mul(1_000),
-            },
-            share: match bandwidth_limit_us(root, 1) {
-                Some(us) => Bandwidth::new(us.saturating_mul(1_000), 1_000_000_000),
-                None => Bandwidth {
-                    runtime: None,
-                    ..Bandwidth::default()
-                },
-            },
-            // Also where the kernel has none: the sets are the same everywhere then.
-            ..RootDomain::of_cpus(1).with_fair_server()
-        },
-        overrun_permille: setting.overrun_permille,
-        priority: setting.priority,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(budget: bool, runtime: bool) -> DrawnSet {
+        let task = record::isolation::DrawnTask {
+            name: "victim-1".to_owned(),
+            wcet_ns: 1_000_000,
+            period_ns: 100_000_000,
+            runtime_ns: runtime.then_some(1_200_000),
+            priority: 70,
+        };
+        let cell = record::isolation::DrawnCell {
+            tasks: vec![task],
+            budget_ns: budget.then_some((2_000_000, 50_000_000)),
+        };
+        DrawnSet {
+            number: 1,
+            round: 1,
+            utilisation_permille: 400,
+            draw: 0,
+            attacker: cell.clone(),
+            victim: cell,
+            late_without: false,
+        }
+    }
+
+    #[test]
+    fn a_set_is_run_alone_honest_without_and_with_each_enforcer_that_can_hold_it() {
+        let names = |budget, runtime| -> Vec<String> {
+            let arms = arms(&set(budget, runtime));
+            arms.into_iter().map(Arm::name).collect()
+        };
+        assert_eq!(
+            names(true, true),
+            [
+                "victim alone, no enforcer",
+                "attacker honest, no enforcer",
+                "attacker overruns, no enforcer",
+                "attacker overruns, rt-cgroup",
+                "attacker overruns, deadline",
+            ]
+        );
+        assert_eq!(names(false, true).len(), 4);
+        assert_eq!(names(true, false)[3], "attacker overruns, rt-cgroup");
+    }
+
+    #[test]
+    fn a_plan_names_every_trial_or_the_reason_why_there_is_none() {
+        let options = IsolationOptions {
+            rounds: Some(2),
+            utilisations: vec![0.3],
+            ..IsolationOptions::default()
+        };
+        let plan = IsolationPlan::new(&options).unwrap();
+        assert_eq!(plan.requirements().len(), 3, "FIFO and two enforcers");
+        let unmet = plan.requirements().iter().any(|needed| !needed.met);
+        let told = unmet || !plan.not_measured().is_empty();
+        let names: Vec<String> = plan.trials().into_iter().map(|(name, _)| name).collect();
+        for enforcer in ["rt-cgroup", "deadline"] {
+            let named = names.iter().any(|name| name.ends_with(enforcer));
+            assert!(named || told, "{enforcer} in {names:?}");
+        }
+        assert!(plan.trials().iter().all(|(_, count)| *count == 2));
+        assert_eq!(plan.expected_ns() > 0, !names.is_empty());
+    }
+
+    #[test]
+    fn parts_have_names() {
+        for part in Part::ALL {
+            assert_eq!(part.name().parse(), Ok(part));
+        }
+        assert!("wakeup".parse::<Part>().unwrap_err().contains("received"));
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_refused() {
+        let options = IsolationOptions {
+            cpus: vec![60_000],
+            ..IsolationOptions::default()
+        };
+        let error = IsolationPlan::new(&options).err().unwrap().to_string();
+        assert!(
+            error.contains("--cpus") && error.contains("usable"),
+            "{error}"
+        );
     }
 }

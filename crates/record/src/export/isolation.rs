@@ -9,7 +9,8 @@ use crate::run::Run;
 /// Writes the contests of a study of isolation as CSV, one row per job, in the order of execution.
 ///
 /// Columns: `trial`, `round`, `utilisation`, `set`, `load` (empty: idle), `attacker`, `enforcer` (empty: none), `cell`, `task`,
-/// `wcet_ns`, `period_ns`, `index`, `missed` (activations just before that never ran), `release_ns`, `start_ns`, `end_ns`.
+/// `wcet_ns`, `period_ns`, `index`, `missed_before` (activations just before that never ran), `release_ns`, `start_ns`, `end_ns`,
+/// `missed_after` (in the last row of a task: activations after it that never ran).
 /// Returns the number of rows, the header not counted.
 ///
 /// # Errors
@@ -30,10 +31,11 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
         "wcet_ns",
         "period_ns",
         "index",
-        "missed",
+        "missed_before",
         "release_ns",
         "start_ns",
         "end_ns",
+        "missed_after",
     ];
     writer.write_record(head).map_err(&failed)?;
     let record = run.isolation()?;
@@ -46,11 +48,6 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
         let Some(set) = record.sets.iter().find(|set| set.number == trial.set) else {
             continue;
         };
-        let attacker = match trial.arm.attacker {
-            Attacker::Absent => "absent",
-            Attacker::Honest => "honest",
-            Attacker::Overruns => "overruns",
-        };
         let place = [
             trial.number.to_string(),
             trial.round.to_string(),
@@ -60,7 +57,7 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
                 .load
                 .as_ref()
                 .map_or(String::new(), |load| load.name.clone()),
-            attacker.to_owned(),
+            trial.arm.attacker.name().to_owned(),
             trial
                 .arm
                 .enforcer
@@ -77,13 +74,20 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
                     task.wcet_ns.to_string(),
                     task.period_ns.to_string(),
                 ];
-                for job in run.task_samples(trial.number, &task.name)?.samples {
+                let samples = run.task_samples(trial.number, &task.name)?;
+                let before: u64 = (samples.samples.iter())
+                    .map(|job| u64::from(job.missed))
+                    .sum();
+                let after = samples.header.missed.saturating_sub(before);
+                let last = samples.samples.len();
+                for (job, nth) in samples.samples.iter().zip(1..) {
                     let of_job = [
                         job.index.to_string(),
                         job.missed.to_string(),
                         job.release_ns.to_string(),
                         job.start_ns.to_string(),
                         job.end_ns.to_string(),
+                        if nth == last { after } else { 0 }.to_string(),
                     ];
                     rows += 1;
                     let all = place.iter().chain(&of_task).chain(&of_job);

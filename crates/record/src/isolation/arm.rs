@@ -13,6 +13,17 @@ pub enum Attacker {
     Overruns,
 }
 
+impl Attacker {
+    /// As it is written: `absent`, `honest`, `overruns`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Attacker::Absent => "absent",
+            Attacker::Honest => "honest",
+            Attacker::Overruns => "overruns",
+        }
+    }
+}
+
 /// One kind of contest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Arm {

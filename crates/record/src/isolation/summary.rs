@@ -42,6 +42,9 @@ pub struct Misses {
     pub trials: u64,
     /// Trials in which at least one deadline was missed.
     pub trials_with: u64,
+    /// Tasks, trial by trial, whose jobs took more cpu time in the mean than they declared, as the kernel bills it: what they
+    /// miss is their own doing, or the host's.
+    pub over_declared: u64,
     /// The largest lateness (response time less deadline) of a job that ran, ns; negative: all were early. `None`: none ran.
     pub worst_lateness_ns: Option<i64>,
 }
@@ -61,6 +64,7 @@ impl Misses {
             skipped: self.skipped + other.skipped,
             trials: self.trials + other.trials,
             trials_with: self.trials_with + other.trials_with,
+            over_declared: self.over_declared + other.over_declared,
             worst_lateness_ns: self.worst_lateness_ns.max(other.worst_lateness_ns),
         }
     }

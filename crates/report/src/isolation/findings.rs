@@ -37,6 +37,17 @@ fn noise(summary: &IsolationSummary) -> Option<String> {
     ))
 }
 
+/// Misses that may be the victim's own.
+fn own(standing: &Standing) -> String {
+    match standing.victim.over_declared {
+        0 => String::new(),
+        tasks => format!(
+            "; {} of it took more cpu time in the mean than declared, in one trial or another",
+            plural(tasks, "task")
+        ),
+    }
+}
+
 fn stands(standing: &Standing) -> String {
     let name = standing.enforcer.map_or("no enforcer", Enforcer::name);
     let beside = standing
@@ -52,12 +63,14 @@ fn stands(standing: &Standing) -> String {
             percent(at_most)
         ),
         Against::WithinNoise { .. } => format!(
-            "{name}{beside}: the victim missed {of} deadlines, not more than alone as far as {} tell",
-            plural(standing.victim.trials, "trial")
+            "{name}{beside}: the victim missed {of} deadlines, not more than alone as far as {} tell{}",
+            plural(standing.victim.trials, "trial"),
+            own(standing)
         ),
         Against::Beyond { .. } => format!(
-            "{name}{beside}: the victim missed {of} deadlines, {} alone: more than the host causes",
-            standing.alone.missed()
+            "{name}{beside}: the victim missed {of} deadlines, {} alone: more than the host causes{}",
+            standing.alone.missed(),
+            own(standing)
         ),
         Against::TooFew => format!(
             "{name}{beside}: the victim missed {of} deadlines; {} are too few to tell that from the host's noise",

@@ -1,8 +1,6 @@
 //! What a row of the tables says, for terminal and page alike.
 
-use record::isolation::{
-    Against, ArmSummary, Attacker, Misses, ReceivedSummary, ReceivedVerdict, Standing,
-};
+use record::isolation::{Against, ArmSummary, Misses, ReceivedSummary, ReceivedVerdict, Standing};
 
 use crate::style::Tone;
 use crate::supply::{percent, reservation};
@@ -65,11 +63,6 @@ pub(super) fn utilisation(permille: u32) -> String {
 /// One arm.
 pub(super) fn arm(arm: &ArmSummary) -> [Text; 8] {
     let victim = &arm.victim;
-    let attacker = match arm.arm.attacker {
-        Attacker::Absent => "absent",
-        Attacker::Honest => "honest",
-        Attacker::Overruns => "overruns",
-    };
     let tone = if victim.missed() > 0 {
         Tone::Caution
     } else {
@@ -79,7 +72,7 @@ pub(super) fn arm(arm: &ArmSummary) -> [Text; 8] {
     [
         plain(utilisation(arm.utilisation_permille)),
         plain(load(arm.load.as_ref())),
-        plain(attacker),
+        plain(arm.arm.attacker.name()),
         plain(
             arm.arm
                 .enforcer

@@ -119,6 +119,7 @@ fn outcome(run: &Run, trial: &ContestTrial, set: &DrawnSet) -> Result<Outcome, R
 /// Deadlines of a task: the ends of its periods.
 fn misses(samples: &Samples, task: &DrawnTask) -> Misses {
     let deadline = i64::try_from(task.period_ns).unwrap_or(i64::MAX);
+    let declared = task.wcet_ns.saturating_mul(samples.header.count);
     let lateness = || {
         (samples.samples.iter()).map(|sample| sample.response_time_ns().saturating_sub(deadline))
     };
@@ -128,6 +129,7 @@ fn misses(samples: &Samples, task: &DrawnTask) -> Misses {
         // A cell that was killed leaves activations that nothing explains; they were not done in time either.
         skipped: samples.header.missed + samples.unexplained(),
         worst_lateness_ns: lateness().max(),
+        over_declared: u64::from(samples.header.cpu_time_ns > declared),
         ..Misses::default()
     }
 }
@@ -296,6 +298,7 @@ mod tests {
                 planned: 6,
                 count: 3,
                 missed: 2,
+                cpu_time_ns: 31,
                 complete: 1,
                 ..Header::new()
             },
@@ -306,6 +309,7 @@ mod tests {
             (found.jobs, found.late, found.worst_lateness_ns),
             (6, 2, Some(250))
         );
+        assert_eq!(found.over_declared, 1, "31 of 3 times 10");
         assert_eq!(found.skipped, 2 + samples.unexplained());
     }
 
