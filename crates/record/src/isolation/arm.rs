@@ -55,14 +55,14 @@ impl Arm {
 /// Enforcers by their names, nothing by `null`.
 pub mod by_enforcer_name {
     use model::taskset::Enforcer;
-    use serde::de::Error;
+
+    use crate::supply::by_name;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     /// Writes the name.
     ///
     /// # Errors
     /// The serializer's own.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
     pub fn serialize<S: Serializer>(enforcer: &Option<Enforcer>, to: S) -> Result<S::Ok, S::Error> {
         enforcer.map(Enforcer::name).serialize(to)
     }
@@ -72,14 +72,8 @@ pub mod by_enforcer_name {
     /// # Errors
     /// When no enforcer is called so.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Enforcer>, D::Error> {
-        let Some(name) = Option::<String>::deserialize(from)? else {
-            return Ok(None);
-        };
-        let known = Enforcer::NAMES.iter().find(|(known, _)| *known == name);
-        known.map(|(_, enforcer)| Some(*enforcer)).ok_or_else(|| {
-            let names = Enforcer::NAMES.map(|(name, _)| name).join(", ");
-            D::Error::custom(format!("unknown enforcer `{name}`; known are {names}"))
-        })
+        let name = Option::<String>::deserialize(from)?;
+        name.map(|name| by_name::named(&name)).transpose()
     }
 }
 

@@ -195,8 +195,9 @@ fn received() {
     );
     assert!(!summary.received.is_empty(), "{}", said.out);
     for one in &summary.received {
-        assert_eq!((one.trials, one.periods), (1, 19));
-        assert_eq!(one.each.permille.len(), 19);
+        // 20 periods but the first; a cell that waits for its budget at the end sees one more.
+        assert!(one.trials == 1 && one.periods >= 19, "{one:?}");
+        assert_eq!(one.each.permille.len() as u64, one.periods);
         let each = &one.each;
         let ascending = [each.least, each.low, each.median, each.high, each.most];
         assert!(ascending.is_sorted(), "{one:?}");
