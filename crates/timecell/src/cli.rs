@@ -287,7 +287,8 @@ pub struct Bench {
     /// Only trials of these engines, comma-separated.
     #[arg(long, value_name = "ENGINE", value_delimiter = ',')]
     pub engine: Vec<EngineKind>,
-    /// Loads beside the cells of every trial, comma-separated; --list-loads shows them.
+    /// Loads beside the cells of every trial, comma-separated; --list-loads shows them. In scenario `isolation` one after the
+    /// other, with `idle` for none.
     #[arg(long, value_name = "LOAD", value_delimiter = ',', value_parser = load)]
     pub load: Vec<Option<LoadKind>>,
     /// Keep a histogram of each minute and the 1,000 worst jobs instead of every sample: for runs of days.
