@@ -6,6 +6,7 @@ mod crowd;
 mod drain;
 mod error;
 mod interrupt;
+mod isolation;
 mod launch;
 pub mod live;
 pub mod load;
@@ -29,6 +30,9 @@ mod verify;
 mod watch;
 
 pub use error::BenchError;
+pub use isolation::{
+    ISOLATION_ENFORCERS, ISOLATION_QUESTION, IsolationOptions, IsolationPlan, Part, run_isolation,
+};
 pub use place::{Place, Swept, Unsaved, sweep_stale};
 pub use plan::{Plan, PlannedTrial};
 pub use resume::{check as check_resume, resume};

@@ -25,7 +25,7 @@ pub fn find(what: &str) -> Result<Experiment, InputError> {
     if !is_path {
         let mut names: Vec<&str> = SCENARIOS.iter().map(|(name, _)| *name).collect();
         names.extend(crate::SERIES_SCENARIOS.iter().map(|scenario| scenario.name));
-        names.push("supply");
+        names.extend(["supply", "isolation"]);
         return Err(InputError::new(
             what,
             "there is no such scenario, and no such file",

@@ -51,8 +51,10 @@ pub enum SpinClass {
 /// What the payload is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SupplyArgs {
-    /// The control page, as seen from inside the cell; the payload takes its first slot.
+    /// The control page, as seen from inside the cell.
     pub control: String,
+    /// The cell's slot in it.
+    pub slot: usize,
     /// The gaps file, as seen from inside the cell.
     pub gaps: String,
     /// Its class.
@@ -84,6 +86,7 @@ impl SupplyArgs {
             "probe".to_owned(),
             "supply".to_owned(),
             format!("control={}", self.control),
+            format!("slot={}", self.slot),
             format!("gaps={}", self.gaps),
             class,
             format!("cpus={}", host::cpus::format_list(&self.cpus)),
@@ -100,6 +103,7 @@ impl SupplyArgs {
     pub fn from_words(words: &[String]) -> Result<SupplyArgs, ArgsError> {
         let mut args = SupplyArgs {
             control: String::new(),
+            slot: 0,
             gaps: String::new(),
             class: SpinClass::Fifo { priority: 0 },
             cpus: Vec::new(),
@@ -112,6 +116,7 @@ impl SupplyArgs {
             let bad = || ArgsError(format!("cannot read `{word}`"));
             match key {
                 "control" => args.control = value.to_owned(),
+                "slot" => args.slot = value.parse().map_err(|_| bad())?,
                 "gaps" => args.gaps = value.to_owned(),
                 "fifo" => {
                     let priority = value.parse().map_err(|_| bad())?;
@@ -275,7 +280,8 @@ pub fn supply(words: &[String]) -> i32 {
             return EXIT_BAD_ARGS;
         }
     };
-    attend(Path::new(&args.control), 0, present_ns, |control, slot| {
+    let control = Path::new(&args.control);
+    attend(control, args.slot, present_ns, |control, slot| {
         live(&args, control, slot)
     })
 }
@@ -393,6 +399,7 @@ mod tests {
     fn args(dir: &Path) -> SupplyArgs {
         SupplyArgs {
             control: dir.join("control").display().to_string(),
+            slot: 0,
             gaps: dir.join("gaps").display().to_string(),
             class: SpinClass::Fifo { priority: 1 },
             cpus: vec![host::cpus::default_rt_cpu()],
@@ -409,8 +416,15 @@ mod tests {
             budget_ns: 3_000_000,
             period_ns: 10_000_000,
         };
-        for class in [SpinClass::Fifo { priority: 80 }, deadline] {
-            let args = SupplyArgs { class, ..args(dir) };
+        for (slot, class) in [SpinClass::Fifo { priority: 80 }, deadline]
+            .into_iter()
+            .enumerate()
+        {
+            let args = SupplyArgs {
+                class,
+                slot,
+                ..args(dir)
+            };
             assert_eq!(SupplyArgs::from_words(&args.to_words()[2..]), Ok(args));
         }
         let good = args(dir).to_words()[2..].to_vec();

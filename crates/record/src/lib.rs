@@ -7,6 +7,7 @@ mod error;
 pub mod export;
 pub mod histogram;
 pub mod import;
+pub mod isolation;
 pub mod run;
 pub mod samples;
 pub mod scale;

@@ -17,6 +17,7 @@ pub(crate) use files::{read_json, write_json};
 
 use crate::RecordError;
 use crate::histogram::{self, HistogramLog};
+use crate::isolation::ISOLATION;
 use crate::samples::{self, Samples};
 use crate::series::{SERIES_SCHEMA, SERIES_SUMMARY_SCHEMA, SeriesRecord, SeriesSummary};
 use crate::summary::{NotMeasured, RunSummary, SUMMARY_SCHEMA};
@@ -163,15 +164,15 @@ impl Run {
     /// Opens a run to study it.
     ///
     /// # Errors
-    /// [`RecordError::NotARun`] when `dir` holds no `run.json`, or none of `experiment.toml`, `series.json` and
-    /// `supply.json`.
+    /// [`RecordError::NotARun`] when `dir` holds no `run.json`, or none of `experiment.toml`, `series.json`,
+    /// `supply.json` and `isolation.json`.
     pub fn open(dir: &Path) -> Result<Run, RecordError> {
         let has = |name: &str| dir.join(name).is_file();
         for (missing, there) in [
             ("run.json", has("run.json")),
             (
                 "experiment.toml",
-                has("experiment.toml") || has(SERIES) || has(SUPPLY),
+                has("experiment.toml") || has(SERIES) || has(SUPPLY) || has(ISOLATION),
             ),
         ] {
             if !there {
@@ -232,7 +233,19 @@ impl Run {
                  export --csv` read it, one run at a time",
             ));
         }
+        if self.is_isolation() {
+            return Err(RecordError::malformed(
+                &self.dir,
+                "this run holds contests of two cells (isolation.json), which are no trials of an experiment; `timecell \
+                 report` and `timecell export --csv` read it, one run at a time",
+            ));
+        }
         Ok(())
+    }
+
+    /// Whether the run is a study of its own kind, without an experiment and its trials.
+    pub fn has_no_experiment(&self) -> bool {
+        self.is_series() || self.is_supply() || self.is_isolation()
     }
 
     /// Whether the run holds single measurements (`series.json`) instead of trials with jobs.
@@ -453,7 +466,7 @@ impl Run {
 }
 
 /// Copies the header and the records written, not the room kept for activations that were missed.
-fn copy_samples(from: &Path, to: &Path) -> Result<(), RecordError> {
+pub(crate) fn copy_samples(from: &Path, to: &Path) -> Result<(), RecordError> {
     use std::io::Read;
     let mut source = File::open(from).map_err(RecordError::io(from, "open"))?;
     let mut page = [0u8; samples::HEADER_BYTES];

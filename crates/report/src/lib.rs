@@ -18,6 +18,7 @@ pub mod feasibility;
 mod figure;
 mod findings;
 mod html;
+mod isolation;
 pub mod judge;
 mod loads;
 mod measured;
@@ -41,6 +42,7 @@ pub use compare::{
 pub use figure::figures;
 pub use findings::findings;
 pub use html::{Extras, html, html_beside, html_with};
+pub use isolation::{isolation_figures, isolation_html, isolation_study, isolation_table};
 pub use measured::{
     DistributionSummary, FileSummary, MeasuredSummary, OverflowSummary, QuantileSummary,
     measured_html, measured_summary, measured_table,

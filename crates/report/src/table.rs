@@ -316,6 +316,31 @@ fn of_run(summary: &RunSummary, crowded: bool) -> Vec<String> {
     sentences
 }
 
+/// Rows as columns; those at the places of `numbers` are aligned at the right.
+pub(crate) fn from_rows<const N: usize>(
+    headings: &[&str; N],
+    rows: Vec<[Text; N]>,
+    numbers: std::ops::Range<usize>,
+) -> Vec<Column> {
+    let mut texts: [Vec<Text>; N] = std::array::from_fn(|_| Vec::new());
+    for row in rows {
+        for (column, text) in texts.iter_mut().zip(row) {
+            column.push(text);
+        }
+    }
+    let columns = headings.iter().zip(texts).enumerate();
+    columns
+        .map(|(place, (heading, texts))| {
+            let column = Column::new(heading, texts);
+            if numbers.contains(&place) {
+                column.right()
+            } else {
+                column
+            }
+        })
+        .collect()
+}
+
 /// Columns as lines: headings first, three spaces between, nothing behind the last text.
 pub(crate) fn render(columns: &[Column], style: Style) -> String {
     let widths: Vec<usize> = columns.iter().map(Column::width).collect();

@@ -208,7 +208,7 @@ pub enum ReserveName {
     Deadline,
 }
 
-/// The enforcers that `bench supply` measures.
+/// The enforcers that `bench supply` and `bench isolation` measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EnforcerName {
     /// Real-time groups of cgroup v1 (RT_GROUP_SCHED).
@@ -238,7 +238,8 @@ impl EnforcerName {
     recovery (until a killed or wedged cell \
     runs again), footprint (memory of an idle real-time cell), nqueens (a computation on 1, 2 and 4 threads, with and \
     without cpu load elsewhere), supply (what rt-cgroups and SCHED_DEADLINE really give to a cell, against the textbook's \
-    bound), self (timecell itself against cyclictest, a polling barrier and other launchers; parts: \
+    bound), isolation (a cell beside one that runs longer than it declared, with each enforcer and with none; parts: \
+    contest, received), self (timecell itself against cyclictest, a polling barrier and other launchers; parts: \
     wakeup, barrier, startup, memory, loads).\n\n\
     Real-time classes need privilege: run with sudo. Without it the same command runs with SCHED_OTHER and every \
     result is labelled \"not real-time\".\n\n\
@@ -256,7 +257,7 @@ pub struct Bench {
     /// Scenario, or path of an experiment file.
     #[arg(value_hint = ValueHint::FilePath, required_unless_present_any = ["list", "list_loads", "resume", "template"])]
     pub experiment: Option<String>,
-    /// Parts of `bench self`; all when none is named.
+    /// Parts of `bench self`, or of `bench isolation` (contest, received); all when none is named.
     #[arg(value_name = "PART")]
     pub parts: Vec<String>,
     /// Smoke run: fewer jobs and 2 rounds, under 30 s; a matrix of more than 12 trials runs once, under 60 s.
@@ -287,7 +288,8 @@ pub struct Bench {
     /// Only trials of these engines, comma-separated.
     #[arg(long, value_name = "ENGINE", value_delimiter = ',')]
     pub engine: Vec<EngineKind>,
-    /// Loads beside the cells of every trial, comma-separated; --list-loads shows them.
+    /// Loads beside the cells of every trial, comma-separated; --list-loads shows them. In scenario `isolation` one after the
+    /// other, with `idle` for none.
     #[arg(long, value_name = "LOAD", value_delimiter = ',', value_parser = load)]
     pub load: Vec<Option<LoadKind>>,
     /// Keep a histogram of each minute and the 1,000 worst jobs instead of every sample: for runs of days.
@@ -299,7 +301,7 @@ pub struct Bench {
     /// Go on with this run, which ended before its time: a power cut, an interrupt, a full disk.
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
         "experiment", "quick", "duration", "jobs", "period", "cpus", "priority", "class", "rounds", "engine",
-        "rootless_user", "heartbeat_timeout", "enforcer", "reservation", "load", "histogram", "interval", "out",
+        "rootless_user", "heartbeat_timeout", "enforcer", "reservation", "utilisation", "overrun", "seed", "load", "histogram", "interval", "out",
     ])]
     pub resume: Option<PathBuf>,
     /// Age of the last heartbeat at which scenario `recovery` takes a payload for wedged, such as 10ms [default: 10ms].
@@ -324,12 +326,27 @@ pub struct Bench {
     /// Scenario `scale`: how each cell is held to an equal share of the cpus in every second [default: none].
     #[arg(long, value_enum)]
     pub reserve: Option<ReserveName>,
-    /// Scenario `supply`: the enforcers to measure, comma-separated [default: both].
+    /// Scenarios `supply` and `isolation`: the enforcers to measure, comma-separated [default: both].
     #[arg(long, value_enum, value_name = "ENFORCER", value_delimiter = ',')]
     pub enforcer: Vec<EnforcerName>,
-    /// Scenario `supply`: budget/period of each reservation, comma-separated [default: 30ms/100ms,10ms/50ms,3ms/10ms,1ms/10ms].
+    /// Scenarios `supply` and `isolation`: budget/period of each reservation, comma-separated [default:
+    /// 30ms/100ms,10ms/50ms,3ms/10ms,1ms/10ms; in `isolation` 10, 15, 20 and 25ms/100ms beside each other].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub reservation: Vec<String>,
+    /// Scenario `isolation`: declared utilisations of both cells together, comma-separated [default: 0.4,0.5,0.6,0.8].
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        allow_negative_numbers = true
+    )]
+    pub utilisation: Vec<f64>,
+    /// Scenario `isolation`: how long an overrunning attacker's jobs are, as a multiple of what it declared [default: 1.8].
+    #[arg(long, value_name = "FACTOR", allow_negative_numbers = true)]
+    pub overrun: Option<f64>,
+    /// Scenario `isolation`: seed of the task sets; the same seed gives the same sets [default: 1].
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
     /// The unprivileged user who runs rootless cells.
     #[arg(long, value_name = "NAME")]
     pub rootless_user: Option<String>,

@@ -5,18 +5,26 @@
 //! budget a supply: [`TickSupply`] is what a kernel gives that looks at budgets in its tick.
 //! Nothing here reads or writes a file.
 
+mod beside;
 mod deadline;
 mod hcbs;
+mod least;
 mod ratio;
 mod refusal;
 mod rt_cgroup;
 mod standing;
+mod threads;
 mod tick;
 
+pub use beside::{Crowded, Held, postponement};
 pub use deadline::{DeadlineLimits, DeadlineParams, RootDomain};
 pub use hcbs::{HcbsGroup, HcbsTree};
+pub use least::{
+    BUDGET_GRID_NS, least_budget, least_reservation, less_bandwidth, reservation_periods,
+};
 pub use ratio::{BW_SHIFT, BW_UNIT, Bandwidth, to_ratio};
 pub use refusal::{Errno, Refusal};
 pub use rt_cgroup::{RtGroup, RtTree, RtWrite};
 pub use standing::Standing;
+pub use threads::{thread_of, threads_hold};
 pub use tick::TickSupply;

@@ -15,7 +15,11 @@ use record::summary::NotMeasured;
 use record::supply::Budget;
 
 pub use options::{Reservation, SupplyOptions};
+pub(crate) use options::{once, within};
+pub(crate) use requirements::{deadline, groups};
+pub(crate) use run::left_ns;
 pub use run::run_supply;
+pub(crate) use trial::{group_name, stolen};
 
 use crate::plan;
 use crate::series::condition;

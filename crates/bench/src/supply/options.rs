@@ -161,7 +161,7 @@ fn usual() -> Vec<Reservation> {
 }
 
 /// Each of them once, in the order given.
-fn once<T: Copy + PartialEq>(all: &[T]) -> Vec<T> {
+pub(crate) fn once<T: Copy + PartialEq>(all: &[T]) -> Vec<T> {
     let mut kept: Vec<T> = Vec::new();
     for one in all {
         if !kept.contains(one) {
@@ -171,7 +171,8 @@ fn once<T: Copy + PartialEq>(all: &[T]) -> Vec<T> {
     kept
 }
 
-fn within(
+/// That an option's value is in its range.
+pub(crate) fn within(
     option: &str,
     what: &str,
     value: i64,

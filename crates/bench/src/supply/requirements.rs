@@ -33,7 +33,7 @@ pub(super) fn needs(subject: &Subject, setting: &Setting) -> Needs {
 }
 
 /// Groups with budgets, and so much of it that is free.
-fn groups(held: &Budget) -> Requirement {
+pub(crate) fn groups(held: &Budget) -> Requirement {
     let what = "rt-cgroup (cgroup v1 with RT_GROUP_SCHED)";
     let free = rtgroup::detect().and_then(|_| rtgroup::largest_free_runtime());
     let free_us = match free {
@@ -79,7 +79,7 @@ fn writable() -> Result<(), String> {
 }
 
 /// The class, tried by a thread that ends with it.
-fn deadline(held: &Budget, allowed: &[u32]) -> Requirement {
+pub(crate) fn deadline(held: &Budget, allowed: &[u32]) -> Requirement {
     let class = Class::Deadline {
         runtime_ns: held.budget_ns,
         deadline_ns: held.period_ns,

@@ -146,7 +146,7 @@ fn rounds(
 }
 
 /// Expected at first, stretched by what was seen as the run goes on.
-fn left_ns(expected: i64, past: i64, began: Instant) -> i64 {
+pub(crate) fn left_ns(expected: i64, past: i64, began: Instant) -> i64 {
     if past <= 0 {
         return expected;
     }

@@ -45,9 +45,9 @@ impl Trial<'_> {
             steal_ns: None,
             failure: None,
         };
-        let before = self.stolen();
+        let before = stolen(&record.cpus);
         record.failure = self.measure().err();
-        let stolen = before.zip(self.stolen());
+        let stolen = before.zip(stolen(&record.cpus));
         record.steal_ns = stolen.map(|(before, after)| after.saturating_sub(before));
         record
     }
@@ -70,6 +70,7 @@ impl Trial<'_> {
         self.interrupt.wakes(Some(barrier.waker()));
         let args = SupplyArgs {
             control: "/cell/control".to_owned(),
+            slot: 0,
             gaps: "/cell/gaps".to_owned(),
             class: self.spin_class(),
             cpus: self.cpus(),
@@ -208,17 +209,16 @@ impl Trial<'_> {
             SpinClass::Deadline { .. } => self.setting.allowed.clone(),
         }
     }
-
-    /// What the host has taken of the trial's cpus, ns; `None` where the kernel does not tell.
-    fn stolen(&self) -> Option<u64> {
-        let cpus = self.cpus();
-        let ticks = cpu_use::ticks(&Root::live()).ok()?;
-        let ours = ticks.iter().filter(|ticks| cpus.contains(&ticks.cpu));
-        Some(ours.map(|ticks| ticks.stolen).sum::<u64>() * host::process::tick_ns().unsigned_abs())
-    }
 }
 
-/// Of the groups of this process, one at a time.
-pub(super) fn group_name() -> String {
+/// What the host has taken of these cpus since boot, ns; `None` where the kernel does not tell.
+pub(crate) fn stolen(cpus: &[u32]) -> Option<u64> {
+    let ticks = cpu_use::ticks(&Root::live()).ok()?;
+    let ours = ticks.iter().filter(|ticks| cpus.contains(&ticks.cpu));
+    Some(ours.map(|ticks| ticks.stolen).sum::<u64>() * host::process::tick_ns().unsigned_abs())
+}
+
+/// Of the groups of this process, one at a time or one around the others.
+pub(crate) fn group_name() -> String {
     format!("timecell-{}", std::process::id())
 }

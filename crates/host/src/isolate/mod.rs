@@ -92,7 +92,20 @@ impl Isolation {
         Isolation::hold_at(&Root::live(), cpus, journal)
     }
 
-    fn hold_at(root: &Root, cpus: &[u32], journal: &Path) -> Result<Isolation, IsolateError> {
+    /// Only takes `cpus` out of load balancing: where that is possible ([`Isolation::is_split`]) they are a root domain of
+    /// their own, to whose cpus SCHED_DEADLINE threads can be bound. No task and no interrupt is moved. `journal` as in
+    /// [`Isolation::hold`].
+    ///
+    /// # Errors
+    /// As [`Isolation::hold`].
+    pub fn split(cpus: &[u32], journal: &Path) -> Result<Isolation, IsolateError> {
+        let root = Root::live();
+        let mut isolation = Isolation::begin(&root, cpus, journal)?;
+        isolation.group = cpuset::split(&root, &mut isolation.journal, &mut isolation.found)?;
+        Ok(isolation)
+    }
+
+    fn begin(root: &Root, cpus: &[u32], journal: &Path) -> Result<Isolation, IsolateError> {
         let online = cpus::online_at(root)?;
         let rest = others(&online, cpus);
         if rest.is_empty() {
@@ -100,7 +113,7 @@ impl Isolation {
                 cpus: format_list(&online),
             });
         }
-        let mut isolation = Isolation {
+        Ok(Isolation {
             journal: Journal::create(journal)?,
             root: root.clone(),
             found: Isolated {
@@ -113,7 +126,11 @@ impl Isolation {
             },
             group: None,
             over: false,
-        };
+        })
+    }
+
+    fn hold_at(root: &Root, cpus: &[u32], journal: &Path) -> Result<Isolation, IsolateError> {
+        let mut isolation = Isolation::begin(root, cpus, journal)?;
         files::move_away(root, &mut isolation.journal, &mut isolation.found)?;
         if root.is_live() {
             tasks::move_away(&mut isolation.journal, &mut isolation.found)?;
@@ -125,6 +142,11 @@ impl Isolation {
     /// What was moved and what was not.
     pub fn found(&self) -> &Isolated {
         &self.found
+    }
+
+    /// Whether the cpus are out of load balancing; if not, [`Isolated::balancing`] says why.
+    pub fn is_split(&self) -> bool {
+        self.found.balancing.starts_with("off")
     }
 
     /// The cgroup that a process must join to use the cpus: there is one where they are a cpuset partition.

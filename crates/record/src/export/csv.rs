@@ -15,7 +15,8 @@ pub(super) fn failed(path: &Path) -> impl Fn(::csv::Error) -> RecordError {
 }
 
 /// Writes the run as CSV (RFC 4180, one header line) to `out`, which messages call `path`: a row per job, per
-/// interval and metric of a run that kept histograms, or per gap of a supply study.
+/// interval and metric of a run that kept histograms, per gap of a supply study, or per job of
+/// a study of isolation.
 ///
 /// Returns the number of rows, the header not counted.
 ///
@@ -27,6 +28,9 @@ pub fn write_csv(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordE
     }
     if run.is_supply() {
         return super::supply::write(run, path, out);
+    }
+    if run.is_isolation() {
+        return super::isolation::write(run, path, out);
     }
     if super::keeps_histograms(run)? {
         return super::intervals::write(run, path, out);

@@ -13,6 +13,7 @@ mod csv;
 mod cyclictest;
 mod hdr;
 mod intervals;
+mod isolation;
 mod measured;
 mod parquet;
 mod rt_app;
@@ -36,7 +37,7 @@ use crate::{RecordError, samples};
 /// # Errors
 /// When its experiment cannot be read.
 pub fn keeps_histograms(run: &Run) -> Result<bool, RecordError> {
-    if run.is_series() || run.is_supply() {
+    if run.has_no_experiment() {
         return Ok(false);
     }
     let keep = run.experiment()?.keep;

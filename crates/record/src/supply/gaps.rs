@@ -284,7 +284,7 @@ fn page(
 }
 
 /// Copies header, table and the records written.
-pub(super) fn copy(from: &Path, to: &Path) -> Result<(), RecordError> {
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), RecordError> {
     let mut source = File::open(from).map_err(RecordError::io(from, "open"))?;
     let length = source
         .metadata()

@@ -20,6 +20,7 @@ pub use machine::Machine;
 pub use summary::{
     Between, Kept, MeasuredSupply, Periods, Promise, Share, SupplyHost, SupplyPoint, SupplySummary,
 };
+pub(crate) use trial::by_name;
 pub use trial::{Budget, SupplyTrial};
 
 use crate::RecordError;

@@ -34,7 +34,7 @@ pub struct SupplyTrial {
 }
 
 /// Enforcers are written by their names.
-mod by_name {
+pub(crate) mod by_name {
     use model::taskset::Enforcer;
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -45,11 +45,15 @@ mod by_name {
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Enforcer, D::Error> {
-        let name = String::deserialize(from)?;
+        named(&String::deserialize(from)?)
+    }
+
+    /// The enforcer of this name.
+    pub fn named<E: Error>(name: &str) -> Result<Enforcer, E> {
         let known = Enforcer::NAMES.iter().find(|(known, _)| *known == name);
         known.map(|(_, enforcer)| *enforcer).ok_or_else(|| {
             let names = Enforcer::NAMES.map(|(name, _)| name).join(", ");
-            D::Error::custom(format!("unknown enforcer `{name}`; known are {names}"))
+            E::custom(format!("unknown enforcer `{name}`; known are {names}"))
         })
     }
 }

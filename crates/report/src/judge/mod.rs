@@ -6,6 +6,7 @@
 //! and counts are facts about what was seen and are compared as they are.
 
 mod cell;
+mod isolation;
 mod page;
 mod parse;
 mod ratios;
@@ -14,6 +15,7 @@ mod text;
 mod threshold;
 mod verdict;
 
+pub use isolation::judge_isolation;
 pub use parse::ThresholdError;
 pub use ratios::{RatioOf, Ratios, between, within};
 pub use series::judge_series;

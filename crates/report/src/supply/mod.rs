@@ -9,7 +9,9 @@ mod study;
 mod table;
 
 pub use page::supply_html;
+pub(crate) use page::toned;
 pub use picture::supply_figures;
+pub(crate) use study::span;
 pub use study::supply_study;
 pub use table::supply_table;
 
@@ -18,12 +20,12 @@ use record::supply::{Budget, SupplyPoint};
 use crate::units::{exact, time};
 
 /// What a budget is called in tables: `30 ms / 100 ms`.
-fn reservation(held: &Budget) -> String {
+pub(crate) fn reservation(held: &Budget) -> String {
     format!("{} / {}", exact(held.budget_ns), exact(held.period_ns))
 }
 
 /// A share with three digits, in percent.
-fn percent(ratio: f64) -> String {
+pub(crate) fn percent(ratio: f64) -> String {
     let hundredths = ratio * 100.0;
     let decimals = if hundredths >= 9.995 { 1 } else { 2 };
     format!("{hundredths:.decimals$} %")

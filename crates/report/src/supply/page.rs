@@ -103,7 +103,8 @@ fn asked(record: &SupplyRecord) -> Section {
     }
 }
 
-fn toned(text: &Text) -> Markup {
+/// A cell of a table in its colour.
+pub(crate) fn toned(text: &Text) -> Markup {
     let class = match text.1 {
         Tone::Plain => "",
         Tone::Caution => "caution",

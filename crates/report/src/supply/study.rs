@@ -122,7 +122,8 @@ fn name(trial: &SupplyTrial) -> String {
     format!("{subject}, round {}", trial.round)
 }
 
-fn span(stretch: &Stretch, gaps: &[Gap]) -> Result<Span, empirical::SpanError> {
+/// A stretch of spinning and its gaps.
+pub(crate) fn span(stretch: &Stretch, gaps: &[Gap]) -> Result<Span, empirical::SpanError> {
     // No clock is negative, which the reader has made sure of.
     let gaps = gaps.iter().map(|gap| empirical::Gap {
         begin: gap.begin_ns.unsigned_abs(),

@@ -5,7 +5,7 @@ use record::supply::SupplySummary;
 use super::findings::findings;
 use super::rows::{HEADINGS, host_row, row};
 use crate::style::Style;
-use crate::table::{Column, Text, render};
+use crate::table::{Text, from_rows, render};
 use crate::words::clean;
 
 /// A row for each budget, the host below; then what was found, what was not measured and what failed. Ends with a line
@@ -16,7 +16,7 @@ pub fn supply_table(summary: &SupplySummary, style: Style) -> String {
     rows.extend(summary.host.as_ref().map(host_row));
     if !rows.is_empty() {
         out += "cpu time of a cell that always wants it and has its cpu to itself\n\n";
-        out += &render(&columns(rows), style);
+        out += &render(&from_rows(&HEADINGS, rows, 2..6), style);
         out.push('\n');
     }
     let mut sentences = findings(summary);
@@ -34,26 +34,4 @@ pub fn supply_table(summary: &SupplySummary, style: Style) -> String {
         out.push('\n');
     }
     out
-}
-
-/// Rows as columns.
-fn columns(rows: Vec<[Text; 8]>) -> Vec<Column> {
-    let mut texts: [Vec<Text>; 8] = Default::default();
-    for row in rows {
-        for (column, text) in texts.iter_mut().zip(row) {
-            column.push(text);
-        }
-    }
-    let numbers = 2..6;
-    let columns = HEADINGS.iter().zip(texts).enumerate();
-    columns
-        .map(|(place, (heading, texts))| {
-            let column = Column::new(heading, texts);
-            if numbers.contains(&place) {
-                column.right()
-            } else {
-                column
-            }
-        })
-        .collect()
 }

@@ -1,18 +1,13 @@
-use analysis::inside::{Policy, edf, fixed_priority, test};
-use analysis::linux::DeadlineParams;
+use analysis::inside::{Policy, fixed_priority, test};
+use analysis::linux::{DeadlineParams, Held, postponement, thread_of, threads_hold};
 use analysis::reservation::Dedicated;
 use analysis::{Ns, Supply, Task, Verdict, Witness};
 use model::mission::{CellClass, Enforcer};
 use record::supply::MeasuredSupply;
 
 use super::asked::Asked;
-use super::beside::{Held, postponement};
 use super::supplied::{Supplied, held};
 use super::{Basis, Facts};
-
-/// Of ten parts of its runtime, those that a thread of SCHED_DEADLINE is trusted to have for its own work: the kernel bills
-/// interrupts to it too.
-const OWN_WORK: (Ns, Ns) = (9, 10);
 
 /// What admission grants a cell before it knows whether it fits.
 #[derive(Debug, Clone)]
@@ -54,7 +49,7 @@ impl Candidate<'_> {
         let tasks = &self.asked.work.tasks;
         match self.budget {
             Some((budget, period)) if tasks.len() <= 1 => vec![DeadlineParams::new(budget, period)],
-            _ => tasks.iter().map(thread).collect(),
+            _ => tasks.iter().map(thread_of).collect(),
         }
     }
 
@@ -76,17 +71,6 @@ impl Candidate<'_> {
             .iter()
             .map(|&(part, whole)| part as f64 / whole.max(1) as f64)
             .sum()
-    }
-}
-
-/// The thread of a task, whose runtime is more than its work by what the kernel bills besides, in whole us.
-fn thread(task: &Task) -> DeadlineParams {
-    let work = u128::from(task.wcet) * u128::from(OWN_WORK.1);
-    let runtime = work.div_ceil(u128::from(OWN_WORK.0)).div_ceil(1_000) * 1_000;
-    DeadlineParams {
-        runtime: Ns::try_from(runtime).unwrap_or(Ns::MAX),
-        deadline: task.deadline.min(task.period),
-        period: task.period,
     }
 }
 
@@ -160,13 +144,8 @@ fn deadline(
         Some(true) => 0,
         _ => facts.tick_ns(),
     };
-    // Each of the others may overrun its budget by a tick before the kernel sees it.
-    let overruns = tick.saturating_mul((threads.len() as Ns).saturating_sub(1));
-    let tasks: Vec<Task> = threads
-        .iter()
-        .map(|(_, thread)| thread.task().blocked(overruns))
-        .collect();
-    let answer = edf(&tasks, &Dedicated);
+    let alone: Vec<DeadlineParams> = threads.iter().map(|(_, thread)| *thread).collect();
+    let answer = threads_hold(&alone, tick);
     if let Verdict::Schedulable = answer.verdict {
     } else {
         let (of, why, witness) = match answer.verdict {

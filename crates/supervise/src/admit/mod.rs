@@ -9,7 +9,6 @@
 
 mod asked;
 mod bands;
-mod beside;
 mod cpu;
 mod facts;
 mod outcome;

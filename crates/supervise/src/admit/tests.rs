@@ -82,7 +82,10 @@ fn a_task_gets_the_least_budget_that_holds() {
         )
     };
     assert_eq!(
-        (holds(budget), holds(budget - search::GRID_NS)),
+        (
+            holds(budget),
+            holds(budget - analysis::linux::BUDGET_GRID_NS)
+        ),
         (Ok(true), Ok(false))
     );
     assert!(grant.tasks[0].response_ns.unwrap() <= 100 * MS);
@@ -203,12 +206,12 @@ fn what_stands_above_postpones() {
     assert_eq!(grants["fast"].postponed_ns, 0);
     assert_eq!(
         grants["slow"].postponed_ns,
-        beside::postponement(
-            beside::Held {
+        analysis::linux::postponement(
+            analysis::linux::Held {
                 budget: 20 * MS,
                 period: 100 * MS
             },
-            &[beside::Held {
+            &[analysis::linux::Held {
                 budget: MS,
                 period: 10 * MS
             }],

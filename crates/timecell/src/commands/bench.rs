@@ -38,12 +38,20 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     if what == commands::supply::NAME {
         return commands::supply::bench(options);
     }
+    if what == commands::isolation::NAME {
+        return commands::isolation::bench(options);
+    }
     commands::supply::refuse_elsewhere(what, options)?;
     if let Some(ended) = commands::bench_series::run(what, options) {
         return ended;
     }
     if let Some(part) = options.parts.first() {
-        return Err(InputError::new(part, "only `bench self` has parts", "remove the word").into());
+        return Err(InputError::new(
+            part,
+            "only `bench self` and `bench isolation` have parts",
+            "remove the word",
+        )
+        .into());
     }
     let mut experiment = scenario::find(what)?;
     let policy = options.policy.map(|policy| match policy {
@@ -99,7 +107,7 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
 /// Goes on with a run that ended before its time.
 fn resume(dir: &std::path::Path, options: &Bench) -> Result<Ended, CommandError> {
     let run = Run::open(dir)?;
-    if run.is_series() || run.is_supply() {
+    if run.has_no_experiment() {
         return Err(InputError::new(
             dir.display().to_string(),
             "a run of single measurements cannot be resumed",
@@ -259,6 +267,8 @@ fn list() -> Result<Ended, CommandError> {
     }
     let (supply, question) = (commands::supply::NAME, bench::SUPPLY_QUESTION);
     out::print(&format!("{supply:<14}{question}"));
+    let (isolation, question) = (commands::isolation::NAME, bench::ISOLATION_QUESTION);
+    out::print(&format!("{isolation:<14}{question}"));
     out::print(
         "self          How does timecell compare with cyclictest, polling barriers and other launchers?",
     );

@@ -118,7 +118,7 @@ fn refuse_ignored(scenario: &str, options: &Bench) -> Result<(), InputError> {
     if let Some(part) = options.parts.first() {
         return Err(InputError::new(
             part,
-            "only `bench self` has parts",
+            "only `bench self` and `bench isolation` have parts",
             "remove the word",
         ));
     }

@@ -26,7 +26,7 @@ pub fn run(options: &Export) -> Result<Ended, CommandError> {
     }
     let run = Run::open(&options.run)?;
     // What is left is written all the same: it may be all that there will ever be.
-    let damage = if run.is_series() || run.is_supply() {
+    let damage = if run.has_no_experiment() {
         Vec::new()
     } else {
         run.damage()?
@@ -54,7 +54,7 @@ fn jobs(run: &Run, options: &Export) -> Result<Ended, CommandError> {
         .into());
     }
     if options.cyclictest_json || options.cyclictest_hist {
-        if run.is_series() || run.is_supply() {
+        if run.has_no_experiment() {
             let what = "a run of single measurements has no wake-up latencies";
             return Err(InputError::new(run.name(), what, "--csv writes its values").into());
         }

@@ -1,6 +1,7 @@
 //! Thresholds and baselines: what `bench` and `report` have in common.
 
 use model::{Experiment, InputError, TrialPlan};
+use record::isolation::IsolationSummary;
 use record::run::Run;
 use record::series::SeriesSummary;
 use record::summary::RunSummary;
@@ -35,10 +36,7 @@ impl Asked {
     /// From the options; opens the baseline, so that a wrong name is said before anything is measured.
     pub fn of(options: &Judge) -> Result<Asked, CommandError> {
         let baseline = options.baseline.as_deref().map(Run::open).transpose()?;
-        if let Some(run) = baseline
-            .as_ref()
-            .filter(|run| run.is_series() || run.is_supply())
-        {
+        if let Some(run) = baseline.as_ref().filter(|run| run.has_no_experiment()) {
             return Err(InputError::new(
                 "--baseline",
                 format!("{} holds single measurements and no jobs", run.name()),
@@ -179,6 +177,15 @@ impl Asked {
             judged: (!self.thresholds.is_empty()).then_some(judged),
             compared,
         })
+    }
+
+    /// Judges a study of isolation.
+    pub fn judge_isolation(&self, summary: &IsolationSummary) -> Found {
+        let judged = judge::judge_isolation(summary, &self.thresholds);
+        Found {
+            judged: (!self.thresholds.is_empty()).then_some(judged),
+            compared: None,
+        }
     }
 
     /// Judges a run of single measurements.

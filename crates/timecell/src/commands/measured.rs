@@ -42,7 +42,7 @@ pub fn run(options: &Report, runs: &[&PathBuf], files: &[&PathBuf]) -> Result<En
 
 /// A run as if it were a file: wake-up latencies, and execution times where its jobs do work.
 fn run_of_ours(run: &Run) -> Result<Measured, CommandError> {
-    if run.is_series() || run.is_supply() {
+    if run.has_no_experiment() {
         let what = "a run of single measurements has no distribution of jobs";
         return Err(InputError::new(run.name(), what, "name a run of periodic jobs").into());
     }

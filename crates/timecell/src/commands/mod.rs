@@ -9,6 +9,7 @@ pub mod clean;
 pub mod doctor;
 pub mod export;
 pub mod generate;
+pub mod isolation;
 pub mod judge;
 pub mod measured;
 pub mod report;

@@ -10,7 +10,7 @@ use report::Extras;
 
 use crate::cli::{Against, Report};
 use crate::commands::judge::{Asked, Found};
-use crate::commands::{measured, scale, supply};
+use crate::commands::{isolation, measured, scale, supply};
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
@@ -43,6 +43,7 @@ pub fn run(options: &Report) -> Result<Ended, CommandError> {
     match options.paths.as_slice() {
         [_] if run.is_series() => series(&run, options),
         [_] if run.is_supply() => supply::report(&run, options),
+        [_] if run.is_isolation() => isolation::report(&run, options),
         [_] if run.is_scale()? => scale::report(&run, options),
         [_] => one(&run, options),
         [_, other] => {

@@ -2,11 +2,12 @@
 
 use bench::{BenchError, Reservation, Settings, SupplyOptions, SupplyPlan, run_supply};
 use host::provenance::Provenance;
-use model::InputError;
+use model::{InputError, Requirement};
 use record::run::{Run, write_atomically};
 
 use crate::cli::{Bench, Report};
 use crate::commands::bench::{VERSION, give_to_sudo_user};
+use crate::commands::isolation;
 use crate::commands::report::{style, write_figures};
 use crate::exit::{CommandError, Ended};
 use crate::out;
@@ -18,7 +19,7 @@ pub const NAME: &str = "supply";
 /// Why thresholds and baselines are refused.
 pub const NOT_JUDGED: &str = "a supply study holds no latencies, which thresholds are about";
 
-/// Refuses options that only this study has, for whatever else is measured.
+/// Refuses options that only this study and `isolation` have, for whatever else is measured.
 pub fn refuse_elsewhere(what: &str, options: &Bench) -> Result<(), InputError> {
     let own = [
         ("--enforcer", !options.enforcer.is_empty()),
@@ -27,10 +28,13 @@ pub fn refuse_elsewhere(what: &str, options: &Bench) -> Result<(), InputError> {
     match own.iter().find(|(_, given)| *given) {
         Some((option, _)) => Err(InputError::new(
             *option,
-            format!("`{what}` measures no enforcer; only scenario `{NAME}` does"),
+            format!(
+                "`{what}` measures no enforcer; only the scenarios `{NAME}` and `{}` do",
+                isolation::NAME
+            ),
             "remove the option",
         )),
-        None => Ok(()),
+        None => isolation::refuse_elsewhere(what, options),
     }
 }
 
@@ -88,25 +92,29 @@ fn after(
     }
 }
 
+/// The reservations of the command line.
+pub fn reservations(options: &Bench) -> Result<Vec<Reservation>, InputError> {
+    (options.reservation.iter())
+        .map(|text| {
+            text.parse()
+                .map_err(|error: String| InputError::new("--reservation", error, ""))
+        })
+        .collect()
+}
+
 fn wanted(options: &Bench) -> Result<SupplyOptions, InputError> {
     let cpus = match &options.cpus {
         None => Vec::new(),
         Some(text) => host::cpus::parse_list(text)
             .map_err(|error| InputError::new("--cpus", error.to_string(), ""))?,
     };
-    let reservations: Result<Vec<Reservation>, InputError> = (options.reservation.iter())
-        .map(|text| {
-            text.parse()
-                .map_err(|error: String| InputError::new("--reservation", error, ""))
-        })
-        .collect();
     Ok(SupplyOptions {
         enforcers: options
             .enforcer
             .iter()
             .map(|name| name.enforcer())
             .collect(),
-        reservations: reservations?,
+        reservations: reservations(options)?,
         duration: options.duration,
         rounds: options.rounds,
         quick: options.quick,
@@ -117,9 +125,10 @@ fn wanted(options: &Bench) -> Result<SupplyOptions, InputError> {
 
 fn refuse_ignored(options: &Bench) -> Result<(), InputError> {
     if let Some(part) = options.parts.first() {
-        let what = "only `bench self` has parts";
+        let what = "only `bench self` and `bench isolation` have parts";
         return Err(InputError::new(part, what, "remove the word"));
     }
+    isolation::refuse_elsewhere(NAME, options)?;
     let ignored = [
         ("--jobs", options.jobs.is_some()),
         ("--period", options.period.is_some()),
@@ -153,20 +162,25 @@ fn refuse_ignored(options: &Bench) -> Result<(), InputError> {
 
 /// The first two lines: what is measured on, and what will be done.
 fn header(plan: &SupplyPlan) -> String {
+    let rounds = if plan.rounds == 1 { "round" } else { "rounds" };
+    format!(
+        "{}plan    {} trials x {} {rounds} of a spinning thread   about {}\n",
+        host_line(),
+        plan.subjects().len(),
+        plan.rounds,
+        about(plan.expected_ns())
+    )
+}
+
+/// What is measured on, with its line break.
+pub fn host_line() -> String {
     let machine = Provenance::collect(VERSION);
     let warnings = match machine.warnings() {
         0 => String::new(),
         1 => "   1 finding, see timecell doctor".to_owned(),
         n => format!("   {n} findings, see timecell doctor"),
     };
-    let rounds = if plan.rounds == 1 { "round" } else { "rounds" };
-    format!(
-        "host    {}{warnings}\nplan    {} trials x {} {rounds} of a spinning thread   about {}\n",
-        machine.one_line(),
-        plan.subjects().len(),
-        plan.rounds,
-        about(plan.expected_ns())
-    )
+    format!("host    {}{warnings}\n", machine.one_line())
 }
 
 fn dry(plan: &SupplyPlan) -> String {
@@ -183,8 +197,13 @@ fn dry(plan: &SupplyPlan) -> String {
             in_parentheses(&missing.mend)
         ));
     }
-    text.push_str("\nrequirements\n");
-    for requirement in plan.requirements() {
+    text + &requirements(plan.requirements())
+}
+
+/// What is met and what is not, with a heading.
+pub fn requirements(all: &[Requirement]) -> String {
+    let mut text = String::from("\nrequirements\n");
+    for requirement in all {
         let state = if requirement.met { "met" } else { "unmet" };
         let mend = in_parentheses(requirement.mend.as_deref().unwrap_or_default());
         text.push_str(&format!(
@@ -195,7 +214,8 @@ fn dry(plan: &SupplyPlan) -> String {
     text
 }
 
-fn in_parentheses(text: &str) -> String {
+/// In parentheses behind a reason, where there is something to say.
+pub fn in_parentheses(text: &str) -> String {
     if text.is_empty() {
         String::new()
     } else {

@@ -8,6 +8,7 @@ mod analyze_servers;
 mod bad_input;
 mod bench;
 mod clean_up;
+mod contest;
 mod extreme;
 mod faults;
 mod formats;
@@ -50,6 +51,7 @@ fn main() {
         bad_input::CASES,
         bench::CASES,
         clean_up::CASES,
+        contest::CASES,
         faults::CASES,
         formats::CASES,
         isolation::CASES,

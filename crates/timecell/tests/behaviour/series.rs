@@ -246,7 +246,10 @@ fn refused() {
             vec!["recovery", "--heartbeat-timeout", "1ms"],
             "3ms or more",
         ),
-        (vec!["footprint", "memory"], "only `bench self` has parts"),
+        (
+            vec!["footprint", "memory"],
+            "only `bench self` and `bench isolation` have parts",
+        ),
     ] {
         let words: Vec<&str> = ["bench"].into_iter().chain(words).collect();
         let said = say(dir.path(), &words).ends_with(2).error();

@@ -1,28 +1,28 @@
-use analysis::Ns;
+use crate::Ns;
 
 /// A cell held to a budget on some cpu, as those below it feel it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Held {
+pub struct Held {
     /// Budget, ns.
-    pub(super) budget: Ns,
+    pub budget: Ns,
     /// Period, ns.
-    pub(super) period: Ns,
+    pub period: Ns,
 }
 
 /// More is asked of the cpu in one period than it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Crowded {
+pub struct Crowded {
     /// What the cell and those above it may take together within `period`, ns, at least.
-    pub(super) demand: Ns,
+    pub demand: Ns,
     /// The period in which it must fit, ns.
-    pub(super) period: Ns,
+    pub period: Ns,
 }
 
 /// By how much those `above` can postpone the budget of a cell within its period, ns: w - C for the least
 ///
 /// w = C + sum over j above of (tau + ceil((w + P_j) / P_j) Q_j),   C = Q + tau,
 ///
-/// with the tick tau, in which the kernel looks at budgets: whoever has used up his runs on until the next tick, so that
+/// with the `tick` tau, ns, in which the kernel looks at budgets: whoever has used up his runs on until the next tick, so that
 /// one chunk is up to Q + tau long, and in any window of w a cell above receives at most one overdrawn budget, those of
 /// the refills in the window, and the one it had saved (it is like a deferrable server of jitter P_j: Davis and Burns, RTSS
 /// 2005, section 3, with tau added for the tick). While w <= P the cell is throttled before each refill as if it were
@@ -30,7 +30,16 @@ pub(super) struct Crowded {
 ///
 /// # Errors
 /// [`Crowded`] when w would exceed P.
-pub(super) fn postponement(own: Held, above: &[Held], tick: Ns) -> Result<Ns, Crowded> {
+///
+/// ```
+/// use analysis::linux::{Held, postponement};
+///
+/// let ms = 1_000_000;
+/// let own = Held { budget: 10 * ms, period: 100 * ms };
+/// let above = Held { budget: 5 * ms, period: 50 * ms };
+/// assert_eq!(postponement(own, &[above], 4 * ms), Ok(14 * ms));
+/// ```
+pub fn postponement(own: Held, above: &[Held], tick: Ns) -> Result<Ns, Crowded> {
     if above.is_empty() {
         return Ok(0);
     }

@@ -1,0 +1,80 @@
+use record::series::Condition;
+
+use super::contest::HONEST_PERMILLE;
+use super::draw::{PERIODS_MS, TASKS};
+use super::{IsolationPlan, Part, Setting};
+use crate::series::condition;
+
+impl IsolationPlan {
+    /// Under what conditions it is measured, for the report.
+    pub(super) fn conditions(&self) -> Vec<Condition> {
+        let Setting {
+            cpu,
+            priority,
+            contest_ns,
+            received_ns,
+            ..
+        } = self.setting;
+        let overrun = f64::from(self.setting.overrun_permille) / 1_000.0;
+        let seconds = |ns: i64| ns as f64 / 1e9;
+        let mut all = vec![
+            condition(
+                "cells",
+                format!(
+                    "two plain processes on cpu {cpu}, {TASKS} periodic threads each, released together"
+                ),
+            ),
+            condition(
+                "tasks",
+                format!(
+                    "half of the utilisation for each cell, shared out by RandFixedSum; periods of {} to {} ms, each order of \
+                     magnitude as likely; deadlines at the ends of the periods; a job computes for {} of what its task \
+                     declares, which is a bound, by a calibration at the start of each trial",
+                    PERIODS_MS.0,
+                    PERIODS_MS.1,
+                    HONEST_PERMILLE as f64 / 1_000.0
+                ),
+            ),
+            condition(
+                "attacker",
+                format!(
+                    "SCHED_FIFO {priority} downwards by period, the victim's threads below; its jobs compute {overrun} times what \
+                     they declare where it overruns"
+                ),
+            ),
+            condition(
+                "rt-cgroup",
+                "a real-time group for each cell, inside one around both: the two budgets of least bandwidth together with which \
+                 both cells meet all deadlines by what this kernel supplies (as `timecell admit` reckons: tick, a tenth for \
+                 interrupts, the attacker's group first)",
+            ),
+            condition(
+                "deadline",
+                "a SCHED_DEADLINE thread for each task, its runtime a ninth more than it declares (as `timecell admit` gives), \
+                 bound to the same cpu by a root domain of its own where cpusets allow that",
+            ),
+            condition(
+                "contests",
+                format!(
+                    "{} s each; a set that an enforcer cannot hold by analysis is drawn again",
+                    seconds(contest_ns)
+                ),
+            ),
+        ];
+        if self.checked.parts.contains(&Part::Received) {
+            let budgets: Vec<String> = (self.checked.reservations.iter())
+                .map(ToString::to_string)
+                .collect();
+            all.push(condition(
+                "received",
+                format!(
+                    "one spinning thread for each budget ({}), on the same cpu and together, {} s; periods counted from the \
+                     second on",
+                    budgets.join(", "),
+                    seconds(received_ns)
+                ),
+            ));
+        }
+        all
+    }
+}

@@ -1,0 +1,231 @@
+use std::path::PathBuf;
+
+use host::rtgroup::RtGroup;
+use host::sched::Class;
+use model::taskset::Enforcer;
+use model::{Pacing, Work};
+use probe::{BarrierKind, ClassBy, DeadlineArgs, ProbeArgs, SetArgs, TaskArgs, prepare_samples};
+use record::isolation::{Arm, Attacker, ContestTrial, DrawnCell, DrawnSet, DrawnTask, Role};
+use record::run::Run;
+
+use super::Setting;
+use super::root_domain::OwnDomain;
+use super::together::{self, Around, Beside, Member};
+use crate::load::PlannedLoad;
+use crate::supply::{group_name, stolen};
+
+/// How long the jobs of a cell are that keeps to what it declared, in thousandths of that: what is declared is a bound, and
+/// the speed of a machine is not constant. Of jobs that reach it in the mean, every tenth exceeds the runtime of its
+/// SCHED_DEADLINE thread on a shared virtual machine, and ends late by its own fault.
+pub(super) const HONEST_PERMILLE: u128 = 800;
+
+/// A contest that is to take place.
+pub(super) struct Contest<'a> {
+    pub set: &'a DrawnSet,
+    pub arm: Arm,
+    pub load: Option<&'a PlannedLoad>,
+    pub round: u32,
+    pub setting: &'a Setting,
+    pub around: Around<'a>,
+    pub run: &'a Run,
+}
+
+impl Contest<'_> {
+    /// Runs it. What fails is on the record; nothing of the trial stays on the machine.
+    pub(super) fn run(&self) -> ContestTrial {
+        let mut beside = self.load.map(|load| Beside::new(load, &self.around));
+        let domain = (self.arm.enforcer == Some(Enforcer::Deadline))
+            .then(|| OwnDomain::of(self.setting, &self.around.stage.place, self.around.number));
+        let cpus = match &domain {
+            Some(domain) => domain.cpus.clone(),
+            None => vec![self.setting.cpu],
+        };
+        let before = stolen(&cpus);
+        let measured = self.measure(&cpus, domain.as_ref(), beside.as_mut());
+        let stolen = before.zip(stolen(&cpus));
+        let root_domain = domain.as_ref().map(|domain| domain.found.clone());
+        let put_back = domain.map_or(Ok(()), OwnDomain::end);
+        ContestTrial {
+            number: self.around.number,
+            round: self.round,
+            set: self.set.number,
+            arm: self.arm,
+            load: beside.map(|beside| beside.record),
+            cpus,
+            root_domain,
+            jobs: (self.cells().into_iter())
+                .flat_map(|(_, cell)| &cell.tasks)
+                .map(|task| (task.name.clone(), self.jobs(task)))
+                .collect(),
+            steal_ns: stolen.map(|(before, after)| after.saturating_sub(before)),
+            failure: measured.and(put_back).err(),
+        }
+    }
+
+    /// The cells that take part, in the order of their slots.
+    fn cells(&self) -> Vec<(Role, &DrawnCell)> {
+        let mut cells = vec![(Role::Victim, &self.set.victim)];
+        if self.arm.attacker != Attacker::Absent {
+            cells.push((Role::Attacker, &self.set.attacker));
+        }
+        cells
+    }
+
+    /// Activations whose deadlines are within the contest.
+    fn jobs(&self, task: &DrawnTask) -> u32 {
+        let jobs = self.setting.contest_ns.unsigned_abs() / task.period_ns.max(1);
+        u32::try_from(jobs).unwrap_or(u32::MAX).max(1)
+    }
+
+    fn measure(
+        &self,
+        cpus: &[u32],
+        domain: Option<&OwnDomain>,
+        beside: Option<&mut Beside<'_>>,
+    ) -> Result<(), String> {
+        let groups = self.groups()?;
+        let measured = self.in_groups(cpus, &groups, domain, beside);
+        let mut removed = Ok(());
+        for group in groups.into_iter().flatten() {
+            removed = removed.and(group.remove().map_err(|error| error.to_string()));
+        }
+        measured.and(removed)
+    }
+
+    /// A real-time group for each cell, where they are to be held by such.
+    fn groups(&self) -> Result<Vec<Option<RtGroup>>, String> {
+        let make = |(role, cell): (Role, &DrawnCell)| {
+            let budget = cell.budget_ns;
+            let Some((budget, period)) =
+                budget.filter(|_| self.arm.enforcer == Some(Enforcer::RtCgroup))
+            else {
+                return Ok(None);
+            };
+            let name = format!("{}/{}", group_name(), role.name());
+            RtGroup::create(&name, budget / 1_000, period / 1_000)
+                .map(Some)
+                .map_err(|error| error.to_string())
+        };
+        self.cells().into_iter().map(make).collect()
+    }
+
+    fn in_groups(
+        &self,
+        cpus: &[u32],
+        groups: &[Option<RtGroup>],
+        domain: Option<&OwnDomain>,
+        beside: Option<&mut Beside<'_>>,
+    ) -> Result<(), String> {
+        let mut members = Vec::new();
+        let mut first = 0;
+        for ((role, cell), group) in self.cells().into_iter().zip(groups) {
+            let slots = first..first + cell.tasks.len();
+            first = slots.end;
+            for task in &cell.tasks {
+                let path = self.samples(task);
+                prepare_samples(&path, self.jobs(task).into())
+                    .map_err(|error| format!("{}: {error}", path.display()))?;
+            }
+            members.push(Member {
+                name: role.name().to_owned(),
+                words: self.words(role, cell, slots.start, cpus).to_words(),
+                classes: cell.tasks.iter().map(|task| self.class(task)).collect(),
+                slots,
+                rtprio: self.setting.priority,
+                group: group.as_ref(),
+            });
+        }
+        let partition = domain.and_then(OwnDomain::group);
+        let ran = together::run(
+            &self.around,
+            &members,
+            partition,
+            beside,
+            self.setting.contest_ns,
+        );
+        for (_, cell) in self.cells() {
+            for task in &cell.tasks {
+                let path = self.samples(task);
+                if ran.is_ok() {
+                    (self.run)
+                        .keep_task(self.around.number, &task.name, &path)
+                        .map_err(|error| error.to_string())?;
+                }
+                let _ = std::fs::remove_file(&path);
+            }
+        }
+        ran
+    }
+
+    fn samples(&self, task: &DrawnTask) -> PathBuf {
+        (self.around.stage.shared).join(format!("{}.samples", task.name))
+    }
+
+    fn class(&self, task: &DrawnTask) -> Class {
+        match (self.arm.enforcer, task.runtime_ns) {
+            (Some(Enforcer::Deadline), Some(runtime_ns)) => Class::Deadline {
+                runtime_ns,
+                deadline_ns: task.period_ns,
+                period_ns: task.period_ns,
+            },
+            _ => Class::Fifo {
+                priority: task.priority,
+            },
+        }
+    }
+
+    fn words(&self, role: Role, cell: &DrawnCell, first: usize, cpus: &[u32]) -> SetArgs {
+        let task = |(place, task): (usize, &DrawnTask)| {
+            let (fifo, deadline) = match self.class(task) {
+                Class::Fifo { priority } => (Some(priority), None),
+                Class::Deadline {
+                    runtime_ns,
+                    deadline_ns,
+                    period_ns,
+                } => (
+                    None,
+                    Some(DeadlineArgs {
+                        runtime_ns,
+                        deadline_ns,
+                        period_ns,
+                        cpus: cpus.to_vec(),
+                    }),
+                ),
+                _ => (None, None),
+            };
+            TaskArgs {
+                probe: ProbeArgs {
+                    control: "/cell/control".into(),
+                    slot: first + place,
+                    samples: Some(format!("/cell/{}.samples", task.name).into()),
+                    ring: false,
+                    work: Work::Timer,
+                    pacing: Pacing::Periodic,
+                    period_ns: i64::try_from(task.period_ns).unwrap_or(i64::MAX),
+                    jobs: self.jobs(task),
+                    fifo,
+                    deadline,
+                    cpu: self.setting.cpu,
+                    class_by: ClassBy::Cell,
+                    barrier: BarrierKind::Futex,
+                    rest_ns: 0,
+                },
+                wcet_ns: self.work_ns(role, task),
+            }
+        };
+        SetArgs {
+            cpu: self.setting.cpu,
+            tasks: cell.tasks.iter().enumerate().map(task).collect(),
+        }
+    }
+
+    /// How long a job computes, ns.
+    fn work_ns(&self, role: Role, task: &DrawnTask) -> i64 {
+        let permille = match (role, self.arm.attacker) {
+            (Role::Attacker, Attacker::Overruns) => u128::from(self.setting.overrun_permille),
+            _ => HONEST_PERMILLE,
+        };
+        let work = u128::from(task.wcet_ns) * permille / 1_000;
+        i64::try_from(work).unwrap_or(i64::MAX).max(1)
+    }
+}

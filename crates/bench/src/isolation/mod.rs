@@ -1,0 +1,448 @@
+//! `isolation`: whether a cell keeps its deadlines beside one of higher priority that runs longer than it declared, with
+//! each enforcer and with none, and whether cells that spin beside each other receive the budgets they were granted. What
+//! was seen goes on record; what it amounts to is for `report`.
+
+mod conditions;
+mod contest;
+mod draw;
+mod options;
+mod received;
+mod room;
+mod root_domain;
+mod run;
+mod together;
+
+use host::root::Root;
+use host::rtgroup;
+use model::taskset::Enforcer;
+use model::{InputError, LoadPlan, Requirement};
+use record::isolation::{Arm, Attacker, DrawnSet, Draws};
+use record::summary::NotMeasured;
+use record::supply::Budget;
+
+pub use options::IsolationOptions;
+pub use run::run_isolation;
+
+use crate::load::{self, PlannedLoad};
+use crate::plan::{allowed_cpus, fifo_requirement};
+use crate::supply::{self, Reservation};
+use draw::Room;
+use options::Checked;
+use room::room;
+
+/// The question it answers.
+pub const ISOLATION_QUESTION: &str = "Does a cell keep its deadlines beside a cell of higher priority that runs longer than \
+                                      it declared, with each enforcer and with none, and do cells receive their budgets?";
+
+/// The enforcers that can be tried, in the order of the report.
+pub const ISOLATION_ENFORCERS: [Enforcer; 2] = [Enforcer::RtCgroup, Enforcer::Deadline];
+
+/// The tick where nothing tells it: that of 100 Hz, the slowest in use, ns.
+const SLOWEST_TICK_NS: u64 = 10_000_000;
+/// Guess of the time that making and removing the cells of a trial takes, ns.
+const CELLS_GUESS_NS: i64 = 400_000_000;
+/// Guess of the time that a load takes to start and to end, ns.
+const LOAD_GUESS_NS: i64 = 500_000_000;
+
+/// A part of the study.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Two cells, one of which overruns.
+    Contest,
+    /// Cells that spin beside each other, each in its budget.
+    Received,
+}
+
+impl Part {
+    /// Both.
+    pub const ALL: [Part; 2] = [Part::Contest, Part::Received];
+
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Part::Contest => "contest",
+            Part::Received => "received",
+        }
+    }
+}
+
+impl std::str::FromStr for Part {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Part, String> {
+        (Part::ALL.into_iter())
+            .find(|part| part.name() == text)
+            .ok_or_else(|| {
+                format!("`isolation` has no part `{text}`; its parts are contest and received")
+            })
+    }
+}
+
+/// What a run will do.
+pub struct IsolationPlan {
+    /// Sets of each utilisation.
+    pub rounds: u32,
+    checked: Checked,
+    enforcers: Vec<Enforcer>,
+    /// Those of the enforcers for which all budgets of the spinning cells are to be had.
+    spinning: Vec<Enforcer>,
+    loads: Vec<Option<PlannedLoad>>,
+    draws: Vec<Draws>,
+    sets: Vec<DrawnSet>,
+    not_measured: Vec<NotMeasured>,
+    requirements: Vec<Requirement>,
+    setting: Setting,
+}
+
+/// What all trials have in common.
+#[derive(Debug, Clone)]
+struct Setting {
+    /// Where both cells run.
+    cpu: u32,
+    /// All that this process may use.
+    allowed: Vec<u32>,
+    tick_ns: u64,
+    overrun_permille: u32,
+    priority: u8,
+    contest_ns: i64,
+    received_ns: i64,
+    /// Free for real-time groups, us in every second.
+    free_us: u64,
+}
+
+/// A trial that is to take place.
+#[derive(Debug, Clone, Copy)]
+enum Todo<'a> {
+    Contest {
+        set: &'a DrawnSet,
+        arm: Arm,
+        load: Option<&'a PlannedLoad>,
+    },
+    Received(Enforcer),
+}
+
+impl Todo<'_> {
+    fn name(&self) -> String {
+        match self {
+            Todo::Contest { set, arm, load } => format!(
+                "U {}, {}{}",
+                f64::from(set.utilisation_permille) / 1_000.0,
+                arm.name(),
+                load.map_or(String::new(), |load| format!(", load {}", load.plan.name))
+            ),
+            Todo::Received(enforcer) => format!("received, {}", enforcer.name()),
+        }
+    }
+}
+
+impl IsolationPlan {
+    /// The plan for these options. Changes nothing on the machine.
+    ///
+    /// # Errors
+    /// Names the option that is out of range.
+    pub fn new(options: &IsolationOptions) -> Result<IsolationPlan, InputError> {
+        let checked = options.check()?;
+        let mut allowed = allowed_cpus();
+        allowed.sort_unstable();
+        let cpu = checked.cpu.or(allowed.last().copied()).unwrap_or(0);
+        if !allowed.contains(&cpu) {
+            return Err(InputError::new(
+                "--cpus",
+                format!("cpu {cpu} is not there, or this process may not use it"),
+                format!("the usable cpus are {}", host::cpus::format_list(&allowed)),
+            ));
+        }
+        let root = Root::live();
+        let tick_ns = host::kernel::tick_hz(&root)
+            .map_or(SLOWEST_TICK_NS, |hz| 1_000_000_000 / u64::from(hz.max(1)));
+        let setting = Setting {
+            cpu,
+            allowed,
+            tick_ns,
+            overrun_permille: checked.overrun_permille,
+            priority: checked.priority,
+            contest_ns: checked.contest_ns,
+            received_ns: checked.received_ns,
+            free_us: rtgroup::largest_free_runtime().unwrap_or(0),
+        };
+        let mut plan = IsolationPlan {
+            rounds: checked.rounds,
+            enforcers: Vec::new(),
+            spinning: Vec::new(),
+            loads: Vec::new(),
+            draws: Vec::new(),
+            sets: Vec::new(),
+            not_measured: Vec::new(),
+            requirements: vec![fifo_requirement(checked.priority)],
+            setting,
+            checked,
+        };
+        plan.find_enforcers();
+        plan.find_spinning();
+        plan.find_loads();
+        if plan.checked.parts.contains(&Part::Contest) && plan.requirements[0].met {
+            plan.draw_sets(&room(&plan.setting, &root));
+        }
+        Ok(plan)
+    }
+
+    fn find_enforcers(&mut self) {
+        for enforcer in self.checked.enforcers.clone() {
+            // As small as can be: how much a set needs is decided set by set.
+            let small = Budget {
+                enforcer,
+                budget_ns: 1_000_000,
+                period_ns: 1_000_000_000,
+            };
+            let needed = match enforcer {
+                Enforcer::Deadline => supply::deadline(&small, &self.setting.allowed),
+                _ => supply::groups(&small),
+            };
+            if needed.met {
+                self.enforcers.push(enforcer);
+            } else {
+                self.not_measured.push(NotMeasured {
+                    trial: enforcer.name().to_owned(),
+                    reason: needed.reason.clone(),
+                    mend: needed.mend.clone().unwrap_or_default(),
+                });
+            }
+            self.requirements.push(needed);
+        }
+    }
+
+    fn find_spinning(&mut self) {
+        if !self.checked.parts.contains(&Part::Received) {
+            return;
+        }
+        let share = |one: &Reservation| one.budget_ns as f64 / one.period_ns as f64;
+        let asked_us = self.checked.reservations.iter().map(share).sum::<f64>() * 1e6;
+        for &enforcer in &self.enforcers {
+            let free_us = self.setting.free_us;
+            if enforcer == Enforcer::RtCgroup && asked_us > free_us as f64 {
+                self.not_measured.push(NotMeasured {
+                    trial: format!("received, {}", enforcer.name()),
+                    reason: format!(
+                        "{free_us} us of real-time budget in every second are free, {asked_us:.0} us are needed"
+                    ),
+                    mend: "take budget from other groups, or ask for less with --reservation".to_owned(),
+                });
+            } else {
+                self.spinning.push(enforcer);
+            }
+        }
+    }
+
+    fn find_loads(&mut self) {
+        for kind in self.checked.loads.clone() {
+            match kind.map(|kind| load::resolve(&LoadPlan::new(kind), &self.setting.allowed)) {
+                None => self.loads.push(None),
+                Some(Ok(planned)) => self.loads.push(Some(planned)),
+                Some(Err(unmet)) => {
+                    self.not_measured.push(NotMeasured {
+                        trial: unmet.what.clone(),
+                        reason: unmet.reason.clone(),
+                        mend: unmet.mend.clone().unwrap_or_default(),
+                    });
+                    self.requirements.push(unmet);
+                }
+            }
+        }
+    }
+
+    fn draw_sets(&mut self, room: &Room) {
+        for &permille in &self.checked.utilisations_permille {
+            let first = self.sets.len() as u32 + 1;
+            let (draws, sets) = draw::draw(
+                self.checked.seed,
+                permille,
+                self.rounds,
+                &self.enforcers,
+                room,
+                first,
+            );
+            self.not_measured.extend(draws.without.iter().cloned());
+            self.draws.push(draws);
+            self.sets.extend(sets);
+        }
+    }
+
+    /// Every trial, round by round; in each, every set is run under every arm, each round beginning with the next arm.
+    fn todo(&self) -> Vec<(u32, Todo<'_>)> {
+        let mut todo = Vec::new();
+        for round in 1..=self.rounds {
+            for set in self.sets.iter().filter(|set| set.round == round) {
+                for load in &self.loads {
+                    let arms = arms(set);
+                    let from = round as usize % arms.len();
+                    let turned = arms[from..].iter().chain(&arms[..from]);
+                    todo.extend(turned.map(|&arm| {
+                        let load = load.as_ref();
+                        (round, Todo::Contest { set, arm, load })
+                    }));
+                }
+            }
+            if round <= self.checked.received_trials {
+                let each = self.spinning.iter();
+                todo.extend(each.map(|&enforcer| (round, Todo::Received(enforcer))));
+            }
+        }
+        todo
+    }
+
+    /// What will be run, one name each, with the number of trials.
+    pub fn trials(&self) -> Vec<(String, usize)> {
+        let mut names: Vec<(String, usize)> = Vec::new();
+        for (_, todo) in self.todo() {
+            let name = todo.name();
+            match names.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, count)) => *count += 1,
+                None => names.push((name, 1)),
+            }
+        }
+        names
+    }
+
+    /// What is not measured, and why.
+    pub fn not_measured(&self) -> &[NotMeasured] {
+        &self.not_measured
+    }
+
+    /// What the study needs of the machine, met and unmet.
+    pub fn requirements(&self) -> &[Requirement] {
+        &self.requirements
+    }
+
+    /// How the sets came about.
+    pub fn draws(&self) -> &[Draws] {
+        &self.draws
+    }
+
+    /// How long the run should take, ns.
+    pub fn expected_ns(&self) -> i64 {
+        (self.todo().iter())
+            .map(|(_, todo)| self.trial_ns(todo))
+            .sum()
+    }
+
+    fn trial_ns(&self, todo: &Todo<'_>) -> i64 {
+        let load = |load: &Option<&PlannedLoad>| if load.is_some() { LOAD_GUESS_NS } else { 0 };
+        CELLS_GUESS_NS
+            + match todo {
+                Todo::Contest { load: beside, .. } => self.setting.contest_ns + load(beside),
+                Todo::Received(_) => self.setting.received_ns,
+            }
+    }
+}
+
+/// The arms of a set: the machine's noise, both keeping to what they declared, the attacker with nothing to hold it, and with
+/// each enforcer that can hold the set.
+fn arms(set: &DrawnSet) -> Vec<Arm> {
+    let arm = |attacker, enforcer| Arm { attacker, enforcer };
+    let mut arms = vec![
+        Arm::NOISE,
+        arm(Attacker::Honest, None),
+        arm(Attacker::Overruns, None),
+    ];
+    if set.victim.budget_ns.is_some() {
+        arms.push(arm(Attacker::Overruns, Some(Enforcer::RtCgroup)));
+    }
+    if set
+        .victim
+        .tasks
+        .iter()
+        .all(|task| task.runtime_ns.is_some())
+    {
+        arms.push(arm(Attacker::Overruns, Some(Enforcer::Deadline)));
+    }
+    arms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(budget: bool, runtime: bool) -> DrawnSet {
+        let task = record::isolation::DrawnTask {
+            name: "victim-1".to_owned(),
+            wcet_ns: 1_000_000,
+            period_ns: 100_000_000,
+            runtime_ns: runtime.then_some(1_200_000),
+            priority: 70,
+        };
+        let cell = record::isolation::DrawnCell {
+            tasks: vec![task],
+            budget_ns: budget.then_some((2_000_000, 50_000_000)),
+        };
+        DrawnSet {
+            number: 1,
+            round: 1,
+            utilisation_permille: 400,
+            draw: 0,
+            attacker: cell.clone(),
+            victim: cell,
+            late_without: false,
+        }
+    }
+
+    #[test]
+    fn a_set_is_run_alone_honest_without_and_with_each_enforcer_that_can_hold_it() {
+        let names = |budget, runtime| -> Vec<String> {
+            let arms = arms(&set(budget, runtime));
+            arms.into_iter().map(Arm::name).collect()
+        };
+        assert_eq!(
+            names(true, true),
+            [
+                "victim alone, no enforcer",
+                "attacker honest, no enforcer",
+                "attacker overruns, no enforcer",
+                "attacker overruns, rt-cgroup",
+                "attacker overruns, deadline",
+            ]
+        );
+        assert_eq!(names(false, true).len(), 4);
+        assert_eq!(names(true, false)[3], "attacker overruns, rt-cgroup");
+    }
+
+    #[test]
+    fn a_plan_names_every_trial_or_the_reason_why_there_is_none() {
+        let options = IsolationOptions {
+            rounds: Some(2),
+            utilisations: vec![0.3],
+            ..IsolationOptions::default()
+        };
+        let plan = IsolationPlan::new(&options).unwrap();
+        assert_eq!(plan.requirements().len(), 3, "FIFO and two enforcers");
+        let unmet = plan.requirements().iter().any(|needed| !needed.met);
+        let told = unmet || !plan.not_measured().is_empty();
+        let names: Vec<String> = plan.trials().into_iter().map(|(name, _)| name).collect();
+        for enforcer in ["rt-cgroup", "deadline"] {
+            let named = names.iter().any(|name| name.ends_with(enforcer));
+            assert!(named || told, "{enforcer} in {names:?}");
+        }
+        assert!(plan.trials().iter().all(|(_, count)| *count == 2));
+        assert_eq!(plan.expected_ns() > 0, !names.is_empty());
+    }
+
+    #[test]
+    fn parts_have_names() {
+        for part in Part::ALL {
+            assert_eq!(part.name().parse(), Ok(part));
+        }
+        assert!("wakeup".parse::<Part>().unwrap_err().contains("received"));
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_refused() {
+        let options = IsolationOptions {
+            cpus: vec![60_000],
+            ..IsolationOptions::default()
+        };
+        let error = IsolationPlan::new(&options).err().unwrap().to_string();
+        assert!(
+            error.contains("--cpus") && error.contains("usable"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,36 @@
+use analysis::linux::{Bandwidth, DeadlineLimits, RootDomain};
+use host::root::Root;
+use host::sched::bandwidth::{bandwidth_limit_us, period_bounds_us};
+
+use super::Setting;
+use super::draw::Room;
+
+/// What this machine has room for.
+pub(super) fn room(setting: &Setting, root: &Root) -> Room {
+    let (least, most) = period_bounds_us(root);
+    Room {
+        tick_ns: setting.tick_ns,
+        deadline_tick_ns: match host::kernel::deadline_by_timer(root) {
+            Some(true) => 0,
+            _ => setting.tick_ns,
+        },
+        free_us: setting.free_us,
+        domain: RootDomain {
+            limits: DeadlineLimits {
+                least_period: least.saturating_mul(1_000),
+                longest_period: most.saturating_mul(1_000),
+            },
+            share: match bandwidth_limit_us(root, 1) {
+                Some(us) => Bandwidth::new(us.saturating_mul(1_000), 1_000_000_000),
+                None => Bandwidth {
+                    runtime: None,
+                    ..Bandwidth::default()
+                },
+            },
+            // Also where the kernel has none: the sets are the same everywhere then.
+            ..RootDomain::of_cpus(1).with_fair_server()
+        },
+        overrun_permille: setting.overrun_permille,
+        priority: setting.priority,
+    }
+}

@@ -1,0 +1,100 @@
+use model::taskset::Enforcer;
+use serde::{Deserialize, Serialize};
+
+/// What the attacker does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Attacker {
+    /// It is not there: what the victim misses is the machine's doing.
+    Absent,
+    /// It runs as long as it declared.
+    Honest,
+    /// It runs longer than it declared.
+    Overruns,
+}
+
+impl Attacker {
+    /// As it is written: `absent`, `honest`, `overruns`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Attacker::Absent => "absent",
+            Attacker::Honest => "honest",
+            Attacker::Overruns => "overruns",
+        }
+    }
+}
+
+/// One kind of contest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Arm {
+    /// What the attacker does.
+    pub attacker: Attacker,
+    /// What holds the cells to their budgets; `None`: nothing.
+    #[serde(with = "by_enforcer_name")]
+    pub enforcer: Option<Enforcer>,
+}
+
+impl Arm {
+    /// The machine's own noise: the victim alone, held by nothing.
+    pub const NOISE: Arm = Arm {
+        attacker: Attacker::Absent,
+        enforcer: None,
+    };
+
+    /// What it is called: `attacker overruns, rt-cgroup`.
+    pub fn name(self) -> String {
+        let held = self.enforcer.map_or("no enforcer", Enforcer::name);
+        match self.attacker {
+            Attacker::Absent => format!("victim alone, {held}"),
+            Attacker::Honest => format!("attacker honest, {held}"),
+            Attacker::Overruns => format!("attacker overruns, {held}"),
+        }
+    }
+}
+
+/// Enforcers by their names, nothing by `null`.
+pub mod by_enforcer_name {
+    use model::taskset::Enforcer;
+
+    use crate::supply::by_name;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// Writes the name.
+    ///
+    /// # Errors
+    /// The serializer's own.
+    pub fn serialize<S: Serializer>(enforcer: &Option<Enforcer>, to: S) -> Result<S::Ok, S::Error> {
+        enforcer.map(Enforcer::name).serialize(to)
+    }
+
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// When no enforcer is called so.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Enforcer>, D::Error> {
+        let name = Option::<String>::deserialize(from)?;
+        name.map(|name| by_name::named(&name)).transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arm_comes_back_by_its_names() {
+        let arm = Arm {
+            attacker: Attacker::Overruns,
+            enforcer: Some(Enforcer::RtCgroup),
+        };
+        let text = serde_json::to_string(&arm).unwrap();
+        assert_eq!(text, r#"{"attacker":"overruns","enforcer":"rt-cgroup"}"#);
+        assert_eq!(serde_json::from_str::<Arm>(&text).unwrap(), arm);
+        let noise = serde_json::to_string(&Arm::NOISE).unwrap();
+        assert_eq!(serde_json::from_str::<Arm>(&noise).unwrap(), Arm::NOISE);
+        let wrong = text.replace("rt-cgroup", "rt-group");
+        let error = serde_json::from_str::<Arm>(&wrong).unwrap_err().to_string();
+        assert!(error.contains("known are deadline"), "{error}");
+        assert_eq!(Arm::NOISE.name(), "victim alone, no enforcer");
+    }
+}

@@ -1,0 +1,183 @@
+use model::Requirement;
+use model::taskset::Enforcer;
+use serde::{Deserialize, Serialize};
+
+use super::{Arm, by_enforcer_name};
+use crate::summary::NotMeasured;
+use crate::supply::Budget;
+
+/// `summary.json` of a study of isolation. Computed from the record, and computable again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IsolationSummary {
+    /// [`ISOLATION_SUMMARY_SCHEMA`](super::ISOLATION_SUMMARY_SCHEMA).
+    pub schema: u64,
+    /// Name of the run's directory.
+    pub run: String,
+    /// How long an overrunning attacker's jobs are, as a multiple of what it declared.
+    pub overrun: f64,
+    /// One entry for each utilisation, load and arm, in this order.
+    pub arms: Vec<ArmSummary>,
+    /// One entry for each enforcer, load by load, over all utilisations at which it took part.
+    pub standings: Vec<Standing>,
+    /// One entry for each budget under each enforcer.
+    pub received: Vec<ReceivedSummary>,
+    /// What was not measured, with the reason.
+    pub not_measured: Vec<NotMeasured>,
+    /// Requirements that the machine did not meet.
+    pub unmet: Vec<Requirement>,
+    /// What failed, as sentences.
+    pub failures: Vec<String>,
+}
+
+/// Deadlines of one cell over some trials.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Misses {
+    /// Jobs that were asked for.
+    pub jobs: u64,
+    /// Jobs that ended after their deadlines.
+    pub late: u64,
+    /// Activations that never ran: an earlier job was so late that their own periods were over.
+    pub skipped: u64,
+    /// Trials.
+    pub trials: u64,
+    /// Trials in which at least one deadline was missed.
+    pub trials_with: u64,
+    /// Tasks, trial by trial, whose jobs took more cpu time in the mean than they declared, as the kernel bills it: what they
+    /// miss is their own doing, or the host's.
+    pub over_declared: u64,
+    /// The largest lateness (response time less deadline) of a job that ran, ns; negative: all were early. `None`: none ran.
+    pub worst_lateness_ns: Option<i64>,
+}
+
+impl Misses {
+    /// Deadlines missed: late jobs and those that never ran.
+    pub fn missed(&self) -> u64 {
+        self.late + self.skipped
+    }
+
+    /// Adds another account.
+    #[must_use]
+    pub fn and(self, other: Misses) -> Misses {
+        Misses {
+            jobs: self.jobs + other.jobs,
+            late: self.late + other.late,
+            skipped: self.skipped + other.skipped,
+            trials: self.trials + other.trials,
+            trials_with: self.trials_with + other.trials_with,
+            over_declared: self.over_declared + other.over_declared,
+            worst_lateness_ns: self.worst_lateness_ns.max(other.worst_lateness_ns),
+        }
+    }
+}
+
+/// One arm at one utilisation beside one load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArmSummary {
+    /// Declared utilisation of both cells together, in thousandths of a cpu.
+    pub utilisation_permille: u32,
+    /// The load's name; `None`: idle.
+    pub load: Option<String>,
+    /// The arm.
+    pub arm: Arm,
+    /// The victim's deadlines.
+    pub victim: Misses,
+    /// The attacker's; `None` where it was absent.
+    pub attacker: Option<Misses>,
+    /// What the host took of the cpus, ns; `None` where the kernel does not tell.
+    pub steal_ns: Option<u64>,
+}
+
+/// Misses of an arm held against those of the same sets with the victim alone.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "verdict")]
+pub enum Against {
+    /// The victim missed nothing.
+    NoMiss {
+        /// With 95 % confidence, fewer than this share of trials has a miss.
+        at_most: f64,
+    },
+    /// It missed some, not more than alone as far as these trials tell.
+    WithinNoise {
+        /// Probability of at least so many trials with more misses than alone, if both were the same.
+        probability: f64,
+    },
+    /// It missed more than alone.
+    Beyond {
+        /// As above, below 0.05.
+        probability: f64,
+    },
+    /// Too few trials to tell: even if all had more misses than alone, that would be no evidence.
+    TooFew,
+}
+
+/// How one enforcer, or none, protected the victim from an attacker that overran.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Standing {
+    /// The enforcer; `None`: nothing.
+    #[serde(with = "by_enforcer_name")]
+    pub enforcer: Option<Enforcer>,
+    /// The load's name; `None`: idle.
+    pub load: Option<String>,
+    /// Utilisations at which it took part, in thousandths.
+    pub utilisations_permille: Vec<u32>,
+    /// The victim's deadlines.
+    pub victim: Misses,
+    /// Those of the same sets with the victim alone.
+    pub alone: Misses,
+    /// Pairs of trials of the same set in which the victim missed more than alone, and fewer.
+    pub pairs: (u64, u64),
+    /// The verdict.
+    pub against: Against,
+}
+
+/// What the cells of one budget received of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReceivedSummary {
+    /// The budget.
+    pub held: Budget,
+    /// Trials that it rests on.
+    pub trials: u32,
+    /// Whole periods that were looked at, from the second of each trial on: the first has what the kernel still owed.
+    pub periods: u64,
+    /// Received of what was granted in these periods.
+    pub received: f64,
+    /// Billed by the kernel, of what was granted in the whole trial.
+    pub billed: f64,
+    /// What was received in one period, of what was granted for it.
+    pub each: PeriodShares,
+    /// The verdict.
+    pub verdict: ReceivedVerdict,
+}
+
+/// The distribution of what was received in one period, of what was granted for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PeriodShares {
+    /// Least.
+    pub least: f64,
+    /// Quantile 0.05.
+    pub low: f64,
+    /// Median.
+    pub median: f64,
+    /// Quantile 0.95.
+    pub high: f64,
+    /// Most.
+    pub most: f64,
+    /// All of them, in order of time, trial after trial, in thousandths; for pictures.
+    pub permille: Vec<u32>,
+}
+
+/// Whether cells received what they were granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReceivedVerdict {
+    /// Within 2 % of it.
+    Within,
+    /// Less, but billed within 2 %: interrupts and the host took the rest while the kernel billed the cell.
+    TakenByTheHost,
+    /// Less.
+    Less,
+    /// More.
+    More,
+    /// Another tick of cpu time more or less would be a hundredth of it or more.
+    TooShort,
+}

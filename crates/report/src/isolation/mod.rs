@@ -1,0 +1,14 @@
+//! Studies of temporal isolation: what contests of two cells and spinning cells amount to, their table, page and figures.
+
+mod findings;
+mod page;
+mod picture;
+mod received;
+mod rows;
+mod study;
+mod table;
+
+pub use page::isolation_html;
+pub use picture::isolation_figures;
+pub use study::isolation_study;
+pub use table::isolation_table;

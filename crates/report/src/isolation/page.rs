@@ -1,0 +1,250 @@
+//! The report of a study of isolation as one HTML file.
+
+use maud::{Markup, html};
+use record::RecordError;
+use record::isolation::{DrawnCell, DrawnSet, IsolationRecord, IsolationSummary};
+use record::run::{Manifest, Run, Status};
+
+use super::findings::findings;
+use super::picture::draw;
+use super::rows::{ARM, RECEIVED, STANDING, arm, received, standing, utilisation};
+use crate::figure::{Figure, inline};
+use crate::html::{Section, absent_table, checks_section, document, facts, region};
+use crate::supply::toned;
+use crate::table::Text;
+use crate::units::time;
+use crate::words::{clean, plural, sentence};
+
+/// The report as one HTML file.
+///
+/// # Errors
+/// When a file of the record cannot be read.
+pub fn isolation_html(run: &Run, summary: &IsolationSummary) -> Result<String, RecordError> {
+    let record = run.isolation()?;
+    let manifest = run.manifest()?;
+    let provenance = run.provenance()?;
+    let mut sections = vec![asked(&record), found(summary)];
+    sections.extend(pictures(&draw(summary)));
+    sections.extend(sets(&record));
+    sections.push(lacking(summary));
+    sections.extend(checks_section(&provenance));
+    sections.push(Section {
+        id: "machine",
+        heading: "Provenance".to_owned(),
+        body: html! {
+            dl { @for (name, value) in facts(&provenance) { dt { (name) } dd { (clean(&value)) } } }
+        },
+    });
+    sections.push(again(&record, summary));
+    let head = html! {
+        p.kicker { "timecell report" }
+        h1 { "isolation" }
+        p.meta {
+            "run " code { (clean(&summary.run)) } ", started " (manifest.started)
+            @if let Some(finished) = &manifest.finished { ", finished " (finished) }
+            ", " (provenance.one_line())
+        }
+        (banners(&manifest, summary))
+    };
+    Ok(document("isolation - timecell", &head, &sections))
+}
+
+fn banners(manifest: &Manifest, summary: &IsolationSummary) -> Markup {
+    let ended = match manifest.status {
+        Status::Complete => None,
+        Status::Interrupted => Some("Interrupted"),
+        Status::Failed => Some("Failed"),
+        Status::Killed => Some("Killed"),
+        Status::Running => Some("Not finished"),
+    };
+    html! {
+        @if let Some(word) = ended {
+            p.banner.bad role="note" {
+                strong { (word) ":" } " " (manifest.trials_done) " of " (manifest.trials_planned)
+                " planned trials are on record; the numbers rest on these alone."
+            }
+        }
+        @if !summary.failures.is_empty() {
+            p.banner.bad role="note" {
+                strong { "Failures:" } " " (summary.failures.len()) ", told under "
+                a href="#lacking" { "what is lacking" } "."
+            }
+        }
+    }
+}
+
+fn asked(record: &IsolationRecord) -> Section {
+    let mut domains: Vec<&String> = Vec::new();
+    let contests = record
+        .contests
+        .iter()
+        .filter_map(|trial| trial.root_domain.as_ref());
+    let received = record
+        .received
+        .iter()
+        .filter_map(|trial| trial.root_domain.as_ref());
+    for domain in contests.chain(received) {
+        if !domains.contains(&domain) {
+            domains.push(domain);
+        }
+    }
+    Section {
+        id: "asked",
+        heading: "What was asked".to_owned(),
+        body: html! {
+            p.question { (clean(&record.question)) }
+            dl {
+                dt { "rounds" } dd { (record.rounds_planned) ", in each a new set for every utilisation, under every arm" }
+                dt { "seed" } dd { (record.seed) }
+                @for condition in &record.conditions {
+                    dt { (clean(&condition.name)) } dd { (clean(&condition.text)) }
+                }
+                @for domain in domains {
+                    dt { "SCHED_DEADLINE's cpus" } dd { (clean(domain)) }
+                }
+            }
+        },
+    }
+}
+
+fn rows<const N: usize>(caption: &str, headings: &[&str; N], rows: &[[Text; N]]) -> Markup {
+    html! {
+        @if !rows.is_empty() {
+            (region(caption, html! {
+                thead { tr { @for heading in headings { th scope="col" { (heading) } } } }
+                tbody { @for row in rows { tr { @for text in row { (toned(text)) } } } }
+            }))
+        }
+    }
+}
+
+fn found(summary: &IsolationSummary) -> Section {
+    let arms: Vec<_> = summary.arms.iter().map(arm).collect();
+    let standings: Vec<_> = summary.standings.iter().map(standing).collect();
+    let budgets: Vec<_> = summary.received.iter().map(received).collect();
+    Section {
+        id: "found",
+        heading: "What was found".to_owned(),
+        body: html! {
+            ul.findings { @for finding in findings(summary) { li { (sentence(&clean(&finding))) } } }
+            (rows("The attacker overrunning, against the victim alone", &STANDING, &standings))
+            (rows("Deadlines by utilisation and arm", &ARM, &arms))
+            (rows("Cpu time of cells that always want it, beside each other, of what they were granted", &RECEIVED, &budgets))
+            p.quiet {
+                "A deadline is missed by a job that ends after its period, and by each activation that never runs because an \
+                 earlier job was later than that. An enforcer is held against the same sets with the victim alone, trial by \
+                 trial, by the exact sign test: the jobs of one trial depend on each other and are not counted as evidence one \
+                 by one. Received is what a program saw, billed what the kernel counts, interrupts and the host's pauses \
+                 included; both of what was granted."
+            }
+        },
+    }
+}
+
+fn pictures(figures: &[Figure]) -> Option<Section> {
+    (!figures.is_empty()).then(|| Section {
+        id: "figures",
+        heading: "Pictures".to_owned(),
+        body: html! {
+            div.figures {
+                @for figure in figures {
+                    figure {
+                        h3 { (figure.title) }
+                        div.scroll { (inline(figure)) }
+                        figcaption { (figure.caption) }
+                    }
+                }
+            }
+        },
+    })
+}
+
+fn cell(cell: &DrawnCell) -> Markup {
+    html! {
+        td {
+            @for (place, task) in cell.tasks.iter().enumerate() {
+                @if place > 0 { br; }
+                (time(task.wcet_ns as f64)) " / " (time(task.period_ns as f64))
+            }
+        }
+        td { @match cell.budget_ns {
+            Some((budget, period)) => { (time(budget as f64)) " / " (time(period as f64)) }
+            None => { "-" }
+        } }
+    }
+}
+
+fn sets(record: &IsolationRecord) -> Option<Section> {
+    let late = |permille: u32| {
+        let of = |set: &&DrawnSet| set.utilisation_permille == permille;
+        let all: Vec<&DrawnSet> = record.sets.iter().filter(of).collect();
+        let late = all.iter().filter(|set| set.late_without).count();
+        format!("{late} of {}", all.len())
+    };
+    (!record.sets.is_empty()).then(|| Section {
+        id: "sets",
+        heading: "The task sets".to_owned(),
+        body: html! {
+            (region("How they were drawn", html! {
+                thead { tr {
+                    th scope="col" { "utilisation" } th scope="col" { "drawn" } th scope="col" { "refused by analysis" }
+                    th scope="col" { "sets in which the victim is late at the worst, nothing enforced" }
+                } }
+                tbody { @for draws in &record.draws { tr {
+                    th scope="row" { (utilisation(draws.utilisation_permille)) }
+                    td { (plural(draws.drawn.into(), "set")) }
+                    td { @for (place, (name, count)) in draws.refused.iter().enumerate() {
+                        @if place > 0 { ", " } (clean(name)) " " (count)
+                    } }
+                    td { (late(draws.utilisation_permille)) }
+                } } }
+            }))
+            details { summary { "Every set" }
+                (region("Execution time / period of each task, and the budget of each real-time group", html! {
+                    thead { tr {
+                        th scope="col" { "set" } th scope="col" { "utilisation" }
+                        th scope="col" { "attacker" } th scope="col" { "its budget" }
+                        th scope="col" { "victim" } th scope="col" { "its budget" }
+                    } }
+                    tbody { @for set in &record.sets { tr {
+                        th scope="row" { (set.number) } td { (utilisation(set.utilisation_permille)) }
+                        (cell(&set.attacker)) (cell(&set.victim))
+                    } } }
+                }))
+            }
+        },
+    })
+}
+
+fn lacking(summary: &IsolationSummary) -> Section {
+    let nothing =
+        summary.failures.is_empty() && summary.not_measured.is_empty() && summary.unmet.is_empty();
+    let absent: Vec<[&str; 3]> = (summary.not_measured.iter())
+        .map(|n| [n.trial.as_str(), n.reason.as_str(), n.mend.as_str()])
+        .collect();
+    Section {
+        id: "lacking",
+        heading: "What is lacking".to_owned(),
+        body: html! {
+            @if nothing { p { "Nothing: every trial took place and every requirement was met." } }
+            @if !summary.failures.is_empty() {
+                h3 { "Failures" }
+                ul.findings { @for failure in &summary.failures { li { (sentence(&clean(failure))) } } }
+            }
+            @if !absent.is_empty() { (absent_table("Not measured", ["trial", "reason", "mend"], &absent)) }
+        },
+    }
+}
+
+fn again(record: &IsolationRecord, summary: &IsolationSummary) -> Section {
+    Section {
+        id: "rerun",
+        heading: "Again".to_owned(),
+        body: html! {
+            p { "The first line measures with the same sets again; the second makes this page again from the run's samples:" }
+            pre { code {
+                "sudo timecell bench isolation --seed " (record.seed) "\ntimecell report " (clean(&summary.run))
+            } }
+        },
+    }
+}

@@ -1,0 +1,501 @@
+//! Temporal isolation: real contests of two cells on this machine, looked at through what a study leaves. How many
+//! deadlines are missed is the machine's affair; that every one is accounted for is ours.
+
+use std::fs;
+use std::process::Stdio;
+
+use record::isolation::{Arm, Attacker, ContestTrial, IsolationSummary, ReceivedVerdict};
+use record::run::{Run, Status};
+
+use crate::support::{Case, Need, eventually, only_run, say, timecell, traces_of};
+use crate::unprivileged::{as_nobody, open_place};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "contest::every_arm_is_run_and_every_deadline_accounted_for",
+        needs: &[Need::Root, Need::RealTime],
+        run: arms,
+    },
+    Case {
+        name: "contest::cells_that_spin_receive_and_are_billed",
+        needs: &[Need::Root, Need::RealTime],
+        run: received,
+    },
+    Case {
+        name: "contest::a_load_stands_beside_and_says_what_it_did",
+        needs: &[Need::Root, Need::RealTime],
+        run: beside_a_load,
+    },
+    Case {
+        name: "contest::a_study_is_judged_reported_and_exported_again",
+        needs: &[Need::Root, Need::RealTime],
+        run: again,
+    },
+    Case {
+        name: "contest::the_same_seed_gives_the_same_sets",
+        needs: &[Need::Root, Need::RealTime],
+        run: seeds,
+    },
+    Case {
+        name: "contest::what_does_not_apply_is_refused",
+        needs: &[],
+        run: refused,
+    },
+    Case {
+        name: "contest::without_rights_it_says_what_is_missing",
+        needs: &[Need::Root],
+        run: without_rights,
+    },
+    Case {
+        name: "contest::ctrl_c_keeps_what_was_measured",
+        needs: &[Need::Root, Need::RealTime],
+        run: interrupted,
+    },
+    Case {
+        name: "contest::clean_removes_the_groups_of_a_killed_study",
+        needs: &[Need::Root, Need::RealTime],
+        run: killed,
+    },
+];
+
+/// The least that there is of it.
+const QUICK: [&str; 9] = [
+    "bench",
+    "isolation",
+    "contest",
+    "--quick",
+    "--duration",
+    "1s",
+    // Little, so that a machine whose real-time budget is held by others still has it.
+    "--utilisation",
+    "0.3",
+    "--json",
+];
+
+/// Whether the machine balances over all of its cpus; `None` where nothing tells.
+fn balancing() -> Option<String> {
+    fs::read_to_string("/sys/fs/cgroup/cpuset/cpuset.sched_load_balance").ok()
+}
+
+fn is_whole(run: &Run, trial: &ContestTrial) {
+    assert_eq!(trial.failure, None, "{trial:?}");
+    let cells = if trial.arm.attacker == Attacker::Absent {
+        1
+    } else {
+        2
+    };
+    assert_eq!(trial.jobs.len(), 3 * cells);
+    for (task, jobs) in &trial.jobs {
+        let samples = run.task_samples(trial.number, task).unwrap();
+        assert_eq!(samples.header.complete, 1);
+        assert_eq!(samples.header.planned, u64::from(*jobs));
+        assert_eq!(
+            samples.header.count + samples.header.missed,
+            samples.header.planned
+        );
+        let policy = match trial.arm.enforcer {
+            Some(model::taskset::Enforcer::Deadline) => 6,
+            _ => 1,
+        };
+        assert_eq!(samples.header.policy, policy, "{trial:?}");
+        if trial.cpus.len() == 1 {
+            assert_eq!(
+                [samples.header.cpu_first, samples.header.cpu_last],
+                [trial.cpus[0]; 2]
+            );
+        }
+    }
+}
+
+fn arms() {
+    let before = balancing();
+    let dir = tempfile::tempdir().unwrap();
+    let said = say(dir.path(), &QUICK).ends_with(0);
+    assert_eq!(balancing(), before, "cpusets are as they were");
+    let summary: IsolationSummary = serde_json::from_str(&said.out).unwrap();
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    assert!(run.is_isolation() && run.has_no_experiment() && !run.is_supply());
+    assert_eq!(run.isolation_summary().unwrap(), summary);
+    let record = run.isolation().unwrap();
+    assert_eq!(record.overrun_permille, 1_800);
+    record
+        .contests
+        .iter()
+        .for_each(|trial| is_whole(&run, trial));
+    assert_eq!(
+        summary.arms.len(),
+        record.contests.len(),
+        "one round of one utilisation"
+    );
+    let enforcers = record
+        .contests
+        .iter()
+        .filter(|trial| trial.arm.enforcer.is_some())
+        .count();
+    assert_eq!(record.contests.len(), 3 + enforcers);
+    assert_eq!(enforcers + summary.not_measured.len(), 2, "{}", said.out);
+    assert_eq!(summary.arms[0].arm, Arm::NOISE);
+    for arm in &summary.arms {
+        let trial = record
+            .contests
+            .iter()
+            .find(|trial| trial.arm == arm.arm)
+            .unwrap();
+        let jobs = |cell: &str| -> u64 {
+            let of = trial.jobs.iter().filter(|(task, _)| task.starts_with(cell));
+            of.map(|(_, jobs)| u64::from(*jobs)).sum()
+        };
+        assert_eq!(arm.victim.jobs, jobs("victim"));
+        assert_eq!(
+            arm.attacker.map_or(0, |misses| misses.jobs),
+            jobs("attacker")
+        );
+        for misses in [Some(arm.victim), arm.attacker].into_iter().flatten() {
+            assert!(misses.missed() <= misses.jobs, "{arm:?}");
+            assert_eq!(misses.trials_with, u64::from(misses.missed() > 0));
+        }
+    }
+    // A job that overruns computes longer than it declares, whatever the machine.
+    let set = &record.sets[0];
+    for trial in &record.contests {
+        let steps = |task: &str| run.task_samples(trial.number, task).unwrap().header.steps;
+        if trial.arm.attacker == Attacker::Overruns {
+            let [attack, victim] = [&set.attacker.tasks[0], &set.victim.tasks[0]];
+            let per_ns = |task: &record::isolation::DrawnTask| {
+                f64::from(steps(&task.name)) / task.wcet_ns as f64
+            };
+            // Both are calibrated by themselves, each within some per cent.
+            let overrun = per_ns(attack) / per_ns(victim);
+            assert!((1.5..3.4).contains(&overrun), "{overrun}");
+        }
+    }
+    let page = fs::read_to_string(run.dir().join("report.html")).unwrap();
+    assert!(page.contains("isolation-misses-t") && page.contains("The task sets"));
+}
+
+fn received() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = [
+        "bench",
+        "isolation",
+        "received",
+        "--quick",
+        "--reservation",
+        "3ms/100ms,4ms/100ms",
+        "--json",
+    ];
+    let said = say(dir.path(), &words).ends_with(0);
+    let summary: IsolationSummary = serde_json::from_str(&said.out).unwrap();
+    assert!(summary.arms.is_empty() && summary.standings.is_empty());
+    assert_eq!(
+        summary.received.len() / 2 + summary.not_measured.len(),
+        2,
+        "{}",
+        said.out
+    );
+    assert!(!summary.received.is_empty(), "{}", said.out);
+    for one in &summary.received {
+        // 20 periods but the first; a cell that waits for its budget at the end sees one more.
+        assert!(one.trials == 1 && one.periods >= 19, "{one:?}");
+        assert_eq!(one.each.permille.len() as u64, one.periods);
+        let each = &one.each;
+        let ascending = [each.least, each.low, each.median, each.high, each.most];
+        assert!(ascending.is_sorted(), "{one:?}");
+        assert!(each.least <= one.received && one.received <= each.most);
+        assert!(one.billed > 0.0);
+        assert_eq!(
+            one.verdict,
+            ReceivedVerdict::TooShort,
+            "a tick is more than a hundredth"
+        );
+    }
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    for trial in &run.isolation().unwrap().received {
+        assert_eq!(trial.failure, None);
+        for place in 1..=2 {
+            assert_eq!(
+                run.cell_gaps(trial.number, place).unwrap().header.complete,
+                1
+            );
+        }
+    }
+}
+
+fn beside_a_load() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = [&QUICK[..], &["--load", "idle,cpu"]].concat();
+    let said = say(dir.path(), &words).ends_with(0);
+    let summary: IsolationSummary = serde_json::from_str(&said.out).unwrap();
+    let loads: Vec<_> = summary
+        .standings
+        .iter()
+        .map(|one| one.load.as_deref())
+        .collect();
+    assert!(
+        loads.contains(&None) && loads.contains(&Some("cpu")),
+        "{loads:?}"
+    );
+    let record = Run::open(&only_run(dir.path()))
+        .unwrap()
+        .isolation()
+        .unwrap();
+    let mut beside = 0;
+    for trial in &record.contests {
+        if let Some(load) = &trial.load {
+            assert!(
+                load.failure.is_none() && !load.achieved.is_empty(),
+                "{load:?}"
+            );
+            beside += 1;
+        }
+    }
+    assert_eq!(
+        beside * 2,
+        record.contests.len(),
+        "half of them beside the load"
+    );
+}
+
+fn again() {
+    let dir = tempfile::tempdir().unwrap();
+    // Met by whatever was measured, and kept with the run.
+    let words = [&QUICK[..8], &["--fail-if", "missed > 100000"]].concat();
+    let said = say(dir.path(), &words).ends_with(0);
+    assert!(
+        said.out.contains("against the host's own noise"),
+        "{}",
+        said.out
+    );
+    assert!(said.out.contains("the machine's own noise"), "{}", said.out);
+    let path = only_run(dir.path());
+    let name = path.to_str().unwrap();
+    let before = Run::open(&path).unwrap().isolation_summary().unwrap();
+    fs::remove_file(path.join("summary.json")).unwrap();
+    let said = say(dir.path(), &["report", name, "--figures", "svg"]).ends_with(0);
+    assert!(said.out.contains("SVG files in svg"), "{}", said.out);
+    assert!(said.out.contains("missed > 100000"), "{}", said.out);
+    assert_eq!(
+        Run::open(&path).unwrap().isolation_summary().unwrap(),
+        before
+    );
+    let judged = |threshold: &str, code: i32| {
+        say(dir.path(), &["report", name, "--fail-if", threshold]).ends_with(code)
+    };
+    judged("none.missed >= 0", 3);
+    judged("latency.p99 > 1us", 4);
+    say(dir.path(), &["export", "--csv", name, "-o", "jobs.csv"]).ends_with(0);
+    let csv = fs::read_to_string(dir.path().join("jobs.csv")).unwrap();
+    assert!(csv.starts_with("trial,round,utilisation,set,load,attacker,"));
+    assert!(
+        csv.lines()
+            .any(|line| line.contains(",overruns,,attacker,attacker-1,"))
+    );
+    for form in ["--parquet", "--cyclictest-json"] {
+        say(dir.path(), &["export", form, name]).ends_with(2);
+    }
+    let refused = say(dir.path(), &["report", name, "--baseline", name]).ends_with(2);
+    assert!(
+        refused.error().contains("--baseline"),
+        "{}",
+        refused.error()
+    );
+    let refused = say(dir.path(), &["bench", "--resume", name]).ends_with(2);
+    assert!(
+        refused.error().contains("cannot be resumed"),
+        "{}",
+        refused.error()
+    );
+    // A samples file that is cut short is said, and its trial left out.
+    let samples = path.join("trials/1/victim-1.samples");
+    let bytes = fs::read(&samples).unwrap();
+    fs::write(&samples, &bytes[..bytes.len() - 1]).unwrap();
+    let said = say(dir.path(), &["report", name]).ends_with(0);
+    assert!(said.out.contains("trial 1 ("), "{}", said.out);
+    let after = Run::open(&path).unwrap().isolation_summary().unwrap();
+    assert_eq!(after.arms.len() + 1, before.arms.len());
+}
+
+fn seeds() {
+    let dir = tempfile::tempdir().unwrap();
+    let dry = |words: &[&str]| {
+        let all = [
+            &[
+                "bench",
+                "isolation",
+                "contest",
+                "--rounds",
+                "2",
+                "--dry-run",
+            ],
+            words,
+        ]
+        .concat();
+        say(dir.path(), &all).ends_with(0).out
+    };
+    let tight = ["--utilisation", "0.6"];
+    assert!(dry(&tight).contains("utilisation 0.6: "), "{}", dry(&tight));
+    assert_eq!(dry(&tight), dry(&tight));
+    let text = dry(&["--utilisation", "0.4,0.6", "--enforcer", "deadline"]);
+    assert!(!text.contains("overruns, rt-cgroup"), "{text}");
+    assert!(
+        text.contains("U 0.4, attacker overruns, deadline"),
+        "{text}"
+    );
+    assert!(!dir.path().join("runs").exists());
+}
+
+fn refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = |words: &[&str]| say(dir.path(), words).ends_with(2).error();
+    for (option, value, said) in [
+        ("--utilisation", "1.5", "0.1 to 1"),
+        ("--utilisation", "-1", "0.1 to 1"),
+        ("--overrun", "0.5", "above 1"),
+        ("--duration", "100ms", "1s to 1h"),
+        ("--rounds", "0", "it must be 1"),
+        ("--priority", "3", "6 to 99"),
+        ("--cpus", "0,60000", "name one"),
+        (
+            "--reservation",
+            "60ms/100ms,60ms/100ms",
+            "0.9 of it together",
+        ),
+        ("--reservation", "30ms", "write budget/period"),
+        ("--jobs", "5", "nothing that this could apply to"),
+        ("--engine", "crun", "nothing that this could apply to"),
+        ("--histogram", "", "nothing that this could apply to"),
+    ] {
+        let words = ["bench", "isolation", option, value];
+        let words = if value.is_empty() {
+            &words[..3]
+        } else {
+            &words[..]
+        };
+        let error = error(words);
+        assert!(error.contains(option) && error.contains(said), "{error}");
+    }
+    let part = error(&["bench", "isolation", "wakeup"]);
+    assert!(part.contains("contest and received"), "{part}");
+    for (what, option, value) in [
+        ("overhead", "--overrun", "2"),
+        ("overhead", "--utilisation", "0.5"),
+        ("supply", "--seed", "3"),
+    ] {
+        let error = error(&["bench", what, option, value]);
+        assert!(error.contains("only scenario `isolation`"), "{error}");
+    }
+    assert!(!dir.path().join("runs").exists(), "nothing was begun");
+    let listed = say(dir.path(), &["bench", "--list"]).ends_with(0);
+    assert!(listed.out.contains("\nisolation "), "{}", listed.out);
+}
+
+fn without_rights() {
+    let (dir, binary) = open_place();
+    let said = as_nobody(dir.path(), &binary, &["bench", "isolation"]).ends_with(4);
+    let error = said.error();
+    assert!(
+        error.contains("isolation cannot be measured here"),
+        "{error}"
+    );
+    assert!(error.contains("sudo"), "{error}");
+    as_nobody(dir.path(), &binary, &["bench", "isolation", "--dry-run"]).ends_with(4);
+    assert!(!dir.path().join("runs").exists());
+}
+
+/// Starts a study and waits until `begun` holds of what it has made.
+fn started(
+    dir: &std::path::Path,
+    words: &[&str],
+    begun: &dyn Fn(u32) -> bool,
+) -> std::process::Child {
+    let child = timecell()
+        .current_dir(dir)
+        .args(["bench", "isolation"])
+        .args(words)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("a trial under the enforcer runs", || begun(child.id()));
+    child
+}
+
+/// Whether a cpuset of coordinator `pid` is there.
+fn has_split(pid: u32) -> bool {
+    ["/sys/fs/cgroup/cpuset", "/sys/fs/cgroup"]
+        .iter()
+        .any(|mount| std::path::Path::new(&format!("{mount}/timecell-cpus-{pid}")).exists())
+}
+
+fn interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    let before = balancing();
+    let words = [
+        "contest",
+        "--utilisation",
+        "0.2",
+        "--duration",
+        "3s",
+        "--rounds",
+        "5",
+        "--enforcer",
+        "deadline",
+    ];
+    let on_record = || {
+        let runs = fs::read_dir(dir.path().join("runs"));
+        let runs = runs.into_iter().flatten().flatten();
+        let mut done = runs.filter_map(|run| Run::open(&run.path()).ok()?.manifest().ok());
+        done.any(|manifest| manifest.trials_done >= 1)
+    };
+    let mut child = started(dir.path(), &words, &|pid| on_record() && has_split(pid));
+    // SAFETY: our own child.
+    unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    let traces = traces_of(child.id());
+    assert!(traces.is_empty(), "left {traces:#?}");
+    assert!(!has_split(child.id()));
+    assert_eq!(balancing(), before);
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    assert_eq!(run.manifest().unwrap().status, Status::Interrupted);
+    let record = run.isolation().unwrap();
+    assert!(!record.contests.is_empty());
+    record
+        .contests
+        .iter()
+        .for_each(|trial| is_whole(&run, trial));
+    assert!(run.dir().join("report.html").is_file());
+}
+
+fn killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let groups = |pid: u32| {
+        let top = host::rtgroup::detect()
+            .unwrap()
+            .join(format!("timecell-{pid}"));
+        top.join("1").exists() && top.join("2").exists()
+    };
+    let words = [
+        "received",
+        "--reservation",
+        "2ms/100ms,3ms/100ms",
+        "--enforcer",
+        "rt-cgroup",
+    ];
+    let mut child = started(dir.path(), &words, &groups);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(
+        !traces_of(child.id()).is_empty(),
+        "the test sees nothing to remove"
+    );
+    let said = say(dir.path(), &["clean"]).ends_with(0);
+    assert!(
+        said.out.contains(&format!("process {}", child.id())),
+        "{}",
+        said.out
+    );
+    eventually("no trace is left", || traces_of(child.id()).is_empty());
+    // What it had measured can be studied.
+    let run = only_run(dir.path());
+    say(dir.path(), &["report", run.to_str().unwrap()]).ends_with(0);
+}
