@@ -26,6 +26,7 @@ fn facts() -> Facts {
         machine: machine(),
         rt_cgroup: Ok(RtRoom { free_us: 950_000 }),
         deadline: Ok(RootDomain::of_cpus(2)),
+        deadline_on_one_cpu: Ok(()),
         real_time: Ok(()),
     }
 }

@@ -1,0 +1,284 @@
+use std::fs;
+use std::time::Duration;
+
+use host::sched::{self, Class, SchedError, bandwidth};
+use model::mission::Cell;
+
+use super::{Enforce, EnforceError, Inside};
+use crate::admit::Grant;
+
+/// How long a cell's start waits for bandwidth that threads which have ended still hold.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often threads are looked for that are not there yet, ns.
+const SOUGHT_NS: i64 = 20_000_000;
+/// How often it is seen whether the threads still are what they were made, ns.
+const WATCHED_NS: i64 = 1_000_000_000;
+/// The kernel keeps so many bytes of a thread's name.
+const NAME_BYTES: usize = 15;
+
+/// SCHED_DEADLINE: each task's thread has a runtime in every period and no more, whatever the other threads of the machine do.
+/// A thread's children start in class OTHER (SCHED_RESET_ON_FORK), so that a cell gets no more than its tasks were granted.
+///
+/// The kernel takes no thread into this class that may not run on every cpu of its root domain, so the threads are not kept
+/// to single cpus.
+#[derive(Debug)]
+pub struct Deadline {
+    cpus: Vec<u32>,
+    threads: Vec<Thread>,
+}
+
+/// A thread that is to be in the class.
+#[derive(Debug)]
+struct Thread {
+    task: String,
+    which: Which,
+    class: Class,
+    period_ns: u64,
+    /// Its id, while it is in the class.
+    held: Option<i32>,
+    /// Whether its absence, or the kernel's refusal, was told since it was last held.
+    complained: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Which {
+    /// The first thread of the cell's first process.
+    First,
+    /// The one of this name.
+    Named(String),
+}
+
+impl Deadline {
+    /// For a cell of this grant: one thread for each of its tasks, or for its reservation.
+    ///
+    /// # Errors
+    /// When nothing was granted that SCHED_DEADLINE could hold.
+    pub fn new(grant: &Grant, cell: &Cell) -> Result<Deadline, EnforceError> {
+        let ns = |time: model::Duration| time.ns().unsigned_abs();
+        let threads: Vec<Thread> = match (grant.budget_ns, grant.period_ns) {
+            (Some(runtime), Some(period)) if cell.tasks.len() <= 1 => {
+                let task = cell.tasks.first();
+                let name = task.map_or(&cell.name, |task| &task.timing.name);
+                let which = named(task.and_then(|task| task.thread.as_deref()));
+                vec![Thread::new(name, which, [runtime, period, period])]
+            }
+            _ => {
+                let alone = cell.tasks.len() == 1;
+                (cell.tasks.iter().zip(&grant.tasks))
+                    .filter_map(|(task, bound)| {
+                        let own = alone.then_some(None).unwrap_or(Some(task.name()));
+                        let which = named(task.thread.as_deref().or(own));
+                        let (period, deadline) = (ns(task.timing.period), ns(task.timing.deadline));
+                        let times = [bound.runtime_ns?, deadline.min(period), period];
+                        Some(Thread::new(task.name(), which, times))
+                    })
+                    .collect()
+            }
+        };
+        if threads.is_empty() {
+            return Err(EnforceError::NotGranted {
+                cell: grant.cell.clone(),
+                what: "runtime of SCHED_DEADLINE",
+            });
+        }
+        Ok(Deadline {
+            cpus: grant.cpus.clone(),
+            threads,
+        })
+    }
+}
+
+fn named(name: Option<&str>) -> Which {
+    match name {
+        Some(name) => Which::Named(name[..name.floor_char_boundary(NAME_BYTES)].to_owned()),
+        None => Which::First,
+    }
+}
+
+impl Thread {
+    fn new(task: &str, which: Which, [runtime_ns, deadline_ns, period_ns]: [u64; 3]) -> Thread {
+        Thread {
+            task: task.to_owned(),
+            which,
+            class: Class::Deadline {
+                runtime_ns,
+                deadline_ns,
+                period_ns,
+            },
+            period_ns,
+            held: None,
+            complained: false,
+        }
+    }
+
+    fn is(&self, thread: i32, first: i32) -> bool {
+        match &self.which {
+            Which::First => thread == first,
+            Which::Named(name) => comm(thread).as_ref() == Some(name),
+        }
+    }
+
+    fn has_its_class(&self, thread: i32) -> bool {
+        sched::get_class(thread).is_ok_and(|class| class == self.class)
+    }
+}
+
+impl Enforce for Deadline {
+    fn guarantee(&self) -> String {
+        let own = |thread: &Thread| {
+            let who = match (&thread.which, self.threads.len()) {
+                (Which::First, _) => "its first thread".to_owned(),
+                (Which::Named(name), _) => format!("thread `{name}`, once it is there,"),
+            };
+            format!("{who} {}", told(&thread.class))
+        };
+        let threads: Vec<String> = self.threads.iter().map(own).collect();
+        format!(
+            "{}, and no more, held by SCHED_DEADLINE on any of cpus {} beside all other threads of that class; its other \
+             threads are best effort",
+            threads.join("; "),
+            host::cpus::format_list(&self.cpus)
+        )
+    }
+
+    fn hold(&self, pid: i32) -> Result<(), EnforceError> {
+        sched::set_affinity(pid, &self.cpus)?;
+        for thread in &self.threads {
+            if thread.which == Which::First {
+                bandwidth::set_class_reset_on_fork_when_free(pid, &thread.class, PATIENCE)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tend(&mut self, inside: &Inside) -> Vec<String> {
+        let mut told = Vec::new();
+        let all = inside.threads();
+        for at in 0..self.threads.len() {
+            let held = self.threads[at].held;
+            let still = held
+                .filter(|thread| all.contains(thread) && self.threads[at].has_its_class(*thread));
+            if still.is_some() {
+                continue;
+            }
+            let taken: Vec<i32> = self.threads.iter().filter_map(|one| one.held).collect();
+            let thread = &mut self.threads[at];
+            thread.held = None;
+            let found =
+                (all.iter().copied()).find(|id| !taken.contains(id) && thread.is(*id, inside.pid));
+            match found.map(|id| (id, thread.take(id, inside))) {
+                Some((id, Ok(new))) => {
+                    thread.held = Some(id);
+                    thread.complained = false;
+                    // That the first thread is in its class is what the start has said already.
+                    if new {
+                        told.push(format!(
+                            "{} (thread {id}) has {}",
+                            thread.task,
+                            self::told(&thread.class)
+                        ));
+                    }
+                }
+                // It has ended since.
+                Some((_, Err(SchedError::NoSuchProcess { .. }))) => {}
+                Some((_, Err(error))) if !thread.complained => {
+                    thread.complained = true;
+                    told.push(format!("{} is not held: {error}", thread.task));
+                }
+                None if held.is_some() && !thread.complained => {
+                    thread.complained = true;
+                    told.push(format!(
+                        "{} is not held any more: its thread has ended",
+                        thread.task
+                    ));
+                }
+                Some(_) | None => {}
+            }
+        }
+        told
+    }
+
+    fn tend_again_ns(&self) -> Option<i64> {
+        let sought = self.threads.iter().any(|thread| thread.held.is_none());
+        Some(if sought { SOUGHT_NS } else { WATCHED_NS })
+    }
+
+    fn unheld(&self) -> Vec<String> {
+        (self.threads.iter())
+            .filter(|thread| thread.held.is_none())
+            .map(|thread| match &thread.which {
+                Which::First => format!("{} is not held: its first thread is in another class", thread.task),
+                Which::Named(name) => format!(
+                    "{} is not held: it has no thread `{name}` yet, and until it has, the task is best effort; name its \
+                     thread so (prctl PR_SET_NAME), or say `thread` in the mission",
+                    thread.task
+                ),
+            })
+            .collect()
+    }
+
+    fn settle_ns(&self) -> i64 {
+        let longest = self.threads.iter().map(|thread| thread.period_ns).max();
+        longest.and_then(|ns| i64::try_from(ns).ok()).unwrap_or(0)
+    }
+
+    fn release(&mut self) -> Result<(), EnforceError> {
+        Ok(())
+    }
+}
+
+impl Thread {
+    /// Puts a thread into the class; whether it was in another one.
+    fn take(&self, thread: i32, inside: &Inside) -> Result<bool, SchedError> {
+        if self.has_its_class(thread) {
+            return Ok(false);
+        }
+        sched::set_class_reset_on_fork(thread, &self.class)?;
+        if inside.threads().contains(&thread) {
+            return Ok(true);
+        }
+        // It ended, and its number may be a stranger's by now.
+        if self.has_its_class(thread) {
+            let _ = bandwidth::leave(thread);
+        }
+        Err(SchedError::NoSuchProcess { pid: thread })
+    }
+}
+
+/// Takes every thread of a cell that is about to be killed out of SCHED_DEADLINE: the kernel would count a thread that ends in
+/// the class for another period, and lose count altogether when cpusets change within it.
+pub fn leave_deadline(inside: &Inside) {
+    for thread in inside.threads() {
+        if matches!(sched::get_class(thread), Ok(Class::Deadline { .. })) {
+            // One that has just ended needs nothing.
+            let _ = bandwidth::leave(thread);
+        }
+    }
+}
+
+fn comm(thread: i32) -> Option<String> {
+    let name = fs::read(format!("/proc/{thread}/comm")).ok()?;
+    let name = name.strip_suffix(b"\n").unwrap_or(&name);
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
+fn told(class: &Class) -> String {
+    let Class::Deadline {
+        runtime_ns,
+        deadline_ns,
+        period_ns,
+    } = class
+    else {
+        return class.to_string();
+    };
+    let ms = |ns: &u64| *ns as f64 / 1e6;
+    let due = match deadline_ns == period_ns {
+        true => String::new(),
+        false => format!(" within {:.3} ms", ms(deadline_ns)),
+    };
+    format!(
+        "{:.3} ms of cpu time{due} in every {:.3} ms",
+        ms(runtime_ns),
+        ms(period_ns)
+    )
+}
