@@ -11,6 +11,7 @@ mod clean_up;
 mod extreme;
 mod faults;
 mod formats;
+mod hostile;
 mod isolation;
 mod loads;
 mod long_runs;
@@ -18,6 +19,7 @@ mod lost;
 mod missions;
 mod missions_health;
 mod missions_killed;
+mod missions_deadline;
 #[path = "../../../host/tests/needs/mod.rs"]
 mod needs;
 mod nqueens;
@@ -42,6 +44,7 @@ use support::Case;
 fn main() {
     // The program of some cells is this one.
     reporter::run_if_asked();
+    hostile::program::run_if_asked();
     let groups: &[&[Case]] = &[
         analyze::CASES,
         analyze_random::CASES,
@@ -51,6 +54,7 @@ fn main() {
         clean_up::CASES,
         faults::CASES,
         formats::CASES,
+        hostile::CASES,
         isolation::CASES,
         extreme::CASES,
         long_runs::CASES,
@@ -59,6 +63,7 @@ fn main() {
         missions::CASES,
         missions_health::CASES,
         missions_killed::CASES,
+        missions_deadline::CASES,
         policies::CASES,
         salvage::CASES,
         scale::CASES,
