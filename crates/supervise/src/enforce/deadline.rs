@@ -66,7 +66,7 @@ impl Deadline {
                 let alone = cell.tasks.len() == 1;
                 (cell.tasks.iter().zip(&grant.tasks))
                     .filter_map(|(task, bound)| {
-                        let own = alone.then_some(None).unwrap_or(Some(task.name()));
+                        let own = (!alone).then(|| task.name());
                         let which = named(task.thread.as_deref().or(own));
                         let (period, deadline) = (ns(task.timing.period), ns(task.timing.deadline));
                         let times = [bound.runtime_ns?, deadline.min(period), period];

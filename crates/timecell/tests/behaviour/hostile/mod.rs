@@ -186,6 +186,10 @@ fn cells(enforcer: &str, out: &Path, attack: &str) -> String {
 fn one(enforcer: &str, attack: &str, seconds: Option<u64>) -> Outcome {
     let (dir, out) = (tempfile::tempdir().unwrap(), Out::new());
     mission(dir.path(), &cells(enforcer, out.0.path(), attack));
+    // Others of this machine may hold what the cells need, for a while.
+    eventually("the mission is admitted", || {
+        say(dir.path(), &["admit", "mission.toml"]).code == Some(0)
+    });
     let bound_ns = bound(dir.path());
     let mut up = Up::start(dir.path());
     let critical = pid_of(&up.until("critical: runs"));

@@ -16,6 +16,16 @@ pub const WORD: &str = "in-a-mission";
 /// What a hostile program says once its attack is under way.
 pub const AT_IT: &str = "at it";
 
+/// The ways into SCHED_DEADLINE.
+pub const INTO_DEADLINE: [&str; 6] = [
+    "deadline",
+    "deadline-thread",
+    "deadline-child",
+    "deadline-vfork",
+    "deadline-of-child",
+    "deadline-by-setscheduler",
+];
+
 /// Ends the process if it was started inside a cell.
 pub fn run_if_asked() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -228,7 +238,7 @@ fn storm(stranger: i32, first: bool) -> ! {
     unreachable!()
 }
 
-/// Classes of the first thread, of one that it makes and of a child.
+/// Classes of the first thread, of one that it makes and of a child; and what comes of the ways into SCHED_DEADLINE.
 fn classes() {
     let class = || format!("{:?}", host::sched::get_class(0));
     say(&format!("first {}", class()));
@@ -242,9 +252,7 @@ fn classes() {
     }
     // SAFETY: our own child.
     unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
-    attacks::attempt("deadline");
-    attacks::attempt("deadline-thread");
-    attacks::attempt("deadline-child");
+    INTO_DEADLINE.iter().for_each(|name| attacks::attempt(name));
     say(AT_IT);
     std::thread::sleep(Duration::from_secs(1_000));
 }
