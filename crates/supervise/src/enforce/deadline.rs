@@ -282,3 +282,104 @@ fn told(class: &Class) -> String {
         ms(period_ns)
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use model::mission::{Enforcer, MissionFile};
+
+    use super::*;
+    use crate::admit::{Basis, TaskBound};
+
+    fn cell(rest: &str) -> Cell {
+        let text = format!(
+            "schema = 1\nname = \"m\"\n[[cell]]\nname = \"c\"\nclass = \"deadline\"\nimage = {{ binary = \"b\" }}\n{rest}"
+        );
+        match MissionFile::parse("m.toml", &text) {
+            Ok(file) => file.into_mission().cells.remove(0),
+            Err(faults) => panic!("{faults}"),
+        }
+    }
+
+    fn task(name: &str, more: &str) -> String {
+        format!(
+            "[[cell.task]]\nname = \"{name}\"\nwcet = \"1ms\"\nperiod = \"10ms\"\ndeadline = \"8ms\"\n{more}\n"
+        )
+    }
+
+    fn grant(cell: &Cell, budget: Option<(u64, u64)>) -> Grant {
+        let bound = |task: &model::mission::Task| TaskBound {
+            task: task.name().to_owned(),
+            response_ns: None,
+            deadline_ns: 8_000_000,
+            priority: None,
+            runtime_ns: budget.is_none().then_some(1_112_000),
+        };
+        Grant {
+            cell: "c".to_owned(),
+            enforcer: Enforcer::Deadline,
+            cpus: vec![0, 1],
+            budget_ns: budget.map(|(budget, _)| budget),
+            period_ns: budget.map(|(_, period)| period),
+            band: None,
+            basis: Basis::WholeCpu,
+            rate: 1.0,
+            delay_ns: None,
+            postponed_ns: 0,
+            tasks: cell.tasks.iter().map(bound).collect(),
+        }
+    }
+
+    fn held(cell: &Cell, budget: Option<(u64, u64)>) -> Vec<(String, Which, Class)> {
+        let held = Deadline::new(&grant(cell, budget), cell).unwrap();
+        (held.threads.into_iter())
+            .map(|thread| (thread.task, thread.which, thread.class))
+            .collect()
+    }
+
+    fn times(runtime_ns: u64, deadline_ns: u64, period_ns: u64) -> Class {
+        Class::Deadline {
+            runtime_ns,
+            deadline_ns,
+            period_ns,
+        }
+    }
+
+    #[test]
+    fn one_task_is_the_first_thread_and_several_are_found_by_name() {
+        let own = times(1_112_000, 8_000_000, 10_000_000);
+        let one = cell(&task("only", ""));
+        assert_eq!(
+            held(&one, None),
+            [("only".to_owned(), Which::First, own.clone())]
+        );
+        let name = |name: &str| Which::Named(name.to_owned());
+        let two = cell(&(task("a task with a long name", "") + &task("b", "thread = \"worker\"")));
+        let all = held(&two, None);
+        assert_eq!(all[0].1, name("a task with a l"));
+        assert_eq!((&all[1].1, &all[1].2), (&name("worker"), &own));
+        let one = cell(&task("only", "thread = \"worker\""));
+        assert_eq!(held(&one, None)[0].1, name("worker"));
+    }
+
+    #[test]
+    fn a_reservation_is_one_thread_with_its_budget() {
+        let plain = cell("reservation = { budget = \"2ms\", period = \"10ms\" }\n");
+        let own = times(2_000_000, 10_000_000, 10_000_000);
+        let all = held(&plain, Some((2_000_000, 10_000_000)));
+        assert_eq!(all, [("c".to_owned(), Which::First, own)]);
+        assert!(Deadline::new(&grant(&plain, None), &plain).is_err());
+    }
+
+    #[test]
+    fn what_it_guarantees_names_threads_times_and_cpus() {
+        let two = cell(&(task("a", "") + &task("b", "")));
+        let held = Deadline::new(&grant(&two, None), &two).unwrap();
+        assert_eq!(
+            held.guarantee(),
+            "thread `a`, once it is there, 1.112 ms of cpu time within 8.000 ms in every 10.000 ms; thread `b`, once it is there, \
+             1.112 ms of cpu time within 8.000 ms in every 10.000 ms, and no more, held by SCHED_DEADLINE on any of cpus 0-1 \
+             beside all other threads of that class; its other threads are best effort"
+        );
+        assert_eq!((held.unheld().len(), held.settle_ns()), (2, 10_000_000));
+    }
+}
