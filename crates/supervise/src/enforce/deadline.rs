@@ -13,6 +13,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const SOUGHT_NS: i64 = 20_000_000;
 /// How often it is seen whether the threads still are what they were made, ns.
 const WATCHED_NS: i64 = 1_000_000_000;
+/// How often changes of one thread are told: a cell that makes and ends threads without end must not fill a journal.
+const TOLD: u32 = 20;
 /// The kernel keeps so many bytes of a thread's name.
 const NAME_BYTES: usize = 15;
 
@@ -38,6 +40,10 @@ struct Thread {
     held: Option<i32>,
     /// Whether its absence, or the kernel's refusal, was told since it was last held.
     complained: bool,
+    /// When another thread may be held in its place, CLOCK_MONOTONIC ns.
+    free_ns: i64,
+    /// How often something of it was told.
+    told: u32,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -108,6 +114,26 @@ impl Thread {
             period_ns,
             held: None,
             complained: false,
+            free_ns: 0,
+            told: 0,
+        }
+    }
+
+    /// One that was held is not any more. The kernel counts it until its period is over; a cell that makes threads and ends
+    /// them must not be counted more than once.
+    fn lose(&mut self, now_ns: i64) {
+        self.held = None;
+        self.free_ns = now_ns.saturating_add_unsigned(self.period_ns);
+    }
+
+    /// What is told of it, as often as somebody may want to read it.
+    fn tell(&mut self, what: &str) -> Option<String> {
+        self.told += 1;
+        let task = &self.task;
+        match self.told {
+            ..TOLD => Some(format!("{task} {what}")),
+            TOLD => Some(format!("{task} {what}; this is not told again")),
+            _ => None,
         }
     }
 
@@ -154,46 +180,47 @@ impl Enforce for Deadline {
     fn tend(&mut self, inside: &Inside) -> Vec<String> {
         let mut told = Vec::new();
         let all = inside.threads();
+        let now_ns = timecell_client::now_ns();
         for at in 0..self.threads.len() {
-            let held = self.threads[at].held;
-            let still = held
-                .filter(|thread| all.contains(thread) && self.threads[at].has_its_class(*thread));
-            if still.is_some() {
+            let thread = &mut self.threads[at];
+            let before = thread.held;
+            if before.is_some_and(|id| all.contains(&id) && thread.has_its_class(id)) {
                 continue;
+            }
+            if before.is_some() {
+                thread.lose(now_ns);
             }
             let taken: Vec<i32> = self.threads.iter().filter_map(|one| one.held).collect();
             let thread = &mut self.threads[at];
-            thread.held = None;
             let found =
                 (all.iter().copied()).find(|id| !taken.contains(id) && thread.is(*id, inside.pid));
-            match found.map(|id| (id, thread.take(id, inside))) {
-                Some((id, Ok(new))) => {
-                    thread.held = Some(id);
-                    thread.complained = false;
-                    // That the first thread is in its class is what the start has said already.
-                    if new {
-                        told.push(format!(
-                            "{} (thread {id}) has {}",
-                            thread.task,
-                            self::told(&thread.class)
-                        ));
+            let free = now_ns >= thread.free_ns;
+            let what = match found {
+                None if before.is_some() && !thread.complained => {
+                    thread.complained = true;
+                    "is not held any more: its thread has ended".to_owned()
+                }
+                Some(id) if free || thread.has_its_class(id) => match thread.take(id, inside) {
+                    Ok(new) => {
+                        thread.held = Some(id);
+                        thread.complained = false;
+                        // That the first thread is in its class is what the start has said already.
+                        if !new {
+                            continue;
+                        }
+                        format!("(thread {id}) has {}", self::told(&thread.class))
                     }
-                }
-                // It has ended since.
-                Some((_, Err(SchedError::NoSuchProcess { .. }))) => {}
-                Some((_, Err(error))) if !thread.complained => {
-                    thread.complained = true;
-                    told.push(format!("{} is not held: {error}", thread.task));
-                }
-                None if held.is_some() && !thread.complained => {
-                    thread.complained = true;
-                    told.push(format!(
-                        "{} is not held any more: its thread has ended",
-                        thread.task
-                    ));
-                }
-                Some(_) | None => {}
-            }
+                    // It has ended since.
+                    Err(SchedError::NoSuchProcess { .. }) => continue,
+                    Err(_) if thread.complained => continue,
+                    Err(error) => {
+                        thread.complained = true;
+                        format!("is not held: {error}")
+                    }
+                },
+                None | Some(_) => continue,
+            };
+            told.extend(thread.tell(&what));
         }
         told
     }
