@@ -39,10 +39,10 @@ const SECONDS_SET: &str = "TIMECELL_HOSTILE_SECONDS";
 /// A file to lock around each attack, where others measure on the same machine.
 const LOCK_SET: &str = "TIMECELL_HOSTILE_LOCK";
 
-const PERIOD_NS: i64 = 100_000_000;
+const PERIOD_NS: i64 = 200_000_000;
 const WORK_NS: i64 = 1_000_000;
 /// Jobs beside each attack in a test.
-const JOBS: usize = 20;
+const JOBS: usize = 15;
 /// How long a cell may take for anything that an idle machine does at once.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// What the hostile cell is granted besides cpu time.
@@ -171,7 +171,7 @@ fn cells(enforcer: &str, out: &Path, attack: &str) -> String {
         "none" => String::new(),
         _ => {
             let more = format!(
-                "reservation = {{ budget = \"5ms\", period = \"200ms\" }}\nneeds = [\"critical\"]\n\
+                "reservation = {{ budget = \"10ms\", period = \"400ms\" }}\nneeds = [\"critical\"]\n\
                  restart = {{ backoff_min = \"10ms\", backoff_max = \"50ms\", limit = 100000 }}\n\
                  [cell.rights]\npids = {PIDS}\nmemory = \"{}MiB\"\n",
                 MEMORY_BYTES >> 20
