@@ -242,7 +242,7 @@ impl<'a> Keeper<'a> {
             // Those that a rule has killed.
             self.reap()?;
             self.look_for_return()?;
-            tend::all(self.mission(), &mut self.live, self.tell);
+            self.tend();
             self.restart_due()?;
         };
         self.end(signals)?;
@@ -291,6 +291,16 @@ impl<'a> Keeper<'a> {
                 });
             }
         }
+    }
+
+    /// Looks after what holds the cells.
+    fn tend(&mut self) {
+        let state = &self.state;
+        let shed = |cell: &str| {
+            let known = state.cells.get(cell);
+            known.is_some_and(|cell| cell.holds.contains(&Hold::Shed))
+        };
+        tend::all(self.file.mission(), &mut self.live, &shed, self.tell);
     }
 
     fn next_due(&self) -> Option<i64> {

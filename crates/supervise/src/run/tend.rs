@@ -5,6 +5,9 @@ use model::mission::{Cell, Mission};
 use super::Event;
 use super::cell::Live;
 
+/// How often it is seen whether a cell is still shed, ns.
+const SHED_NS: i64 = 1_000_000_000;
+
 /// When a cell is looked after, CLOCK_MONOTONIC ns.
 #[derive(Debug)]
 pub(super) struct Tended {
@@ -43,10 +46,11 @@ impl Tended {
     }
 }
 
-/// Looks after every cell whose time has come.
+/// Looks after every cell whose time has come; one that is `shed` has lost its class on purpose.
 pub(super) fn all(
     mission: &Mission,
     live: &mut BTreeMap<usize, Live>,
+    shed: &dyn Fn(&str) -> bool,
     tell: &mut dyn FnMut(&Event),
 ) {
     let now = timecell_client::now_ns();
@@ -54,6 +58,11 @@ pub(super) fn all(
         let due =
             live.tended.settles_ns.is_none() && live.tended.next_ns.is_some_and(|next| next <= now);
         if !due {
+            continue;
+        }
+        let name = &mission.cells[*at].name;
+        if shed(name) {
+            live.tended.next_ns = Some(now + SHED_NS);
             continue;
         }
         let inside = live.inside();
@@ -68,7 +77,7 @@ pub(super) fn all(
         }
         live.tended.next_ns = hold.tend_again_ns().map(|again| now + again);
         for what in told {
-            let cell = mission.cells[*at].name.clone();
+            let cell = name.clone();
             tell(&Event::Held { cell, what });
         }
     }

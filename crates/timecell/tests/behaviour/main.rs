@@ -17,9 +17,9 @@ mod loads;
 mod long_runs;
 mod lost;
 mod missions;
+mod missions_deadline;
 mod missions_health;
 mod missions_killed;
-mod missions_deadline;
 #[path = "../../../host/tests/needs/mod.rs"]
 mod needs;
 mod nqueens;
