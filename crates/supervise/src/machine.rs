@@ -111,6 +111,10 @@ impl Here {
                     free_us => Ok(RtRoom { free_us }),
                 }),
             deadline: self.deadline(&bounds),
+            deadline_on_one_cpu: match self.cpus().as_slice() {
+                [_] => Ok(()),
+                _ => Err("timecell does not divide the machine's root domain".to_owned()),
+            },
             real_time: may_be_real_time(),
         }
     }

@@ -13,7 +13,7 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use super::{Class, SchedError, get_class, set_affinity, set_class};
+use super::{Class, SchedError, get_class, set_affinity, set_class, set_class_reset_on_fork};
 use crate::root::Root;
 
 /// The least runtime that the kernel takes, ns (`1 << DL_SCALE`).
@@ -38,9 +38,28 @@ const STEP_NS: u64 = 100;
 /// # Errors
 /// As [`set_class`], [`SchedError::OverBandwidth`] only after that time.
 pub fn set_class_when_free(pid: i32, class: &Class, patience: Duration) -> Result<(), SchedError> {
+    when_free(patience, || set_class(pid, class))
+}
+
+/// As [`set_class_when_free`], but children start as OTHER.
+///
+/// # Errors
+/// As [`set_class_when_free`].
+pub fn set_class_reset_on_fork_when_free(
+    pid: i32,
+    class: &Class,
+    patience: Duration,
+) -> Result<(), SchedError> {
+    when_free(patience, || set_class_reset_on_fork(pid, class))
+}
+
+fn when_free(
+    patience: Duration,
+    mut set: impl FnMut() -> Result<(), SchedError>,
+) -> Result<(), SchedError> {
     let until = Instant::now() + patience;
     loop {
-        match set_class(pid, class) {
+        match set() {
             Err(SchedError::OverBandwidth { .. }) if Instant::now() < until => {
                 std::thread::sleep(BETWEEN_TRIES);
             }

@@ -6,7 +6,7 @@ pub struct Task {
     /// Name and times, as the analysis takes them. `wcet_high` is there for every task of a cell of high criticality, and for no
     /// other.
     pub timing: CellTask,
-    /// Name of its thread (`comm`, 1 to 15 bytes), by which it is found in an application that does not report its jobs.
+    /// Name of its thread (`comm`, 1 to 15 bytes), by which it is found where each task is held by itself; `None`: its own.
     pub thread: Option<String>,
 }
 

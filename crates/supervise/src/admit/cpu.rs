@@ -7,7 +7,7 @@ use record::supply::MeasuredSupply;
 
 use super::asked::Asked;
 use super::supplied::{Supplied, held};
-use super::{Basis, Facts};
+use super::{Basis, Facts, roaming};
 
 /// What admission grants a cell before it knows whether it fits.
 #[derive(Debug, Clone)]
@@ -144,18 +144,30 @@ fn deadline(
         Some(true) => 0,
         _ => facts.tick_ns(),
     };
-    let alone: Vec<DeadlineParams> = threads.iter().map(|(_, thread)| *thread).collect();
-    let answer = threads_hold(&alone, tick);
-    if let Verdict::Schedulable = answer.verdict {
+    let roam = facts.deadline_on_one_cpu.is_err();
+    let params: Vec<DeadlineParams> = threads.iter().map(|(_, thread)| *thread).collect();
+    let verdict = match roam {
+        true => roaming::test(&params, facts.cpus.len(), tick),
+        false => threads_hold(&params, tick).verdict,
+    };
+    if let Verdict::Schedulable = verdict {
     } else {
-        let (of, why, witness) = match answer.verdict {
+        let (of, why, witness) = match verdict {
             Verdict::Unschedulable(witness) => {
                 let of = threads.get(witness.task).map_or(0, |(at, _)| *at);
                 let place = threads[..witness.task.min(threads.len())]
                     .iter()
                     .filter(|(at, _)| *at == of)
                     .count();
-                let why = "the threads of SCHED_DEADLINE on its cpu, each a tick too long at most, demand more than there is";
+                let why = match roam {
+                    true => {
+                        "the threads of SCHED_DEADLINE, which run on any cpu, each a tick too long at most, are not shown to \
+                         meet their deadlines together"
+                    }
+                    false => {
+                        "the threads of SCHED_DEADLINE on its cpu, each a tick too long at most, demand more than there is"
+                    }
+                };
                 (of, why.to_owned(), Some((place, witness)))
             }
             Verdict::Undecided(reason) => (
@@ -207,9 +219,11 @@ fn deadline(
             .map_or((1, 1), |first| (first.runtime, first.effective_period()));
         bounds[at] = Some(Bound {
             basis: Basis::Tick {
-                unmeasured:
-                    "threads of SCHED_DEADLINE are admitted together by earliest deadline first"
-                        .to_owned(),
+                unmeasured: match roam {
+                    true => "threads of SCHED_DEADLINE run on any cpu and are admitted together by global earliest deadline first",
+                    false => "threads of SCHED_DEADLINE are admitted together by earliest deadline first",
+                }
+                .to_owned(),
             },
             rate: (part, whole),
             delay_ns: None,

@@ -13,6 +13,9 @@ pub struct Facts {
     pub rt_cgroup: Result<RtRoom, String>,
     /// Room for SCHED_DEADLINE on each cpu, or why it cannot be used.
     pub deadline: Result<RootDomain, String>,
+    /// Whether a cpu can be made a root domain of its own, so that threads of SCHED_DEADLINE can be kept to it, or why not:
+    /// then they run on any cpu.
+    pub deadline_on_one_cpu: Result<(), String>,
     /// Whether a real-time class can be given at all, or why not.
     pub real_time: Result<(), String>,
 }

@@ -4,7 +4,8 @@
 //!
 //! A cell of class FIFO is held to its budget by a real-time group; its tasks are tested under fixed priorities inside what the
 //! kernel supplies of that budget, as measured by `timecell bench supply` or by a model of the kernel's tick, behind the
-//! cells of higher priority on its cpu. Threads of SCHED_DEADLINE are tested together by earliest deadline first. Without
+//! cells of higher priority on its cpu. Threads of SCHED_DEADLINE are tested together by earliest deadline first, those of
+//! all cells at once where they cannot be kept to a cpu. Without
 //! an enforcer the tasks of all cells of a cpu are tested together, and none is protected from another.
 
 mod asked;
@@ -14,6 +15,7 @@ mod facts;
 mod outcome;
 mod place;
 mod refusal;
+mod roaming;
 mod search;
 mod supplied;
 #[cfg(test)]
@@ -70,6 +72,19 @@ pub fn admit(
             );
         }
     }
+    for cell in asked.iter().filter(|cell| roams(cell, facts)) {
+        let confined = [&cell.cpus, &mission.cpus]
+            .into_iter()
+            .any(|cpus| !cpus.is_empty() && facts.cpus.iter().any(|cpu| !cpus.contains(cpu)));
+        if let (true, Err(why)) = (confined, &facts.deadline_on_one_cpu) {
+            let why = format!(
+                "threads of SCHED_DEADLINE cannot be kept to some of the cpus {} here: {why}",
+                cpu_list(&facts.cpus)
+            );
+            let mend = "leave `cpus` out: they run on any cpu then";
+            refuse(cell.at, refusal::plain(cell, &why, Some(mend)));
+        }
+    }
     let share = share(facts);
     let mut candidates: Vec<Candidate<'_>> = Vec::new();
     for cell in &asked {
@@ -97,7 +112,7 @@ pub fn admit(
         });
     }
     let refusals = kernel(&candidates, facts);
-    remark(mission, &candidates, &mut notes);
+    remark(mission, &candidates, facts, &mut notes);
     Admission {
         mission: mission.name.clone(),
         cells: (outcomes.into_iter().zip(&mission.cells))
@@ -112,7 +127,7 @@ pub fn admit(
                 })
             })
             .collect(),
-        cpus: placed.loads(&candidates),
+        cpus: placed.loads(&candidates, facts),
         refusals,
         notes,
     }
@@ -237,7 +252,7 @@ fn kernel(candidates: &[Candidate<'_>], facts: &Facts) -> Vec<String> {
     refusals
 }
 
-fn remark(mission: &Mission, candidates: &[Candidate<'_>], notes: &mut Vec<String>) {
+fn remark(mission: &Mission, candidates: &[Candidate<'_>], facts: &Facts, notes: &mut Vec<String>) {
     if mission.modes.is_some() {
         notes.push(
             "every cell of high criticality is admitted with its needs of high mode while all of low criticality run, which \
@@ -254,6 +269,20 @@ fn remark(mission: &Mission, candidates: &[Candidate<'_>], notes: &mut Vec<Strin
                 .to_owned(),
         );
     }
+    let in_class = |cell: &Candidate<'_>| cell.asked.class == CellClass::Deadline;
+    let server = facts
+        .deadline
+        .as_ref()
+        .ok()
+        .and_then(|domain| domain.fair_server);
+    if let Some(server) = server.filter(|_| candidates.iter().any(in_class)) {
+        notes.push(format!(
+            "no allowance is made for the kernel's server of ordinary work: where real-time threads keep a cpu from it for \
+             long, it goes before threads of SCHED_DEADLINE for up to {:.0} ms in {:.0} ms",
+            server.runtime.unwrap_or(0) as f64 / 1e6,
+            server.period as f64 / 1e6
+        ));
+    }
     let silent = (mission.cells.iter()).any(|cell| cell.is_real_time() && !cell.tasks.is_empty());
     if silent && mission.latency.is_none() {
         notes.push(
@@ -261,6 +290,16 @@ fn remark(mission: &Mission, candidates: &[Candidate<'_>], notes: &mut Vec<Strin
                 .to_owned(),
         );
     }
+}
+
+/// Whether a cell's threads run on any cpu.
+fn roams(cell: &Asked, facts: &Facts) -> bool {
+    cell.class == CellClass::Deadline && facts.deadline_on_one_cpu.is_err()
+}
+
+fn cpu_list(cpus: &[u32]) -> String {
+    let names: Vec<String> = cpus.iter().map(ToString::to_string).collect();
+    names.join(", ")
 }
 
 /// The place of a cell in the mission file.

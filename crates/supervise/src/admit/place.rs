@@ -1,7 +1,7 @@
 use record::supply::MeasuredSupply;
 
 use super::cpu::{Bound, Candidate, Unfit, check};
-use super::{CpuLoad, Facts};
+use super::{CpuLoad, Facts, roams};
 
 /// Where the cells are.
 pub(super) struct Placed {
@@ -13,7 +13,7 @@ pub(super) struct Placed {
 
 /// Puts every candidate on its cpus: those with cpus of their own first, in the order of the file; the others by falling
 /// bandwidth, each on the first cpu where all deadlines hold with it (first fit decreasing: Johnson et al., 1974). A heuristic:
-/// that it finds no place does not prove that there is none.
+/// that it finds no place does not prove that there is none. Cells that run on any cpu are on all of them, before all others.
 pub(super) fn place(
     candidates: &[Candidate<'_>],
     cpus: &[u32],
@@ -24,7 +24,25 @@ pub(super) fn place(
         cells: Vec::new(),
         cpus: cpus.iter().map(|&cpu| (cpu, Vec::new())).collect(),
     };
-    let mut order: Vec<usize> = (0..candidates.len()).collect();
+    let mut refused: Vec<Option<Unfit>> = vec![None; candidates.len()];
+    let (everywhere, mut order): (Vec<usize>, Vec<usize>) =
+        (0..candidates.len()).partition(|&at| roams(candidates[at].asked, facts));
+    let mut anywhere: Vec<usize> = Vec::new();
+    for at in everywhere {
+        // The same test on every cpu, of all threads that run on any.
+        let fits = (placed.cpus.first()).map(|_| placed.fits(0, at, candidates, facts, measured));
+        match fits {
+            Some(Ok(())) => {
+                anywhere.push(at);
+                placed
+                    .cpus
+                    .iter_mut()
+                    .for_each(|(_, members)| members.push(at));
+            }
+            Some(Err(unfit)) => refused[at] = Some(unfit),
+            None => {}
+        }
+    }
     let free = |at: usize| candidates[at].asked.cpus.is_empty();
     order.sort_by(|&a, &b| {
         free(a).cmp(&free(b)).then_with(|| {
@@ -38,7 +56,6 @@ pub(super) fn place(
             }
         })
     });
-    let mut refused: Vec<Option<Unfit>> = vec![None; candidates.len()];
     for at in order {
         let own = &candidates[at].asked.cpus;
         if own.is_empty() {
@@ -67,7 +84,7 @@ pub(super) fn place(
             for &cpu in own {
                 let place = placed.cpus.iter().position(|(known, _)| *known == cpu);
                 let place = place.unwrap_or_else(|| {
-                    placed.cpus.push((cpu, Vec::new()));
+                    placed.cpus.push((cpu, anywhere.clone()));
                     placed.cpus.len() - 1
                 });
                 match placed.fits(place, at, candidates, facts, measured) {
@@ -136,7 +153,11 @@ impl Placed {
             })
     }
 
-    pub(super) fn loads(&self, candidates: &[Candidate<'_>]) -> Vec<CpuLoad> {
+    pub(super) fn loads(&self, candidates: &[Candidate<'_>], facts: &Facts) -> Vec<CpuLoad> {
+        let part = |cell: &Candidate<'_>| match roams(cell.asked, facts) {
+            true => cell.bandwidth() / self.cpus.len().max(1) as f64,
+            false => cell.bandwidth(),
+        };
         (self.cpus.iter())
             .map(|(cpu, members)| {
                 let mut members: Vec<&Candidate<'_>> =
@@ -149,7 +170,7 @@ impl Placed {
                     cells: members.iter().map(|cell| cell.asked.name.clone()).collect(),
                     reserved: members
                         .iter()
-                        .map(|cell| cell.bandwidth())
+                        .map(|cell| part(cell))
                         .fold(0.0, |sum, one| sum + one),
                 }
             })

@@ -26,6 +26,7 @@ fn facts() -> Facts {
         machine: machine(),
         rt_cgroup: Ok(RtRoom { free_us: 950_000 }),
         deadline: Ok(RootDomain::of_cpus(2)),
+        deadline_on_one_cpu: Ok(()),
         real_time: Ok(()),
     }
 }
@@ -266,4 +267,69 @@ fn threads_of_the_deadline_class_are_tested_together() {
     assert_eq!(grants["a"].band, None);
     let more = text + &cell("c", &("cpus = [0]\n".to_owned() + &task("6ms", "20ms")));
     assert!(!admit(&mission(&more), &facts(), &[], 0).is_admitted());
+}
+
+/// As on a machine whose cpus cannot be set apart for SCHED_DEADLINE.
+fn undivided() -> Facts {
+    Facts {
+        deadline_on_one_cpu: Err("the root domain is one".to_owned()),
+        ..facts()
+    }
+}
+
+#[test]
+fn threads_that_cannot_be_kept_to_a_cpu_are_tested_on_all_of_them() {
+    let three = |wcet: &str| {
+        let cells = ["a", "b", "c"].map(|name| cell(name, &task(wcet, "20ms")));
+        mission(&("enforcer = \"deadline\"\n".to_owned() + &cells.concat()))
+    };
+    let admission = admit(&three("3ms"), &undivided(), &[], 0);
+    let grants = granted(&admission);
+    assert!(grants.values().all(|grant| grant.cpus == [0, 1]));
+    let reserved: f64 = admission.cpus.iter().map(|cpu| cpu.reserved).sum();
+    assert!((reserved - 3.0 * 3.334 / 20.0).abs() < 1e-9, "{reserved}");
+    // Three threads of more than half a cpu meet on two; by first fit, two of them would have one cpu each.
+    let crowded = admit(&three("11ms"), &undivided(), &[], 0);
+    assert!(
+        refused(&crowded).why.contains("run on any cpu"),
+        "{crowded:?}"
+    );
+}
+
+#[test]
+fn cpus_are_refused_to_threads_that_cannot_be_kept_to_them() {
+    let of = |top: &str, own: &str| {
+        let cells = cell("a", &(own.to_owned() + &task("3ms", "20ms")));
+        admit(&mission(&(top.to_owned() + &cells)), &undivided(), &[], 0)
+    };
+    let class = "class = \"deadline\"\n";
+    for (top, own) in [
+        ("", format!("cpus = [1]\n{class}")),
+        ("cpus = [0]\n", class.to_owned()),
+    ] {
+        let admission = of(top, &own);
+        let refusal = refused(&admission);
+        assert!(
+            refusal.why.contains("the root domain is one"),
+            "{refusal:?}"
+        );
+        assert!(refusal.mend.as_ref().unwrap().contains("leave `cpus` out"));
+    }
+    assert!(of("cpus = [0, 1]\n", class).is_admitted());
+}
+
+#[test]
+fn threads_on_any_cpu_stand_above_the_cells_of_each() {
+    let text = cell(
+        "anywhere",
+        &("class = \"deadline\"\n".to_owned() + &task("2ms", "20ms")),
+    ) + &cell(
+        "below",
+        "cpus = [1]\nreservation = { budget = \"10ms\", period = \"100ms\" }\n",
+    );
+    let admission = admit(&mission(&text), &undivided(), &[], 0);
+    let grants = granted(&admission);
+    assert_eq!(grants["anywhere"].enforcer, Enforcer::Deadline);
+    assert_eq!(grants["below"].enforcer, Enforcer::RtCgroup);
+    assert!(grants["below"].postponed_ns > 2 * MS);
 }

@@ -1,5 +1,5 @@
-use super::rt_cgroup::place;
-use super::{Enforce, EnforceError};
+use super::rt_cgroup::{join, place};
+use super::{Enforce, EnforceError, first_priority};
 use crate::admit::Grant;
 
 /// Cpus and a class, and nothing else: no budget is enforced.
@@ -26,6 +26,12 @@ impl Enforce for CpusetOnly {
     }
 
     fn hold(&self, pid: i32) -> Result<(), EnforceError> {
+        // Where there are real-time groups, the cell's own has no budget, and lets nobody into the class.
+        if first_priority(&self.grant).is_some()
+            && let Ok(top) = host::rtgroup::detect()
+        {
+            join(&top, pid)?;
+        }
         place(&self.grant, pid)
     }
 

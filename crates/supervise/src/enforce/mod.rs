@@ -3,11 +3,15 @@
 //! what is admission's.
 
 mod cpuset_only;
+mod deadline;
 mod error;
+mod inside;
 mod rt_cgroup;
 
 pub use cpuset_only::CpusetOnly;
+pub use deadline::{Deadline, leave_deadline};
 pub use error::EnforceError;
+pub use inside::Inside;
 pub use rt_cgroup::{MissionGroup, RtCgroup};
 
 use crate::admit::Grant;
@@ -23,6 +27,28 @@ pub trait Enforce: Send {
     /// # Errors
     /// What the kernel refused; the process is then as it was, or held by part of it, and must not be let go on.
     fn hold(&self, pid: i32) -> Result<(), EnforceError>;
+
+    /// Looks after the cell while it runs: what has appeared in it since the last time is held, what is no longer held as it was
+    /// is held again. Returns what the user should know, as clauses.
+    fn tend(&mut self, _inside: &Inside) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// In how long the cell is to be looked after next, ns; `None`: what it was held by at its start holds it for good.
+    fn tend_again_ns(&self) -> Option<i64> {
+        None
+    }
+
+    /// What of the cell is not held by now, as clauses.
+    fn unheld(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// How long the kernel may still count what a cell's processes held after they have ended, ns. Its groups are left alone
+    /// so long, and it is not started anew.
+    fn settle_ns(&self) -> i64 {
+        0
+    }
 
     /// Lets the mechanism go; every process under it has ended.
     ///

@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use host::rtgroup::{RtGroup, RtGroupError, remove_group, remove_group_with_inner};
 use host::sched::{self, Class};
@@ -113,18 +113,24 @@ impl Enforce for RtCgroup {
     }
 
     fn hold(&self, pid: i32) -> Result<(), EnforceError> {
-        let procs = self.path.join("cgroup.procs");
-        std::fs::write(&procs, pid.to_string()).map_err(|error| RtGroupError::Io {
-            action: "writing",
-            path: procs.display().to_string(),
-            reason: error.to_string(),
-        })?;
+        join(&self.path, pid)?;
         place(&self.grant, pid)
     }
 
     fn release(&mut self) -> Result<(), EnforceError> {
         Ok(remove_group(&self.path)?)
     }
+}
+
+/// Puts a process into a group.
+pub(super) fn join(group: &Path, pid: i32) -> Result<(), EnforceError> {
+    let procs = group.join("cgroup.procs");
+    std::fs::write(&procs, pid.to_string()).map_err(|error| RtGroupError::Io {
+        action: "writing",
+        path: procs.display().to_string(),
+        reason: error.to_string(),
+    })?;
+    Ok(())
 }
 
 /// Cpus, class and priority of a cell's process.

@@ -5,10 +5,15 @@ use engine::Cell as _;
 use engine::app::{self, AppCell, AppSpec, Ended, Launcher};
 use host::sched::Class;
 
+use model::mission::{self, Enforcer};
+
 use super::spec;
+use super::tend::Tended;
 use crate::admit::Grant;
 use crate::end::End;
-use crate::enforce::{CpusetOnly, Enforce, EnforceError, MissionGroup};
+use crate::enforce::{
+    CpusetOnly, Deadline, Enforce, EnforceError, Inside, MissionGroup, leave_deadline,
+};
 
 /// A cell that runs.
 pub(super) struct Live {
@@ -22,17 +27,20 @@ pub(super) struct Live {
     pub(super) given_up: bool,
     /// Threads that have lost their class for now, and which one.
     pub(super) classes: Vec<(i32, Class)>,
+    pub(super) tended: Tended,
 }
 
 /// What holds a cell of this grant; `None`: a best-effort cell, which nothing holds.
 fn hold(
     group: Option<&MissionGroup>,
     grant: Option<&Grant>,
+    cell: &mission::Cell,
 ) -> Result<Option<Box<dyn Enforce>>, EnforceError> {
     let Some(grant) = grant else {
         return Ok(None);
     };
     Ok(Some(match (group, grant.budget_ns) {
+        _ if grant.enforcer == Enforcer::Deadline => Box::new(Deadline::new(grant, cell)?),
         (Some(group), Some(_)) => Box::new(group.cell(grant)?),
         _ => Box::new(CpusetOnly::new(grant)),
     }))
@@ -44,9 +52,10 @@ impl Live {
         spec: &AppSpec,
         group: Option<&MissionGroup>,
         grant: Option<&Grant>,
+        cell: &mission::Cell,
         generation: u64,
     ) -> Result<Live, String> {
-        let mut hold = hold(group, grant).map_err(|error| error.to_string())?;
+        let mut hold = hold(group, grant, cell).map_err(|error| error.to_string())?;
         let mut app = match app::create(spec, spec::streams(), &Launcher::own()) {
             Ok(app) => app,
             Err(error) => {
@@ -65,6 +74,7 @@ impl Live {
                 "" => why,
                 said => format!("{why}; it said: {said}"),
             };
+            leave_deadline(&inside(&app));
             let removed = app.remove().map_err(|error| error.to_string());
             release(&mut hold);
             return Err(match removed {
@@ -80,6 +90,7 @@ impl Live {
             told_until_ns: None,
             given_up: false,
             classes: Vec::new(),
+            tended: Tended::from_now(cell),
         })
     }
 
@@ -88,6 +99,7 @@ impl Live {
         group: Option<&MissionGroup>,
         work_dir: &Path,
         grant: Option<&Grant>,
+        cell: &mission::Cell,
         generation: u64,
         started_ns: i64,
     ) -> Result<Option<Live>, String> {
@@ -96,6 +108,10 @@ impl Live {
             app::Adoption::Ended | app::Adoption::Nothing => return Ok(None),
         };
         let hold: Option<Box<dyn Enforce>> = match (group, grant) {
+            (_, Some(grant)) if grant.enforcer == Enforcer::Deadline => {
+                let held = Deadline::new(grant, cell).map_err(|error| error.to_string())?;
+                Some(Box::new(held))
+            }
             (Some(group), Some(grant)) if grant.budget_ns.is_some() => {
                 let held = group.adopt_cell(grant).map_err(|error| error.to_string())?;
                 Some(Box::new(held))
@@ -111,14 +127,17 @@ impl Live {
             told_until_ns: None,
             given_up: false,
             classes: Vec::new(),
+            tended: Tended::from_now(cell),
         }))
     }
 
     /// What becomes readable when its program has ended or written something.
     pub(super) fn ends(&mut self) -> Vec<RawFd> {
         let own = self.app.as_fd().as_raw_fd();
+        // Its end has been seen, and is told once it has settled.
+        let own = self.tended.settles_ns().is_none().then_some(own);
         let log = self.app.log().map(|log| log.as_fd().as_raw_fd());
-        log.into_iter().chain([own]).collect()
+        log.into_iter().chain(own).collect()
     }
 
     /// Keeps what its program has written.
@@ -126,9 +145,13 @@ impl Live {
         self.app.log().map_or(Ok(0), engine::app::Log::drain)
     }
 
-    /// How its program ended; `None` as long as it runs.
+    /// How its program ended; `None` as long as it runs, and as long as the kernel still counts what it held.
     pub(super) fn ended(&mut self) -> std::io::Result<Option<End>> {
-        let ended = self.app.try_wait()?;
+        let mut ended = self.app.try_wait()?;
+        if ended.is_some() {
+            let held_ns = self.hold.as_ref().map_or(0, |hold| hold.settle_ns());
+            ended = ended.filter(|_| self.tended.has_settled(held_ns));
+        }
         Ok(ended.map(|ended| match ended {
             Ended::Exited(code) => End::Exited { code },
             Ended::Killed(signal) => End::Killed {
@@ -139,9 +162,21 @@ impl Live {
         }))
     }
 
+    /// Whether it did not end in the time that it had.
+    pub(super) fn is_late(&self, now_ns: i64) -> bool {
+        self.tended.settles_ns().is_none()
+            && self.told_until_ns.is_some_and(|until| until <= now_ns)
+    }
+
+    /// Its processes.
+    pub(super) fn inside(&self) -> Inside {
+        inside(&self.app)
+    }
+
     /// Removes it with all that was made for it; what could not be removed, as sentences.
     pub(super) fn remove(mut self) -> Vec<String> {
         let mut left = Vec::new();
+        leave_deadline(&self.inside());
         if let Err(error) = self.app.remove() {
             left.push(error.to_string());
         }
@@ -158,6 +193,21 @@ fn release(hold: &mut Option<Box<dyn Enforce>>) {
     if let Some(mut hold) = hold.take() {
         // The cell's own failure is what is told; the group goes with the mission's.
         let _ = hold.release();
+    }
+}
+
+fn inside(app: &AppCell) -> Inside {
+    Inside {
+        pid: app.pid(),
+        groups: app.groups(),
+    }
+}
+
+/// Before what is left of a cell is removed that nobody watches: takes what still runs out of a class that the kernel would
+/// count on.
+pub(super) fn leave_class(work_dir: &Path) {
+    if let Ok(app::Adoption::Taken(app)) = app::adopt(work_dir) {
+        leave_deadline(&inside(&app));
     }
 }
 

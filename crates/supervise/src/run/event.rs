@@ -27,6 +27,13 @@ pub enum Event {
         /// Its first process.
         pid: i32,
     },
+    /// What holds a cell has changed, or does not hold all of it.
+    Held {
+        /// Its name.
+        cell: String,
+        /// What is, a clause.
+        what: String,
+    },
     /// A cell could not be started.
     NotStarted {
         /// Its name.
@@ -135,6 +142,7 @@ impl fmt::Display for Event {
             Event::Adopted { cell, pid } => {
                 write!(f, "{cell}: runs since before (pid {pid}), taken over")
             }
+            Event::Held { cell, what } => write!(f, "{cell}: {what}"),
             Event::NotStarted { cell, why } => write!(f, "{cell}: could not be started: {why}"),
             Event::Ended {
                 cell,

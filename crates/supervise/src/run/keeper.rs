@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use engine::Cell as _;
 use model::mission::{Enforcer, Mission, MissionFile};
 
-use super::cell::{Live, page_dir, work_dir};
+use super::cell::{Live, leave_class, page_dir, work_dir};
 use super::health::Incidents;
 use super::modes::Return;
 use super::watch::CellWatch;
-use super::{Event, RunError, Signals, spec, wake};
+use super::{Event, RunError, Signals, spec, tend, wake};
 use crate::admit::{Admission, Grant};
 use crate::end::End;
 use crate::enforce::MissionGroup;
@@ -171,7 +171,10 @@ impl<'a> Keeper<'a> {
             let at = self.mission().position(&name);
             let grant = self.admission.grant(&name);
             let found = match at {
-                Some(_) => Live::adopt(self.group.as_ref(), &dir, grant, generation, since),
+                Some(at) => {
+                    let cell = &self.mission().cells[at];
+                    Live::adopt(self.group.as_ref(), &dir, grant, cell, generation, since)
+                }
                 // It is no part of the mission any more.
                 None => Ok(None),
             };
@@ -203,6 +206,7 @@ impl<'a> Keeper<'a> {
 
     /// Removes what is left of a cell that nobody watches.
     fn clear(&mut self, name: &str, dir: &Path) {
+        leave_class(dir);
         let left = engine::sweep(dir).err().map(|error| error.to_string());
         let page = Place::at(&page_dir(&self.dir, name)).remove().err();
         for what in left.into_iter().chain(page.map(|error| error.to_string())) {
@@ -238,6 +242,7 @@ impl<'a> Keeper<'a> {
             // Those that a rule has killed.
             self.reap()?;
             self.look_for_return()?;
+            self.tend();
             self.restart_due()?;
         };
         self.end(signals)?;
@@ -288,11 +293,24 @@ impl<'a> Keeper<'a> {
         }
     }
 
+    /// Looks after what holds the cells.
+    fn tend(&mut self) {
+        let state = &self.state;
+        let shed = |cell: &str| {
+            let known = state.cells.get(cell);
+            known.is_some_and(|cell| cell.holds.contains(&Hold::Shed))
+        };
+        tend::all(self.file.mission(), &mut self.live, &shed, self.tell);
+    }
+
     fn next_due(&self) -> Option<i64> {
         let told = self.live.values().filter_map(|live| live.told_until_ns);
         let others = [self.next_look(), self.next_return()];
         let others = others.into_iter().flatten();
-        self.due.values().copied().chain(told).chain(others).min()
+        let tended = self.live.values().filter_map(|live| live.tended.due_ns());
+        (self.due.values().copied().chain(told).chain(others))
+            .chain(tended)
+            .min()
     }
 
     fn start(&mut self, at: usize) -> Result<(), RunError> {
@@ -336,7 +354,7 @@ impl<'a> Keeper<'a> {
                 what,
             }),
         }
-        match Live::start(&spec, self.group.as_ref(), grant, generation) {
+        match Live::start(&spec, self.group.as_ref(), grant, cell, generation) {
             Ok(live) => self.started(at, live, began),
             Err(why) => {
                 self.note(Entry::CellEnded {
@@ -402,9 +420,7 @@ impl<'a> Keeper<'a> {
             let ended = live
                 .ended()
                 .map_err(RunError::system("learn how a cell ended"))?;
-            let late = live
-                .told_until_ns
-                .is_some_and(|until| until <= timecell_client::now_ns());
+            let late = live.is_late(timecell_client::now_ns());
             let end = match (ended, late) {
                 (Some(end), _) => end,
                 (None, false) => continue,

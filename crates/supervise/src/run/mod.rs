@@ -11,6 +11,7 @@ mod keeper;
 mod modes;
 mod notifiers;
 mod spec;
+mod tend;
 mod wake;
 mod watch;
 

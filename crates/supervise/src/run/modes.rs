@@ -123,7 +123,12 @@ impl Keeper<'_> {
                 let Ok(class) = sched::get_class(thread) else {
                     continue;
                 };
-                if class.is_real_time() && sched::set_class(thread, &Class::Other).is_ok() {
+                let left = match class {
+                    Class::Deadline { .. } => sched::bandwidth::leave(thread),
+                    _ if class.is_real_time() => sched::set_class(thread, &Class::Other),
+                    _ => continue,
+                };
+                if left.is_ok() {
                     live.classes.push((thread, class));
                 }
             }
@@ -206,7 +211,10 @@ impl Keeper<'_> {
         }
         for (thread, class) in std::mem::take(&mut live.classes) {
             // One that has ended needs none.
-            let _ = sched::set_class(thread, &class);
+            let _ = match class {
+                Class::Deadline { .. } => sched::set_class_reset_on_fork(thread, &class),
+                _ => sched::set_class(thread, &class),
+            };
         }
         // Fine if it was not frozen.
         if let Err(error) = live.app.thaw() {

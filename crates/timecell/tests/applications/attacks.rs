@@ -105,6 +105,19 @@ pub fn all() -> Vec<Attack> {
     let mut all = vec![
         // More cpu time than was granted.
         attack("deadline", deadline).needs(NICE),
+        attack("deadline-thread", || in_thread(deadline)).needs(NICE),
+        attack("deadline-child", || in_child(libc::SIGCHLD, deadline)).needs(NICE),
+        attack("deadline-vfork", || {
+            in_child(libc::CLONE_VFORK | libc::SIGCHLD, deadline)
+        })
+        .needs(NICE),
+        attack("deadline-of-child", deadline_of_child).needs(NICE),
+        attack("deadline-by-setscheduler", || {
+            const SCHED_DEADLINE: i32 = 6;
+            set_class(SCHED_DEADLINE, 0)
+        })
+        .needs(NICE)
+        .otherwise(Control::Says(libc::EINVAL)),
         attack("fifo", || set_class(libc::SCHED_FIFO, 1)).needs(NICE),
         attack("round-robin", || set_class(libc::SCHED_RR, 1)).needs(NICE),
         attack("sched_setparam", set_parameter),
@@ -194,6 +207,64 @@ struct SchedAttr {
 
 /// SCHED_DEADLINE is admitted even where the cell's real-time group has no budget.
 fn deadline() -> i64 {
+    deadline_of(0)
+}
+
+/// A parent may set the class of its child.
+fn deadline_of_child() -> i64 {
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        loop {
+            std::thread::sleep(std::time::Duration::from_secs(100));
+        }
+    }
+    let answer = deadline_of(child);
+    let error = errno();
+    unsafe {
+        libc::kill(child, libc::SIGKILL);
+        libc::waitpid(child, std::ptr::null_mut(), 0);
+    }
+    answered(answer, error)
+}
+
+/// What an attempt comes to in a thread of its own.
+fn in_thread(attempt: fn() -> i64) -> i64 {
+    let (answer, error) = std::thread::spawn(move || (attempt(), errno()))
+        .join()
+        .expect("the attempt returns");
+    answered(answer, error)
+}
+
+/// What an attempt comes to in a child that is made with these flags.
+fn in_child(flags: i32, attempt: fn() -> i64) -> i64 {
+    let child = unsafe { syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
+    if child == 0 {
+        let answer = attempt();
+        let error = if answer < 0 { errno() } else { 0 };
+        unsafe { libc::_exit(error) };
+    }
+    if child < 0 {
+        return child;
+    }
+    let mut status = 0;
+    unsafe { libc::waitpid(child as i32, &raw mut status, 0) };
+    match libc::WEXITSTATUS(status) {
+        0 => 0,
+        error => answered(-1, error),
+    }
+}
+
+fn errno() -> i32 {
+    io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+/// An answer that another thread was given, as if this one had been.
+fn answered(answer: i64, error: i32) -> i64 {
+    unsafe { *libc::__errno_location() = error };
+    answer
+}
+
+fn deadline_of(thread: i32) -> i64 {
     let wanted = SchedAttr {
         size: 48,
         policy: 6,
@@ -204,7 +275,7 @@ fn deadline() -> i64 {
         deadline: 100_000_000,
         period: 100_000_000,
     };
-    call(unsafe { syscall(libc::SYS_sched_setattr, 0, &raw const wanted, 0) })
+    call(unsafe { syscall(libc::SYS_sched_setattr, thread, &raw const wanted, 0) })
 }
 
 fn set_class(policy: i32, priority: i32) -> i64 {

@@ -12,11 +12,13 @@ mod contest;
 mod extreme;
 mod faults;
 mod formats;
+mod hostile;
 mod isolation;
 mod loads;
 mod long_runs;
 mod lost;
 mod missions;
+mod missions_deadline;
 mod missions_health;
 mod missions_killed;
 mod missions_recovery;
@@ -44,6 +46,7 @@ use support::Case;
 fn main() {
     // The program of some cells is this one.
     reporter::run_if_asked();
+    hostile::program::run_if_asked();
     let groups: &[&[Case]] = &[
         analyze::CASES,
         analyze_random::CASES,
@@ -54,6 +57,7 @@ fn main() {
         contest::CASES,
         faults::CASES,
         formats::CASES,
+        hostile::CASES,
         isolation::CASES,
         extreme::CASES,
         long_runs::CASES,
@@ -63,6 +67,7 @@ fn main() {
         missions_health::CASES,
         missions_killed::CASES,
         missions_recovery::CASES,
+        missions_deadline::CASES,
         policies::CASES,
         salvage::CASES,
         scale::CASES,

@@ -243,6 +243,19 @@ impl Up {
         }
     }
 
+    /// As [`Up::until`], of a line that may have been said already.
+    #[track_caller]
+    pub fn told(&mut self, part: &str) -> String {
+        let said = self.said.iter().find(|line| line.contains(part));
+        said.cloned().unwrap_or_else(|| self.until(part))
+    }
+
+    /// SIGKILL; its cells go on.
+    pub fn kill(mut self) {
+        self.signal(libc::SIGKILL);
+        self.child.wait().unwrap();
+    }
+
     pub fn signal(&self, signal: i32) {
         // SAFETY: our own child, not reaped yet.
         unsafe { libc::kill(self.child.id().cast_signed(), signal) };

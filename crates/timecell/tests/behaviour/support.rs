@@ -18,6 +18,8 @@ pub enum Need {
     /// SCHED_DEADLINE.
     Deadline,
     TwoCpus,
+    /// Real-time groups, by cgroup v1.
+    RtGroups,
     /// A program on the PATH.
     Program(&'static str),
 }
@@ -35,6 +37,9 @@ impl Need {
             }
             Need::TwoCpus => (host::sched::get_affinity(0).map_or(0, |cpus| cpus.len()) < 2)
                 .then(|| "needs two cpus".to_owned()),
+            Need::RtGroups => host::rtgroup::detect()
+                .err()
+                .map(|error| format!("needs real-time groups: {error}")),
             Need::RealTime => {
                 let granted = has_class(host::sched::Class::Fifo { priority: 1 });
                 (!granted).then(|| "needs SCHED_FIFO".to_owned())

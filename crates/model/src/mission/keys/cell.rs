@@ -315,8 +315,8 @@ static TASK: Shape = Shape {
         Key::without(
             "thread",
             Kind::Thread,
-            "reported by the application",
-            "name of its thread (`comm`), by which it is found in an application that does not report its jobs; each once in the cell",
+            "the name of the task",
+            "name of its thread (`comm`), by which it is found where each task is held by itself; each once in the cell",
         ),
     ],
 };

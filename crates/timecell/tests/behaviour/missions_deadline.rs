@@ -1,0 +1,268 @@
+//! Missions whose cells are held by SCHED_DEADLINE.
+
+use std::fs;
+use std::path::Path;
+
+use host::sched::{Class, bandwidth, get_class};
+
+use crate::hostile::{
+    itself, output,
+    program::{AT_IT, INTO_DEADLINE},
+};
+use crate::missions::{Up, mission, nothing_is_left, pid_of};
+use crate::support::{Case, Need, eventually, say};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "missions_deadline::one_thread_is_in_the_class_and_what_it_makes_is_not",
+        needs: &[Need::Root, Need::Deadline],
+        run: one_thread_is_in_the_class_and_what_it_makes_is_not,
+    },
+    Case {
+        name: "missions_deadline::the_class_outlives_the_supervisor",
+        needs: &[Need::Root, Need::Deadline],
+        run: the_class_outlives_the_supervisor,
+    },
+    Case {
+        name: "missions_deadline::threads_are_found_by_their_names",
+        needs: &[Need::Root, Need::Deadline],
+        run: threads_are_found_by_their_names,
+    },
+    Case {
+        name: "missions_deadline::a_cell_that_ends_is_held_again",
+        needs: &[Need::Root, Need::Deadline],
+        run: a_cell_that_ends_is_held_again,
+    },
+    Case {
+        name: "missions_deadline::no_cell_makes_itself_one_under_any_enforcer",
+        needs: &[Need::Root, Need::RealTime, Need::Deadline],
+        run: no_cell_makes_itself_one_under_any_enforcer,
+    },
+    Case {
+        name: "missions_deadline::cpus_of_their_own_are_refused_where_there_are_none",
+        needs: &[Need::Deadline, Need::TwoCpus],
+        run: cpus_of_their_own_are_refused_where_there_are_none,
+    },
+];
+
+const RESERVED: &str = "reservation = { budget = \"5ms\", period = \"100ms\" }";
+const MS: u64 = 1_000_000;
+
+fn class(runtime_ns: u64, deadline_ns: u64, period_ns: u64) -> Class {
+    Class::Deadline {
+        runtime_ns,
+        deadline_ns,
+        period_ns,
+    }
+}
+
+#[track_caller]
+fn says(dir: &Path, cell: &str, what: &str) -> String {
+    let path = output(dir, cell);
+    eventually(what, || {
+        fs::read_to_string(&path).is_ok_and(|said| said.contains(what))
+    });
+    fs::read_to_string(&path).unwrap()
+}
+
+/// What deadline threads hold altogether is what it was, as soon as nobody else changes it.
+#[track_caller]
+fn all_is_given_back(before_us: u64) {
+    let cpus = host::sched::get_affinity(0).unwrap();
+    eventually("the bandwidth is given back", || {
+        // 1 ms in every second is less than any cell here holds.
+        bandwidth::free_bandwidth_us(&cpus).is_ok_and(|free_us| free_us + 1_000 >= before_us)
+    });
+}
+
+fn free_us() -> u64 {
+    bandwidth::free_bandwidth_us(&host::sched::get_affinity(0).unwrap()).unwrap()
+}
+
+fn one_thread_is_in_the_class_and_what_it_makes_is_not() {
+    let before_us = free_us();
+    let dir = tempfile::tempdir().unwrap();
+    let task =
+        "[[cell.task]]\nname = \"loop\"\nwcet = \"9ms\"\nperiod = \"200ms\"\ndeadline = \"50ms\"";
+    let cells = itself("control", &["classes"], task);
+    mission(dir.path(), &format!("enforcer = \"deadline\"\n{cells}"));
+    let mut up = Up::start(dir.path());
+    let line = up.until("control: runs");
+    for part in [
+        "10.000 ms of cpu time within 50.000 ms in every 200.000 ms",
+        "SCHED_DEADLINE",
+    ] {
+        assert!(line.contains(part), "{line}");
+    }
+    let pid = pid_of(&line);
+    let own = class(10 * MS, 50 * MS, 200 * MS);
+    assert_eq!(get_class(pid), Ok(own.clone()));
+    // Its first thread had the class when its program began; nothing that it makes has it, or can have it.
+    let said = says(dir.path(), "control", AT_IT);
+    for line in [
+        format!("first Ok({own:?})"),
+        "thread Ok(Other)".to_owned(),
+        "child Ok(Other)".to_owned(),
+    ] {
+        assert!(
+            said.lines().any(|said| said == line),
+            "no `{line}` in:\n{said}"
+        );
+    }
+    up.end();
+    assert!(!Path::new(&format!("/proc/{pid}")).exists());
+    nothing_is_left(dir.path());
+    all_is_given_back(before_us);
+}
+
+fn the_class_outlives_the_supervisor() {
+    let before_us = free_us();
+    let dir = tempfile::tempdir().unwrap();
+    let cells = itself("steady", &["threads"], RESERVED) + &itself("gone", &["threads"], RESERVED);
+    mission(dir.path(), &format!("enforcer = \"deadline\"\n{cells}"));
+    let mut up = Up::start(dir.path());
+    let pids = [
+        pid_of(&up.until("steady: runs")),
+        pid_of(&up.until("gone: runs")),
+    ];
+    up.kill();
+    let own = class(5 * MS, 100 * MS, 100 * MS);
+    assert_eq!(pids.map(get_class), [Ok(own.clone()), Ok(own.clone())]);
+    // SAFETY: a cell of this test.
+    unsafe { libc::kill(pids[1], libc::SIGKILL) };
+    let mut up = Up::start(dir.path());
+    assert_eq!(pid_of(&up.until("steady: runs since before")), pids[0]);
+    let again = pid_of(&up.until("gone: runs (pid"));
+    assert_eq!(
+        [pids[0], again].map(get_class),
+        [Ok(own.clone()), Ok(own.clone())]
+    );
+    // A supervisor that finds a thread in another class puts it back.
+    bandwidth::leave(pids[0]).unwrap();
+    up.until(&format!(
+        "steady (thread {}) has 5.000 ms of cpu time",
+        pids[0]
+    ));
+    assert_eq!(get_class(pids[0]), Ok(own));
+    up.end();
+    nothing_is_left(dir.path());
+    all_is_given_back(before_us);
+}
+
+fn threads_are_found_by_their_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let task = |name: &str, more: &str| {
+        format!("[[cell.task]]\nname = \"{name}\"\nwcet = \"1.8ms\"\nperiod = \"100ms\"\n{more}\n")
+    };
+    let tasks = "start_timeout = \"300ms\"\n".to_owned()
+        + &task("control", "")
+        + &task("vision", "thread = \"camera\"")
+        + &task("absent", "");
+    let cells = itself("both", &["threads", "camera", "control", "other"], &tasks);
+    mission(dir.path(), &format!("enforcer = \"deadline\"\n{cells}"));
+    let mut up = Up::start(dir.path());
+    let pid = pid_of(&up.until("both: runs"));
+    let thread = |line: String| -> i32 {
+        let (_, rest) = line.split_once("(thread ").unwrap();
+        rest.split(')').next().unwrap().parse().unwrap()
+    };
+    let mut held = [
+        up.told("both: control (thread"),
+        up.told("both: vision (thread"),
+    ]
+    .map(thread);
+    held.sort_unstable();
+    let own = class(2 * MS, 100 * MS, 100 * MS);
+    assert_eq!(held.map(get_class), [Ok(own.clone()), Ok(own.clone())]);
+    up.told("both: absent is not held: it has no thread `absent` yet");
+    let mut in_class = 0;
+    for entry in fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten() {
+        let id: i32 = entry.file_name().to_str().unwrap().parse().unwrap();
+        if held.contains(&id) {
+            in_class += 1;
+        } else {
+            assert_eq!(get_class(id), Ok(Class::Other));
+        }
+    }
+    assert_eq!(in_class, 2);
+    up.end();
+    nothing_is_left(dir.path());
+}
+
+fn a_cell_that_ends_is_held_again() {
+    let before_us = free_us();
+    let dir = tempfile::tempdir().unwrap();
+    // Half of what there is: the next instance is refused while the last one is still counted.
+    let half = before_us / 2 / 1_000;
+    let more = format!(
+        "reservation = {{ budget = \"{}us\", period = \"200ms\" }}\nrestart = {{ limit = 2, backoff_min = \"0ms\" }}",
+        (half * 3 / 2).min(900) * 200
+    );
+    mission(
+        dir.path(),
+        &format!(
+            "enforcer = \"deadline\"\n{}",
+            itself("short", &["end", "50"], &more)
+        ),
+    );
+    let mut up = Up::start(dir.path());
+    for start in 1..=3 {
+        let line = up.until("short: runs (pid");
+        assert!(line.contains(&format!("start {start},")), "{line}");
+        up.until("short: exited with status 3");
+    }
+    up.until("short: stays stopped");
+    up.until("no cell runs any more");
+    nothing_is_left(dir.path());
+    all_is_given_back(before_us);
+}
+
+fn no_cell_makes_itself_one_under_any_enforcer() {
+    for enforcer in ["rt-cgroup", "deadline", "cpuset-only"] {
+        if enforcer == "rt-cgroup" && host::rtgroup::detect().is_err() {
+            continue;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        // In the best-effort cell, the real-time group has no budget at all, which the kernel does not ask for this class.
+        let cells = itself("held", &["classes"], RESERVED)
+            + &itself("plain", &["classes"], "class = \"other\"");
+        mission(dir.path(), &format!("enforcer = \"{enforcer}\"\n{cells}"));
+        let mut up = Up::start(dir.path());
+        up.until("held: runs");
+        for cell in ["held", "plain"] {
+            let said = says(dir.path(), cell, AT_IT);
+            for attack in INTO_DEADLINE {
+                let refused = format!("{attack} {}", libc::EPERM);
+                assert!(
+                    said.lines().any(|said| said == refused),
+                    "{enforcer}: {said}"
+                );
+            }
+        }
+        up.end();
+        nothing_is_left(dir.path());
+    }
+}
+
+fn cpus_of_their_own_are_refused_where_there_are_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let more = format!("cpus = [0]\n{RESERVED}");
+    mission(
+        dir.path(),
+        &format!(
+            "enforcer = \"deadline\"\n{}",
+            itself("one", &["threads"], &more)
+        ),
+    );
+    let said = say(dir.path(), &["admit", "mission.toml"]).ends_with(3);
+    for part in [
+        "mission.toml:4",
+        "cannot be kept to some of the cpus",
+        "mend: leave `cpus` out",
+    ] {
+        assert!(said.out.contains(part), "no `{part}` in:\n{}", said.out);
+    }
+    let said = say(dir.path(), &["up", "mission.toml", "--dir", "state"]).ends_with(3);
+    assert!(said.out.contains("refused"), "{}", said.out);
+    assert!(!dir.path().join("state").exists(), "something was begun");
+}
