@@ -8,6 +8,8 @@ mod analyze_servers;
 mod bad_input;
 mod bench;
 mod clean_up;
+mod control;
+mod control_update;
 mod extreme;
 mod faults;
 mod formats;
@@ -49,6 +51,8 @@ fn main() {
         bad_input::CASES,
         bench::CASES,
         clean_up::CASES,
+        control::CASES,
+        control_update::CASES,
         faults::CASES,
         formats::CASES,
         isolation::CASES,
