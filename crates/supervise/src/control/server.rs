@@ -3,6 +3,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::line::LineBuffer;
 use super::message::{Ask, Refusal, Request, Say, line};
@@ -164,6 +165,19 @@ impl Server {
                 self.send(mark);
             }
             self.settle(mark);
+        }
+    }
+
+    /// Sends what still waits, for so long at most: the end of the supervisor takes it away.
+    pub(crate) fn finish(&mut self, within: Duration) {
+        let until = Instant::now() + within;
+        let waits = |server: &Server| {
+            (server.clients.values()).any(|client| client.sent < client.output.len())
+        };
+        while waits(self) && Instant::now() < until {
+            let marks: Vec<u64> = self.clients.keys().copied().collect();
+            marks.into_iter().for_each(|mark| self.send(mark));
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 

@@ -1,5 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::RunError;
 use super::cell::Live;
@@ -10,6 +11,9 @@ use super::watch::CellWatch;
 use crate::control::{Ask, CellDone, Refusal, Say, Server};
 use crate::journal::Journal;
 use crate::state::{Entry, Hold, Record};
+
+/// How long clients may take to read the last answers of a supervisor that ends.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What others have asked the supervisor for, and what is not done yet.
 pub(super) struct Desk {
@@ -192,6 +196,9 @@ impl Keeper<'_> {
         for client in std::mem::take(&mut self.desk.downs) {
             let cells = done.clone();
             self.desk.say(client, Say::Done { cells }, true);
+        }
+        if let Some(server) = &mut self.desk.server {
+            server.finish(LAST_WORDS);
         }
     }
 

@@ -291,7 +291,8 @@ impl Keeper<'_> {
         };
         let name = &self.mission().cells[at].name;
         let known = self.state.cells.get(name);
-        let beside = known.is_some_and(crate::state::Cell::is_beside);
+        let instance = known.and_then(|known| known.instances.get(&live.generation));
+        let beside = instance.is_some_and(|instance| instance.beside);
         let place = page_dir(&self.dir, name, beside);
         let now_ns = timecell_client::now_ns();
         self.watches[at].adopted(&place, live.app.pid(), &live.app.groups(), now_ns);

@@ -164,7 +164,7 @@ fn what_cannot_be_kept_is_refused_and_changes_nothing() {
     let greedy = shell(
         "greedy",
         SLEEPS,
-        "reservation = { budget = \"94ms\", period = \"100ms\" }",
+        "reservation = { budget = \"95ms\", period = \"100ms\" }",
     );
     if host::rtgroup::detect().is_ok() {
         mission(dir, &(steady.clone() + &greedy));
