@@ -1,6 +1,6 @@
 use std::fmt::Write as _;
 
-use super::{CellStatus, Status};
+use super::{CellStatus, Status, TaskStatus};
 
 /// A family of metrics: name without prefix, type, help, and the value of a cell.
 type Family = (
@@ -9,6 +9,9 @@ type Family = (
     &'static str,
     fn(&CellStatus) -> Option<f64>,
 );
+
+/// Name without prefix, help, and the count of a task.
+type OfTask = (&'static str, &'static str, fn(&TaskStatus) -> u64);
 
 const OF_CELLS: [Family; 6] = [
     (
@@ -110,7 +113,7 @@ pub fn prometheus(status: &Status) -> String {
             }
         }
     }
-    let of_tasks: [(&str, &str, fn(&super::TaskStatus) -> u64); 2] = [
+    let of_tasks: [OfTask; 2] = [
         (
             "task_jobs_total",
             "Jobs that have ended, as the application reports them.",
