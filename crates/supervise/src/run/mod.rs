@@ -3,7 +3,9 @@
 //! a cell ends, a wait is over or somebody asks for something. Everything that must survive it is in the journal before it
 //! takes effect; a supervisor that was killed finds its cells again by it and takes them over as they run.
 
+mod away;
 mod beside;
+mod by_hand;
 mod carried;
 mod cell;
 mod desk;
