@@ -13,7 +13,7 @@ fn good() -> Vec<u8> {
     let cell = || "control".to_owned();
     let entries = [
         Entry::MissionAdmitted { name: "rover".to_owned(), file: Text::new("[mission]\nname = \"rover\"\n") },
-        Entry::CellStarting { cell: cell(), generation: 1 },
+        Entry::CellStarting { cell: cell(), generation: 1, beside: false },
         Entry::CellEnded { cell: cell(), generation: 1, end: End::Unknown },
         Entry::CellHeld { cell: cell(), why: Hold::ByHand },
         Entry::CellReleased { cell: cell(), why: Hold::ByHand },

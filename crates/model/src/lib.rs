@@ -34,6 +34,7 @@ pub use experiment::{
 pub use input_error::InputError;
 pub use input_errors::InputErrors;
 pub use load::{IDLE, LoadForm, LoadKind, LoadPlan};
+pub use reader::nearest;
 pub use requirement::Requirement;
 pub use resolve::{Overrides, quick};
 pub use scale::{COUNTS, Reserve, Scale};

@@ -10,7 +10,7 @@ use crate::{Duration, InputError};
 
 /// The candidate most like `text`, if any is like it at all. Damerau-Levenshtein sees swapped letters in
 /// short words, Jaro-Winkler sees shared beginnings of long ones.
-pub(crate) fn nearest<'a>(text: &str, candidates: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(text: &str, candidates: &[&'a str]) -> Option<&'a str> {
     candidates
         .iter()
         .map(|name| {

@@ -4,6 +4,7 @@
 //! of [`incident`]s. Making cells, budgets and schedulability are crates of their own.
 
 pub mod admit;
+pub mod control;
 mod end;
 pub mod enforce;
 pub mod health;

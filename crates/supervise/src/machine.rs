@@ -11,6 +11,7 @@ use model::EngineKind;
 use model::mission::{KernelBounds, Machine, PathKind};
 
 use crate::admit::{Facts, RtRoom};
+use crate::enforce::MissionGroup;
 
 /// This machine.
 #[derive(Debug)]
@@ -104,12 +105,7 @@ impl Here {
         Facts {
             cpus: self.cpus(),
             machine: record::supply::Machine::of(&provenance),
-            rt_cgroup: rtgroup::largest_free_runtime()
-                .map_err(|error| error.to_string())
-                .and_then(|free_us| match free_us {
-                    0 => Err("the top real-time group has no runtime left for cells".to_owned()),
-                    free_us => Ok(RtRoom { free_us }),
-                }),
+            rt_cgroup: rt_room(None),
             deadline: self.deadline(&bounds),
             deadline_on_one_cpu: match self.cpus().as_slice() {
                 [_] => Ok(()),
@@ -141,6 +137,20 @@ impl Here {
             domain = domain.with_fair_server();
         }
         Ok(domain)
+    }
+}
+
+/// What real-time groups have left for cells; what the group of `mission` has, if it is there, counts as left: its cells are
+/// what is asked about.
+///
+/// # Errors
+/// Why there is nothing, a clause.
+pub fn rt_room(mission: Option<&str>) -> Result<RtRoom, String> {
+    let own_us = mission.map_or(0, MissionGroup::held_us);
+    let free_us = rtgroup::largest_free_runtime().map_err(|error| error.to_string())?;
+    match free_us.saturating_add(own_us) {
+        0 => Err("the top real-time group has no runtime left for cells".to_owned()),
+        free_us => Ok(RtRoom { free_us }),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The command line: what may be asked, in words. `--help`, man pages and completions come from here.
 
 mod analyze;
+mod control;
 mod judge;
 
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ pub use analyze::{
     Analyze, AnalyzeCommand, Check, Design, Generate, Making, PolicyName, Schedulability, Source,
     UnitName,
 };
+pub use control::{Down, Events, Logs, OfCells, Ps, Update, Which, WhichFirst};
 pub use judge::Judge;
 
 /// Real-time containers that keep time on Linux, and prove it.
@@ -49,6 +51,22 @@ pub enum Command {
     Admit(Admit),
     /// Admit a mission and keep it running: cells held by kernel budgets, restarted by their policies.
     Up(Up),
+    /// What runs of a mission: cells, processes, cpu time, budgets, and why what does not run does not.
+    Ps(Ps),
+    /// What a cell of a mission has written.
+    Logs(Logs),
+    /// What has happened to a mission, and what happens.
+    Events(Events),
+    /// Stop cells of a mission with those that need them; they stay stopped until `start`.
+    Stop(OfCells),
+    /// Let stopped cells of a mission run again.
+    Start(OfCells),
+    /// End cells of a mission and start them anew.
+    Restart(OfCells),
+    /// Make a running mission another one: new versions beside the old, taken back when they fail.
+    Update(Update),
+    /// End a mission and leave nothing.
+    Down(Down),
     /// What runs now: cells, cpu time, jobs, misses and worst latencies of a running experiment.
     Top(Top),
     /// Save what a killed timecell had measured, and remove what it left behind: cells, cgroups, shared memory.
@@ -62,21 +80,26 @@ pub enum Command {
 /// Options of `up`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "It runs in the foreground and ends all cells at Ctrl-C or SIGTERM. When it is killed its cells go on, held as before; \
-    the next `timecell up` of the mission takes them over.
+    after_help = "It runs in the foreground, or as a service of systemd (dist/timecell@.service), and ends all cells at Ctrl-C, SIGTERM or `timecell \
+    down`. When it is killed its cells go on, held as before; the next `timecell up` of the mission takes them over. \
+    ps, logs, events, stop, start, restart and update speak with it.
 
 Exit codes: 0 ended as asked; 3 a guarantee cannot be kept, nothing was started; 2 the mission file is faulty."
 )]
 pub struct Up {
-    /// Mission file.
-    #[arg(value_name = "MISSION")]
-    pub mission: PathBuf,
+    /// Mission file; without, the mission that --dir has admitted last.
+    #[arg(value_name = "MISSION", required_unless_present = "dir")]
+    pub mission: Option<PathBuf>,
     /// Run of `timecell bench supply` whose measurements count, in place of the one that the mission names.
     #[arg(long, value_name = "RUN")]
     pub supply: Option<PathBuf>,
     /// Directory of the mission's journal and cells [default: /var/lib/timecell/NAME].
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
+    /// Where the last supervisor was killed or the power went, go on with the mission as it was admitted last, updates included,
+    /// instead of the one in the file.
+    #[arg(long, requires_all = ["mission", "dir"])]
+    pub recover: bool,
 }
 
 /// Options of `admit`.

@@ -3,6 +3,7 @@
 use bench::BenchError;
 use model::{InputError, InputErrors};
 use record::RecordError;
+use supervise::control::{ControlError, Refusal};
 
 /// How a command ended without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +48,9 @@ pub enum CommandError {
     /// A mission could not be kept running.
     #[error(transparent)]
     Run(#[from] supervise::run::RunError),
+    /// A running mission could not be controlled.
+    #[error(transparent)]
+    Control(#[from] ControlError),
     /// A file of our own could not be written.
     #[error("{}: cannot {doing}: {source}", path.display())]
     File {
@@ -71,8 +75,28 @@ impl CommandError {
                 BenchError::Record(error) | BenchError::Unwritten { source: error, .. },
             ) => record_code(error),
             CommandError::Bench(BenchError::Unmet(_)) => 4,
+            CommandError::Control(error) => control_code(error),
             CommandError::Bench(_) | CommandError::Run(_) | CommandError::File { .. } => 1,
         }
+    }
+}
+
+/// What the user named wrongly is his input; that nobody is there to answer, or that he may not ask, is an unmet requirement.
+fn control_code(error: &ControlError) -> i32 {
+    match error {
+        ControlError::NoMission { .. }
+        | ControlError::UnknownMission { .. }
+        | ControlError::Several { .. } => 2,
+        ControlError::NoneRuns { .. }
+        | ControlError::NobodyListens { .. }
+        | ControlError::NoPermission { .. } => 4,
+        ControlError::Refused { kind, .. } => match kind {
+            Refusal::UnknownCell | Refusal::BadFile => 2,
+            Refusal::NotAdmitted => 3,
+            Refusal::NotAllowed => 4,
+            Refusal::BadRequest | Refusal::Busy | Refusal::NotPossible => 1,
+        },
+        ControlError::Ended | ControlError::NotUnderstood { .. } | ControlError::System { .. } => 1,
     }
 }
 

@@ -13,6 +13,7 @@ mod top;
 use std::process::exit;
 
 use clap::Parser;
+use supervise::control::ControlError;
 
 use crate::cli::{Cli, Command};
 use crate::exit::Ended;
@@ -37,6 +38,14 @@ fn main() {
         Command::Export(options) => commands::export::run(&options),
         Command::Admit(options) => commands::admit::run(&options),
         Command::Up(options) => commands::up::run(&options),
+        Command::Ps(options) => commands::ps::run(&options),
+        Command::Logs(options) => commands::logs::run(&options),
+        Command::Events(options) => commands::events::run(&options),
+        Command::Stop(options) => commands::control::stop(&options),
+        Command::Start(options) => commands::control::start(&options),
+        Command::Restart(options) => commands::control::restart(&options),
+        Command::Update(options) => commands::update::run(&options),
+        Command::Down(options) => commands::control::down(&options),
         Command::Top(options) => top::run(&options),
         Command::Clean(options) => commands::clean::run(&options),
         Command::Completions(options) => commands::generate::completions(&options),
@@ -50,6 +59,9 @@ fn main() {
                     faults
                         .iter()
                         .for_each(|fault| out::error(&fault.to_string()));
+                }
+                exit::CommandError::Control(ControlError::Refused { why, .. }) => {
+                    why.iter().for_each(|why| out::error(why));
                 }
                 error => out::error(&error.to_string()),
             }

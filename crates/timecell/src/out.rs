@@ -22,6 +22,21 @@ pub fn print(text: &str) {
     }
 }
 
+/// Prints bytes as they are.
+pub fn raw(bytes: &[u8]) {
+    let mut out = std::io::stdout().lock();
+    if let Err(error) = out.write_all(bytes).and_then(|()| out.flush())
+        && let Ok(mut lost) = LOST.lock()
+    {
+        lost.get_or_insert(error);
+    }
+}
+
+/// Whether standard output takes no more, so that going on is of no use.
+pub fn is_closed() -> bool {
+    LOST.lock().is_ok_and(|lost| lost.is_some())
+}
+
 /// Why standard output did not take all that was printed; `None` also where its reader had enough, as `head` has.
 pub fn lost() -> Option<Error> {
     let lost = LOST.lock().ok()?.take()?;

@@ -262,6 +262,36 @@ impl Drop for RtGroup {
     }
 }
 
+/// Gives a group that is there another runtime, in microseconds of its own period. `patient`: a refusal is tried again for
+/// [`CREATE_PATIENCE`], because the kernel counts a removed group for a while.
+///
+/// # Errors
+/// [`RtGroupError::Refused`] with what looks free in the parent when that has too little left, or the groups inside hold more.
+pub fn resize(group: &Path, runtime_us: u64, patient: bool) -> Result<(), RtGroupError> {
+    let until = Instant::now() + CREATE_PATIENCE;
+    let file = group.join("cpu.rt_runtime_us");
+    loop {
+        let Err(error) = fs::write(&file, runtime_us.to_string()) else {
+            return Ok(());
+        };
+        if error.raw_os_error() != Some(libc::EINVAL) {
+            return Err(io_error("giving another budget to", group, &error));
+        }
+        if !patient || Instant::now() >= until {
+            let root = Root::live();
+            let parent = group.parent().unwrap_or(group);
+            return Err(RtGroupError::Refused {
+                group: group.display().to_string(),
+                runtime_us,
+                period_us: budget_of(&root, group)?.period_us,
+                free_us: free_in(&root, parent)?,
+                reason: reason_of(&error),
+            });
+        }
+        std::thread::sleep(BETWEEN_TRIES);
+    }
+}
+
 /// Removes the group at this directory the way [`RtGroup::remove`] does, for groups that an earlier
 /// process left behind. A group that is not there is removed already.
 ///

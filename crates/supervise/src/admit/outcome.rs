@@ -81,6 +81,32 @@ pub struct Grant {
     pub tasks: Vec<TaskBound>,
 }
 
+impl Grant {
+    /// The same for a cell, or a second version of it, of this name.
+    #[must_use]
+    pub(crate) fn at(&self, cell: String) -> Grant {
+        Grant {
+            cell,
+            ..self.clone()
+        }
+    }
+
+    /// Whether what the kernel is told is the same: mechanism, cpus, budget and priorities.
+    pub fn holds_as(&self, other: &Grant) -> bool {
+        let held = |grant: &Grant| {
+            let threads: Vec<_> = (grant.tasks.iter())
+                .map(|task| (task.priority, task.runtime_ns))
+                .collect();
+            (
+                (grant.enforcer, grant.cpus.clone(), grant.band),
+                (grant.budget_ns, grant.period_ns),
+                threads,
+            )
+        };
+        held(self) == held(other)
+    }
+}
+
 /// What is known of a task's response time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TaskBound {

@@ -40,6 +40,46 @@ impl MissionGroup {
         Ok(MissionGroup { name, path })
     }
 
+    /// What the group of this mission has of every second, us; 0 where there is none.
+    pub fn held_us(mission: &str) -> u64 {
+        let Ok(top) = host::rtgroup::detect() else {
+            return 0;
+        };
+        let path = top.join(MissionGroup::name_of(mission));
+        let budget = host::rtgroup::budget_of(&host::root::Root::live(), &path);
+        budget.map_or(0, |budget| budget.per_second_us())
+    }
+
+    /// Gives the group as much as these grants and `more_us` of every second need together; where it has more, that is taken from
+    /// it only if `shrink` says so.
+    ///
+    /// # Errors
+    /// When the kernel refuses; less it may refuse for as long as it counts cells that are gone.
+    pub fn fit(&self, grants: &[&Grant], more_us: u64, shrink: bool) -> Result<(), EnforceError> {
+        let needed = grants
+            .iter()
+            .map(|grant| MissionGroup::share_us(grant))
+            .fold(more_us, u64::saturating_add)
+            .clamp(1, MISSION_PERIOD_US);
+        let has = host::rtgroup::budget_of(&host::root::Root::live(), &self.path)?;
+        let larger = needed > has.per_second_us();
+        if has.per_second_us() == needed || !(larger || shrink) {
+            return Ok(());
+        }
+        // Making it larger has to wait until the kernel forgets what others gave back; making it smaller can be tried again.
+        Ok(host::rtgroup::resize(&self.path, needed, larger)?)
+    }
+
+    /// Removes the group of a cell that is gone; what cannot be removed goes with the mission's.
+    pub fn forget(&self, place: &str) {
+        let _ = remove_group(&self.path.join(place));
+    }
+
+    /// What a grant holds of every second, us, rounded up; 0 without a budget.
+    pub fn share_us(grant: &Grant) -> u64 {
+        share_us(grant).unwrap_or(0)
+    }
+
     /// Makes a cell's group inside; one that an earlier instance left empty is made anew.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use timecell_client::{Name, now_ns};
 
 use super::counters::{self, RawCounters, RawRing};
 use super::interpret::{Known, interpret};
-use super::{News, PageError};
+use super::{News, PageError, Totals};
 
 /// Slots of a page for a cell that declares no tasks: its application names them.
 const UNDECLARED_SLOTS: usize = 8;
@@ -165,6 +165,17 @@ impl Page {
         }
         std::mem::swap(&mut self.last, &mut self.read);
         Ok(all)
+    }
+
+    /// The application's own counts of each slot, as they are now; what [`Page::scan`] tells next does not depend on it.
+    ///
+    /// # Errors
+    /// When the cell has cut the page short, or it cannot be read.
+    pub fn totals(&self) -> Result<Vec<Totals>, PageError> {
+        let mut raw = vec![0; self.read.len()];
+        read_at(&self.path, &self.file, &mut raw, layout::counters_at(0))?;
+        let (counters, _) = raw.as_chunks();
+        Ok(counters.iter().map(counters::totals).collect())
     }
 
     /// Names that the application has given to the slots of a page without declared tasks. Control characters and what is

@@ -7,8 +7,8 @@ use host::sched::Class;
 
 use model::mission::{self, Enforcer};
 
-use super::spec;
 use super::tend::Tended;
+use super::{RunError, spec};
 use crate::admit::Grant;
 use crate::end::End;
 use crate::enforce::{
@@ -173,6 +173,27 @@ impl Live {
         inside(&self.app)
     }
 
+    /// How it ended, or that it did not in the time that it had and is killed now; `None` as long as it may run.
+    pub(super) fn over(&mut self) -> Result<Option<End>, RunError> {
+        let ended = self
+            .ended()
+            .map_err(RunError::system("learn how a cell ended"))?;
+        let late = self.is_late(timecell_client::now_ns());
+        Ok(ended.or(late.then_some(End::Killed {
+            signal: libc::SIGKILL,
+            core_dumped: false,
+        })))
+    }
+
+    /// SIGTERM, and so much time to end, ns; one that was told before keeps to its time.
+    pub(super) fn tell_to_end(&mut self, patience_ns: i64) {
+        if self.told_until_ns.is_none() {
+            // One that has just ended cannot be told; it is seen as ended.
+            let _ = self.app.kill(libc::SIGTERM);
+            self.told_until_ns = Some(timecell_client::now_ns().saturating_add(patience_ns));
+        }
+    }
+
     /// Removes it with all that was made for it; what could not be removed, as sentences.
     pub(super) fn remove(mut self) -> Vec<String> {
         let mut left = Vec::new();
@@ -211,12 +232,17 @@ pub(super) fn leave_class(work_dir: &Path) {
     }
 }
 
+/// Name of one of a cell's two places: a version that runs beside another one is made in the second. No cell's name has a dot.
+pub(super) fn place(cell: &str, beside: bool) -> String {
+    format!("{cell}{}", if beside { ".b" } else { "" })
+}
+
 /// Where a cell's engine keeps what it needs.
-pub(super) fn work_dir(dir: &Path, cell: &str) -> PathBuf {
-    dir.join("cells").join(cell)
+pub(crate) fn work_dir(dir: &Path, cell: &str, beside: bool) -> PathBuf {
+    dir.join("cells").join(place(cell, beside))
 }
 
 /// Where the page of a cell lies: a mount of its own.
-pub(super) fn page_dir(dir: &Path, cell: &str) -> PathBuf {
-    dir.join("pages").join(cell)
+pub(super) fn page_dir(dir: &Path, cell: &str, beside: bool) -> PathBuf {
+    dir.join("pages").join(place(cell, beside))
 }

@@ -122,6 +122,11 @@ pub enum Event {
         /// How long the change has taken, ns.
         took_ns: i64,
     },
+    /// What concerns the mission as a whole.
+    Note {
+        /// A sentence.
+        text: String,
+    },
 }
 
 impl fmt::Display for Event {
@@ -186,6 +191,7 @@ impl fmt::Display for Event {
                 };
                 write!(f, "mode: {to}, as {why} ({:.1} ms)", ms(*took_ns))
             }
+            Event::Note { text } => f.write_str(text),
         }
     }
 }

@@ -1,5 +1,5 @@
 use engine::Cell as _;
-use model::mission::Action;
+use model::mission::{Action, Cell};
 
 use super::cell::page_dir;
 use super::notifiers::Notifiers;
@@ -25,12 +25,21 @@ pub(super) struct Incidents {
     notifiers: Notifiers,
 }
 
+impl Incidents {
+    /// What was counted for cells of a mission that becomes another one is forgotten.
+    pub(super) fn carried(self) -> Incidents {
+        Incidents {
+            counts: std::collections::BTreeMap::new(),
+            ..self
+        }
+    }
+}
+
 impl Keeper<'_> {
     /// Watches of all cells of the mission, none of which runs yet.
     pub(super) fn watch_all(&mut self) -> Result<(), RunError> {
-        let mission = self.mission();
-        let modes = mission.modes.is_some();
-        let watches: Result<Vec<CellWatch>, String> = (mission.cells.iter())
+        let cells = self.mission().cells.iter();
+        let watches: Result<Vec<CellWatch>, RunError> = cells
             .map(|cell| {
                 let starts = self.state.cells.get(&cell.name).map(|known| &known.starts);
                 // The first start is no restart.
@@ -41,11 +50,22 @@ impl Keeper<'_> {
                     .skip(1)
                     .map(|stamp| stamp.monotonic_ns)
                     .collect();
-                CellWatch::new(cell, self.admission.grant(&cell.name), modes, &restarts)
+                self.new_watch(cell, &restarts)
             })
             .collect();
-        self.watches = watches.map_err(|why| RunError::Health { why })?;
+        self.watches = watches?;
         Ok(())
+    }
+
+    /// The watch of a cell that does not run yet; `restarts_ns` count to its limit.
+    pub(super) fn new_watch(
+        &self,
+        cell: &Cell,
+        restarts_ns: &[i64],
+    ) -> Result<CellWatch, RunError> {
+        let modes = self.mission().modes.is_some();
+        let grant = self.admission.grant(&cell.name);
+        CellWatch::new(cell, grant, modes, restarts_ns).map_err(|why| RunError::Health { why })
     }
 
     /// Looks at the cells whose time has come, and does what their rules say.
@@ -83,6 +103,10 @@ impl Keeper<'_> {
 
     /// A cell whose program has ended without having been told to: what its rules and its restart policy say.
     pub(super) fn ended_untold(&mut self, at: usize, end: End) -> Result<(), RunError> {
+        if end.is_failure() && self.fails_update(at, None) {
+            self.watches[at].gone();
+            return Ok(());
+        }
         let findings = self.watches[at].ended(timecell_client::now_ns(), end);
         self.judge(at, findings)
     }
@@ -101,10 +125,25 @@ impl Keeper<'_> {
         let mut stays = None;
         for finding in &findings {
             let incident = self.record(at, finding);
+            let ends = matches!(
+                finding.decision,
+                Decision::Act {
+                    action: Action::Restart | Action::RestartBackoff | Action::Stop,
+                    ..
+                }
+            );
+            let what = || {
+                incident
+                    .as_ref()
+                    .map(|incident| incident.observed.detail.clone())
+            };
+            let taken_back = ends && self.fails_update(at, what());
             match finding.decision {
                 Decision::Act {
                     action, wait_ns, ..
                 } => match action {
+                    // The version before comes back.
+                    _ if taken_back => {}
                     Action::Log => {}
                     Action::Notify => self.notify(at, incident.as_ref()),
                     Action::Restart | Action::RestartBackoff => self.restart(at, wait_ns),
@@ -250,7 +289,11 @@ impl Keeper<'_> {
         let Some(live) = self.live.get(&at) else {
             return;
         };
-        let place = page_dir(&self.dir, &self.mission().cells[at].name);
+        let name = &self.mission().cells[at].name;
+        let known = self.state.cells.get(name);
+        let instance = known.and_then(|known| known.instances.get(&live.generation));
+        let beside = instance.is_some_and(|instance| instance.beside);
+        let place = page_dir(&self.dir, name, beside);
         let now_ns = timecell_client::now_ns();
         self.watches[at].adopted(&place, live.app.pid(), &live.app.groups(), now_ns);
     }

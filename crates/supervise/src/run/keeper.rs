@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use engine::Cell as _;
 use model::mission::{Enforcer, Mission, MissionFile};
 
-use super::cell::{Live, leave_class, page_dir, work_dir};
+use super::cell::{Live, leave_class, page_dir, place, work_dir};
+use super::desk::{self, Desk, Served};
 use super::health::Incidents;
 use super::modes::Return;
+use super::update::{Turn, outdated};
 use super::watch::CellWatch;
-use super::{Event, RunError, Signals, spec, tend, wake};
+use super::{Event, Notify, Plan, RunError, Signals, spec, tend, wake};
 use crate::admit::{Admission, Grant};
+use crate::control::Server;
 use crate::end::End;
 use crate::enforce::MissionGroup;
 use crate::incident::OutputTail;
@@ -18,9 +21,7 @@ use crate::journal::Journal;
 use crate::page::Place;
 use crate::process::{Process, boot_id};
 use crate::stamp::Stamp;
-use crate::state::{
-    self, Enforced, Entry, Hold, Mode, Record, Started, State, Supervisor, Text, replay,
-};
+use crate::state::{Enforced, Entry, Hold, Mode, Record, Started, State, Supervisor, replay};
 
 /// Longest sleep while cells are told to end, ns: a program that has ended is seen at once, the others are killed in time.
 const ENDING_NS: i64 = 20_000_000;
@@ -41,18 +42,24 @@ pub enum Asked {
     Signal,
     /// No cell runs any more, and none is to be restarted.
     NothingLeft,
+    /// Somebody, over the control socket.
+    Down,
 }
 
 /// A mission that is kept running.
-pub struct Keeper<'a> {
-    file: &'a MissionFile,
+pub(super) struct Keeper<'a> {
+    pub(super) file: &'a MissionFile,
     pub(super) admission: &'a Admission,
     pub(super) dir: PathBuf,
-    journal: Journal<Record>,
+    // Before the journal, whose lock keeps others from the socket's place.
+    pub(super) desk: Desk,
+    pub(super) journal: Journal<Record>,
     pub(super) state: State,
+    /// Sequence number of the last entry of the journal.
+    pub(super) last_sequence: u64,
     /// Whether an earlier supervisor ran in this boot.
     pub(super) same_boot: bool,
-    group: Option<MissionGroup>,
+    pub(super) group: Option<MissionGroup>,
     pub(super) live: BTreeMap<usize, Live>,
     /// Cells that are to be started once those that they wait for are ready.
     pub(super) pending: BTreeSet<usize>,
@@ -70,18 +77,17 @@ pub struct Keeper<'a> {
 }
 
 impl<'a> Keeper<'a> {
-    /// Opens the journal of the mission and takes over the cells that an earlier supervisor left running. `text` is the text of the
-    /// mission file; `admission` has admitted it.
+    /// Opens the journal of an admitted mission and takes over the cells that an earlier supervisor left running.
     ///
     /// # Errors
     /// When the journal cannot be had, another mission's cells run under it, or the kernel refuses the mission's group.
-    pub fn open(
-        file: &'a MissionFile,
-        text: &str,
-        admission: &'a Admission,
+    pub(super) fn open(
+        plan: &'a Plan,
         options: &Options,
+        notify: Notify,
         tell: &'a mut dyn FnMut(&Event),
     ) -> Result<Keeper<'a>, RunError> {
+        let (file, admission) = (&plan.inputs.file, &plan.admission);
         let (journal, loaded) = Journal::<Record>::open(&options.dir)?;
         let before = replay(loaded.entries.iter().map(|(_, record)| record));
         let mission = file.mission();
@@ -106,12 +112,20 @@ impl<'a> Keeper<'a> {
         };
         let boot = boot_id()?;
         let earlier = before.supervisor.as_ref();
+        let (mut desk, uncontrolled) = Desk::open(&options.dir, notify);
+        desk.outdated = outdated(before.file.as_ref(), file);
+        if let Some(why) = uncontrolled {
+            let text = format!("the mission cannot be controlled from outside: {why}");
+            tell(&Event::Note { text });
+        }
         let mut keeper = Keeper {
             same_boot: earlier.is_some_and(|supervisor| supervisor.boot_id == boot),
             file,
             admission,
             dir: options.dir.clone(),
+            desk,
             journal,
+            last_sequence: 0,
             state: before,
             group,
             live: BTreeMap::new(),
@@ -133,9 +147,11 @@ impl<'a> Keeper<'a> {
         }))?;
         keeper.adopt()?;
         keeper.take_over_mode();
+        keeper.take_back_unfinished()?;
+        keeper.fit_group(false)?;
         keeper.note(Entry::MissionAdmitted {
             name: mission.name.clone(),
-            file: Text::new(text),
+            file: plan.inputs.noted(),
         })?;
         Ok(keeper)
     }
@@ -150,8 +166,9 @@ impl<'a> Keeper<'a> {
             at: Stamp::now(),
             entry,
         };
-        self.journal.append(&record)?;
+        self.last_sequence = desk::append(&mut self.journal, &record)?;
         self.state.apply(&record);
+        self.desk.publish(self.last_sequence, &record);
         if self.journal.should_be_compacted() {
             let all = self.state.snapshot(Stamp::now());
             self.journal.compact(&[all])?;
@@ -161,15 +178,20 @@ impl<'a> Keeper<'a> {
 
     /// Takes over the cells that run, and clears what the others left.
     fn adopt(&mut self) -> Result<(), RunError> {
-        let instances: Vec<(String, u64, i64)> = (self.state.instances())
+        let instances: Vec<(String, u64, i64, bool)> = (self.state.instances())
             .map(|(cell, generation, instance)| {
-                (cell.to_owned(), generation, instance.since.monotonic_ns)
+                let since = instance.since.monotonic_ns;
+                (cell.to_owned(), generation, since, instance.beside)
             })
             .collect();
-        for (name, generation, since) in instances {
-            let dir = work_dir(&self.dir, &name);
-            let at = self.mission().position(&name);
-            let grant = self.admission.grant(&name);
+        for (name, generation, since, beside) in instances {
+            let dir = work_dir(&self.dir, &name, beside);
+            let at = (self.mission().position(&name)).filter(|at| self.is_still_meant(*at, since));
+            let grant = self
+                .admission
+                .grant(&name)
+                .map(|grant| grant.at(place(&name, beside)));
+            let grant = grant.as_ref();
             let found = match at {
                 Some(at) => {
                     let cell = &self.mission().cells[at];
@@ -192,7 +214,10 @@ impl<'a> Keeper<'a> {
                             why,
                         });
                     }
-                    self.clear(&name, &dir);
+                    self.clear(&name, &dir, beside);
+                    if let Some(group) = &self.group {
+                        group.forget(&place(&name, beside));
+                    }
                     self.note(Entry::CellEnded {
                         cell: name,
                         generation,
@@ -205,24 +230,25 @@ impl<'a> Keeper<'a> {
     }
 
     /// Removes what is left of a cell that nobody watches.
-    fn clear(&mut self, name: &str, dir: &Path) {
+    fn clear(&mut self, name: &str, dir: &Path, beside: bool) {
         leave_class(dir);
         let left = engine::sweep(dir).err().map(|error| error.to_string());
-        let page = Place::at(&page_dir(&self.dir, name)).remove().err();
+        let page = Place::at(&page_dir(&self.dir, name, beside)).remove().err();
         for what in left.into_iter().chain(page.map(|error| error.to_string())) {
             let cell = name.to_owned();
             (self.tell)(&Event::Left { cell, what });
         }
     }
 
-    /// Starts the cells that do not run, and keeps all running until a signal comes or none is left; then ends them and leaves
-    /// nothing.
+    /// Starts the cells that do not run, and keeps all running until a signal comes, somebody asks for the end, or none is left;
+    /// then ends them and leaves nothing. Or until the mission file becomes another one, which the caller sees to.
     ///
     /// # Errors
     /// When the journal cannot be written or the system refuses to wait. Cells that run go on then.
-    pub fn run(mut self, signals: &Signals) -> Result<Asked, RunError> {
+    pub(super) fn run(mut self, signals: &Signals) -> Result<Turn, RunError> {
+        self.begin_update()?;
         self.pending = (0..self.mission().cells.len())
-            .filter(|at| !self.live.contains_key(at))
+            .filter(|at| !self.live.contains_key(at) && !self.due.contains_key(at))
             .filter(|at| self.state.should_run(&self.mission().cells[*at].name))
             .collect();
         let asked = loop {
@@ -231,13 +257,21 @@ impl<'a> Keeper<'a> {
             if signals.came() {
                 break Asked::Signal;
             }
-            if self.live.is_empty() && self.due.is_empty() && self.pending.is_empty() {
+            match self.serve()? {
+                Some(Served::Down) => break Asked::Down,
+                Some(Served::Wanted) => return Ok(Turn::Wanted(Box::new(self.carried()))),
+                Some(Served::TakenBack) => return Ok(Turn::TakenBack(Box::new(self.carried()))),
+                None => {}
+            }
+            let none_to_come = self.due.is_empty() && self.pending.is_empty();
+            if self.live.is_empty() && none_to_come && !self.is_waited_for() {
                 break Asked::NothingLeft;
             }
             let until = self.next_due();
             wake::sleep(&self.ends(), signals, until)?;
             self.drain();
             self.reap()?;
+            self.reap_leaving()?;
             self.look()?;
             // Those that a rule has killed.
             self.reap()?;
@@ -246,12 +280,12 @@ impl<'a> Keeper<'a> {
             self.restart_due()?;
         };
         self.end(signals)?;
-        Ok(asked)
+        Ok(Turn::Over(asked))
     }
 
     /// Starts the cells whose turn has come: each once those that it waits for are ready, or will not be.
-    fn start_pending(&mut self) -> Result<(), RunError> {
-        if self.pending.is_empty() {
+    pub(super) fn start_pending(&mut self) -> Result<(), RunError> {
+        if self.pending.is_empty() || self.awaits_room() {
             return Ok(());
         }
         for at in self.mission().start_order() {
@@ -278,15 +312,24 @@ impl<'a> Keeper<'a> {
     }
 
     fn ends(&mut self) -> Vec<RawFd> {
-        self.live.values_mut().flat_map(Live::ends).collect()
+        let desk = self.desk.server.as_ref().map(Server::ready);
+        let leaving = self.desk.leaving.values_mut();
+        (self.live.values_mut())
+            .chain(leaving.map(|leaving| &mut leaving.live))
+            .flat_map(Live::ends)
+            .chain(desk)
+            .collect()
     }
 
     /// Keeps what the cells have written; a full disk is told, and costs a cell its output and nothing else.
     fn drain(&mut self) {
-        for (at, live) in &mut self.live {
+        let cells = &self.file.mission().cells;
+        let all = (self.live.iter_mut()).map(|(at, live)| (&cells[*at].name, live));
+        let leaving = self.desk.leaving.iter_mut();
+        for (cell, live) in all.chain(leaving.map(|(name, leaving)| (name, &mut leaving.live))) {
             if let Err(error) = live.drain() {
                 (self.tell)(&Event::Left {
-                    cell: self.file.mission().cells[*at].name.clone(),
+                    cell: cell.clone(),
                     what: format!("its output could not be kept: {error}"),
                 });
             }
@@ -305,7 +348,7 @@ impl<'a> Keeper<'a> {
 
     fn next_due(&self) -> Option<i64> {
         let told = self.live.values().filter_map(|live| live.told_until_ns);
-        let others = [self.next_look(), self.next_return()];
+        let others = [self.next_look(), self.next_return(), self.desk.next_ns()];
         let others = others.into_iter().flatten();
         let tended = self.live.values().filter_map(|live| live.tended.due_ns());
         (self.due.values().copied().chain(told).chain(others))
@@ -313,7 +356,7 @@ impl<'a> Keeper<'a> {
             .min()
     }
 
-    fn start(&mut self, at: usize) -> Result<(), RunError> {
+    pub(super) fn start(&mut self, at: usize) -> Result<(), RunError> {
         let cell = &self.mission().cells[at];
         let name = cell.name.clone();
         let needed = cell.needs.iter().find(|needed| {
@@ -338,16 +381,22 @@ impl<'a> Keeper<'a> {
             .get(&name)
             .map_or(0, |cell| cell.generation)
             + 1;
+        let beside = self.place_for(&name);
         self.note(Entry::CellStarting {
             cell: name.clone(),
             generation,
+            beside,
         })?;
         let began = timecell_client::now_ns();
-        let grant = self.admission.grant(&name);
-        let dir = work_dir(&self.dir, &name);
+        let grant = self
+            .admission
+            .grant(&name)
+            .map(|grant| grant.at(place(&name, beside)));
+        let grant = grant.as_ref();
+        let dir = work_dir(&self.dir, &name, beside);
         let mut spec = spec::of(self.file, cell, grant, &dir);
-        let place = page_dir(&self.dir, &name);
-        match self.watches[at].prepare(&place, generation, spec::user(&spec)) {
+        let page = page_dir(&self.dir, &name, beside);
+        match self.watches[at].prepare(&page, generation, spec::user(&spec)) {
             Ok(page) => spec.binds.push(page),
             Err(what) => (self.tell)(&Event::Unwatched {
                 cell: name.clone(),
@@ -362,6 +411,7 @@ impl<'a> Keeper<'a> {
                     generation,
                     end: End::Unknown,
                 })?;
+                self.desk.failures.insert(name.clone(), why.clone());
                 (self.tell)(&Event::NotStarted { cell: name, why });
                 self.never_started(at)
             }
@@ -388,6 +438,7 @@ impl<'a> Keeper<'a> {
         // From here on it is watched, whatever the journal says.
         self.watches[at].started(pid, &live.app.groups(), live.started_ns);
         self.live.insert(at, live);
+        self.desk.failures.remove(&name);
         if let Some(process) = process {
             self.note(Entry::CellStarted {
                 cell: name.clone(),
@@ -417,41 +468,19 @@ impl<'a> Keeper<'a> {
             let Some(live) = self.live.get_mut(&at) else {
                 continue;
             };
-            let ended = live
-                .ended()
-                .map_err(RunError::system("learn how a cell ended"))?;
-            let late = live.is_late(timecell_client::now_ns());
-            let end = match (ended, late) {
-                (Some(end), _) => end,
-                (None, false) => continue,
-                (None, true) => End::Killed {
-                    signal: libc::SIGKILL,
-                    core_dumped: false,
-                },
-            };
-            let Some(live) = self.live.remove(&at) else {
+            let Some(end) = live.over()? else {
                 continue;
             };
-            let mut live = live;
-            let (generation, asked) = (live.generation, live.told_until_ns.is_some());
-            // A full disk costs the output, which was told when it was drained before.
-            let _ = live.drain();
-            if let Some(tail) = live.output_tail() {
-                self.last_output.insert(at, tail);
+            let asked = live.told_until_ns.is_some();
+            if let Some(mut live) = self.live.remove(&at) {
+                // A full disk costs the output, which was told when it was drained before.
+                let _ = live.drain();
+                if let Some(tail) = live.output_tail() {
+                    self.last_output.insert(at, tail);
+                }
+                let cell = self.mission().cells[at].name.clone();
+                self.put_away(cell, live, end)?;
             }
-            let cell = self.mission().cells[at].name.clone();
-            for what in live.remove() {
-                (self.tell)(&Event::Left {
-                    cell: cell.clone(),
-                    what,
-                });
-            }
-            self.note(Entry::CellEnded {
-                cell: cell.clone(),
-                generation,
-                end,
-            })?;
-            (self.tell)(&Event::Ended { cell, end, asked });
             match asked {
                 true => self.watches[at].gone(),
                 false => self.ended_untold(at, end)?,
@@ -509,13 +538,12 @@ impl<'a> Keeper<'a> {
     /// SIGTERM; who does not handle it is killed when his time is over.
     pub(super) fn tell_to_end(&mut self, at: usize) {
         let patience = self.mission().cells[at].stop_timeout.ns();
+        let now_ns = timecell_client::now_ns();
         if let Some(live) = self.live.get_mut(&at)
             && live.told_until_ns.is_none()
         {
-            self.watches[at].stopping(timecell_client::now_ns());
-            // One that has just ended cannot be told; it is seen as ended.
-            let _ = live.app.kill(libc::SIGTERM);
-            live.told_until_ns = Some(timecell_client::now_ns().saturating_add(patience));
+            self.watches[at].stopping(now_ns);
+            live.tell_to_end(patience);
         }
     }
 
@@ -523,42 +551,43 @@ impl<'a> Keeper<'a> {
     fn end(mut self, signals: &Signals) -> Result<(), RunError> {
         self.due.clear();
         self.pending.clear();
+        self.refuse_all();
         let order = self.mission().start_order();
+        let ending: Vec<String> = (order.iter().filter(|at| self.live.contains_key(at)))
+            .map(|at| self.mission().cells[*at].name.clone())
+            .collect();
         for at in order.into_iter().rev() {
             self.tell_to_end(at);
         }
-        while !self.live.is_empty() {
+        self.tell_leaving_to_end();
+        while !self.live.is_empty() || !self.desk.leaving.is_empty() {
             let until = timecell_client::now_ns() + ENDING_NS;
             wake::sleep(&self.ends(), signals, Some(until))?;
+            self.serve_ending();
             self.drain();
             if signals.came() {
                 // Whoever asks twice does not want to wait.
-                for live in self.live.values_mut() {
+                let leaving = self.desk.leaving.values_mut();
+                let leaving = leaving.map(|leaving| &mut leaving.live);
+                for live in self.live.values_mut().chain(leaving) {
                     live.told_until_ns = Some(0);
                 }
             }
             self.reap()?;
+            self.reap_leaving()?;
         }
         self.write_incidents()?;
         for cell in &self.mission().cells {
-            let page = Place::at(&page_dir(&self.dir, &cell.name)).remove();
-            if let Err(error) = page {
-                (self.tell)(&Event::Left {
-                    cell: cell.name.clone(),
-                    what: error.to_string(),
-                });
+            for beside in [false, true] {
+                self.remove_page(&cell.name, beside);
             }
         }
         self.note(Entry::CleanDown)?;
         if let Some(group) = self.group.take() {
             group.remove()?;
         }
+        self.tell_downs(&ending);
         Ok(())
-    }
-
-    /// What is known of the mission, for `ps`.
-    pub fn state(&self) -> &state::State {
-        &self.state
     }
 }
 

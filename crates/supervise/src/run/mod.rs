@@ -3,19 +3,35 @@
 //! a cell ends, a wait is over or somebody asks for something. Everything that must survive it is in the journal before it
 //! takes effect; a supervisor that was killed finds its cells again by it and takes them over as they run.
 
+mod away;
+mod beside;
+mod by_hand;
+mod carried;
 mod cell;
+mod desk;
 mod error;
 mod event;
 mod health;
 mod keeper;
 mod modes;
 mod notifiers;
+mod notify;
+mod plan;
+mod session;
 mod spec;
+mod status;
 mod tend;
+mod update;
 mod wake;
 mod watch;
 
+pub(crate) use cell::work_dir;
+use keeper::Keeper;
+
 pub use error::RunError;
 pub use event::Event;
-pub use keeper::{Asked, Keeper, Options};
+pub use keeper::{Asked, Options};
+pub use notify::Notify;
+pub use plan::{Inputs, Plan};
+pub use session::{LastAdmitted, keep, last_admitted};
 pub use wake::Signals;

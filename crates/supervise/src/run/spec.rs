@@ -29,7 +29,9 @@ pub(super) fn of(
         mission::Image::Binary(program) => Image::Binary(path(program)),
         mission::Image::Reference(name) => Image::Reference(name.clone()),
     };
-    let id = format!("timecell-{}-{}", file.mission().name, cell.name);
+    // The last part is the cell's name, or that of its second place.
+    let place = work_dir.file_name().unwrap_or_default().to_string_lossy();
+    let id = format!("timecell-{}-{place}", file.mission().name);
     let rights = &cell.rights;
     let mut spec = AppSpec::new(&id, cell.engine, image, work_dir);
     spec.command.clone_from(&cell.command);

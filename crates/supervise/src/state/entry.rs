@@ -37,6 +37,9 @@ pub enum Entry {
         cell: String,
         /// How often it has been started by then, from 1. Tells the instances of a cell apart.
         generation: u64,
+        /// Whether it is in the second of the cell's two places, where a version that runs beside another one is made.
+        #[serde(default)]
+        beside: bool,
     },
     /// A cell runs.
     CellStarted {
@@ -111,6 +114,9 @@ pub struct Text {
     pub text: String,
     /// SHA-256 of it in hexadecimal, as `sha256sum` prints it.
     pub sha256: String,
+    /// Absolute path of the file, from whose directory relative paths in it count; `None`: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
 }
 
 impl Text {
@@ -119,7 +125,20 @@ impl Text {
         let text = text.into();
         let digest = Sha256::digest(text.as_bytes());
         let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        Text { text, sha256 }
+        Text {
+            text,
+            sha256,
+            path: None,
+        }
+    }
+
+    /// The same, of the file at this path.
+    #[must_use]
+    pub fn at(self, path: impl Into<String>) -> Text {
+        Text {
+            path: Some(path.into()),
+            ..self
+        }
     }
 
     /// Whether the digest is that of the text.
@@ -177,6 +196,16 @@ pub enum Mode {
     Low,
     /// Cells of low criticality are shed, those of high criticality have their larger budgets.
     High,
+}
+
+impl Mode {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::Low => "low",
+            Mode::High => "high",
+        }
+    }
 }
 
 impl journal::Entry for Record {

@@ -17,6 +17,9 @@ pub struct State {
     pub mission: Option<String>,
     /// Its file.
     pub file: Option<Text>,
+    /// The file of the mission that was admitted last, whether it is still to run or not.
+    #[serde(default)]
+    pub last_file: Option<Text>,
     /// Its mode.
     pub mode: Mode,
     /// What is known of cells, by name. A cell of the mission that was never started nor held is not among them.
@@ -49,6 +52,9 @@ pub struct Cell {
     pub generation: u64,
     /// Instances that run as far as the journal knows, by generation; two during an update.
     pub instances: BTreeMap<u64, Instance>,
+    /// Whether the last one was made in the second of the cell's two places.
+    #[serde(default)]
+    pub beside: bool,
     /// Why it is not to run; empty: it is.
     pub holds: BTreeSet<Hold>,
     /// Its last end: generation, when, how.
@@ -62,6 +68,9 @@ pub struct Cell {
 pub struct Instance {
     /// When it was about to be made.
     pub since: Stamp,
+    /// Whether it is in the second of the cell's two places.
+    #[serde(default)]
+    pub beside: bool,
     /// Its process and budget; `None`: the supervisor was making it, and it may or may not be there.
     pub started: Option<Started>,
 }
@@ -77,6 +86,14 @@ pub struct Update {
     pub cells: Vec<String>,
     /// When it was begun.
     pub begun: Stamp,
+}
+
+impl Cell {
+    /// Whether its last life is in the second of its two places.
+    pub fn is_beside(&self) -> bool {
+        let last = self.instances.values().next_back();
+        last.map_or(self.beside, |instance| instance.beside)
+    }
 }
 
 /// The state after these records. Records that refer to what is not known, because what came before was lost, say what they
@@ -122,12 +139,19 @@ impl State {
             Entry::MissionAdmitted { name, file } => {
                 self.mission = Some(name.clone());
                 self.file = Some(file.clone());
+                self.last_file = Some(file.clone());
             }
-            Entry::CellStarting { cell, generation } => {
+            Entry::CellStarting {
+                cell,
+                generation,
+                beside,
+            } => {
                 let instance = Instance {
                     since: at,
+                    beside: *beside,
                     started: None,
                 };
+                self.cell(cell).beside = *beside;
                 self.begin(cell, *generation, instance);
             }
             Entry::CellStarted {
@@ -138,6 +162,7 @@ impl State {
                 let known = self.cell(cell).instances.get(generation);
                 let instance = Instance {
                     since: known.map_or(at, |instance| instance.since),
+                    beside: known.is_some_and(|instance| instance.beside),
                     started: Some(started.clone()),
                 };
                 self.begin(cell, *generation, instance);
@@ -182,6 +207,7 @@ impl State {
             }
             Entry::UpdateCommitted { update } => {
                 if let Some(done) = self.update.take_if(|of| of.number == *update) {
+                    self.last_file = Some(done.file.clone());
                     self.file = Some(done.file);
                 }
             }

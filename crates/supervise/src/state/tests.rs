@@ -46,7 +46,11 @@ fn admitted(text: &str) -> Entry {
 
 fn starting(cell: &str, generation: u64) -> Entry {
     let cell = cell.to_owned();
-    Entry::CellStarting { cell, generation }
+    Entry::CellStarting {
+        cell,
+        generation,
+        beside: false,
+    }
 }
 
 fn runs(cell: &str, generation: u64) -> Entry {
@@ -208,7 +212,7 @@ proptest! {
             for generation in 1..6u64 {
                 // The last word on it.
                 let last = records.iter().rev().find_map(|record| match &record.entry {
-                    Entry::CellStarting { cell, generation: of } if cell == name && *of == generation => Some((true, false)),
+                    Entry::CellStarting { cell, generation: of, .. } if cell == name && *of == generation => Some((true, false)),
                     Entry::CellStarted { cell, generation: of, .. } if cell == name && *of == generation => Some((true, true)),
                     Entry::CellEnded { cell, generation: of, .. } if cell == name && *of == generation => Some((false, false)),
                     Entry::CleanDown => Some((false, false)),

@@ -50,10 +50,15 @@ pub fn run(options: &Admit) -> Result<Ended, CommandError> {
 
 /// Reads a mission file, returned with its text, and holds it against this machine.
 pub(super) fn read(path: &Path, here: &Here) -> Result<(MissionFile, String), CommandError> {
+    let text = mission_text(path)?;
     let name = path.display().to_string();
-    let text = super::read_text(path, model::mission::Limits::FILE_BYTES as u64)
-        .map_err(|what| InputError::new(&name, what, ""))?;
     Ok((MissionFile::parse_on(&name, &text, here)?, text))
+}
+
+/// The text of a mission file.
+pub(super) fn mission_text(path: &Path) -> Result<String, InputError> {
+    super::read_text(path, model::mission::Limits::FILE_BYTES as u64)
+        .map_err(|what| InputError::new(path.display().to_string(), what, ""))
 }
 
 /// The measured supplies: of the run named on the command line, else of the one that the mission names.

@@ -4,29 +4,40 @@ use std::path::{Path, PathBuf};
 
 use model::InputError;
 use model::mission::MissionFile;
-use supervise::admit::admit;
-use supervise::machine::Here;
-use supervise::run::{Asked, Event, Keeper, Options, Signals};
+use supervise::control::ControlError;
+use supervise::machine::{Here, rt_room};
+use supervise::run::{Asked, Event, Inputs, Notify, Options, Signals, keep};
+use supervise::state::Text;
 
-use super::admit::{latency, measured, read, text};
+use super::admit::{latency, measured, mission_text, text};
 use crate::cli::Up;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
 /// Runs in the foreground. Exit code 3 when a guarantee cannot be kept; nothing was started then.
 pub fn run(options: &Up) -> Result<Ended, CommandError> {
+    let notify = Notify::of_environment();
+    // SAFETY: no other thread runs yet. What cells and engines are started with must not speak for the supervisor.
+    unsafe {
+        for name in ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"] {
+            std::env::remove_var(name);
+        }
+    }
     let here = Here::default();
-    let (file, source) = read(&options.mission, &here)?;
-    let facts = here.facts(env!("CARGO_PKG_VERSION"));
-    let measured = measured(options.supply.as_deref(), &file)?;
-    let admission = admit(file.mission(), &facts, &measured, latency(&file)?);
-    out::print(&text(&file, &admission, &facts));
-    if !admission.is_admitted() {
+    let (path, source) = source(options)?;
+    let inputs = inputs(&path, source, &here, options.supply.as_deref())?;
+    let name = inputs.mission().name.clone();
+    let mut facts = here.facts(env!("CARGO_PKG_VERSION"));
+    // What a killed supervisor's cells hold is theirs.
+    facts.rt_cgroup = rt_room(Some(&name));
+    let plan = inputs.admitted(&facts);
+    out::print(&text(&plan.inputs.file, &plan.admission, &facts));
+    if !plan.admission.is_admitted() {
         return Ok(Ended::Missed);
     }
     let dir = match &options.dir {
         Some(dir) => std::path::absolute(dir).unwrap_or_else(|_| dir.clone()),
-        None => default_dir(&file)?,
+        None => super::control::base()?.join(&name),
     };
     let signals = Signals::take()?;
     let mut tell = |event: &Event| {
@@ -34,37 +45,81 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
             out::print(&event.to_string());
         }
     };
+    let supply = options.supply.clone();
+    let mut read = |path: &Path| {
+        let source = mission_text(path).map_err(|fault| vec![fault.to_string()])?;
+        inputs_again(path, source, &here, supply.as_deref())
+    };
     let options = Options {
         dir,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let keeper = Keeper::open(&file, &source, &admission, &options, &mut tell)?;
-    let asked = keeper.run(&signals)?;
+    let asked = keep(
+        plan, &facts, &mut read, &options, notify, &signals, &mut tell,
+    )?;
     out::print(match asked {
-        Asked::Signal => "all cells have ended, nothing is left",
+        Asked::Signal | Asked::Down => "all cells have ended, nothing is left",
         Asked::NothingLeft => "no cell runs any more, and none is to be restarted",
     });
     Ok(Ended::Fine)
 }
 
-/// Where a mission's journal and cells are unless the user says otherwise.
-fn default_dir(file: &MissionFile) -> Result<PathBuf, CommandError> {
-    let name = &file.mission().name;
-    // SAFETY: no arguments, cannot fail.
-    if unsafe { libc::geteuid() } == 0 {
-        return Ok(Path::new("/var/lib/timecell").join(name));
+/// Path and text of the mission file: the one that is named, or the one that was admitted last.
+fn source(options: &Up) -> Result<(PathBuf, String), CommandError> {
+    let restored = |text: Text| (PathBuf::from(text.path.unwrap_or_default()), text.text);
+    match (&options.mission, &options.dir) {
+        (None, Some(dir)) => match supervise::run::last_admitted(dir)?.last {
+            Some(text) => Ok(restored(text)),
+            None => Err(ControlError::NoMission { dir: dir.clone() }.into()),
+        },
+        (Some(_), Some(dir)) if options.recover => match supervise::run::last_admitted(dir) {
+            Ok(admitted) if admitted.unfinished.is_some() => {
+                out::note(
+                    "note: the last supervisor did not end the mission; it goes on as it was admitted last",
+                );
+                Ok(admitted.unfinished.map(restored).unwrap_or_default())
+            }
+            Ok(_) | Err(ControlError::NoMission { .. }) => named(options),
+            Err(error) => Err(error.into()),
+        },
+        _ => named(options),
     }
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
-    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/state"));
-    match state.or(home) {
-        Some(state) => Ok(state.join("timecell").join(name)),
-        None => Err(InputError::new(
-            "--dir",
-            "there is no HOME to keep the mission's state in",
-            "name a directory with --dir",
-        )
-        .into()),
-    }
+}
+
+fn named(options: &Up) -> Result<(PathBuf, String), CommandError> {
+    let path = options.mission.clone().unwrap_or_default();
+    let text = mission_text(&path)?;
+    Ok((path, text))
+}
+
+/// All that a mission is decided by.
+fn inputs(
+    path: &Path,
+    text: String,
+    here: &Here,
+    supply: Option<&Path>,
+) -> Result<Inputs, CommandError> {
+    let file = MissionFile::parse_on(&path.display().to_string(), &text, here)?;
+    let measured = measured(supply, &file)?;
+    Ok(Inputs {
+        latency_ns: latency(&file)?,
+        measured,
+        text,
+        file,
+    })
+}
+
+/// The same for an update; its faults are sentences for whoever asked for it.
+fn inputs_again(
+    path: &Path,
+    text: String,
+    here: &Here,
+    supply: Option<&Path>,
+) -> Result<Inputs, Vec<String>> {
+    inputs(path, text, here, supply).map_err(|error| match error {
+        CommandError::Inputs(faults) => faults.iter().map(InputError::to_string).collect(),
+        error => vec![error.to_string()],
+    })
 }
 
 /// Whether a line would only repeat what the end of a program and its restart say.

@@ -9,6 +9,8 @@ mod bad_input;
 mod bench;
 mod clean_up;
 mod contest;
+mod control;
+mod control_update;
 mod extreme;
 mod faults;
 mod formats;
@@ -55,6 +57,8 @@ fn main() {
         bench::CASES,
         clean_up::CASES,
         contest::CASES,
+        control::CASES,
+        control_update::CASES,
         faults::CASES,
         formats::CASES,
         hostile::CASES,

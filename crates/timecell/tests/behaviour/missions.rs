@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -50,7 +50,7 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 fn task(name: &str, wcet: &str, period: &str) -> String {
     format!(
@@ -204,12 +204,16 @@ impl Drop for Up {
 
 impl Up {
     pub fn start(dir: &Path) -> Up {
-        let mut child = timecell()
-            .current_dir(dir)
-            .args(["up", "mission.toml", "--dir", "state"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Up::of(
+            timecell()
+                .current_dir(dir)
+                .args(["up", "mission.toml", "--dir", "state"]),
+        )
+    }
+
+    /// Of this command.
+    pub fn of(command: &mut Command) -> Up {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let out = child.stdout.take().unwrap();
         let (tell, lines) = channel();
         std::thread::spawn(move || {
@@ -280,13 +284,18 @@ pub fn is_gone(pid: i32) {
     }
 }
 
+/// Whether it runs; one that init has not yet reaped does not.
+pub fn runs(pid: i32) -> bool {
+    supervise::process::Process::of(pid).unwrap().is_some()
+}
+
 pub fn pid_of(line: &str) -> i32 {
     let (_, rest) = line.split_once("(pid ").unwrap();
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().unwrap()
 }
 
-fn shell(name: &str, script: &str, more: &str) -> String {
+pub fn shell(name: &str, script: &str, more: &str) -> String {
     let busybox = std::env::split_paths(&std::env::var_os("PATH").unwrap())
         .map(|dir| dir.join("busybox"))
         .find(|path| path.is_file())
@@ -298,7 +307,7 @@ fn shell(name: &str, script: &str, more: &str) -> String {
     )
 }
 
-const RESERVED: &str = "reservation = { budget = \"10ms\", period = \"100ms\" }";
+pub const RESERVED: &str = "reservation = { budget = \"10ms\", period = \"100ms\" }";
 
 /// What a mission of this test may leave on the machine.
 #[track_caller]

@@ -332,8 +332,8 @@ fn a_mode_outlives_the_supervisor() {
     up.signal(libc::SIGKILL);
     up.child.wait().unwrap();
     let mut up = Up::start(dir.path());
-    up.until("payload: runs since before");
     up.until("critical: runs since before");
+    up.until("payload: runs since before");
     // A frozen cell ends like any other.
     up.end();
     nothing_is_left(dir.path());

@@ -18,6 +18,7 @@ use self::outside::Outside;
 use self::overrun::Overrun;
 use self::told::Told;
 use crate::admit::Grant;
+use crate::control::TaskStatus;
 use crate::end::End;
 use crate::health::{CellHealth, Config, Event, Finding, TaskTimes};
 use crate::incident::{Evidence, JobSample, OutputTail};
@@ -374,6 +375,19 @@ impl CellWatch {
     /// Cpu time of its first process, ns.
     pub(in crate::run) fn used_ns(&self) -> Option<i64> {
         self.outside.process_ns()
+    }
+
+    /// What its application reports of its tasks; empty: it has no page, or no task is known by name.
+    pub(in crate::run) fn reported(&self) -> Vec<TaskStatus> {
+        let page = self.page.as_ref().filter(|_| self.life.is_some());
+        let totals = page.and_then(|page| page.totals().ok());
+        (self.names.iter().zip(totals.into_iter().flatten()))
+            .map(|(task, totals)| TaskStatus {
+                task: task.clone(),
+                jobs: totals.ended,
+                late: totals.late,
+            })
+            .collect()
     }
 
     /// Names of its tasks.

@@ -1,0 +1,155 @@
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use super::line::LineBuffer;
+use super::message::{Answer, Ask, Refusal, Request, Say, line};
+use super::{ControlError, socket};
+
+/// The longest answer that is read, bytes: the state of as many cells as a mission can have.
+const MOST_ANSWER_BYTES: usize = 64 << 20;
+
+/// One end of a conversation with a supervisor. Waits for answers.
+#[derive(Debug)]
+pub struct Client {
+    stream: UnixStream,
+    input: LineBuffer,
+}
+
+/// Whether more answers are waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Follow {
+    /// Yes.
+    On,
+    /// No.
+    Enough,
+}
+
+impl Client {
+    /// Connects with the supervisor of the mission in this directory.
+    ///
+    /// # Errors
+    /// Nobody listens, it is not allowed, or there is no such directory.
+    pub fn connect(dir: &Path) -> Result<Client, ControlError> {
+        match socket::connect(dir) {
+            Ok(stream) => Ok(Client {
+                stream,
+                input: LineBuffer::default(),
+            }),
+            Err(error) => Err(match error.kind() {
+                io::ErrorKind::NotFound if !dir.join("journal").exists() => {
+                    match std::fs::symlink_metadata(dir.join("journal")) {
+                        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                            no_permission(dir)
+                        }
+                        _ => ControlError::NoMission {
+                            dir: dir.to_owned(),
+                        },
+                    }
+                }
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                    ControlError::NobodyListens {
+                        dir: dir.to_owned(),
+                    }
+                }
+                io::ErrorKind::PermissionDenied => no_permission(dir),
+                _ => self::failed(dir, "reached", error),
+            }),
+        }
+    }
+
+    /// Asks, and waits for the last answer; what comes before it is given to `meanwhile`.
+    ///
+    /// # Errors
+    /// When the supervisor refuses, ends, or says what is not understood.
+    pub fn ask(
+        &mut self,
+        dir: &Path,
+        ask: Ask,
+        meanwhile: &mut dyn FnMut(&str),
+    ) -> Result<Say, ControlError> {
+        self.send(dir, ask)?;
+        loop {
+            match self.next(dir)? {
+                None => return Err(ControlError::Ended),
+                Some(Say::Refused { kind, why }) => {
+                    return Err(ControlError::Refused { kind, why });
+                }
+                Some(Say::Notice { text }) => meanwhile(&text),
+                Some(say) => return Ok(say),
+            }
+        }
+    }
+
+    /// Subscribes, and gives everything that is told to `each` until it has enough or the supervisor ends.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub fn follow(
+        &mut self,
+        dir: &Path,
+        each: &mut dyn FnMut(Say) -> Result<Follow, ControlError>,
+    ) -> Result<(), ControlError> {
+        self.send(dir, Ask::Events)?;
+        while let Some(say) = self.next(dir)? {
+            if let Say::Refused { kind, why } = say {
+                return Err(ControlError::Refused { kind, why });
+            }
+            if each(say)? == Follow::Enough {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, dir: &Path, ask: Ask) -> Result<(), ControlError> {
+        let sent = self.stream.write_all(&line(&Request::new(ask)));
+        match sent {
+            // The answer says why: the supervisor does not read from whom it refuses.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            Err(error) => Err(failed(dir, "asked", error)),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    fn next(&mut self, dir: &Path) -> Result<Option<Say>, ControlError> {
+        let not_understood = |reason: String| ControlError::NotUnderstood { reason };
+        loop {
+            let line = self.input.take(MOST_ANSWER_BYTES);
+            if let Some(line) = line.map_err(|error| not_understood(error.to_string()))? {
+                let answer: Answer = serde_json::from_slice(&line)
+                    .map_err(|error| not_understood(error.to_string()))?;
+                return Ok(Some(answer.say));
+            }
+            let mut bytes = [0; 64 << 10];
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return Ok(None),
+                Ok(count) => self.input.push(&bytes[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+                Err(error) => return Err(failed(dir, "heard", error)),
+            }
+        }
+    }
+}
+
+impl ControlError {
+    /// Whether the supervisor refused for this reason.
+    pub fn is(&self, refusal: Refusal) -> bool {
+        matches!(self, ControlError::Refused { kind, .. } if *kind == refusal)
+    }
+}
+
+fn no_permission(dir: &Path) -> ControlError {
+    ControlError::NoPermission {
+        path: socket::path(dir),
+    }
+}
+
+fn failed(dir: &Path, tried: &'static str, source: io::Error) -> ControlError {
+    ControlError::System {
+        path: socket::path(dir),
+        tried,
+        source,
+    }
+}

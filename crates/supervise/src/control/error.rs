@@ -1,0 +1,94 @@
+use std::io;
+use std::path::PathBuf;
+
+use super::Refusal;
+
+/// Why a mission cannot be controlled.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// Nothing in the directory says that there ever was a mission.
+    #[error("there is no mission in {}; start one with `timecell up`, or name its directory with --dir", dir.display())]
+    NoMission {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// No mission of this name.
+    #[error(
+        "there is no mission `{name}`{}",
+        among(known, "the missions here are")
+    )]
+    UnknownMission {
+        /// What was asked for.
+        name: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// No mission was named, and none runs.
+    #[error(
+        "no mission runs below {}; one that was started with --dir is found by the same --dir",
+        base.display()
+    )]
+    NoneRuns {
+        /// Where missions are.
+        base: PathBuf,
+    },
+    /// No mission was named, and several run.
+    #[error("several missions run{}; name one of them", among(running, "here:"))]
+    Several {
+        /// Their names.
+        running: Vec<String>,
+    },
+    /// Nobody listens.
+    #[error("nobody supervises the mission in {}; `timecell up` takes over the cells that still run", dir.display())]
+    NobodyListens {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// The system does not let this user in.
+    #[error("{}: no permission; only root and the user who started the mission may control it", path.display())]
+    NoPermission {
+        /// The socket or the directory.
+        path: PathBuf,
+    },
+    /// The supervisor refused.
+    #[error("{}", why.join("\n"))]
+    Refused {
+        /// Why, in one word.
+        kind: Refusal,
+        /// Why, as sentences.
+        why: Vec<String>,
+    },
+    /// The supervisor ended in the midst of it.
+    #[error("the supervisor has ended before it had answered; `timecell ps` says what runs")]
+    Ended,
+    /// The supervisor says something that this version does not understand.
+    #[error(
+        "the supervisor's answer is not understood ({reason}); use the timecell that started it"
+    )]
+    NotUnderstood {
+        /// What the reader says.
+        reason: String,
+    },
+    /// The operating system refused something.
+    #[error("{} cannot be {tried}: {source}", path.display())]
+    System {
+        /// What was worked on.
+        path: PathBuf,
+        /// What was tried.
+        tried: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+fn among(names: &[String], word: &str) -> String {
+    const MOST: usize = 12;
+    if names.is_empty() {
+        return String::new();
+    }
+    let mut listed = names[..names.len().min(MOST)].join(", ");
+    if names.len() > MOST {
+        listed.push_str(", ...");
+    }
+    format!("; {word} {listed}")
+}

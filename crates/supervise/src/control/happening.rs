@@ -1,0 +1,165 @@
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{ControlError, SCHEMA};
+use crate::journal;
+use crate::stamp::Stamp;
+use crate::state::{Entry, Hold, Record};
+
+/// Something that happened, as it is told: an entry of the journal, with a sentence and without the text of mission files.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Happening {
+    /// Version of this shape.
+    pub schema: u32,
+    /// Its sequence number in the journal.
+    pub sequence: u64,
+    /// When.
+    pub at: Stamp,
+    /// The wall clock of [`Happening::at`], as people read it.
+    pub at_utc: String,
+    /// Its kind, as the journal calls it.
+    pub kind: String,
+    /// The cell that it is about.
+    pub cell: Option<String>,
+    /// What happened, a sentence.
+    pub text: String,
+    /// The entry.
+    pub entry: serde_json::Value,
+}
+
+impl Happening {
+    /// Of an entry with its sequence number.
+    pub fn of(sequence: u64, record: &Record) -> Happening {
+        let entry = without_texts(record);
+        let kind = match &entry {
+            serde_json::Value::String(kind) => kind.clone(),
+            entry => (entry.as_object())
+                .and_then(|fields| fields.keys().next().cloned())
+                .unwrap_or_default(),
+        };
+        Happening {
+            schema: SCHEMA,
+            sequence,
+            at: record.at,
+            at_utc: record.at.utc(),
+            kind,
+            cell: cell(&record.entry).map(str::to_owned),
+            text: sentence(&record.entry),
+            entry,
+        }
+    }
+}
+
+/// What the journal of a directory tells, oldest first; after a compaction also what its predecessor tells.
+///
+/// # Errors
+/// When there is no journal, or it cannot be read.
+pub fn history(dir: &Path) -> Result<Vec<Happening>, ControlError> {
+    let mut all: Vec<Happening> = Vec::new();
+    for name in ["journal.old", "journal"] {
+        let path = dir.join(name);
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && name != "journal" => {
+                continue;
+            }
+            Err(error) => return Err(super::outside::unreadable(dir, error)),
+        };
+        let last = all.last().map(|happening| happening.sequence);
+        let loaded = journal::load::<Record>(&bytes);
+        let entries = loaded.entries.iter();
+        let new = entries.filter(|(sequence, record)| {
+            Some(*sequence) > last && !matches!(record.entry, Entry::Snapshot(_))
+        });
+        all.extend(new.map(|(sequence, record)| Happening::of(*sequence, record)));
+    }
+    Ok(all)
+}
+
+/// The entry as JSON. A mission file is known by its digest.
+fn without_texts(record: &Record) -> serde_json::Value {
+    if let Entry::Snapshot(_) = record.entry {
+        return serde_json::json!("snapshot");
+    }
+    let mut entry = serde_json::to_value(&record.entry).unwrap_or_default();
+    let fields = entry.as_object_mut();
+    for value in fields.into_iter().flat_map(|fields| fields.values_mut()) {
+        if let Some(file) = value
+            .get_mut("file")
+            .and_then(serde_json::Value::as_object_mut)
+        {
+            file.remove("text");
+        }
+    }
+    entry
+}
+
+fn cell(entry: &Entry) -> Option<&str> {
+    match entry {
+        Entry::CellStarting { cell, .. }
+        | Entry::CellStarted { cell, .. }
+        | Entry::CellEnded { cell, .. }
+        | Entry::CellHeld { cell, .. }
+        | Entry::CellReleased { cell, .. } => Some(cell),
+        Entry::Incident(incident) => incident.cell.as_deref(),
+        _ => None,
+    }
+}
+
+fn sentence(entry: &Entry) -> String {
+    match entry {
+        Entry::SupervisorStarted(supervisor) => format!(
+            "a supervisor has begun (pid {}, timecell {})",
+            supervisor.pid, supervisor.version
+        ),
+        Entry::MissionAdmitted { name, .. } => format!("mission {name}: admitted"),
+        Entry::CellStarting {
+            cell, generation, ..
+        } => format!("{cell}: is being made, start {generation}"),
+        Entry::CellStarted { cell, started, .. } => {
+            format!("{cell}: runs (pid {})", started.process.pid)
+        }
+        Entry::CellEnded { cell, end, .. } => format!("{cell}: {end}"),
+        Entry::CellHeld { cell, why } => format!("{cell}: stays stopped: {}", why.clause()),
+        Entry::CellReleased { cell, why } => {
+            format!(
+                "{cell}: may run again as far as this goes: {}",
+                why.clause()
+            )
+        }
+        Entry::Incident(incident) => {
+            let cell = incident.cell.as_deref().unwrap_or(&incident.mission);
+            let action = incident.action.action.as_deref().unwrap_or("nothing");
+            format!(
+                "{cell}: incident {}: {}; done: {action}",
+                incident.number, incident.observed.detail
+            )
+        }
+        Entry::ModeSwitched { to } => format!("the mission is in {} mode", to.name()),
+        Entry::UpdateBegun { update, cells, .. } => match cells.as_slice() {
+            [] => format!("update {update}: begun, no cell is made anew"),
+            cells => format!("update {update}: begun, made anew: {}", cells.join(", ")),
+        },
+        Entry::UpdateCommitted { update } => format!("update {update}: done"),
+        Entry::UpdateRolledBack { update, reason } => {
+            format!("update {update}: taken back: {reason}")
+        }
+        Entry::CleanDown => "the mission was ended".to_owned(),
+        Entry::Snapshot(_) => "everything so far".to_owned(),
+    }
+}
+
+impl Hold {
+    /// The reason as a clause.
+    pub fn clause(self) -> &'static str {
+        match self {
+            Hold::ByHand => "it was stopped by hand",
+            Hold::ByRule => "a health rule has stopped it",
+            Hold::RestartLimit => "it was restarted as often as its limit allows",
+            Hold::Shed => "it is shed in favour of others",
+            Hold::Needs => "a cell that it needs does not run",
+            Hold::Ended => "its program has ended, and is not to be restarted",
+        }
+    }
+}

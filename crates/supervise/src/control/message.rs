@@ -1,0 +1,237 @@
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Happening, Status};
+use crate::end::End;
+
+/// Version of the protocol; it rises when an older end would misunderstand.
+pub const VERSION: u32 = 1;
+/// The longest request, bytes, its newline included.
+pub const MOST_REQUEST_BYTES: usize = 64 << 10;
+
+/// What a client sends: one line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// [`VERSION`] of the client.
+    pub timecell_control: u32,
+    /// What it asks for.
+    pub ask: Ask,
+}
+
+/// What can be asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Ask {
+    /// What runs: answered by [`Say::Status`].
+    Status,
+    /// The same as numbers for Prometheus: answered by [`Say::Metrics`].
+    Metrics,
+    /// Stop these cells and those that need them, and keep them stopped: [`Say::Done`] once they have ended.
+    Stop {
+        /// Their names.
+        cells: Vec<String>,
+    },
+    /// Let these cells run again, and those that were stopped because they need them: [`Say::Done`].
+    Start {
+        /// Their names.
+        cells: Vec<String>,
+    },
+    /// End the programs of these cells and start them anew: [`Say::Done`] once they run.
+    Restart {
+        /// Their names.
+        cells: Vec<String>,
+    },
+    /// End the mission: [`Say::Done`] once nothing is left, and the supervisor ends.
+    Down,
+    /// Tell what happens from now on: [`Say::Subscribed`], then [`Say::Happened`] without end.
+    Events,
+    /// Read the mission file and become it: [`Say::Notice`]s, then [`Say::Updated`].
+    Update {
+        /// Absolute path of the file.
+        file: PathBuf,
+        /// Names of cells that are made anew although the file says the same of them as before.
+        anew: Vec<String>,
+        /// How long new versions must run before the old ones are given up, ns.
+        window_ns: i64,
+    },
+}
+
+/// What the supervisor sends: one line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// [`VERSION`] of the supervisor.
+    pub timecell_control: u32,
+    /// What it says.
+    pub say: Say,
+}
+
+/// What can be answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Say {
+    /// What runs.
+    Status(Box<Status>),
+    /// In the text format of Prometheus.
+    Metrics {
+        /// All of it.
+        text: String,
+    },
+    /// What was asked is done.
+    Done {
+        /// Each cell that it concerned.
+        cells: Vec<CellDone>,
+    },
+    /// The mission is another one now, or has stayed what it was.
+    Updated(Box<Updated>),
+    /// From here on, what happens is told.
+    Subscribed {
+        /// Sequence number in the journal of the last entry that is not told.
+        sequence: u64,
+    },
+    /// Something has happened.
+    Happened(Box<Happening>),
+    /// The client was too slow, and what happened is not told up to this sequence number; the journal has it.
+    Behind {
+        /// Of the last entry that is not told.
+        sequence: u64,
+    },
+    /// What is being done meanwhile; more follows.
+    Notice {
+        /// A sentence.
+        text: String,
+    },
+    /// It is not done, and nothing has changed.
+    Refused {
+        /// Why, in one word.
+        kind: Refusal,
+        /// Why, as sentences: one for each fault.
+        why: Vec<String>,
+    },
+}
+
+/// Why something is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Refusal {
+    /// The request is none.
+    BadRequest,
+    /// The user may not ask.
+    NotAllowed,
+    /// The mission has no such cell.
+    UnknownCell,
+    /// The mission file is faulty.
+    BadFile,
+    /// A guarantee could not be kept.
+    NotAdmitted,
+    /// Not now: something else goes on.
+    Busy,
+    /// It cannot be done as things are.
+    NotPossible,
+}
+
+/// What became of a cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellDone {
+    /// Its name.
+    pub cell: String,
+    /// Its process, if it runs now.
+    pub pid: Option<i32>,
+    /// How its program ended, if it has.
+    pub end: Option<End>,
+    /// A clause, such as `runs (pid 12)`.
+    pub text: String,
+}
+
+/// What an update has done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Updated {
+    /// Number of the update.
+    pub update: u64,
+    /// Whether the mission is the new one.
+    pub committed: bool,
+    /// Why it is not.
+    pub reason: Option<String>,
+    /// From reading the file to the answer of admission, ns.
+    pub admission_ns: i64,
+    /// Each cell of the old and the new mission.
+    pub cells: Vec<CellUpdate>,
+}
+
+/// What an update does to a cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellUpdate {
+    /// Its name.
+    pub cell: String,
+    /// What has changed of it.
+    pub change: Change,
+    /// Whether its new version ran beside the old one for the health window.
+    pub beside: bool,
+    /// Its process now, if it runs.
+    pub pid: Option<i32>,
+}
+
+/// How a cell of the new mission differs from that of the old one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Not at all: it was not touched.
+    Unchanged,
+    /// It was not there.
+    Added,
+    /// Something of it.
+    Changed,
+    /// It is not there any more.
+    Removed,
+}
+
+impl Request {
+    /// A request of this version.
+    pub fn new(ask: Ask) -> Request {
+        Request {
+            timecell_control: VERSION,
+            ask,
+        }
+    }
+
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// What is wrong with it, as a sentence for the client.
+    pub fn read(line: &[u8]) -> Result<Request, String> {
+        /// What every version has.
+        #[derive(Deserialize)]
+        struct Any {
+            timecell_control: u32,
+        }
+        let any: Any = serde_json::from_slice(line).map_err(|error| {
+            format!("this is no request: {error}; see the documentation of the control socket")
+        })?;
+        if any.timecell_control != VERSION {
+            return Err(format!(
+                "the request has version {} and this supervisor speaks version {VERSION}; use the timecell that started it",
+                any.timecell_control
+            ));
+        }
+        serde_json::from_slice(line)
+            .map_err(|error| format!("this supervisor does not know this request: {error}"))
+    }
+}
+
+impl Answer {
+    /// An answer of this version.
+    pub fn new(say: Say) -> Answer {
+        Answer {
+            timecell_control: VERSION,
+            say,
+        }
+    }
+}
+
+/// A message as a line.
+pub(super) fn line(message: &impl Serialize) -> Vec<u8> {
+    // Nothing in a message can fail to be JSON: no map with keys that are not text, no path that is not UTF-8 unescaped.
+    let mut line = serde_json::to_vec(message).unwrap_or_default();
+    line.push(b'\n');
+    line
+}

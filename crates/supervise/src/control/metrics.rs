@@ -1,0 +1,150 @@
+use std::fmt::Write as _;
+
+use super::{CellStatus, Status, TaskStatus};
+
+/// A family of metrics: name without prefix, type, help, and the value of a cell.
+type Family = (
+    &'static str,
+    &'static str,
+    &'static str,
+    fn(&CellStatus) -> Option<f64>,
+);
+
+/// Name without prefix, help, and the count of a task.
+type OfTask = (&'static str, &'static str, fn(&TaskStatus) -> u64);
+
+const OF_CELLS: [Family; 6] = [
+    (
+        "cell_up",
+        "gauge",
+        "Whether the cell's program runs.",
+        |cell| Some(f64::from(u8::from(cell.state.runs()))),
+    ),
+    (
+        "cell_starts_total",
+        "counter",
+        "How often the cell was started.",
+        |cell| Some(cell.starts as f64),
+    ),
+    (
+        "cell_start_time_seconds",
+        "gauge",
+        "When the running program was started, in seconds since 1970.",
+        |cell| {
+            let runs = cell.state.runs();
+            runs.then_some(cell.started_unix_ns? as f64 / 1e9)
+        },
+    ),
+    (
+        "cell_cpu_seconds_total",
+        "counter",
+        "Cpu time of all processes of the cell in its present life.",
+        |cell| Some(cell.cpu_ns? as f64 / 1e9),
+    ),
+    (
+        "cell_budget_seconds",
+        "gauge",
+        "Cpu time that the cell may have on each of its cpus in every period.",
+        |cell| Some(cell.budget_ns? as f64 / 1e9),
+    ),
+    (
+        "cell_period_seconds",
+        "gauge",
+        "Period of the cell's budget.",
+        |cell| Some(cell.period_ns? as f64 / 1e9),
+    ),
+];
+
+/// The mission in the text format of Prometheus, version 0.0.4 (<https://prometheus.io/docs/instrumenting/exposition_formats/>);
+/// base units, `_total` for what only grows within a life of a cell.
+pub fn prometheus(status: &Status) -> String {
+    let mut text = String::new();
+    let mission = escaped(status.mission.as_deref().unwrap_or_default());
+    let head = |text: &mut String, name: &str, kind: &str, help: &str| {
+        let _ = writeln!(text, "# HELP timecell_{name} {help}");
+        let _ = writeln!(text, "# TYPE timecell_{name} {kind}");
+    };
+    head(
+        &mut text,
+        "mission_high_mode",
+        "gauge",
+        "Whether the mission is in high mode.",
+    );
+    let high = u8::from(status.mode == crate::state::Mode::High);
+    let _ = writeln!(
+        text,
+        "timecell_mission_high_mode{{mission=\"{mission}\"}} {high}"
+    );
+    let own = status.supervisor.as_ref();
+    let own: [(&str, &str, &str, Option<f64>); 2] = [
+        (
+            "supervisor_cpu_seconds_total",
+            "counter",
+            "Cpu time of the supervisor itself.",
+            own.and_then(|own| Some(own.cpu_ns? as f64 / 1e9)),
+        ),
+        (
+            "supervisor_resident_memory_bytes",
+            "gauge",
+            "Memory that the supervisor has resident.",
+            own.and_then(|own| Some(own.rss_bytes? as f64)),
+        ),
+    ];
+    for (name, kind, help, value) in own {
+        if let Some(value) = value {
+            head(&mut text, name, kind, help);
+            let _ = writeln!(text, "timecell_{name}{{mission=\"{mission}\"}} {value}");
+        }
+    }
+    // Of two versions during an update, the one that the mission had first.
+    let mut seen = std::collections::BTreeSet::new();
+    let cells: Vec<&CellStatus> = (status.cells.iter())
+        .filter(|cell| seen.insert(cell.cell.as_str()))
+        .collect();
+    for (name, kind, help, value) in OF_CELLS {
+        head(&mut text, name, kind, help);
+        for cell in &cells {
+            if let Some(value) = value(cell) {
+                let cell = escaped(&cell.cell);
+                let _ = writeln!(
+                    text,
+                    "timecell_{name}{{mission=\"{mission}\",cell=\"{cell}\"}} {value}"
+                );
+            }
+        }
+    }
+    let of_tasks: [OfTask; 2] = [
+        (
+            "task_jobs_total",
+            "Jobs that have ended, as the application reports them.",
+            |task| task.jobs,
+        ),
+        (
+            "task_deadline_misses_total",
+            "Jobs that were late, as the application reports them.",
+            |task| task.late,
+        ),
+    ];
+    for (name, help, value) in of_tasks {
+        head(&mut text, name, "counter", help);
+        for cell in &cells {
+            for task in &cell.tasks {
+                let _ = writeln!(
+                    text,
+                    "timecell_{name}{{mission=\"{mission}\",cell=\"{}\",task=\"{}\"}} {}",
+                    escaped(&cell.cell),
+                    escaped(&task.task),
+                    value(task)
+                );
+            }
+        }
+    }
+    text
+}
+
+/// The value of a label.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}

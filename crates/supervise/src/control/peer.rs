@@ -1,0 +1,37 @@
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// User of the process that has opened the other end (`SO_PEERCRED`, unix(7)).
+pub(super) fn user(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    let mut peer = libc::ucred {
+        pid: 0,
+        uid: u32::MAX,
+        gid: u32::MAX,
+    };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: a socket, and a buffer of the length given.
+    let answer = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &raw mut length,
+        )
+    };
+    match answer {
+        0 => Ok(peer.uid),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The user of this process.
+pub(super) fn own_user() -> u32 {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Whether this user may control the mission of the supervisor's.
+pub(super) fn may(user: u32, supervisor: u32) -> bool {
+    user == 0 || user == supervisor
+}

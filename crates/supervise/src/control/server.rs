@@ -1,0 +1,388 @@
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::line::LineBuffer;
+use super::message::{Ask, Refusal, Request, Say, line};
+use super::{Answer, Happening, MOST_REQUEST_BYTES, peer, socket};
+
+/// Clients at once.
+pub const MOST_CLIENTS: usize = 32;
+/// Bytes that wait for a subscriber before he is behind.
+const MOST_WAITING: usize = 256 << 10;
+/// Connections that are taken, and bytes of one client that are read, in one turn.
+const ACCEPTED: usize = 8;
+const READ_BYTES: usize = 16 << 10;
+/// The listening socket's mark; clients are counted from 1.
+const LISTENER: u64 = 0;
+
+/// The supervisor's end of the control socket. Never blocks: what there is to do is done in [`Server::turn`], and one descriptor
+/// becomes readable when there is something.
+#[derive(Debug)]
+pub(crate) struct Server {
+    listener: UnixListener,
+    epoll: OwnedFd,
+    path: PathBuf,
+    user: u32,
+    clients: BTreeMap<u64, Client>,
+    next: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// It may ask.
+    Asks,
+    /// It has asked, and the last answer is not there yet.
+    Waits,
+    /// It is told what happens.
+    Subscribed,
+    /// It gets what is still to be sent, and no more.
+    Leaves,
+}
+
+#[derive(Debug)]
+struct Client {
+    stream: UnixStream,
+    phase: Phase,
+    input: LineBuffer,
+    output: Vec<u8>,
+    /// Bytes of the output that are sent.
+    sent: usize,
+    /// The last entry that a subscriber was not told of.
+    behind: Option<u64>,
+    /// What epoll was asked to tell.
+    watched: u32,
+}
+
+impl Server {
+    /// Makes the socket of a mission's directory, whose lock the caller holds.
+    ///
+    /// # Errors
+    /// When the file system or the kernel refuses.
+    pub(crate) fn open(dir: &Path) -> io::Result<Server> {
+        // SAFETY: no memory is involved; the answer is checked.
+        let epoll = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+        if epoll < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: a descriptor of our own that nobody else has.
+        let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
+        let server = Server {
+            listener: socket::listen(dir)?,
+            epoll,
+            path: socket::path(dir),
+            user: peer::own_user(),
+            clients: BTreeMap::new(),
+            next: LISTENER + 1,
+        };
+        let readable = libc::EPOLLIN as u32;
+        let listener = server.listener.as_raw_fd();
+        watch(
+            &server.epoll,
+            libc::EPOLL_CTL_ADD,
+            listener,
+            LISTENER,
+            readable,
+        )?;
+        Ok(server)
+    }
+
+    /// What becomes readable when [`Server::turn`] has something to do.
+    pub(crate) fn ready(&self) -> RawFd {
+        self.epoll.as_raw_fd()
+    }
+
+    /// Takes connections, sends what waits, and reads: what was asked, and by whom. At most one request of each client.
+    pub(crate) fn turn(&mut self) -> Vec<(u64, Ask)> {
+        let mut asked = Vec::new();
+        for (mark, events) in self.events() {
+            if mark == LISTENER {
+                self.accept();
+                continue;
+            }
+            let gone = libc::EPOLLHUP as u32 | libc::EPOLLERR as u32;
+            if events & gone != 0 {
+                self.clients.remove(&mark);
+                continue;
+            }
+            if events & libc::EPOLLOUT as u32 != 0 {
+                self.send(mark);
+            }
+            if events & libc::EPOLLIN as u32 != 0
+                && let Some(ask) = self.read(mark)
+            {
+                asked.push((mark, ask));
+            }
+            self.settle(mark);
+        }
+        asked
+    }
+
+    /// Says something to a client that is still there; `last`: it may ask again.
+    pub(crate) fn answer(&mut self, to: u64, say: Say, last: bool) {
+        let Some(client) = self.clients.get_mut(&to) else {
+            return;
+        };
+        client.output.extend(line(&Answer::new(say)));
+        if last && client.phase == Phase::Waits {
+            client.phase = Phase::Asks;
+        }
+        self.send(to);
+        self.settle(to);
+    }
+
+    /// A client is told what happens after this entry of the journal.
+    pub(crate) fn subscribe(&mut self, to: u64, sequence: u64) {
+        if let Some(client) = self.clients.get_mut(&to) {
+            client.phase = Phase::Subscribed;
+        }
+        self.answer(to, Say::Subscribed { sequence }, false);
+    }
+
+    /// Whether anyone is told what happens.
+    pub(crate) fn has_subscribers(&self) -> bool {
+        (self.clients.values()).any(|client| client.phase == Phase::Subscribed)
+    }
+
+    /// Tells the subscribers. Whoever has not taken what was told before misses this one, and is told that.
+    pub(crate) fn publish(&mut self, happening: &Happening) {
+        let marks: Vec<u64> = self.clients.keys().copied().collect();
+        let said = line(&Answer::new(Say::Happened(Box::new(happening.clone()))));
+        for mark in marks {
+            let Some(client) = self.clients.get_mut(&mark) else {
+                continue;
+            };
+            if client.phase != Phase::Subscribed {
+                continue;
+            }
+            if client.behind.is_some() || client.output.len() - client.sent > MOST_WAITING {
+                client.behind = Some(happening.sequence);
+            } else {
+                client.output.extend(&said);
+                self.send(mark);
+            }
+            self.settle(mark);
+        }
+    }
+
+    /// Sends what still waits, for so long at most: the end of the supervisor takes it away.
+    pub(crate) fn finish(&mut self, within: Duration) {
+        let until = Instant::now() + within;
+        let waits = |server: &Server| {
+            (server.clients.values()).any(|client| client.sent < client.output.len())
+        };
+        while waits(self) && Instant::now() < until {
+            let marks: Vec<u64> = self.clients.keys().copied().collect();
+            marks.into_iter().for_each(|mark| self.send(mark));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn events(&self) -> Vec<(u64, u32)> {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; MOST_CLIENTS + 1];
+        // SAFETY: an array of the length given.
+        let count = unsafe {
+            libc::epoll_wait(
+                self.epoll.as_raw_fd(),
+                events.as_mut_ptr(),
+                events.len() as i32,
+                0,
+            )
+        };
+        let count = usize::try_from(count).unwrap_or(0);
+        (events.iter().take(count))
+            .map(|event| (event.u64, event.events))
+            .collect()
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..ACCEPTED {
+            let Ok((stream, _)) = self.listener.accept() else {
+                return;
+            };
+            // A stream that cannot be looked after is closed.
+            let Ok(user) = peer::user(stream.as_fd()) else {
+                continue;
+            };
+            if stream.set_nonblocking(true).is_err() {
+                continue;
+            }
+            let refusal = if !peer::may(user, self.user) {
+                Some((
+                    Refusal::NotAllowed,
+                    format!(
+                        "user {user} may not control this mission; only root and user {} may",
+                        self.user
+                    ),
+                ))
+            } else if !self.make_room() {
+                Some((
+                    Refusal::Busy,
+                    format!("{MOST_CLIENTS} others speak with the supervisor; end one of them"),
+                ))
+            } else {
+                None
+            };
+            if let Some((kind, why)) = refusal {
+                let why = vec![why];
+                // It fits into the empty buffer of a new socket; who has closed it already misses nothing.
+                let _ = (&stream).write(&line(&Answer::new(Say::Refused { kind, why })));
+                continue;
+            }
+            let mark = self.next;
+            self.next += 1;
+            let client = Client {
+                stream,
+                phase: Phase::Asks,
+                input: LineBuffer::default(),
+                output: Vec::new(),
+                sent: 0,
+                behind: None,
+                watched: libc::EPOLLIN as u32,
+            };
+            let fd = client.stream.as_raw_fd();
+            if watch(
+                &self.epoll,
+                libc::EPOLL_CTL_ADD,
+                fd,
+                mark,
+                libc::EPOLLIN as u32,
+            )
+            .is_ok()
+            {
+                self.clients.insert(mark, client);
+            }
+        }
+    }
+
+    /// Whether there is a place: one that waits for nothing gives way, the eldest first.
+    fn make_room(&mut self) -> bool {
+        if self.clients.len() < MOST_CLIENTS {
+            return true;
+        }
+        let idle = (self.clients.iter())
+            .find(|(_, client)| matches!(client.phase, Phase::Asks | Phase::Leaves))
+            .map(|(mark, _)| *mark);
+        idle.is_some_and(|mark| self.clients.remove(&mark).is_some())
+    }
+
+    fn read(&mut self, mark: u64) -> Option<Ask> {
+        let client = self.clients.get_mut(&mark)?;
+        if client.phase != Phase::Asks {
+            return None;
+        }
+        let mut bytes = [0; READ_BYTES];
+        match client.stream.read(&mut bytes) {
+            Ok(0) => {
+                self.clients.remove(&mark);
+                return None;
+            }
+            Ok(count) => client.input.push(&bytes[..count]),
+            Err(error) if would_wait(&error) => return None,
+            Err(_) => {
+                self.clients.remove(&mark);
+                return None;
+            }
+        }
+        let read = match client.input.take(MOST_REQUEST_BYTES) {
+            Ok(None) => return None,
+            Ok(Some(_)) if !client.input.is_empty() => {
+                Err("the next request may follow after the answer to this one".to_owned())
+            }
+            Ok(Some(line)) => Request::read(&line),
+            Err(too_long) => Err(too_long.to_string()),
+        };
+        match read {
+            Ok(request) => {
+                client.phase = Phase::Waits;
+                Some(request.ask)
+            }
+            Err(why) => {
+                client.phase = Phase::Leaves;
+                let (kind, why) = (Refusal::BadRequest, vec![why]);
+                self.answer(mark, Say::Refused { kind, why }, true);
+                None
+            }
+        }
+    }
+
+    /// Sends as much as the socket takes.
+    fn send(&mut self, mark: u64) {
+        let Some(client) = self.clients.get_mut(&mark) else {
+            return;
+        };
+        loop {
+            if client.sent == client.output.len() {
+                client.output.clear();
+                client.output.shrink_to(READ_BYTES);
+                client.sent = 0;
+                let Some(sequence) = client.behind.take() else {
+                    return;
+                };
+                let behind = line(&Answer::new(Say::Behind { sequence }));
+                client.output.extend(behind);
+            }
+            match client.stream.write(&client.output[client.sent..]) {
+                Ok(count) if count > 0 => client.sent += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Ok(_) | Err(_) => {
+                    self.clients.remove(&mark);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Has epoll tell what is of interest now, and lets go who has got his last answer.
+    fn settle(&mut self, mark: u64) {
+        let Some(client) = self.clients.get_mut(&mark) else {
+            return;
+        };
+        let sends = client.sent < client.output.len();
+        if client.phase == Phase::Leaves && !sends {
+            self.clients.remove(&mark);
+            return;
+        }
+        let mut watched = 0;
+        if sends {
+            watched |= libc::EPOLLOUT as u32;
+        } else if client.phase == Phase::Asks {
+            watched |= libc::EPOLLIN as u32;
+        }
+        if watched == client.watched {
+            return;
+        }
+        client.watched = watched;
+        let fd = client.stream.as_raw_fd();
+        if watch(&self.epoll, libc::EPOLL_CTL_MOD, fd, mark, watched).is_err() {
+            self.clients.remove(&mark);
+        }
+    }
+}
+
+impl Drop for Server {
+    /// Nobody is to knock in vain.
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn would_wait(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+    )
+}
+
+fn watch(epoll: &OwnedFd, how: i32, fd: RawFd, mark: u64, events: u32) -> io::Result<()> {
+    let mut event = libc::epoll_event { events, u64: mark };
+    // SAFETY: two open descriptors and an event on the stack.
+    match unsafe { libc::epoll_ctl(epoll.as_raw_fd(), how, fd, &raw mut event) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

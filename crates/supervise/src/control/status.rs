@@ -1,0 +1,186 @@
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::end::End;
+use crate::state::{Cell, Hold, Mode};
+
+/// Version of the JSON of [`Status`] and [`super::Happening`]; it rises when a field changes its meaning or goes.
+pub const SCHEMA: u32 = 1;
+
+/// A mission as it is now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// When, on the wall clock in UTC.
+    pub at_utc: String,
+    /// Its name; `None`: nothing is to run here.
+    pub mission: Option<String>,
+    /// Its directory.
+    pub dir: PathBuf,
+    /// Who keeps it running; `None`: nobody.
+    pub supervisor: Option<SupervisorStatus>,
+    /// Its mode.
+    pub mode: Mode,
+    /// Number of the update that goes on.
+    pub update: Option<u64>,
+    /// Its cells in the order of the file. During an update a cell that has two versions stands here twice.
+    pub cells: Vec<CellStatus>,
+}
+
+/// A supervisor that listens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SupervisorStatus {
+    /// Its process.
+    pub pid: u32,
+    /// Version of its timecell.
+    pub version: String,
+    /// Cpu time that it has used, ns; `None`: the kernel does not say.
+    pub cpu_ns: Option<i64>,
+    /// Memory that it has resident, bytes.
+    pub rss_bytes: Option<u64>,
+}
+
+/// What a cell does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CellState {
+    /// Its program runs, and is looked after.
+    Running,
+    /// It was told to end and has not yet.
+    Ending,
+    /// It is started once those that it comes after are ready.
+    Waiting,
+    /// It has ended and will be restarted.
+    Restarting,
+    /// It does not run, and is not to.
+    Stopped,
+    /// It runs and nobody looks after it.
+    Orphan,
+    /// It ran when it was looked after, and does not now.
+    Gone,
+}
+
+impl CellState {
+    /// The word for tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            CellState::Running => "running",
+            CellState::Ending => "ending",
+            CellState::Waiting => "waiting",
+            CellState::Restarting => "restarting",
+            CellState::Stopped => "stopped",
+            CellState::Orphan => "orphan",
+            CellState::Gone => "gone",
+        }
+    }
+
+    /// Whether it has a process.
+    pub fn runs(self) -> bool {
+        matches!(
+            self,
+            CellState::Running | CellState::Ending | CellState::Orphan
+        )
+    }
+}
+
+/// A cell as it is now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CellStatus {
+    /// Its name.
+    pub cell: String,
+    /// What it does.
+    pub state: CellState,
+    /// Why it does not run, a clause.
+    pub why: Option<String>,
+    /// Why it is not to run.
+    pub holds: BTreeSet<Hold>,
+    /// Its first process.
+    pub pid: Option<i32>,
+    /// How often it has been started.
+    pub starts: u64,
+    /// When it was started the last time, wall clock, ns since 1970.
+    pub started_unix_ns: Option<i64>,
+    /// Cpu time of this life, all its processes, ns; `None`: the kernel does not say, or it does not run.
+    pub cpu_ns: Option<i64>,
+    /// Mechanism that holds it to a budget.
+    pub enforcer: Option<String>,
+    /// Its budget on each of its cpus, ns.
+    pub budget_ns: Option<i64>,
+    /// Period of the budget, ns.
+    pub period_ns: Option<i64>,
+    /// Its cpus; empty: not known.
+    pub cpus: Vec<u32>,
+    /// What holds it, a sentence.
+    pub guarantee: Option<String>,
+    /// How its program ended the last time.
+    pub last_end: Option<LastEnd>,
+    /// Its directory, in which `output` is.
+    pub dir: PathBuf,
+    /// What its application reports of its tasks.
+    pub tasks: Vec<TaskStatus>,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastEnd {
+    /// Number of the start that it ended.
+    pub generation: u64,
+    /// When it was seen, wall clock in UTC.
+    pub at_utc: String,
+    /// How.
+    pub end: End,
+    /// The same in words.
+    pub text: String,
+}
+
+/// What an application reports of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskStatus {
+    /// Its name.
+    pub task: String,
+    /// Jobs that have ended.
+    pub jobs: u64,
+    /// Those that were late.
+    pub late: u64,
+}
+
+impl CellStatus {
+    /// What the journal knows of a cell; `known`: it does of this one.
+    pub(crate) fn of(cell: &str, known: Option<&Cell>, dir: PathBuf) -> CellStatus {
+        let holds = known.map(|known| known.holds.clone()).unwrap_or_default();
+        let started = known.and_then(|known| known.instances.values().next_back());
+        let process = started.and_then(|instance| instance.started.as_ref());
+        CellStatus {
+            cell: cell.to_owned(),
+            state: CellState::Stopped,
+            why: (holds.first()).map(|hold| hold.clause().to_owned()),
+            holds,
+            pid: process.map(|started| started.process.pid),
+            starts: known.map_or(0, |known| known.generation),
+            started_unix_ns: started.map(|instance| instance.since.wall_unix_ns),
+            cpu_ns: None,
+            enforcer: process.and_then(|started| started.enforcer.clone()),
+            budget_ns: process
+                .and_then(|started| started.reservation)
+                .map(|reservation| reservation.budget_ns),
+            period_ns: process
+                .and_then(|started| started.reservation)
+                .map(|reservation| reservation.period_ns),
+            cpus: process.map_or(Vec::new(), |started| started.cpus.clone()),
+            guarantee: None,
+            last_end: known.and_then(|known| known.last_end.as_ref()).map(
+                |(generation, at, end)| LastEnd {
+                    generation: *generation,
+                    at_utc: at.utc(),
+                    end: *end,
+                    text: end.to_string(),
+                },
+            ),
+            dir,
+            tasks: Vec::new(),
+        }
+    }
+}

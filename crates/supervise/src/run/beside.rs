@@ -1,0 +1,58 @@
+use super::Plan;
+use super::plan::pin;
+use crate::admit::{Facts, Outcome, admit};
+use crate::run::cell::place;
+
+/// Which cells of the old mission may run beside the new one for a while: those of `old`, in that order, as long as admission
+/// says that every guarantee of both is kept. The others have to end before the new versions are started.
+pub(super) fn may_stay(before: &Plan, after: &Plan, old: &[String], facts: &Facts) -> Vec<String> {
+    let mut together = after.inputs.mission().clone();
+    for cell in &mut together.cells {
+        if let Some(grant) = after.admission.grant(&cell.name) {
+            pin(cell, grant);
+        }
+    }
+    let add = |together: &mut model::mission::Mission, name: &String| {
+        let Some(cell) = before.inputs.mission().cell(name) else {
+            return;
+        };
+        let mut cell = cell.clone();
+        if let Some(grant) = before.admission.grant(name) {
+            pin(&mut cell, grant);
+        }
+        cell.name = place(name, true);
+        together.cells.push(cell);
+    };
+    let holds = |together: &model::mission::Mission| {
+        let inputs = &after.inputs;
+        let latency_ns = inputs.latency_ns.max(before.inputs.latency_ns);
+        admit(together, facts, &inputs.measured, latency_ns).is_admitted()
+    };
+    let held = |name: &String| {
+        let outcome = before.admission.cells.iter();
+        let mut granted = outcome.filter_map(|outcome| match outcome {
+            Outcome::Granted(grant) => Some(&grant.cell),
+            _ => None,
+        });
+        granted.any(|cell| cell == name)
+    };
+    let mut all = together.clone();
+    old.iter().for_each(|name| add(&mut all, name));
+    if !old.iter().any(held) || holds(&all) {
+        return old.to_vec();
+    }
+    let mut stay = Vec::new();
+    for name in old {
+        if !held(name) {
+            stay.push(name.clone());
+            continue;
+        }
+        let mut tried = together.clone();
+        add(&mut tried, name);
+        if holds(&tried) {
+            together = tried;
+            stay.push(name.clone());
+        }
+    }
+    stay
+}

@@ -1,0 +1,269 @@
+//! Stopping, starting and restarting cells because somebody asked for it.
+
+use std::collections::BTreeSet;
+
+use super::desk::Pending;
+use super::{Keeper, RunError};
+use crate::control::{CellDone, Refusal, Say};
+use crate::state::{Entry, Hold};
+
+impl Keeper<'_> {
+    pub(super) fn name(&self, at: usize) -> String {
+        self.mission().cells[at].name.clone()
+    }
+
+    pub(super) fn stop_by_hand(&mut self, client: u64, cells: &[usize]) -> Result<(), RunError> {
+        let mut waits = Vec::new();
+        let mut done = Vec::new();
+        // Those that others need come last.
+        for &at in cells.iter().rev() {
+            let name = self.name(at);
+            let mut ends = vec![at];
+            ends.extend(self.mission().dependents(at));
+            self.due.remove(&at);
+            self.pending.remove(&at);
+            self.stays(at, Hold::ByHand)?;
+            for one in ends {
+                let known = waits.iter().any(|(cell, _)| *cell == self.name(one));
+                if let Some(live) = self.live.get(&one).filter(|_| !known) {
+                    waits.push((self.name(one), live.generation));
+                }
+            }
+            if self.live.contains_key(&at) {
+                self.tell_to_end(at);
+            } else {
+                done.push(CellDone {
+                    text: "did not run, and stays stopped".to_owned(),
+                    ..self.done_ended(&name, "")
+                });
+            }
+        }
+        self.desk.pending.push(Pending {
+            client,
+            again: false,
+            waits,
+            done,
+        });
+        Ok(())
+    }
+
+    pub(super) fn restart_by_hand(&mut self, client: u64, cells: &[usize]) -> Result<(), RunError> {
+        let stopped = cells.iter().find(|at| !self.live.contains_key(at));
+        if let Some(&at) = stopped {
+            let name = self.name(at);
+            let why = format!("`{name}` does not run; `timecell start {name}` lets it run again");
+            self.desk.refuse(client, Refusal::NotPossible, why);
+            return Ok(());
+        }
+        let mut waits = Vec::new();
+        for at in cells {
+            if let Some(live) = self.live.get(at) {
+                waits.push((self.name(*at), live.generation));
+            }
+            self.tell_to_end(*at);
+        }
+        self.desk.pending.push(Pending {
+            client,
+            again: true,
+            waits,
+            done: Vec::new(),
+        });
+        Ok(())
+    }
+
+    pub(super) fn start_by_hand(&mut self, client: u64, cells: &[usize]) -> Result<(), RunError> {
+        // First whether all of them can, so that a refusal changes nothing.
+        for &at in cells {
+            if let Err(why) = self.may_start(at, cells) {
+                self.desk.refuse(client, Refusal::NotPossible, why);
+                return Ok(());
+            }
+        }
+        let mut done = Vec::new();
+        for &at in cells {
+            let name = self.name(at);
+            if let Some(live) = self.live.get(&at) {
+                let pid = engine::Cell::pid(&live.app);
+                done.push(CellDone {
+                    text: format!("runs already (pid {pid})"),
+                    pid: Some(pid),
+                    end: None,
+                    cell: name,
+                });
+                continue;
+            }
+            self.release(at, &|_| true)?;
+            // What went wrong before does not count any more.
+            self.watches[at] = self.new_watch(&self.mission().cells[at], &[])?;
+            self.due.remove(&at);
+            self.pending.remove(&at);
+            self.start(at)?;
+            done.push(self.done_started(at));
+            if self.live.contains_key(&at) {
+                done.extend(self.start_dependents(at)?);
+            }
+        }
+        self.desk.say(client, Say::Done { cells: done }, true);
+        Ok(())
+    }
+
+    fn may_start(&self, at: usize, with: &[usize]) -> Result<(), String> {
+        let cell = &self.mission().cells[at];
+        let known = self.state.cells.get(&cell.name);
+        if known.is_some_and(|known| known.holds.contains(&Hold::Shed)) {
+            return Err(format!(
+                "`{}` is shed in favour of others, and comes back with the mission's low mode",
+                cell.name
+            ));
+        }
+        let live = self.live.get(&at);
+        if live.is_some_and(|live| live.told_until_ns.is_some()) {
+            return Err(format!(
+                "`{}` is being ended; try again when it has",
+                cell.name
+            ));
+        }
+        for needed in &cell.needs {
+            let there = self.mission().position(needed);
+            if there.is_some_and(|at| !self.live.contains_key(&at) && !with.contains(&at)) {
+                return Err(format!(
+                    "`{}` needs `{needed}`, which does not run; start both: timecell start {needed} {}",
+                    cell.name, cell.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of the reasons why a cell is not to run.
+    pub(super) fn release(
+        &mut self,
+        at: usize,
+        which: &dyn Fn(Hold) -> bool,
+    ) -> Result<(), RunError> {
+        let name = self.name(at);
+        let holds: BTreeSet<Hold> = (self.state.cells.get(&name))
+            .map(|cell| cell.holds.clone())
+            .unwrap_or_default();
+        for why in holds.into_iter().filter(|hold| which(*hold)) {
+            self.note(Entry::CellReleased {
+                cell: name.clone(),
+                why,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Starts those that were stopped only because they need this one.
+    fn start_dependents(&mut self, at: usize) -> Result<Vec<CellDone>, RunError> {
+        let dependents = self.mission().dependents(at);
+        let order = self.mission().start_order();
+        let mut begun = Vec::new();
+        for dependent in order.into_iter().filter(|at| dependents.contains(at)) {
+            let name = self.name(dependent);
+            let runs = |needed: &String| {
+                (self.mission().position(needed))
+                    .is_some_and(|at| self.live.contains_key(&at) || self.pending.contains(&at))
+            };
+            let all = self.mission().cells[dependent].needs.iter().all(runs);
+            if !all || self.live.contains_key(&dependent) {
+                continue;
+            }
+            self.release(dependent, &|hold| hold == Hold::Needs)?;
+            if self.state.should_run(&name) && !self.due.contains_key(&dependent) {
+                self.pending.insert(dependent);
+                begun.push(dependent);
+            }
+        }
+        self.start_pending()?;
+        Ok(begun.into_iter().map(|at| self.done_started(at)).collect())
+    }
+
+    /// Answers those whose cells have ended.
+    pub(super) fn settle(&mut self) -> Result<(), RunError> {
+        let mut pending = std::mem::take(&mut self.desk.pending);
+        for one in &mut pending {
+            let waits = std::mem::take(&mut one.waits);
+            for (name, generation) in waits {
+                let at = self.mission().position(&name);
+                let runs = at.and_then(|at| self.live.get(&at));
+                if runs.is_some_and(|live| live.generation == generation) {
+                    one.waits.push((name, generation));
+                    continue;
+                }
+                match at {
+                    Some(at) if one.again && self.state.should_run(&name) => {
+                        if !self.live.contains_key(&at) {
+                            self.due.remove(&at);
+                            self.start(at)?;
+                        }
+                        one.done.push(self.done_started(at));
+                    }
+                    _ => one.done.push(self.done_ended(&name, "stays stopped")),
+                }
+            }
+        }
+        for one in pending {
+            if one.waits.is_empty() {
+                let cells = one.done;
+                self.desk.say(one.client, Say::Done { cells }, true);
+            } else {
+                self.desk.pending.push(one);
+            }
+        }
+        Ok(())
+    }
+
+    /// What became of a cell that was started.
+    pub(super) fn done_started(&self, at: usize) -> CellDone {
+        let cell = self.name(at);
+        if let Some(live) = self.live.get(&at) {
+            let pid = engine::Cell::pid(&live.app);
+            return CellDone {
+                text: format!("runs (pid {pid}, start {})", live.generation),
+                pid: Some(pid),
+                end: None,
+                cell,
+            };
+        }
+        let why = self.desk.failures.get(&cell).cloned();
+        let held = self.state.cells.get(&cell);
+        let held = held.and_then(|cell| cell.holds.first());
+        CellDone {
+            text: match (why, held) {
+                (Some(why), _) => format!("could not be started: {why}"),
+                (None, Some(hold)) => format!("does not run: {}", hold.clause()),
+                (None, None) if self.pending.contains(&at) => {
+                    "is started once those that it comes after are ready".to_owned()
+                }
+                (None, None) => "does not run".to_owned(),
+            },
+            pid: None,
+            end: None,
+            cell,
+        }
+    }
+
+    /// What became of a cell that was told to end.
+    pub(super) fn done_ended(&self, cell: &str, then: &str) -> CellDone {
+        let known = self.state.cells.get(cell);
+        let end = known.and_then(|cell| cell.last_end.as_ref().map(|(_, _, end)| *end));
+        let by_need = known.is_some_and(|cell| {
+            cell.holds.contains(&Hold::Needs) && !cell.holds.contains(&Hold::ByHand)
+        });
+        let then = if by_need && then == "stays stopped" {
+            "stays stopped, because it needs a cell that does"
+        } else {
+            then
+        };
+        CellDone {
+            cell: cell.to_owned(),
+            pid: None,
+            end,
+            text: match end {
+                Some(end) => format!("{end}, {then}"),
+                None => then.to_owned(),
+            },
+        }
+    }
+}

@@ -1,0 +1,319 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::RunError;
+use super::cell::Live;
+use super::keeper::Keeper;
+use super::notify::Notify;
+use super::update::{TRYING_NS, Updating};
+use super::watch::CellWatch;
+use crate::control::{Ask, CellDone, Refusal, Say, Server};
+use crate::journal::Journal;
+use crate::state::{Hold, Record};
+
+/// How long clients may take to read the last answers of a supervisor that ends.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// What others have asked the supervisor for, and what is not done yet.
+pub(super) struct Desk {
+    /// `None`: the socket could not be made, and the mission goes on without.
+    pub(super) server: Option<Server>,
+    pub(super) pending: Vec<Pending>,
+    /// Why the last start of a cell failed.
+    pub(super) failures: BTreeMap<String, String>,
+    /// Cells' versions that an update replaces, and cells that it removes, as long as they run.
+    pub(super) leaving: BTreeMap<String, Leaving>,
+    pub(super) updating: Option<Updating>,
+    /// New versions that an update has taken back.
+    pub(super) taken_back: Vec<String>,
+    pub(super) wanted: Option<Wanted>,
+    /// Whether the service manager knows that the mission runs.
+    pub(super) told_ready: bool,
+    /// Until when the mission's group is tried to be made smaller, CLOCK_MONOTONIC ns.
+    pub(super) shrinks_until_ns: Option<i64>,
+    /// Cells that run as an earlier mission file had them.
+    pub(super) outdated: BTreeSet<String>,
+    /// Who has asked for the end of the mission.
+    downs: Vec<u64>,
+    pub(super) notify: Notify,
+}
+
+/// A cell of the mission as it was before an update.
+pub(super) struct Leaving {
+    pub(super) live: Live,
+    pub(super) watch: Option<CellWatch>,
+    /// Whether it is in the second of its places.
+    pub(super) beside: bool,
+    pub(super) stop_timeout_ns: i64,
+    /// What it holds of every second in its real-time group, us.
+    pub(super) share_us: u64,
+    /// Its directory.
+    pub(super) output: PathBuf,
+}
+
+/// An update that was asked for.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    pub(super) client: u64,
+    pub(super) file: PathBuf,
+    pub(super) anew: Vec<String>,
+    pub(super) window_ns: i64,
+}
+
+/// A client who waits until programs have ended.
+pub(super) struct Pending {
+    pub(super) client: u64,
+    /// Whether they are to run again.
+    pub(super) again: bool,
+    /// Cells and the generations that have to end.
+    pub(super) waits: Vec<(String, u64)>,
+    pub(super) done: Vec<CellDone>,
+}
+
+impl Desk {
+    /// With the control socket of this directory; else the reason why there is none.
+    pub(super) fn open(dir: &Path, notify: Notify) -> (Desk, Option<String>) {
+        let (server, why) = match Server::open(dir) {
+            Ok(server) => (Some(server), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let desk = Desk {
+            server,
+            pending: Vec::new(),
+            failures: BTreeMap::new(),
+            leaving: BTreeMap::new(),
+            updating: None,
+            taken_back: Vec::new(),
+            wanted: None,
+            told_ready: false,
+            shrinks_until_ns: None,
+            outdated: BTreeSet::new(),
+            downs: Vec::new(),
+            notify,
+        };
+        (desk, why)
+    }
+
+    pub(super) fn say(&mut self, client: u64, say: Say, last: bool) {
+        if let Some(server) = &mut self.server {
+            server.answer(client, say, last);
+        }
+    }
+
+    pub(super) fn refuse(&mut self, client: u64, kind: Refusal, why: impl Into<String>) {
+        let why = vec![why.into()];
+        self.say(client, Say::Refused { kind, why }, true);
+    }
+
+    /// Tells subscribers of an entry of the journal.
+    pub(super) fn publish(&mut self, sequence: u64, record: &Record) {
+        if let Some(server) = self
+            .server
+            .as_mut()
+            .filter(|server| server.has_subscribers())
+        {
+            server.publish(&crate::control::Happening::of(sequence, record));
+        }
+    }
+
+    /// When it wants to be woken, CLOCK_MONOTONIC ns.
+    pub(super) fn next_ns(&self) -> Option<i64> {
+        let updating = self.updating.as_ref().and_then(Updating::next_ns);
+        let told = self.leaving.values();
+        let told = told.filter_map(|leaving| leaving.live.told_until_ns).min();
+        let shrinks = (self.shrinks_until_ns).map(|_| timecell_client::now_ns() + TRYING_NS);
+        [updating, told, shrinks, self.notify.next_ns()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+}
+
+/// What [`Keeper::serve`] ends the loop for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Served {
+    /// The mission is to end.
+    Down,
+    /// It is to become another one.
+    Wanted,
+    /// An update has failed.
+    TakenBack,
+}
+
+impl Keeper<'_> {
+    /// Does what others have asked for since the last time. Returns what cannot be done within the loop.
+    pub(super) fn serve(&mut self) -> Result<Option<Served>, RunError> {
+        let asked = self.desk.server.as_mut().map(Server::turn);
+        for (client, ask) in asked.into_iter().flatten() {
+            self.carry_out(client, ask)?;
+        }
+        self.settle()?;
+        self.shrink_group();
+        self.tell_ready();
+        self.desk.notify.beat();
+        if !self.desk.downs.is_empty() {
+            return Ok(Some(Served::Down));
+        }
+        self.turn_update()
+    }
+
+    /// As [`Keeper::serve`] while all cells are being ended.
+    pub(super) fn serve_ending(&mut self) {
+        let asked = self.desk.server.as_mut().map(Server::turn);
+        for (client, ask) in asked.into_iter().flatten() {
+            match ask {
+                Ask::Status => self.say_status(client),
+                Ask::Metrics => self.say_metrics(client),
+                Ask::Down => self.desk.downs.push(client),
+                _ => {
+                    let why = "the mission is being ended";
+                    self.desk.refuse(client, Refusal::Busy, why);
+                }
+            }
+        }
+        self.desk.notify.beat();
+    }
+
+    /// Whoever waits for a cell waits in vain.
+    pub(super) fn refuse_all(&mut self) {
+        let waiting = std::mem::take(&mut self.desk.pending);
+        let wanted = self.desk.wanted.take().map(|wanted| wanted.client);
+        let updating = self.desk.updating.take().map(|updating| updating.client);
+        let clients = waiting.into_iter().map(|pending| pending.client);
+        for client in clients.chain(wanted).chain(updating) {
+            let why = "the mission is being ended";
+            self.desk.refuse(client, Refusal::NotPossible, why);
+        }
+        self.desk.notify.stopping();
+    }
+
+    /// Tells those who asked for the end how these cells have ended.
+    pub(super) fn tell_downs(&mut self, ended: &[String]) {
+        let done: Vec<CellDone> = (ended.iter())
+            .map(|cell| self.done_ended(cell, "has ended"))
+            .collect();
+        for client in std::mem::take(&mut self.desk.downs) {
+            let cells = done.clone();
+            self.desk.say(client, Say::Done { cells }, true);
+        }
+        if let Some(server) = &mut self.desk.server {
+            server.finish(LAST_WORDS);
+        }
+    }
+
+    /// Whether the mission waits for someone who lets a cell go on.
+    pub(super) fn is_waited_for(&self) -> bool {
+        let held = |hold: Hold| {
+            (self.state.cells.iter()).any(|(name, cell)| {
+                cell.holds.contains(&hold) && self.mission().position(name).is_some()
+            })
+        };
+        let desk = &self.desk;
+        !desk.pending.is_empty()
+            || desk.updating.is_some()
+            || !desk.leaving.is_empty()
+            || (desk.server.is_some() && held(Hold::ByHand))
+    }
+
+    fn carry_out(&mut self, client: u64, ask: Ask) -> Result<(), RunError> {
+        match ask {
+            Ask::Status => self.say_status(client),
+            Ask::Metrics => self.say_metrics(client),
+            Ask::Events => {
+                let sequence = self.last_sequence;
+                if let Some(server) = &mut self.desk.server {
+                    server.subscribe(client, sequence);
+                }
+            }
+            Ask::Down => self.desk.downs.push(client),
+            Ask::Stop { .. } | Ask::Start { .. } | Ask::Restart { .. } | Ask::Update { .. }
+                if self.desk.updating.is_some() || self.desk.wanted.is_some() =>
+            {
+                let why =
+                    "an update goes on; try again when it is over, `timecell events -f` tells";
+                self.desk.refuse(client, Refusal::Busy, why);
+            }
+            Ask::Update {
+                file,
+                anew,
+                window_ns,
+            } => {
+                if !self.desk.pending.is_empty() {
+                    let why = "cells are being stopped or restarted; try again when they are";
+                    self.desk.refuse(client, Refusal::Busy, why);
+                } else if anew.is_empty() || self.known(client, &anew).is_some() {
+                    self.desk.wanted = Some(Wanted {
+                        client,
+                        file,
+                        anew,
+                        window_ns,
+                    });
+                }
+            }
+            Ask::Stop { cells } => {
+                if let Some(cells) = self.known(client, &cells) {
+                    self.stop_by_hand(client, &cells)?;
+                }
+            }
+            Ask::Start { cells } => {
+                if let Some(cells) = self.known(client, &cells) {
+                    self.start_by_hand(client, &cells)?;
+                }
+            }
+            Ask::Restart { cells } => {
+                if let Some(cells) = self.known(client, &cells) {
+                    self.restart_by_hand(client, &cells)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Positions of the cells of these names in the order in which they are started, each once; else the client is told that
+    /// there is no such cell.
+    fn known(&mut self, client: u64, names: &[String]) -> Option<Vec<usize>> {
+        let mission = self.mission();
+        let mut unknown = Vec::new();
+        for name in names {
+            if mission.position(name).is_none() {
+                let all: Vec<&str> = mission
+                    .cells
+                    .iter()
+                    .map(|cell| cell.name.as_str())
+                    .collect();
+                let mend = match model::nearest(name, &all) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None if all.len() > 12 => {
+                        format!("its {} cells are in `timecell ps`", all.len())
+                    }
+                    None => format!("its cells are {}", all.join(", ")),
+                };
+                unknown.push(format!(
+                    "mission {} has no cell `{name}`; {mend}",
+                    mission.name
+                ));
+            }
+        }
+        if unknown.is_empty() && names.is_empty() {
+            unknown.push("no cell is named".to_owned());
+        }
+        if !unknown.is_empty() {
+            let kind = Refusal::UnknownCell;
+            self.desk
+                .say(client, Say::Refused { kind, why: unknown }, true);
+            return None;
+        }
+        let order = mission.start_order().into_iter();
+        Some(
+            order
+                .filter(|at| names.contains(&mission.cells[*at].name))
+                .collect(),
+        )
+    }
+}
+
+/// Notes an entry; the sequence number that it has then.
+pub(super) fn append(journal: &mut Journal<Record>, record: &Record) -> Result<u64, RunError> {
+    Ok(journal.append(record)?)
+}

@@ -1,0 +1,148 @@
+use model::mission::{Mission, MissionFile};
+use record::supply::MeasuredSupply;
+
+use super::spec;
+use crate::admit::{Admission, Facts, Grant, Outcome, admit};
+use crate::state::Text;
+
+/// What a mission is read from.
+#[derive(Debug)]
+pub struct Inputs {
+    /// The mission file.
+    pub file: MissionFile,
+    /// Its text.
+    pub text: String,
+    /// What was measured of the kernel's supply.
+    pub measured: Vec<MeasuredSupply>,
+    /// How late the kernel may wake a task, ns.
+    pub latency_ns: u64,
+}
+
+/// A mission and what admission says of it.
+#[derive(Debug)]
+pub struct Plan {
+    /// What it is read from.
+    pub inputs: Inputs,
+    /// What was admitted.
+    pub admission: Admission,
+}
+
+impl Inputs {
+    /// The mission.
+    pub fn mission(&self) -> &Mission {
+        self.file.mission()
+    }
+
+    /// The file as the journal keeps it.
+    pub(super) fn noted(&self) -> Text {
+        let text = Text::new(self.text.as_str());
+        match std::path::absolute(self.file.name()) {
+            Ok(path) => text.at(path.display().to_string()),
+            Err(_) => text,
+        }
+    }
+
+    /// Asks admission.
+    pub fn admitted(self, facts: &Facts) -> Plan {
+        let admission = admit(self.mission(), facts, &self.measured, self.latency_ns);
+        Plan {
+            inputs: self,
+            admission,
+        }
+    }
+
+    /// Asks admission whether this can take the place of what runs, and leaves cells that stay the same as they are: on their cpus,
+    /// with their budgets and priorities.
+    pub(super) fn admitted_after(self, before: &Plan, facts: &Facts, anew: &[String]) -> Plan {
+        let mut pinned = self.mission().clone();
+        for cell in &mut pinned.cells {
+            let same = !anew.contains(&cell.name) && is_same(before, &self, &cell.name);
+            let grant = before.admission.grant(&cell.name).filter(|_| same);
+            if let Some(grant) = grant {
+                pin(cell, grant);
+            }
+        }
+        let admission = admit(&pinned, facts, &self.measured, self.latency_ns);
+        Plan {
+            inputs: self,
+            admission,
+        }
+    }
+}
+
+/// Asks for exactly what was granted.
+pub(super) fn pin(cell: &mut model::mission::Cell, grant: &Grant) {
+    let time = |ns: u64| i64::try_from(ns).ok().map(model::Duration::from_ns);
+    cell.cpus.clone_from(&grant.cpus);
+    cell.priorities = grant.band.or(cell.priorities);
+    let cpus = u64::try_from(grant.cpus.len().max(1)).unwrap_or(1);
+    let budget = grant.budget_ns.and_then(|ns| time(ns.saturating_mul(cpus)));
+    if let (Some(budget), Some(period)) = (budget, grant.period_ns.and_then(time)) {
+        cell.reservation = Some(model::taskset::Reservation {
+            budget,
+            period,
+            deadline: period,
+        });
+        cell.budget_high = None;
+    }
+}
+
+/// Whether a cell of this name is in both, and what makes it is the same.
+pub(super) fn is_same(before: &Plan, after: &Inputs, name: &str) -> bool {
+    let (old, new) = (before.inputs.mission(), after.mission());
+    let (Some(cell), Some(new_cell)) = (old.cell(name), new.cell(name)) else {
+        return false;
+    };
+    // A file elsewhere may mean other files by the same relative paths.
+    let made = |file: &MissionFile, cell| spec::of(file, cell, None, std::path::Path::new(name));
+    cell == new_cell
+        && old.enforcer == new.enforcer
+        && made(&before.inputs.file, cell) == made(&after.file, new_cell)
+}
+
+impl Plan {
+    /// Whether a cell goes on as it is when this plan takes the place of another.
+    pub(super) fn leaves(&self, before: &Plan, name: &str) -> bool {
+        let held = match (before.admission.grant(name), self.admission.grant(name)) {
+            (Some(old), Some(new)) => old.holds_as(new),
+            (None, None) => true,
+            _ => false,
+        };
+        held && is_same(before, &self.inputs, name)
+    }
+
+    /// Why it is refused, a sentence each, with its line and what would mend it.
+    pub fn refusals(&self) -> Vec<String> {
+        let file = &self.inputs.file;
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let mut all = Vec::new();
+        for outcome in &self.admission.cells {
+            let Outcome::Refused(refused) = outcome else {
+                continue;
+            };
+            let mut why = format!(
+                "{}:{}: {}: {}",
+                file.name(),
+                file.line(&refused.place),
+                refused.cell,
+                refused.why
+            );
+            if let Some(late) = &refused.witness {
+                why.push_str(&format!(
+                    "; {}: within {:.3} ms of its arrival {:.3} ms are asked for and {:.3} ms are certain",
+                    late.task,
+                    ms(late.witness.instant),
+                    ms(late.witness.demand),
+                    ms(late.witness.supply)
+                ));
+            }
+            if let Some(mend) = &refused.mend {
+                why.push_str("; ");
+                why.push_str(mend);
+            }
+            all.push(why);
+        }
+        all.extend(self.admission.refusals.iter().cloned());
+        all
+    }
+}

@@ -1,0 +1,159 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::carried::{Carried, Decided};
+use super::desk::Wanted;
+use super::keeper::Keeper;
+use super::update::Turn;
+use super::{Asked, Event, Inputs, Notify, Options, Plan, RunError, Signals, beside};
+use crate::admit::Facts;
+use crate::control::{Change, ControlError, Refusal};
+use crate::state::Text;
+
+/// Keeps an admitted mission running, and what updates make of it, until it is to end; then ends it and leaves nothing.
+///
+/// `facts` are those of the machine, asked once; `read` reads the mission file of an update, and its errors are sentences for whoever
+/// asked for it.
+///
+/// # Errors
+/// When the journal cannot be had or written, another mission's cells run under it, or the system refuses something that the
+/// supervisor needs. Cells that run go on then.
+pub fn keep(
+    first: Plan,
+    facts: &Facts,
+    read: &mut dyn FnMut(&Path) -> Result<Inputs, Vec<String>>,
+    options: &Options,
+    notify: Notify,
+    signals: &Signals,
+    tell: &mut dyn FnMut(&Event),
+) -> Result<Asked, RunError> {
+    let mut plan = first;
+    let mut before: Option<Plan> = None;
+    let mut turn = Keeper::open(&plan, options, notify, &mut *tell)?.run(signals)?;
+    loop {
+        let carried = match turn {
+            Turn::Over(asked) => return Ok(asked),
+            Turn::TakenBack(mut carried) => {
+                if let Some(old) = before.take() {
+                    plan = old;
+                }
+                carried.put_back();
+                carried
+            }
+            Turn::Wanted(mut carried) => {
+                if let Some(next) = next(&plan, &mut carried, facts, read) {
+                    before = Some(std::mem::replace(&mut plan, next));
+                }
+                carried
+            }
+        };
+        turn = Keeper::resume(&plan, *carried, &mut *tell)?.run(signals)?;
+    }
+}
+
+/// The plan after an update that can be begun; `None`: it is refused, and whoever asked was told.
+fn next(
+    plan: &Plan,
+    carried: &mut Carried,
+    facts: &Facts,
+    read: &mut dyn FnMut(&Path) -> Result<Inputs, Vec<String>>,
+) -> Option<Plan> {
+    let wanted = carried.take_wanted()?;
+    let client = wanted.client;
+    match decide(plan, wanted, facts, read) {
+        Ok((next, decided)) => {
+            carried.update(plan, &next, decided);
+            Some(next)
+        }
+        Err((kind, why)) => {
+            carried.refuse(client, kind, why);
+            None
+        }
+    }
+}
+
+fn decide(
+    plan: &Plan,
+    wanted: Wanted,
+    facts: &Facts,
+    read: &mut dyn FnMut(&Path) -> Result<Inputs, Vec<String>>,
+) -> Result<(Plan, Decided), (Refusal, Vec<String>)> {
+    let began = timecell_client::now_ns();
+    let inputs = read(&wanted.file).map_err(|why| (Refusal::BadFile, why))?;
+    let (old, new) = (&plan.inputs.mission().name, &inputs.mission().name);
+    if old != new {
+        let why = format!(
+            "{}: this is the mission `{new}`, and `{old}` runs here; `timecell up` starts another one",
+            inputs.file.name()
+        );
+        return Err((Refusal::BadFile, vec![why]));
+    }
+    // Budgets of others may have come and gone.
+    let facts = Facts {
+        rt_cgroup: crate::machine::rt_room(Some(old)),
+        ..facts.clone()
+    };
+    let next = inputs.admitted_after(plan, &facts, &wanted.anew);
+    if !next.admission.is_admitted() {
+        return Err((Refusal::NotAdmitted, next.refusals()));
+    }
+    let changes = changes(plan, &next, &wanted.anew);
+    let of = |which: Change| {
+        (changes.iter().filter(move |(_, change)| **change == which)).map(|(name, _)| name.clone())
+    };
+    let old: Vec<String> = of(Change::Removed).chain(of(Change::Changed)).collect();
+    let stay = beside::may_stay(plan, &next, &old, &facts);
+    let admission_ns = timecell_client::now_ns() - began;
+    let decided = Decided {
+        wanted,
+        stay,
+        changes,
+        admission_ns,
+    };
+    Ok((next, decided))
+}
+
+fn changes(plan: &Plan, next: &Plan, anew: &[String]) -> BTreeMap<String, Change> {
+    let (old, new) = (plan.inputs.mission(), next.inputs.mission());
+    let mut changes = BTreeMap::new();
+    for cell in &new.cells {
+        let name = &cell.name;
+        let change = if old.cell(name).is_none() {
+            Change::Added
+        } else if anew.contains(name) || !next.leaves(plan, name) {
+            Change::Changed
+        } else {
+            Change::Unchanged
+        };
+        changes.insert(name.clone(), change);
+    }
+    for cell in old
+        .cells
+        .iter()
+        .filter(|cell| new.cell(&cell.name).is_none())
+    {
+        changes.insert(cell.name.clone(), Change::Removed);
+    }
+    changes
+}
+
+/// The mission files that a directory's journal knows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LastAdmitted {
+    /// Of the mission that was admitted last, ended or not.
+    pub last: Option<Text>,
+    /// Of one that was not ended: its supervisor was killed, or the power went.
+    pub unfinished: Option<Text>,
+}
+
+/// Which mission a directory has admitted last. The journal is only read.
+///
+/// # Errors
+/// When there is no journal, or it cannot be read.
+pub fn last_admitted(dir: &Path) -> Result<LastAdmitted, ControlError> {
+    let state = crate::control::state(dir)?;
+    Ok(LastAdmitted {
+        last: state.last_file.or_else(|| state.file.clone()),
+        unfinished: state.file,
+    })
+}

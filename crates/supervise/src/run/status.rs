@@ -1,0 +1,132 @@
+use std::path::PathBuf;
+
+use engine::Cell as _;
+
+use super::cell::Live;
+use super::keeper::Keeper;
+use crate::control::{CellState, CellStatus, SCHEMA, Say, Status, SupervisorStatus, prometheus};
+use crate::stamp::Stamp;
+use crate::state::{Cell, Hold};
+
+impl Keeper<'_> {
+    pub(super) fn say_status(&mut self, client: u64) {
+        let status = Box::new(self.status());
+        self.desk.say(client, Say::Status(status), true);
+    }
+
+    pub(super) fn say_metrics(&mut self, client: u64) {
+        let text = prometheus(&self.status());
+        self.desk.say(client, Say::Metrics { text }, true);
+    }
+
+    /// The mission as it is now.
+    fn status(&self) -> Status {
+        let mission = self.mission();
+        let mut cells = Vec::new();
+        for (at, cell) in mission.cells.iter().enumerate() {
+            let known = self.state.cells.get(&cell.name);
+            let dir = self.output_dir(&cell.name, known);
+            let mut status = CellStatus::of(&cell.name, known, dir);
+            match self.live.get(&at) {
+                Some(live) => {
+                    show_live(&mut status, live, known);
+                    status.tasks = self.watches[at].reported();
+                }
+                None => {
+                    status.pid = None;
+                    status.started_unix_ns = None;
+                    if self.due.contains_key(&at) {
+                        status.state = CellState::Restarting;
+                    } else if self.pending.contains(&at) {
+                        status.state = CellState::Waiting;
+                    } else if status.why.is_none() {
+                        status.why = self.desk.failures.get(&cell.name).cloned();
+                    }
+                }
+            }
+            if let Some(grant) = self.admission.grant(&cell.name) {
+                let ns = |ns: Option<u64>| ns.and_then(|ns| i64::try_from(ns).ok());
+                status.enforcer = Some(grant.enforcer.name().to_owned());
+                status.cpus.clone_from(&grant.cpus);
+                status.budget_ns = ns(grant.budget_ns);
+                status.period_ns = ns(grant.period_ns);
+            }
+            cells.push(status);
+        }
+        for (name, leaving) in &self.desk.leaving {
+            let known = self.state.cells.get(name);
+            let mut status = CellStatus::of(name, known, leaving.output.clone());
+            show_live(&mut status, &leaving.live, known);
+            status.why = Some("the version before the update".to_owned());
+            cells.push(status);
+        }
+        Status {
+            schema: SCHEMA,
+            at_utc: Stamp::now().utc(),
+            mission: Some(mission.name.clone()),
+            dir: self.dir.clone(),
+            supervisor: Some(SupervisorStatus {
+                pid: std::process::id(),
+                version: (self.state.supervisor.as_ref())
+                    .map_or(String::new(), |own| own.version.clone()),
+                cpu_ns: host::process::cpu_ns_of_threads(std::process::id().cast_signed())
+                    .ok()
+                    .flatten(),
+                rss_bytes: resident_bytes(),
+            }),
+            mode: self.state.mode,
+            update: self.state.update.as_ref().map(|update| update.number),
+            cells,
+        }
+    }
+
+    /// Where the output of a cell's last life is.
+    fn output_dir(&self, name: &str, known: Option<&Cell>) -> PathBuf {
+        super::cell::work_dir(&self.dir, name, known.is_some_and(Cell::is_beside))
+    }
+}
+
+fn show_live(status: &mut CellStatus, live: &Live, known: Option<&Cell>) {
+    status.state = match live.told_until_ns {
+        Some(_) => CellState::Ending,
+        None => CellState::Running,
+    };
+    status.why = None;
+    if status.holds.contains(&Hold::Shed) {
+        status.why = Some(Hold::Shed.clause().to_owned());
+    }
+    status.pid = Some(live.app.pid());
+    status.guarantee = live.hold.as_ref().map(|hold| hold.guarantee());
+    status.cpu_ns = cpu_ns(live);
+    let instance = known.and_then(|known| known.instances.get(&live.generation));
+    status.started_unix_ns = instance.map(|instance| instance.since.wall_unix_ns);
+}
+
+/// Cpu time of all processes of a cell, ns: what its group counts, also of those that have ended; else what its first process's
+/// threads have.
+fn cpu_ns(live: &Live) -> Option<i64> {
+    let counted = |group: PathBuf| {
+        let usage = std::fs::read_to_string(group.join("cpuacct.usage"));
+        if let Ok(usage) = usage {
+            return usage.trim().parse::<i64>().ok();
+        }
+        let stat = std::fs::read_to_string(group.join("cpu.stat")).ok()?;
+        let usec = stat
+            .lines()
+            .find_map(|line| line.strip_prefix("usage_usec "))?;
+        usec.trim().parse::<i64>().ok()?.checked_mul(1_000)
+    };
+    // Where cpu and cpuacct are one hierarchy, the cell has been moved to the group of its budget, and its own counts nothing.
+    let groups = live.app.groups().into_iter().filter_map(counted).max();
+    groups.filter(|ns| *ns > 0).or_else(|| {
+        host::process::cpu_ns_of_threads(live.app.pid())
+            .ok()
+            .flatten()
+    })
+}
+
+/// `VmRSS` of `/proc/self/status`: read without walking the page tables, as the sum of `smaps` would be.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    host::process::bytes(&status, "VmRSS")
+}

@@ -1,0 +1,471 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::Cell as _;
+use model::mission::{Enforcer, MissionFile};
+
+use super::carried::{Carried, Decided};
+use super::desk::Served;
+use super::keeper::Keeper;
+use super::{Asked, Event, RunError, spec};
+use crate::admit::Grant;
+use crate::control::{CellUpdate, Change, Say, Updated};
+use crate::enforce::MissionGroup;
+use crate::state::{Entry, Hold, Text};
+
+/// Longest time in which the group of the mission is to become smaller after cells have gone, ns: the kernel counts a group that is
+/// gone for some tens of ms more.
+const SHRINKING_NS: i64 = 1_000_000_000;
+/// Time between two tries.
+pub(super) const TRYING_NS: i64 = 20_000_000;
+
+/// How a [`Keeper`]'s loop ends.
+pub(super) enum Turn {
+    /// The mission has ended.
+    Over(Asked),
+    /// Somebody wants the mission to become another one.
+    Wanted(Box<Carried>),
+    /// The new version has failed and is gone, the old one is to go on.
+    TakenBack(Box<Carried>),
+}
+
+/// An update that goes on.
+pub(super) struct Updating {
+    pub(super) client: u64,
+    phase: Phase,
+    file: Text,
+    window_ns: i64,
+    /// Cells whose old versions must have ended before anything new is started.
+    first: BTreeSet<String>,
+    /// Cells as they were before the update had them held.
+    holds: BTreeMap<String, BTreeSet<Hold>>,
+    failed: Option<String>,
+    told: Updated,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Nothing has been done.
+    Decided,
+    /// Old versions end that leave no room for the new ones.
+    MakesRoom,
+    /// The new versions are started.
+    Starts,
+    /// All new versions were started; until this instant they must not fail.
+    Watches { until_ns: i64 },
+    /// The new version stays; the old one ends, and room that is not needed is given back.
+    Finishes { since_ns: i64 },
+    /// The new version ends, the old one stays.
+    TakesBack,
+}
+
+impl Updating {
+    pub(super) fn new(
+        number: u64,
+        decided: &Decided,
+        file: Text,
+        cells: Vec<CellUpdate>,
+        first: BTreeSet<String>,
+        holds: BTreeMap<String, BTreeSet<Hold>>,
+    ) -> Updating {
+        Updating {
+            client: decided.wanted.client,
+            phase: Phase::Decided,
+            file,
+            window_ns: decided.wanted.window_ns.max(0),
+            first,
+            holds,
+            failed: None,
+            told: Updated {
+                update: number,
+                committed: false,
+                reason: None,
+                admission_ns: decided.admission_ns,
+                cells,
+            },
+        }
+    }
+
+    pub(super) fn next_ns(&self) -> Option<i64> {
+        match self.phase {
+            Phase::Watches { until_ns } => Some(until_ns),
+            Phase::Finishes { .. } => Some(timecell_client::now_ns() + TRYING_NS),
+            _ => None,
+        }
+    }
+
+    /// Names of the cells that are made anew.
+    fn fresh(&self) -> impl Iterator<Item = &String> {
+        (self.told.cells.iter())
+            .filter(|cell| matches!(cell.change, Change::Changed | Change::Added))
+            .map(|cell| &cell.cell)
+    }
+}
+
+impl Keeper<'_> {
+    /// Begins an update that was decided.
+    pub(super) fn begin_update(&mut self) -> Result<(), RunError> {
+        let Some(updating) = &mut self.desk.updating else {
+            return Ok(());
+        };
+        if updating.phase != Phase::Decided {
+            return Ok(());
+        }
+        updating.phase = Phase::MakesRoom;
+        let first: Vec<String> = updating.first.iter().cloned().collect();
+        let client = updating.client;
+        let begun = Entry::UpdateBegun {
+            update: updating.told.update,
+            file: updating.file.clone(),
+            cells: updating.fresh().cloned().collect(),
+        };
+        self.note(begun)?;
+        if first.is_empty() {
+            self.grow_group();
+        } else {
+            let text = format!(
+                "there is no room for both versions of {}: the old one ends first",
+                first.join(", ")
+            );
+            self.desk.say(client, Say::Notice { text }, false);
+        }
+        for name in &first {
+            self.tell_one_leaving_to_end(name);
+        }
+        Ok(())
+    }
+
+    /// Whether old versions must end before anything is started.
+    pub(super) fn awaits_room(&self) -> bool {
+        self.desk.updating.as_ref().is_some_and(|updating| {
+            updating.phase == Phase::MakesRoom
+                && (updating.first.iter()).any(|name| self.desk.leaving.contains_key(name))
+        })
+    }
+
+    /// Takes an update as far as it can go now.
+    pub(super) fn turn_update(&mut self) -> Result<Option<Served>, RunError> {
+        if self.desk.wanted.is_some() {
+            return Ok(Some(Served::Wanted));
+        }
+        let now = timecell_client::now_ns();
+        let Some(updating) = &self.desk.updating else {
+            return Ok(None);
+        };
+        let (client, window_ns) = (updating.client, updating.window_ns);
+        let failed = updating.failed.is_some();
+        let phase = match updating.phase {
+            Phase::MakesRoom | Phase::Starts | Phase::Watches { .. } if failed => {
+                self.end_fresh();
+                Phase::TakesBack
+            }
+            Phase::MakesRoom if !self.awaits_room() => {
+                self.grow_group();
+                Phase::Starts
+            }
+            // Those that wait for others which have become ready included.
+            Phase::Starts
+                if !self
+                    .fresh_positions()
+                    .iter()
+                    .any(|at| self.pending.contains(at)) =>
+            {
+                let text = format!(
+                    "the new version was started; it is watched for {}",
+                    model::Duration::from_ns(window_ns)
+                );
+                self.desk.say(client, Say::Notice { text }, false);
+                Phase::Watches {
+                    until_ns: now.saturating_add(window_ns),
+                }
+            }
+            Phase::Watches { until_ns } if until_ns <= now => {
+                self.commit()?;
+                Phase::Finishes { since_ns: now }
+            }
+            Phase::Finishes { since_ns } if self.desk.leaving.is_empty() => {
+                if self.fit_group(true).is_ok() || now - since_ns > SHRINKING_NS {
+                    self.answer_update(true);
+                    return Ok(None);
+                }
+                return Ok(None);
+            }
+            Phase::TakesBack if self.fresh_have_ended() => {
+                self.take_back()?;
+                return Ok(Some(Served::TakenBack));
+            }
+            phase => phase,
+        };
+        if let Some(updating) = &mut self.desk.updating
+            && updating.phase != phase
+        {
+            updating.phase = phase;
+            self.start_pending()?;
+            return self.turn_update();
+        }
+        Ok(None)
+    }
+
+    /// Whether the failure of this cell is that of an update, which is to take it back.
+    ///
+    /// `what` was observed of it; `None`: it has ended.
+    pub(super) fn fails_update(&mut self, at: usize, what: Option<String>) -> bool {
+        let name = self.mission().cells[at].name.clone();
+        let Some(updating) = &self.desk.updating else {
+            return false;
+        };
+        let watched = !matches!(updating.phase, Phase::Finishes { .. } | Phase::TakesBack);
+        if !watched || !updating.fresh().any(|fresh| *fresh == name) {
+            return false;
+        }
+        let why = match self.desk.failures.get(&name) {
+            _ if what.is_some() => {
+                let what = what.unwrap_or_default();
+                format!("`{name}`, before its health window was over: {what}")
+            }
+            Some(why) => format!("`{name}` could not be started: {why}"),
+            None => {
+                let end = self.state.cells.get(&name);
+                let end = end.and_then(|cell| cell.last_end.as_ref());
+                let end = end.map_or("ended".to_owned(), |(_, _, end)| end.to_string());
+                format!("`{name}` {end} before its health window was over")
+            }
+        };
+        self.fail_update(why);
+        true
+    }
+
+    fn fail_update(&mut self, why: String) {
+        if let Some(updating) = &mut self.desk.updating {
+            updating.failed.get_or_insert(why);
+        }
+    }
+
+    /// Room for all that runs meanwhile; an update that gets none has failed.
+    fn grow_group(&mut self) {
+        if let Err(error) = self.fit_group(false) {
+            self.fail_update(error.to_string());
+        }
+    }
+
+    fn fresh_positions(&self) -> Vec<usize> {
+        let fresh = self.desk.updating.iter().flat_map(Updating::fresh);
+        fresh
+            .filter_map(|name| self.mission().position(name))
+            .collect()
+    }
+
+    fn end_fresh(&mut self) {
+        for at in self.fresh_positions() {
+            self.due.remove(&at);
+            self.pending.remove(&at);
+            self.tell_to_end(at);
+        }
+    }
+
+    fn fresh_have_ended(&self) -> bool {
+        !(self.fresh_positions().iter()).any(|at| self.live.contains_key(at))
+    }
+
+    /// The new version is what should run from now on.
+    fn commit(&mut self) -> Result<(), RunError> {
+        let Some(updating) = &self.desk.updating else {
+            return Ok(());
+        };
+        let update = updating.told.update;
+        let removed: Vec<String> = (updating.told.cells.iter())
+            .filter(|cell| cell.change == Change::Removed)
+            .map(|cell| cell.cell.clone())
+            .collect();
+        self.note(Entry::UpdateCommitted { update })?;
+        for cell in removed {
+            // A later cell of this name begins anew.
+            let holds = (self.state.cells.get(&cell)).map(|cell| cell.holds.clone());
+            for why in holds.into_iter().flatten() {
+                let cell = cell.clone();
+                self.note(Entry::CellReleased { cell, why })?;
+            }
+        }
+        self.tell_leaving_to_end();
+        Ok(())
+    }
+
+    /// The old version is what should run.
+    fn take_back(&mut self) -> Result<(), RunError> {
+        let Some(updating) = &self.desk.updating else {
+            return Ok(());
+        };
+        let update = updating.told.update;
+        let reason = updating.failed.clone().unwrap_or_default();
+        let before = updating.holds.clone();
+        let new: Vec<(String, Hold)> = (self.state.cells.iter())
+            .flat_map(|(name, cell)| cell.holds.iter().map(|hold| (name.clone(), *hold)))
+            .filter(|(name, hold)| !before.get(name).is_some_and(|holds| holds.contains(hold)))
+            .collect();
+        self.note(Entry::UpdateRolledBack {
+            update,
+            reason: reason.clone(),
+        })?;
+        for (cell, why) in new {
+            self.note(Entry::CellReleased { cell, why })?;
+        }
+        for at in self.fresh_positions() {
+            let name = self.mission().cells[at].name.clone();
+            self.desk.failures.remove(&name);
+            let beside = self.place_for(&name);
+            self.remove_page(&name, beside);
+            self.desk.taken_back.push(name);
+        }
+        let text = format!("update {update} was taken back: {reason}");
+        (self.tell)(&Event::Note { text });
+        self.desk.shrinks_until_ns = Some(timecell_client::now_ns() + SHRINKING_NS);
+        self.answer_update(false);
+        Ok(())
+    }
+
+    fn answer_update(&mut self, committed: bool) {
+        let Some(updating) = self.desk.updating.take() else {
+            return;
+        };
+        let mut told = updating.told;
+        told.committed = committed;
+        told.reason = updating.failed;
+        for cell in &mut told.cells {
+            let at = self.mission().position(&cell.cell);
+            let live = at.and_then(|at| self.live.get(&at));
+            let leaving = || Some(&self.desk.leaving.get(&cell.cell)?.live);
+            cell.pid = live.or_else(leaving).map(|live| live.app.pid());
+        }
+        if committed {
+            let text = format!("update {}: done", told.update);
+            (self.tell)(&Event::Note { text });
+        }
+        let told = Box::new(told);
+        self.desk.say(updating.client, Say::Updated(told), true);
+    }
+
+    /// SIGTERM for what an update has put aside.
+    pub(super) fn tell_leaving_to_end(&mut self) {
+        let names: Vec<String> = self.desk.leaving.keys().cloned().collect();
+        for name in names {
+            self.tell_one_leaving_to_end(&name);
+        }
+    }
+
+    fn tell_one_leaving_to_end(&mut self, name: &str) {
+        if let Some(leaving) = self.desk.leaving.get_mut(name) {
+            leaving.live.tell_to_end(leaving.stop_timeout_ns);
+        }
+    }
+
+    /// Looks for cells put aside that have ended.
+    pub(super) fn reap_leaving(&mut self) -> Result<(), RunError> {
+        let names: Vec<String> = self.desk.leaving.keys().cloned().collect();
+        for name in names {
+            let Some(leaving) = self.desk.leaving.get_mut(&name) else {
+                continue;
+            };
+            let Some(end) = leaving.live.over()? else {
+                continue;
+            };
+            if let Some(leaving) = self.desk.leaving.remove(&name) {
+                self.put_away(name.clone(), leaving.live, end)?;
+                self.remove_page(&name, leaving.beside);
+            }
+        }
+        Ok(())
+    }
+
+    /// In which of its places a cell is made: the one that nothing of it runs in.
+    pub(super) fn place_for(&self, name: &str) -> bool {
+        match self.desk.leaving.get(name) {
+            Some(leaving) => !leaving.beside,
+            None => (self.state.cells.get(name)).is_some_and(crate::state::Cell::is_beside),
+        }
+    }
+
+    /// An update that a killed supervisor had begun has not taken place.
+    pub(super) fn take_back_unfinished(&mut self) -> Result<(), RunError> {
+        if let Some(update) = self.state.update.as_ref().map(|update| update.number) {
+            let reason = "the supervisor ended in the midst of it".to_owned();
+            let text = format!("update {update} was taken back: {reason}");
+            self.note(Entry::UpdateRolledBack { update, reason })?;
+            (self.tell)(&Event::Note { text });
+        }
+        Ok(())
+    }
+
+    /// Whether a cell that an earlier supervisor has started, at this time of the monotonic clock, is what the mission means by
+    /// it now.
+    pub(super) fn is_still_meant(&self, at: usize, since_ns: i64) -> bool {
+        let cell = &self.mission().cells[at];
+        let unfinished = self.state.update.as_ref().is_some_and(|update| {
+            update.cells.contains(&cell.name) && since_ns >= update.begun.monotonic_ns
+        });
+        !unfinished && !self.desk.outdated.contains(&cell.name)
+    }
+
+    /// Gives the mission's group as much as its cells have together, those put aside included; takes from it what is more only if
+    /// `shrink` says so.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(super) fn fit_group(&mut self, shrink: bool) -> Result<(), RunError> {
+        let mission = self.file.mission();
+        let grants: Vec<&Grant> = (mission.cells.iter())
+            .filter_map(|cell| self.admission.grant(&cell.name))
+            .filter(|grant| grant.enforcer == Enforcer::RtCgroup)
+            .collect();
+        let leaving = self.desk.leaving.values();
+        let leaving_us: u64 = leaving.map(|leaving| leaving.share_us).sum();
+        match &self.group {
+            Some(group) => group.fit(&grants, leaving_us, shrink)?,
+            None if grants.is_empty() => {}
+            None => self.group = Some(MissionGroup::open(&mission.name, &grants)?),
+        }
+        Ok(())
+    }
+
+    /// Gives back the room of an update that was taken back, once the kernel lets it.
+    pub(super) fn shrink_group(&mut self) {
+        if let Some(until_ns) = self.desk.shrinks_until_ns
+            && (self.fit_group(true).is_ok() || until_ns <= timecell_client::now_ns())
+        {
+            self.desk.shrinks_until_ns = None;
+        }
+    }
+
+    /// Tells the service manager that the mission runs, once all cells were started that are to run.
+    pub(super) fn tell_ready(&mut self) {
+        if self.desk.told_ready || !self.pending.is_empty() {
+            return;
+        }
+        self.desk.told_ready = true;
+        let status = format!(
+            "mission {}: {} of {} cells run",
+            self.mission().name,
+            self.live.len(),
+            self.mission().cells.len()
+        );
+        self.desk.notify.ready(&status);
+    }
+}
+
+/// Cells whose definition in this file is not that of the text that was admitted before, or cannot be compared with it.
+pub(super) fn outdated(before: Option<&Text>, file: &MissionFile) -> BTreeSet<String> {
+    let Some(text) = before else {
+        return BTreeSet::new();
+    };
+    let path = text.path.as_deref().unwrap_or(file.name());
+    let Ok(old) = MissionFile::parse(path, &text.text) else {
+        // Written by another version; what runs is taken to be what is meant.
+        return BTreeSet::new();
+    };
+    let made = |file: &MissionFile, cell| spec::of(file, cell, None, std::path::Path::new("place"));
+    (file.mission().cells.iter())
+        .filter(|cell| match old.mission().cell(&cell.name) {
+            Some(known) => known != *cell || made(&old, known) != made(file, cell),
+            None => true,
+        })
+        .map(|cell| cell.name.clone())
+        .collect()
+}

@@ -1,0 +1,122 @@
+//! `timecell stop`, `start`, `restart` and `down`: a request to the supervisor, and what became of it.
+
+use std::path::{Path, PathBuf};
+
+use model::InputError;
+use supervise::control::{Ask, CellDone, Client, ControlError, Place, Say, base_dir, find};
+
+use crate::cli::{Down, OfCells, Which, WhichFirst};
+use crate::exit::{CommandError, Ended};
+use crate::out;
+
+/// Version of the JSON.
+const SCHEMA: u32 = 1;
+
+/// Stops cells, and returns once they have ended.
+pub fn stop(options: &OfCells) -> Result<Ended, CommandError> {
+    of_cells(options, "stop", |cells| Ask::Stop { cells })
+}
+
+/// Lets cells run again.
+pub fn start(options: &OfCells) -> Result<Ended, CommandError> {
+    of_cells(options, "start", |cells| Ask::Start { cells })
+}
+
+/// Ends cells and starts them anew.
+pub fn restart(options: &OfCells) -> Result<Ended, CommandError> {
+    of_cells(options, "restart", |cells| Ask::Restart { cells })
+}
+
+/// Ends the mission.
+pub fn down(options: &Down) -> Result<Ended, CommandError> {
+    let dir = directory_first(&options.which)?;
+    let done = done(&dir, Ask::Down)?;
+    if options.json {
+        print_json("down", &done);
+    } else {
+        done.iter().for_each(print);
+        out::print("all cells have ended, nothing is left");
+    }
+    Ok(Ended::Fine)
+}
+
+fn of_cells(
+    options: &OfCells,
+    verb: &str,
+    ask: impl Fn(Vec<String>) -> Ask,
+) -> Result<Ended, CommandError> {
+    let dir = directory(&options.which)?;
+    let done = done(&dir, ask(options.cells.clone()))?;
+    if options.json {
+        print_json(verb, &done);
+    } else {
+        done.iter().for_each(print);
+    }
+    let wanted_running = verb != "stop";
+    let failed = (done.iter())
+        .any(|cell| wanted_running && cell.pid.is_none() && options.cells.contains(&cell.cell));
+    Ok(if failed { Ended::Failed } else { Ended::Fine })
+}
+
+fn done(dir: &Path, ask: Ask) -> Result<Vec<CellDone>, CommandError> {
+    match ask_for(dir, ask)? {
+        Say::Done { cells } => Ok(cells),
+        other => Err(unexpected(&other).into()),
+    }
+}
+
+fn print(cell: &CellDone) {
+    out::print(&format!("{}: {}", cell.cell, cell.text));
+}
+
+fn print_json(verb: &str, cells: &[CellDone]) {
+    let json = serde_json::json!({ "schema": SCHEMA, "done": verb, "cells": cells });
+    out::print(&format!("{json:#}"));
+}
+
+/// Asks the supervisor of this directory; what it says meanwhile goes to standard error.
+pub(super) fn ask_for(dir: &Path, ask: Ask) -> Result<Say, ControlError> {
+    Client::connect(dir)?.ask(dir, ask, &mut |text| out::note(text))
+}
+
+/// The answer belongs to no such question.
+pub(super) fn unexpected(say: &Say) -> ControlError {
+    let json = serde_json::to_string(say).unwrap_or_default();
+    ControlError::NotUnderstood {
+        reason: format!("`{}` was not asked for", json.get(..40).unwrap_or(&json)),
+    }
+}
+
+/// The directory of the mission that is meant.
+pub(super) fn directory(which: &Which) -> Result<PathBuf, CommandError> {
+    locate(which.mission.as_deref(), which.dir.as_deref())
+}
+
+/// The same where the name stands alone.
+pub(super) fn directory_first(which: &WhichFirst) -> Result<PathBuf, CommandError> {
+    locate(which.mission.as_deref(), which.dir.as_deref())
+}
+
+fn locate(name: Option<&str>, dir: Option<&Path>) -> Result<PathBuf, CommandError> {
+    let place = match (dir, name) {
+        (Some(dir), _) => Place::Dir(dir),
+        (None, Some(name)) => Place::Name(name),
+        (None, None) => Place::Only,
+    };
+    let base = match place {
+        Place::Dir(_) => PathBuf::new(),
+        _ => base()?,
+    };
+    Ok(find(place, &base)?)
+}
+
+/// Where missions have their directories unless the user says otherwise.
+pub(super) fn base() -> Result<PathBuf, InputError> {
+    base_dir().ok_or_else(|| {
+        InputError::new(
+            "--dir",
+            "there is no HOME to keep the mission's state in",
+            "name a directory with --dir",
+        )
+    })
+}

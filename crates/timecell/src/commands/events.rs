@@ -1,0 +1,82 @@
+//! `timecell events`: what has happened to a mission, from its journal, and what happens, from its supervisor.
+
+use std::path::Path;
+
+use supervise::control::{Client, ControlError, Follow, Happening, Say, history};
+
+use super::control::directory_first;
+use crate::cli::Events;
+use crate::exit::{CommandError, Ended};
+use crate::out;
+
+/// Prints events.
+pub fn run(options: &Events) -> Result<Ended, CommandError> {
+    let dir = directory_first(&options.which)?;
+    let mut teller = Teller {
+        json: options.json,
+        oldest_unix_ns: options
+            .since
+            .map(|since| (supervise::Stamp::now().wall_unix_ns).saturating_sub(since.ns())),
+        last: None,
+    };
+    if !options.follow {
+        teller.catch_up(&dir)?;
+        return Ok(Ended::Fine);
+    }
+    // First the subscription, then the journal: nothing falls between.
+    let mut client = match Client::connect(&dir) {
+        Ok(client) => client,
+        Err(error) => {
+            if matches!(error, ControlError::NobodyListens { .. }) {
+                teller.catch_up(&dir)?;
+            }
+            return Err(error.into());
+        }
+    };
+    client.follow(&dir, &mut |say| {
+        match say {
+            Say::Subscribed { .. } | Say::Behind { .. } => teller.catch_up(&dir)?,
+            Say::Happened(happening) => teller.tell(&happening),
+            _ => {}
+        }
+        Ok(if out::is_closed() {
+            Follow::Enough
+        } else {
+            Follow::On
+        })
+    })?;
+    Ok(Ended::Fine)
+}
+
+struct Teller {
+    json: bool,
+    oldest_unix_ns: Option<i64>,
+    /// Sequence number of the last one.
+    last: Option<u64>,
+}
+
+impl Teller {
+    fn catch_up(&mut self, dir: &Path) -> Result<(), ControlError> {
+        for happening in history(dir)? {
+            self.tell(&happening);
+        }
+        Ok(())
+    }
+
+    /// Tells it, once, unless it is too old.
+    fn tell(&mut self, happening: &Happening) {
+        if Some(happening.sequence) <= self.last {
+            return;
+        }
+        self.last = Some(happening.sequence);
+        let old = self.oldest_unix_ns;
+        if old.is_some_and(|oldest| happening.at.wall_unix_ns < oldest) {
+            return;
+        }
+        if self.json {
+            out::print(&serde_json::to_string(happening).unwrap_or_default());
+        } else {
+            out::print(&format!("{}  {}", happening.at_utc, happening.text));
+        }
+    }
+}

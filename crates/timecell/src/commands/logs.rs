@@ -1,0 +1,228 @@
+//! `timecell logs`: what a cell has written. Its files are read here; only where they are is asked for.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+use model::InputError;
+use supervise::control::{Ask, ControlError, Say, Status, from_journal};
+
+use super::control::{ask_for, directory, unexpected};
+use crate::cli::Logs;
+use crate::exit::{CommandError, Ended};
+use crate::out;
+
+/// Between two looks at what a cell writes.
+const LOOK: Duration = Duration::from_millis(200);
+/// Looks between two questions whether the cell's directory is still the same.
+const LOOKS: u32 = 10;
+
+/// Prints what a cell has written, and goes on if asked to.
+pub fn run(options: &Logs) -> Result<Ended, CommandError> {
+    let dir = directory(&options.which)?;
+    let place = place(&dir, &options.cell)?;
+    let mut reader = Reader::default();
+    let mut bytes = Vec::new();
+    reader.begin(&place, &mut bytes).map_err(failed(&place))?;
+    if let Some(count) = options.lines {
+        bytes = last_lines(bytes, count);
+    }
+    let mut printer = Printer::new(options);
+    printer.print(&bytes);
+    while options.follow && !out::is_closed() {
+        follow(&dir, options, &mut reader, &mut printer)?;
+    }
+    printer.end();
+    Ok(Ended::Fine)
+}
+
+/// Some looks at what is written, then one at where.
+fn follow(
+    dir: &Path,
+    options: &Logs,
+    reader: &mut Reader,
+    printer: &mut Printer<'_>,
+) -> Result<(), CommandError> {
+    let place = place(dir, &options.cell)?;
+    for _ in 0..LOOKS {
+        let mut bytes = Vec::new();
+        reader.go_on(&place, &mut bytes).map_err(failed(&place))?;
+        printer.print(&bytes);
+        if out::is_closed() {
+            break;
+        }
+        sleep(LOOK);
+    }
+    Ok(())
+}
+
+fn failed(place: &Path) -> impl Fn(io::Error) -> CommandError {
+    move |source| CommandError::File {
+        path: place.join("output"),
+        doing: "read it",
+        source,
+    }
+}
+
+/// The directory of a cell's output.
+fn place(dir: &Path, cell: &str) -> Result<PathBuf, CommandError> {
+    let status: Status = match ask_for(dir, Ask::Status) {
+        Ok(Say::Status(status)) => *status,
+        Ok(other) => return Err(unexpected(&other).into()),
+        Err(ControlError::NobodyListens { .. } | ControlError::Ended) => from_journal(dir)?,
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(found) = status.cells.iter().find(|known| known.cell == cell) {
+        return Ok(found.dir.clone());
+    }
+    // Of a mission that was ended, or a cell that an update has removed, the files are still there.
+    let left = dir.join("cells").join(cell);
+    let plain = Path::new(cell).components().count() == 1 && !cell.starts_with('.');
+    if plain && left.join("output").exists() {
+        return Ok(left);
+    }
+    let names: Vec<&str> = status.cells.iter().map(|cell| cell.cell.as_str()).collect();
+    let mend = match model::nearest(cell, &names) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`timecell ps` lists the cells".to_owned(),
+    };
+    Err(InputError::new(cell, "there is no such cell", mend).into())
+}
+
+/// Where reading has come to: the newer of the two files, by its inode.
+#[derive(Default)]
+struct Reader {
+    open: Option<(File, u64)>,
+}
+
+impl Reader {
+    fn begin(&mut self, place: &Path, bytes: &mut Vec<u8>) -> io::Result<()> {
+        if let Some((mut old, _)) = open(&place.join("output.old"))? {
+            old.read_to_end(bytes)?;
+        }
+        self.open = open(&place.join("output"))?;
+        if let Some((file, _)) = &mut self.open {
+            file.read_to_end(bytes)?;
+        }
+        Ok(())
+    }
+
+    fn go_on(&mut self, place: &Path, bytes: &mut Vec<u8>) -> io::Result<()> {
+        if let Some((file, _)) = &mut self.open {
+            file.read_to_end(bytes)?;
+        }
+        let path = place.join("output");
+        let same = match std::fs::metadata(&path) {
+            Ok(found) => (self.open.as_ref()).is_some_and(|(_, inode)| *inode == found.ino()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            Err(error) => return Err(error),
+        };
+        if same {
+            return Ok(());
+        }
+        // What came between the reading and the change of files is still in the old one.
+        if let Some((file, _)) = &mut self.open {
+            file.read_to_end(bytes)?;
+        }
+        self.open = open(&path)?;
+        if let Some((file, _)) = &mut self.open {
+            file.read_to_end(bytes)?;
+        }
+        Ok(())
+    }
+}
+
+fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
+    match File::open(path) {
+        Ok(file) => {
+            let inode = file.metadata()?.ino();
+            Ok(Some((file, inode)))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn last_lines(mut bytes: Vec<u8>, count: usize) -> Vec<u8> {
+    let body = bytes.strip_suffix(b"\n").unwrap_or(&bytes).len();
+    let mut begin = body;
+    let mut left = count;
+    while left > 0 && begin > 0 {
+        let before = bytes[..begin].iter().rposition(|byte| *byte == b'\n');
+        left -= 1;
+        match before {
+            Some(at) if left > 0 => begin = at,
+            Some(at) => return bytes.split_off(at + 1),
+            None => return bytes,
+        }
+    }
+    bytes.split_off(if count == 0 { bytes.len() } else { 0 })
+}
+
+/// Prints as it is, or a JSON object for each line.
+struct Printer<'a> {
+    options: &'a Logs,
+    /// A line that has not ended yet.
+    rest: Vec<u8>,
+}
+
+impl Printer<'_> {
+    fn new(options: &Logs) -> Printer<'_> {
+        Printer {
+            options,
+            rest: Vec::new(),
+        }
+    }
+
+    fn print(&mut self, bytes: &[u8]) {
+        if !self.options.json {
+            out::raw(bytes);
+            return;
+        }
+        self.rest.extend_from_slice(bytes);
+        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+            let rest = self.rest.split_off(end + 1);
+            let mut line = std::mem::replace(&mut self.rest, rest);
+            line.pop();
+            self.line(&line);
+        }
+    }
+
+    fn end(&mut self) {
+        let rest = std::mem::take(&mut self.rest);
+        if !rest.is_empty() {
+            self.line(&rest);
+        }
+    }
+
+    fn line(&self, line: &[u8]) {
+        let json = serde_json::json!({
+            "schema": 1,
+            "cell": self.options.cell,
+            "text": String::from_utf8_lossy(line),
+        });
+        out::print(&json.to_string());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_whole() {
+        let of = |text: &str, count| {
+            String::from_utf8(last_lines(text.as_bytes().to_vec(), count)).unwrap()
+        };
+        assert_eq!(of("a\nb\nc\n", 2), "b\nc\n");
+        assert_eq!(of("a\nb\nc", 2), "b\nc");
+        assert_eq!(of("a\nb\nc\n", 3), "a\nb\nc\n");
+        assert_eq!(of("a\nb\nc\n", 9), "a\nb\nc\n");
+        assert_eq!(of("a\nb\n\n", 1), "\n");
+        assert_eq!(of("a\nb\n", 0), "");
+        assert_eq!(of("", 3), "");
+    }
+}

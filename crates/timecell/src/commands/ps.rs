@@ -1,0 +1,173 @@
+//! `timecell ps`: what runs of a mission. From its supervisor; where there is none, from its journal.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use supervise::control::{
+    Ask, CellState, CellStatus, ControlError, Say, Status, from_journal, prometheus,
+};
+
+use super::control::{ask_for, directory_first, unexpected};
+use crate::cli::Ps;
+use crate::exit::{CommandError, Ended};
+use crate::out;
+
+/// Prints what runs.
+pub fn run(options: &Ps) -> Result<Ended, CommandError> {
+    let dir = directory_first(&options.which)?;
+    let ask = if options.prometheus {
+        Ask::Metrics
+    } else {
+        Ask::Status
+    };
+    let status = match ask_for(&dir, ask) {
+        Ok(Say::Metrics { text }) => {
+            out::print(&text);
+            return Ok(Ended::Fine);
+        }
+        Ok(Say::Status(status)) => *status,
+        Ok(other) => return Err(unexpected(&other).into()),
+        Err(ControlError::NobodyListens { .. } | ControlError::Ended) => from_journal(&dir)?,
+        Err(error) => return Err(error.into()),
+    };
+    if options.prometheus {
+        out::print(&prometheus(&status));
+    } else if options.json {
+        out::print(&serde_json::to_string_pretty(&status).unwrap_or_default());
+    } else {
+        out::print(&text(&status));
+    }
+    Ok(match status.supervisor {
+        Some(_) => Ended::Fine,
+        None => Ended::Unmet,
+    })
+}
+
+/// The table, with what is to be said of the whole above it.
+fn text(status: &Status) -> String {
+    let mut lines = vec![head(status)];
+    if let Some(update) = status.update {
+        lines.push(match status.supervisor {
+            Some(_) => format!("update {update} goes on"),
+            None => format!("update {update} was not finished, and will be taken back"),
+        });
+    }
+    if status.cells.is_empty() {
+        return lines.join("\n");
+    }
+    lines.push(String::new());
+    let mut rows = vec![
+        [
+            "cell", "state", "pid", "starts", "for", "cpu time", "cpu", "budget", "",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+    ];
+    rows.extend(status.cells.iter().map(row));
+    let widths: Vec<usize> = (0..rows[0].len())
+        .map(|at| {
+            let lengths = rows.iter().map(|row| row[at].chars().count());
+            lengths.max().unwrap_or(0)
+        })
+        .collect();
+    // Numbers stand to the right.
+    let right = [2, 3, 4, 5];
+    for row in &rows {
+        let cells: Vec<String> = (row.iter().zip(&widths).enumerate())
+            .map(|(at, (text, width))| {
+                if right.contains(&at) {
+                    format!("{text:>width$}")
+                } else {
+                    format!("{text:<width$}")
+                }
+            })
+            .collect();
+        lines.push(cells.join("  ").trim_end().to_owned());
+    }
+    lines.join("\n")
+}
+
+fn head(status: &Status) -> String {
+    let running = (status.cells.iter())
+        .filter(|cell| cell.state.runs())
+        .count();
+    let count = status.cells.len();
+    match (&status.mission, &status.supervisor) {
+        (Some(name), Some(own)) => format!(
+            "mission {name}: {running} of {count} cells run, {} mode, supervisor {} (timecell {})",
+            status.mode.name(),
+            own.pid,
+            own.version
+        ),
+        (Some(name), None) => format!(
+            "mission {name}: nobody supervises it; {running} of {count} cells run on, and `timecell up` takes them over"
+        ),
+        (None, _) => format!(
+            "no mission is up in {}; the last one was ended",
+            status.dir.display()
+        ),
+    }
+}
+
+fn row(cell: &CellStatus) -> Vec<String> {
+    let none = || "-".to_owned();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now_ns = now.map_or(0, |now| i64::try_from(now.as_nanos()).unwrap_or(i64::MAX));
+    let since = (cell.started_unix_ns).filter(|_| cell.state.runs());
+    let budget = match (cell.budget_ns, cell.period_ns) {
+        (Some(budget), Some(period)) => format!(
+            "{} every {}",
+            report::time(budget as f64),
+            report::time(period as f64)
+        ),
+        _ => none(),
+    };
+    let why = match (&cell.why, &cell.last_end) {
+        (Some(why), Some(end)) if cell.state == CellState::Stopped => {
+            format!("{why}; {}", end.text)
+        }
+        (Some(why), _) => why.clone(),
+        (None, Some(end)) if !cell.state.runs() || cell.starts > 1 => {
+            format!("before: {}", end.text)
+        }
+        _ => String::new(),
+    };
+    vec![
+        cell.cell.clone(),
+        cell.state.word().to_owned(),
+        cell.pid.map_or(none(), |pid| pid.to_string()),
+        cell.starts.to_string(),
+        since.map_or(none(), |since| span(now_ns - since)),
+        cell.cpu_ns.map_or(none(), |ns| report::time(ns as f64)),
+        match cell.cpus.as_slice() {
+            [] => none(),
+            cpus => host::cpus::format_list(cpus),
+        },
+        budget,
+        why,
+    ]
+}
+
+/// `42 s`, `5 min 3 s`, `2 h 5 min`, `3 d 2 h`.
+fn span(ns: i64) -> String {
+    let s = ns.max(0) / 1_000_000_000;
+    match s {
+        0..60 => format!("{s} s"),
+        60..3_600 => format!("{} min {} s", s / 60, s % 60),
+        3_600..86_400 => format!("{} h {} min", s / 3_600, s / 60 % 60),
+        _ => format!("{} d {} h", s / 86_400, s / 3_600 % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_read_easily() {
+        let of = |s: i64| span(s * 1_000_000_000);
+        assert_eq!(
+            [of(-1), of(59), of(303), of(7_505), of(266_405)],
+            ["0 s", "59 s", "5 min 3 s", "2 h 5 min", "3 d 2 h"]
+        );
+    }
+}

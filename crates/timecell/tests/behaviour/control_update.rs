@@ -1,0 +1,335 @@
+//! A running mission becomes another one.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::control::{RESERVED, ask, cell, json_of, runs};
+use crate::missions::{Up, mission, nothing_is_left, pid_of, shell};
+use crate::support::{Case, Need};
+
+const ROOT: &[Need] = &[Need::Root, Need::RealTime, Need::Program("busybox")];
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "control_update::what_does_not_change_is_not_touched",
+        needs: ROOT,
+        run: what_does_not_change_is_not_touched,
+    },
+    Case {
+        name: "control_update::what_cannot_be_kept_is_refused_and_changes_nothing",
+        needs: ROOT,
+        run: what_cannot_be_kept_is_refused_and_changes_nothing,
+    },
+    Case {
+        name: "control_update::a_new_version_that_fails_is_taken_back",
+        needs: ROOT,
+        run: a_new_version_that_fails_is_taken_back,
+    },
+    Case {
+        name: "control_update::the_old_version_ends_first_where_there_is_no_room_for_both",
+        needs: ROOT,
+        run: the_old_version_ends_first_where_there_is_no_room_for_both,
+    },
+    Case {
+        name: "control_update::an_update_whose_supervisor_is_killed_has_not_taken_place",
+        needs: ROOT,
+        run: an_update_whose_supervisor_is_killed_has_not_taken_place,
+    },
+];
+
+const SLEEPS: &str = "/busybox sleep 1000";
+
+fn change<'a>(updated: &'a Value, name: &str) -> &'a Value {
+    let cells = updated["cells"].as_array().unwrap();
+    cells.iter().find(|cell| cell["cell"] == name).unwrap()
+}
+
+fn group_of(dir: &Path) -> Option<i64> {
+    let path = host::rtgroup::detect()
+        .ok()?
+        .join(format!("timecell-mission-{}", crate::missions::name(dir)));
+    let budget = host::rtgroup::budget_of(&host::root::Root::live(), &path).unwrap();
+    Some(budget.runtime_us)
+}
+
+fn what_does_not_change_is_not_touched() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let steady = shell("steady", SLEEPS, RESERVED);
+    let free = shell(
+        "free",
+        SLEEPS,
+        "[[cell.task]]\nname = \"loop\"\nwcet = \"1ms\"\nperiod = \"1s\"",
+    );
+    let plain = shell("plain", SLEEPS, "class = \"other\"");
+    let old = shell("old", SLEEPS, RESERVED);
+    let version = |text: &str| shell("app", &format!("echo version {text}; {SLEEPS}"), RESERVED);
+    mission(
+        dir,
+        &(steady.clone() + &free + &plain + &old + &version("one")),
+    );
+    let mut up = Up::start(dir);
+    let pids = ["steady", "free", "plain", "old", "app"]
+        .map(|name| pid_of(&up.until(&format!("{name}: runs"))));
+    let before = group_of(dir);
+    let with_band = cell(dir, "free");
+
+    let new = shell(
+        "new",
+        SLEEPS,
+        "[[cell.task]]\nname = \"loop\"\nwcet = \"1ms\"\nperiod = \"900ms\"",
+    );
+    mission(
+        dir,
+        &(new.clone() + &steady + &free + &plain + &version("two")),
+    );
+    let updated = json_of(dir, &["update", "mission.toml", "--window", "300ms"]);
+    assert_eq!(updated["committed"], true, "{updated}");
+    for (name, what) in [
+        ("steady", "unchanged"),
+        ("free", "unchanged"),
+        ("plain", "unchanged"),
+        ("new", "added"),
+        ("old", "removed"),
+        ("app", "changed"),
+    ] {
+        assert_eq!(change(&updated, name)["change"], what, "{updated}");
+    }
+    assert_eq!(change(&updated, "app")["beside"], true, "{updated}");
+    for (name, pid) in [("steady", pids[0]), ("free", pids[1]), ("plain", pids[2])] {
+        assert_eq!(cell(dir, name)["pid"], pid, "{name} was touched");
+        assert!(runs(pid));
+    }
+    assert_eq!(cell(dir, "free")["budget_ns"], with_band["budget_ns"]);
+    assert!(!runs(pids[3]) && !runs(pids[4]));
+    let app = cell(dir, "app");
+    assert!(app["pid"] != pids[4] && app["state"] == "running", "{app}");
+    let logs = ask(dir, &["logs", "app"]).ends_with(0);
+    assert_eq!(logs.out, "version two\n");
+    assert_eq!(cell(dir, "new")["state"], "running");
+    if before.is_some() {
+        assert!(matches!(
+            host::sched::get_class(i32::try_from(app["pid"].as_i64().unwrap()).unwrap()),
+            Ok(host::sched::Class::Fifo { .. })
+        ));
+    }
+    let status = json_of(dir, &["ps"]);
+    assert_eq!(status["cells"].as_array().unwrap().len(), 5, "{status}");
+    assert_eq!(status["update"], Value::Null);
+    // Back again: the places change once more, and the second time all is there for it.
+    mission(dir, &(steady + &free + &plain + &version("three")));
+    let updated = json_of(dir, &["update", "mission.toml", "--window", "100ms"]);
+    assert_eq!(
+        (&updated["committed"], &updated["update"]),
+        (&true.into(), &2.into()),
+        "{updated}"
+    );
+    assert_eq!(ask(dir, &["logs", "app"]).out, "version three\n");
+    if let (Some(before), Some(after)) = (before, group_of(dir)) {
+        assert!(after < before, "{after} of {before} us");
+    }
+    // Who comes after a killed supervisor finds the new version.
+    up.signal(libc::SIGKILL);
+    up.child.wait().unwrap();
+    let mut up = Up::start(dir);
+    up.until("app: runs since before");
+    assert_eq!(cell(dir, "steady")["pid"], pids[0]);
+    // What is the same by the file can be made anew all the same.
+    let updated = json_of(
+        dir,
+        &[
+            "update",
+            "mission.toml",
+            "--window",
+            "0s",
+            "--anew",
+            "plain",
+        ],
+    );
+    assert_eq!(change(&updated, "plain")["change"], "changed", "{updated}");
+    assert_ne!(cell(dir, "plain")["pid"], pids[2]);
+    up.end();
+    nothing_is_left(dir);
+}
+
+fn what_cannot_be_kept_is_refused_and_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let steady = shell("steady", SLEEPS, RESERVED);
+    let path = mission(dir, &steady);
+    let mut up = Up::start(dir);
+    let pid = pid_of(&up.until("steady: runs"));
+    let events = ask(dir, &["events"]).ends_with(0).out;
+    let greedy = shell(
+        "greedy",
+        SLEEPS,
+        "reservation = { budget = \"95ms\", period = \"100ms\" }",
+    );
+    if host::rtgroup::detect().is_ok() {
+        mission(dir, &(steady.clone() + &greedy));
+        let said = ask(dir, &["update", "mission.toml"]).ends_with(3);
+        assert!(said.err.contains("error: "), "{}", said.err);
+        let table = ask(dir, &["update", "mission.toml", "--json"]).ends_with(3);
+        assert!(table.out.is_empty(), "{}", table.out);
+    }
+    std::fs::write(
+        &path,
+        "schema = 1\nname = \"x\"\n[[cell]]\nname = \"a\"\nneeds = [\"b\"]\n",
+    )
+    .unwrap();
+    let said = ask(dir, &["update", "mission.toml"]).ends_with(2);
+    assert!(said.err.contains("mission.toml:3"), "{}", said.err);
+    let said = ask(dir, &["update", "nowhere.toml"]).ends_with(2);
+    assert!(said.err.contains("nowhere.toml"), "{}", said.err);
+    let other = steady.replace("[[cell]]", "schema = 1\nname = \"another\"\n[[cell]]");
+    std::fs::write(&path, other).unwrap();
+    let said = ask(dir, &["update", "mission.toml"]).ends_with(2);
+    assert!(
+        said.error().contains("this is the mission `another`"),
+        "{}",
+        said.err
+    );
+    mission(dir, &steady);
+    let said = ask(dir, &["update", "mission.toml", "--anew", "stedy"]).ends_with(2);
+    assert!(
+        said.error().contains("did you mean `steady`?"),
+        "{}",
+        said.err
+    );
+    assert_eq!(ask(dir, &["events"]).out, events, "something has happened");
+    assert_eq!(cell(dir, "steady")["pid"], pid);
+    up.end();
+    nothing_is_left(dir);
+}
+
+fn a_new_version_that_fails_is_taken_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let steady = shell("steady", SLEEPS, &format!("{RESERVED}\nneeds = [\"app\"]"));
+    let good = shell("app", &format!("echo good; {SLEEPS}"), RESERVED);
+    mission(dir, &(steady.clone() + &good));
+    let mut up = Up::start(dir);
+    let app = pid_of(&up.until("app: runs"));
+    let pid = pid_of(&up.until("steady: runs"));
+    let bad = shell("app", "echo bad; /busybox sleep 0.3; exit 7", RESERVED);
+    mission(
+        dir,
+        &(steady.clone() + &bad + &shell("more", SLEEPS, RESERVED)),
+    );
+    let said = ask(dir, &["update", "mission.toml", "--window", "60s"]).ends_with(1);
+    assert!(
+        said.out.contains("taken back: `app` exited with status 7"),
+        "{}",
+        said.out
+    );
+    up.until("update 1 was taken back");
+    // The old one was never gone, nor was who needs it.
+    assert_eq!(
+        (&cell(dir, "app")["pid"], &cell(dir, "steady")["pid"]),
+        (&app.into(), &pid.into())
+    );
+    assert_eq!(ask(dir, &["logs", "app"]).out, "good\n");
+    let status = json_of(dir, &["ps"]);
+    assert_eq!(status["cells"].as_array().unwrap().len(), 2, "{status}");
+    // One that cannot even be made.
+    let broken = dir.join("broken");
+    std::fs::write(&broken, "this is no program").unwrap();
+    std::fs::set_permissions(&broken, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let none = format!("[[cell]]\nname = \"app\"\nimage = {{ binary = \"broken\" }}\n{RESERVED}\n");
+    mission(dir, &(steady + &none));
+    let updated = json_of(dir, &["update", "mission.toml", "--window", "60s"]);
+    assert_eq!(updated["committed"], false, "{updated}");
+    assert!(
+        updated["reason"]
+            .as_str()
+            .unwrap()
+            .contains("could not be started"),
+        "{updated}"
+    );
+    assert_eq!(
+        (&cell(dir, "app")["pid"], &cell(dir, "steady")["pid"]),
+        (&app.into(), &pid.into())
+    );
+    up.end();
+    nothing_is_left(dir);
+}
+
+fn the_old_version_ends_first_where_there_is_no_room_for_both() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    if host::rtgroup::detect().is_err() {
+        return;
+    }
+    // More than half of what is free, whatever else runs on the machine.
+    let free_us = host::rtgroup::largest_free_runtime().unwrap();
+    let half = format!(
+        "reservation = {{ budget = \"{}us\", period = \"100ms\" }}",
+        free_us * 55 / 1_000
+    );
+    let steady = shell("steady", SLEEPS, RESERVED);
+    let app = |script: &str| shell("app", script, &half);
+    mission(dir, &(steady.clone() + &app(SLEEPS)));
+    let mut up = Up::start(dir);
+    let pid = pid_of(&up.until("steady: runs"));
+    let old = pid_of(&up.until("app: runs"));
+    mission(dir, &(steady.clone() + &app("/busybox sleep 2000")));
+    let said = ask(dir, &["update", "mission.toml", "--window", "200ms"]).ends_with(0);
+    assert!(
+        said.err.contains("no room for both versions of app"),
+        "{}",
+        said.err
+    );
+    assert!(!runs(old));
+    assert_eq!(
+        (&cell(dir, "app")["state"], &cell(dir, "steady")["pid"]),
+        (&"running".into(), &pid.into())
+    );
+    // Taken back, the old version is started anew.
+    mission(dir, &(steady + &app("exit 5")));
+    let said = ask(dir, &["update", "mission.toml", "--window", "60s"]).ends_with(1);
+    assert!(said.out.contains("exited with status 5"), "{}", said.out);
+    crate::support::eventually("the old version runs again", || {
+        cell(dir, "app")["state"] == "running"
+    });
+    assert_eq!(cell(dir, "steady")["pid"], pid);
+    up.end();
+    nothing_is_left(dir);
+}
+
+fn an_update_whose_supervisor_is_killed_has_not_taken_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let app = |text: &str| shell("app", &format!("echo {text}; {SLEEPS}"), RESERVED);
+    let first = mission(dir, &app("one"));
+    let text = std::fs::read_to_string(&first).unwrap();
+    let mut up = Up::start(dir);
+    let pid = pid_of(&up.until("app: runs"));
+    mission(dir, &app("two"));
+    let mut update = crate::support::timecell()
+        .current_dir(dir)
+        .args(["update", "mission.toml", "--window", "1h", "--dir", "state"])
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let new = pid_of(&up.until("app: runs"));
+    let status = json_of(dir, &["ps"]);
+    assert_eq!(
+        (status["cells"].as_array().unwrap().len(), &status["update"]),
+        (2, &1.into()),
+        "{status}"
+    );
+    let said = ask(dir, &["stop", "app"]).ends_with(1);
+    assert!(said.error().contains("an update goes on"), "{}", said.err);
+    up.signal(libc::SIGKILL);
+    up.child.wait().unwrap();
+    assert_eq!(update.wait().unwrap().code(), Some(1));
+    std::fs::write(first, text).unwrap();
+    let mut up = Up::start(dir);
+    assert_eq!(pid_of(&up.until("app: runs since before")), pid);
+    up.until("update 1 was taken back");
+    assert!(!runs(new));
+    assert_eq!(ask(dir, &["logs", "app"]).out, "one\n");
+    up.end();
+    nothing_is_left(dir);
+}
