@@ -272,17 +272,6 @@ impl Thread {
     }
 }
 
-/// Takes every thread of a cell that is about to be killed out of SCHED_DEADLINE: the kernel would count a thread that ends in
-/// the class for another period, and lose count altogether when cpusets change within it.
-pub fn leave_deadline(inside: &Inside) {
-    for thread in inside.threads() {
-        if matches!(sched::get_class(thread), Ok(Class::Deadline { .. })) {
-            // One that has just ended needs nothing.
-            let _ = bandwidth::leave(thread);
-        }
-    }
-}
-
 fn comm(thread: i32) -> Option<String> {
     let name = fs::read(format!("/proc/{thread}/comm")).ok()?;
     let name = name.strip_suffix(b"\n").unwrap_or(&name);

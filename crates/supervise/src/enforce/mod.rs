@@ -6,12 +6,14 @@ mod cpuset_only;
 mod deadline;
 mod error;
 mod inside;
+mod leave;
 mod rt_cgroup;
 
 pub use cpuset_only::CpusetOnly;
-pub use deadline::{Deadline, leave_deadline};
+pub use deadline::Deadline;
 pub use error::EnforceError;
 pub use inside::Inside;
+pub use leave::leave_real_time;
 pub use rt_cgroup::{MissionGroup, RtCgroup};
 
 use crate::admit::Grant;

@@ -12,7 +12,7 @@ use super::{RunError, spec};
 use crate::admit::Grant;
 use crate::end::End;
 use crate::enforce::{
-    CpusetOnly, Deadline, Enforce, EnforceError, Inside, MissionGroup, leave_deadline,
+    CpusetOnly, Deadline, Enforce, EnforceError, Inside, MissionGroup, leave_real_time,
 };
 
 /// A cell that runs.
@@ -74,7 +74,7 @@ impl Live {
                 "" => why,
                 said => format!("{why}; it said: {said}"),
             };
-            leave_deadline(&inside(&app));
+            leave_real_time(&inside(&app));
             let removed = app.remove().map_err(|error| error.to_string());
             release(&mut hold);
             return Err(match removed {
@@ -197,7 +197,9 @@ impl Live {
     /// Removes it with all that was made for it; what could not be removed, as sentences.
     pub(super) fn remove(mut self) -> Vec<String> {
         let mut left = Vec::new();
-        leave_deadline(&self.inside());
+        // One that has just ended cannot be killed; what is left of it is told by its removal.
+        let _ = self.app.kill(libc::SIGKILL);
+        leave_real_time(&self.inside());
         if let Err(error) = self.app.remove() {
             left.push(error.to_string());
         }
@@ -228,7 +230,7 @@ fn inside(app: &AppCell) -> Inside {
 /// count on.
 pub(super) fn leave_class(work_dir: &Path) {
     if let Ok(app::Adoption::Taken(app)) = app::adopt(work_dir) {
-        leave_deadline(&inside(&app));
+        leave_real_time(&inside(&app));
     }
 }
 

@@ -227,7 +227,7 @@ impl Up {
             child,
             lines,
             said: Vec::new(),
-            dir: dir.to_owned(),
+            dir: (command.get_current_dir()).map_or_else(PathBuf::new, Path::to_owned),
         }
     }
 
