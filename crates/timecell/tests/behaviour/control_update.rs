@@ -125,7 +125,8 @@ fn what_does_not_change_is_not_touched() {
         (&true.into(), &2.into()),
         "{updated}"
     );
-    assert_eq!(ask(dir, &["logs", "app"]).out, "version three\n");
+    let written = ask(dir, &["logs", "app"]).out;
+    assert!(written.ends_with("version three\n"), "{written}");
     if let (Some(before), Some(after)) = (before, group_of(dir)) {
         assert!(after < before, "{after} of {before} us");
     }
