@@ -500,7 +500,7 @@ impl<'a> Keeper<'a> {
         })?;
         (self.tell)(&Event::Stays {
             cell: cell.clone(),
-            why: because(hold).to_owned(),
+            why: hold.because().to_owned(),
         });
         for dependent in self.mission().dependents(at) {
             self.due.remove(&dependent);
@@ -588,16 +588,5 @@ impl<'a> Keeper<'a> {
         }
         self.tell_downs(&ending);
         Ok(())
-    }
-}
-
-fn because(hold: Hold) -> &'static str {
-    match hold {
-        Hold::ByHand => "it was stopped by hand",
-        Hold::ByRule => "a health rule has stopped it",
-        Hold::RestartLimit => "it was restarted as often as its limit allows",
-        Hold::Shed => "it was shed",
-        Hold::Needs => "a cell that it needs does not run",
-        Hold::Ended => "its program has ended, and its restart policy is to leave it",
     }
 }

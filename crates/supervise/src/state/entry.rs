@@ -187,6 +187,20 @@ pub enum Hold {
     Ended,
 }
 
+impl Hold {
+    /// Why, a clause.
+    pub const fn because(self) -> &'static str {
+        match self {
+            Hold::ByHand => "it was stopped by hand",
+            Hold::ByRule => "a health rule has stopped it",
+            Hold::RestartLimit => "it was restarted as often as its limit allows",
+            Hold::Shed => "it was shed",
+            Hold::Needs => "a cell that it needs does not run",
+            Hold::Ended => "its program has ended, and its restart policy is to leave it",
+        }
+    }
+}
+
 /// Mode of a mission.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
