@@ -205,7 +205,7 @@ fn refused() {
         assert!(error.contains(option) && error.contains(said), "{error}");
     }
     let error = error(&["bench", "overhead", "--enforcer", "deadline"]);
-    assert!(error.contains("only scenario `supply`"), "{error}");
+    assert!(error.contains("only the scenarios `supply`"), "{error}");
     assert!(!dir.path().join("runs").exists(), "nothing was begun");
     let listed = say(dir.path(), &["bench", "--list"]).ends_with(0);
     assert!(listed.out.contains("\nsupply "), "{}", listed.out);
