@@ -106,7 +106,7 @@ fn cells_run_on_and_are_taken_over_whenever_the_supervisor_is_killed() {
         );
         before = now;
         for other in ["crashing", "wedging"] {
-            adopted += u32::from(up.until(&format!("{other}: runs")).contains("since before"));
+            adopted += u32::from(up.told(&format!("{other}: runs")).contains("since before"));
         }
     }
     up.end();
