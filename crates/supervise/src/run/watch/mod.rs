@@ -58,6 +58,8 @@ struct Life {
 struct BudgetLook {
     from_ns: i64,
     used_ns: i64,
+    /// What was used beyond the budget before: the kernel sees it at its tick and takes it off the next period.
+    over_ns: i64,
 }
 
 /// What a look has shown.
@@ -334,17 +336,20 @@ impl CellWatch {
         let look = *life.budget.get_or_insert(BudgetLook {
             from_ns: now_ns,
             used_ns,
+            over_ns: 0,
         });
         let periods = (now_ns - look.from_ns) / budget.period_ns;
         if periods < 1 {
             return;
         }
         let most = budget.budget_ns.saturating_mul(periods);
-        let exhausted = budget.is_used_up(used_ns - look.used_ns, most);
+        let used_now_ns = used_ns - look.used_ns + look.over_ns;
+        let exhausted = budget.is_used_up(used_now_ns, most);
         events.extend((0..periods.min(64)).map(|_| (now_ns, Event::BudgetPeriod { exhausted })));
         life.budget = Some(BudgetLook {
             from_ns: now_ns,
             used_ns,
+            over_ns: (used_now_ns - most).clamp(0, budget.budget_ns),
         });
     }
 
