@@ -11,7 +11,7 @@ use model::EngineKind;
 use model::mission::{KernelBounds, Machine, PathKind};
 
 use crate::admit::{Facts, RtRoom};
-use crate::enforce::MissionGroup;
+use crate::enforce::MissionGroups;
 
 /// This machine.
 #[derive(Debug)]
@@ -140,17 +140,26 @@ impl Here {
     }
 }
 
-/// What real-time groups have left for cells; what the group of `mission` has, if it is there, counts as left: its cells are
+/// What real-time groups have left for cells; what the groups of `mission` have, if they are there, counts as left: its cells are
 /// what is asked about.
 ///
 /// # Errors
 /// Why there is nothing, a clause.
 pub fn rt_room(mission: Option<&str>) -> Result<RtRoom, String> {
-    let own_us = mission.map_or(0, MissionGroup::held_us);
+    let own_us = mission.map_or(0, MissionGroups::held_us);
     let free_us = rtgroup::largest_free_runtime().map_err(|error| error.to_string())?;
     match free_us.saturating_add(own_us) {
         0 => Err("the top real-time group has no runtime left for cells".to_owned()),
-        free_us => Ok(RtRoom { free_us }),
+        free_us => {
+            let top = rtgroup::detect().and_then(|top| rtgroup::budget_of(&Root::live(), &top));
+            let top = top.map_err(|error| error.to_string())?;
+            let limit_us = u64::try_from(top.runtime_us).ok();
+            Ok(RtRoom {
+                free_us,
+                limit_ns: limit_us.map(|us| us.saturating_mul(1_000)),
+                limit_period_ns: top.period_us.saturating_mul(1_000),
+            })
+        }
     }
 }
 

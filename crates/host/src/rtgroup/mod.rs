@@ -262,33 +262,15 @@ impl Drop for RtGroup {
     }
 }
 
-/// Gives a group that is there another runtime, in microseconds of its own period. `patient`: a refusal is tried again for
-/// [`CREATE_PATIENCE`], because the kernel counts a removed group for a while.
+/// Removes the group at this directory if no process is in it, as [`remove_group`]; does not wait for processes to leave.
 ///
 /// # Errors
-/// [`RtGroupError::Refused`] with what looks free in the parent when that has too little left, or the groups inside hold more.
-pub fn resize(group: &Path, runtime_us: u64, patient: bool) -> Result<(), RtGroupError> {
-    let until = Instant::now() + CREATE_PATIENCE;
-    let file = group.join("cpu.rt_runtime_us");
-    loop {
-        let Err(error) = fs::write(&file, runtime_us.to_string()) else {
-            return Ok(());
-        };
-        if error.raw_os_error() != Some(libc::EINVAL) {
-            return Err(io_error("giving another budget to", group, &error));
-        }
-        if !patient || Instant::now() >= until {
-            let root = Root::live();
-            let parent = group.parent().unwrap_or(group);
-            return Err(RtGroupError::Refused {
-                group: group.display().to_string(),
-                runtime_us,
-                period_us: budget_of(&root, group)?.period_us,
-                free_us: free_in(&root, parent)?,
-                reason: reason_of(&error),
-            });
-        }
-        std::thread::sleep(BETWEEN_TRIES);
+/// As [`remove_group`].
+pub fn remove_if_empty(path: &Path) -> Result<(), RtGroupError> {
+    let pids = processes_in(path);
+    match pids.is_empty() {
+        true => remove_group(path),
+        false => Err(tasks_remain(path, &pids)),
     }
 }
 
@@ -317,14 +299,7 @@ pub fn remove_group(path: &Path) -> Result<(), RtGroupError> {
                 }
             }
         } else if late {
-            return Err(RtGroupError::TasksRemain {
-                group: path.display().to_string(),
-                pids: pids
-                    .iter()
-                    .map(i32::to_string)
-                    .collect::<Vec<_>>()
-                    .join(", "),
-            });
+            return Err(tasks_remain(path, &pids));
         }
         std::thread::sleep(BETWEEN_TRIES);
     }
@@ -407,7 +382,16 @@ fn check_name(name: &str) -> Result<(), RtGroupError> {
     }
 }
 
-fn processes_in(group: &Path) -> Vec<i32> {
+fn tasks_remain(path: &Path, pids: &[i32]) -> RtGroupError {
+    let pids: Vec<String> = pids.iter().map(i32::to_string).collect();
+    RtGroupError::TasksRemain {
+        group: path.display().to_string(),
+        pids: pids.join(", "),
+    }
+}
+
+/// The processes in a group; empty if it cannot be read.
+pub fn processes_in(group: &Path) -> Vec<i32> {
     fs::read_to_string(group.join("cgroup.procs"))
         .map(|text| text.lines().filter_map(|line| line.parse().ok()).collect())
         .unwrap_or_default()

@@ -1,5 +1,7 @@
 use analysis::inside::{Policy, fixed_priority, test};
-use analysis::linux::{DeadlineParams, Held, postponement, thread_of, threads_hold};
+use analysis::linux::{
+    DeadlineParams, Held, postponement, rt_most_charged, thread_of, threads_hold,
+};
 use analysis::reservation::Dedicated;
 use analysis::{Ns, Supply, Task, Verdict, Witness};
 use model::mission::{CellClass, Enforcer};
@@ -120,7 +122,46 @@ pub(super) fn check(
         };
         bounds[at] = Some(bound);
     }
+    within_limit(cells, facts)?;
     Ok(bounds.into_iter().flatten().collect())
+}
+
+/// Whether the real-time groups on one cpu stay within what the kernel lets all real-time threads have, though the tick lets each
+/// overdraw its budget: beyond it the kernel stops them all.
+fn within_limit(cells: &[Candidate<'_>], facts: &Facts) -> Result<(), Unfit> {
+    let Ok(room) = &facts.rt_cgroup else {
+        return Ok(());
+    };
+    let Some(limit) = room.limit_ns.filter(|limit| *limit < room.limit_period_ns) else {
+        return Ok(());
+    };
+    let held = cells.iter().enumerate();
+    let held = held.filter(|(_, cell)| cell.asked.enforcer == Enforcer::RtCgroup);
+    let charges: Vec<(usize, Ns)> = held
+        .filter_map(|(at, cell)| {
+            let (budget, period) = cell.budget?;
+            let window = room.limit_period_ns;
+            let most = rt_most_charged(budget, period, facts.tick_ns(), window);
+            Some((at, most))
+        })
+        .collect();
+    let all: Ns = charges.iter().map(|(_, most)| most).sum();
+    match charges.last() {
+        Some(&(of, _)) if all > limit => Err(Unfit {
+            of,
+            why: format!(
+                "the cells on its cpu can be charged {:.3} ms in one period of {:.0} ms, budgets saved up and overdrawn by a tick \
+                 included, and the kernel stops all real-time threads after {:.3} ms: lower budgets, shorten their periods, or \
+                 raise kernel.sched_rt_runtime_us",
+                all as f64 / 1e6,
+                room.limit_period_ns as f64 / 1e6,
+                limit as f64 / 1e6
+            ),
+            witness: None,
+            postponed_ns: None,
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// SCHED_DEADLINE runs above everything else on the cpu, by earliest deadline first.

@@ -25,6 +25,11 @@ pub struct Facts {
 pub struct RtRoom {
     /// What the top group has, less what its groups hold already: us in every second, on each cpu alike.
     pub free_us: u64,
+    /// What the kernel lets all real-time threads of a cpu have together, ns in every `limit_period_ns`; it stops them all when
+    /// they have had it. `None`: as much as they want.
+    pub limit_ns: Option<u64>,
+    /// Period of that limit, ns.
+    pub limit_period_ns: u64,
 }
 
 impl Facts {

@@ -24,7 +24,11 @@ fn facts() -> Facts {
     Facts {
         cpus: vec![0, 1],
         machine: machine(),
-        rt_cgroup: Ok(RtRoom { free_us: 950_000 }),
+        rt_cgroup: Ok(RtRoom {
+            free_us: 950_000,
+            limit_ns: Some(950_000_000),
+            limit_period_ns: 1_000_000_000,
+        }),
         deadline: Ok(RootDomain::of_cpus(2)),
         deadline_on_one_cpu: Ok(()),
         real_time: Ok(()),

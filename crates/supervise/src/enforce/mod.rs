@@ -14,7 +14,7 @@ pub use deadline::Deadline;
 pub use error::EnforceError;
 pub use inside::Inside;
 pub use leave::leave_real_time;
-pub use rt_cgroup::{MissionGroup, RtCgroup};
+pub use rt_cgroup::{MissionGroups, RtCgroup};
 
 use crate::admit::Grant;
 
@@ -52,7 +52,7 @@ pub trait Enforce: Send {
         0
     }
 
-    /// Lets the mechanism go; every process under it has ended.
+    /// Lets the mechanism go but for what the cell's next life needs; every process under it has ended.
     ///
     /// # Errors
     /// What could not be removed.

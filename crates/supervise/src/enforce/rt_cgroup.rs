@@ -1,99 +1,106 @@
 use std::path::{Path, PathBuf};
 
-use host::rtgroup::{RtGroup, RtGroupError, remove_group, remove_group_with_inner};
+use host::root::Root;
+use host::rtgroup::{Budget, RtGroup, RtGroupError, remove_group};
 use host::sched::{self, Class};
 
 use super::{Enforce, EnforceError, first_priority};
 use crate::admit::Grant;
 
-/// Period of a mission's own group, us: what its cells hold together is counted in it.
-const MISSION_PERIOD_US: u64 = 1_000_000;
-
-/// The real-time group around all cells of a mission; theirs are inside. It outlives the supervisor, so that cells keep their
-/// budgets when that is killed.
+/// The real-time groups of a mission's cells, side by side at the top of the hierarchy. They outlive the supervisor, so that
+/// cells keep their budgets when that is killed, and the lives of their cells, so that nobody else takes their room meanwhile
+/// and a program that is started anew gets no fresh budget.
+///
+/// There is no group around them with the room of all: the kernel would charge it too, and stop all cells when together they
+/// have overdrawn it, which the tick lets them do (see `analysis::linux::TickSupply`).
 #[derive(Debug)]
-pub struct MissionGroup {
-    name: String,
-    path: PathBuf,
+pub struct MissionGroups {
+    prefix: String,
+    top: PathBuf,
 }
 
-impl MissionGroup {
-    /// Name of the group of a mission, below the top of the hierarchy.
-    pub fn name_of(mission: &str) -> String {
-        format!("timecell-mission-{mission}")
-    }
-
-    /// Makes the group with room for `grants`, or takes over that of a supervisor that is gone.
+impl MissionGroups {
+    /// Those of this mission, on a machine that has such groups.
     ///
     /// # Errors
-    /// When the kernel refuses the budget.
-    pub fn open(mission: &str, grants: &[&Grant]) -> Result<MissionGroup, EnforceError> {
-        let name = MissionGroup::name_of(mission);
-        let path = host::rtgroup::detect()?.join(&name);
-        if !path.is_dir() {
-            let needed = grants
-                .iter()
-                .filter_map(|grant| share_us(grant))
-                .fold(0, u64::saturating_add);
-            RtGroup::create(&name, needed.clamp(1, MISSION_PERIOD_US), MISSION_PERIOD_US)?.keep();
-        }
-        Ok(MissionGroup { name, path })
+    /// When it has none.
+    pub fn of(mission: &str) -> Result<MissionGroups, EnforceError> {
+        Ok(MissionGroups {
+            // No name of a mission has a dot.
+            prefix: format!("timecell-mission-{mission}."),
+            top: host::rtgroup::detect()?,
+        })
     }
 
-    /// What the group of this mission has of every second, us; 0 where there is none.
+    /// The directories that are there.
+    pub fn all(&self) -> Vec<PathBuf> {
+        let names = Root::live().names_in(&self.top);
+        let own = names
+            .into_iter()
+            .filter(|name| name.starts_with(&self.prefix));
+        own.map(|name| self.top.join(name)).collect()
+    }
+
+    /// What the groups of this mission have of every second together, us; 0 where there are none.
     pub fn held_us(mission: &str) -> u64 {
-        let Ok(top) = host::rtgroup::detect() else {
+        let Ok(groups) = MissionGroups::of(mission) else {
             return 0;
         };
-        let path = top.join(MissionGroup::name_of(mission));
-        let budget = host::rtgroup::budget_of(&host::root::Root::live(), &path);
-        budget.map_or(0, |budget| budget.per_second_us())
+        let budgets = groups.all().into_iter();
+        let budgets =
+            budgets.filter_map(|path| host::rtgroup::budget_of(&Root::live(), &path).ok());
+        budgets
+            .map(|budget| budget.per_second_us())
+            .fold(0, u64::saturating_add)
     }
 
-    /// Gives the group as much as these grants and `more_us` of every second need together; where it has more, that is taken from
-    /// it only if `shrink` says so.
+    /// Makes the groups of these grants that are not there.
     ///
     /// # Errors
-    /// When the kernel refuses; less it may refuse for as long as it counts cells that are gone.
-    pub fn fit(&self, grants: &[&Grant], more_us: u64, shrink: bool) -> Result<(), EnforceError> {
-        let needed = grants
-            .iter()
-            .map(|grant| MissionGroup::share_us(grant))
-            .fold(more_us, u64::saturating_add)
-            .clamp(1, MISSION_PERIOD_US);
-        let has = host::rtgroup::budget_of(&host::root::Root::live(), &self.path)?;
-        let larger = needed > has.per_second_us();
-        if has.per_second_us() == needed || !(larger || shrink) {
-            return Ok(());
+    /// When the kernel refuses one; those before it stay.
+    pub fn make(&self, grants: &[Grant]) -> Result<(), EnforceError> {
+        for grant in grants.iter().filter(|grant| grant.budget_ns.is_some()) {
+            if !self.path(&grant.cell).is_dir() {
+                self.create(grant)?;
+            }
         }
-        // Making it larger has to wait until the kernel forgets what others gave back; making it smaller can be tried again.
-        Ok(host::rtgroup::resize(&self.path, needed, larger)?)
+        Ok(())
     }
 
-    /// Removes the group of a cell that is gone; what cannot be removed goes with the mission's.
+    /// Removes all groups but those of these places.
+    ///
+    /// # Errors
+    /// Of the first that stays, because processes are left in it.
+    pub fn keep_only(&self, places: &[String]) -> Result<(), EnforceError> {
+        let kept: Vec<PathBuf> = places.iter().map(|place| self.path(place)).collect();
+        let mut result = Ok(());
+        for path in self.all() {
+            if !kept.contains(&path) {
+                // One with processes in it is waited for by trying again.
+                result = result.and(host::rtgroup::remove_if_empty(&path));
+            }
+        }
+        Ok(result?)
+    }
+
+    /// Removes the group of a cell that is gone; what cannot be removed goes with the mission's others.
     pub fn forget(&self, place: &str) {
-        let _ = remove_group(&self.path.join(place));
+        let _ = remove_group(&self.path(place));
     }
 
-    /// What a grant holds of every second, us, rounded up; 0 without a budget.
-    pub fn share_us(grant: &Grant) -> u64 {
-        share_us(grant).unwrap_or(0)
-    }
-
-    /// Makes a cell's group inside; one that an earlier instance left empty is made anew.
+    /// The group of a cell that is to be started: the one that is there if it has this budget and is empty, else a new one.
     ///
     /// # Errors
     /// When no budget was granted, the kernel refuses it, or processes are left in the group.
     pub fn cell(&self, grant: &Grant) -> Result<RtCgroup, EnforceError> {
-        let (Some(budget), Some(period)) = (grant.budget_ns, grant.period_ns) else {
-            return Err(EnforceError::NotGranted {
-                cell: grant.cell.clone(),
-                what: "budget",
-            });
-        };
-        remove_group(&self.path.join(&grant.cell))?;
-        let name = format!("{}/{}", self.name, grant.cell);
-        let path = RtGroup::create(&name, budget / 1_000, period / 1_000)?.keep();
+        let path = self.path(&grant.cell);
+        let fits = path.is_dir()
+            && host::rtgroup::budget_of(&Root::live(), &path)? == granted(grant)?
+            && host::rtgroup::processes_in(&path).is_empty();
+        if !fits {
+            remove_group(&path)?;
+            self.create(grant)?;
+        }
         Ok(RtCgroup {
             path,
             grant: grant.clone(),
@@ -105,7 +112,7 @@ impl MissionGroup {
     /// # Errors
     /// When there is none.
     pub fn adopt_cell(&self, grant: &Grant) -> Result<RtCgroup, EnforceError> {
-        let path = self.path.join(&grant.cell);
+        let path = self.path(&grant.cell);
         if !path.is_dir() {
             return Err(RtGroupError::Absent(format!("{} is gone", path.display())).into());
         }
@@ -115,21 +122,29 @@ impl MissionGroup {
         })
     }
 
-    /// Removes the group with all inside; the cells have ended.
-    ///
-    /// # Errors
-    /// When processes are left in it.
-    pub fn remove(self) -> Result<(), EnforceError> {
-        Ok(remove_group_with_inner(&self.path)?)
+    fn path(&self, place: &str) -> PathBuf {
+        self.top.join(format!("{}{place}", self.prefix))
+    }
+
+    fn create(&self, grant: &Grant) -> Result<(), EnforceError> {
+        let budget = granted(grant)?;
+        let name = format!("{}{}", self.prefix, grant.cell);
+        RtGroup::create(&name, budget.runtime_us.unsigned_abs(), budget.period_us)?.keep();
+        Ok(())
     }
 }
 
-/// What a grant holds of every second, us, rounded up.
-fn share_us(grant: &Grant) -> Option<u64> {
-    let (budget, period) = (grant.budget_ns?, grant.period_ns?);
-    let scaled =
-        (u128::from(budget) * u128::from(MISSION_PERIOD_US)).div_ceil(u128::from(period.max(1)));
-    u64::try_from(scaled).ok()
+fn granted(grant: &Grant) -> Result<Budget, EnforceError> {
+    let (Some(budget), Some(period)) = (grant.budget_ns, grant.period_ns) else {
+        return Err(EnforceError::NotGranted {
+            cell: grant.cell.clone(),
+            what: "budget",
+        });
+    };
+    Ok(Budget {
+        runtime_us: i64::try_from(budget / 1_000).unwrap_or(i64::MAX),
+        period_us: period / 1_000,
+    })
 }
 
 /// A real-time group (cgroup v1, CONFIG_RT_GROUP_SCHED): all FIFO threads of the cell together get their budget on each cpu in
@@ -157,8 +172,9 @@ impl Enforce for RtCgroup {
         place(&self.grant, pid)
     }
 
+    /// The group stays for the cell's next life.
     fn release(&mut self) -> Result<(), EnforceError> {
-        Ok(remove_group(&self.path)?)
+        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ use super::update::Updating;
 use super::watch::CellWatch;
 use super::{Event, Plan, RunError};
 use crate::control::{CellUpdate, Change, Refusal, Say};
-use crate::enforce::MissionGroup;
+use crate::enforce::MissionGroups;
 use crate::journal::Journal;
 use crate::state::{Mode, Record, State};
 
@@ -21,7 +21,7 @@ pub(super) struct Carried {
     journal: Journal<Record>,
     state: State,
     last_sequence: u64,
-    group: Option<MissionGroup>,
+    groups: Option<MissionGroups>,
     same_boot: bool,
     live: BTreeMap<String, Live>,
     due: BTreeMap<String, i64>,
@@ -43,7 +43,7 @@ impl<'a> Keeper<'a> {
             journal: self.journal,
             state: self.state,
             last_sequence: self.last_sequence,
-            group: self.group,
+            groups: self.groups,
             live: (self.live.into_iter())
                 .map(|(at, live)| (name(at), live))
                 .collect(),
@@ -94,7 +94,7 @@ impl<'a> Keeper<'a> {
             journal: carried.journal,
             state: carried.state,
             last_sequence: carried.last_sequence,
-            group: carried.group,
+            groups: carried.groups,
             tell,
         };
         for cell in &mission.cells {
@@ -144,13 +144,11 @@ impl Carried {
             }
             let beside = (self.state.cells.get(name)).is_some_and(crate::state::Cell::is_beside);
             let cell = before.inputs.mission().cell(name);
-            let grant = before.admission.grant(name);
             let leaving = Leaving {
                 live,
                 watch,
                 beside,
                 stop_timeout_ns: cell.map_or(0, |cell| cell.stop_timeout.ns()),
-                share_us: grant.map_or(0, MissionGroup::share_us),
                 output: work_dir(&self.dir, name, beside),
             };
             self.desk.leaving.insert(name.clone(), leaving);

@@ -12,7 +12,7 @@ use super::{RunError, spec};
 use crate::admit::Grant;
 use crate::end::End;
 use crate::enforce::{
-    CpusetOnly, Deadline, Enforce, EnforceError, Inside, MissionGroup, leave_real_time,
+    CpusetOnly, Deadline, Enforce, EnforceError, Inside, MissionGroups, leave_real_time,
 };
 
 /// A cell that runs.
@@ -32,16 +32,18 @@ pub(super) struct Live {
 
 /// What holds a cell of this grant; `None`: a best-effort cell, which nothing holds.
 fn hold(
-    group: Option<&MissionGroup>,
+    groups: Option<&MissionGroups>,
     grant: Option<&Grant>,
     cell: &mission::Cell,
 ) -> Result<Option<Box<dyn Enforce>>, EnforceError> {
     let Some(grant) = grant else {
         return Ok(None);
     };
-    Ok(Some(match (group, grant.budget_ns) {
-        _ if grant.enforcer == Enforcer::Deadline => Box::new(Deadline::new(grant, cell)?),
-        (Some(group), Some(_)) => Box::new(group.cell(grant)?),
+    Ok(Some(match (grant.enforcer, groups) {
+        (Enforcer::Deadline, _) => Box::new(Deadline::new(grant, cell)?),
+        (Enforcer::RtCgroup, Some(groups)) if grant.budget_ns.is_some() => {
+            Box::new(groups.cell(grant)?)
+        }
         _ => Box::new(CpusetOnly::new(grant)),
     }))
 }
@@ -50,12 +52,12 @@ impl Live {
     /// Makes a cell, puts it under its enforcer while it waits, and lets it begin.
     pub(super) fn start(
         spec: &AppSpec,
-        group: Option<&MissionGroup>,
+        groups: Option<&MissionGroups>,
         grant: Option<&Grant>,
         cell: &mission::Cell,
         generation: u64,
     ) -> Result<Live, String> {
-        let mut hold = hold(group, grant, cell).map_err(|error| error.to_string())?;
+        let mut hold = hold(groups, grant, cell).map_err(|error| error.to_string())?;
         let mut app = match app::create(spec, spec::streams(), &Launcher::own()) {
             Ok(app) => app,
             Err(error) => {
@@ -96,7 +98,7 @@ impl Live {
 
     /// Takes over a cell of a supervisor that is gone, if its program still runs.
     pub(super) fn adopt(
-        group: Option<&MissionGroup>,
+        groups: Option<&MissionGroups>,
         work_dir: &Path,
         grant: Option<&Grant>,
         cell: &mission::Cell,
@@ -107,13 +109,17 @@ impl Live {
             app::Adoption::Taken(app) => *app,
             app::Adoption::Ended | app::Adoption::Nothing => return Ok(None),
         };
-        let hold: Option<Box<dyn Enforce>> = match (group, grant) {
+        let hold: Option<Box<dyn Enforce>> = match (groups, grant) {
             (_, Some(grant)) if grant.enforcer == Enforcer::Deadline => {
                 let held = Deadline::new(grant, cell).map_err(|error| error.to_string())?;
                 Some(Box::new(held))
             }
-            (Some(group), Some(grant)) if grant.budget_ns.is_some() => {
-                let held = group.adopt_cell(grant).map_err(|error| error.to_string())?;
+            (Some(groups), Some(grant))
+                if grant.enforcer == Enforcer::RtCgroup && grant.budget_ns.is_some() =>
+            {
+                let held = groups
+                    .adopt_cell(grant)
+                    .map_err(|error| error.to_string())?;
                 Some(Box::new(held))
             }
             (_, Some(grant)) => Some(Box::new(CpusetOnly::new(grant))),

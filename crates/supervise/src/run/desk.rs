@@ -30,7 +30,7 @@ pub(super) struct Desk {
     pub(super) wanted: Option<Wanted>,
     /// Whether the service manager knows that the mission runs.
     pub(super) told_ready: bool,
-    /// Until when the mission's group is tried to be made smaller, CLOCK_MONOTONIC ns.
+    /// Until when real-time groups that are not needed any more are tried to be removed, CLOCK_MONOTONIC ns.
     pub(super) shrinks_until_ns: Option<i64>,
     /// Cells that run as an earlier mission file had them.
     pub(super) outdated: BTreeSet<String>,
@@ -46,8 +46,6 @@ pub(super) struct Leaving {
     /// Whether it is in the second of its places.
     pub(super) beside: bool,
     pub(super) stop_timeout_ns: i64,
-    /// What it holds of every second in its real-time group, us.
-    pub(super) share_us: u64,
     /// Its directory.
     pub(super) output: PathBuf,
 }
@@ -149,7 +147,7 @@ impl Keeper<'_> {
             self.carry_out(client, ask)?;
         }
         self.settle()?;
-        self.shrink_group();
+        self.shrink_groups();
         self.tell_ready();
         self.desk.notify.beat();
         if !self.desk.downs.is_empty() {

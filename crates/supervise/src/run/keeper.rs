@@ -3,7 +3,7 @@ use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 use engine::Cell as _;
-use model::mission::{Enforcer, Mission, MissionFile};
+use model::mission::{Mission, MissionFile};
 
 use super::cell::{Live, leave_class, page_dir, place, work_dir};
 use super::desk::{self, Desk, Served};
@@ -12,10 +12,10 @@ use super::modes::Return;
 use super::update::{Turn, outdated};
 use super::watch::CellWatch;
 use super::{Event, Notify, Plan, RunError, Signals, spec, tend, wake};
-use crate::admit::{Admission, Grant};
+use crate::admit::Admission;
 use crate::control::Server;
 use crate::end::End;
-use crate::enforce::MissionGroup;
+use crate::enforce::MissionGroups;
 use crate::incident::OutputTail;
 use crate::journal::Journal;
 use crate::page::Place;
@@ -59,7 +59,7 @@ pub(super) struct Keeper<'a> {
     pub(super) last_sequence: u64,
     /// Whether an earlier supervisor ran in this boot.
     pub(super) same_boot: bool,
-    pub(super) group: Option<MissionGroup>,
+    pub(super) groups: Option<MissionGroups>,
     pub(super) live: BTreeMap<usize, Live>,
     /// Cells that are to be started once those that they wait for are ready.
     pub(super) pending: BTreeSet<usize>,
@@ -102,14 +102,6 @@ impl<'a> Keeper<'a> {
         }
         engine::app::become_subreaper()
             .map_err(RunError::system("become the parent of its cells"))?;
-        let grants: Vec<&Grant> = (mission.cells.iter())
-            .filter_map(|cell| admission.grant(&cell.name))
-            .filter(|grant| grant.enforcer == Enforcer::RtCgroup)
-            .collect();
-        let group = match grants.is_empty() {
-            true => None,
-            false => Some(MissionGroup::open(&mission.name, &grants)?),
-        };
         let boot = boot_id()?;
         let earlier = before.supervisor.as_ref();
         let (mut desk, uncontrolled) = Desk::open(&options.dir, notify);
@@ -127,7 +119,7 @@ impl<'a> Keeper<'a> {
             journal,
             last_sequence: 0,
             state: before,
-            group,
+            groups: MissionGroups::of(&mission.name).ok(),
             live: BTreeMap::new(),
             pending: BTreeSet::new(),
             due: BTreeMap::new(),
@@ -148,7 +140,7 @@ impl<'a> Keeper<'a> {
         keeper.adopt()?;
         keeper.take_over_mode();
         keeper.take_back_unfinished()?;
-        keeper.fit_group(false)?;
+        keeper.fit_groups()?;
         keeper.note(Entry::MissionAdmitted {
             name: mission.name.clone(),
             file: plan.inputs.noted(),
@@ -195,7 +187,7 @@ impl<'a> Keeper<'a> {
             let found = match at {
                 Some(at) => {
                     let cell = &self.mission().cells[at];
-                    Live::adopt(self.group.as_ref(), &dir, grant, cell, generation, since)
+                    Live::adopt(self.groups.as_ref(), &dir, grant, cell, generation, since)
                 }
                 // It is no part of the mission any more.
                 None => Ok(None),
@@ -215,8 +207,8 @@ impl<'a> Keeper<'a> {
                         });
                     }
                     self.clear(&name, &dir, beside);
-                    if let Some(group) = &self.group {
-                        group.forget(&place(&name, beside));
+                    if let Some(groups) = &self.groups {
+                        groups.forget(&place(&name, beside));
                     }
                     self.note(Entry::CellEnded {
                         cell: name,
@@ -403,7 +395,7 @@ impl<'a> Keeper<'a> {
                 what,
             }),
         }
-        match Live::start(&spec, self.group.as_ref(), grant, cell, generation) {
+        match Live::start(&spec, self.groups.as_ref(), grant, cell, generation) {
             Ok(live) => self.started(at, live, began),
             Err(why) => {
                 self.note(Entry::CellEnded {
@@ -583,8 +575,8 @@ impl<'a> Keeper<'a> {
             }
         }
         self.note(Entry::CleanDown)?;
-        if let Some(group) = self.group.take() {
-            group.remove()?;
+        if let Some(groups) = self.groups.take() {
+            groups.keep_only(&[])?;
         }
         self.tell_downs(&ending);
         Ok(())

@@ -4,15 +4,16 @@ use engine::Cell as _;
 use model::mission::{Enforcer, MissionFile};
 
 use super::carried::{Carried, Decided};
+use super::cell::place;
 use super::desk::Served;
 use super::keeper::Keeper;
 use super::{Asked, Event, RunError, spec};
 use crate::admit::Grant;
 use crate::control::{CellUpdate, Change, Say, Updated};
-use crate::enforce::MissionGroup;
+use crate::enforce::MissionGroups;
 use crate::state::{Entry, Hold, Text};
 
-/// Longest time in which the group of the mission is to become smaller after cells have gone, ns: the kernel counts a group that is
+/// Longest time in which the groups of cells that have gone are to be removed, ns: the kernel counts a group that is
 /// gone for some tens of ms more.
 const SHRINKING_NS: i64 = 1_000_000_000;
 /// Time between two tries.
@@ -120,7 +121,7 @@ impl Keeper<'_> {
         };
         self.note(begun)?;
         if first.is_empty() {
-            self.grow_group();
+            self.grow_groups();
         } else {
             let text = format!(
                 "there is no room for both versions of {}: the old one ends first",
@@ -159,7 +160,7 @@ impl Keeper<'_> {
                 Phase::TakesBack
             }
             Phase::MakesRoom if !self.awaits_room() => {
-                self.grow_group();
+                self.grow_groups();
                 Phase::Starts
             }
             // Those that wait for others which have become ready included.
@@ -183,7 +184,7 @@ impl Keeper<'_> {
                 Phase::Finishes { since_ns: now }
             }
             Phase::Finishes { since_ns } if self.desk.leaving.is_empty() => {
-                if self.fit_group(true).is_ok() || now - since_ns > SHRINKING_NS {
+                if matches!(self.fit_groups(), Ok(true)) || now - since_ns > SHRINKING_NS {
                     self.answer_update(true);
                     return Ok(None);
                 }
@@ -241,8 +242,8 @@ impl Keeper<'_> {
     }
 
     /// Room for all that runs meanwhile; an update that gets none has failed.
-    fn grow_group(&mut self) {
-        if let Err(error) = self.fit_group(false) {
+    fn grow_groups(&mut self) {
+        if let Err(error) = self.fit_groups() {
             self.fail_update(error.to_string());
         }
     }
@@ -375,11 +376,16 @@ impl Keeper<'_> {
         Ok(())
     }
 
+    /// Whether a cell was last made in the second of its places.
+    fn is_beside(&self, name: &str) -> bool {
+        (self.state.cells.get(name)).is_some_and(crate::state::Cell::is_beside)
+    }
+
     /// In which of its places a cell is made: the one that nothing of it runs in.
     pub(super) fn place_for(&self, name: &str) -> bool {
         match self.desk.leaving.get(name) {
             Some(leaving) => !leaving.beside,
-            None => (self.state.cells.get(name)).is_some_and(crate::state::Cell::is_beside),
+            None => self.is_beside(name),
         }
     }
 
@@ -404,31 +410,41 @@ impl Keeper<'_> {
         !unfinished && !self.desk.outdated.contains(&cell.name)
     }
 
-    /// Gives the mission's group as much as its cells have together, those put aside included; takes from it what is more only if
-    /// `shrink` says so.
+    /// Makes the real-time groups that the mission's cells are to have and do not have yet, so that nobody else takes their room,
+    /// after those are removed that no cell has any more, also of those put aside. Returns whether none of them is left: one
+    /// with processes in it stays.
     ///
     /// # Errors
-    /// When the kernel refuses.
-    pub(super) fn fit_group(&mut self, shrink: bool) -> Result<(), RunError> {
-        let mission = self.file.mission();
-        let grants: Vec<&Grant> = (mission.cells.iter())
+    /// When the kernel refuses a new one.
+    pub(super) fn fit_groups(&mut self) -> Result<bool, RunError> {
+        let grants: Vec<Grant> = (self.mission().cells.iter())
             .filter_map(|cell| self.admission.grant(&cell.name))
-            .filter(|grant| grant.enforcer == Enforcer::RtCgroup)
+            .filter(|grant| grant.enforcer == Enforcer::RtCgroup && grant.budget_ns.is_some())
+            .map(|grant| grant.at(place(&grant.cell, self.place_for(&grant.cell))))
             .collect();
-        let leaving = self.desk.leaving.values();
-        let leaving_us: u64 = leaving.map(|leaving| leaving.share_us).sum();
-        match &self.group {
-            Some(group) => group.fit(&grants, leaving_us, shrink)?,
-            None if grants.is_empty() => {}
-            None => self.group = Some(MissionGroup::open(&mission.name, &grants)?),
+        if self.groups.is_none() && !grants.is_empty() {
+            self.groups = Some(MissionGroups::of(&self.mission().name)?);
         }
-        Ok(())
+        let Some(groups) = &self.groups else {
+            return Ok(true);
+        };
+        let running = (self.live.keys())
+            .map(|at| &self.mission().cells[*at].name)
+            .map(|name| place(name, self.is_beside(name)));
+        let leaving = self.desk.leaving.iter();
+        let kept: Vec<String> = (grants.iter().map(|grant| grant.cell.clone()))
+            .chain(running)
+            .chain(leaving.map(|(name, leaving)| place(name, leaving.beside)))
+            .collect();
+        let removed = groups.keep_only(&kept);
+        groups.make(&grants)?;
+        Ok(removed.is_ok())
     }
 
     /// Gives back the room of an update that was taken back, once the kernel lets it.
-    pub(super) fn shrink_group(&mut self) {
+    pub(super) fn shrink_groups(&mut self) {
         if let Some(until_ns) = self.desk.shrinks_until_ns
-            && (self.fit_group(true).is_ok() || until_ns <= timecell_client::now_ns())
+            && (matches!(self.fit_groups(), Ok(true)) || until_ns <= timecell_client::now_ns())
         {
             self.desk.shrinks_until_ns = None;
         }

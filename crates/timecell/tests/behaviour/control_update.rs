@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::Value;
+use supervise::enforce::MissionGroups;
 
 use crate::control::{RESERVED, ask, cell, json_of, runs};
 use crate::missions::{Up, mission, nothing_is_left, pid_of, shell};
@@ -45,12 +46,10 @@ fn change<'a>(updated: &'a Value, name: &str) -> &'a Value {
     cells.iter().find(|cell| cell["cell"] == name).unwrap()
 }
 
-fn group_of(dir: &Path) -> Option<i64> {
-    let path = host::rtgroup::detect()
-        .ok()?
-        .join(format!("timecell-mission-{}", crate::missions::name(dir)));
-    let budget = host::rtgroup::budget_of(&host::root::Root::live(), &path).unwrap();
-    Some(budget.runtime_us)
+/// What its real-time groups hold of every second, us.
+fn groups_of(dir: &Path) -> Option<u64> {
+    host::rtgroup::detect().ok()?;
+    Some(MissionGroups::held_us(&crate::missions::name(dir)))
 }
 
 fn what_does_not_change_is_not_touched() {
@@ -72,7 +71,7 @@ fn what_does_not_change_is_not_touched() {
     let mut up = Up::start(dir);
     let pids = ["steady", "free", "plain", "old", "app"]
         .map(|name| pid_of(&up.until(&format!("{name}: runs"))));
-    let before = group_of(dir);
+    let before = groups_of(dir);
     let with_band = cell(dir, "free");
 
     let new = shell(
@@ -127,8 +126,8 @@ fn what_does_not_change_is_not_touched() {
     );
     let written = ask(dir, &["logs", "app"]).out;
     assert!(written.ends_with("version three\n"), "{written}");
-    if let (Some(before), Some(after)) = (before, group_of(dir)) {
-        assert!(after < before, "{after} of {before} us");
+    if let (Some(before), Some(after)) = (before, groups_of(dir)) {
+        assert!(0 < after && after < before, "{after} of {before} us");
     }
     // Who comes after a killed supervisor finds the new version.
     up.signal(libc::SIGKILL);

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use supervise::enforce::MissionGroup;
+use supervise::enforce::MissionGroups;
 use supervise::page::Place;
 
 use crate::support::{Case, Need, say, timecell};
@@ -175,9 +175,8 @@ fn sweep(dir: &Path) {
         let _ = engine::sweep(&cell.path());
         let _ = Place::at(&dir.join("state/pages").join(cell.file_name())).remove();
     }
-    if let Ok(top) = host::rtgroup::detect() {
-        let group = MissionGroup::name_of(&name(dir));
-        let _ = host::rtgroup::remove_group_with_inner(&top.join(group));
+    if let Ok(groups) = MissionGroups::of(&name(dir)) {
+        let _ = groups.keep_only(&[]);
     }
 }
 

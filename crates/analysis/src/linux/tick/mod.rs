@@ -134,6 +134,27 @@ impl TickSupply {
     }
 }
 
+/// The most, ns, that the kernel charges to an rt-cgroup with `budget` ns every `period` ns in any half-open window of
+/// `window` ns, however its threads sleep and wake, under a tick of `tick` ns.
+///
+/// With r as in [`TickSupply`]: what is charged is what r rises by and what refills take from it. r is Q + τ at most, each of at
+/// most ceil(w / P) refills takes Q at most, and a charge reaches back by a tick at most.
+///
+/// A group around it with the same share of its own period is charged the same, and is overdrawn by it: then the kernel stops
+/// all that is inside, whatever budget that has left.
+///
+/// ```
+/// let ms = 1_000_000;
+/// assert_eq!(analysis::linux::rt_most_charged(5 * ms, 10 * ms, 4 * ms, 1_000 * ms), 509 * ms);
+/// ```
+pub fn rt_most_charged(budget: Ns, period: Ns, tick: Ns, window: Ns) -> Ns {
+    let refills = window.div_ceil(period.max(1));
+    let by_budget = (budget.saturating_mul(refills))
+        .saturating_add(budget)
+        .saturating_add(tick);
+    by_budget.min(window.saturating_add(tick))
+}
+
 fn check(budget: Ns, period: Ns, tick: Ns) -> Result<Periodic, ReservationError> {
     if tick > LONGEST_TICK {
         return Err(ReservationError::TooLong("tick", tick));

@@ -37,10 +37,13 @@ struct Group {
     charged: i64,
     uncharged: i64,
     throttled: bool,
+    /// When it was charged how much, which is charged to all groups around it, too.
+    charges: Vec<(i64, i64)>,
 }
 
 impl Group {
-    fn charge(&mut self, budget: i64) {
+    fn charge(&mut self, t: i64, budget: i64) {
+        self.charges.push((t, self.uncharged));
         self.charged += std::mem::take(&mut self.uncharged);
         self.throttled |= self.charged > budget;
     }
@@ -60,13 +63,13 @@ impl Books for Group {
         // A thread that falls asleep is charged too.
         let charge = worked && !self.throttled && (machine.is_tick(t) || !works);
         if charge && machine.tick_first {
-            self.charge(budget);
+            self.charge(t, budget);
         }
         if refill {
             self.refill(budget);
         }
         if charge && !machine.tick_first {
-            self.charge(budget);
+            self.charge(t, budget);
         }
     }
 
@@ -76,6 +79,29 @@ impl Books for Group {
 
     fn ran(&mut self) {
         self.uncharged += 1;
+    }
+}
+
+/// A group inside another one, which is charged all that it is charged itself.
+struct Nested {
+    inner: Group,
+    outer: Group,
+    around: Machine,
+}
+
+impl Books for Nested {
+    fn instant(&mut self, machine: &Machine, t: i64, worked: bool, works: bool) {
+        self.inner.instant(machine, t, worked, works);
+        self.outer.instant(&self.around, t, worked, works);
+    }
+
+    fn may_run(&self) -> bool {
+        self.inner.may_run() && self.outer.may_run()
+    }
+
+    fn ran(&mut self) {
+        self.inner.ran();
+        self.outer.ran();
     }
 }
 
@@ -134,6 +160,48 @@ impl Books for Server {
     fn ran(&mut self) {
         self.uncharged += 1;
     }
+}
+
+/// Why cells have no group around them with the sum of their shares.
+#[test]
+fn a_group_inside_one_of_the_same_share_is_stopped_for_longer_than_alone() {
+    // 5 ms of 10 ms inside 500 ms of 1 s, in steps of 1 ms.
+    let bound = TickSupply::rt_cgroup(5, 10, 4).unwrap().longest_gap;
+    let longest = |nested: bool| {
+        let gaps = (0..4).flat_map(|tick_at| (0..10).map(move |refill_at| (tick_at, refill_at)));
+        let gaps = gaps.map(|(tick_at, refill_at)| {
+            let machine = Machine {
+                budget: 5,
+                period: 10,
+                tick: 4,
+                refill_at,
+                tick_at,
+                tick_first: false,
+            };
+            let around = Machine {
+                budget: 500,
+                period: 1_000,
+                refill_at: 0,
+                ..machine
+            };
+            let span = match nested {
+                true => {
+                    let (inner, outer) = Default::default();
+                    let mut books = Nested {
+                        inner,
+                        outer,
+                        around,
+                    };
+                    simulate(&machine, &mut books, &[], 20_000)
+                }
+                false => simulate(&machine, &mut Group::default(), &[], 20_000),
+            };
+            span.longest_gap()
+        });
+        gaps.max().unwrap()
+    };
+    assert!(longest(false) <= bound);
+    assert!(longest(true) > 2 * bound, "{} ms", longest(true));
 }
 
 /// What a thread receives that works and rests in turns before it never rests again: a span of the latter.
@@ -216,6 +284,22 @@ proptest! {
         // The kernel looks at no budget that is all of the period.
         if q < p {
             holds(&supply, simulate(&machine, &mut Group::default(), &turns, 600))?;
+        }
+    }
+
+    #[test]
+    fn no_window_sees_more_charged(
+        machine in machines(), turns in prop::collection::vec(1i64..30, 0..12), window in 1i64..60,
+    ) {
+        let [q, p, tick, length] = [machine.budget, machine.period, machine.tick, window].map(i64::unsigned_abs);
+        let mut group = Group::default();
+        simulate(&machine, &mut group, &turns, 200);
+        let most = rt_most_charged(q, p, tick, length);
+        for &(begin, _) in &group.charges {
+            // Refills come at the end of a window, as those of the group around it do.
+            let within = group.charges.iter().filter(|(t, _)| (begin..begin + window).contains(t));
+            let charged: i64 = within.map(|(_, charge)| charge).sum();
+            prop_assert!(charged.unsigned_abs() <= most, "{charged} of {most} from {begin}");
         }
     }
 

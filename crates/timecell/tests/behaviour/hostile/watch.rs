@@ -127,11 +127,6 @@ impl Hostile {
     }
 
     fn is_outside(&self, process: &Path) -> bool {
-        let mark = format!("TIMECELL_CELL={}", self.id);
-        let environment = fs::read(process.join("environ")).unwrap_or_default();
-        let own = environment
-            .split(|byte| *byte == 0)
-            .any(|word| word == mark.as_bytes());
         let groups = fs::read_to_string(process.join("cgroup")).unwrap_or_default();
         let group = |name: &str| {
             let named = |line: &&str| {
@@ -141,8 +136,15 @@ impl Hostile {
             groups.lines().find(named).unwrap_or_default()
         };
         let outside = |line: &str| !line.is_empty() && !line.contains(&self.id);
-        own && (outside(group("pids"))
-            || outside(group("memory"))
-            || self.granted.enforcer == "rt-cgroup" && !group("cpu").ends_with("/hostile"))
+        let budgeted = group("cpu").ends_with(".hostile") || self.granted.enforcer != "rt-cgroup";
+        if budgeted && !outside(group("pids")) && !outside(group("memory")) {
+            return false;
+        }
+        // Asked last: it waits for whoever holds the address space, which its budget may not let run.
+        let mark = format!("TIMECELL_CELL={}", self.id);
+        let environment = fs::read(process.join("environ")).unwrap_or_default();
+        environment
+            .split(|byte| *byte == 0)
+            .any(|word| word == mark.as_bytes())
     }
 }
