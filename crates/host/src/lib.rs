@@ -15,6 +15,7 @@ pub mod latency;
 pub mod limits;
 pub mod process;
 pub mod provenance;
+pub mod quick_moves;
 pub mod root;
 pub mod rtgroup;
 pub mod sched;

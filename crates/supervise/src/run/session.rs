@@ -27,6 +27,8 @@ pub fn keep(
     signals: &Signals,
     tell: &mut dyn FnMut(&Event),
 ) -> Result<Asked, RunError> {
+    // A cell that is started anew after a while without moves would wait for the kernel for most of its time otherwise.
+    let _quick = host::quick_moves::QuickMoves::hold().ok();
     let mut plan = first;
     let mut before: Option<Plan> = None;
     let mut turn = Keeper::open(&plan, options, notify, &mut *tell)?.run(signals)?;
