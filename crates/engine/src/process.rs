@@ -90,18 +90,15 @@ impl Process {
 /// # Errors
 /// Names the process that does not end.
 pub fn kill_marked(id: &str) -> Result<(), String> {
-    let mark = format!("{MARK}={id}");
     // Twice: a process that was just forked carries the mark only once it executes its program.
     for round in 0..2 {
         if round > 0 {
             std::thread::sleep(UNMARKED);
         }
         for process in processes() {
-            let marked = fs::read(format!("/proc/{}/environ", process.pid)).is_ok_and(|all| {
-                all.split(|byte| *byte == 0)
-                    .any(|word| word == mark.as_bytes())
-            });
-            if marked && process.pid != std::process::id().cast_signed() {
+            if carries(process.pid, |found| found == id)
+                && process.pid != std::process::id().cast_signed()
+            {
                 process.kill()?;
             }
         }
@@ -117,14 +114,7 @@ pub(crate) fn kill_all_marked(ids: &BTreeSet<String>) -> Vec<String> {
         if round > 0 {
             std::thread::sleep(UNMARKED);
         }
-        let marked = |process: &Process| {
-            let all = fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
-            all.split(|byte| *byte == 0).any(|word| {
-                let id = word.strip_prefix(MARK.as_bytes());
-                let id = id.and_then(|rest| rest.strip_prefix(b"="));
-                id.is_some_and(|id| ids.contains(String::from_utf8_lossy(id).as_ref()))
-            })
-        };
+        let marked = |process: &Process| carries(process.pid, |id| ids.contains(id));
         let own = std::process::id().cast_signed();
         let found: Vec<Process> = (processes().into_iter())
             .filter(|process| process.pid != own && marked(process))
@@ -176,17 +166,9 @@ fn processes() -> Vec<Process> {
 
 /// Pids of the living processes that carry the mark of this cell or have `path` in their words.
 pub(crate) fn belonging(id: &str, path: &Path) -> Vec<i32> {
-    let mark = format!("{MARK}={id}");
     let path = path.display().to_string();
     let own = std::process::id().cast_signed();
-    let belongs = |pid: i32| {
-        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let marked = environment
-            .split(|byte| *byte == 0)
-            .any(|word| word == mark.as_bytes());
-        marked || String::from_utf8_lossy(&words).contains(&path)
-    };
+    let belongs = |pid: i32| carries(pid, |found| found == id) || has_word(pid, &path);
     processes()
         .into_iter()
         .map(|process| process.pid)
@@ -197,22 +179,56 @@ pub(crate) fn belonging(id: &str, path: &Path) -> Vec<i32> {
 /// Pids of the living processes whose mark begins with `mark` or that have `path` in their words: those of many cells
 /// found in one look at each process.
 pub fn of_many(mark: &str, path: &Path) -> Vec<i32> {
-    let mark = format!("{MARK}={mark}").into_bytes();
     let path = path.display().to_string();
     let own = std::process::id().cast_signed();
-    let belongs = |pid: i32| {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let mut all = environment.split(|byte| *byte == 0);
-        all.any(|word| word.starts_with(&mark)) || {
-            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            String::from_utf8_lossy(&words).contains(&path)
-        }
-    };
+    let belongs = |pid: i32| carries(pid, |id| id.starts_with(mark)) || has_word(pid, &path);
     processes()
         .into_iter()
         .map(|process| process.pid)
         .filter(|pid| *pid != own && belongs(*pid))
         .collect()
+}
+
+/// Whether a process belongs to a cell whose id is meant: it is in that cell's groups, or carries its mark on the way there.
+///
+/// Of a process in a cell's groups the environment is not asked: reading it waits for whoever holds its address space, and
+/// that may be a thread that its budget, or the freezer, does not let run.
+fn carries(pid: i32, meant: impl Fn(&str) -> bool) -> bool {
+    if let Some(cell) = cell_of(pid) {
+        return meant(&cell);
+    }
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|word| {
+        let id = word.strip_prefix(MARK.as_bytes());
+        let id = id.and_then(|rest| rest.strip_prefix(b"="));
+        id.is_some_and(|id| meant(&String::from_utf8_lossy(id)))
+    })
+}
+
+/// Whether a process that is in no cell's groups has this in its words.
+fn has_word(pid: i32, path: &str) -> bool {
+    cell_of(pid).is_none() && {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).contains(path)
+    }
+}
+
+/// The cell in whose groups a process is.
+fn cell_of(pid: i32) -> Option<String> {
+    cell_in(&fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?)
+}
+
+/// The cell of a process whose `/proc/<pid>/cgroup` this is. Only hierarchies count in which each cell has a group of its own:
+/// of real-time groups, several may share one.
+fn cell_in(groups: &str) -> Option<String> {
+    groups.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        let own = controllers.is_empty()
+            || (controllers.split(',')).any(|name| name == "pids" || name == "memory");
+        let top = path.trim_start_matches('/').split('/').next()?;
+        (own && top.starts_with("timecell-")).then(|| top.to_owned())
+    })
 }
 
 /// What the kernel calls a process; empty if it has ended.
@@ -420,6 +436,18 @@ mod tests {
         other.kill().unwrap();
         other.wait().unwrap();
         let _ = marked.wait();
+    }
+
+    #[test]
+    fn a_process_in_the_groups_of_a_cell_is_known_by_them() {
+        let v1 = "9:pids:/timecell-m-app\n8:cpu,cpuacct:/timecell-mission-m.app\n0::/\n";
+        assert_eq!(cell_in(v1).as_deref(), Some("timecell-m-app"));
+        let v2 = "0::/timecell-m-app/inner\n";
+        assert_eq!(cell_in(v2).as_deref(), Some("timecell-m-app"));
+        // A real-time group that a bench's plain processes share.
+        assert_eq!(cell_in("8:cpu:/timecell-12\n9:pids:/user\n0::/\n"), None);
+        assert_eq!(cell_in("0::/system.slice/timecell@m.service\n"), None);
+        assert_eq!(cell_in(""), None);
     }
 
     #[test]
