@@ -49,7 +49,8 @@ pub struct Ps {
 /// Options of `logs`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "What a cell has written to standard output and standard error since its last start is kept up to 1 MB, the newest."
+    after_help = "What a cell has written to standard output and standard error, over all its starts, is kept up to 1 MB, the newest. Two versions of a cell
+write in turn into one of two places: --previous reads what the version before the last update wrote, and those before in its place."
 )]
 pub struct Logs {
     /// Name of the cell.
@@ -61,6 +62,9 @@ pub struct Logs {
     /// Go on with what it writes from now on, over restarts, until Ctrl-C.
     #[arg(long, short)]
     pub follow: bool,
+    /// Print what the version before the last update has written.
+    #[arg(long, short, conflicts_with = "follow")]
+    pub previous: bool,
     /// Begin with the last N lines [default: all].
     #[arg(long, short = 'n', value_name = "N")]
     pub lines: Option<usize>,

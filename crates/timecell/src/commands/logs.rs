@@ -23,7 +23,10 @@ const LOOKS: u32 = 10;
 /// Prints what a cell has written, and goes on if asked to.
 pub fn run(options: &Logs) -> Result<Ended, CommandError> {
     let dir = directory(&options.which)?;
-    let place = place(&dir, &options.cell)?;
+    let place = match place(&dir, &options.cell)? {
+        place if options.previous => previous(&place, &options.cell)?,
+        place => place,
+    };
     let mut reader = Reader::default();
     let mut bytes = Vec::new();
     reader.begin(&place, &mut bytes).map_err(failed(&place))?;
@@ -90,6 +93,22 @@ fn place(dir: &Path, cell: &str) -> Result<PathBuf, CommandError> {
         None => "`timecell ps` lists the cells".to_owned(),
     };
     Err(InputError::new(cell, "there is no such cell", mend).into())
+}
+
+/// The other one of a cell's two places, which its versions take in turn.
+fn previous(place: &Path, cell: &str) -> Result<PathBuf, CommandError> {
+    let name = match place.extension() {
+        Some(_) => cell.to_owned(),
+        None => format!("{cell}.b"),
+    };
+    let other = place.with_file_name(name);
+    match other.join("output").exists() {
+        true => Ok(other),
+        false => {
+            let mend = "leave --previous out to see what it writes now";
+            Err(InputError::new(cell, "no earlier version of it has written anything", mend).into())
+        }
+    }
 }
 
 /// Where reading has come to: the newer of the two files, by its inode.

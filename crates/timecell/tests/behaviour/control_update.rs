@@ -126,6 +126,12 @@ fn what_does_not_change_is_not_touched() {
     );
     let written = ask(dir, &["logs", "app"]).out;
     assert!(written.ends_with("version three\n"), "{written}");
+    assert_eq!(
+        ask(dir, &["logs", "app", "--previous"]).out,
+        "version two\n"
+    );
+    let none = ask(dir, &["logs", "steady", "--previous"]).ends_with(2);
+    assert!(none.err.contains("no earlier version"), "{}", none.err);
     if let (Some(before), Some(after)) = (before, groups_of(dir)) {
         assert!(0 < after && after < before, "{after} of {before} us");
     }
@@ -237,16 +243,18 @@ fn a_new_version_that_fails_is_taken_back() {
     std::fs::write(&broken, "this is no program").unwrap();
     std::fs::set_permissions(&broken, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let none = format!("[[cell]]\nname = \"app\"\nimage = {{ binary = \"broken\" }}\n{RESERVED}\n");
-    mission(dir, &(steady + &none));
-    let updated = json_of(dir, &["update", "mission.toml", "--window", "60s"]);
-    assert_eq!(updated["committed"], false, "{updated}");
-    assert!(
-        updated["reason"]
-            .as_str()
-            .unwrap()
-            .contains("could not be started"),
-        "{updated}"
-    );
+    // One that runs and shows no sign of life, which its rule restarts.
+    let rule = "[[cell.health]]\nwhen = \"heartbeat\"\ntimeout = \"200ms\"\ndo = \"restart\"";
+    let silent = shell("app", SLEEPS, &format!("{RESERVED}\n{rule}"));
+    for (version, why) in [(none, "could not be started"), (silent, "no report for")] {
+        mission(dir, &(steady.clone() + &version));
+        let updated = json_of(dir, &["update", "mission.toml", "--window", "60s"]);
+        assert_eq!(updated["committed"], false, "{updated}");
+        assert!(
+            updated["reason"].as_str().unwrap().contains(why),
+            "{updated}"
+        );
+    }
     assert_eq!(
         (&cell(dir, "app")["pid"], &cell(dir, "steady")["pid"]),
         (&app.into(), &pid.into())
