@@ -1,6 +1,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::quantity::{self, Fault};
+
 /// An amount of memory in bytes, written `64MiB`, `512KiB`, `1.5GiB` or `100MB`.
 ///
 /// Range: 0 to `i64::MAX` bytes, so that it fits every file of the kernel.
@@ -30,7 +32,7 @@ pub enum BytesError {
     TooFine(String),
 }
 
-const UNITS: [(&str, u64); 7] = [
+const UNITS: [(&str, i64); 7] = [
     ("B", 1),
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
@@ -57,48 +59,20 @@ impl FromStr for Bytes {
     type Err = BytesError;
 
     fn from_str(text: &str) -> Result<Bytes, BytesError> {
-        let trimmed = text.trim();
-        if trimmed.starts_with('-') {
-            return Err(BytesError::Negative(trimmed.to_owned()));
+        Ok(Bytes(quantity::parse(text, &UNITS)?.unsigned_abs()))
+    }
+}
+
+impl From<Fault> for BytesError {
+    fn from(fault: Fault) -> BytesError {
+        match fault {
+            Fault::NotANumber(text) => BytesError::NotAnAmount(text),
+            Fault::NoUnit(text) => BytesError::NoUnit(text),
+            Fault::UnknownUnit(unit) => BytesError::UnknownUnit(unit),
+            Fault::Negative(text) => BytesError::Negative(text),
+            Fault::TooMuch(text) => BytesError::TooMuch(text),
+            Fault::TooFine(text) => BytesError::TooFine(text),
         }
-        let split = trimmed
-            .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
-            .unwrap_or(trimmed.len());
-        let (number, unit) = trimmed.split_at(split);
-        let number = number.replace('_', "");
-        let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
-        if whole.is_empty() || fraction.contains('.') || number.ends_with('.') {
-            return Err(BytesError::NotAnAmount(trimmed.to_owned()));
-        }
-        let unit = unit.trim();
-        if unit.is_empty() {
-            return Err(BytesError::NoUnit(trimmed.to_owned()));
-        }
-        let scale = UNITS
-            .iter()
-            .find(|(name, _)| *name == unit)
-            .map(|(_, scale)| u128::from(*scale))
-            .ok_or_else(|| BytesError::UnknownUnit(unit.to_owned()))?;
-        let too_much = || BytesError::TooMuch(trimmed.to_owned());
-        let too_fine = || BytesError::TooFine(trimmed.to_owned());
-        let whole: u128 = whole.parse().map_err(|_| too_much())?;
-        let mut bytes = whole.checked_mul(scale).ok_or_else(too_much)?;
-        let fraction = fraction.trim_end_matches('0');
-        if !fraction.is_empty() {
-            let digits = u32::try_from(fraction.len()).map_err(|_| too_fine())?;
-            let denominator = 10u128.checked_pow(digits).ok_or_else(too_fine)?;
-            let numerator = (fraction.parse::<u128>().ok())
-                .and_then(|numerator| numerator.checked_mul(scale))
-                .ok_or_else(too_fine)?;
-            if numerator % denominator != 0 {
-                return Err(too_fine());
-            }
-            bytes = (bytes.checked_add(numerator / denominator)).ok_or_else(too_much)?;
-        }
-        (i64::try_from(bytes).ok())
-            .and_then(|bytes| u64::try_from(bytes).ok())
-            .map(Bytes)
-            .ok_or_else(too_much)
     }
 }
 

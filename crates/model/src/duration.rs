@@ -3,6 +3,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::quantity::{self, Fault};
+
 /// A positive or zero span of time in integer nanoseconds, written `1ms`, `100us`, `1.5s`, `2min`.
 ///
 /// Range: 0 to `i64::MAX` ns (292 years), so that it always fits the signed arithmetic of the measuring loop.
@@ -60,45 +62,20 @@ impl FromStr for Duration {
     type Err = DurationError;
 
     fn from_str(text: &str) -> Result<Duration, DurationError> {
-        let trimmed = text.trim();
-        if trimmed.starts_with('-') {
-            return Err(DurationError::Negative(trimmed.to_owned()));
+        Ok(Duration(quantity::parse(text, &UNITS)?))
+    }
+}
+
+impl From<Fault> for DurationError {
+    fn from(fault: Fault) -> DurationError {
+        match fault {
+            Fault::NotANumber(text) => DurationError::NotADuration(text),
+            Fault::NoUnit(text) => DurationError::NoUnit(text),
+            Fault::UnknownUnit(unit) => DurationError::UnknownUnit(unit),
+            Fault::Negative(text) => DurationError::Negative(text),
+            Fault::TooMuch(text) => DurationError::TooLong(text),
+            Fault::TooFine(text) => DurationError::TooFine(text),
         }
-        let split = trimmed
-            .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
-            .unwrap_or(trimmed.len());
-        let (number, unit) = trimmed.split_at(split);
-        let number = number.replace('_', "");
-        let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
-        if whole.is_empty() || fraction.contains('.') || number.ends_with('.') {
-            return Err(DurationError::NotADuration(trimmed.to_owned()));
-        }
-        let unit = unit.trim();
-        if unit.is_empty() {
-            return Err(DurationError::NoUnit(trimmed.to_owned()));
-        }
-        let scale = UNITS
-            .iter()
-            .find(|(name, _)| *name == unit)
-            .map(|(_, scale)| i128::from(*scale))
-            .ok_or_else(|| DurationError::UnknownUnit(unit.to_owned()))?;
-        let too_long = || DurationError::TooLong(trimmed.to_owned());
-        let whole: i128 = whole.parse().map_err(|_| too_long())?;
-        let mut ns = whole.checked_mul(scale).ok_or_else(too_long)?;
-        let fraction = fraction.trim_end_matches('0');
-        if !fraction.is_empty() {
-            let too_fine = || DurationError::TooFine(trimmed.to_owned());
-            let digits = u32::try_from(fraction.len()).map_err(|_| too_fine())?;
-            let denominator = 10i128.checked_pow(digits).ok_or_else(too_fine)?;
-            let numerator = (fraction.parse::<i128>().ok())
-                .and_then(|numerator| numerator.checked_mul(scale))
-                .ok_or_else(too_fine)?;
-            if numerator % denominator != 0 {
-                return Err(too_fine());
-            }
-            ns = (ns.checked_add(numerator / denominator)).ok_or_else(too_long)?;
-        }
-        i64::try_from(ns).map(Duration).map_err(|_| too_long())
     }
 }
 

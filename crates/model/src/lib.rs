@@ -13,6 +13,7 @@ mod load;
 mod loads;
 pub mod mission;
 mod parse;
+mod quantity;
 mod reader;
 mod requirement;
 mod resolve;
