@@ -11,6 +11,9 @@ use crate::work::mac;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub work: Work,
+    /// Cpu time that a job takes at most, ns: its work is a portion that is repeated as long as another one fits. 0: a job is
+    /// its work, once.
+    pub cpu_ns: i64,
     pub pacing: Pacing,
     pub period_ns: i64,
     pub jobs: u32,
@@ -117,14 +120,36 @@ pub(crate) fn run<R: Recorder>(plan: &Plan, sheet: &mut R, go_ns: i64, started_n
 }
 
 #[inline(always)]
-fn job(work: Work, start_ns: i64) -> i64 {
+fn job(work: Work, cpu_ns: i64, start_ns: i64) -> i64 {
     match work {
         Work::Mac { steps } => {
-            std::hint::black_box(mac(steps));
+            if cpu_ns > 0 {
+                portions(steps, cpu_ns);
+            } else {
+                std::hint::black_box(mac(steps));
+            }
             clock::now()
         }
         Work::Timer | Work::Busy => start_ns,
     }
+}
+
+/// Repeats `steps` until another portion as long as the longest would take more than `cpu_ns` in all, as the kernel bills it:
+/// on a machine of changing speed the time is kept, not the work. Returns the number of portions.
+#[inline(never)]
+fn portions(steps: u32, cpu_ns: i64) -> u32 {
+    let begin = clock::thread_cpu_time();
+    let (mut last, mut longest) = (begin, 0);
+    for done in 1.. {
+        std::hint::black_box(mac(steps));
+        let now = clock::thread_cpu_time();
+        longest = longest.max(now - last);
+        if now - begin + longest > cpu_ns {
+            return done;
+        }
+        last = now;
+    }
+    u32::MAX
 }
 
 fn periodic<R: Recorder>(plan: &Plan, sheet: &mut R, go_ns: i64, started_ns: i64) -> Tally {
@@ -136,7 +161,7 @@ fn periodic<R: Recorder>(plan: &Plan, sheet: &mut R, go_ns: i64, started_ns: i64
     let mut release = go_ns;
     let mut start = started_ns;
     loop {
-        let end = job(plan.work, start);
+        let end = job(plan.work, plan.cpu_ns, start);
         sheet.put(Sample {
             index,
             missed,
@@ -182,7 +207,7 @@ fn relative<R: Recorder>(plan: &Plan, sheet: &mut R, go_ns: i64, started_ns: i64
             clock::sleep_for(plan.period_ns);
             start = clock::now();
         }
-        let end = job(plan.work, start);
+        let end = job(plan.work, plan.cpu_ns, start);
         let sample = Sample {
             index,
             missed: 0,
@@ -210,7 +235,7 @@ pub(crate) fn rehearse<R: Recorder>(sheet: &mut R) -> u64 {
     let begin = clock::now();
     let mut start = begin;
     for at in 0..jobs {
-        let end = job(Work::Timer, start);
+        let end = job(Work::Timer, 0, start);
         let sample = Sample {
             index: at,
             missed: skipped(std::hint::black_box(0), 1, jobs),
@@ -260,6 +285,7 @@ mod tests {
     fn a_periodic_plan_keeps_to_the_grid_and_accounts_for_every_activation() {
         let plan = Plan {
             work: Work::Timer,
+            cpu_ns: 0,
             pacing: Pacing::Periodic,
             period_ns: 200_000,
             jobs: 50,
@@ -278,6 +304,7 @@ mod tests {
         // The barrier opened ten periods ago: activation 0 runs late, 1 to 9 or more are missed.
         let plan = Plan {
             work: Work::Timer,
+            cpu_ns: 0,
             pacing: Pacing::Periodic,
             period_ns: 50_000_000,
             jobs: 12,
@@ -292,6 +319,7 @@ mod tests {
     fn a_plan_that_cannot_keep_up_ends_and_adds_up() {
         let plan = Plan {
             work: Work::Mac { steps: 200_000 },
+            cpu_ns: 0,
             pacing: Pacing::Periodic,
             period_ns: 10_000,
             jobs: 500,
@@ -302,9 +330,26 @@ mod tests {
     }
 
     #[test]
+    fn a_job_is_repeated_until_its_cpu_time_is_used_and_is_done_once_at_least() {
+        assert_eq!(portions(2_000, 1), 1, "less than a portion takes");
+        assert!(portions(2_000, 200_000_000) > 1);
+        let plan = Plan {
+            work: Work::Mac { steps: 2_000 },
+            cpu_ns: 1_000_000,
+            pacing: Pacing::Periodic,
+            period_ns: 2_000_000,
+            jobs: 3,
+        };
+        let read = measured(plan, clock::now);
+        assert_eq!(read.header.count + read.header.missed, 3);
+        assert!((read.samples.iter()).all(|sample| sample.end_ns > sample.start_ns));
+    }
+
+    #[test]
     fn relative_pacing_waits_a_period_after_each_end() {
         let plan = Plan {
             work: Work::Mac { steps: 10 },
+            cpu_ns: 0,
             pacing: Pacing::Relative,
             period_ns: 300_000,
             jobs: 20,

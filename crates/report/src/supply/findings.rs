@@ -2,7 +2,7 @@
 
 use record::supply::{Kept, MeasuredSupply, Promise, SupplySummary};
 
-use super::{percent, reservation};
+use super::{percent, reservation, tried};
 use crate::units::time;
 use crate::words::plural;
 
@@ -10,6 +10,7 @@ use crate::words::plural;
 pub(super) fn findings(summary: &SupplySummary) -> Vec<String> {
     let mut all = Vec::new();
     all.extend(textbook(summary));
+    all.extend(tried::findings(summary));
     all.extend(host(summary));
     for (what, pick) in BOUNDS {
         all.extend(bound(summary, what, pick));
