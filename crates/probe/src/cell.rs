@@ -298,6 +298,7 @@ fn measured<R: Recorder>(
         major_faults: after.major_faults - before.major_faults,
         voluntary_switches: after.voluntary - before.voluntary,
         involuntary_switches: after.involuntary - before.involuntary,
+        over_declared: tally.over.into(),
         ..header
     });
 }

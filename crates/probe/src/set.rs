@@ -23,7 +23,7 @@ pub struct TaskArgs {
     pub probe: ProbeArgs,
     /// Cpu time of one job, ns.
     pub wcet_ns: i64,
-    /// Whether a job looks at its own cpu time, so that it never takes more; else it is as many steps as the calibration says.
+    /// Whether a job looks at its own cpu time, so as not to take more; else it is as many steps as the calibration says.
     pub bounded: bool,
 }
 

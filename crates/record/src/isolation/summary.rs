@@ -45,6 +45,9 @@ pub struct Misses {
     /// Tasks, trial by trial, whose jobs took more cpu time in the mean than they declared, as the kernel bills it: what they
     /// miss is their own doing, or the host's.
     pub over_declared: u64,
+    /// Jobs that took more cpu time than they declared, where they look at it themselves.
+    #[serde(default)]
+    pub jobs_over: u64,
     /// The largest lateness (response time less deadline) of a job that ran, ns; negative: all were early. `None`: none ran.
     pub worst_lateness_ns: Option<i64>,
 }
@@ -65,6 +68,7 @@ impl Misses {
             trials: self.trials + other.trials,
             trials_with: self.trials_with + other.trials_with,
             over_declared: self.over_declared + other.over_declared,
+            jobs_over: self.jobs_over + other.jobs_over,
             worst_lateness_ns: self.worst_lateness_ns.max(other.worst_lateness_ns),
         }
     }

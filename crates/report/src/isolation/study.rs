@@ -131,6 +131,7 @@ pub(crate) fn misses(samples: &Samples, period_ns: u64, wcet_ns: u64) -> Misses 
         skipped: samples.header.missed + samples.unexplained(),
         worst_lateness_ns: lateness().max(),
         over_declared: u64::from(samples.header.cpu_time_ns > declared),
+        jobs_over: samples.header.over_declared,
         ..Misses::default()
     }
 }

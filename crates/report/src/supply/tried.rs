@@ -245,11 +245,11 @@ pub(super) fn findings(summary: &SupplySummary) -> Vec<String> {
                 missed(&held)
             ),
         };
-        let over = match held.over_declared {
+        let over = match held.jobs_over {
             0 => String::new(),
-            tasks => format!(
-                "; {} took more cpu time in the mean than declared, in one trial or another",
-                plural(tasks, "task")
+            jobs => format!(
+                "; {} inside the budget took more cpu time than declared, as interrupts and pauses of the host are billed to them",
+                plural(jobs, "job")
             ),
         };
         format!(

@@ -7,7 +7,7 @@ use analysis::Supply;
 use analysis::empirical::Envelope;
 use host::provenance::Provenance;
 use record::run::{Run, Status};
-use record::supply::{Budget, ChosenBy, Machine, MeasuredSupply, find, load};
+use record::supply::{Budget, ChosenBy, Machine, MeasuredSupply, SupplyRecord, find, load};
 
 use crate::support::{Case, Need, eventually, only_run, say, timecell, traces_of};
 use crate::unprivileged::{as_nobody, open_place};
@@ -42,6 +42,16 @@ pub const CASES: &[Case] = &[
         name: "supply::clean_removes_the_group_of_a_killed_study",
         needs: &[Need::Root, Need::RealTime],
         run: killed,
+    },
+    Case {
+        name: "supply::ctrl_c_while_sets_are_tried_keeps_what_was_run",
+        needs: &[Need::Root, Need::RealTime, Need::RtGroups],
+        run: interrupted_while_trying,
+    },
+    Case {
+        name: "supply::clean_removes_what_a_study_killed_while_it_tried_sets_left",
+        needs: &[Need::Root, Need::RealTime, Need::RtGroups],
+        run: killed_while_trying,
     },
     Case {
         name: "supply::the_probe_refuses_words_it_does_not_know",
@@ -309,57 +319,91 @@ fn without_rights() {
     assert!(!dir.path().join("runs").exists());
 }
 
-/// Starts a study and waits until its second trial runs.
-fn started(dir: &std::path::Path) -> std::process::Child {
+/// Spinning threads only for long enough.
+const SPINNING: [&str; 4] = ["--duration", "3s", "--reservation", "3ms/10ms"];
+/// Two trials of spinning, then sets that are tried for long enough.
+const TRYING: [&str; 6] = [
+    "--enforcer",
+    "rt-cgroup",
+    "--rounds",
+    "1",
+    "--reservation",
+    "3ms/10ms",
+];
+
+/// Starts a study and waits until so many of its trials are on record.
+fn started(dir: &std::path::Path, words: &[&str], trials: u32) -> std::process::Child {
     let child = timecell()
         .current_dir(dir)
-        .args([
-            "bench",
-            "supply",
-            "--duration",
-            "3s",
-            "--reservation",
-            "3ms/10ms",
-        ])
+        .args(["bench", "supply"])
+        .args(words)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    eventually("the first trial is on record", || {
+    eventually("so many trials are on record", || {
         let runs = fs::read_dir(dir.join("runs"))
             .into_iter()
             .flatten()
             .flatten();
         let mut done = runs.filter_map(|run| Run::open(&run.path()).ok()?.manifest().ok());
-        done.any(|manifest| manifest.trials_done >= 1)
+        done.any(|manifest| manifest.trials_done >= trials)
     });
     child
 }
 
 fn interrupted() {
     let dir = tempfile::tempdir().unwrap();
-    let mut child = started(dir.path());
+    let record = ends_by_ctrl_c(dir.path(), started(dir.path(), &SPINNING, 1));
+    assert!(!record.trials.is_empty() && record.tried.trials.is_empty());
+}
+
+fn interrupted_while_trying() {
+    let dir = tempfile::tempdir().unwrap();
+    let record = ends_by_ctrl_c(dir.path(), started(dir.path(), &TRYING, 3));
+    assert_eq!(record.trials.len(), 2);
+    assert!(!record.tried.trials.is_empty());
+    let summary = Run::open(&only_run(dir.path()))
+        .unwrap()
+        .supply_summary()
+        .unwrap();
+    let tasks = summary
+        .tried
+        .iter()
+        .flat_map(|one| one.in_budget.tasks.iter().chain(&one.without.tasks));
+    assert!(
+        tasks.map(|task| task.jobs).sum::<u64>() > 0,
+        "{:?}",
+        summary.tried
+    );
+}
+
+/// Nothing stays but what was measured, which is studied.
+fn ends_by_ctrl_c(dir: &std::path::Path, mut child: std::process::Child) -> SupplyRecord {
     // SAFETY: our own child.
     unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
     assert_eq!(child.wait().unwrap().code(), Some(1));
     let traces = traces_of(child.id());
     assert!(traces.is_empty(), "left {traces:#?}");
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    let run = Run::open(&only_run(dir)).unwrap();
     assert_eq!(run.manifest().unwrap().status, Status::Interrupted);
     let record = run.supply().unwrap();
-    assert!(!record.trials.is_empty());
-    assert!(
-        record
-            .trials
-            .iter()
-            .all(|trial| run.gaps(trial.number).is_ok())
-    );
+    assert!((record.trials.iter()).all(|trial| run.gaps(trial.number).is_ok()));
     assert!(run.dir().join("report.html").is_file());
+    record
 }
 
 fn killed() {
+    killed_after(&SPINNING, 1);
+}
+
+fn killed_while_trying() {
+    killed_after(&TRYING, 2);
+}
+
+fn killed_after(words: &[&str], trials: u32) {
     let dir = tempfile::tempdir().unwrap();
-    let mut child = started(dir.path());
+    let mut child = started(dir.path(), words, trials);
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(

@@ -29,7 +29,7 @@ pub type SupplyStudy<'a> = &'a dyn Fn(&Run) -> Result<SupplySummary, RecordError
 /// Length of each run of a set, and with `--quick`, ns: some jobs of the background task.
 pub(super) const TRIED_NS: (i64, i64) = (4_000_000_000, 1_200_000_000);
 /// Guess of the time that making and removing a cell takes, and calibrating its work, ns.
-const CELL_GUESS_NS: i64 = 300_000_000;
+const CELL_GUESS_NS: i64 = 100_000_000;
 /// Runs of a budget in each round: two sets, each inside it and without it.
 const RUNS: u32 = 4;
 

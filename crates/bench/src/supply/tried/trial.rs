@@ -10,9 +10,6 @@ use crate::periodic::{self, Thread, jobs_within};
 use crate::supply::trial::{group_name, stolen};
 use crate::together::{self, Around, Member};
 
-/// Of what is declared, the part that a job computes, in hundredths: waking up and reading the clocks is billed to it, too.
-const COMPUTES: u64 = 97;
-
 /// A run of a set that is to take place.
 pub(super) struct Attempt<'a> {
     pub set: &'a TriedSet,
@@ -39,7 +36,7 @@ impl Attempt<'_> {
                 },
                 period_ns: task.period_ns,
                 jobs: jobs_within(self.length_ns, task.period_ns),
-                work_ns: work_ns(task.wcet_ns),
+                work_ns: i64::try_from(task.wcet_ns).unwrap_or(i64::MAX),
                 bounded: true,
             })
             .collect();
@@ -100,10 +97,4 @@ impl Attempt<'_> {
         let kept = periodic::keep(self.stage, threads, self.run, self.number, ran.is_ok());
         ran.and(kept)
     }
-}
-
-fn work_ns(wcet_ns: u64) -> i64 {
-    i64::try_from(wcet_ns / 100 * COMPUTES)
-        .unwrap_or(i64::MAX)
-        .max(1)
 }
