@@ -261,7 +261,7 @@ impl EnforcerName {
     recovery (until a killed or wedged cell \
     runs again), footprint (memory of an idle real-time cell), nqueens (a computation on 1, 2 and 4 threads, with and \
     without cpu load elsewhere), supply (what rt-cgroups and SCHED_DEADLINE really give to a cell, against the textbook's \
-    bound), isolation (a cell beside one that runs longer than it declared, with each enforcer and with none; parts: \
+    bound, and the deadlines that the difference costs), isolation (a cell beside one that runs longer than it declared, with each enforcer and with none; parts: \
     contest, received), self (timecell itself against cyclictest, a polling barrier and other launchers; parts: \
     wakeup, barrier, startup, memory, loads).\n\n\
     Real-time classes need privilege: run with sudo. Without it the same command runs with SCHED_OTHER and every \

@@ -58,6 +58,18 @@ impl Misses {
         self.late + self.skipped
     }
 
+    /// Of tasks that ran in the same trials: all of them, with trials counted once.
+    #[must_use]
+    pub fn together(tasks: &[Misses]) -> Misses {
+        let sum = tasks.iter().copied().fold(Misses::default(), Misses::and);
+        let most = |of: fn(&Misses) -> u64| tasks.iter().map(of).max().unwrap_or(0);
+        Misses {
+            trials: most(|task| task.trials),
+            trials_with: most(|task| task.trials_with),
+            ..sum
+        }
+    }
+
     /// Adds another account.
     #[must_use]
     pub fn and(self, other: Misses) -> Misses {

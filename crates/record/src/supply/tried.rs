@@ -127,6 +127,8 @@ pub struct TriedSummary {
 pub struct TriedOutcome {
     /// The deadlines of each task, in the order of the tasks.
     pub tasks: Vec<Misses>,
+    /// All tasks, in the trials in which the hypervisor said to have taken nothing of the cpu.
+    pub quiet: Misses,
     /// What the host took of the cpu, ns; `None` where the kernel does not tell, or nothing was run.
     pub steal_ns: Option<u64>,
 }
@@ -134,23 +136,14 @@ pub struct TriedOutcome {
 impl TriedOutcome {
     /// All tasks together; trials are those of one task.
     pub fn all(&self) -> Misses {
-        let sum = self
-            .tasks
-            .iter()
-            .copied()
-            .fold(Misses::default(), Misses::and);
-        let most = |of: fn(&Misses) -> u64| self.tasks.iter().map(of).max().unwrap_or(0);
-        Misses {
-            trials: most(|task| task.trials),
-            trials_with: most(|task| task.trials_with),
-            ..sum
-        }
+        Misses::together(&self.tasks)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::supply::{SupplyRecord, SupplySummary};
 
     #[test]
     fn all_tasks_count_together_and_their_trials_once() {
@@ -164,7 +157,7 @@ mod tests {
         };
         let outcome = TriedOutcome {
             tasks: vec![task(2, 700, 5), task(0, 12, -9)],
-            steal_ns: None,
+            ..TriedOutcome::default()
         };
         let all = outcome.all();
         assert_eq!(
@@ -176,9 +169,17 @@ mod tests {
     }
 
     #[test]
-    fn a_record_without_trials_of_sets_is_one_with_none() {
-        let empty: Tried = serde_json::from_str(r#"{"sets":[],"without":[],"trials":[]}"#).unwrap();
-        assert_eq!(empty, Tried::default());
+    fn records_and_summaries_of_studies_that_tried_nothing_are_read() {
+        let machine = r#"{"cpu_model":null,"cpus":1,"virtual_machine":null,"kernel_release":null,"kernel_version":null,"tick_hz":250,
+            "deadline_by_timer":null}"#;
+        let record = format!(
+            r#"{{"schema":1,"question":"q","machine":{machine},"conditions":[],"rounds_planned":1,"trials":[],"not_measured":[]}}"#
+        );
+        let record: SupplyRecord = serde_json::from_str(&record).unwrap();
+        assert_eq!(record.tried, Tried::default());
+        let summary = r#"{"schema":1,"run":"r","supplies":[],"host":null,"not_measured":[],"unmet":[],"failures":[]}"#;
+        let summary: SupplySummary = serde_json::from_str(summary).unwrap();
+        assert!(summary.tried.is_empty() && summary.not_tried.is_empty());
         let by = serde_json::to_string(&ChosenBy::Measured).unwrap();
         assert_eq!(by, "\"measured\"");
     }

@@ -102,7 +102,7 @@ mod tests {
                     late,
                     ..Misses::default()
                 }],
-                steal_ns: None,
+                ..TriedOutcome::default()
             },
             without: TriedOutcome::default(),
         }

@@ -9,11 +9,12 @@ use record::supply::{
 };
 
 use super::reservation;
+use super::rows::zero_or;
 use crate::isolation::{lateness, missed, misses};
 use crate::style::Tone;
 use crate::table::Text;
 use crate::units::{exact, time};
-use crate::words::plural;
+use crate::words::{count, plural};
 
 /// What became of every set; what failed is said in `failures`.
 pub(super) fn tried(
@@ -84,6 +85,9 @@ fn add(outcome: &mut TriedOutcome, tasks: &[Misses], steal_ns: Option<u64>) {
     for (sum, task) in outcome.tasks.iter_mut().zip(tasks) {
         *sum = sum.and(*task);
     }
+    if steal_ns == Some(0) {
+        outcome.quiet = outcome.quiet.and(Misses::together(tasks));
+    }
     outcome.steal_ns = (outcome.steal_ns.zip(steal_ns)).map(|(sum, one)| sum + one);
 }
 
@@ -124,7 +128,7 @@ pub(super) fn row(tried: &TriedSummary) -> [Text; 9] {
                 .map_or("-".to_owned(), lateness),
         )
     };
-    let count = |outcome: &TriedOutcome| {
+    let misses = |outcome: &TriedOutcome| {
         let all = outcome.all();
         let tone = match all.missed() {
             0 => Tone::Plain,
@@ -138,9 +142,9 @@ pub(super) fn row(tried: &TriedSummary) -> [Text; 9] {
         plain(tasks.join(", ")),
         says(&set.textbook),
         says(&set.measured),
-        count(&tried.in_budget),
+        misses(&tried.in_budget),
         late(&tried.in_budget),
-        count(&tried.without),
+        misses(&tried.without),
         late(&tried.without),
     ]
 }
@@ -206,12 +210,25 @@ fn says(foretold: &Foretold) -> Text {
     let why = foretold.witness.as_ref().map_or(String::new(), |witness| {
         format!(
             ": {} of {} in {}",
-            time(witness.supply_ns as f64),
+            zero_or(witness.supply_ns),
             time(witness.demand_ns as f64),
             time(witness.instant_ns as f64)
         )
     });
     Text(format!("refuses{why}"), Tone::Plain)
+}
+
+/// What was missed while the hypervisor took nothing, as far as the kernel tells.
+fn quiet(sets: &[&TriedSummary]) -> String {
+    let each = sets.iter().map(|one| one.in_budget.quiet);
+    let quiet = each.fold(Misses::default(), Misses::and);
+    if quiet.jobs == 0 {
+        return String::new();
+    }
+    format!(
+        ", {} in trials of which the hypervisor took nothing",
+        missed(&quiet)
+    )
 }
 
 /// The sentences, without full stops.
@@ -236,13 +253,14 @@ pub(super) fn findings(summary: &SupplySummary) -> Vec<String> {
         let found = match late.as_slice() {
             [] => format!(
                 "none missed a deadline inside its budget, in {} jobs",
-                held.jobs
+                count(held.jobs)
             ),
             late => format!(
-                "{} missed deadlines inside the budget (of {}), {} jobs in all",
+                "{} missed deadlines inside the budget (of {}), {} jobs in all{}",
                 late.len(),
                 late.join(", "),
-                missed(&held)
+                missed(&held),
+                quiet(sets)
             ),
         };
         let over = match held.jobs_over {
@@ -310,6 +328,7 @@ mod tests {
         };
         let outcome = |late| TriedOutcome {
             tasks: vec![misses(700, late, 2_000_000), misses(12, 0, -90_000_000)],
+            quiet: misses(237, late / 2, 1),
             steal_ns: None,
         };
         TriedSummary {
@@ -358,7 +377,7 @@ mod tests {
             found,
             [
                 "of 1 set that the textbook's bound accepts and the measured supply refuses, 1 missed deadlines inside the \
-                 budget (of 3 ms / 10 ms), 40 of 712 jobs in all; the same threads without a budget missed 1 of 712",
+                 budget (of 3 ms / 10 ms), 40 of 712 jobs in all, 20 of 237 in trials of which the hypervisor took nothing; the same threads without a budget missed 1 of 712",
                 "of 1 set that the measured supply accepts, none missed a deadline inside its budget, in 712 jobs; the same \
                  threads without a budget missed 0 of 712",
             ]

@@ -20,6 +20,8 @@ const BACKGROUND_SHARES: [Ns; 4] = [40, 35, 30, 20];
 const URGENT_SHARE: Ns = 90;
 /// Coarsest grid of the urgent task's period, ns; a tenth of the budget's period where that is shorter.
 const GRID_NS: Ns = 1_000_000;
+/// Longest period of the urgent task, in periods of the budget, and never above half of the background's.
+const LONGEST: Ns = 200;
 /// Execution times are in whole microseconds.
 const MICROSECOND: Ns = 1_000;
 
@@ -74,7 +76,8 @@ pub(super) fn choose(
     });
     let Some((by_textbook, by_measured)) = chosen else {
         return Err(none(
-            "no urgent task with a period below that of the background task is accepted".to_owned(),
+            "no urgent task with a period below half of the background task's is accepted"
+                .to_owned(),
             "",
         ));
     };
@@ -119,12 +122,13 @@ fn tasks(held: &record::supply::Budget, share: Ns, period: Ns) -> [Task; 2] {
     ]
 }
 
-/// Periods of the urgent task from the shortest up, below half of the background's: on a grid, and without a common factor
-/// with the budget's period, as jobs that always begin at the same few phases of it may never meet the worst.
+/// Periods of the urgent task from the shortest up: on a grid, and without a common factor with the budget's period, as jobs
+/// that always begin at the same few phases of it may never meet the worst.
 fn periods(budget: Ns, period: Ns) -> impl Iterator<Item = Ns> {
     let grid = (period / 10).clamp(1, GRID_NS);
     let whole = period / grid;
-    (budget / grid + 1..=BACKGROUND_NS / 2 / grid)
+    let longest = (BACKGROUND_NS / 2).min(period.saturating_mul(LONGEST));
+    (budget / grid + 1..=longest / grid)
         .filter(move |steps| gcd(*steps, whole) == 1)
         .map(move |steps| steps * grid)
 }
@@ -241,7 +245,11 @@ mod tests {
             ("urgent", 17 * MS)
         );
         assert!(witness.supply_ns < witness.demand_ns);
-        assert_eq!(lines.tasks[0].period_ns, 43 * MS, "33 ms and 2.7 at that rate");
+        assert_eq!(
+            lines.tasks[0].period_ns,
+            43 * MS,
+            "33 ms and 2.7 at that rate"
+        );
     }
 
     #[test]
