@@ -297,6 +297,33 @@ mod tests {
     }
 
     #[test]
+    fn what_is_tried_is_planned_and_can_be_left_out() {
+        let plan = |no_try| {
+            let options = SupplyOptions {
+                no_try,
+                rounds: Some(2),
+                ..SupplyOptions::default()
+            };
+            SupplyPlan::new(&options).unwrap()
+        };
+        let with = plan(false);
+        let held = with.subjects().iter().filter_map(|subject| subject.held);
+        let groups = held
+            .filter(|held| held.enforcer == Enforcer::RtCgroup)
+            .count();
+        assert_eq!(with.tried().len(), groups);
+        assert_eq!(
+            with.trials() as usize,
+            2 * (with.subjects().len() + 4 * groups)
+        );
+        assert!(with.expected_ns() >= 2 * with.round_ns());
+        let without = plan(true);
+        assert!(without.tried().is_empty());
+        assert_eq!(without.trials() as usize, 2 * without.subjects().len());
+        assert_eq!(without.expected_ns(), 2 * without.round_ns());
+    }
+
+    #[test]
     fn a_cpu_that_is_not_there_is_refused() {
         let options = SupplyOptions {
             cpus: vec![60_000],

@@ -226,7 +226,7 @@ fn quiet(sets: &[&TriedSummary]) -> String {
         return String::new();
     }
     format!(
-        ", {} in trials of which the hypervisor took nothing",
+        ", {} in trials in which the hypervisor took nothing",
         missed(&quiet)
     )
 }
@@ -377,7 +377,7 @@ mod tests {
             found,
             [
                 "of 1 set that the textbook's bound accepts and the measured supply refuses, 1 missed deadlines inside the \
-                 budget (of 3 ms / 10 ms), 40 of 712 jobs in all, 20 of 237 in trials of which the hypervisor took nothing; the same threads without a budget missed 1 of 712",
+                 budget (of 3 ms / 10 ms), 40 of 712 jobs in all, 20 of 237 in trials in which the hypervisor took nothing; the same threads without a budget missed 1 of 712",
                 "of 1 set that the measured supply accepts, none missed a deadline inside its budget, in 712 jobs; the same \
                  threads without a budget missed 0 of 712",
             ]

@@ -124,6 +124,9 @@ impl Second<'_> {
     ) -> Result<(), BenchError> {
         record.tried.without.clone_from(&self.trying.without);
         let (sets, without) = self.sets(&study(self.run)?);
+        for one in &without {
+            progress.note(&format!("{}: no set tried: {}", one.trial, one.reason));
+        }
         record.tried.without.extend(without);
         record.tried.sets.clone_from(&sets);
         let todo: Vec<(&TriedSet, bool)> = (sets.iter())
