@@ -12,6 +12,7 @@ pub mod live;
 pub mod load;
 mod parallel;
 mod payload;
+mod periodic;
 mod pidfd;
 mod place;
 mod plan;
@@ -24,6 +25,7 @@ pub mod selfcheck;
 pub mod series;
 mod supply;
 mod tasks;
+mod together;
 mod trial;
 mod trial_record;
 mod verify;
@@ -39,6 +41,7 @@ pub use resume::{check as check_resume, resume};
 pub use run::{Going, Progress, Settings, run};
 pub use series::{HEARTBEAT_NS, SERIES_SCENARIOS, SeriesOptions, SeriesPlan, run_series};
 pub use supply::{
-    Reservation, SUPPLY_ENFORCERS, SUPPLY_QUESTION, Subject, SupplyOptions, SupplyPlan, run_supply,
+    Reservation, SUPPLY_ENFORCERS, SUPPLY_QUESTION, Subject, SupplyOptions, SupplyPlan,
+    SupplyStudy, run_supply,
 };
 pub use tasks::PlannedTask;

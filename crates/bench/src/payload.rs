@@ -78,6 +78,7 @@ pub(crate) fn words(trial: &Trial<'_>, record: &TrialRecord, first: usize) -> Ve
                 ..probe_args(trial, &record.cells[index], index)
             },
             wcet_ns: planned.task.wcet.ns(),
+            bounded: false,
         }
     };
     SetArgs {

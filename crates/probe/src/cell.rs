@@ -34,7 +34,7 @@ const FAREWELL_NS: i64 = 120_000_000_000;
 pub fn run(args: &ProbeArgs) -> i32 {
     let present_ns = clock::now();
     attend(&args.control, args.slot, present_ns, |control, slot| {
-        live(args, || take(args), control, slot)
+        live(args, 0, || take(args), control, slot)
     })
 }
 
@@ -98,9 +98,10 @@ pub(crate) fn report(control: &ControlMap, slot: &Slot, state: State) {
     futex::wake_all(&control.head().events);
 }
 
-/// What every thread that measures does; `take` gives it its cpus and its class.
+/// What every thread that measures does; `take` gives it its cpus and its class, `cpu_ns` is of [`Plan`].
 pub(crate) fn live(
     args: &ProbeArgs,
+    cpu_ns: i64,
     take: impl FnOnce() -> Result<(), (Stage, i32)>,
     control: &ControlMap,
     slot: &Slot,
@@ -153,8 +154,8 @@ pub(crate) fn live(
             ..before
         };
         match Sheets::of(args, map) {
-            Sheets::Whole(mut sheet) => measured(args, &mut sheet, begin, armed),
-            Sheets::Ring(mut ring) => measured(args, &mut ring, begin, armed),
+            Sheets::Whole(mut sheet) => measured(args, cpu_ns, &mut sheet, begin, armed),
+            Sheets::Ring(mut ring) => measured(args, cpu_ns, &mut ring, begin, armed),
         }
     } else {
         // Only the stamp was wanted: out of the way first, so that what follows does not delay a peer's stamp.
@@ -252,6 +253,7 @@ fn released(args: &ProbeArgs, control: &ControlMap) -> Result<(i64, i64), (Stage
 
 fn measured<R: Recorder>(
     args: &ProbeArgs,
+    cpu_ns: i64,
     sheet: &mut R,
     begin: (i64, i64),
     armed: impl FnOnce(Header) -> Header,
@@ -259,6 +261,7 @@ fn measured<R: Recorder>(
     let header = armed(sheet.read_header());
     let plan = Plan {
         work: args.work,
+        cpu_ns,
         pacing: args.pacing,
         period_ns: args.period_ns,
         jobs: args.jobs,
@@ -295,6 +298,7 @@ fn measured<R: Recorder>(
         major_faults: after.major_faults - before.major_faults,
         voluntary_switches: after.voluntary - before.voluntary,
         involuntary_switches: after.involuntary - before.involuntary,
+        over_declared: tally.over.into(),
         ..header
     });
 }

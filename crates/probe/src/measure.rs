@@ -11,6 +11,9 @@ use crate::work::mac;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub work: Work,
+    /// Cpu time that a job declares, ns: its work is a portion that is repeated as long as another one fits. 0: a job is its
+    /// work, once.
+    pub cpu_ns: i64,
     pub pacing: Pacing,
     pub period_ns: i64,
     pub jobs: u32,
@@ -102,6 +105,8 @@ impl Recorder for Sheet<'_> {
 pub(crate) struct Tally {
     pub executed: u32,
     pub missed: u32,
+    /// Jobs that took more cpu time than they declare, where they look at it.
+    pub over: u32,
 }
 
 /// Runs the jobs. The caller has slept to `go_ns` and read `started_ns` right after.
@@ -116,14 +121,40 @@ pub(crate) fn run<R: Recorder>(plan: &Plan, sheet: &mut R, go_ns: i64, started_n
     }
 }
 
+/// Does a job; when it was done. One that looks at its cpu time is counted in `over` when it took more than it declares.
 #[inline(always)]
-fn job(work: Work, start_ns: i64) -> i64 {
+fn job(work: Work, cpu_ns: i64, over: &mut u32, start_ns: i64) -> i64 {
     match work {
         Work::Mac { steps } => {
-            std::hint::black_box(mac(steps));
+            if cpu_ns > 0 {
+                *over += u32::from(portions(steps, cpu_ns) > cpu_ns);
+            } else {
+                std::hint::black_box(mac(steps));
+            }
             clock::now()
         }
         Work::Timer | Work::Busy => start_ns,
+    }
+}
+
+/// Of what a job declares, the part that it computes, in hundredths: waking up and reading the clocks is billed to it, too.
+const COMPUTES: i64 = 97;
+
+/// Repeats `steps` until another portion as long as the longest would take more than a job of `cpu_ns` computes, as the kernel
+/// bills it: on a machine of changing speed the time is kept, not the work. Returns the cpu time that it took, ns.
+#[inline(never)]
+fn portions(steps: u32, cpu_ns: i64) -> i64 {
+    let computes_ns = cpu_ns / 100 * COMPUTES;
+    let begin = clock::thread_cpu_time();
+    let (mut last, mut longest) = (begin, 0);
+    loop {
+        std::hint::black_box(mac(steps));
+        let now = clock::thread_cpu_time();
+        longest = longest.max(now - last);
+        if now - begin + longest > computes_ns {
+            return now - begin;
+        }
+        last = now;
     }
 }
 
@@ -133,10 +164,11 @@ fn periodic<R: Recorder>(plan: &Plan, sheet: &mut R, go_ns: i64, started_ns: i64
     let mut index = 0u32;
     let mut missed = 0u32;
     let mut missed_all = 0u32;
+    let mut over = 0u32;
     let mut release = go_ns;
     let mut start = started_ns;
     loop {
-        let end = job(plan.work, start);
+        let end = job(plan.work, plan.cpu_ns, &mut over, start);
         sheet.put(Sample {
             index,
             missed,
@@ -152,6 +184,7 @@ fn periodic<R: Recorder>(plan: &Plan, sheet: &mut R, go_ns: i64, started_ns: i64
             return Tally {
                 executed,
                 missed: missed_all,
+                over,
             };
         }
         release += i64::from(missed + 1) * period;
@@ -177,12 +210,13 @@ fn skipped(late: i64, period: i64, left: u32) -> u32 {
 fn relative<R: Recorder>(plan: &Plan, sheet: &mut R, go_ns: i64, started_ns: i64) -> Tally {
     let mut release = go_ns;
     let mut start = started_ns;
+    let mut over = 0;
     for index in 0..plan.jobs {
         if index > 0 {
             clock::sleep_for(plan.period_ns);
             start = clock::now();
         }
-        let end = job(plan.work, start);
+        let end = job(plan.work, plan.cpu_ns, &mut over, start);
         let sample = Sample {
             index,
             missed: 0,
@@ -196,6 +230,7 @@ fn relative<R: Recorder>(plan: &Plan, sheet: &mut R, go_ns: i64, started_ns: i64
     Tally {
         executed: plan.jobs,
         missed: 0,
+        over,
     }
 }
 
@@ -210,7 +245,7 @@ pub(crate) fn rehearse<R: Recorder>(sheet: &mut R) -> u64 {
     let begin = clock::now();
     let mut start = begin;
     for at in 0..jobs {
-        let end = job(Work::Timer, start);
+        let end = job(Work::Timer, 0, &mut 0, start);
         let sample = Sample {
             index: at,
             missed: skipped(std::hint::black_box(0), 1, jobs),
@@ -260,6 +295,7 @@ mod tests {
     fn a_periodic_plan_keeps_to_the_grid_and_accounts_for_every_activation() {
         let plan = Plan {
             work: Work::Timer,
+            cpu_ns: 0,
             pacing: Pacing::Periodic,
             period_ns: 200_000,
             jobs: 50,
@@ -278,6 +314,7 @@ mod tests {
         // The barrier opened ten periods ago: activation 0 runs late, 1 to 9 or more are missed.
         let plan = Plan {
             work: Work::Timer,
+            cpu_ns: 0,
             pacing: Pacing::Periodic,
             period_ns: 50_000_000,
             jobs: 12,
@@ -292,6 +329,7 @@ mod tests {
     fn a_plan_that_cannot_keep_up_ends_and_adds_up() {
         let plan = Plan {
             work: Work::Mac { steps: 200_000 },
+            cpu_ns: 0,
             pacing: Pacing::Periodic,
             period_ns: 10_000,
             jobs: 500,
@@ -302,9 +340,28 @@ mod tests {
     }
 
     #[test]
+    fn a_job_is_repeated_until_its_cpu_time_is_used_and_is_done_once_at_least() {
+        assert!(portions(2_000, 1) > 0, "once, though it takes longer");
+        let before = clock::thread_cpu_time();
+        let took = portions(2_000, 50_000_000);
+        assert!(took > 0 && took <= clock::thread_cpu_time() - before);
+        let plan = Plan {
+            work: Work::Mac { steps: 2_000 },
+            cpu_ns: 1_000_000,
+            pacing: Pacing::Periodic,
+            period_ns: 2_000_000,
+            jobs: 3,
+        };
+        let read = measured(plan, clock::now);
+        assert_eq!(read.header.count + read.header.missed, 3);
+        assert!((read.samples.iter()).all(|sample| sample.end_ns > sample.start_ns));
+    }
+
+    #[test]
     fn relative_pacing_waits_a_period_after_each_end() {
         let plan = Plan {
             work: Work::Mac { steps: 10 },
+            cpu_ns: 0,
             pacing: Pacing::Relative,
             period_ns: 300_000,
             jobs: 20,

@@ -13,6 +13,9 @@ use crate::{EXIT_BAD_ARGS, arm, clock};
 /// Between the words of one task and those of the next.
 const NEXT: &str = "--";
 
+/// Portions of a job that looks at its own cpu time.
+const PORTIONS: i64 = 50;
+
 /// One thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskArgs {
@@ -20,6 +23,8 @@ pub struct TaskArgs {
     pub probe: ProbeArgs,
     /// Cpu time of one job, ns.
     pub wcet_ns: i64,
+    /// Whether a job looks at its own cpu time, so as not to take more; else it is as many steps as the calibration says.
+    pub bounded: bool,
 }
 
 /// What a cell that runs a task set is to do.
@@ -43,6 +48,9 @@ impl SetArgs {
             words.push(NEXT.to_owned());
             words.extend(task.probe.to_words());
             words.push(format!("wcet={}", task.wcet_ns));
+            if task.bounded {
+                words.push("bounded".to_owned());
+            }
         }
         words
     }
@@ -76,9 +84,11 @@ fn task(words: &[String]) -> Result<TaskArgs, ArgsError> {
     let bad = |word: &str| ArgsError(format!("cannot read `{word}`"));
     let mut rest = Vec::new();
     let mut wcet_ns = 0;
+    let mut bounded = false;
     for word in words {
         match word.split_once('=').unwrap_or((word, "")) {
             ("wcet", value) => wcet_ns = value.parse().map_err(|_| bad(word))?,
+            ("bounded", "") => bounded = true,
             _ => rest.push(word.clone()),
         }
     }
@@ -88,6 +98,7 @@ fn task(words: &[String]) -> Result<TaskArgs, ArgsError> {
     Ok(TaskArgs {
         probe: ProbeArgs::from_words(&rest)?,
         wcet_ns,
+        bounded,
     })
 }
 
@@ -118,9 +129,14 @@ pub fn set(words: &[String]) -> i32 {
 }
 
 fn run(task: &TaskArgs, calibration: Calibration, present_ns: i64) -> i32 {
+    let (portion_ns, cpu_ns) = if task.bounded {
+        (task.wcet_ns / PORTIONS, task.wcet_ns)
+    } else {
+        (task.wcet_ns, 0)
+    };
     let probe = ProbeArgs {
         work: Work::Mac {
-            steps: calibration.steps(task.wcet_ns),
+            steps: calibration.steps(portion_ns),
         },
         ..task.probe.clone()
     };
@@ -128,7 +144,7 @@ fn run(task: &TaskArgs, calibration: Calibration, present_ns: i64) -> i32 {
         slot.step_ps.store(calibration.step_ps, Relaxed);
         slot.calibrations.store(calibration.tries, Relaxed);
         slot.spread_ppm.store(calibration.spread_ppm, Relaxed);
-        live(&probe, || take(&probe), control, slot)
+        live(&probe, cpu_ns, || take(&probe), control, slot)
     })
 }
 
@@ -161,6 +177,7 @@ mod tests {
                 rest_ns: 0,
             },
             wcet_ns: 300_000,
+            bounded: false,
         }
     }
 
@@ -173,10 +190,11 @@ mod tests {
             period_ns: 3,
             cpus: vec![0, 1],
         };
-        let set = SetArgs {
+        let mut set = SetArgs {
             cpu: 1,
             tasks: vec![args(dir, 0, None), args(dir, 1, Some(deadline))],
         };
+        set.tasks[1].bounded = true;
         assert_eq!(SetArgs::from_words(&set.to_words()[2..]), Ok(set.clone()));
         let none = SetArgs {
             tasks: Vec::new(),

@@ -560,7 +560,7 @@ mod tests {
         header.count = 2;
         header.planned = 100;
         let mut bytes = vec![0u8; 4096 + 32 * 100];
-        bytes[..168].copy_from_slice(&header.to_bytes());
+        bytes[..size_of_val(&header)].copy_from_slice(&header.to_bytes());
         fs::write(&from, &bytes).unwrap();
         let to = dir.path().join("out");
         copy_samples(&from, &to).unwrap();

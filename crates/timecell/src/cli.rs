@@ -261,7 +261,7 @@ impl EnforcerName {
     recovery (until a killed or wedged cell \
     runs again), footprint (memory of an idle real-time cell), nqueens (a computation on 1, 2 and 4 threads, with and \
     without cpu load elsewhere), supply (what rt-cgroups and SCHED_DEADLINE really give to a cell, against the textbook's \
-    bound), isolation (a cell beside one that runs longer than it declared, with each enforcer and with none; parts: \
+    bound, and the deadlines that the difference costs), isolation (a cell beside one that runs longer than it declared, with each enforcer and with none; parts: \
     contest, received), self (timecell itself against cyclictest, a polling barrier and other launchers; parts: \
     wakeup, barrier, startup, memory, loads).\n\n\
     Real-time classes need privilege: run with sudo. Without it the same command runs with SCHED_OTHER and every \
@@ -324,7 +324,7 @@ pub struct Bench {
     /// Go on with this run, which ended before its time: a power cut, an interrupt, a full disk.
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
         "experiment", "quick", "duration", "jobs", "period", "cpus", "priority", "class", "rounds", "engine",
-        "rootless_user", "heartbeat_timeout", "enforcer", "reservation", "utilisation", "overrun", "seed", "load", "histogram", "interval", "out",
+        "rootless_user", "heartbeat_timeout", "enforcer", "reservation", "no_try", "utilisation", "overrun", "seed", "load", "histogram", "interval", "out",
     ])]
     pub resume: Option<PathBuf>,
     /// Age of the last heartbeat at which scenario `recovery` takes a payload for wedged, such as 10ms [default: 10ms].
@@ -356,6 +356,9 @@ pub struct Bench {
     /// 30ms/100ms,10ms/50ms,3ms/10ms,1ms/10ms; in `isolation` 10, 15, 20 and 25ms/100ms beside each other].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub reservation: Vec<String>,
+    /// Scenario `supply`: leave out the task sets that are run inside the measured budgets.
+    #[arg(long)]
+    pub no_try: bool,
     /// Scenario `isolation`: declared utilisations of both cells together, comma-separated [default: 0.4,0.5,0.6,0.8].
     #[arg(
         long,

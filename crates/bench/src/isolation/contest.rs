@@ -1,18 +1,15 @@
-use std::path::PathBuf;
-
 use host::rtgroup::RtGroup;
 use host::sched::Class;
 use model::taskset::Enforcer;
-use model::{Pacing, Work};
-use probe::{BarrierKind, ClassBy, DeadlineArgs, ProbeArgs, SetArgs, TaskArgs, prepare_samples};
 use record::isolation::{Arm, Attacker, ContestTrial, DrawnCell, DrawnSet, DrawnTask, Role};
 use record::run::Run;
 
 use super::Setting;
 use super::root_domain::OwnDomain;
-use super::together::{self, Around, Beside, Member};
 use crate::load::PlannedLoad;
+use crate::periodic::{self, Thread, jobs_within};
 use crate::supply::{group_name, stolen};
+use crate::together::{self, Around, Beside, Member};
 
 /// How long the jobs of a cell are that keeps to what it declared, in thousandths of that: what is declared is a bound, and
 /// the speed of a machine is not constant. Of jobs that reach it in the mean, every tenth exceeds the runtime of its
@@ -73,8 +70,7 @@ impl Contest<'_> {
 
     /// Activations whose deadlines are within the contest.
     fn jobs(&self, task: &DrawnTask) -> u32 {
-        let jobs = self.setting.contest_ns.unsigned_abs() / task.period_ns.max(1);
-        u32::try_from(jobs).unwrap_or(u32::MAX).max(1)
+        jobs_within(self.setting.contest_ns, task.period_ns)
     }
 
     fn measure(
@@ -116,20 +112,20 @@ impl Contest<'_> {
         domain: Option<&OwnDomain>,
         beside: Option<&mut Beside<'_>>,
     ) -> Result<(), String> {
+        let cells = self.cells();
+        let threads: Vec<Vec<Thread<'_>>> = (cells.iter())
+            .map(|(role, cell)| self.threads(*role, cell))
+            .collect();
         let mut members = Vec::new();
         let mut first = 0;
-        for ((role, cell), group) in self.cells().into_iter().zip(groups) {
-            let slots = first..first + cell.tasks.len();
+        for (((role, _), threads), group) in cells.iter().zip(&threads).zip(groups) {
+            let slots = first..first + threads.len();
             first = slots.end;
-            for task in &cell.tasks {
-                let path = self.samples(task);
-                prepare_samples(&path, self.jobs(task).into())
-                    .map_err(|error| format!("{}: {error}", path.display()))?;
-            }
+            periodic::prepare(self.around.stage, threads)?;
             members.push(Member {
                 name: role.name().to_owned(),
-                words: self.words(role, cell, slots.start, cpus).to_words(),
-                classes: cell.tasks.iter().map(|task| self.class(task)).collect(),
+                words: periodic::words(threads, slots.start, self.setting.cpu, cpus).to_words(),
+                classes: threads.iter().map(|thread| thread.class.clone()).collect(),
                 slots,
                 rtprio: self.setting.priority,
                 group: group.as_ref(),
@@ -143,22 +139,25 @@ impl Contest<'_> {
             beside,
             self.setting.contest_ns,
         );
-        for (_, cell) in self.cells() {
-            for task in &cell.tasks {
-                let path = self.samples(task);
-                if ran.is_ok() {
-                    (self.run)
-                        .keep_task(self.around.number, &task.name, &path)
-                        .map_err(|error| error.to_string())?;
-                }
-                let _ = std::fs::remove_file(&path);
-            }
+        let mut kept = Ok(());
+        for threads in &threads {
+            let (stage, trial) = (self.around.stage, self.around.number);
+            kept = kept.and(periodic::keep(stage, threads, self.run, trial, ran.is_ok()));
         }
-        ran
+        ran.and(kept)
     }
 
-    fn samples(&self, task: &DrawnTask) -> PathBuf {
-        (self.around.stage.shared).join(format!("{}.samples", task.name))
+    /// The threads of a cell, in the order of their slots.
+    fn threads<'b>(&self, role: Role, cell: &'b DrawnCell) -> Vec<Thread<'b>> {
+        let thread = |task: &'b DrawnTask| Thread {
+            name: &task.name,
+            class: self.class(task),
+            period_ns: task.period_ns,
+            jobs: self.jobs(task),
+            work_ns: self.work_ns(role, task),
+            bounded: false,
+        };
+        cell.tasks.iter().map(thread).collect()
     }
 
     fn class(&self, task: &DrawnTask) -> Class {
@@ -171,51 +170,6 @@ impl Contest<'_> {
             _ => Class::Fifo {
                 priority: task.priority,
             },
-        }
-    }
-
-    fn words(&self, role: Role, cell: &DrawnCell, first: usize, cpus: &[u32]) -> SetArgs {
-        let task = |(place, task): (usize, &DrawnTask)| {
-            let (fifo, deadline) = match self.class(task) {
-                Class::Fifo { priority } => (Some(priority), None),
-                Class::Deadline {
-                    runtime_ns,
-                    deadline_ns,
-                    period_ns,
-                } => (
-                    None,
-                    Some(DeadlineArgs {
-                        runtime_ns,
-                        deadline_ns,
-                        period_ns,
-                        cpus: cpus.to_vec(),
-                    }),
-                ),
-                _ => (None, None),
-            };
-            TaskArgs {
-                probe: ProbeArgs {
-                    control: "/cell/control".into(),
-                    slot: first + place,
-                    samples: Some(format!("/cell/{}.samples", task.name).into()),
-                    ring: false,
-                    work: Work::Timer,
-                    pacing: Pacing::Periodic,
-                    period_ns: i64::try_from(task.period_ns).unwrap_or(i64::MAX),
-                    jobs: self.jobs(task),
-                    fifo,
-                    deadline,
-                    cpu: self.setting.cpu,
-                    class_by: ClassBy::Cell,
-                    barrier: BarrierKind::Futex,
-                    rest_ns: 0,
-                },
-                wcet_ns: self.work_ns(role, task),
-            }
-        };
-        SetArgs {
-            cpu: self.setting.cpu,
-            tasks: cell.tasks.iter().enumerate().map(task).collect(),
         }
     }
 

@@ -10,7 +10,6 @@ mod received;
 mod room;
 mod root_domain;
 mod run;
-mod together;
 
 use host::root::Root;
 use host::rtgroup;

@@ -10,8 +10,8 @@ use record::supply::Budget;
 
 use super::Setting;
 use super::root_domain::OwnDomain;
-use super::together::{self, Around, Member};
 use crate::supply::{Reservation, group_name, stolen};
+use crate::together::{self, Around, Member};
 
 /// A trial of received budgets that is to take place.
 pub(super) struct Received<'a> {

@@ -10,7 +10,6 @@ use record::supply::Machine;
 
 use super::contest::Contest;
 use super::received::Received;
-use super::together::Around;
 use super::{ISOLATION_QUESTION, IsolationPlan, Todo};
 use crate::BenchError;
 use crate::interrupt::Interrupt;
@@ -18,6 +17,7 @@ use crate::launch::Stage;
 use crate::load::Ground;
 use crate::run::{Elsewhere, Progress, Settings, alone, stamp, utc_now};
 use crate::supply::{group_name, left_ns};
+use crate::together::Around;
 
 /// Runs the plan. Returns the run with its record complete, also when some trials failed.
 ///

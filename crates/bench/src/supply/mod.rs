@@ -1,12 +1,14 @@
 //! `supply`: what the kernel's enforcers really give to a cell that always wants the cpu. One spinning thread at a time,
 //! held by one enforcer to one budget, or by none to learn what the host takes; round by round, each beginning with the
-//! next. The gaps that it saw go on record; what they amount to is for `report`.
+//! next. The gaps that it saw go on record; what they amount to is for `report`. Then sets of tasks are run inside the
+//! budgets, chosen by what was measured.
 
 mod options;
 mod requirements;
 mod run;
 mod stretches;
 mod trial;
+mod tried;
 
 use model::taskset::Enforcer;
 use model::{InputError, Requirement};
@@ -20,11 +22,13 @@ pub(crate) use requirements::{deadline, groups};
 pub(crate) use run::left_ns;
 pub use run::run_supply;
 pub(crate) use trial::{group_name, stolen};
+pub use tried::SupplyStudy;
 
 use crate::plan;
 use crate::series::condition;
 use requirements::{Needs, needs};
 use stretches::Stretches;
+use tried::Trying;
 
 /// The question it answers.
 pub const SUPPLY_QUESTION: &str = "How much cpu time does each enforcer of this kernel give to a cell, at the least, in \
@@ -51,6 +55,8 @@ pub struct SupplyPlan {
     not_measured: Vec<NotMeasured>,
     requirements: Vec<Requirement>,
     setting: Setting,
+    /// What follows the spinning; `None`: nothing.
+    trying: Option<Trying>,
 }
 
 /// One thing that is measured once in every round.
@@ -63,17 +69,17 @@ pub struct Subject {
 impl Subject {
     /// What it is called: `rt-cgroup 30ms/100ms`, `no budget`.
     pub fn name(&self) -> String {
-        match &self.held {
-            None => "no budget".to_owned(),
-            Some(held) => {
-                let reservation = Reservation {
-                    budget_ns: held.budget_ns,
-                    period_ns: held.period_ns,
-                };
-                format!("{} {reservation}", held.enforcer.name())
-            }
-        }
+        (self.held.as_ref()).map_or("no budget".to_owned(), name_of)
     }
+}
+
+/// What a budget is called: `rt-cgroup 30ms/100ms`.
+fn name_of(held: &Budget) -> String {
+    let reservation = Reservation {
+        budget_ns: held.budget_ns,
+        period_ns: held.period_ns,
+    };
+    format!("{} {reservation}", held.enforcer.name())
 }
 
 /// What all trials have in common.
@@ -121,6 +127,7 @@ impl SupplyPlan {
                     tick_ns,
                 },
             },
+            trying: None,
         };
         for &enforcer in &checked.enforcers {
             for reservation in &checked.reservations {
@@ -136,6 +143,8 @@ impl SupplyPlan {
         if !plan.subjects.is_empty() {
             plan.add(Subject { held: None });
         }
+        let measured = plan.subjects.iter().filter_map(|subject| subject.held);
+        plan.trying = (checked.tried_ns).map(|length_ns| Trying::of(length_ns, measured));
         Ok(plan)
     }
 
@@ -164,6 +173,18 @@ impl SupplyPlan {
         &self.subjects
     }
 
+    /// Sets that are run inside the budgets in every round once these are measured; fewer where there is nothing to tell apart.
+    pub fn tried(&self) -> Vec<String> {
+        self.trying.as_ref().map(Trying::names).unwrap_or_default()
+    }
+
+    /// Trials of all rounds, at most.
+    pub fn trials(&self) -> u32 {
+        let spinning = u32::try_from(self.subjects.len()).unwrap_or(u32::MAX);
+        let tried = self.trying.as_ref().map_or(0, Trying::runs);
+        spinning.saturating_add(tried).saturating_mul(self.rounds)
+    }
+
     /// What is not measured, and why.
     pub fn not_measured(&self) -> &[NotMeasured] {
         &self.not_measured
@@ -176,10 +197,18 @@ impl SupplyPlan {
 
     /// How long the run should take, ns.
     pub fn expected_ns(&self) -> i64 {
-        let round: i64 = (self.subjects.iter())
+        let tried =
+            (self.trying.as_ref()).map_or(0, |trying| trying.run_ns() * i64::from(trying.runs()));
+        self.round_ns()
+            .saturating_add(tried)
+            .saturating_mul(self.rounds.into())
+    }
+
+    /// A round of spinning, ns.
+    fn round_ns(&self) -> i64 {
+        (self.subjects.iter())
             .map(|subject| self.trial_ns(subject))
-            .sum();
-        round.saturating_mul(self.rounds.into())
+            .sum()
     }
 
     fn trial_ns(&self, subject: &Subject) -> i64 {
@@ -194,7 +223,7 @@ impl SupplyPlan {
             stretches,
         } = &self.setting;
         let ms = |ns: i64| ns as f64 / 1e6;
-        vec![
+        let mut all = vec![
             condition(
                 "payload",
                 "one thread in a plain process that reads the clock without a pause; two readings more than 1 us apart (or \
@@ -235,7 +264,9 @@ impl SupplyPlan {
                 "none: no other real-time thread of ours runs; whoever shares the cpu with a cell takes from it what these \
                  figures do not hold",
             ),
-        ]
+        ];
+        all.extend(self.trying.as_ref().map(Trying::condition));
+        all
     }
 }
 
@@ -263,6 +294,33 @@ mod tests {
             plan.not_measured()
         );
         assert!(!plan.requirements().is_empty());
+    }
+
+    #[test]
+    fn what_is_tried_is_planned_and_can_be_left_out() {
+        let plan = |no_try| {
+            let options = SupplyOptions {
+                no_try,
+                rounds: Some(2),
+                ..SupplyOptions::default()
+            };
+            SupplyPlan::new(&options).unwrap()
+        };
+        let with = plan(false);
+        let held = with.subjects().iter().filter_map(|subject| subject.held);
+        let groups = held
+            .filter(|held| held.enforcer == Enforcer::RtCgroup)
+            .count();
+        assert_eq!(with.tried().len(), groups);
+        assert_eq!(
+            with.trials() as usize,
+            2 * (with.subjects().len() + 4 * groups)
+        );
+        assert!(with.expected_ns() >= 2 * with.round_ns());
+        let without = plan(true);
+        assert!(without.tried().is_empty());
+        assert_eq!(without.trials() as usize, 2 * without.subjects().len());
+        assert_eq!(without.expected_ns(), 2 * without.round_ns());
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::str::FromStr;
 use model::taskset::Enforcer;
 use model::{Duration, InputError, Limits};
 
+use super::tried::TRIED_NS;
 use super::{LONG_NS, PRIORITY, ROUNDS, STARTS, SUPPLY_ENFORCERS};
 
 /// The budgets that are measured unless asked otherwise: (budget, period) in ms.
@@ -83,6 +84,8 @@ pub struct SupplyOptions {
     pub cpus: Vec<u32>,
     /// Priority of FIFO threads; `None`: 80.
     pub priority: Option<i64>,
+    /// Leave out the task sets that are run inside the budgets.
+    pub no_try: bool,
 }
 
 /// The options with every default filled in.
@@ -94,6 +97,8 @@ pub(super) struct Checked {
     pub rounds: u32,
     pub cpu: Option<u32>,
     pub priority: u8,
+    /// Length of each run of a task set, ns; `None`: none is run.
+    pub tried_ns: Option<i64>,
 }
 
 impl SupplyOptions {
@@ -126,6 +131,7 @@ impl SupplyOptions {
             rounds: u32::try_from(rounds).unwrap_or(u32::MAX),
             cpu: self.cpus.first().copied(),
             priority: u8::try_from(priority).unwrap_or(PRIORITY),
+            tried_ns: (!self.no_try).then(|| of(TRIED_NS)),
         })
     }
 

@@ -3,16 +3,18 @@ use std::time::Instant;
 use host::latency::DmaLatency;
 use host::provenance::Provenance;
 use record::run::{Manifest, RUN_SCHEMA, Run, Status};
-use record::supply::{Machine, SUPPLY_SCHEMA, SupplyRecord};
+use record::supply::{Machine, SUPPLY_SCHEMA, SupplyRecord, Tried};
 
 use super::trial::{Trial, group_name};
+use super::tried::{Second, SupplyStudy};
 use super::{SUPPLY_QUESTION, SupplyPlan};
 use crate::BenchError;
 use crate::interrupt::Interrupt;
 use crate::launch::Stage;
 use crate::run::{Elsewhere, Progress, Settings, alone, stamp, utc_now};
 
-/// Runs the plan. Returns the run with its record complete, also when some trials failed.
+/// Runs the plan. Returns the run with its record complete, also when some trials failed. `study` says what the gaps amount
+/// to, by which the sets are chosen that are run after the spinning.
 ///
 /// Everything made on the way is removed before this returns, on errors and signals too.
 ///
@@ -22,6 +24,7 @@ use crate::run::{Elsewhere, Progress, Settings, alone, stamp, utc_now};
 pub fn run_supply(
     plan: &SupplyPlan,
     settings: &Settings,
+    study: SupplyStudy<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Run, (Option<Run>, BenchError)> {
     if plan.subjects.is_empty() {
@@ -39,7 +42,13 @@ pub fn run_supply(
     let interrupt = alone(progress).map_err(|error| (None, error))?;
     let (run, mut manifest, mut record) = begin(plan, settings).map_err(|error| (None, error))?;
     progress.began(&run, manifest.trials_planned);
-    let mut result = rounds(plan, &run, &interrupt, &mut manifest, &mut record, progress);
+    let going = Going {
+        plan,
+        run: &run,
+        interrupt: &interrupt,
+        study,
+    };
+    let mut result = going.rounds(&mut manifest, &mut record, progress);
     manifest.status = match &result {
         Ok(()) => Status::Complete,
         Err(BenchError::Interrupted) => Status::Interrupted,
@@ -64,14 +73,13 @@ fn begin(
     settings: &Settings,
 ) -> Result<(Run, Manifest, SupplyRecord), BenchError> {
     let provenance = Provenance::collect(&settings.version);
-    let subjects = u32::try_from(plan.subjects.len()).unwrap_or(u32::MAX);
     let manifest = Manifest {
         schema: RUN_SCHEMA,
         timecell_version: settings.version.clone(),
         status: Status::Running,
         started: utc_now(),
         finished: None,
-        trials_planned: plan.rounds.saturating_mul(subjects),
+        trials_planned: plan.trials(),
         trials_done: 0,
         requirements: plan.requirements.clone(),
         not_measured: plan.not_measured.clone(),
@@ -86,63 +94,85 @@ fn begin(
         rounds_planned: plan.rounds,
         trials: Vec::new(),
         not_measured: plan.not_measured.clone(),
+        tried: Tried::default(),
     };
     let run = Run::create_supply(&settings.out, &stamp(), &record, &provenance, &manifest)?;
     Ok((run, manifest, record))
 }
 
-fn rounds(
-    plan: &SupplyPlan,
-    run: &Run,
-    interrupt: &Interrupt,
-    manifest: &mut Manifest,
-    record: &mut SupplyRecord,
-    progress: &mut dyn Progress,
-) -> Result<(), BenchError> {
-    let mut stage = Stage::set()?;
-    // Before any is made: whoever comes after a `kill -9` removes it.
-    stage.place.note_rt_group(&group_name())?;
-    let _elsewhere = Elsewhere::than(&[plan.setting.cpu]);
-    let _awake = match DmaLatency::hold() {
-        Ok(held) => Some(held),
-        Err(why) => {
-            progress.note(&format!("idle states are left as they are: {why}"));
-            None
+struct Going<'a> {
+    plan: &'a SupplyPlan,
+    run: &'a Run,
+    interrupt: &'a Interrupt,
+    study: SupplyStudy<'a>,
+}
+
+impl Going<'_> {
+    fn rounds(
+        &self,
+        manifest: &mut Manifest,
+        record: &mut SupplyRecord,
+        progress: &mut dyn Progress,
+    ) -> Result<(), BenchError> {
+        let (plan, run) = (self.plan, self.run);
+        let mut stage = Stage::set()?;
+        // Before any is made: whoever comes after a `kill -9` removes it.
+        stage.place.note_rt_group(&group_name())?;
+        let _elsewhere = Elsewhere::than(&[plan.setting.cpu]);
+        let _awake = match DmaLatency::hold() {
+            Ok(held) => Some(held),
+            Err(why) => {
+                progress.note(&format!("idle states are left as they are: {why}"));
+                None
+            }
+        };
+        let began = Instant::now();
+        let (mut number, mut past) = (0, 0i64);
+        for round in 1..=plan.rounds {
+            for turn in 0..plan.subjects.len() {
+                // Each begins in turn: what stands before a subject in the round may have an effect on it.
+                let subject = &plan.subjects[(turn + round as usize - 1) % plan.subjects.len()];
+                number += 1;
+                let left = left_ns(plan.expected_ns() - past, past, began);
+                progress.trial(number, round, &subject.name(), left);
+                let trial = Trial {
+                    subject,
+                    number,
+                    round,
+                    setting: &plan.setting,
+                    stage: &stage,
+                    interrupt: self.interrupt,
+                    run,
+                }
+                .run();
+                if self.interrupt.came() {
+                    return Err(BenchError::Interrupted);
+                }
+                if let Some(failure) = &trial.failure {
+                    progress.note(&format!("{}, round {round}: {failure}", subject.name()));
+                }
+                record.trials.push(trial);
+                manifest.trials_done += 1;
+                run.write_supply(record)?;
+                run.write_manifest(manifest)?;
+                past += plan.trial_ns(subject);
+            }
         }
-    };
-    let began = Instant::now();
-    let (mut number, mut past) = (0, 0i64);
-    for round in 1..=plan.rounds {
-        for turn in 0..plan.subjects.len() {
-            // Each begins in turn: what stands before a subject in the round may have an effect on it.
-            let subject = &plan.subjects[(turn + round as usize - 1) % plan.subjects.len()];
-            number += 1;
-            let left = left_ns(plan.expected_ns() - past, past, began);
-            progress.trial(number, round, &subject.name(), left);
-            let trial = Trial {
-                subject,
-                number,
-                round,
-                setting: &plan.setting,
-                stage: &stage,
-                interrupt,
-                run,
-            }
-            .run();
-            if interrupt.came() {
-                return Err(BenchError::Interrupted);
-            }
-            if let Some(failure) = &trial.failure {
-                progress.note(&format!("{}, round {round}: {failure}", subject.name()));
-            }
-            record.trials.push(trial);
-            manifest.trials_done += 1;
-            run.write_supply(record)?;
-            run.write_manifest(manifest)?;
-            past += plan.trial_ns(subject);
-        }
+        let Some(trying) = &plan.trying else {
+            return Ok(());
+        };
+        let second = Second {
+            plan,
+            trying,
+            run,
+            interrupt: self.interrupt,
+            stage: &stage,
+            number,
+            began,
+            past_ns: past,
+        };
+        second.run(self.study, manifest, record, progress)
     }
-    Ok(())
 }
 
 /// Expected at first, stretched by what was seen as the run goes on.

@@ -89,12 +89,14 @@ pub struct Header {
     pub voluntary_switches: u64,
     /// Involuntary context switches in the loop.
     pub involuntary_switches: u64,
+    /// Jobs that the kernel billed more cpu time than they declare; 0 where they do not look at it.
+    pub over_declared: u64,
 }
 
 const _: () = {
     assert!(size_of::<Sample>() == 32);
     assert!(offset_of!(Sample, release_ns) == 8 && offset_of!(Sample, end_ns) == 24);
-    assert!(size_of::<Header>() == 168);
+    assert!(size_of::<Header>() == 176);
     assert!(offset_of!(Header, planned) == 24 && offset_of!(Header, count) == 32);
     assert!(offset_of!(Header, work) == 80 && offset_of!(Header, cpu_time_ns) == 112);
     assert!(

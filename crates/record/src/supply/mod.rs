@@ -1,13 +1,15 @@
 //! A supply study: what the kernel's enforcers really give to a cell that always wants the cpu.
 //!
 //! `supply.json` says what was asked and how each trial went ([`SupplyRecord`]); `trials/<n>.gaps` holds the raw gaps of
-//! one trial ([`gaps`]); `summary.json` what they amount to ([`SupplySummary`]), which is computed from the other two.
+//! one trial ([`gaps`]), or `trials/<n>/` the samples of the tasks that were run inside a budget ([`Tried`]); `summary.json`
+//! what they amount to ([`SupplySummary`]), which is computed from the others.
 
 pub mod gaps;
 mod lookup;
 mod machine;
 mod summary;
 mod trial;
+mod tried;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,6 +24,10 @@ pub use summary::{
 };
 pub(crate) use trial::by_name;
 pub use trial::{Budget, SupplyTrial};
+pub use tried::{
+    ChosenBy, Foretold, Tried, TriedOutcome, TriedSet, TriedSummary, TriedTask, TriedTrial,
+    TriedWitness,
+};
 
 use crate::RecordError;
 use crate::run::{Manifest, Run, read_json, write_json};
@@ -54,6 +60,9 @@ pub struct SupplyRecord {
     pub trials: Vec<SupplyTrial>,
     /// Budgets that were not measured, with the reason.
     pub not_measured: Vec<NotMeasured>,
+    /// Task sets that were run inside the budgets; empty in runs that tried none.
+    #[serde(default)]
+    pub tried: Tried,
 }
 
 impl Run {

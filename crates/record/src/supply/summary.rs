@@ -1,7 +1,7 @@
 use model::Requirement;
 use serde::{Deserialize, Serialize};
 
-use super::{Budget, Machine};
+use super::{Budget, Machine, TriedSummary};
 use crate::summary::NotMeasured;
 
 /// `summary.json` of a supply study: what its gaps amount to. Computed from the record, and computable again.
@@ -17,6 +17,12 @@ pub struct SupplySummary {
     pub host: Option<SupplyHost>,
     /// Budgets that were not measured, with the reason.
     pub not_measured: Vec<NotMeasured>,
+    /// Task sets that were run inside the budgets; empty in runs that tried none.
+    #[serde(default)]
+    pub tried: Vec<TriedSummary>,
+    /// Budgets in which no set was run, with the reason.
+    #[serde(default)]
+    pub not_tried: Vec<NotMeasured>,
     /// Requirements that the machine did not meet.
     pub unmet: Vec<Requirement>,
     /// What failed, as sentences.

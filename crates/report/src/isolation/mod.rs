@@ -10,5 +10,7 @@ mod table;
 
 pub use page::isolation_html;
 pub use picture::isolation_figures;
+pub(crate) use rows::{lateness, missed};
 pub use study::isolation_study;
+pub(crate) use study::misses;
 pub use table::isolation_table;

@@ -51,7 +51,7 @@ fn load(load: Option<&String>) -> String {
     load.map_or("idle".to_owned(), Clone::clone)
 }
 
-pub(super) fn missed(misses: &Misses) -> String {
+pub(crate) fn missed(misses: &Misses) -> String {
     format!("{} of {}", count(misses.missed()), count(misses.jobs))
 }
 
@@ -86,7 +86,7 @@ pub(super) fn arm(arm: &ArmSummary) -> [Text; 8] {
 }
 
 /// `12.3 ms late` or `4.56 ms early`.
-pub(super) fn lateness(ns: i64) -> String {
+pub(crate) fn lateness(ns: i64) -> String {
     let size = time(ns.unsigned_abs() as f64);
     match ns {
         1.. => format!("{size} late"),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use model::taskset::Enforcer;
 use record::RecordError;
 use record::isolation::{
-    Against, Arm, ArmSummary, Attacker, ContestTrial, DrawnSet, DrawnTask,
-    ISOLATION_SUMMARY_SCHEMA, IsolationRecord, IsolationSummary, Misses, Role, Standing,
+    Against, Arm, ArmSummary, Attacker, ContestTrial, DrawnSet, ISOLATION_SUMMARY_SCHEMA,
+    IsolationRecord, IsolationSummary, Misses, Role, Standing,
 };
 use record::run::Run;
 use record::samples::Samples;
@@ -97,7 +97,8 @@ fn outcome(run: &Run, trial: &ContestTrial, set: &DrawnSet) -> Result<Outcome, R
             ..Misses::default()
         };
         for task in &cell.tasks {
-            sum = sum.and(misses(&run.task_samples(trial.number, &task.name)?, task));
+            let samples = run.task_samples(trial.number, &task.name)?;
+            sum = sum.and(misses(&samples, task.period_ns, task.wcet_ns));
         }
         sum.trials_with = u64::from(sum.missed() > 0);
         Ok(sum)
@@ -117,9 +118,9 @@ fn outcome(run: &Run, trial: &ContestTrial, set: &DrawnSet) -> Result<Outcome, R
 }
 
 /// Deadlines of a task: the ends of its periods.
-fn misses(samples: &Samples, task: &DrawnTask) -> Misses {
-    let deadline = i64::try_from(task.period_ns).unwrap_or(i64::MAX);
-    let declared = task.wcet_ns.saturating_mul(samples.header.count);
+pub(crate) fn misses(samples: &Samples, period_ns: u64, wcet_ns: u64) -> Misses {
+    let deadline = i64::try_from(period_ns).unwrap_or(i64::MAX);
+    let declared = wcet_ns.saturating_mul(samples.header.count);
     let lateness = || {
         (samples.samples.iter()).map(|sample| sample.response_time_ns().saturating_sub(deadline))
     };
@@ -130,6 +131,7 @@ fn misses(samples: &Samples, task: &DrawnTask) -> Misses {
         skipped: samples.header.missed + samples.unexplained(),
         worst_lateness_ns: lateness().max(),
         over_declared: u64::from(samples.header.cpu_time_ns > declared),
+        jobs_over: samples.header.over_declared,
         ..Misses::default()
     }
 }
@@ -286,13 +288,6 @@ mod tests {
             start_ns: 1_000,
             end_ns: 1_000 + response,
         };
-        let task = DrawnTask {
-            name: "victim-1".to_owned(),
-            wcet_ns: 10,
-            period_ns: 100,
-            runtime_ns: None,
-            priority: 1,
-        };
         let samples = Samples {
             header: Header {
                 planned: 6,
@@ -304,7 +299,7 @@ mod tests {
             },
             samples: vec![sample(0, 100, 0), sample(1, 101, 0), sample(4, 350, 2)],
         };
-        let found = misses(&samples, &task);
+        let found = misses(&samples, 100, 10);
         assert_eq!(
             (found.jobs, found.late, found.worst_lateness_ns),
             (6, 2, Some(250))

@@ -2,7 +2,7 @@
 
 use record::supply::{Kept, MeasuredSupply, Promise, SupplySummary};
 
-use super::{percent, reservation};
+use super::{percent, reservation, tried};
 use crate::units::time;
 use crate::words::plural;
 
@@ -10,6 +10,7 @@ use crate::words::plural;
 pub(super) fn findings(summary: &SupplySummary) -> Vec<String> {
     let mut all = Vec::new();
     all.extend(textbook(summary));
+    all.extend(tried::findings(summary));
     all.extend(host(summary));
     for (what, pick) in BOUNDS {
         all.extend(bound(summary, what, pick));
@@ -43,15 +44,22 @@ fn names(supplies: &[&MeasuredSupply]) -> String {
 
 fn textbook(summary: &SupplySummary) -> Option<String> {
     let all = &summary.supplies;
-    let broken: Vec<&MeasuredSupply> = (all.iter())
-        .filter(|supply| matches!(supply.textbook.kept, Kept::Broken { .. }))
-        .collect();
+    let of = |wanted: fn(Kept) -> bool| -> Vec<&MeasuredSupply> {
+        all.iter()
+            .filter(|supply| wanted(supply.textbook.kept))
+            .collect()
+    };
+    let broken = of(|kept| matches!(kept, Kept::Broken { .. }));
+    let but_for = of(|kept| matches!(kept, Kept::HeldButForTheHost { .. }));
+    let excused = match but_for.as_slice() {
+        [] => String::new(),
+        but_for => format!(", but for what the host can take (of {})", names(but_for)),
+    };
     match (all.len(), broken.as_slice()) {
         (0, _) => None,
-        (_, []) => Some(
-            "the textbook's bound (periodic resource model) held in every window that was looked at"
-                .to_owned(),
-        ),
+        (_, []) => Some(format!(
+            "the textbook's bound (periodic resource model) held in every window that was looked at{excused}"
+        )),
         (_, broken) => Some(format!(
             "the textbook's bound (periodic resource model) does not hold on this kernel: not of {}",
             names(broken)

@@ -7,6 +7,7 @@ mod picture;
 mod rows;
 mod study;
 mod table;
+mod tried;
 
 pub use page::supply_html;
 pub(crate) use page::toned;

@@ -73,7 +73,7 @@ pub(super) fn kept(promise: &Promise) -> Text {
     }
 }
 
-fn zero_or(ns: u64) -> String {
+pub(super) fn zero_or(ns: u64) -> String {
     match ns {
         0 => "nothing".to_owned(),
         ns => time(ns as f64),

@@ -11,6 +11,8 @@ use record::supply::{
     SupplyHost, SupplyPoint, SupplyRecord, SupplySummary, SupplyTrial,
 };
 
+use super::tried::tried;
+
 /// Rates are in millionths, rounded down.
 const MILLION: Ns = 1_000_000;
 /// Rates of the lines below a supply, in hundredths of the highest.
@@ -32,6 +34,7 @@ pub fn supply_study(run: &Run) -> Result<SupplySummary, RecordError> {
         let rounds = rounds(run, &record, Some(held), &mut failures)?;
         supplies.extend(measured(held, &record.machine, &rounds, host.as_ref()));
     }
+    let tried = tried(run, &record, &mut failures)?;
     failures.extend(manifest.failure.clone());
     Ok(SupplySummary {
         schema: SUPPLY_SUMMARY_SCHEMA,
@@ -39,6 +42,8 @@ pub fn supply_study(run: &Run) -> Result<SupplySummary, RecordError> {
         supplies,
         host,
         not_measured: manifest.not_measured.clone(),
+        tried,
+        not_tried: record.tried.without,
         unmet: (manifest.requirements.iter())
             .filter(|requirement| !requirement.met)
             .cloned()

@@ -4,9 +4,10 @@ use record::supply::SupplySummary;
 
 use super::findings::findings;
 use super::rows::{HEADINGS, host_row, row};
+use super::tried;
 use crate::style::Style;
 use crate::table::{Text, from_rows, render};
-use crate::words::clean;
+use crate::words::{clean, with_mend};
 
 /// A row for each budget, the host below; then what was found, what was not measured and what failed. Ends with a line
 /// break.
@@ -19,13 +20,21 @@ pub fn supply_table(summary: &SupplySummary, style: Style) -> String {
         out += &render(&from_rows(&HEADINGS, rows, 2..6), style);
         out.push('\n');
     }
+    if !summary.tried.is_empty() {
+        let rows = summary.tried.iter().map(tried::row).collect();
+        out += "deadlines of two tasks inside each budget, by the supply that chose them\n\n";
+        out += &render(&from_rows(&tried::HEADINGS, rows, 5..9), style);
+        out.push('\n');
+    }
     let mut sentences = findings(summary);
     sentences.extend(summary.not_measured.iter().map(|absent| {
-        let mend = match absent.mend.as_str() {
-            "" => String::new(),
-            mend => format!(" ({mend})"),
-        };
-        format!("{}: not measured: {}{mend}", absent.trial, absent.reason)
+        let why = with_mend(&absent.reason, &absent.mend);
+        format!("{}: not measured: {why}", absent.trial)
+    }));
+    let not_tried = summary.not_tried.iter();
+    sentences.extend(not_tried.map(|absent| {
+        let why = with_mend(&absent.reason, &absent.mend);
+        format!("{}: no set tried: {why}", absent.trial)
     }));
     let failures = summary.failures.iter();
     sentences.extend(failures.map(|failure| format!("failed: {failure}")));

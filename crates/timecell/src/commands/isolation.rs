@@ -9,7 +9,9 @@ use crate::cli::{Bench, Report};
 use crate::commands::bench::{VERSION, give_to_sudo_user};
 use crate::commands::judge::{Asked, Found};
 use crate::commands::report::{style, write_figures};
-use crate::commands::supply::{host_line, in_parentheses, requirements, reservations};
+use crate::commands::supply::{
+    host_line, in_parentheses, refuse_no_try, requirements, reservations,
+};
 use crate::exit::{CommandError, Ended};
 use crate::out;
 use crate::progress::{Teller, about};
@@ -126,6 +128,7 @@ fn wanted(options: &Bench) -> Result<IsolationOptions, InputError> {
 }
 
 fn refuse_ignored(options: &Bench) -> Result<(), InputError> {
+    refuse_no_try(NAME, options)?;
     let ignored = [
         ("--jobs", options.jobs.is_some()),
         ("--period", options.period.is_some()),

@@ -5,6 +5,7 @@ use record::isolation::IsolationSummary;
 use record::run::Run;
 use record::series::SeriesSummary;
 use record::summary::RunSummary;
+use record::supply::SupplySummary;
 use record::thresholds::{THRESHOLDS_SCHEMA, Thresholds};
 use report::RunComparison;
 use report::judge::{self, Judged, Outcome, Threshold};
@@ -177,6 +178,15 @@ impl Asked {
             judged: (!self.thresholds.is_empty()).then_some(judged),
             compared,
         })
+    }
+
+    /// Judges the tried sets of a supply study.
+    pub fn judge_supply(&self, summary: &SupplySummary) -> Found {
+        let judged = judge::judge_supply(summary, &self.thresholds);
+        Found {
+            judged: (!self.thresholds.is_empty()).then_some(judged),
+            compared: None,
+        }
     }
 
     /// Judges a study of isolation.

@@ -4,10 +4,12 @@ use bench::{BenchError, Reservation, Settings, SupplyOptions, SupplyPlan, run_su
 use host::provenance::Provenance;
 use model::{InputError, Requirement};
 use record::run::{Run, write_atomically};
+use record::supply::SupplySummary;
 
 use crate::cli::{Bench, Report};
 use crate::commands::bench::{VERSION, give_to_sudo_user};
 use crate::commands::isolation;
+use crate::commands::judge::{Asked, Found};
 use crate::commands::report::{style, write_figures};
 use crate::exit::{CommandError, Ended};
 use crate::out;
@@ -16,8 +18,9 @@ use crate::progress::{Teller, about};
 /// What the study is called on the command line.
 pub const NAME: &str = "supply";
 
-/// Why thresholds and baselines are refused.
-pub const NOT_JUDGED: &str = "a supply study holds no latencies, which thresholds are about";
+/// Why baselines are refused.
+const NO_BASELINE: &str =
+    "tried sets are held against the same threads without a budget, in the same run";
 
 /// Refuses options that only this study and `isolation` have, for whatever else is measured.
 pub fn refuse_elsewhere(what: &str, options: &Bench) -> Result<(), InputError> {
@@ -34,14 +37,30 @@ pub fn refuse_elsewhere(what: &str, options: &Bench) -> Result<(), InputError> {
             ),
             "remove the option",
         )),
-        None => isolation::refuse_elsewhere(what, options),
+        None => {
+            refuse_no_try(what, options)?;
+            isolation::refuse_elsewhere(what, options)
+        }
     }
+}
+
+/// Refuses `--no-try` for whatever else is measured.
+pub fn refuse_no_try(what: &str, options: &Bench) -> Result<(), InputError> {
+    if options.no_try {
+        return Err(InputError::new(
+            "--no-try",
+            format!("`{what}` tries no task sets inside budgets; only scenario `{NAME}` does"),
+            "remove the option",
+        ));
+    }
+    Ok(())
 }
 
 /// Measures, writes the record, prints its table.
 pub fn bench(options: &Bench) -> Result<Ended, CommandError> {
     refuse_ignored(options)?;
     let plan = SupplyPlan::new(&wanted(options)?)?;
+    let asked = Asked::of(&options.judge)?;
     let header = header(&plan);
     if options.dry_run {
         out::print(&format!("{header}\n{}", dry(&plan)));
@@ -59,13 +78,13 @@ pub fn bench(options: &Bench) -> Result<Ended, CommandError> {
     };
     let mut teller = Teller::new(plan.rounds);
     let made_out = !options.out.exists();
-    let finished = run_supply(&plan, &settings, &mut teller);
+    let finished = run_supply(&plan, &settings, &report::supply_study, &mut teller);
     teller.done();
     let mine = match &finished {
         Ok(run) | Err((Some(run), _)) => Some(run.dir().to_owned()),
         Err((None, _)) => None,
     };
-    let ended = after(finished, options);
+    let ended = after(finished, &asked, options);
     if let Some(dir) = mine {
         give_to_sudo_user(&dir, made_out.then_some(options.out.as_path()));
     }
@@ -74,10 +93,11 @@ pub fn bench(options: &Bench) -> Result<Ended, CommandError> {
 
 fn after(
     finished: Result<Run, (Option<Run>, BenchError)>,
+    asked: &Asked,
     options: &Bench,
 ) -> Result<Ended, CommandError> {
     match finished {
-        Ok(run) => study(&run, options),
+        Ok(run) => study(&run, asked, options),
         Err((run, error)) => {
             // What was measured until then is on record and worth its page.
             if let Some(run) = run
@@ -85,7 +105,7 @@ fn after(
                     .manifest()
                     .is_ok_and(|manifest| manifest.trials_done > 0)
             {
-                let _ = study(&run, options);
+                let _ = study(&run, asked, options);
             }
             Err(error.into())
         }
@@ -120,6 +140,7 @@ fn wanted(options: &Bench) -> Result<SupplyOptions, InputError> {
         quick: options.quick,
         cpus,
         priority: options.priority,
+        no_try: options.no_try,
     })
 }
 
@@ -142,7 +163,6 @@ fn refuse_ignored(options: &Bench) -> Result<(), InputError> {
         ("--failure-limit", options.failure_limit.is_some()),
         ("--reserve", options.reserve.is_some()),
         ("--require-rt", options.require_rt),
-        ("--fail-if", !options.judge.fail_if.is_empty()),
         ("--baseline", options.judge.baseline.is_some()),
         ("--load", !options.load.is_empty()),
         ("--histogram", options.histogram),
@@ -154,8 +174,8 @@ fn refuse_ignored(options: &Bench) -> Result<(), InputError> {
         Some((option, _)) => Err(InputError::new(
             *option,
             format!("scenario `{NAME}` spins in a budget and has nothing that this could apply to"),
-            "remove the option; --enforcer, --reservation, --duration, --rounds, --quick, --cpus and --priority are \
-             allowed",
+            "remove the option; --enforcer, --reservation, --duration, --rounds, --quick, --no-try, --cpus, --priority and \
+             --fail-if are allowed",
         )),
     }
 }
@@ -163,10 +183,19 @@ fn refuse_ignored(options: &Bench) -> Result<(), InputError> {
 /// The first two lines: what is measured on, and what will be done.
 fn header(plan: &SupplyPlan) -> String {
     let rounds = if plan.rounds == 1 { "round" } else { "rounds" };
+    let spinning = plan.subjects().len();
+    let tried = match plan.trials() / plan.rounds.max(1) {
+        all if all as usize > spinning => {
+            format!(
+                ", then {} of task sets inside the budgets",
+                all as usize - spinning
+            )
+        }
+        _ => String::new(),
+    };
     format!(
-        "{}plan    {} trials x {} {rounds} of a spinning thread   about {}\n",
+        "{}plan    {spinning} trials of a spinning thread{tried} x {} {rounds}   about {}\n",
         host_line(),
-        plan.subjects().len(),
         plan.rounds,
         about(plan.expected_ns())
     )
@@ -188,6 +217,14 @@ fn dry(plan: &SupplyPlan) -> String {
         String::from("measured in every round, each round beginning with the next one\n");
     for subject in plan.subjects() {
         text.push_str(&format!("  {}\n", subject.name()));
+    }
+    if !plan.tried().is_empty() {
+        text.push_str(
+            "then, in every round, where the measured supply differs from the textbook's\n",
+        );
+        for name in plan.tried() {
+            text.push_str(&format!("  {name}\n"));
+        }
     }
     for missing in plan.not_measured() {
         text.push_str(&format!(
@@ -224,29 +261,37 @@ pub fn in_parentheses(text: &str) -> String {
 }
 
 /// What follows a study at once: summary, page and table.
-fn study(run: &Run, options: &Bench) -> Result<Ended, CommandError> {
+fn study(run: &Run, asked: &Asked, options: &Bench) -> Result<Ended, CommandError> {
+    asked.keep(run)?;
     let summary = report::supply_study(run)?;
+    let found = asked.judge_supply(&summary);
     run.write_supply_summary(&summary)?;
     let page = run.dir().join("report.html");
     write_atomically(&page, report::supply_html(run, &summary)?.as_bytes())?;
     if options.json {
-        out::print(&serde_json::to_string_pretty(&summary).unwrap_or_default());
+        print_json(&summary, &found);
     } else {
         out::print(&format!("\n{}", report::supply_table(&summary, style())));
+        out::print_some(&found.tables());
         out::print(&format!("report  {}", page.display()));
     }
-    Ok(if summary.failures.is_empty() {
+    Ok(found.ended(if summary.failures.is_empty() {
         Ended::Fine
     } else {
         Ended::Failed
-    })
+    }))
+}
+
+fn print_json(summary: &SupplySummary, found: &Found) {
+    let mut json = serde_json::to_value(summary).unwrap_or_default();
+    found.add_to(&mut json);
+    out::print(&serde_json::to_string_pretty(&json).unwrap_or_default());
 }
 
 /// The report of one supply study.
 pub fn report(run: &Run, options: &Report) -> Result<Ended, CommandError> {
     let refused = [
-        ("--fail-if", !options.judge.fail_if.is_empty(), NOT_JUDGED),
-        ("--baseline", options.judge.baseline.is_some(), NOT_JUDGED),
+        ("--baseline", options.judge.baseline.is_some(), NO_BASELINE),
         (
             "--against",
             options.against.is_some(),
@@ -256,10 +301,12 @@ pub fn report(run: &Run, options: &Report) -> Result<Ended, CommandError> {
     if let Some((option, _, why)) = refused.into_iter().find(|(_, asked, _)| *asked) {
         return Err(InputError::new(option, why, "remove the option").into());
     }
+    let asked = Asked::of_or_kept(&options.judge, run)?;
     let summary = report::supply_study(run)?;
+    let found = asked.judge_supply(&summary);
     if options.json {
-        out::print(&serde_json::to_string_pretty(&summary).unwrap_or_default());
-        return Ok(Ended::Fine);
+        print_json(&summary, &found);
+        return Ok(found.ended(Ended::Fine));
     }
     // With --output nothing is written into the run, which may belong to somebody else.
     let page = match &options.output {
@@ -271,10 +318,11 @@ pub fn report(run: &Run, options: &Report) -> Result<Ended, CommandError> {
     };
     write_atomically(&page, report::supply_html(run, &summary)?.as_bytes())?;
     out::print(&report::supply_table(&summary, style()));
+    out::print_some(&found.tables());
     if let Some(dir) = &options.figures {
         let count = write_figures(&report::supply_figures(&summary), dir)?;
         out::print(&format!("figures {count} SVG files in {}", dir.display()));
     }
     out::print(&format!("report  {}", page.display()));
-    Ok(Ended::Fine)
+    Ok(found.ended(Ended::Fine))
 }

@@ -7,7 +7,7 @@ use analysis::Supply;
 use analysis::empirical::Envelope;
 use host::provenance::Provenance;
 use record::run::{Run, Status};
-use record::supply::{Budget, Machine, MeasuredSupply, find, load};
+use record::supply::{Budget, ChosenBy, Machine, MeasuredSupply, SupplyRecord, find, load};
 
 use crate::support::{Case, Need, eventually, only_run, say, timecell, traces_of};
 use crate::unprivileged::{as_nobody, open_place};
@@ -42,6 +42,16 @@ pub const CASES: &[Case] = &[
         name: "supply::clean_removes_the_group_of_a_killed_study",
         needs: &[Need::Root, Need::RealTime],
         run: killed,
+    },
+    Case {
+        name: "supply::ctrl_c_while_sets_are_tried_keeps_what_was_run",
+        needs: &[Need::Root, Need::RealTime, Need::RtGroups],
+        run: interrupted_while_trying,
+    },
+    Case {
+        name: "supply::clean_removes_what_a_study_killed_while_it_tried_sets_left",
+        needs: &[Need::Root, Need::RealTime, Need::RtGroups],
+        run: killed_while_trying,
     },
     Case {
         name: "supply::the_probe_refuses_words_it_does_not_know",
@@ -127,7 +137,9 @@ fn study() {
     let summary = run.supply_summary().unwrap();
     let host = summary.host.as_ref().unwrap();
     assert!(host.received.cpu_ns <= host.received.of_ns);
+    tried_sets_are_accounted_for(&run, &supplies, &json);
     let page = fs::read_to_string(path.join("report.html")).unwrap();
+    assert_eq!(page.contains("id=\"deadlines\""), !summary.tried.is_empty());
     for supply in &supplies {
         let name = supply.held.enforcer.name();
         assert!(
@@ -137,10 +149,89 @@ fn study() {
     }
 }
 
+/// Every budget that can hold two tasks has its two sets or the reason why not, and every job of theirs is on record.
+fn tried_sets_are_accounted_for(run: &Run, supplies: &[MeasuredSupply], json: &serde_json::Value) {
+    let tried = run.supply().unwrap().tried;
+    for supply in supplies {
+        let sets: Vec<_> = tried
+            .sets
+            .iter()
+            .filter(|set| set.held == supply.held)
+            .collect();
+        let name = supply.held.enforcer.name();
+        let told = tried
+            .without
+            .iter()
+            .any(|none| none.trial.starts_with(name));
+        match sets.as_slice() {
+            [] => assert!(told, "{supply:?}: neither sets nor a reason"),
+            [one, two] => {
+                assert_eq!(
+                    [one.chosen_by, two.chosen_by],
+                    [ChosenBy::Textbook, ChosenBy::Measured]
+                );
+                assert!(one.textbook.accepted && !one.measured.accepted, "{one:?}");
+                assert!(one.measured.witness.is_some(), "{one:?}");
+                assert!(two.measured.accepted, "{two:?}");
+                assert!(one.tasks[0].period_ns < two.tasks[0].period_ns);
+            }
+            sets => panic!("{sets:?}"),
+        }
+    }
+    assert_eq!(
+        tried.trials.len(),
+        2 * tried.sets.len(),
+        "inside and without, one round"
+    );
+    for trial in &tried.trials {
+        assert_eq!(trial.failure, None);
+        let set = tried
+            .sets
+            .iter()
+            .find(|set| set.number == trial.set)
+            .unwrap();
+        for (task, jobs) in set.tasks.iter().zip(&trial.jobs) {
+            let header = run.task_samples(trial.number, &task.name).unwrap().header;
+            assert_eq!(header.planned, u64::from(*jobs), "{trial:?}");
+            assert_eq!(header.count + header.missed, header.planned, "{trial:?}");
+            assert_eq!(
+                (header.policy, header.priority),
+                (1, i32::from(task.priority))
+            );
+        }
+    }
+    let told = json["tried"].as_array().unwrap();
+    assert_eq!(told.len(), tried.sets.len());
+    for one in told {
+        let number = one["set"]["number"].as_u64().unwrap();
+        for (place, in_budget) in [("in_budget", true), ("without", false)] {
+            let planned = (tried.trials.iter())
+                .filter(|trial| u64::from(trial.set) == number && trial.in_budget == in_budget);
+            let planned: u64 = planned
+                .flat_map(|trial| &trial.jobs)
+                .map(|jobs| u64::from(*jobs))
+                .sum();
+            let tasks = one[place]["tasks"].as_array().unwrap();
+            let jobs = tasks.iter().map(|task| task["jobs"].as_u64().unwrap());
+            assert_eq!(jobs.sum::<u64>(), planned, "{one}");
+        }
+    }
+    let manifest = run.manifest().unwrap();
+    assert_eq!(manifest.trials_done, manifest.trials_planned);
+}
+
 fn again() {
     let dir = tempfile::tempdir().unwrap();
-    let words = ["bench", "supply", "--quick", "--reservation", "3ms/10ms"];
+    let words = [
+        "bench",
+        "supply",
+        "--quick",
+        "--no-try",
+        "--reservation",
+        "3ms/10ms",
+    ];
     let said = say(dir.path(), &words).ends_with(0);
+    assert!(!said.out.contains("deadlines"), "{}", said.out);
     assert!(said.out.contains("textbook's bound"), "{}", said.out);
     assert!(said.out.contains("the whole cpu"), "{}", said.out);
     let path = only_run(dir.path());
@@ -167,11 +258,14 @@ fn again() {
         dir.path(),
         &["report", name, "--fail-if", "latency.p99 > 1us"],
     )
-    .ends_with(2);
+    .ends_with(4);
+    let said = "counts deadlines that tried sets missed";
+    assert!(refused.out.contains(said), "{}", refused.out);
+    let none = say(dir.path(), &["report", name, "--fail-if", "missed > 0"]).ends_with(4);
     assert!(
-        refused.error().contains("no latencies"),
+        none.out.contains("no set chosen by this name"),
         "{}",
-        refused.error()
+        none.out
     );
     let refused = say(dir.path(), &["bench", "--resume", name]).ends_with(2);
     assert!(refused.error().contains("cannot be resumed"));
@@ -195,14 +289,17 @@ fn refused() {
         ("--cpus", "0,60000", "name one"),
         ("--jobs", "5", "nothing that this could apply to"),
         ("--load", "cpu", "nothing that this could apply to"),
-        (
-            "--fail-if",
-            "missed > 0",
-            "nothing that this could apply to",
-        ),
+        ("--engine", "crun", "nothing that this could apply to"),
     ] {
         let error = error(&["bench", "supply", option, value]);
         assert!(error.contains(option) && error.contains(said), "{error}");
+    }
+    for what in ["overhead", "isolation"] {
+        let error = error(&["bench", what, "--no-try"]);
+        assert!(
+            error.contains("--no-try") && error.contains("only scenario `supply`"),
+            "{error}"
+        );
     }
     let error = error(&["bench", "overhead", "--enforcer", "deadline"]);
     assert!(error.contains("only the scenarios `supply`"), "{error}");
@@ -222,57 +319,91 @@ fn without_rights() {
     assert!(!dir.path().join("runs").exists());
 }
 
-/// Starts a study and waits until its second trial runs.
-fn started(dir: &std::path::Path) -> std::process::Child {
+/// Spinning threads only for long enough.
+const SPINNING: [&str; 4] = ["--duration", "3s", "--reservation", "3ms/10ms"];
+/// Two trials of spinning, then sets that are tried for long enough.
+const TRYING: [&str; 6] = [
+    "--enforcer",
+    "rt-cgroup",
+    "--rounds",
+    "1",
+    "--reservation",
+    "3ms/10ms",
+];
+
+/// Starts a study and waits until so many of its trials are on record.
+fn started(dir: &std::path::Path, words: &[&str], trials: u32) -> std::process::Child {
     let child = timecell()
         .current_dir(dir)
-        .args([
-            "bench",
-            "supply",
-            "--duration",
-            "3s",
-            "--reservation",
-            "3ms/10ms",
-        ])
+        .args(["bench", "supply"])
+        .args(words)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    eventually("the first trial is on record", || {
+    eventually("so many trials are on record", || {
         let runs = fs::read_dir(dir.join("runs"))
             .into_iter()
             .flatten()
             .flatten();
         let mut done = runs.filter_map(|run| Run::open(&run.path()).ok()?.manifest().ok());
-        done.any(|manifest| manifest.trials_done >= 1)
+        done.any(|manifest| manifest.trials_done >= trials)
     });
     child
 }
 
 fn interrupted() {
     let dir = tempfile::tempdir().unwrap();
-    let mut child = started(dir.path());
+    let record = ends_by_ctrl_c(dir.path(), started(dir.path(), &SPINNING, 1));
+    assert!(!record.trials.is_empty() && record.tried.trials.is_empty());
+}
+
+fn interrupted_while_trying() {
+    let dir = tempfile::tempdir().unwrap();
+    let record = ends_by_ctrl_c(dir.path(), started(dir.path(), &TRYING, 3));
+    assert_eq!(record.trials.len(), 2);
+    assert!(!record.tried.trials.is_empty());
+    let summary = Run::open(&only_run(dir.path()))
+        .unwrap()
+        .supply_summary()
+        .unwrap();
+    let tasks = summary
+        .tried
+        .iter()
+        .flat_map(|one| one.in_budget.tasks.iter().chain(&one.without.tasks));
+    assert!(
+        tasks.map(|task| task.jobs).sum::<u64>() > 0,
+        "{:?}",
+        summary.tried
+    );
+}
+
+/// Nothing stays but what was measured, which is studied.
+fn ends_by_ctrl_c(dir: &std::path::Path, mut child: std::process::Child) -> SupplyRecord {
     // SAFETY: our own child.
     unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
     assert_eq!(child.wait().unwrap().code(), Some(1));
     let traces = traces_of(child.id());
     assert!(traces.is_empty(), "left {traces:#?}");
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    let run = Run::open(&only_run(dir)).unwrap();
     assert_eq!(run.manifest().unwrap().status, Status::Interrupted);
     let record = run.supply().unwrap();
-    assert!(!record.trials.is_empty());
-    assert!(
-        record
-            .trials
-            .iter()
-            .all(|trial| run.gaps(trial.number).is_ok())
-    );
+    assert!((record.trials.iter()).all(|trial| run.gaps(trial.number).is_ok()));
     assert!(run.dir().join("report.html").is_file());
+    record
 }
 
 fn killed() {
+    killed_after(&SPINNING, 1);
+}
+
+fn killed_while_trying() {
+    killed_after(&TRYING, 2);
+}
+
+fn killed_after(words: &[&str], trials: u32) {
     let dir = tempfile::tempdir().unwrap();
-    let mut child = started(dir.path());
+    let mut child = started(dir.path(), words, trials);
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(

@@ -22,7 +22,7 @@ use crate::watch::Watch;
 const CREATION_NS: i64 = 60_000_000_000;
 
 /// What is around every trial.
-pub(super) struct Around<'a> {
+pub(crate) struct Around<'a> {
     pub stage: &'a Stage,
     pub ground: &'a Ground,
     pub interrupt: &'a Interrupt,
@@ -30,7 +30,7 @@ pub(super) struct Around<'a> {
 }
 
 /// One cell.
-pub(super) struct Member<'a> {
+pub(crate) struct Member<'a> {
     pub name: String,
     pub words: Vec<String>,
     /// Its threads' slots on the control page.
@@ -44,14 +44,14 @@ pub(super) struct Member<'a> {
 }
 
 /// A load beside the cells.
-pub(super) struct Beside<'a> {
+pub(crate) struct Beside<'a> {
     planned: &'a PlannedLoad,
     running: Option<Running>,
     pub record: LoadRecord,
 }
 
 impl<'a> Beside<'a> {
-    pub(super) fn new(planned: &'a PlannedLoad, around: &Around<'_>) -> Beside<'a> {
+    pub(crate) fn new(planned: &'a PlannedLoad, around: &Around<'_>) -> Beside<'a> {
         Beside {
             record: load::record(planned, &around.ground.setting(planned)),
             planned,
@@ -101,7 +101,7 @@ impl<'a> Beside<'a> {
 }
 
 /// Runs the members to their ends, at most about `expected_ns` long. Nothing of them stays, whatever happens.
-pub(super) fn run(
+pub(crate) fn run(
     around: &Around<'_>,
     members: &[Member<'_>],
     partition: Option<&Path>,

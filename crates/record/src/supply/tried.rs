@@ -1,0 +1,186 @@
+use serde::{Deserialize, Serialize};
+
+use super::Budget;
+use crate::isolation::Misses;
+use crate::summary::NotMeasured;
+
+/// Task sets that were run inside budgets, to see whether what was found of the budgets tells anything of deadlines.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tried {
+    /// The sets.
+    pub sets: Vec<TriedSet>,
+    /// Budgets for which there is no set, with the reason.
+    pub without: Vec<NotMeasured>,
+    /// What took place, in the order of execution.
+    pub trials: Vec<TriedTrial>,
+}
+
+/// The supply by which a set was chosen: its urgent task has the shortest period with which the test accepts both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChosenBy {
+    /// The periodic resource model; the measured supply refuses the set.
+    Textbook,
+    /// The lines below what was measured in the same run.
+    Measured,
+}
+
+impl ChosenBy {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ChosenBy::Textbook => "textbook",
+            ChosenBy::Measured => "measured",
+        }
+    }
+}
+
+/// Two tasks of one cell under a budget, and what is foretold of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriedSet {
+    /// From 1, in the order of the record.
+    pub number: u32,
+    /// The budget.
+    pub held: Budget,
+    /// What chose it.
+    pub chosen_by: ChosenBy,
+    /// The most urgent first; deadlines are the ends of the periods.
+    pub tasks: Vec<TriedTask>,
+    /// What the periodic resource model says of it.
+    pub textbook: Foretold,
+    /// What the measured supply says of it.
+    pub measured: Foretold,
+}
+
+/// A periodic thread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriedTask {
+    /// Its name, which its samples file has too.
+    pub name: String,
+    /// Cpu time that a job may take, ns.
+    pub wcet_ns: u64,
+    /// Period and relative deadline, ns.
+    pub period_ns: u64,
+    /// SCHED_FIFO priority.
+    pub priority: u8,
+}
+
+/// What an analysis says of a set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Foretold {
+    /// Whether it says that every deadline is met.
+    pub accepted: bool,
+    /// Bounds on the response times in the order of the tasks, ns; `None`: none within the deadline.
+    pub responses_ns: Vec<Option<u64>>,
+    /// Why it is not accepted, where the analysis names an instant.
+    pub witness: Option<TriedWitness>,
+}
+
+/// An instant at which more is demanded than is certain to be supplied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriedWitness {
+    /// The task whose deadline is in question.
+    pub task: String,
+    /// Counted from the start of the worst case, ns.
+    pub instant_ns: u64,
+    /// Work that must be done by then, ns.
+    pub demand_ns: u64,
+    /// Cpu time that is certain by then, ns.
+    pub supply_ns: u64,
+}
+
+/// One run of a set; the samples of a task are `trials/<number>/<task>.samples`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriedTrial {
+    /// Number in the order of execution over all trials of the study, from 1.
+    pub number: u32,
+    /// Round, from 1.
+    pub round: u32,
+    /// The set, by its number.
+    pub set: u32,
+    /// Whether the budget held it; `false`: the same threads without a budget, to learn what the host itself makes late.
+    pub in_budget: bool,
+    /// Cpu on which the threads ran.
+    pub cpu: u32,
+    /// Activations that each task was to have, in the order of the tasks.
+    pub jobs: Vec<u32>,
+    /// Time that the hypervisor says it took from this cpu meanwhile, ns, in steps of 10 ms mostly; `None` where the kernel
+    /// does not tell.
+    pub steal_ns: Option<u64>,
+    /// Why nothing counts of this trial; `None` when it is good.
+    pub failure: Option<String>,
+}
+
+/// What became of one set, in the summary.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriedSummary {
+    /// The set and what was foretold of it.
+    pub set: TriedSet,
+    /// Inside its budget.
+    pub in_budget: TriedOutcome,
+    /// The same threads without a budget.
+    pub without: TriedOutcome,
+}
+
+/// Runs of one set over all rounds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriedOutcome {
+    /// The deadlines of each task, in the order of the tasks.
+    pub tasks: Vec<Misses>,
+    /// All tasks, in the trials in which the hypervisor said to have taken nothing of the cpu.
+    pub quiet: Misses,
+    /// What the host took of the cpu, ns; `None` where the kernel does not tell, or nothing was run.
+    pub steal_ns: Option<u64>,
+}
+
+impl TriedOutcome {
+    /// All tasks together; trials are those of one task.
+    pub fn all(&self) -> Misses {
+        Misses::together(&self.tasks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::supply::{SupplyRecord, SupplySummary};
+
+    #[test]
+    fn all_tasks_count_together_and_their_trials_once() {
+        let task = |late, jobs, worst| Misses {
+            jobs,
+            late,
+            trials: 3,
+            trials_with: u64::from(late > 0),
+            worst_lateness_ns: Some(worst),
+            ..Misses::default()
+        };
+        let outcome = TriedOutcome {
+            tasks: vec![task(2, 700, 5), task(0, 12, -9)],
+            ..TriedOutcome::default()
+        };
+        let all = outcome.all();
+        assert_eq!(
+            (all.jobs, all.missed(), all.trials, all.trials_with),
+            (712, 2, 3, 1)
+        );
+        assert_eq!(all.worst_lateness_ns, Some(5));
+        assert_eq!(TriedOutcome::default().all(), Misses::default());
+    }
+
+    #[test]
+    fn records_and_summaries_of_studies_that_tried_nothing_are_read() {
+        let machine = r#"{"cpu_model":null,"cpus":1,"virtual_machine":null,"kernel_release":null,"kernel_version":null,"tick_hz":250,
+            "deadline_by_timer":null}"#;
+        let record = format!(
+            r#"{{"schema":1,"question":"q","machine":{machine},"conditions":[],"rounds_planned":1,"trials":[],"not_measured":[]}}"#
+        );
+        let record: SupplyRecord = serde_json::from_str(&record).unwrap();
+        assert_eq!(record.tried, Tried::default());
+        let summary = r#"{"schema":1,"run":"r","supplies":[],"host":null,"not_measured":[],"unmet":[],"failures":[]}"#;
+        let summary: SupplySummary = serde_json::from_str(summary).unwrap();
+        assert!(summary.tried.is_empty() && summary.not_tried.is_empty());
+        let by = serde_json::to_string(&ChosenBy::Measured).unwrap();
+        assert_eq!(by, "\"measured\"");
+    }
+}
