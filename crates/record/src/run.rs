@@ -465,25 +465,44 @@ impl Run {
     }
 }
 
-/// Copies the header and the records written, not the room kept for activations that were missed.
+/// Copies the header, the records written and their counts, not the room kept for activations that were missed.
 pub(crate) fn copy_samples(from: &Path, to: &Path) -> Result<(), RecordError> {
-    use std::io::Read;
+    use std::io::{Read, Seek};
     let mut source = File::open(from).map_err(RecordError::io(from, "open"))?;
     let mut page = [0u8; samples::HEADER_BYTES];
     source
         .read_exact(&mut page)
         .map_err(RecordError::io(from, "read"))?;
-    let header = samples::Header::from_bytes(page.first_chunk().expect("a page holds a header"));
+    let mut header =
+        samples::Header::from_bytes(page.first_chunk().expect("a page holds a header"));
     let records = header.count * samples::RECORD_BYTES as u64;
+    let counted = samples::Counted::of(&header).is_some_and(samples::Counted::has_counts);
+    let counts_from = std::mem::take(&mut header.counts_at);
+    let counts =
+        (counted && counts_from > 0).then(|| header.count * samples::layout::COUNT_BYTES as u64);
+    if counts.is_some() {
+        header.counts_at = samples::HEADER_BYTES as u64 + records;
+    }
+    page[..size_of::<samples::Header>()].copy_from_slice(&header.to_bytes());
     let mut out = File::create(to).map_err(RecordError::io(to, "create"))?;
     out.write_all(&page).map_err(RecordError::io(to, "write"))?;
-    let copied =
-        std::io::copy(&mut source.take(records), &mut out).map_err(RecordError::io(to, "write"))?;
-    if copied != records {
-        return Err(RecordError::CutShort {
-            path: from.to_owned(),
-            what: format!("{copied} of {records} bytes of records"),
-        });
+    let mut copy = |source: &mut File, bytes: u64, what: &str| {
+        let copied = std::io::copy(&mut source.take(bytes), &mut out)
+            .map_err(RecordError::io(to, "write"))?;
+        if copied != bytes {
+            return Err(RecordError::CutShort {
+                path: from.to_owned(),
+                what: format!("{copied} of {bytes} bytes of {what}"),
+            });
+        }
+        Ok(())
+    };
+    copy(&mut source, records, "records")?;
+    if let Some(counts) = counts {
+        source
+            .seek(std::io::SeekFrom::Start(counts_from))
+            .map_err(RecordError::io(from, "read"))?;
+        copy(&mut source, counts, "counts")?;
     }
     out.sync_all().map_err(RecordError::io(to, "write"))
 }
@@ -560,7 +579,7 @@ mod tests {
         header.count = 2;
         header.planned = 100;
         let mut bytes = vec![0u8; 4096 + 32 * 100];
-        bytes[..168].copy_from_slice(&header.to_bytes());
+        bytes[..size_of::<Header>()].copy_from_slice(&header.to_bytes());
         fs::write(&from, &bytes).unwrap();
         let to = dir.path().join("out");
         copy_samples(&from, &to).unwrap();
@@ -572,5 +591,26 @@ mod tests {
                 .to_string()
                 .contains("cut short")
         );
+    }
+
+    #[test]
+    fn counts_follow_their_records_when_they_are_copied() {
+        let dir = tempfile::tempdir().unwrap();
+        let from = dir.path().join("shm");
+        let header = Header {
+            count: 1,
+            planned: 3,
+            counted: samples::Counted::Software as u32,
+            counts_at: 4096 + 96,
+            ..Header::new()
+        };
+        let mut bytes = vec![0u8; 4096 + 96 + 48];
+        bytes[..size_of::<Header>()].copy_from_slice(&header.to_bytes());
+        bytes[4096 + 96] = 9;
+        fs::write(&from, &bytes).unwrap();
+        let to = dir.path().join("out");
+        copy_samples(&from, &to).unwrap();
+        assert_eq!(fs::metadata(&to).unwrap().len(), 4096 + 32 + 16);
+        assert_eq!(samples::read(&to).unwrap().counts, [[9, 0, 0, 0]]);
     }
 }

@@ -209,6 +209,7 @@ impl Contest<'_> {
                     class_by: ClassBy::Cell,
                     barrier: BarrierKind::Futex,
                     rest_ns: 0,
+                    counters: model::Counters::None,
                 },
                 wcet_ns: self.work_ns(role, task),
             }
