@@ -5,8 +5,10 @@
 //! writes into it directly, so the file *is* the shared memory and nothing is converted between the measuring
 //! loop and the record. docs/src/run-formats.md tells the layout byte by byte; [`layout`] is its one source.
 
+mod copy;
 pub mod layout;
 mod read;
 
+pub(crate) use copy::copy_samples;
 pub use layout::{CountRow, Counted, HEADER_BYTES, Header, RECORD_BYTES, Sample};
 pub use read::{Samples, parse, read};
