@@ -77,7 +77,8 @@ fn of_thread(header: &Header, engine: &str, beside: &mut CellCounters) {
             let counters = header.counters.iter().map_while(|code| Counter::from_code(*code));
             beside.activations = Some(ActivationCounters {
                 names: counters.map(|counter| counter.name().to_owned()).collect(),
-                reading_cost_ns: header.count_cost_ns,
+                reading_cost_ns: header.count_loop_cost_ns,
+                reading_cost_before_ns: header.count_cost_ns,
                 counted_ppm,
             });
         }
@@ -110,7 +111,8 @@ mod tests {
         let counted = |counted: Counted| Header {
             counted: counted as u32,
             counters: [1, 4, 0, 0],
-            count_cost_ns: 700,
+            count_cost_ns: 900,
+            count_loop_cost_ns: 700,
             count_enabled_ns: 1_000,
             count_running_ns: 500,
             complete: 1,

@@ -158,8 +158,11 @@ pub struct CellCounters {
 pub struct ActivationCounters {
     /// What each column of the counts is, such as `cache misses`.
     pub names: Vec<String>,
-    /// Cost of one reading: the median of many before the release, ns. Each activation paid it after its end.
+    /// Cost of one reading: the mean over the activations, each of which paid it after its end, ns; 0 in the record of a
+    /// cell that did not end in order.
     pub reading_cost_ns: u64,
+    /// The same before the release, by which it was decided: the median of some after short sleeps, ns.
+    pub reading_cost_before_ns: u64,
     /// Share of the thread's cpu time in which the counters counted, in millionths: less than 1,000,000 where the PMU
     /// was shared, and then each count is a part of what was.
     pub counted_ppm: u32,

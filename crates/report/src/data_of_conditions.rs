@@ -170,7 +170,9 @@ fn thinned(mut pairs: Vec<(u64, i64)>) -> Vec<(u64, i64)> {
 /// What a reading cost the threads that counted their activations, ns: smallest and largest of the run.
 fn reading_cost(source: &Source) -> Option<(u64, u64)> {
     let cells = source.trials.iter().flat_map(|trial| &trial.counters);
-    let costs = cells.filter_map(|cell| Some(cell.activations.as_ref()?.reading_cost_ns));
+    let costs = cells
+        .filter_map(|cell| Some(cell.activations.as_ref()?.reading_cost_ns))
+        .filter(|cost| *cost > 0);
     costs.fold(None, |known, cost| match known {
         None => Some((cost, cost)),
         Some((least, most)) => Some((cost.min(least), cost.max(most))),

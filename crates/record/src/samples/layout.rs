@@ -96,7 +96,8 @@ pub struct Header {
     /// What is counted for each activation: codes of [`host::counters::Counter`], 0 for none.
     #[serde(default)]
     pub counters: [u8; MOST],
-    /// Cost of one reading of them: a median, ns. Also where reading was refused as too dear.
+    /// Cost of one reading of them before the release: the median of some after short sleeps, ns. Also where reading was
+    /// refused as too dear.
     #[serde(default)]
     pub count_cost_ns: u64,
     /// Where the counts begin: a row of [`COUNT_BYTES`] for each record, in its order. 0: the file has no room for any.
@@ -108,6 +109,9 @@ pub struct Header {
     /// Time that they did, ns: less where the PMU was shared.
     #[serde(default)]
     pub count_running_ns: u64,
+    /// Cost of one reading in the loop: the mean, ns.
+    #[serde(default)]
+    pub count_loop_cost_ns: u64,
 }
 
 /// Whether and why not a thread counted its own activations.
@@ -152,7 +156,7 @@ pub const COUNT_BYTES: usize = size_of::<CountRow>();
 const _: () = {
     assert!(size_of::<Sample>() == 32);
     assert!(offset_of!(Sample, release_ns) == 8 && offset_of!(Sample, end_ns) == 24);
-    assert!(size_of::<Header>() == 208);
+    assert!(size_of::<Header>() == 216);
     assert!(offset_of!(Header, planned) == 24 && offset_of!(Header, count) == 32);
     assert!(offset_of!(Header, work) == 80 && offset_of!(Header, cpu_time_ns) == 112);
     assert!(offset_of!(Header, counted) == 168 && offset_of!(Header, counts_at) == 184);
