@@ -2,6 +2,7 @@
 //!
 //! Nothing is judged here; `report` reads what this crate wrote.
 
+mod counted;
 mod crowd;
 mod drain;
 mod error;

@@ -124,6 +124,11 @@ fn probe_args(trial: &Trial<'_>, cell: &CellRecord, index: usize) -> ProbeArgs {
         },
         barrier: BarrierKind::Futex,
         rest_ns: rest_ns(trial),
+        counters: if trial.plan.experiment.counts_activations() {
+            trial.plan.experiment.counters
+        } else {
+            model::Counters::None
+        },
     }
 }
 
@@ -163,7 +168,7 @@ pub(crate) fn spec(
             .flatten(),
         rights: Rights {
             rtprio: fifo.unwrap_or(0),
-            memlock_bytes: trial.planned.cell_bytes(trial.plan.experiment.keep)
+            memlock_bytes: trial.planned.cell_bytes(&trial.plan.experiment)
                 * trial.planned.tasks.len().max(1) as u64
                 + (128 << 20),
             devices: Vec::new(),

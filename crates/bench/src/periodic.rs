@@ -77,6 +77,7 @@ pub(crate) fn words(threads: &[Thread<'_>], first: usize, cpu: u32, cpus: &[u32]
                 class_by: ClassBy::Cell,
                 barrier: BarrierKind::Futex,
                 rest_ns: 0,
+                counters: model::Counters::None,
             },
             wcet_ns: thread.work_ns,
             bounded: thread.bounded,

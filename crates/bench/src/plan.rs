@@ -186,8 +186,8 @@ impl Plan {
 
     /// Bytes of samples of one trial in shared memory, at most.
     pub fn trial_bytes(&self) -> u64 {
-        let keep = self.experiment.keep;
-        let bytes = |trial: &PlannedTrial| trial.cell_bytes(keep) * trial.cells.len() as u64;
+        let bytes =
+            |trial: &PlannedTrial| trial.cell_bytes(&self.experiment) * trial.cells.len() as u64;
         self.trials.iter().map(bytes).max().unwrap_or(0)
     }
 
@@ -259,21 +259,26 @@ impl PlannedTrial {
         }
     }
 
-    /// Bytes of shared memory of one cell: its samples or its ring.
-    pub(crate) fn cell_bytes(&self, keep: Keep) -> u64 {
+    /// Bytes of shared memory of one cell: its samples, with their counts where it counts, or its ring.
+    pub(crate) fn cell_bytes(&self, experiment: &Experiment) -> u64 {
+        use record::samples::layout::{counted_file_bytes, file_bytes};
         let jobs = u64::from(self.workload.jobs);
-        record::samples::layout::file_bytes(self.ring_records(keep).unwrap_or(jobs))
+        match self.ring_records(experiment.keep) {
+            Some(records) => file_bytes(records),
+            None if experiment.counts_activations() => counted_file_bytes(jobs),
+            None => file_bytes(jobs),
+        }
     }
 
     /// Bytes that the trial leaves on the disk, at most.
     pub(crate) fn run_bytes(&self, plan: &Plan) -> u64 {
-        self.record_bytes(plan.experiment.keep) * self.cells.len() as u64
+        self.record_bytes(&plan.experiment) * self.cells.len() as u64
     }
 
     /// Bytes that one cell leaves on the disk, at most.
-    fn record_bytes(&self, keep: Keep) -> u64 {
-        match keep {
-            Keep::Samples => self.cell_bytes(keep),
+    fn record_bytes(&self, experiment: &Experiment) -> u64 {
+        match experiment.keep {
+            Keep::Samples => self.cell_bytes(experiment),
             Keep::Histograms { interval } => {
                 let length = self
                     .workload

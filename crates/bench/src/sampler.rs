@@ -20,6 +20,17 @@ pub(crate) struct Sampler {
     thread: Option<JoinHandle<Vec<CellCounters>>>,
 }
 
+/// A cell to be watched.
+pub(crate) struct Subject {
+    /// Its identity in the trial.
+    pub id: String,
+    /// The task that measures; `None` where the counters of the task are not read: it reads them itself, and two who
+    /// read one task's counters would wait for each other.
+    pub pid: Option<i32>,
+    /// Its cpu.
+    pub cpu: u32,
+}
+
 /// One cell that is watched.
 struct Watched {
     cpu: u32,
@@ -29,8 +40,8 @@ struct Watched {
 }
 
 impl Sampler {
-    /// Begins to read the counters of these cells (identity, task, cpu), which will be measured for `loop_ns`.
-    pub(crate) fn start(cells: Vec<(String, i32, u32)>, loop_ns: i64) -> Sampler {
+    /// Begins to read the counters of these cells, which will be measured for `loop_ns`.
+    pub(crate) fn start(cells: Vec<Subject>, loop_ns: i64) -> Sampler {
         let over = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&over);
         let window_ns = WINDOW_NS.max(loop_ns / MOST);
@@ -57,9 +68,9 @@ impl Drop for Sampler {
     }
 }
 
-fn sample(cells: Vec<(String, i32, u32)>, window_ns: i64, over: &AtomicBool) -> Vec<CellCounters> {
+fn sample(cells: Vec<Subject>, window_ns: i64, over: &AtomicBool) -> Vec<CellCounters> {
     let mut lacking = Vec::new();
-    let cpus: Vec<u32> = cells.iter().map(|(_, _, cpu)| *cpu).collect();
+    let cpus: Vec<u32> = cells.iter().map(|cell| cell.cpu).collect();
     let elsewhere: Vec<u32> = (sched::get_affinity(0).unwrap_or_default().into_iter())
         .filter(|cpu| !cpus.contains(cpu))
         .collect();
@@ -67,7 +78,7 @@ fn sample(cells: Vec<(String, i32, u32)>, window_ns: i64, over: &AtomicBool) -> 
         lacking.push("a cpu without cells: the counters were read on theirs".to_owned());
     }
     let mut watched: Vec<Watched> = (cells.into_iter())
-        .map(|(id, pid, cpu)| watch(id, pid, cpu, window_ns, &lacking))
+        .map(|cell| watch(cell, window_ns, &lacking))
         .collect();
     let mut next = clock::now();
     while !over.load(Ordering::Acquire) {
@@ -80,22 +91,22 @@ fn sample(cells: Vec<(String, i32, u32)>, window_ns: i64, over: &AtomicBool) -> 
     watched.into_iter().map(|watched| watched.found).collect()
 }
 
-fn watch(id: String, pid: i32, cpu: u32, window_ns: i64, lacking: &[String]) -> Watched {
+fn watch(subject: Subject, window_ns: i64, lacking: &[String]) -> Watched {
     let mut found = CellCounters {
-        cell: id,
+        cell: subject.id,
         window_ns,
         lacking: lacking.to_vec(),
         ..CellCounters::default()
     };
-    let task = match TaskCounters::attach(pid, &HARDWARE) {
-        Ok(task) => Some(task),
-        Err(why) => {
-            found.lacking.push(why.to_string());
-            TaskCounters::attach(pid, &SOFTWARE)
-                .map_err(|why| found.lacking.push(why.to_string()))
-                .ok()
-        }
-    };
+    let task = subject.pid.and_then(|pid| {
+        TaskCounters::attach(pid, &HARDWARE)
+            .or_else(|why| {
+                found.lacking.push(why.to_string());
+                TaskCounters::attach(pid, &SOFTWARE)
+            })
+            .map_err(|why| found.lacking.push(why.to_string()))
+            .ok()
+    });
     let of_task = task.iter().flat_map(TaskCounters::counters);
     found.names = of_task
         .map(|counter| format!("{} of the cell", counter.name()))
@@ -103,7 +114,7 @@ fn watch(id: String, pid: i32, cpu: u32, window_ns: i64, lacking: &[String]) -> 
         .collect();
     found.counts = vec![Vec::new(); found.names.len()];
     Watched {
-        cpu,
+        cpu: subject.cpu,
         task,
         first: None,
         found,
@@ -142,14 +153,21 @@ mod tests {
             .unwrap();
         let cpu = host::cpus::default_rt_cpu();
         let pid = child.id().cast_signed();
-        let sampler = Sampler::start(vec![("1-bare".to_owned(), pid, cpu)], 0);
+        let subject = |id: &str, pid| Subject {
+            id: id.to_owned(),
+            pid,
+            cpu,
+        };
+        let cells = vec![subject("1-bare", Some(pid)), subject("2-bare", None)];
+        let sampler = Sampler::start(cells, 0);
         std::thread::sleep(std::time::Duration::from_millis(300));
         let found = sampler.stop();
         child.kill().unwrap();
         child.wait().unwrap();
-        let [cell] = found.as_slice() else {
+        let [cell, by_itself] = found.as_slice() else {
             panic!("{found:?}");
         };
+        assert_eq!(by_itself.names, ["interrupts of its cpu"]);
         assert_eq!(cell.names.len(), cell.counts.len());
         assert!(cell.at_ns.len() >= 2);
         assert!(cell.at_ns.is_sorted());

@@ -16,13 +16,14 @@ use record::run::Run;
 use record::summary::Metric;
 use record::trial::{CellRecord, SetBy, TrialRecord};
 
+use crate::counted;
 use crate::drain::{Drain, Rings};
 use crate::interrupt::Interrupt;
 use crate::load::{self, Ground, Running};
 use crate::payload::{class, spec, words};
 use crate::place::{Place, failed, holds_cells};
 use crate::salvage;
-use crate::sampler::Sampler;
+use crate::sampler::{Sampler, Subject};
 use crate::trial_record::{longest_loop_ns, new_record};
 use crate::verify::{allowed, verify, verify_thread};
 use crate::watch::Watch;
@@ -279,10 +280,16 @@ fn steps(
     }
     salvage::note_begun(trial.place, record)?;
     record.go_ns = Some(barrier.open(Barrier::lead_ns(record.cells.len())));
-    let sampler = trial.plan.experiment.counters.then(|| {
+    let sampler = trial.plan.experiment.counters.any().then(|| {
         let cells = record.cells.iter().zip(&live.cells);
-        let watched =
-            cells.filter_map(|(cell, live)| Some((cell.id.clone(), live.as_ref()?.pid, cell.cpu)));
+        let watched = cells.filter_map(|(cell, live)| {
+            let pid = live.as_ref()?.pid;
+            Some(Subject {
+                id: cell.id.clone(),
+                pid: (!counted::counts_itself(shared, &cell.id)).then_some(pid),
+                cpu: cell.cpu,
+            })
+        });
         Sampler::start(watched.collect(), Plan::loop_ns(&trial.planned.workload))
     });
     let patience = clock::now() + longest_loop_ns(trial);
@@ -308,6 +315,7 @@ fn steps(
         load.close_window();
     }
     record.counters = sampler.map(Sampler::stop).unwrap_or_default();
+    counted::tell(trial, shared, record);
     ended?;
     release_bandwidth(trial, live);
     barrier.leave();
@@ -423,6 +431,9 @@ fn create(
         let jobs = u64::from(trial.jobs[seat]);
         match trial.planned.ring_records(trial.plan.experiment.keep) {
             Some(records) => probe::prepare_ring(&samples, records, jobs),
+            None if trial.plan.experiment.counts_activations() => {
+                probe::prepare_counted_samples(&samples, jobs)
+            }
             None => probe::prepare_samples(&samples, jobs),
         }
         .map_err(failed(&samples, "make the samples file"))?;

@@ -59,6 +59,37 @@ impl Counter {
         }
     }
 
+    /// The name of a column.
+    pub const fn column(self) -> &'static str {
+        match self {
+            Counter::CacheMisses => "cache_misses",
+            Counter::CacheReferences => "cache_references",
+            Counter::Instructions => "instructions",
+            Counter::Cycles => "cycles",
+            Counter::PageFaults => "page_faults",
+            Counter::Migrations => "migrations",
+            Counter::ContextSwitches => "context_switches",
+        }
+    }
+
+    /// A number for records, above 0; it never changes its meaning.
+    pub const fn code(self) -> u8 {
+        match self {
+            Counter::CacheMisses => 1,
+            Counter::CacheReferences => 2,
+            Counter::Instructions => 3,
+            Counter::Cycles => 4,
+            Counter::PageFaults => 5,
+            Counter::Migrations => 6,
+            Counter::ContextSwitches => 7,
+        }
+    }
+
+    /// The counter of a [`Counter::code`].
+    pub fn from_code(code: u8) -> Option<Counter> {
+        (HARDWARE.into_iter().chain(SOFTWARE)).find(|counter| counter.code() == code)
+    }
+
     /// Type and number in `linux/perf_event.h`.
     const fn event(self) -> (u32, u64) {
         const HARDWARE: u32 = 0;
@@ -110,6 +141,20 @@ struct Attr {
     config1: u64,
 }
 
+/// Members of a group at most.
+pub const MOST: usize = 4;
+
+/// One reading of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reading {
+    /// Time that the group was to count, ns: that of the task on a cpu.
+    pub enabled_ns: u64,
+    /// Time that it did, ns: less where the PMU was taken by others meanwhile.
+    pub running_ns: u64,
+    /// The counts since the beginning, in the order of [`TaskCounters::counters`]; 0 beyond.
+    pub counts: [u64; MOST],
+}
+
 /// Counters of one task, counting until they are dropped.
 #[derive(Debug)]
 pub struct TaskCounters {
@@ -119,11 +164,13 @@ pub struct TaskCounters {
 }
 
 impl TaskCounters {
-    /// Counts for task `tid` (0: the calling thread), its children excluded.
+    /// Counts for task `tid` (0: the calling thread), its children excluded. Counters beyond the first [`MOST`] are
+    /// left out.
     ///
     /// # Errors
     /// When one of them cannot be counted, the first reason.
     pub fn attach(tid: i32, counters: &[Counter]) -> Result<TaskCounters, CounterError> {
+        let counters = &counters[..counters.len().min(MOST)];
         let mut files: Vec<File> = Vec::with_capacity(counters.len());
         for &counter in counters {
             let leader = files.first().map_or(-1, |file| file.as_raw_fd());
@@ -140,33 +187,48 @@ impl TaskCounters {
         &self.counters
     }
 
+    /// Reads the group by one system call, without allocating.
+    ///
+    /// # Errors
+    /// What the kernel said; a short answer is an error too.
+    pub fn reading(&self) -> std::io::Result<Reading> {
+        let Some(leader) = self.files.first() else {
+            return Ok(Reading::default());
+        };
+        // The number of members, the two times, then the counts.
+        let mut bytes = [0u8; 8 * (3 + MOST)];
+        let length = (&mut &*leader).read(&mut bytes)?;
+        if length < 8 * (3 + self.counters.len()) {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        let (words, _) = bytes.as_chunks::<8>();
+        let word = |at: usize| u64::from_ne_bytes(words[at]);
+        Ok(Reading {
+            enabled_ns: word(1),
+            running_ns: word(2),
+            counts: std::array::from_fn(|at| word(3 + at)),
+        })
+    }
+
     /// The counts since the beginning.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// As [`TaskCounters::reading`].
     pub fn read(&self) -> std::io::Result<Vec<u64>> {
-        let Some(leader) = self.files.first() else {
-            return Ok(Vec::new());
-        };
-        let mut bytes = [0u8; 8 * (1 + HARDWARE.len() + SOFTWARE.len())];
-        let length = (&mut &*leader).read(&mut bytes)?;
-        // The number of members, then their counts.
-        let words = bytes[..length].chunks_exact(8).skip(1);
-        Ok(words
-            .map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()))
-            .collect())
+        let reading = self.reading()?;
+        Ok(reading.counts[..self.counters.len()].to_vec())
     }
 }
 
 fn open(tid: i32, leader: i32, counter: Counter) -> Result<File, CounterError> {
-    const FORMAT_GROUP: u64 = 1 << 3;
+    const FORMAT_GROUP_AND_TIMES: u64 = 1 << 3 | 1 << 1 | 1;
     const CLOSE_ON_EXEC: u64 = 1 << 3;
     let (kind, config) = counter.event();
     let attr = Attr {
         kind,
         size: size_of::<Attr>() as u32,
         config,
-        read_format: FORMAT_GROUP,
+        read_format: FORMAT_GROUP_AND_TIMES,
         ..Attr::default()
     };
     // SAFETY: the kernel only reads `attr`, which says its own size and outlives the call; -1: on every cpu.
@@ -270,6 +332,29 @@ mod tests {
         assert_eq!(after.len(), SOFTWARE.len());
         assert!(after[0] - before[0] >= 64, "faults {before:?} {after:?}");
         assert!(after[2] - before[2] >= 5, "switches {before:?} {after:?}");
+    }
+
+    #[test]
+    fn a_reading_says_how_long_was_counted() {
+        if let Ok(counters) = TaskCounters::attach(0, &SOFTWARE) {
+            let reading = counters.reading().unwrap();
+            std::hint::black_box((0..100_000u64).fold(0u64, |a, b| a ^ b.wrapping_mul(a)));
+            let later = counters.reading().unwrap();
+            assert!(
+                later.enabled_ns > reading.enabled_ns,
+                "{reading:?} {later:?}"
+            );
+            assert_eq!(later.enabled_ns, later.running_ns, "software always counts");
+            assert_eq!(later.counts[SOFTWARE.len()..], [0]);
+        }
+    }
+
+    #[test]
+    fn codes_tell_counters_apart() {
+        for counter in HARDWARE.into_iter().chain(SOFTWARE) {
+            assert_eq!(Counter::from_code(counter.code()), Some(counter));
+        }
+        assert_eq!(Counter::from_code(0), None);
     }
 
     #[test]

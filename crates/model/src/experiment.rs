@@ -190,8 +190,8 @@ pub struct Experiment {
     pub baseline: String,
     /// The unprivileged user who runs rootless cells; `None`: found on the machine.
     pub rootless_user: Option<String>,
-    /// Whether counters of the machine are read beside the cells, see `host::counters`.
-    pub counters: bool,
+    /// Which counters of the machine are kept beside the jobs.
+    pub counters: crate::Counters,
     /// The study of growing numbers of cells that the trials are the points of.
     pub scale: Option<crate::Scale>,
     /// The matrix.
@@ -199,6 +199,16 @@ pub struct Experiment {
 }
 
 impl Experiment {
+    /// Whether the measuring threads may count their own activations, so that room for the counts is kept: where it is
+    /// asked for and every sample is kept. A study of growing numbers of cells does not count.
+    pub fn counts_activations(&self) -> bool {
+        let asked = matches!(
+            self.counters,
+            crate::Counters::WhereCheap | crate::Counters::Activations
+        );
+        asked && self.keep == Keep::Samples && self.scale.is_none()
+    }
+
     /// Engines used, each once, in table order.
     pub fn engines(&self) -> Vec<EngineKind> {
         EngineKind::ALL

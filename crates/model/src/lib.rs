@@ -4,6 +4,7 @@
 //! What lives here is pure: no clock, no file, no kernel. Everything above speaks in these types.
 
 mod bytes;
+mod counters;
 mod duration;
 mod engine;
 mod experiment;
@@ -27,6 +28,7 @@ mod trials;
 mod value;
 
 pub use bytes::{Bytes, BytesError};
+pub use counters::Counters;
 pub use duration::{Duration, DurationError};
 pub use engine::EngineKind;
 pub use experiment::{

@@ -6,8 +6,8 @@ use toml::de::DeTable;
 
 use crate::reader::{Source, Table, nearest};
 use crate::{
-    Class, Duration, Experiment, InputError, Keep, Limits, Pacing, SCHEMA, Scheduling, TaskLoad,
-    Work, Workload, loads, scale_parse, task_parse, trials,
+    Class, Counters, Duration, Experiment, InputError, Keep, Limits, Pacing, SCHEMA, Scheduling,
+    TaskLoad, Work, Workload, loads, scale_parse, task_parse, trials,
 };
 
 const TOP: [&str; 14] = [
@@ -116,7 +116,7 @@ impl Experiment {
             scheduling: scheduling(&top)?,
             baseline,
             rootless_user,
-            counters: top.boolean("counters")?.unwrap_or(false),
+            counters: Counters::of(&top)?,
             scale,
             trials,
         })
@@ -136,8 +136,8 @@ impl Experiment {
         if let Keep::Histograms { interval } = self.keep {
             let _ = writeln!(out, "record = \"histogram\"\ninterval = \"{interval}\"");
         }
-        if self.counters {
-            let _ = writeln!(out, "counters = true");
+        if let Some(counters) = self.counters.written() {
+            let _ = writeln!(out, "counters = {counters}");
         }
         let workload = &self.workload;
         let _ = writeln!(out, "\n[workload]\nkind = \"{}\"", workload.work.name());

@@ -131,7 +131,7 @@ impl<'a> Table<'a> {
         )
     }
 
-    fn wrong_type(&self, key: &str, found: &DeValue<'_>, wanted: &str) -> InputError {
+    pub fn wrong_type(&self, key: &str, found: &DeValue<'_>, wanted: &str) -> InputError {
         self.wrong(key, Wrong::of_type(&label(key), found, wanted))
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use host::sched::Class;
-use model::{Pacing, Work};
+use model::{Counters, Pacing, Work};
 
 /// Who sets class and affinity.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,6 +104,9 @@ pub struct ProbeArgs {
     /// Rest between the stamp of the start and the first release, ns: a peer on the same cpu stamps its start before
     /// anybody works. 0: none.
     pub rest_ns: i64,
+    /// Whether the thread counts its own activations; the samples file then has room for the counts. Windows are read
+    /// from outside and are none of its business.
+    pub counters: Counters,
 }
 
 /// A word that is not understood. Only seen when versions are mixed.
@@ -148,6 +151,11 @@ impl ProbeArgs {
         if self.rest_ns > 0 {
             words.push(format!("rest={}", self.rest_ns));
         }
+        match self.counters {
+            Counters::None | Counters::Windows => {}
+            Counters::WhereCheap => words.push("count=cheap".to_owned()),
+            Counters::Activations => words.push("count=each".to_owned()),
+        }
         words
     }
 
@@ -171,6 +179,7 @@ impl ProbeArgs {
             class_by: ClassBy::Cell,
             barrier: BarrierKind::Futex,
             rest_ns: 0,
+            counters: Counters::None,
         };
         for word in words {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
@@ -195,6 +204,13 @@ impl ProbeArgs {
                 }
                 "class-from-outside" => args.class_by = ClassBy::Coordinator,
                 "rest" => args.rest_ns = value.parse().map_err(|_| bad())?,
+                "count" => {
+                    args.counters = match value {
+                        "cheap" => Counters::WhereCheap,
+                        "each" => Counters::Activations,
+                        _ => return Err(bad()),
+                    }
+                }
                 "poll" => args.barrier = BarrierKind::PollFile(value.into()),
                 _ => return Err(bad()),
             }
@@ -221,6 +237,7 @@ mod tests {
             steps in prop::option::of(any::<u32>()), fifo in prop::option::of(1u8..=99),
             samples in any::<bool>(), ring in any::<bool>(), relative in any::<bool>(), outside in any::<bool>(), poll in any::<bool>(),
             rest in 0i64..1_000_000_000, deadline in prop::option::of(any::<[u64; 3]>()), also in 0u32..100,
+            counters in prop::sample::select(vec![Counters::None, Counters::WhereCheap, Counters::Activations]),
         ) {
             let args = ProbeArgs {
                 control: "/cell/control".into(),
@@ -242,6 +259,7 @@ mod tests {
                 class_by: if outside { ClassBy::Coordinator } else { ClassBy::Cell },
                 barrier: if poll { BarrierKind::PollFile("/cell/GO".into()) } else { BarrierKind::Futex },
                 rest_ns: rest,
+                counters,
             };
             prop_assert_eq!(ProbeArgs::from_words(&args.to_words()), Ok(args));
         }

@@ -237,6 +237,7 @@ mod tests {
             class_by: ClassBy::Coordinator,
             barrier: BarrierKind::Futex,
             rest_ns: 0,
+            counters: model::Counters::None,
         }
     }
 

@@ -11,6 +11,7 @@ use record::samples::layout::Header;
 
 use crate::args::{BarrierKind, ClassBy, ProbeArgs};
 use crate::control::{GO, Slot, Stage, State};
+use crate::count::{CountedSheet, Meter};
 use crate::map::{ControlMap, Map};
 use crate::measure::{self, Plan, Recorder, Sheet};
 use crate::ring::Ring;
@@ -112,10 +113,18 @@ pub(crate) fn live(
     let locked = arm::lock_memory(samples.as_ref()) as u32;
     slot.memory_locked.store(locked, Relaxed);
     arm::least_timer_slack();
+    let (meter, said) = Meter::of_this_thread(args.counters, args.period_ns);
     let costs = samples.as_ref().map(|map| {
         map.touch();
-        let loop_cost_ns = match Sheets::of(args, map) {
-            Sheets::Whole(mut sheet) => measure::rehearse(&mut sheet),
+        let loop_cost_ns = match Sheets::of(args, map, meter.as_ref()) {
+            Sheets::Whole(mut sheet) => {
+                sheet.write_header(&said(sheet.read_header()));
+                measure::rehearse(&mut sheet)
+            }
+            Sheets::Counted(mut sheet) => {
+                sheet.write_header(&said(sheet.read_header()));
+                measure::rehearse(&mut sheet)
+            }
             Sheets::Ring(mut ring) => measure::rehearse(&mut ring),
         };
         (clock::reading_cost_ns(), loop_cost_ns)
@@ -130,6 +139,8 @@ pub(crate) fn live(
     slot.cpu.store(arm::current_cpu(), Relaxed);
     slot.armed_ns.store(clock::now(), Relaxed);
     report(control, slot, State::Armed);
+    // Before the release: the first job's time is not touched.
+    let sheets = (samples.as_ref()).map(|map| Sheets::of(args, map, meter.as_ref()));
 
     let (go_ns, started_ns) = released(args, control)?;
     slot.started_ns.store(started_ns, Release);
@@ -141,7 +152,7 @@ pub(crate) fn live(
     } else {
         (go_ns, started_ns)
     };
-    if let (Some(map), Some((clock_cost_ns, loop_cost_ns))) = (&samples, costs) {
+    if let (Some(sheets), Some((clock_cost_ns, loop_cost_ns))) = (sheets, costs) {
         let armed = |before: Header| Header {
             started_ns,
             go_ns,
@@ -153,8 +164,12 @@ pub(crate) fn live(
             cpu_first: arm::current_cpu(),
             ..before
         };
-        match Sheets::of(args, map) {
+        match sheets {
             Sheets::Whole(mut sheet) => measured(args, cpu_ns, &mut sheet, begin, armed),
+            Sheets::Counted(mut sheet) => {
+                measured(args, cpu_ns, &mut sheet, begin, armed);
+                sheet.write_header(&sheet.sums(sheet.read_header()));
+            }
             Sheets::Ring(mut ring) => measured(args, cpu_ns, &mut ring, begin, armed),
         }
     } else {
@@ -194,19 +209,25 @@ fn map_samples(args: &ProbeArgs) -> Result<Option<Map>, i32> {
     }
 }
 
-/// Where records go: room for all, or a ring.
+/// Where records go: room for all, with their counts or without, or a ring.
 enum Sheets<'a> {
     Whole(Sheet<'a>),
+    Counted(CountedSheet<'a>),
     Ring(Ring<'a>),
 }
 
 impl<'a> Sheets<'a> {
-    fn of(args: &ProbeArgs, map: &'a Map) -> Sheets<'a> {
+    fn of(args: &ProbeArgs, map: &'a Map, meter: Option<&'a Meter>) -> Sheets<'a> {
         const CHECKED: &str = "checked when mapped";
         if args.ring {
-            Sheets::Ring(Ring::new(map).expect(CHECKED))
-        } else {
-            Sheets::Whole(Sheet::new(map, args.jobs).expect(CHECKED))
+            return Sheets::Ring(Ring::new(map).expect(CHECKED));
+        }
+        let counted = meter.and_then(|meter| {
+            CountedSheet::new(map, args.jobs, meter, meter.read().unwrap_or_default())
+        });
+        match counted {
+            Some(sheet) => Sheets::Counted(sheet),
+            None => Sheets::Whole(Sheet::new(map, args.jobs).expect(CHECKED)),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use record::samples::layout::{Header, file_bytes};
+use record::samples::layout::{Header, counted_file_bytes, file_bytes};
 
 use crate::control::{self, Head, Slot};
 
@@ -148,6 +148,20 @@ impl ControlMap {
 /// When shared memory is full or the place is not writable.
 pub fn prepare_samples(path: &Path, planned: u64) -> io::Result<()> {
     prepare(path, planned, planned)
+}
+
+/// The same with room for what each job counts, see [`ProbeArgs::counters`](crate::ProbeArgs::counters).
+///
+/// # Errors
+/// As [`prepare_samples`].
+pub fn prepare_counted_samples(path: &Path, planned: u64) -> io::Result<()> {
+    let file = preallocated(path, counted_file_bytes(planned))?;
+    let header = Header {
+        planned,
+        counts_at: file_bytes(planned),
+        ..Header::new()
+    };
+    file.write_all_at(&header.to_bytes(), 0)
 }
 
 /// A file with a header for `planned` activations and room for so many records.

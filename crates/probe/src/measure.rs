@@ -45,7 +45,12 @@ pub(crate) struct Sheet<'a> {
 impl<'a> Sheet<'a> {
     /// The sheet of `map`, or `None` if it has no room for `jobs` records.
     pub(crate) fn new(map: &'a Map, jobs: u32) -> Option<Sheet<'a>> {
-        let room = map.len().checked_sub(HEADER_BYTES)?;
+        let mut room = map.len().checked_sub(HEADER_BYTES)?;
+        // SAFETY: the mapping is page-aligned and longer than a header.
+        let counts_at = unsafe { (*map.as_ptr().cast::<Header>()).counts_at } as usize;
+        if counts_at > 0 {
+            room = room.min(counts_at.checked_sub(HEADER_BYTES)?);
+        }
         let capacity = room / size_of::<Sample>();
         (capacity >= jobs as usize).then_some(Sheet {
             map,

@@ -175,6 +175,7 @@ mod tests {
                 class_by: ClassBy::Cell,
                 barrier: BarrierKind::Futex,
                 rest_ns: 0,
+                counters: model::Counters::None,
             },
             wcet_ns: 300_000,
             bounded: false,

@@ -3,8 +3,7 @@
 mod begun;
 mod files;
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use host::provenance::Provenance;
@@ -18,7 +17,7 @@ pub(crate) use files::{read_json, write_json};
 use crate::RecordError;
 use crate::histogram::{self, HistogramLog};
 use crate::isolation::ISOLATION;
-use crate::samples::{self, Samples};
+use crate::samples::{self, Samples, copy_samples};
 use crate::series::{SERIES_SCHEMA, SERIES_SUMMARY_SCHEMA, SeriesRecord, SeriesSummary};
 use crate::summary::{NotMeasured, RunSummary, SUMMARY_SCHEMA};
 use crate::supply::SUPPLY;
@@ -465,33 +464,9 @@ impl Run {
     }
 }
 
-/// Copies the header and the records written, not the room kept for activations that were missed.
-pub(crate) fn copy_samples(from: &Path, to: &Path) -> Result<(), RecordError> {
-    use std::io::Read;
-    let mut source = File::open(from).map_err(RecordError::io(from, "open"))?;
-    let mut page = [0u8; samples::HEADER_BYTES];
-    source
-        .read_exact(&mut page)
-        .map_err(RecordError::io(from, "read"))?;
-    let header = samples::Header::from_bytes(page.first_chunk().expect("a page holds a header"));
-    let records = header.count * samples::RECORD_BYTES as u64;
-    let mut out = File::create(to).map_err(RecordError::io(to, "create"))?;
-    out.write_all(&page).map_err(RecordError::io(to, "write"))?;
-    let copied =
-        std::io::copy(&mut source.take(records), &mut out).map_err(RecordError::io(to, "write"))?;
-    if copied != records {
-        return Err(RecordError::CutShort {
-            path: from.to_owned(),
-            what: format!("{copied} of {records} bytes of records"),
-        });
-    }
-    out.sync_all().map_err(RecordError::io(to, "write"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples::Header;
 
     fn manifest() -> Manifest {
         Manifest {
@@ -550,27 +525,5 @@ mod tests {
         write_atomically(&link, b"new").unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"new");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-    }
-
-    #[test]
-    fn only_written_records_are_copied() {
-        let dir = tempfile::tempdir().unwrap();
-        let from = dir.path().join("shm");
-        let mut header = Header::new();
-        header.count = 2;
-        header.planned = 100;
-        let mut bytes = vec![0u8; 4096 + 32 * 100];
-        bytes[..size_of_val(&header)].copy_from_slice(&header.to_bytes());
-        fs::write(&from, &bytes).unwrap();
-        let to = dir.path().join("out");
-        copy_samples(&from, &to).unwrap();
-        assert_eq!(fs::metadata(&to).unwrap().len(), 4096 + 64);
-        fs::write(&from, &bytes[..4096 + 33]).unwrap();
-        assert!(
-            copy_samples(&from, &to)
-                .unwrap_err()
-                .to_string()
-                .contains("cut short")
-        );
     }
 }

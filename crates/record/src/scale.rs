@@ -96,6 +96,12 @@ pub struct ScalePoint {
     pub lost_with_cells: u64,
     /// Activations that neither ran nor were counted, of cells that ended in order: losses without an explanation.
     pub unexplained: u64,
+    /// Activations that were not reached, since the trial was cut off before, and that no trial made up for.
+    #[serde(default)]
+    pub not_reached: u64,
+    /// What cut trials off, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cut_off: Vec<String>,
     /// Cells that failed.
     pub failed_cells: u32,
     /// Cells in the numbers, in the order of the record, round after round.

@@ -355,16 +355,31 @@ pub struct PointSummary {
     pub counters: Vec<CounterSummary>,
 }
 
-/// One counter against the primary metric, window by window.
+/// Over what one value of a counter is taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Per {
+    /// A window of some milliseconds, read from outside of the cell.
+    #[default]
+    Window,
+    /// An activation, read by the thread itself.
+    Activation,
+}
+
+/// One counter against the primary metric, window by window or activation by activation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CounterSummary {
     /// What is counted, such as `cache misses of the cell`.
     pub name: String,
-    /// Windows over all rounds in which the cell had a job.
+    /// Over what each value is taken.
+    #[serde(default)]
+    pub per: Per,
+    /// Values over all rounds: windows in which the cell had a job, or activations but the first of each round.
     pub windows: u64,
     /// Counted in all of them.
     pub total: u64,
-    /// Pearson's correlation of a window's count with its largest value; `None` where one of the two never changes.
+    /// Pearson's correlation of a window's count with its largest value, or of an activation's with its own; `None`
+    /// where one of the two never changes.
     pub pearson: Option<f64>,
     /// Spearman's, of the ranks.
     pub spearman: Option<f64>,

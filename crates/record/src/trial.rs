@@ -147,6 +147,25 @@ pub struct CellCounters {
     pub counts: Vec<Vec<u64>>,
     /// What could not be counted and why, such as `no PMU here`.
     pub lacking: Vec<String>,
+    /// What the cell's own thread counted for each activation; `None` where it did not. The counts are in its samples
+    /// file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activations: Option<ActivationCounters>,
+}
+
+/// What a thread counted for each of its activations, in one trial.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActivationCounters {
+    /// What each column of the counts is, such as `cache misses`.
+    pub names: Vec<String>,
+    /// Cost of one reading: the mean over the activations, each of which paid it after its end, ns; 0 in the record of a
+    /// cell that did not end in order.
+    pub reading_cost_ns: u64,
+    /// The same before the release, by which it was decided: the median of some after short sleeps, ns.
+    pub reading_cost_before_ns: u64,
+    /// Share of the thread's cpu time in which the counters counted, in millionths: less than 1,000,000 where the PMU
+    /// was shared, and then each count is a part of what was.
+    pub counted_ppm: u32,
 }
 
 /// One load of a trial, and what it achieved while the cells were measured.

@@ -34,8 +34,10 @@ pub(crate) struct Data<'a> {
     pub left_out: String,
     /// Jobs of each cpu under each condition.
     pub histograms: Vec<CpuHistogram>,
-    /// The counter that goes with the primary metric most closely.
-    pub scatter: Option<Scatter>,
+    /// The counters that go with the primary metric most closely: one over windows, one over activations.
+    pub scatters: Vec<Scatter>,
+    /// Cost of reading the counters once for each activation, ns: smallest and largest of all cells.
+    pub reading_cost_ns: Option<(u64, u64)>,
     /// What trials moved off their cpus.
     pub moved: Vec<Moved>,
     /// What could not be counted, each once.
@@ -98,7 +100,8 @@ impl<'a> Data<'a> {
         let conditions = data_of_conditions::gather(&source, summary)?;
         Ok(Data {
             histograms: conditions.histograms,
-            scatter: conditions.scatter,
+            scatters: conditions.scatters,
+            reading_cost_ns: conditions.reading_cost_ns,
             moved: conditions.moved,
             lacking: conditions.lacking,
             summary,

@@ -5,10 +5,10 @@ use crate::study::{self, Source};
 use host::isolate::Isolated;
 use model::Keep;
 use record::RecordError;
-use record::summary::{PointSummary, RunSummary};
+use record::summary::{CounterSummary, Per, PointSummary, RunSummary};
 use std::collections::BTreeMap;
 
-/// Windows from which on a correlation may choose what is drawn.
+/// Values from which on a correlation may choose what is drawn.
 const ENOUGH: u64 = 30;
 /// Clouds of one scatter at most, the first of the run, and marks of each.
 const CLOUDS: usize = 8;
@@ -24,11 +24,12 @@ pub(crate) struct CpuHistogram {
     pub bins: Vec<(f64, u64)>,
 }
 
-/// One counter in all windows.
+/// One counter in all windows, or in all activations.
 pub(crate) struct Scatter {
     pub name: String,
+    pub per: Per,
     pub window_ns: i64,
-    /// Load and period, then what was counted and the largest value in ns.
+    /// Load and period, then what was counted and the largest value in ns, or the activation's own.
     pub clouds: Vec<(String, Vec<(u64, i64)>)>,
 }
 
@@ -39,7 +40,10 @@ pub(crate) struct Moved {
 
 pub(crate) struct OfConditions {
     pub histograms: Vec<CpuHistogram>,
-    pub scatter: Option<Scatter>,
+    /// Over windows, and over activations.
+    pub scatters: Vec<Scatter>,
+    /// Cost of reading the counters once for each activation, ns: smallest and largest of all cells.
+    pub reading_cost_ns: Option<(u64, u64)>,
     pub moved: Vec<Moved>,
     pub lacking: Vec<String>,
 }
@@ -53,7 +57,11 @@ pub(crate) fn gather(source: &Source, summary: &RunSummary) -> Result<OfConditio
     }
     Ok(OfConditions {
         histograms: histograms(source, summary)?,
-        scatter: scatter(source, summary)?,
+        scatters: [Per::Window, Per::Activation]
+            .into_iter()
+            .filter_map(|per| scatter(source, summary, per).transpose())
+            .collect::<Result<_, _>>()?,
+        reading_cost_ns: reading_cost(source),
         moved: (source.trials.iter())
             .filter_map(|trial| {
                 Some(Moved {
@@ -91,49 +99,47 @@ fn histograms(source: &Source, summary: &RunSummary) -> Result<Vec<CpuHistogram>
     Ok(histograms)
 }
 
-fn scatter(source: &Source, summary: &RunSummary) -> Result<Option<Scatter>, RecordError> {
-    let strength = |name: &str| -> f64 {
-        let all = summary.points.iter().flat_map(|point| &point.counters);
-        all.filter(|counter| counter.name == name && counter.windows >= ENOUGH)
-            .filter_map(|counter| Some(counter.spearman?.abs()))
-            .fold(0.0, f64::max)
+/// The counter over `per` whose rank correlation is farthest from 0, in the cells where it is.
+fn scatter(
+    source: &Source,
+    summary: &RunSummary,
+    per: Per,
+) -> Result<Option<Scatter>, RecordError> {
+    let strength = |counter: &CounterSummary| -> f64 {
+        let known = counter.spearman.filter(|_| counter.windows >= ENOUGH);
+        known.map_or(0.0, f64::abs)
     };
-    let names = summary
-        .points
+    let of = |point: &'_ PointSummary| -> Vec<CounterSummary> {
+        let counters = point.counters.iter();
+        counters.filter(|c| c.per == per).cloned().collect()
+    };
+    let all: Vec<CounterSummary> = summary.points.iter().flat_map(of).collect();
+    let strongest = all
         .iter()
-        .flat_map(|p| p.counters.iter().map(|c| &c.name));
-    let Some(name) = names.max_by(|a, b| strength(a).total_cmp(&strength(b))) else {
+        .max_by(|a, b| strength(a).total_cmp(&strength(b)));
+    let Some(strongest) = strongest.filter(|counter| strength(counter) > 0.0) else {
         return Ok(None);
     };
-    if strength(name) == 0.0 {
-        return Ok(None);
-    }
-    let mut drawn: Vec<&PointSummary> = summary.points.iter().collect();
+    let name = &strongest.name;
     let own = |point: &PointSummary| {
-        let counters = point
-            .counters
-            .iter()
-            .filter(|c| c.name == *name && c.windows >= ENOUGH);
-        counters
-            .filter_map(|c| Some(c.spearman?.abs()))
-            .fold(0.0, f64::max)
+        let counters = of(point).into_iter().filter(|c| c.name == *name);
+        counters.map(|c| strength(&c)).fold(0.0, f64::max)
     };
     // The strongest, so that what the caption speaks of is seen.
+    let mut drawn: Vec<&PointSummary> = summary.points.iter().collect();
     drawn.sort_by(|a, b| own(b).total_cmp(&own(a)));
     drawn.truncate(CLOUDS);
     let mut clouds = Vec::new();
     for point in drawn {
-        let mut windows = study::windows(source, &point.trial, &point.cell, summary.primary)?;
-        let Some(mut windows) = windows.remove(name) else {
+        let mut pairs = study::pairs(source, &point.trial, &point.cell, summary.primary)?;
+        let Some(pairs) = pairs.remove(&(per, name.clone())) else {
             continue;
         };
-        let step = windows.len().div_ceil(MARKS).max(1);
-        windows = windows.into_iter().step_by(step).collect();
         let kept = if point.isolated { ", kept free" } else { "" };
         let period = conditions::period(point.period_ns);
         clouds.push((
             format!("{} {period}, cpu {}{kept}", point.load, point.cpu),
-            windows,
+            thinned(pairs),
         ));
     }
     let window_ns = (source.trials.iter())
@@ -141,7 +147,53 @@ fn scatter(source: &Source, summary: &RunSummary) -> Result<Option<Scatter>, Rec
         .unwrap_or(0);
     Ok(Some(Scatter {
         name: name.clone(),
+        per,
         window_ns,
         clouds,
     }))
+}
+
+/// The largest values, and of the others every so many-th: a quarter of the marks is for the tail.
+fn thinned(mut pairs: Vec<(u64, i64)>) -> Vec<(u64, i64)> {
+    if pairs.len() <= MARKS {
+        return pairs;
+    }
+    let largest = MARKS / 4;
+    let below = pairs.len() - largest;
+    // In the order of values, every so many-th is a fair share of each range of values.
+    pairs.sort_unstable_by_key(|pair| pair.1);
+    let tail = pairs.split_off(below);
+    let step = pairs.len().div_ceil(MARKS - largest).max(1);
+    pairs.into_iter().step_by(step).chain(tail).collect()
+}
+
+/// What a reading cost the threads that counted their activations, ns: smallest and largest of the run.
+fn reading_cost(source: &Source) -> Option<(u64, u64)> {
+    let cells = source.trials.iter().flat_map(|trial| &trial.counters);
+    let costs = cells
+        .filter_map(|cell| Some(cell.activations.as_ref()?.reading_cost_ns))
+        .filter(|cost| *cost > 0);
+    costs.fold(None, |known, cost| match known {
+        None => Some((cost, cost)),
+        Some((least, most)) => Some((cost.min(least), cost.max(most))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thinned_cloud_keeps_its_largest_values() {
+        let pairs: Vec<(u64, i64)> = (0..10_000)
+            .map(|i| (i, (i as i64 * 7_919) % 10_000))
+            .collect();
+        let kept = thinned(pairs.clone());
+        assert!(kept.len() <= MARKS, "{}", kept.len());
+        for value in 9_900..10_000 {
+            assert!(kept.iter().any(|pair| pair.1 == value), "{value}");
+        }
+        assert!(kept.iter().all(|pair| pairs.contains(pair)));
+        assert_eq!(thinned(vec![(1, 2)]), [(1, 2)]);
+    }
 }

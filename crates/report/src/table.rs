@@ -67,7 +67,7 @@ fn columns(summary: &RunSummary) -> Vec<Column> {
         Column::plain("cell", cells.iter().map(|c| clean(&c.label)).collect()),
         quantile("median", &metrics, 0.5),
         quantile("p99", &metrics, 0.99),
-        times("max", &metrics, &|m| Some(m.summary.max_ns)),
+        at_least(times("max", &metrics, &|m| Some(m.summary.max_ns)), cells),
     ];
     if summary.primary != Metric::WakeupLatency {
         // What the kernel adds before a job begins belongs beside what the job takes.
@@ -78,7 +78,8 @@ fn columns(summary: &RunSummary) -> Vec<Column> {
         let wakeups: Vec<Option<MetricSummary>> = cells.iter().map(wakeup).collect();
         if wakeups.iter().any(Option::is_some) {
             columns.push(quantile("wake-up p99", &wakeups, 0.99));
-            columns.push(times("wake-up max", &wakeups, &|m| Some(m.summary.max_ns)));
+            let max = times("wake-up max", &wakeups, &|m| Some(m.summary.max_ns));
+            columns.push(at_least(max, cells));
         }
     }
     if cells.iter().any(|cell| cell.trial != summary.baseline) {
@@ -171,6 +172,16 @@ fn times(
     }
 }
 
+/// Largest values, marked where jobs were lost of which one may have been larger.
+fn at_least(mut column: Column, cells: &[CellSummary]) -> Column {
+    for (text, cell) in column.texts.iter_mut().zip(cells) {
+        if words::lost(cell) > 0 && text.0 != "-" {
+            *text = Text(format!(">= {}", text.0), Tone::Bad);
+        }
+    }
+    column
+}
+
 /// A quantile, or how many samples it needs.
 fn quantile(
     heading: &str,
@@ -211,12 +222,13 @@ fn against(cell: &CellSummary, baseline: &str) -> Text {
 }
 
 fn missed(cell: &CellSummary) -> Text {
-    let tone = if cell.missed > 0 || cell.unexplained > 0 {
+    let lost = words::lost(cell);
+    let tone = if cell.missed > 0 || lost > 0 {
         Tone::Bad
     } else {
         Tone::Plain
     };
-    let lost = match cell.unexplained {
+    let lost = match lost {
         0 => String::new(),
         lost => format!(" + {} lost", count(lost)),
     };

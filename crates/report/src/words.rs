@@ -24,6 +24,11 @@ pub(crate) fn count(n: u64) -> String {
     grouped(&n.to_string())
 }
 
+/// Jobs of a cell that ran, or should have, and are not on record: its largest times may be among theirs.
+pub(crate) fn lost(cell: &record::summary::CellSummary) -> u64 {
+    cell.lost.saturating_add(cell.unexplained)
+}
+
 /// `1 round`, `3 rounds`.
 pub(crate) fn plural(n: u64, one: &str) -> String {
     format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })

@@ -235,6 +235,41 @@ fn jobs_that_vanish_in_a_sound_cell_are_told_as_lost() {
 }
 
 #[test]
+fn jobs_that_an_interrupted_trial_did_not_reach_are_not_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = Synthetic::new(dir.path(), &toml(&["embedded"], &[2]));
+    let mut cells = simulate(EngineKind::Embedded, 2, 300, DEMAND, None);
+    for cell in &mut cells {
+        if let Some((header, samples)) = &mut cell.samples {
+            header.complete = 0;
+            samples.truncate(200);
+            header.count = 200;
+        }
+    }
+    run.trial("embedded-2", 1, cells);
+    let mut record = run.run.trial(1).unwrap();
+    record.cut_off = Some("interrupted".to_owned());
+    record
+        .write(&run.run.dir().join("trials/1/trial.json"))
+        .unwrap();
+    let summary = scale_study(&run.run).unwrap();
+    let point = &summary.points[0];
+    assert_eq!((point.not_reached, point.unexplained), (200, 0));
+    assert_eq!((point.planned, point.executed), (600, 400));
+    assert_eq!(
+        summary.failures,
+        ["embedded-2: 200 of 600 activations not reached: the trial was cut off (interrupted)"]
+    );
+    let text = scale_table(&summary, Style::default());
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("200 were not reached, as the trial was cut off"),
+        "{text}"
+    );
+    assert!(!text.contains("200 were lost"), "{text}");
+}
+
+#[test]
 fn two_thousand_cells_are_a_small_page() {
     let dir = tempfile::tempdir().unwrap();
     let counts = [1, 10, 64, 512, 2048];

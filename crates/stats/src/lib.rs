@@ -64,5 +64,6 @@ pub use skew::skew_ns;
 pub use sorted::{Sorted, median_of};
 pub use summary::{DEFAULT_PROBABILITIES, Summary};
 pub use tail::{
-    Blocks, CurvePoint, Pareto, Refusal, Regime, Regimes, Spikes, TAIL_JOBS, Tail, TailRound,
+    Blocks, CurvePoint, KeptInterval, KeptRound, Pareto, Refusal, Regime, Regimes, Spikes,
+    TAIL_JOBS, Tail, TailRound,
 };

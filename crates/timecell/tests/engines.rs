@@ -122,6 +122,7 @@ impl Place {
             class_by: ClassBy::Coordinator,
             barrier: BarrierKind::Futex,
             rest_ns: 0,
+            counters: model::Counters::None,
         };
         let words = ["probe".to_owned(), "run".to_owned()]
             .into_iter()

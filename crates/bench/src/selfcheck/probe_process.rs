@@ -12,7 +12,7 @@ use record::samples::{self, Samples};
 
 use crate::BenchError;
 use crate::place::failed;
-use crate::sampler::Sampler;
+use crate::sampler::{Sampler, Subject};
 
 /// What a child used, and how it ended.
 pub(super) struct Usage {
@@ -101,6 +101,7 @@ impl Probe<'_> {
             class_by: ClassBy::Cell,
             barrier: BarrierKind::Futex,
             rest_ns: 0,
+            counters: model::Counters::None,
         };
         let child = Command::new("/proc/self/exe")
             .args(["probe", "run"])
@@ -117,10 +118,12 @@ impl Probe<'_> {
             barrier.wait_all(State::Armed, "armed", deadline, || false)?;
             if barrier.failure(0).is_none() {
                 let go_ns = barrier.open(Barrier::lead_ns(1));
-                let pid = child.id().cast_signed();
-                let _counters = self
-                    .counters
-                    .then(|| Sampler::start(vec![("probe".to_owned(), pid, self.cpu)], span_ns));
+                let probe = Subject {
+                    id: "probe".to_owned(),
+                    pid: Some(child.id().cast_signed()),
+                    cpu: self.cpu,
+                };
+                let _counters = self.counters.then(|| Sampler::start(vec![probe], span_ns));
                 clock::sleep_until(go_ns);
                 cost = cost_per_activation(child.id(), self.period_ns, span_ns);
                 barrier.wait_all(State::Done, "done", deadline, || false)?;

@@ -159,6 +159,7 @@ impl Footprint {
             },
             barrier: BarrierKind::Futex,
             rest_ns: 0,
+            counters: model::Counters::None,
         };
         let words = ["probe".to_owned(), "run".to_owned()];
         let words = words.into_iter().chain(args.to_words()).collect();

@@ -124,6 +124,30 @@ fn histograms_are_asked_for_at_the_top_and_allow_for_a_day() {
 }
 
 #[test]
+fn counters_are_kept_by_window_or_by_activation() {
+    let with = |value: &str| {
+        GOOD.replace(
+            "name = \"mine\"",
+            &format!("name = \"mine\"\ncounters = {value}"),
+        )
+    };
+    for (value, expected) in [
+        ("false", Counters::None),
+        ("true", Counters::WhereCheap),
+        ("\"window\"", Counters::Windows),
+        ("\"activation\"", Counters::Activations),
+    ] {
+        let read = Experiment::parse("mine.toml", &with(value)).unwrap();
+        assert_eq!(read.counters, expected);
+    }
+    assert_eq!(
+        error(&with("\"job\"")),
+        "mine.toml:3: `counters` is \"job\"; it must be true, false, \"window\" or \"activation\""
+    );
+    assert!(error(&with("1")).contains("true, false, \"window\" or \"activation\""));
+}
+
+#[test]
 fn a_huge_matrix_is_refused_before_it_takes_memory() {
     let text = GOOD.replace(
         "cells = [\"bare\"]",
@@ -197,6 +221,12 @@ fn experiments() -> impl Strategy<Value = Experiment> {
         trials,
         any::<bool>(),
         prop::option::of(Limits::INTERVAL_NS),
+        prop::sample::select(vec![
+            Counters::None,
+            Counters::Windows,
+            Counters::WhereCheap,
+            Counters::Activations,
+        ]),
     )
         .prop_map(
             |(
@@ -210,6 +240,7 @@ fn experiments() -> impl Strategy<Value = Experiment> {
                 trials,
                 periodic,
                 interval,
+                counters,
             )| {
                 Experiment {
                     name,
@@ -232,7 +263,7 @@ fn experiments() -> impl Strategy<Value = Experiment> {
                     scheduling: Scheduling { class, cpus },
                     baseline: "t0".to_owned(),
                     rootless_user: periodic.then(|| "ann".to_owned()),
-                    counters: periodic,
+                    counters,
                     scale: None,
                     trials: trials
                         .into_iter()

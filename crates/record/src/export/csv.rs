@@ -35,6 +35,7 @@ pub fn write_csv(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordE
     if super::keeps_histograms(run)? {
         return super::intervals::write(run, path, out);
     }
+    let counters = super::counters(run)?;
     let mut writer = ::csv::Writer::from_writer(out);
     let failed = failed(path);
     let head = [
@@ -46,7 +47,11 @@ pub fn write_csv(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordE
         "engine",
     ];
     writer
-        .write_record(head.iter().chain(&NUMBERS))
+        .write_record(
+            (head.iter().chain(&NUMBERS))
+                .copied()
+                .chain(counters.iter().map(|counter| counter.column())),
+        )
         .map_err(&failed)?;
     let rows = each_cell(run, |trial, cell, samples| {
         let place = [
@@ -57,10 +62,14 @@ pub fn write_csv(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordE
             cell.id.clone(),
             cell.engine.to_string(),
         ];
-        for row in numbers(samples) {
+        for (at, row) in numbers(samples).enumerate() {
             let measured = row.map(|n| n.to_string());
+            let counted = counters.iter().map(|counter| {
+                let count = samples.count(at, *counter);
+                count.map_or_else(String::new, |count| count.to_string())
+            });
             writer
-                .write_record(place.iter().chain(&measured))
+                .write_record(place.iter().chain(&measured).cloned().chain(counted))
                 .map_err(&failed)?;
         }
         Ok(())

@@ -3,7 +3,8 @@
 //! them.
 //!
 //! Columns of the tables: `trial` (number), `round`, `trial_failed` (0 or 1), `trial_name`, `cell`, `engine`, `index`, `missed_before`, `release_ns`,
-//! `start_ns`, `end_ns`, `wakeup_latency_ns`, `execution_time_ns`, `response_time_ns`, `missed_after`.
+//! `start_ns`, `end_ns`, `wakeup_latency_ns`, `execution_time_ns`, `response_time_ns`, `missed_after`. CSV has a column
+//! more for each counter that a thread kept of its activations.
 //!
 //! A run that kept histograms has one row per interval and metric instead, and its interval logs for HdrHistogram's
 //! own tools.
@@ -26,6 +27,8 @@ pub use self::hdr::write_hdr;
 pub use self::measured::measured;
 pub use self::parquet::write_parquet;
 pub use self::rt_app::write_rt_app;
+
+use host::counters::{Counter, HARDWARE, SOFTWARE};
 
 use crate::run::Run;
 use crate::samples::Samples;
@@ -62,6 +65,20 @@ fn each_cell(
         }
     }
     Ok(rows)
+}
+
+/// What any thread of the run counted for each of its activations, in the order of [`Counter::code`].
+fn counters(run: &Run) -> Result<Vec<Counter>, RecordError> {
+    let mut names: Vec<String> = Vec::new();
+    for number in run.trial_numbers()? {
+        let trial = run.trial(number)?;
+        let counted = trial.counters.into_iter().filter_map(|of| of.activations);
+        names.extend(counted.flat_map(|of| of.names));
+    }
+    let known = HARDWARE.into_iter().chain(SOFTWARE);
+    Ok(known
+        .filter(|counter| names.iter().any(|name| name == counter.name()))
+        .collect())
 }
 
 /// The measured columns of every row of a cell, in the order of the module's list.
@@ -129,6 +146,7 @@ mod tests {
         let samples = Samples {
             header,
             samples: vec![sample(0, 0), sample(3, 2), sample(4, 0)],
+            counts: Vec::new(),
         };
         let rows: Vec<[i64; 9]> = numbers(&samples).collect();
         let at = |name: &str| NUMBERS.iter().position(|n| *n == name).unwrap();

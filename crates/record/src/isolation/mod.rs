@@ -25,7 +25,8 @@ pub use summary::{
 pub use trial::{ContestTrial, ReceivedCell, ReceivedTrial, Role};
 
 use crate::RecordError;
-use crate::run::{Manifest, Run, copy_samples, read_json, write_json};
+use crate::run::{Manifest, Run, read_json, write_json};
+use crate::samples::copy_samples;
 use crate::samples::{self, Samples};
 use crate::series::Condition;
 use crate::summary::NotMeasured;

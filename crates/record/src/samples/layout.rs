@@ -2,6 +2,7 @@
 
 use std::mem::{offset_of, size_of};
 
+use host::counters::MOST;
 use serde::{Deserialize, Serialize};
 
 /// First eight bytes of every samples file.
@@ -89,16 +90,80 @@ pub struct Header {
     pub voluntary_switches: u64,
     /// Involuntary context switches in the loop.
     pub involuntary_switches: u64,
+    /// Whether the thread counted its own activations, a [`Counted`]; 0 in records from before there was such a thing.
+    #[serde(default)]
+    pub counted: u32,
+    /// What is counted for each activation: codes of [`host::counters::Counter`], 0 for none.
+    #[serde(default)]
+    pub counters: [u8; MOST],
+    /// Cost of one reading of them before the release: the median of some after short sleeps, ns. Also where reading was
+    /// refused as too dear.
+    #[serde(default)]
+    pub count_cost_ns: u64,
+    /// Where the counts begin: a row of [`COUNT_BYTES`] for each record, in its order. 0: the file has no room for any.
+    #[serde(default)]
+    pub counts_at: u64,
+    /// Time that the counters were to count in the loop, ns of the thread's cpu time.
+    #[serde(default)]
+    pub count_enabled_ns: u64,
+    /// Time that they did, ns: less where the PMU was shared.
+    #[serde(default)]
+    pub count_running_ns: u64,
+    /// Cost of one reading in the loop: the mean, ns.
+    #[serde(default)]
+    pub count_loop_cost_ns: u64,
     /// Jobs that the kernel billed more cpu time than they declare; 0 where they do not look at it.
+    #[serde(default)]
     pub over_declared: u64,
 }
+
+/// Whether and why not a thread counted its own activations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Counted {
+    /// Nobody asked.
+    NotAsked = 0,
+    /// By hardware counters.
+    Hardware = 1,
+    /// By those of the kernel, since there is no PMU.
+    Software = 2,
+    /// One reading would take too much of the period.
+    TooDear = 3,
+    /// The thread may not count, or the kernel cannot.
+    Refused = 4,
+}
+
+impl Counted {
+    /// What a header says; `None` for a number that this version does not know.
+    pub fn of(header: &Header) -> Option<Counted> {
+        use Counted::{Hardware, NotAsked, Refused, Software, TooDear};
+        [NotAsked, Hardware, Software, TooDear, Refused]
+            .into_iter()
+            .find(|one| *one as u32 == header.counted)
+    }
+
+    /// Whether there is a row of counts for each record.
+    pub fn has_counts(self) -> bool {
+        matches!(self, Counted::Hardware | Counted::Software)
+    }
+}
+
+/// What one activation counted, in the order of [`Header::counters`]: from the end of the job before, over the way to
+/// sleep and the wake-up, to the end of its own. `u32::MAX`: as many or more. The first row of a file holds what came
+/// since the cell was armed.
+pub type CountRow = [u32; MOST];
+
+/// Bytes of a row of counts.
+pub const COUNT_BYTES: usize = size_of::<CountRow>();
 
 const _: () = {
     assert!(size_of::<Sample>() == 32);
     assert!(offset_of!(Sample, release_ns) == 8 && offset_of!(Sample, end_ns) == 24);
-    assert!(size_of::<Header>() == 176);
+    assert!(size_of::<Header>() == 224);
     assert!(offset_of!(Header, planned) == 24 && offset_of!(Header, count) == 32);
     assert!(offset_of!(Header, work) == 80 && offset_of!(Header, cpu_time_ns) == 112);
+    assert!(offset_of!(Header, counted) == 168 && offset_of!(Header, counts_at) == 184);
+    assert!(COUNT_BYTES == 16);
     assert!(
         cfg!(target_endian = "little"),
         "the layout is little-endian"
@@ -162,4 +227,9 @@ impl Sample {
 /// Size in bytes of a samples file that can hold `jobs` records.
 pub const fn file_bytes(jobs: u64) -> u64 {
     HEADER_BYTES as u64 + jobs * RECORD_BYTES as u64
+}
+
+/// Size in bytes of a samples file that can hold `jobs` records and a row of counts for each.
+pub const fn counted_file_bytes(jobs: u64) -> u64 {
+    file_bytes(jobs) + jobs * COUNT_BYTES as u64
 }

@@ -2,7 +2,11 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-use super::layout::{HEADER_BYTES, Header, MAGIC, RECORD_BYTES, Sample, VERSION};
+use host::counters::Counter;
+
+use super::layout::{
+    COUNT_BYTES, CountRow, Counted, HEADER_BYTES, Header, MAGIC, RECORD_BYTES, Sample, VERSION,
+};
 use crate::RecordError;
 
 /// A samples file in memory, checked.
@@ -12,9 +16,18 @@ pub struct Samples {
     pub header: Header,
     /// The executed jobs, in order of activation.
     pub samples: Vec<Sample>,
+    /// What each of them counted, in the order of the header's counters; empty where the thread did not count.
+    pub counts: Vec<CountRow>,
 }
 
 impl Samples {
+    /// What the record at this place counted; `None` where the thread did not count it.
+    pub fn count(&self, place: usize, counter: Counter) -> Option<u32> {
+        let mut codes = self.header.counters.iter();
+        let column = codes.position(|code| *code == counter.code())?;
+        self.counts.get(place).map(|row| row[column])
+    }
+
     /// Activations that neither ran nor were counted as missed: a cell that was killed leaves some.
     pub fn unexplained(&self) -> u64 {
         let accounted = self.header.count.saturating_add(self.header.missed);
@@ -117,10 +130,51 @@ pub fn parse(path: &Path, length: u64, mut from: impl Read) -> Result<Samples, R
     } else {
         missed
     };
+    let counts = counts(&header, length, &mut from)
+        .map_err(RecordError::io(path, "read"))?
+        .ok_or_else(|| {
+            let at = header.counts_at;
+            cut(format!(
+                "no room for the counts of {} records at byte {at}",
+                header.count
+            ))
+        })?;
     Ok(Samples {
         header: Header { missed, ..header },
         samples,
+        counts,
     })
+}
+
+/// The rows behind the records, which were read; `None` where the file cannot hold them.
+fn counts(
+    header: &Header,
+    length: u64,
+    from: &mut impl Read,
+) -> std::io::Result<Option<Vec<CountRow>>> {
+    if header.counts_at == 0 || !Counted::of(header).is_some_and(Counted::has_counts) {
+        return Ok(Some(Vec::new()));
+    }
+    let read = HEADER_BYTES as u64 + header.count * RECORD_BYTES as u64;
+    let needed = header.count * COUNT_BYTES as u64;
+    let (Some(gap), Some(end)) = (
+        header.counts_at.checked_sub(read),
+        header.counts_at.checked_add(needed),
+    ) else {
+        return Ok(None);
+    };
+    if end > length {
+        return Ok(None);
+    }
+    std::io::copy(&mut from.take(gap), &mut std::io::sink())?;
+    let mut bytes = [0u8; COUNT_BYTES];
+    let mut rows = Vec::with_capacity(header.count as usize);
+    for _ in 0..header.count {
+        from.read_exact(&mut bytes)?;
+        let (words, _) = bytes.as_chunks::<4>();
+        rows.push(std::array::from_fn(|at| u32::from_le_bytes(words[at])));
+    }
+    Ok(Some(rows))
 }
 
 #[cfg(test)]
@@ -160,6 +214,30 @@ mod tests {
         assert!(lost.contains("do not add up"), "{lost}");
         let lost = parsed(&file(&[(0, 0), (3, 1)], |h| h.planned = 3)).unwrap_err();
         assert!(lost.contains("record 1 has index 3"), "{lost}");
+    }
+
+    #[test]
+    fn counts_stand_behind_the_room_of_all_records() {
+        let counted = |at: u64| {
+            file(&[(0, 0), (1, 0)], |h| {
+                h.counted = Counted::Software as u32;
+                h.counts_at = at;
+            })
+        };
+        // Room for a third job that did not run.
+        let mut bytes = counted(HEADER_BYTES as u64 + 96);
+        bytes.extend_from_slice(&[0; 32]);
+        for row in [[1u32, 0, 3, 0], [u32::MAX, 7, 0, 0]] {
+            bytes.extend(row.iter().flat_map(|count| count.to_le_bytes()));
+        }
+        let read = parsed(&bytes).unwrap();
+        assert_eq!(read.counts, [[1, 0, 3, 0], [u32::MAX, 7, 0, 0]]);
+        let cut = parsed(&bytes[..bytes.len() - 1]).unwrap_err();
+        assert!(cut.contains("no room for the counts of 2 records"), "{cut}");
+        let inside = parsed(&counted(HEADER_BYTES as u64)).unwrap_err();
+        assert!(inside.contains("no room for the counts"), "{inside}");
+        let none = parsed(&file(&[(0, 0)], |_| {})).unwrap();
+        assert!(none.counts.is_empty(), "as before there were counts");
     }
 
     #[test]

@@ -1,45 +1,84 @@
-//! A counter of the machine against the largest value of each window.
+//! A counter of the machine against times: of each activation, and of each window with its largest.
 
 use super::{Figure, WIDTH, time_title, with_omission};
 use crate::chart::{
     Axis, Band, Entry, LOOKS, Mark, legend, legend_height, marks, title_below, title_left, x_axis,
     y_axis,
 };
-use crate::data::Data;
+use crate::data::{Data, Scatter};
 use maud::html;
+use record::summary::Per;
 
 const LEFT: f64 = 74.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 320.0;
 
-pub(super) fn draw(data: &Data) -> Option<Figure> {
-    let scatter = data.scatter.as_ref()?;
+pub(super) fn of_activations(data: &Data) -> Option<Figure> {
+    let metric = data.summary.primary.title();
+    let words = Words {
+        name: "counters-by-activation",
+        values: metric.to_owned(),
+        counts: "in an activation",
+        mark: "Each mark is one activation of one cell: what its thread counted from the end of the job before to the end of \
+               this one, and its own time. Of many, the largest times and a share of the others are drawn."
+            .to_owned(),
+        caution: "Activations follow each other in time and are not independent.",
+    };
+    draw(data, Per::Activation, |_| words)
+}
+
+pub(super) fn of_windows(data: &Data) -> Option<Figure> {
+    let metric = data.summary.primary.title();
+    draw(data, Per::Window, |scatter| Words {
+        name: "counters",
+        values: format!("largest {metric} of a window"),
+        counts: "in a window",
+        mark: format!(
+            "Each mark is one window of about {} ms of one cell: what was counted in it, and its largest {metric}.",
+            scatter.window_ns / 1_000_000,
+        ),
+        caution: "Windows follow each other in time and are not independent.",
+    })
+}
+
+/// What the two pictures say differently.
+struct Words {
+    /// The stem of the file name.
+    name: &'static str,
+    /// What is upwards.
+    values: String,
+    /// Behind the counter's name.
+    counts: &'static str,
+    /// What a mark is.
+    mark: String,
+    /// What stands against reading more into it.
+    caution: &'static str,
+}
+
+fn draw(data: &Data, per: Per, words: impl FnOnce(&Scatter) -> Words) -> Option<Figure> {
+    let scatter = data.scatters.iter().find(|scatter| scatter.per == per)?;
+    let words = words(scatter);
     let points = || scatter.clouds.iter().flat_map(|(_, points)| points);
     let x = Axis::linear(points().map(|point| point.0 as f64)).between(LEFT, WIDTH - 24.0);
     let y = Axis::log(points().map(|point| point.1 as f64)).between(BOTTOM, TOP);
-    let (unit, title) = time_title(
-        &y,
-        &format!("largest {} of a window", data.summary.primary.title()),
-    );
+    let (unit, title) = time_title(&y, &words.values);
     let entries: Vec<Entry> = (scatter.clouds.iter().enumerate())
         .map(|(look, (name, _))| Entry { look, name })
         .collect();
     Some(Figure {
-        name: "counters".into(),
+        name: words.name.into(),
         title: format!(
-            "{} against {}",
+            "{} {} against {}",
             crate::words::capital(&scatter.name),
+            words.counts,
             data.summary.primary.title()
         ),
         caption: with_omission(
             data,
             format!(
-                "Each mark is one window of about {} ms of one cell: what was counted in it, and its largest {}. The \
-                 counter drawn is the one whose rank correlation is farthest from 0. A cloud that rises to the right \
-                 says that the two go together, not that one causes the other. Windows follow each other in time and \
-                 are not independent.",
-                scatter.window_ns / 1_000_000,
-                data.summary.primary.title()
+                "{} The counter drawn is the one whose rank correlation is farthest from 0. A cloud that rises to the \
+                 right says that the two go together, not that one causes the other. {}",
+                words.mark, words.caution
             ),
         ),
         height: BOTTOM + 56.0 + legend_height(&entries, WIDTH - LEFT),
@@ -47,7 +86,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
             (title_left(8.0, TOP, &title))
             (x_axis(&x, Band(TOP, BOTTOM), 1.0))
             (y_axis(&y, Band(LEFT, WIDTH - 24.0), unit))
-            (title_below(&x, BOTTOM, &format!("{} in a window", scatter.name)))
+            (title_below(&x, BOTTOM, &format!("{} {}", scatter.name, words.counts)))
             @for (look, (_, points)) in scatter.clouds.iter().enumerate() {
                 @let look = look % LOOKS;
                 path class=(format!("mark s{look}"))

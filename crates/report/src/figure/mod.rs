@@ -29,11 +29,12 @@ use record::summary::RunSummary;
 use std::borrow::Cow;
 
 /// Every figure, in the order of the report.
-const FIGURES: [fn(&Data) -> Option<Figure>; 15] = [
+const FIGURES: [fn(&Data) -> Option<Figure>; 16] = [
     normalised::draw,
     max_bars::draw,
     cpu_histograms::draw,
-    counters::draw,
+    counters::of_activations,
+    counters::of_windows,
     box_plot::draw,
     ratios::draw,
     ccdf::draw,

@@ -63,7 +63,13 @@ fn main_table(page: &Page, rows: &[(&CellSummary, &MetricSummary)]) -> Markup {
                     tr {
                         th scope="row" { (name(cell)) }
                         (quantiles(rows, row))
-                        (time_cell(&max.show(m.summary.max_ns as f64), ""))
+                        @match crate::words::lost(cell) {
+                            0 => (time_cell(&max.show(m.summary.max_ns as f64), "")),
+                            lost => (time_cell(
+                                &format!(">= {}", max.show(m.summary.max_ns as f64)),
+                                &format!("{} lost", count(lost)),
+                            )),
+                        }
                         @if compared { (against(cell, &summary.baseline)) }
                         (super::tables::lost(cell.missed))
                     }

@@ -4,12 +4,12 @@
 use super::tables::detail;
 use super::{Page, Section, time_cell};
 use crate::conditions::{self, Conditions, period};
-use crate::data::Moved;
+use crate::data::{Data, Moved};
 use crate::units::{Scale, time};
 use crate::words::{clean, count, interval, ratio, verdict};
 use host::isolate::Isolated;
 use maud::{Markup, html};
-use record::summary::{CellSummary, PointSummary};
+use record::summary::{CellSummary, Per, PointSummary};
 
 pub(super) fn section(page: &Page) -> Option<Section> {
     let summary = page.data.summary;
@@ -35,7 +35,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
                 }
             }
             @if !page.data.moved.is_empty() { (moved(&page.data.moved)) }
-            @if counted { (counters(&summary.points, &page.data.lacking)) }
+            @if counted { (counters(&summary.points, &page.data)) }
         },
     })
 }
@@ -177,19 +177,39 @@ fn names(group: &[&Moved], of: fn(&Isolated) -> &[String]) -> String {
     }
 }
 
-fn counters(points: &[PointSummary], lacking: &[String]) -> Markup {
+/// What readings cost in ns, as one time or from least to most.
+fn costs(least: u64, most: u64) -> String {
+    let [low, high] = [least, most].map(|ns| time(ns as f64));
+    if low == high {
+        low
+    } else {
+        format!("{low} to {high}, by cell")
+    }
+}
+
+fn counters(points: &[PointSummary], data: &Data) -> Markup {
     let rows = points.iter().map(|point| point.counters.len()).sum();
     let number = |value: Option<f64>| value.map_or("-".to_owned(), |r| format!("{r:.2}"));
     html! {
         p.quiet {
-            "Counters were read from outside of the cells, per window and not per activation, so that nothing was added to the \
-             measuring loop. \"-\" stands where the counter or the metric never changed."
-            @for what in lacking { " " (crate::words::sentence(&clean(what))) }
+            @match data.reading_cost_ns {
+                Some((least, most)) => {
+                    "Where the table says activation, the measuring thread read its own counters once for each activation, after \
+                     its end; one reading took " (costs(least, most)) " in the mean. A job that was due by then began later by it. "
+                    "What it cannot count itself was read from outside, per window. "
+                }
+                None => {
+                    "Counters were read from outside of the cells, per window and not per activation, so that nothing was added to \
+                     the measuring loop. "
+                }
+            }
+            "\"-\" stands where the counter or the metric never changed."
+            @for what in &data.lacking { " " (crate::words::sentence(&clean(what))) }
         }
-        (detail("Counters against the largest value of each window", rows, html! {
+        (detail("Counters against the time of each activation, or the largest of each window", rows, html! {
             thead { tr {
                 th scope="col" { "load" } th.num scope="col" { "period" } th scope="col" { "cpu" } th scope="col" { "counter" }
-                th.num scope="col" { "total" } th.num scope="col" { "windows" } th.num scope="col" { "Pearson" } th.num scope="col" { "Spearman" }
+                th scope="col" { "for each" } th.num scope="col" { "total" } th.num scope="col" { "of them" } th.num scope="col" { "Pearson" } th.num scope="col" { "Spearman" }
             } }
             tbody { @for point in points { @for counter in &point.counters {
                 tr {
@@ -197,6 +217,7 @@ fn counters(points: &[PointSummary], lacking: &[String]) -> Markup {
                     td.num { (period(point.period_ns)) }
                     td { (point.cpu) @if point.isolated { ", kept free" } }
                     td { (clean(&counter.name)) }
+                    td { (match counter.per { Per::Window => "window", Per::Activation => "activation" }) }
                     td.num { (count(counter.total)) }
                     td.num { (count(counter.windows)) }
                     td.num { (number(counter.pearson)) }

@@ -36,7 +36,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
                 }
             }
             @if lost > 0 {
-                p { span.bad { "Lost " (plural(lost, "sample")) ": the reader was not scheduled in time." } }
+                p { span.bad { "Lost " (plural(lost, "sample")) ": the reader was not scheduled in time. The longest jobs may be among them: largest values stand as lower bounds, and no tail is drawn." } }
             }
             @if early > 0 {
                 p { (plural(early, "value")) " below 0 (early wake-ups) stand in the histograms as 0." }

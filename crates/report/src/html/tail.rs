@@ -15,13 +15,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
     let tails: Vec<&TailSummary> = (summary.tails.iter())
         .filter(|tail| tail.tail.jobs >= TAIL_JOBS)
         .collect();
-    let kept = summary.cells.iter().any(|cell| cell.histograms.is_some());
-    let body = if kept {
-        html! { p {
-            "Histograms hold no order of jobs, so neither independence nor periods can be tested, and without the tests no \
-             curve is given. A run that keeps samples has them."
-        } }
-    } else if tails.is_empty() {
+    let body = if tails.is_empty() {
         let most = summary.tails.iter().map(|tail| tail.tail.jobs).max()?;
         html! { p {
             "The tail of a distribution is fitted from " (count(TAIL_JOBS)) " jobs of a cell on; here the most are "
@@ -44,6 +38,12 @@ fn measured(page: &Page, tails: &[&TailSummary]) -> Markup {
             "A curve is given only where long jobs are independent, share one distribution and follow the laws of extremes; \
              else the reasons stand in its place. It describes the inputs and the conditions of this run, and bounds nothing \
              beyond them."
+            @if let Some(most) = tails.iter().filter_map(|tail| tail.tail.kept).max() {
+                " The run kept histograms, so it rests on the worst jobs alone, at most " (count(most)) " of a cell, and on what is \
+                 on record of each interval. The worst jobs are all there, so the fit and its tests are the same; but regimes \
+                 shorter than a few intervals, and periods much shorter than the distance between two of the worst jobs, \
+                 could not be seen."
+            }
         }
         @for tail in tails {
             @if let Some(regimes) = &tail.tail.regimes {
@@ -105,7 +105,10 @@ fn table(tails: &[&TailSummary]) -> Markup {
         tbody { @for tail in tails { tr {
             th scope="row" { (clean(&tail.label)) }
             td { (name(tail)) }
-            td.num { (count(tail.tail.jobs)) }
+            td.num {
+                (count(tail.tail.jobs))
+                @if let Some(kept) = tail.tail.kept { br; span.below { "the worst " (count(kept)) } }
+            }
             @match (&tail.tail.peaks, tail.tail.curve.is_empty()) {
                 (Some(peaks), false) => (given(tail, peaks)),
                 _ => td colspan="5" {

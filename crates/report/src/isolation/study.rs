@@ -298,6 +298,7 @@ mod tests {
                 ..Header::new()
             },
             samples: vec![sample(0, 100, 0), sample(1, 101, 0), sample(4, 350, 2)],
+            counts: Vec::new(),
         };
         let found = misses(&samples, 100, 10);
         assert_eq!(

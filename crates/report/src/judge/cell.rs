@@ -43,6 +43,14 @@ pub(super) fn verdict(
                     if verdict.reason.is_empty() {
                         verdict.reason = seen(summary, statistic);
                     }
+                    let lost = crate::words::lost(cell);
+                    if lost > 0 && verdict.verdict == Outcome::Met {
+                        verdict.verdict = Outcome::Undecided;
+                        verdict.reason = format!(
+                            "{} lost, and the worst of all may be among them",
+                            plural(lost, "job")
+                        );
+                    }
                     verdict
                 }
             }

@@ -79,6 +79,13 @@ fn reach(engine: &ScaleEngine, points: &[&ScalePoint]) -> Option<String> {
             count(lost)
         ),
     };
+    let accounted = match point.not_reached {
+        0 => accounted,
+        rest => format!(
+            "{accounted}; {} were not reached, as the trial was cut off",
+            count(rest)
+        ),
+    };
     Some(format!(
         "{} ran together on {}, released by one instant; {accounted}",
         plural(armed.into(), "cell"),

@@ -34,7 +34,10 @@ pub(super) fn study(
         for (place, cell) in record.cells.iter().enumerate() {
             point.failed_cells += u32::from(cell.failure.is_some());
             let samples = source.samples(record, &cell.id)?;
-            count(&mut point, record, cell, samples.as_ref());
+            let made_up_for = records
+                .iter()
+                .any(|other| other.continues == Some(record.number));
+            count(&mut point, record, cell, samples.as_ref(), made_up_for);
             if let Some(samples) = samples.filter(|_| in_numbers(record, cell)) {
                 let room = (KEPT / record.cells.len()).max(64);
                 let number = place as u32 + 1;
@@ -42,6 +45,13 @@ pub(super) fn study(
             }
         }
         point.crowds.extend(record.crowd.clone());
+        if let Some(why) = record
+            .cut_off
+            .as_ref()
+            .filter(|why| !point.cut_off.contains(why))
+        {
+            point.cut_off.push(why.clone());
+        }
         if record.failure.is_none() && !cells.is_empty() {
             skews(&mut point, record, &cells);
             if !point.pinned && rounds.is_empty() {
@@ -106,6 +116,8 @@ fn empty(plan: &TrialPlan, records: &[&TrialRecord], first: &TrialRecord) -> Sca
         missed: 0,
         lost_with_cells: 0,
         unexplained: 0,
+        not_reached: 0,
+        cut_off: Vec::new(),
         failed_cells: 0,
         cells: record::scale::CellColumns::default(),
         execution: None,
@@ -138,22 +150,28 @@ fn count(
     record: &TrialRecord,
     cell: &CellRecord,
     samples: Option<&record::samples::Samples>,
+    made_up_for: bool,
 ) {
     let Some(samples) = samples else {
         // The barrier opened for it and nothing came back.
-        if record.go_ns.is_some() && cell.failure.is_none() {
+        if record.go_ns.is_some() && cell.failure.is_none() && record.cut_off.is_none() {
             point.unexplained += 1;
         }
         return;
     };
-    point.planned += samples.header.planned;
+    let rest = samples.unexplained();
     point.executed += samples.header.count;
     point.missed += samples.header.missed;
-    if in_numbers(record, cell) {
-        point.unexplained += samples.unexplained();
-    } else {
-        point.lost_with_cells += samples.unexplained();
+    point.planned += samples.header.count + samples.header.missed;
+    match in_numbers(record, cell) {
+        false => point.lost_with_cells += rest,
+        // They are planned again by the trial that continues this one.
+        true if record.cut_off.is_some() && made_up_for => return,
+        // Nothing became of them because the trial was ended, not because the cell lost them.
+        true if record.cut_off.is_some() => point.not_reached += rest,
+        true => point.unexplained += rest,
     }
+    point.planned += rest;
 }
 
 fn skews(point: &mut ScalePoint, record: &TrialRecord, cells: &[Cell]) {

@@ -215,6 +215,15 @@ fn failures(source: &Source, points: &[ScalePoint], ended: Option<&str>) -> Vec<
             ));
         }
     }
+    for point in points.iter().filter(|point| point.not_reached > 0) {
+        sentences.push(format!(
+            "{}: {} of {} not reached: the trial was cut off ({})",
+            point.trial,
+            crate::words::count(point.not_reached),
+            crate::words::plural(point.planned, "activation"),
+            point.cut_off.join("; ")
+        ));
+    }
     for point in points.iter().filter(|point| point.unexplained > 0) {
         let lost = crate::words::plural(point.unexplained, "activation");
         sentences.push(format!(

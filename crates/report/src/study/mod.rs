@@ -18,7 +18,7 @@ mod unmeasured;
 
 pub(crate) use against::{compare_rounds, pooled_rounds};
 pub(crate) use histograms::{binned, logs, round_quantiles};
-pub(crate) use points::windows;
+pub(crate) use points::pairs;
 pub(crate) use source::Source;
 pub(crate) use unmeasured::study as not_measured;
 

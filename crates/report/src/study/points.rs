@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 
 use super::compare_rounds;
 use super::source::Source;
+use host::counters::Counter;
 use model::{Keep, TrialPlan};
 use record::RecordError;
-use record::summary::{CellSummary, CounterSummary, Metric, PointSummary};
+use record::samples::Samples;
+use record::summary::{CellSummary, CounterSummary, Metric, Per, PointSummary};
+use record::trial::CellCounters;
 use stats::{pearson, spearman};
 
 /// One entry for each cell; none where all cells ran under the same conditions.
@@ -26,7 +29,7 @@ pub(super) fn study(
     };
     let first = plan.trials.first().map(condition);
     let same = (plan.trials.iter()).all(|trial| Some(condition(trial)) == first);
-    if same && !plan.counters {
+    if same && !plan.counters.any() {
         return Ok(Vec::new());
     }
     let mut points: Vec<PointSummary> = Vec::with_capacity(cells.len());
@@ -78,42 +81,67 @@ fn against_shared(
     Ok(compare_rounds(&before, &after).unwrap_or(None))
 }
 
-/// A counter's name, then for each window its count and the largest value of the metric in ns.
-type Windows = BTreeMap<String, Vec<(u64, i64)>>;
+/// Over what a counter is taken and its name, then for each value the count and the metric in ns.
+type Pairs = BTreeMap<(Per, String), Vec<(u64, i64)>>;
 
-/// Each window of each counter beside a cell, over its good rounds. A window without a job has no place.
-pub(crate) fn windows(
+/// Each value of each counter of a cell over its good rounds, beside the metric: of a window its largest, of an
+/// activation its own. A window without a job has no place.
+pub(crate) fn pairs(
     source: &Source,
     trial: &str,
     id: &str,
     metric: Metric,
-) -> Result<Windows, RecordError> {
-    let mut windows = Windows::new();
+) -> Result<Pairs, RecordError> {
+    let mut pairs = Pairs::new();
     for record in source.good(trial) {
-        let Some(counted) = record.counters.iter().find(|c| c.cell == id) else {
-            continue;
-        };
         let Some(samples) = source.samples(record, id)? else {
             continue;
         };
-        let mut jobs = samples.samples.iter().peekable();
-        for (place, ends) in counted.at_ns.windows(2).enumerate() {
-            let mut worst = None;
-            while let Some(job) = jobs.next_if(|job| job.start_ns < ends[1]) {
-                if job.start_ns >= ends[0] {
-                    worst = worst.max(Some(metric.of(job)));
-                }
+        if let Some(counted) = record.counters.iter().find(|c| c.cell == id) {
+            windows(counted, &samples, metric, &mut pairs);
+        }
+        activations(&samples, metric, &mut pairs);
+    }
+    Ok(pairs)
+}
+
+fn windows(counted: &CellCounters, samples: &Samples, metric: Metric, pairs: &mut Pairs) {
+    let mut jobs = samples.samples.iter().peekable();
+    for (place, ends) in counted.at_ns.windows(2).enumerate() {
+        let mut worst = None;
+        while let Some(job) = jobs.next_if(|job| job.start_ns < ends[1]) {
+            if job.start_ns >= ends[0] {
+                worst = worst.max(Some(metric.of(job)));
             }
-            let Some(worst) = worst else { continue };
-            for (name, column) in counted.names.iter().zip(&counted.counts) {
-                if let (Some(before), Some(after)) = (column.get(place), column.get(place + 1)) {
-                    let window = (after.saturating_sub(*before), worst);
-                    windows.entry(name.clone()).or_default().push(window);
-                }
+        }
+        let Some(worst) = worst else { continue };
+        for (name, column) in counted.names.iter().zip(&counted.counts) {
+            if let (Some(before), Some(after)) = (column.get(place), column.get(place + 1)) {
+                let window = (after.saturating_sub(*before), worst);
+                let name = (Per::Window, name.clone());
+                pairs.entry(name).or_default().push(window);
             }
         }
     }
-    Ok(windows)
+}
+
+/// The first activation is left out: its counts began when the cell was armed.
+fn activations(samples: &Samples, metric: Metric, pairs: &mut Pairs) {
+    if samples.counts.is_empty() {
+        return;
+    }
+    let counters = samples.header.counters.into_iter().enumerate();
+    for (at, code) in counters {
+        let Some(counter) = Counter::from_code(code) else {
+            continue;
+        };
+        let jobs = samples.samples.iter().zip(&samples.counts).skip(1);
+        let of = (Per::Activation, counter.name().to_owned());
+        pairs
+            .entry(of)
+            .or_default()
+            .extend(jobs.map(|(job, row)| (row[at].into(), metric.of(job))));
+    }
 }
 
 fn counters(
@@ -121,18 +149,19 @@ fn counters(
     point: &PointSummary,
     primary: Metric,
 ) -> Result<Vec<CounterSummary>, RecordError> {
-    let windows = windows(source, &point.trial, &point.cell, primary)?;
-    Ok(windows
+    let pairs = pairs(source, &point.trial, &point.cell, primary)?;
+    Ok(pairs
         .into_iter()
-        .map(|(name, windows)| {
-            let (x, y): (Vec<f64>, Vec<f64>) = windows
+        .map(|((per, name), pairs)| {
+            let (x, y): (Vec<f64>, Vec<f64>) = pairs
                 .iter()
-                .map(|&(count, worst)| (count as f64, worst as f64))
+                .map(|&(count, value)| (count as f64, value as f64))
                 .unzip();
             CounterSummary {
                 name,
-                windows: windows.len() as u64,
-                total: windows.iter().map(|window| window.0).sum(),
+                per,
+                windows: pairs.len() as u64,
+                total: pairs.iter().map(|pair| pair.0).sum(),
                 pearson: pearson(&x, &y),
                 spearman: spearman(&x, &y),
             }

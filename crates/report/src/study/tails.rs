@@ -1,10 +1,13 @@
-//! The tails of every metric of every cell that left samples.
+//! The tails of every metric of every cell that left samples, and of the primary metric of those of which histograms
+//! and the worst jobs were kept.
 
 use super::Source;
-use super::source::add;
+use super::histograms::logs;
+use super::source::{add, is_good};
 use record::RecordError;
+use record::histogram::HistogramLog;
 use record::summary::{CellSummary, Metric, TailSummary};
-use stats::{Tail, TailRound};
+use stats::{KeptInterval, KeptRound, Tail, TailRound};
 use std::collections::BTreeMap;
 
 /// Seed of all resampling: the same run gives the same report.
@@ -17,15 +20,18 @@ struct Jobs {
     activations: BTreeMap<u32, Vec<u32>>,
 }
 
-/// One entry for each metric of each cell; cells of which histograms were kept have none, since the order of their
-/// jobs is not on record.
+/// One entry for each metric of each cell; cells of which histograms were kept have one for the primary metric, by
+/// which their worst jobs were chosen.
 pub(super) fn study(
     source: &Source,
     cells: &[CellSummary],
 ) -> Result<Vec<TailSummary>, RecordError> {
     let mut tails = Vec::new();
-    let sampled = cells.iter().filter(|cell| cell.histograms.is_none());
-    for cell in sampled {
+    for cell in cells {
+        if cell.histograms.is_some() {
+            tails.extend(kept(source, cell)?);
+            continue;
+        }
         for metric in cell.metrics.iter().map(|metric| metric.metric) {
             tails.extend(tail(source, cell, metric)?);
         }
@@ -57,15 +63,69 @@ fn tail(
             })
         })
         .collect();
+    let found = Tail::of(&rounds, SEED);
+    Ok(found.map(|tail| summary(source, cell, metric, tail)))
+}
+
+/// From the worst jobs of each log and its intervals.
+fn kept(source: &Source, cell: &CellSummary) -> Result<Option<TailSummary>, RecordError> {
+    let Some(metric) = cell.metrics.first() else {
+        return Ok(None);
+    };
+    let median_ns = metric.summary.median_ns;
+    let metric = metric.metric;
+    let mut rounds = Vec::new();
+    for (record, log) in logs(source, &cell.trial, &cell.cell)? {
+        if is_good(record) {
+            rounds.push(round(&log, metric, period_ns(source, cell)));
+        }
+    }
+    let found = Tail::of_kept(&rounds, median_ns, cell.lost, SEED);
+    Ok(found.map(|tail| summary(source, cell, metric, tail)))
+}
+
+fn round(log: &HistogramLog, metric: Metric, period_ns: i64) -> KeptRound {
+    let mut largest: Vec<(u32, i64)> = (log.worst.iter())
+        .map(|(value_ns, job)| (job.index, *value_ns))
+        .collect();
+    largest.sort_unstable();
+    let all = log.counts.executed <= largest.len() as u64;
+    let left_out_ns = largest.iter().map(|(_, value_ns)| *value_ns).min();
+    let intervals = log.intervals.iter().filter_map(|interval| {
+        let (_, [_, median_ns, _, max_ns]) =
+            *(interval.metrics.iter()).find(|(of, _)| *of == metric)?;
+        let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
+        let whole = length_ns / period_ns.max(1);
+        // The last of a trial is a part of one; what a job more or less makes is none.
+        let accounted = i64::try_from(interval.counts.accounted()).unwrap_or(i64::MAX);
+        (accounted.saturating_mul(10) >= whole.saturating_mul(9)).then_some(KeptInterval {
+            jobs: interval.counts.executed,
+            median_ns,
+            max_ns,
+        })
+    });
+    KeptRound {
+        jobs: log.counts.executed,
+        span: u32::try_from(log.counts.accounted()).unwrap_or(u32::MAX),
+        left_out_ns: left_out_ns.filter(|_| !all),
+        largest,
+        intervals: intervals.collect(),
+    }
+}
+
+fn period_ns(source: &Source, cell: &CellSummary) -> i64 {
     let plan = source.plan.trial(&cell.trial);
     let period = plan.map(|trial| source.plan.workload_of(trial).period);
-    let period_ns = period.map_or(0, model::Duration::ns);
-    Ok(Tail::of(&rounds, SEED).map(|tail| TailSummary {
+    period.map_or(0, model::Duration::ns)
+}
+
+fn summary(source: &Source, cell: &CellSummary, metric: Metric, tail: Tail) -> TailSummary {
+    TailSummary {
         trial: cell.trial.clone(),
         cell: cell.cell.clone(),
         label: cell.label.clone(),
         metric,
-        period_ns,
+        period_ns: period_ns(source, cell),
         tail,
-    }))
+    }
 }

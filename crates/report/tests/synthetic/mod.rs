@@ -7,11 +7,13 @@ use host::doctor::{Check, State};
 use host::provenance::{EngineFound, Provenance};
 use host::virt::Virtualization;
 use model::{EngineKind, Experiment, Requirement};
+use record::histogram::Collector;
 use record::run::{Manifest, RUN_SCHEMA, Run, Status};
 use record::samples::{HEADER_BYTES, Header, Sample};
-use record::summary::NotMeasured;
+use record::summary::{Metric, NotMeasured};
 use record::trial::{CellRecord, CrowdRecord, LoadRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// A run under construction.
 pub struct Synthetic {
@@ -92,22 +94,8 @@ impl Synthetic {
                 files.push((cell.record.id.clone(), path));
             }
         }
-        let record = TrialRecord {
-            schema: TRIAL_SCHEMA,
-            number: self.next,
-            name: name.to_owned(),
-            round,
-            go_ns: Some(GO),
-            arming_ns: Some(30_000_000),
-            cells: cells.into_iter().map(|cell| cell.record).collect(),
-            loads: std::mem::take(&mut self.loads),
-            isolation: None,
-            counters: Vec::new(),
-            failure: failure.map(str::to_owned),
-            continues: None,
-            cut_off: None,
-            crowd: self.crowd.take(),
-        };
+        let cells = cells.into_iter().map(|cell| cell.record).collect();
+        let record = self.record(name, round, cells, failure);
         self.run.write_trial(&record, &files).unwrap();
         for (_, path) in files {
             std::fs::remove_file(path).unwrap();
@@ -115,6 +103,60 @@ impl Synthetic {
         self.next += 1;
         self.manifest.trials_done += 1;
         self.finish();
+    }
+
+    /// Adds a trial of which histograms of one second each are kept.
+    pub fn kept(&mut self, name: &str, round: u32, cells: Vec<Cell>) {
+        let work = self.run.experiment().unwrap().workload.work;
+        let mut logs = Vec::new();
+        let mut records = Vec::new();
+        for cell in cells {
+            if let Some((header, samples)) = &cell.samples {
+                let metrics = Metric::of_work(work);
+                let mut collector = Collector::new(metrics, GO, 1_000_000_000);
+                let mut log = collector.begin(header, SystemTime::UNIX_EPOCH);
+                for sample in samples {
+                    log.extend(collector.take(sample).unwrap_or_default());
+                }
+                log.extend(collector.end(header));
+                logs.push((cell.record.id.clone(), log));
+            }
+            records.push(cell.record);
+        }
+        let record = self.record(name, round, records, None);
+        self.run.begin_trial(&record).unwrap();
+        for (id, log) in logs {
+            std::fs::write(self.run.log_path(self.next, &id), log).unwrap();
+        }
+        self.run.end_trial(&record).unwrap();
+        self.next += 1;
+        self.manifest.trials_done += 1;
+        self.finish();
+    }
+
+    fn record(
+        &mut self,
+        name: &str,
+        round: u32,
+        cells: Vec<CellRecord>,
+        failure: Option<&str>,
+    ) -> TrialRecord {
+        TrialRecord {
+            schema: TRIAL_SCHEMA,
+            number: self.next,
+            name: name.to_owned(),
+            round,
+            go_ns: Some(GO),
+            arming_ns: Some(30_000_000),
+            cells,
+            loads: std::mem::take(&mut self.loads),
+            isolation: None,
+            counters: Vec::new(),
+            failure: failure.map(str::to_owned),
+            continues: None,
+            cut_off: None,
+            crowd: self.crowd.take(),
+        }
     }
 
     /// Writes the manifest as it stands.

@@ -38,6 +38,25 @@ impl Maxima {
         }
     }
 
+    /// Of maxima of intervals of `interval_jobs` each: so many in a row together that there are about 200 blocks of 25
+    /// jobs or more; what is left of a round is left out.
+    pub fn joined(by_round: Vec<Vec<i64>>, interval_jobs: usize) -> Self {
+        let intervals: usize = by_round.iter().map(Vec::len).sum();
+        let together = intervals
+            .div_ceil(BLOCKS)
+            .max(SHORTEST.div_ceil(interval_jobs.max(1)));
+        let join = |maxima: &Vec<i64>| {
+            let blocks = maxima.chunks_exact(together);
+            blocks
+                .filter_map(|block| block.iter().max().copied())
+                .collect()
+        };
+        Self {
+            block_jobs: together * interval_jobs,
+            by_round: by_round.iter().map(join).collect(),
+        }
+    }
+
     /// All of them, round after round.
     pub fn all(&self) -> Vec<i64> {
         self.by_round.concat()
@@ -122,5 +141,19 @@ mod tests {
         assert_eq!(maxima.block_jobs, 25);
         assert_eq!(maxima.by_round, [vec![24, 49], vec![124]]);
         assert_eq!(maxima.doubled().by_round, [vec![49], vec![]]);
+    }
+
+    #[test]
+    fn maxima_of_intervals_are_joined_within_rounds() {
+        let short = Maxima::joined(vec![vec![1, 5, 2, 4, 9], vec![7, 3]], 10);
+        assert_eq!(
+            (short.block_jobs, short.by_round),
+            (30, vec![vec![5], vec![]])
+        );
+        let many = Maxima::joined(vec![(0..1_000).collect()], 600);
+        assert_eq!((many.block_jobs, many.all().len()), (3_000, 200));
+        assert_eq!(many.all()[0], 4);
+        let few = Maxima::joined(vec![vec![1, 2, 3]], 60_000);
+        assert_eq!((few.block_jobs, few.all()), (60_000, vec![1, 2, 3]));
     }
 }

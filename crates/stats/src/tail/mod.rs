@@ -15,6 +15,7 @@ mod extreme;
 mod goodness;
 mod hidden_markov;
 mod independence;
+mod kept;
 mod lmoments;
 mod pareto;
 mod refusal;
@@ -23,6 +24,7 @@ mod spikes;
 mod threshold;
 mod ties;
 
+pub use kept::{KeptInterval, KeptRound};
 pub use refusal::Refusal;
 pub use regimes::{Regime, Regimes};
 pub use spikes::Spikes;
@@ -52,6 +54,9 @@ pub struct TailRound<'a> {
 pub struct Tail {
     /// Jobs measured.
     pub jobs: u64,
+    /// The largest jobs that the study rests on where only those were kept; `None` where all were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<u64>,
     /// Probability of exceedance per job, descending, one per point; empty when `refusals` says why.
     pub curve: Vec<CurvePoint>,
     /// Why there is no curve; empty when there is one.
@@ -137,42 +142,61 @@ impl Tail {
             .collect();
         let jobs: usize = rounds.iter().map(|round| round.values_ns.len()).sum();
         (jobs > 0).then_some(())?;
-        let mut tail = Self {
-            jobs: jobs as u64,
-            curve: Vec::new(),
-            refusals: Vec::new(),
-            peaks: None,
-            blocks: None,
-            spikes: None,
-            regimes: None,
-        };
-        if tail.jobs < TAIL_JOBS {
-            tail.refusals.push(Refusal::FewJobs {
-                jobs: tail.jobs,
-                needed: TAIL_JOBS,
-            });
+        let mut tail = Self::nothing_of(jobs as u64);
+        if !tail.has_enough() {
             return Some(tail);
         }
         let top = Top::of(&rounds, jobs);
         tail.spikes = spikes::find(&rounds, &top);
         tail.regimes = regimes::find(&rounds);
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        tail.stationary(&rounds, &mut random);
-        match threshold::choose(jobs, &top.exceedances, &mut random) {
-            Ok(peaks) => {
-                let (fitted, curve) = curve::curve(jobs, &peaks, &mut random);
-                tail.peaks = Some(fitted);
-                if tail.refusals.is_empty() {
-                    tail.curve = curve;
-                }
-            }
-            Err(refusal) => tail.refusals.push(refusal),
-        }
+        tail.stationary(Maxima::of(&rounds), &mut random);
+        tail.fit(jobs, &top.exceedances, &mut random);
         Some(tail)
     }
 
+    /// What is known before anything was looked at.
+    fn nothing_of(jobs: u64) -> Self {
+        Self {
+            jobs,
+            kept: None,
+            curve: Vec::new(),
+            refusals: Vec::new(),
+            peaks: None,
+            blocks: None,
+            spikes: None,
+            regimes: None,
+        }
+    }
+
+    /// Refuses too few jobs.
+    fn has_enough(&mut self) -> bool {
+        let enough = self.jobs >= TAIL_JOBS;
+        if !enough {
+            self.refusals.push(Refusal::FewJobs {
+                jobs: self.jobs,
+                needed: TAIL_JOBS,
+            });
+        }
+        enough
+    }
+
+    /// The law above a threshold, and the curve if nothing was refused.
+    fn fit(&mut self, jobs: usize, exceedances: &[Exceedance], random: &mut Xoshiro256PlusPlus) {
+        match threshold::choose(jobs, exceedances, random) {
+            Ok(peaks) => {
+                let (fitted, curve) = curve::curve(jobs, &peaks, random);
+                self.peaks = Some(fitted);
+                if self.refusals.is_empty() {
+                    self.curve = curve;
+                }
+            }
+            Err(refusal) => self.refusals.push(refusal),
+        }
+    }
+
     /// What must hold before a fit means anything, and the law of block maxima.
-    fn stationary(&mut self, rounds: &[TailRound], random: &mut Xoshiro256PlusPlus) {
+    fn stationary(&mut self, maxima: Maxima, random: &mut Xoshiro256PlusPlus) {
         let refusals = &mut self.refusals;
         if self.spikes.is_some() {
             refusals.push(Refusal::Periodic);
@@ -180,7 +204,6 @@ impl Tail {
         if self.regimes.is_some() {
             refusals.push(Refusal::Regimes);
         }
-        let maxima = Maxima::of(rounds);
         let all = maxima.all();
         if all.len() < blocks::FEWEST {
             refusals.push(Refusal::FewBlocks {
@@ -215,7 +238,7 @@ impl Tail {
     }
 }
 
-/// The largest tenth of all jobs.
+/// The largest tenth of all jobs, or those of the largest that were kept.
 struct Top {
     /// In the order of time.
     exceedances: Vec<Exceedance>,

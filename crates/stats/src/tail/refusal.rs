@@ -14,6 +14,12 @@ pub enum Refusal {
         /// Jobs needed.
         needed: u64,
     },
+    /// Jobs ran and were not recorded.
+    #[error("{lost} jobs were lost from the record, and the longest may be among them")]
+    Lost {
+        /// Jobs lost.
+        lost: u64,
+    },
     /// The clock is too coarse, or the times are all alike.
     #[error("the largest jobs took only {distinct} different times, and a fit needs {needed}")]
     FewDistinct {

@@ -14,6 +14,8 @@ use std::f64::consts::TAU;
 
 /// Shares of jobs that levels let pass.
 const SHARES: [f64; 5] = [0.1, 0.03, 0.01, 0.003, 0.001];
+/// Shares of the largest jobs, where only those were kept, that levels let pass.
+const SHARES_OF_KEPT: [f64; 5] = [1.0, 0.3, 0.1, 0.03, 0.01];
 /// Fewer spikes show no period.
 const FEWEST: usize = 10;
 /// With more spikes than this a level is left to the higher ones.
@@ -72,42 +74,88 @@ struct Level {
 /// The period that spikes of any level keep to best.
 pub(super) fn find(rounds: &[TailRound], top: &Top) -> Option<Spikes> {
     let jobs: usize = rounds.iter().map(|round| round.values_ns.len()).sum();
-    let mut values: Vec<i64> = top.exceedances.iter().map(|one| one.value_ns).collect();
-    values.sort_unstable();
-    let mut best: Option<(f64, Spikes)> = None;
-    let mut last = None;
-    for share in SHARES {
-        let count = (jobs as f64 * share) as usize;
-        if count < FEWEST || values.is_empty() {
-            break;
+    let span = |round: &TailRound| {
+        let first = round.activations.iter().min().copied().unwrap_or(0);
+        let last = round.activations.iter().max().copied().unwrap_or(0);
+        f64::from(last - first) + 1.0
+    };
+    let search = Search {
+        rounds,
+        spans: rounds.iter().map(span).collect(),
+        jobs,
+        from_ns: i64::MIN,
+    };
+    search.best(SHARES.map(|share| (jobs as f64 * share) as usize), top)
+}
+
+/// The same where only the largest jobs are in `rounds`, all of those above `from_ns`, of `jobs` in all over `spans`
+/// activations: levels are shares of what there is.
+pub(super) fn find_among(
+    rounds: &[TailRound],
+    spans: Vec<f64>,
+    top: &Top,
+    jobs: usize,
+    from_ns: i64,
+) -> Option<Spikes> {
+    let kept = top.exceedances.len() as f64;
+    let search = Search {
+        rounds,
+        spans,
+        jobs,
+        from_ns,
+    };
+    search.best(SHARES_OF_KEPT.map(|share| (kept * share) as usize), top)
+}
+
+/// Where spikes are looked for.
+struct Search<'a> {
+    rounds: &'a [TailRound<'a>],
+    /// Activations that the rounds span.
+    spans: Vec<f64>,
+    jobs: usize,
+    /// No level may be lower: what is below is not all there.
+    from_ns: i64,
+}
+
+impl Search<'_> {
+    /// Over the levels that so many jobs pass, most first.
+    fn best(&self, counts: impl IntoIterator<Item = usize>, top: &Top) -> Option<Spikes> {
+        let mut values: Vec<i64> = top.exceedances.iter().map(|one| one.value_ns).collect();
+        values.sort_unstable();
+        let mut best: Option<(f64, Spikes)> = None;
+        let mut last = None;
+        for count in counts {
+            if count < FEWEST || values.is_empty() {
+                break;
+            }
+            let place = values.len().saturating_sub(count + 1);
+            let level_ns = values[place];
+            if last.replace(level_ns) == Some(level_ns) {
+                continue;
+            }
+            // At the lowest level everything kept is above: the level itself is just below the smallest.
+            let level_ns = if count >= values.len() {
+                level_ns.saturating_sub(1)
+            } else {
+                level_ns
+            };
+            let level = Level::of(self, level_ns);
+            let found = level.period().and_then(|(power, frequency, chance)| {
+                let seen = level.describe(frequency, chance, top.median_ns, self.jobs)?;
+                Some((power, level.whole(self, seen)))
+            });
+            if let Some(found) = found
+                && best.as_ref().is_none_or(|best| found.0 > best.0)
+            {
+                best = Some(found);
+            }
         }
-        let place = values.len().saturating_sub(count + 1);
-        let level_ns = values[place];
-        if last.replace(level_ns) == Some(level_ns) {
-            continue;
-        }
-        // At the lowest level everything kept is above: the level itself is just below the smallest.
-        let level_ns = if count >= values.len() {
-            level_ns.saturating_sub(1)
-        } else {
-            level_ns
-        };
-        let level = Level::of(rounds, level_ns);
-        let found = level.period().and_then(|(power, frequency, chance)| {
-            let seen = level.describe(frequency, chance, top.median_ns, jobs)?;
-            Some((power, level.whole(rounds, seen, jobs)))
-        });
-        if let Some(found) = found
-            && best.as_ref().is_none_or(|best| found.0 > best.0)
-        {
-            best = Some(found);
-        }
+        best.map(|(_, spikes)| spikes)
     }
-    best.map(|(_, spikes)| spikes)
 }
 
 impl Level {
-    fn of(rounds: &[TailRound], level_ns: i64) -> Self {
+    fn of(search: &Search, level_ns: i64) -> Self {
         let spikes = |round: &TailRound| {
             let mut spikes: Vec<Spike> = Vec::new();
             let jobs = round.activations.iter().zip(round.values_ns);
@@ -126,27 +174,23 @@ impl Level {
             }
             spikes
         };
-        let span = |round: &TailRound| {
-            let first = round.activations.iter().min().copied().unwrap_or(0);
-            let last = round.activations.iter().max().copied().unwrap_or(0);
-            f64::from(last - first) + 1.0
-        };
         Self {
             level_ns,
-            rounds: rounds.iter().map(spikes).collect(),
-            spans: rounds.iter().map(span).collect(),
+            rounds: search.rounds.iter().map(spikes).collect(),
+            spans: search.spans.clone(),
         }
     }
 
     /// The same spikes whole: from the level halfway between the median and their height, where that shows them at least
     /// as well as the level at which they were found.
-    fn whole(&self, rounds: &[TailRound], found: Spikes, jobs: usize) -> Spikes {
+    fn whole(&self, search: &Search, found: Spikes) -> Spikes {
         let half = found.median_ns.midpoint(found.height_ns);
-        if half >= self.level_ns && found.per_period > 0.9 {
+        if half < search.from_ns || half >= self.level_ns && found.per_period > 0.9 {
             return found;
         }
-        let level = Self::of(rounds, half);
-        let whole = level.describe(1.0 / found.period_jobs, found.chance, found.median_ns, jobs);
+        let level = Self::of(search, half);
+        let frequency = 1.0 / found.period_jobs;
+        let whole = level.describe(frequency, found.chance, found.median_ns, search.jobs);
         let purity = |spikes: &Spikes| spikes.in_phase as f64 / spikes.spikes as f64;
         whole
             .filter(|whole| purity(whole) > 0.7 * purity(&found))

@@ -2,7 +2,15 @@
 
 use std::fs::{self, File};
 
-use crate::support::{Case, experiment, only_run, say, timecell};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use record::samples::Header;
+
+use crate::support::{
+    Case, eventually, experiment, in_its_loop, only_run, payloads, say, timecell,
+};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -14,6 +22,11 @@ pub const CASES: &[Case] = &[
         name: "lost::a_run_without_one_of_its_trials_fails_report_and_export",
         needs: &[],
         run: gone,
+    },
+    Case {
+        name: "lost::samples_that_found_no_room_are_counted_and_the_tail_is_not_complete",
+        needs: &[],
+        run: samples,
     },
 ];
 
@@ -74,4 +87,118 @@ fn gone() {
             .count()
     };
     assert!(rows("less.csv") > 1 && rows("less.csv") < rows("all.csv"));
+}
+
+/// The rings of a coordinator's cells, in shared memory.
+fn ring_of(pid: u32) -> Option<PathBuf> {
+    let places = fs::read_dir("/dev/shm").ok()?.flatten();
+    let mut places = places.map(|entry| entry.path()).filter(|path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with("timecell-") && name.contains(&pid.to_string()))
+    });
+    places.find_map(|place| {
+        let ring = place.join("trials/1/shared/1-bare.samples");
+        ring.exists().then_some(ring)
+    })
+}
+
+/// Jobs that the cell has recorded, and whether it has ended its loop.
+fn recorded(ring: &File) -> (u64, bool) {
+    let mut bytes = [0; size_of::<Header>()];
+    ring.read_exact_at(&mut bytes, 0).unwrap();
+    let header = Header::from_bytes(&bytes);
+    (header.count, header.complete == 1)
+}
+
+/// Records that the reader has taken, as the ring tells the cell.
+fn taken(ring: &File) -> u64 {
+    let mut bytes = [0; 8];
+    ring.read_exact_at(&mut bytes, 2048).unwrap();
+    u64::from_le_bytes(bytes)
+}
+
+fn turns(pid: i32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+    let turns = text.split_whitespace().nth(2);
+    turns.and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+fn samples() {
+    const JOBS: u64 = 12_000;
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("lossy.toml");
+    // Relative: every job runs, however slow the machine is, so that the ring of 2,048 must overflow.
+    let text = format!(
+        "schema = 1\nname = \"lossy\"\nrounds = 1\nrecord = \"histogram\"\ninterval = \"1s\"\n[workload]\n\
+         kind = \"timer\"\nperiod = \"1ms\"\npacing = \"relative\"\njobs = {JOBS}\n[[trial]]\ncells = [\"bare\"]\n"
+    );
+    fs::write(&file, text).unwrap();
+    let child = timecell()
+        .current_dir(dir.path())
+        .args(["bench", "lossy.toml"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut cell = 0;
+    eventually("the cell is in its loop", || {
+        cell = payloads(child.id()).first().map_or(0, |(pid, _)| *pid);
+        cell != 0 && in_its_loop(cell)
+    });
+    let ring = File::open(ring_of(child.id()).unwrap()).unwrap();
+    let coordinator = child.id().cast_signed();
+    // SAFETY: our own child.
+    unsafe { libc::kill(coordinator, libc::SIGSTOP) };
+    let full = || {
+        let (count, ended) = recorded(&ring);
+        ended || count.saturating_sub(taken(&ring)) >= 2_048
+    };
+    eventually("the ring is full", full);
+    let before = turns(cell);
+    eventually("the cell goes on without room", || {
+        recorded(&ring).1 || turns(cell) > before + 100
+    });
+    // SAFETY: as above.
+    unsafe { libc::kill(coordinator, libc::SIGCONT) };
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let run = only_run(dir.path());
+    let path = run.to_str().unwrap();
+    let told = say(dir.path(), &["report", path, "--json"])
+        .ends_with(0)
+        .out;
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let cell = &told["cells"][0];
+    let lost = cell["lost"].as_u64().unwrap();
+    assert!(lost > 0, "{cell}");
+    assert_eq!(cell["executed"].as_u64().unwrap() + lost, JOBS);
+    let intervals = cell["histograms"]["intervals"].as_array().unwrap();
+    let of_intervals = intervals.iter().map(|i| i["lost"].as_u64().unwrap());
+    assert_eq!(of_intervals.sum::<u64>(), lost, "and it says when");
+    let tail = &told["tails"][0]["tail"];
+    assert_eq!(tail["refusals"][0]["reason"], "lost", "{tail}");
+    assert_eq!(tail["refusals"][0]["lost"], lost);
+    assert_eq!(tail["curve"].as_array().unwrap().len(), 0);
+    let failures = told["failures"].to_string();
+    assert!(
+        failures.contains("the reader was not scheduled in time"),
+        "{failures}"
+    );
+    let in_words = said.replace(',', "");
+    assert!(in_words.contains(&format!("lost {lost} samples")), "{said}");
+    assert!(in_words.contains(&format!("+ {lost} lost")), "{said}");
+    assert!(
+        said.contains(">= "),
+        "the largest seen may not be the largest: {said}"
+    );
+    let page = fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(page.contains("were lost from the record, and the longest may be among them"));
+    // No latency was an hour long, but nobody knows those that were lost.
+    let judged = say(
+        dir.path(),
+        &["report", path, "--fail-if", "latency.max > 1h"],
+    );
+    assert_ne!(judged.code, Some(0));
+    assert!(judged.out.contains("may be among them"), "{}", judged.out);
 }

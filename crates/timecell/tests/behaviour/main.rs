@@ -11,6 +11,7 @@ mod clean_up;
 mod contest;
 mod control;
 mod control_update;
+mod counters;
 mod extreme;
 mod faults;
 mod formats;
@@ -57,6 +58,7 @@ fn main() {
         bench::CASES,
         clean_up::CASES,
         contest::CASES,
+        counters::CASES,
         control::CASES,
         control_update::CASES,
         faults::CASES,

@@ -233,8 +233,24 @@ fn interrupted() {
     assert_eq!(child.wait().unwrap().code(), Some(1));
     let traces = traces_of(child.id());
     assert!(traces.is_empty(), "{traces:#?}");
-    let run = Run::open(&only_run(dir.path())).unwrap();
+    let path = only_run(dir.path());
+    let run = Run::open(&path).unwrap();
     assert_eq!(run.manifest().unwrap().status, Status::Interrupted);
+    // Its jobs were not lost: nobody was there any more to run them.
+    let text = say(dir.path(), &["report", &path.to_string_lossy()]).out;
+    assert!(
+        text.contains("not reached: the trial was cut off (interrupted)"),
+        "{text}"
+    );
+    assert!(!text.contains("in cells that ended in order"), "{text}");
+    let summary = run.scale_summary().unwrap();
+    let point = &summary.points[0];
+    assert_eq!((point.unexplained, point.lost_with_cells), (0, 0));
+    assert!(point.not_reached > 0 && point.cut_off == ["interrupted"]);
+    assert_eq!(
+        point.executed + point.missed + point.not_reached,
+        point.planned
+    );
 }
 
 fn killed() {

@@ -65,11 +65,7 @@ fn outcomes() {
     assert!(said.out.contains("missed"), "{}", said.out);
     let said = bench(&["execution.p99.99 > 10s"], 4);
     assert!(said.out.contains("not applicable"), "{}", said.out);
-    assert!(
-        said.out.contains("needs 29,956 jobs, has 400"),
-        "{}",
-        said.out
-    );
+    assert!(said.out.contains("needs 29,956 jobs, has "), "{}", said.out);
 }
 
 fn later() {

@@ -227,6 +227,7 @@ impl Stage {
                 _ => BarrierKind::Futex,
             },
             rest_ns: 0,
+            counters: model::Counters::None,
         };
         let words = if how == How::PollShell {
             shell::words(index)

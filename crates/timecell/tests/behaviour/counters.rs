@@ -1,0 +1,156 @@
+//! Counters of each activation: kept by the measuring threads themselves, shown against their latency, or said why not.
+
+use std::path::Path;
+
+use host::counters::{Counter, HARDWARE, SOFTWARE, TaskCounters};
+use record::run::Run;
+use record::summary::Per;
+use record::trial::CellCounters;
+
+use crate::support::{Case, Need, only_run, say};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "counters::each_activation_has_its_counts",
+        needs: &[],
+        run: each,
+    },
+    Case {
+        name: "counters::a_reading_too_dear_for_the_period_is_left_to_windows",
+        needs: &[],
+        run: dear,
+    },
+    Case {
+        name: "counters::a_cell_that_may_not_count_says_so",
+        needs: &[Need::Root],
+        run: refused,
+    },
+];
+
+const JOBS: usize = 400;
+
+/// Runs one cell for a while; returns what was counted beside it.
+fn counted(dir: &Path, engine: &str, counters: &str, period: &str) -> CellCounters {
+    let file = dir.join("counted.toml");
+    let text = format!(
+        "schema = 1\nname = \"counted\"\nrounds = 1\ncounters = {counters}\n\
+         [workload]\nkind = \"timer\"\nperiod = \"{period}\"\njobs = {JOBS}\n[[trial]]\ncells = [\"{engine}\"]\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    say(dir, &["bench", &file.to_string_lossy()]).ends_with(0);
+    let trial = Run::open(&only_run(dir)).unwrap().trial(1).unwrap();
+    let [counters] = trial.counters.as_slice() else {
+        panic!("{:?}", trial.counters);
+    };
+    counters.clone()
+}
+
+/// What a thread of this machine can count; `None` where it may count nothing.
+fn countable() -> Option<&'static [Counter]> {
+    let can = |counters: &[Counter]| TaskCounters::attach(0, counters).is_ok();
+    if can(&HARDWARE) {
+        return Some(&HARDWARE);
+    }
+    can(&SOFTWARE).then_some(&SOFTWARE)
+}
+
+fn each() {
+    let dir = tempfile::tempdir().unwrap();
+    let found = counted(dir.path(), "bare", "\"activation\"", "1ms");
+    let Some(countable) = countable() else {
+        assert_eq!(found.activations, None);
+        assert!(
+            found
+                .lacking
+                .iter()
+                .any(|why| why.contains("count themselves"))
+        );
+        return;
+    };
+    let activations = found.activations.unwrap();
+    let names: Vec<&str> = countable.iter().map(|counter| counter.name()).collect();
+    assert_eq!(activations.names, names);
+    assert!(activations.reading_cost_ns > 0);
+    assert_eq!(
+        found.names,
+        ["interrupts of its cpu"],
+        "no one else reads them"
+    );
+    let run = only_run(dir.path());
+    let opened = Run::open(&run).unwrap();
+    let samples = opened.samples(1, "1-bare").unwrap().unwrap();
+    assert_eq!(samples.counts.len(), samples.samples.len());
+    // Whoever sleeps is switched out; whoever works has cycles.
+    let sure = match countable.contains(&Counter::Cycles) {
+        true => Counter::Cycles,
+        false => Counter::ContextSwitches,
+    };
+    let place = (countable.iter()).position(|of| *of == sure).unwrap();
+    let slept = samples.counts.iter().filter(|row| row[place] > 0).count();
+    // A job that finds its release gone does not sleep before it.
+    let late = samples.samples.iter().zip(samples.samples.iter().skip(1));
+    let late = late.filter(|(before, job)| before.end_ns >= job.release_ns);
+    assert!(
+        slept + late.count() >= samples.samples.len(),
+        "{slept} of {:?}",
+        samples.counts
+    );
+    let summary = opened.summary().unwrap();
+    let counters = &summary.points[0].counters;
+    let of = counters.iter().find(|of| of.name == sure.name()).unwrap();
+    assert_eq!(of.per, Per::Activation);
+    assert_eq!(of.windows as usize, samples.samples.len() - 1);
+    let page = std::fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(page.contains("the measuring thread read its own counters once for each activation"));
+    let words = ["export", "--csv", "-o", "-", &run.to_string_lossy()];
+    let table = say(dir.path(), &words).ends_with(0).out;
+    let mut lines = table.lines();
+    let head: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let column = head.iter().position(|name| *name == sure.column()).unwrap();
+    for (line, row) in lines.zip(&samples.counts) {
+        let value = line.split(',').nth(column).unwrap();
+        assert_eq!(value, row[place].to_string());
+    }
+}
+
+fn dear() {
+    let dir = tempfile::tempdir().unwrap();
+    // No kernel reads a group of counters within 100 ns: it is a system call.
+    let found = counted(dir.path(), "bare", "true", "10us");
+    assert_eq!(found.activations, None);
+    if countable().is_some() {
+        let why = "more than 1/100 of the period";
+        assert!(
+            found.lacking.iter().any(|lacking| lacking.contains(why)),
+            "{found:?}"
+        );
+        assert!(found.names.len() > 1, "windows in their place: {found:?}");
+    }
+    let run = only_run(dir.path());
+    let samples = Run::open(&run)
+        .unwrap()
+        .samples(1, "1-bare")
+        .unwrap()
+        .unwrap();
+    assert!(samples.counts.is_empty());
+    let length = std::fs::metadata(run.join("trials/1/1-bare.samples"))
+        .unwrap()
+        .len();
+    assert_eq!(
+        length,
+        4096 + 32 * samples.header.count,
+        "no room for counts is kept"
+    );
+}
+
+fn refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let found = counted(dir.path(), "embedded", "\"activation\"", "1ms");
+    assert_eq!(found.activations, None);
+    let why = "in embedded cells: their threads are not allowed to count themselves";
+    assert!(
+        found.lacking.iter().any(|lacking| lacking.contains(why)),
+        "{found:?}"
+    );
+    assert!(found.names.len() > 1, "windows in their place: {found:?}");
+}
