@@ -77,6 +77,38 @@ pub struct SupplyPoint {
     pub delay_ns: u64,
 }
 
+impl SupplyPoint {
+    /// The same, no better than `bound` in rate or delay.
+    fn within(self, bound: &Promise) -> SupplyPoint {
+        let faster = u128::from(self.supplied) * u128::from(bound.per)
+            > u128::from(bound.supplied) * u128::from(self.per);
+        let (supplied, per) = match faster {
+            true => (bound.supplied, bound.per),
+            false => (self.supplied, self.per),
+        };
+        SupplyPoint {
+            supplied,
+            per,
+            delay_ns: self.delay_ns.max(bound.delay_ns),
+        }
+    }
+}
+
+impl MeasuredSupply {
+    /// The lines that may be counted on, each as (supplied, per, delay in ns): those that were measured, none of them better than
+    /// what is proved from the length of the tick. The worst phase of refills and ticks may not have come while it was
+    /// measured.
+    pub fn counted_on(&self) -> Vec<(u64, u64, u64)> {
+        let points = self.points.iter().map(|point| match &self.by_tick {
+            Some(bound) => point.within(bound),
+            None => *point,
+        });
+        points
+            .map(|point| (point.supplied, point.per, point.delay_ns))
+            .collect()
+    }
+}
+
 /// Cpu time of a longer time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
@@ -228,6 +260,24 @@ mod tests {
             [0, 5, 5, 8, 8]
         );
         assert_eq!([101, 211].map(|w| host.lost_in(w)), [13, 24]);
+    }
+
+    #[test]
+    fn no_line_is_better_than_what_is_proved() {
+        let bound = Promise {
+            supplied: 3,
+            per: 10,
+            delay_ns: 20,
+            kept: Kept::Held,
+        };
+        let line = |supplied, per, delay_ns| SupplyPoint {
+            supplied,
+            per,
+            delay_ns,
+        };
+        assert_eq!(line(29, 100, 18).within(&bound), line(29, 100, 20));
+        assert_eq!(line(31, 100, 30).within(&bound), line(3, 10, 30));
+        assert_eq!(line(1, 10, 25).within(&bound), line(1, 10, 25));
     }
 
     #[test]

@@ -111,10 +111,7 @@ fn curves(supply: &MeasuredSupply, until: u64) -> Option<Vec<Curve>> {
     let measured = supply.least.iter().copied();
     let mut points = vec![(0, 0)];
     points.extend(measured.take_while(|(window, _)| *window <= until));
-    let lines: Vec<_> = (supply.points.iter())
-        .map(|point| (point.supplied, point.per, point.delay_ns))
-        .collect();
-    let envelope = Envelope::of(&lines)?;
+    let envelope = Envelope::of(&supply.counted_on())?;
     let textbook = Periodic::new(held.budget_ns, held.period_ns).ok()?;
     let sampled = |model: &dyn Fn(u64) -> u64| -> Vec<(u64, u64)> {
         let step = (until / POINTS).max(1);

@@ -48,19 +48,14 @@ impl Supplied {
                 "its windows were measured up to {} ms only",
                 found.measured_to_ns / 1_000_000
             ),
-            Ok(found) => {
-                let lines: Vec<(Ns, Ns, Ns)> = (found.points.iter())
-                    .map(|point| (point.supplied, point.per, point.delay_ns))
-                    .collect();
-                match Envelope::of(&lines) {
-                    Some(supply) => {
-                        let to_ns = found.measured_to_ns;
-                        let supply = Delayed { supply, by: behind };
-                        return Ok((Supplied::Measured(supply), Basis::Measured { to_ns }));
-                    }
-                    None => "its measurement has no usable line".to_owned(),
+            Ok(found) => match Envelope::of(&found.counted_on()) {
+                Some(supply) => {
+                    let to_ns = found.measured_to_ns;
+                    let supply = Delayed { supply, by: behind };
+                    return Ok((Supplied::Measured(supply), Basis::Measured { to_ns }));
                 }
-            }
+                None => "its measurement has no usable line".to_owned(),
+            },
             Err(unfit) => unfit.to_string(),
         };
         let model = model(held, facts)?;

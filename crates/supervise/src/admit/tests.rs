@@ -169,6 +169,17 @@ fn a_measured_supply_decides_where_it_is_of_this_machine() {
     );
     let bad = admit(&mission, &facts(), &[measured(30 * MS, machine())], 0);
     assert!(!bad.is_admitted());
+    // Whatever was measured, the worst phase of the tick may not have come.
+    let mut lucky = measured(MS, machine());
+    lucky.by_tick = Some(Promise {
+        delay_ns: 21 * MS,
+        ..lucky.textbook
+    });
+    let careful = admit(&mission, &facts(), &[lucky], 0);
+    assert_eq!(
+        granted(&careful)["control"].tasks[0].response_ns,
+        Some(21 * MS + (5 * MS * 100).div_ceil(29))
+    );
     let elsewhere = Machine {
         kernel_release: Some("5.10.0".to_owned()),
         ..machine()

@@ -54,12 +54,9 @@ pub(super) fn choose(
             "ask for stretches of 1s or more with --duration",
         ));
     }
-    let lines: Vec<(Ns, Ns, Ns)> = (supply.points.iter())
-        .map(|point| (point.supplied, point.per, point.delay_ns))
-        .collect();
     let textbook = Periodic::new(held.budget_ns, held.period_ns)
         .map_err(|error| none(error.to_string(), ""))?;
-    let Some(measured) = Envelope::of(&lines) else {
+    let Some(measured) = Envelope::of(&supply.counted_on()) else {
         return Err(none(
             "its measurement has no usable line".to_owned(),
             "measure again",
