@@ -203,3 +203,28 @@ fn the_worst_jobs_are_written_once() {
     // Some ten of a thousand jobs are among the worst thousand of a hundred thousand.
     assert!(longest < 24_000, "{longest}");
 }
+
+/// Logs from before threads counted their activations say nothing of it.
+#[test]
+fn a_log_of_an_older_timecell_is_read() {
+    let text = String::from_utf8(log(&samples(&[(5, 7); 30], 0), 1_000_000, 30, true)).unwrap();
+    let older = |line: &str| {
+        let Some((head, json)) = line.split_once(" {\"magic\"") else {
+            return line.to_owned();
+        };
+        let json = format!("{{\"magic\"{json}");
+        let mut header: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(&json).unwrap();
+        let before = header.len();
+        header.retain(|key, _| !key.starts_with("count") || key == "count");
+        assert_eq!(before - header.len(), 7, "{line}");
+        format!("{head} {}", serde_json::to_string(&header).unwrap())
+    };
+    let older: Vec<String> = text.lines().map(older).collect();
+    assert_ne!(older.join("\n") + "\n", text);
+    let read = parsed((older.join("\n") + "\n").as_bytes())
+        .unwrap()
+        .unwrap();
+    assert_eq!((read.counts.executed, read.begin.counted), (30, 0));
+    assert!(read.end.is_some());
+}
