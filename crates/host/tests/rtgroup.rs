@@ -43,7 +43,7 @@ fn main() {
     ];
     let unmet = unmet();
     let trials = tests.map(|(name, run)| needs::trial(name, unmet.as_deref(), run));
-    needs::run(trials.into(), true);
+    needs::run(trials.into(), needs::Threads::One);
 }
 
 /// Why groups cannot be made here.

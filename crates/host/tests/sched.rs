@@ -76,7 +76,7 @@ const TESTS: [Test; 5] = [
 /// whole machine, so they take turns.
 fn main() {
     let trials = TESTS.map(|(name, run, unmet)| needs::trial(name, unmet(), run));
-    needs::run(trials.into(), true);
+    needs::run(trials.into(), needs::Threads::One);
 }
 
 /// Why SCHED_DEADLINE is not to be had, if it is not: some kernels are built without it.

@@ -2,31 +2,14 @@
 //!
 //! `cargo run -p report --example demo -- DIR [plain|timer|rough|many]`
 
-#[path = "../tests/synthetic/mod.rs"]
+#[path = "../tests/suite/synthetic/mod.rs"]
 mod synthetic;
 
 use model::EngineKind;
 use record::run::Status;
 use report::Style;
 use std::path::Path;
-use synthetic::{Cell, GO, Synthetic, cell, lacking, miss};
-
-/// A small deterministic generator: what is drawn here is only looked at.
-struct Chance(u64);
-
-impl Chance {
-    fn unit(&mut self) -> f64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) as f64 + 0.5) / (1u64 << 31) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
-    }
-}
+use synthetic::{Cell, Chance, GO, Synthetic, cell, lacking, miss};
 
 /// How an engine's cells behave: median in ns, noise, share and weight of the tail.
 struct Temper(f64, f64, f64, f64);

@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p report --example scale -- DIR [SAMPLES-OF-A-CELL]`
 
-#[path = "../tests/synthetic/mod.rs"]
+#[path = "../tests/suite/synthetic/mod.rs"]
 mod synthetic;
 
 use model::EngineKind;

@@ -38,7 +38,7 @@ fn main() {
                 root_a_full_disk_costs_no_entry();
             }),
         ],
-        false,
+        needs::Threads::Cpus,
     );
 }
 

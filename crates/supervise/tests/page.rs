@@ -68,7 +68,7 @@ fn main() {
         mounts,
         root_a_page_in_its_place_cannot_grow,
     ));
-    needs::run(trials, false);
+    needs::run(trials, needs::Threads::Cpus);
 }
 
 fn control(deadline_ns: i64) -> Vec<Declared> {

@@ -51,7 +51,7 @@ fn main() {
             })
         })
         .collect();
-    needs::run(trials, false);
+    needs::run(trials, needs::Threads::Cpus);
 }
 
 /// Directories of one test, removed with it.

@@ -16,11 +16,30 @@ pub fn trial(name: &str, unmet: Option<&str>, run: impl FnOnce() + Send + 'stati
     Trial::test(name, test).with_ignored_flag(unmet.is_some())
 }
 
-/// Runs the tests: one at a time if they change what belongs to the whole machine.
-pub fn run(trials: Vec<Trial>, one_at_a_time: bool) -> ! {
+/// How many tests run at once.
+#[derive(Clone, Copy)]
+#[allow(
+    dead_code,
+    reason = "each test that includes this module has one of them"
+)]
+pub enum Threads {
+    /// One: they change what belongs to the whole machine.
+    One,
+    /// As many as `--test-threads` says, else as there are cpus.
+    Cpus,
+    /// As many as `--test-threads` says, else all: they wait for each other themselves.
+    OneEach,
+}
+
+/// Runs the tests.
+pub fn run(trials: Vec<Trial>, threads: Threads) -> ! {
     let mut arguments = Arguments::from_args();
-    if one_at_a_time {
-        arguments.test_threads = Some(1);
+    match threads {
+        Threads::One => arguments.test_threads = Some(1),
+        Threads::Cpus => {}
+        Threads::OneEach => {
+            arguments.test_threads.get_or_insert(trials.len().max(1));
+        }
     }
     libtest_mimic::run(&arguments, trials).exit()
 }

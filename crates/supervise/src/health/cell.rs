@@ -94,7 +94,15 @@ impl CellHealth {
     /// carried out; the supervisor does so, and reports [`Event::Started`] when the cell runs again. An instant before the
     /// latest is taken for that.
     pub fn observe(&mut self, now_ns: i64, event: Event) -> Vec<Finding> {
-        let mut findings = self.tick(now_ns);
+        let mut findings = match event {
+            // It ran at some time since it was looked at last, however long ago that is: a supervisor that was late does not
+            // take its own silence for the cell's.
+            Event::Ran => {
+                self.now_ns = self.now_ns.max(now_ns);
+                Vec::new()
+            }
+            _ => self.tick(now_ns),
+        };
         let now_ns = self.now_ns;
         match (self.life, event) {
             (_, Event::Started) => {

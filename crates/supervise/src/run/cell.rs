@@ -8,6 +8,7 @@ use host::sched::Class;
 use model::mission::{self, Enforcer};
 
 use super::tend::Tended;
+use super::watch::memory_hits;
 use super::{RunError, spec};
 use crate::admit::Grant;
 use crate::end::End;
@@ -21,6 +22,8 @@ pub(super) struct Live {
     pub(super) hold: Option<Box<dyn Enforce>>,
     pub(super) generation: u64,
     pub(super) started_ns: i64,
+    /// How often its memory limit had been reached before its first instruction; `None` where nobody counts.
+    pub(super) memory_hits: Option<u64>,
     /// Until when it may end by itself after it was told to, CLOCK_MONOTONIC ns; `None`: it was not told to.
     pub(super) told_until_ns: Option<i64>,
     /// It did not become ready in its time, and was killed for it.
@@ -69,6 +72,7 @@ impl Live {
             Some(hold) => hold.hold(app.pid()).map_err(|error| error.to_string()),
             None => Ok(()),
         };
+        let memory_hits = memory_hits(&app.groups());
         let started = held.and_then(|()| app.start().map_err(|error| error.to_string()));
         if let Err(why) = started {
             let said = app.log_tail();
@@ -89,6 +93,7 @@ impl Live {
             hold,
             generation,
             started_ns: timecell_client::now_ns(),
+            memory_hits,
             told_until_ns: None,
             given_up: false,
             classes: Vec::new(),
@@ -130,6 +135,7 @@ impl Live {
             hold,
             generation,
             started_ns,
+            memory_hits: None,
             told_until_ns: None,
             given_up: false,
             classes: Vec::new(),

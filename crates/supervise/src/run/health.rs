@@ -114,7 +114,7 @@ impl Keeper<'_> {
     /// A cell that could not even be started.
     pub(super) fn never_started(&mut self, at: usize) -> Result<(), RunError> {
         let now_ns = timecell_client::now_ns();
-        self.watches[at].started(0, &[], now_ns);
+        self.watches[at].started(0, &[], None, now_ns);
         self.ended_untold(at, End::Unknown)
     }
 

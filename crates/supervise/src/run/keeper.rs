@@ -428,7 +428,8 @@ impl<'a> Keeper<'a> {
         let took_ns = live.started_ns - began_ns;
         let process = Process::of(pid)?;
         // From here on it is watched, whatever the journal says.
-        self.watches[at].started(pid, &live.app.groups(), live.started_ns);
+        let groups = live.app.groups();
+        self.watches[at].started(pid, &groups, live.memory_hits, live.started_ns);
         self.live.insert(at, live);
         self.desk.failures.remove(&name);
         if let Some(process) = process {

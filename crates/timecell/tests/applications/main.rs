@@ -106,5 +106,5 @@ fn main() {
             trials.push(needs::trial(&name, unmet.as_deref(), move || run(kind)));
         }
     }
-    needs::run(trials, true);
+    needs::run(trials, needs::Threads::One);
 }

@@ -10,17 +10,17 @@ use crate::support::{Case, Need, experiment, only_run, say};
 pub const CASES: &[Case] = &[
     Case {
         name: "bench::leaves_a_whole_run",
-        needs: &[],
+        needs: &[Need::GroupBudget(950)],
         run: whole_run,
     },
     Case {
         name: "bench::every_engine_that_is_there_is_measured",
-        needs: &[Need::Root, Need::RealTime],
+        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(950)],
         run: every_engine,
     },
     Case {
         name: "bench::cells_start_together_and_the_skew_is_told",
-        needs: &[Need::Root, Need::RealTime],
+        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(950)],
         run: together,
     },
     Case {

@@ -12,22 +12,22 @@ use crate::support::{
 pub const CASES: &[Case] = &[
     Case {
         name: "clean_up::ctrl_c_removes_every_cell",
-        needs: &[Need::Root],
+        needs: &[Need::Root, Need::GroupBudget(950)],
         run: interrupted,
     },
     Case {
         name: "clean_up::clean_removes_what_a_killed_coordinator_left",
-        needs: &[Need::Root],
+        needs: &[Need::Root, Need::GroupBudget(950)],
         run: killed,
     },
     Case {
         name: "clean_up::a_killed_cell_fails_its_trial_and_not_the_run",
-        needs: &[Need::Root],
+        needs: &[Need::Root, Need::GroupBudget(950)],
         run: killed_cell,
     },
     Case {
         name: "clean_up::a_finished_run_leaves_no_trace",
-        needs: &[Need::Root],
+        needs: &[Need::Root, Need::GroupBudget(950)],
         run: finished,
     },
 ];

@@ -13,27 +13,27 @@ use crate::unprivileged::{as_nobody, open_place};
 pub const CASES: &[Case] = &[
     Case {
         name: "contest::every_arm_is_run_and_every_deadline_accounted_for",
-        needs: &[Need::Root, Need::RealTime],
+        needs: &[Need::Root, Need::RealTime, Need::Alone],
         run: arms,
     },
     Case {
         name: "contest::cells_that_spin_receive_and_are_billed",
-        needs: &[Need::Root, Need::RealTime],
+        needs: &[Need::Root, Need::RealTime, Need::Alone],
         run: received,
     },
     Case {
         name: "contest::a_load_stands_beside_and_says_what_it_did",
-        needs: &[Need::Root, Need::RealTime],
+        needs: &[Need::Root, Need::RealTime, Need::Alone],
         run: beside_a_load,
     },
     Case {
         name: "contest::a_study_is_judged_reported_and_exported_again",
-        needs: &[Need::Root, Need::RealTime],
+        needs: &[Need::Root, Need::RealTime, Need::Alone],
         run: again,
     },
     Case {
         name: "contest::the_same_seed_gives_the_same_sets",
-        needs: &[Need::Root, Need::RealTime],
+        needs: &[Need::Root, Need::RealTime, Need::Alone],
         run: seeds,
     },
     Case {
@@ -48,12 +48,12 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "contest::ctrl_c_keeps_what_was_measured",
-        needs: &[Need::Root, Need::RealTime],
+        needs: &[Need::Root, Need::RealTime, Need::Alone],
         run: interrupted,
     },
     Case {
         name: "contest::clean_removes_the_groups_of_a_killed_study",
-        needs: &[Need::Root, Need::RealTime],
+        needs: &[Need::Root, Need::RealTime, Need::Alone],
         run: killed,
     },
 ];

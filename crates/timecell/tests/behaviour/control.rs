@@ -11,9 +11,14 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::missions::{Up, mission, nothing_is_left, pid_of, shell};
-use crate::support::{Case, Need, eventually, say, timecell};
+use crate::support::{Case, Need, copy_program, eventually, say, timecell};
 
-const ROOT: &[Need] = &[Need::Root, Need::RealTime, Need::Program("busybox")];
+const ROOT: &[Need] = &[
+    Need::Root,
+    Need::RealTime,
+    Need::Program("busybox"),
+    Need::GroupBudget(50),
+];
 
 pub const CASES: &[Case] = &[
     Case {
@@ -363,7 +368,7 @@ fn bad_clients_are_refused_and_disturb_nobody() {
     fs::set_permissions(dir.join("state"), fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&socket, fs::Permissions::from_mode(0o666)).unwrap();
     let binary = dir.join("timecell");
-    fs::copy(env!("CARGO_BIN_EXE_timecell"), &binary).unwrap();
+    copy_program(env!("CARGO_BIN_EXE_timecell"), &binary);
     let stranger = std::process::Command::new(&binary)
         .args(["down", "--dir"])
         .arg(dir.join("state"))

@@ -9,7 +9,12 @@ use crate::control::{RESERVED, ask, cell, json_of, runs};
 use crate::missions::{Up, mission, nothing_is_left, pid_of, shell};
 use crate::support::{Case, Need};
 
-const ROOT: &[Need] = &[Need::Root, Need::RealTime, Need::Program("busybox")];
+const ROOT: &[Need] = &[
+    Need::Root,
+    Need::RealTime,
+    Need::Program("busybox"),
+    Need::GroupBudget(100),
+];
 
 pub const CASES: &[Case] = &[
     Case {
@@ -29,7 +34,12 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "control_update::the_old_version_ends_first_where_there_is_no_room_for_both",
-        needs: ROOT,
+        needs: &[
+            Need::Root,
+            Need::RealTime,
+            Need::Program("busybox"),
+            Need::GroupBudget(600),
+        ],
         run: the_old_version_ends_first_where_there_is_no_room_for_both,
     },
     Case {

@@ -12,7 +12,7 @@ use crate::support::{Case, Need, only_run, say};
 pub const CASES: &[Case] = &[
     Case {
         name: "counters::each_activation_has_its_counts",
-        needs: &[],
+        needs: &[Need::Alone],
         run: each,
     },
     Case {
@@ -22,7 +22,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "counters::a_cell_that_may_not_count_says_so",
-        needs: &[Need::Root],
+        needs: &[Need::Root, Need::GroupBudget(950)],
         run: refused,
     },
 ];

@@ -13,17 +13,17 @@ use crate::support::{Case, Need, eventually, only_run, say, timecell};
 pub const CASES: &[Case] = &[
     Case {
         name: "isolation::a_task_is_moved_and_comes_back_and_the_record_tells",
-        needs: &[Need::Root, Need::TwoCpus],
+        needs: &[Need::Root, Need::TwoCpus, Need::Alone],
         run: moved_and_back,
     },
     Case {
         name: "isolation::clean_puts_back_what_a_killed_coordinator_moved",
-        needs: &[Need::Root, Need::TwoCpus],
+        needs: &[Need::Root, Need::TwoCpus, Need::Alone],
         run: killed,
     },
     Case {
         name: "isolation::all_cpus_for_cells_is_refused",
-        needs: &[Need::Root, Need::TwoCpus],
+        needs: &[Need::Root, Need::TwoCpus, Need::Alone],
         run: refused,
     },
 ];

@@ -187,7 +187,7 @@ fn built_in() {
     assert!(page.contains("Achieved rates") && page.contains("messages"));
     let traces = traces_of(child.id());
     assert!(traces.is_empty(), "{traces:#?}");
-    assert_eq!(networks(), Vec::<String>::new());
+    assert_eq!(networks_of(child.id()), Vec::<String>::new());
     assert!(!only_run(dir.path()).join("load-files").exists());
 }
 
@@ -280,8 +280,8 @@ fn load_processes(pid: u32) -> Vec<i32> {
         .collect()
 }
 
-/// Network namespaces and devices that a run made.
-fn networks() -> Vec<String> {
+/// Network namespaces and devices that this coordinator made.
+fn networks_of(coordinator: u32) -> Vec<String> {
     ["/run/netns", "/sys/class/net"]
         .into_iter()
         .flat_map(|dir| std::fs::read_dir(dir).into_iter().flatten().flatten())
@@ -290,7 +290,7 @@ fn networks() -> Vec<String> {
             let number = name
                 .trim_start_matches("timecell-")
                 .trim_start_matches("tc");
-            number.len() < name.len() && number.parse::<u32>().is_ok()
+            number.len() < name.len() && number.parse() == Ok(coordinator)
         })
         .collect()
 }
@@ -333,7 +333,7 @@ fn killed_coordinator() {
         said.out
     );
     eventually("no trace is left", || traces_of(child.id()).is_empty());
-    assert_eq!(networks(), Vec::<String>::new());
+    assert_eq!(networks_of(child.id()), Vec::<String>::new());
     assert!(!only_run(dir.path()).join("load-files").exists());
 }
 
@@ -345,7 +345,7 @@ fn interrupted() {
     assert_eq!(child.wait().unwrap().code(), Some(1));
     let traces = traces_of(child.id());
     assert!(traces.is_empty(), "{traces:#?}");
-    assert_eq!(networks(), Vec::<String>::new());
+    assert_eq!(networks_of(child.id()), Vec::<String>::new());
     assert!(!only_run(dir.path()).join("load-files").exists());
 }
 

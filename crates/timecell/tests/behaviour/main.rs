@@ -17,6 +17,7 @@ mod faults;
 mod formats;
 mod hostile;
 mod isolation;
+mod lanes;
 mod loads;
 mod long_runs;
 mod lost;
@@ -44,6 +45,7 @@ mod top;
 mod unprivileged;
 mod verbs;
 
+use needs::Threads;
 use support::Case;
 
 fn main() {
@@ -94,9 +96,8 @@ fn main() {
         .flatten()
         .map(|case| {
             let unmet = case.needs.iter().find_map(|need| need.unmet());
-            needs::trial(case.name, unmet.as_deref(), case.run)
+            needs::trial(case.name, unmet.as_deref(), move || lanes::run(case))
         })
         .collect();
-    // Cells share cpus and one budget.
-    needs::run(trials, true);
+    needs::run(trials, Threads::OneEach);
 }

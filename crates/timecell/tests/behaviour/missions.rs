@@ -12,15 +12,22 @@ use supervise::page::Place;
 
 use crate::support::{Case, Need, say, timecell};
 
+const CELLS: &[Need] = &[
+    Need::Root,
+    Need::RealTime,
+    Need::Program("busybox"),
+    Need::GroupBudget(250),
+];
+
 pub const CASES: &[Case] = &[
     Case {
         name: "missions::what_holds_is_admitted_with_its_bounds",
-        needs: &[Need::RealTime],
+        needs: &[Need::RealTime, Need::GroupBudget(950)],
         run: what_holds_is_admitted_with_its_bounds,
     },
     Case {
         name: "missions::what_does_not_hold_is_refused_with_its_line_and_its_mend",
-        needs: &[Need::RealTime],
+        needs: &[Need::RealTime, Need::GroupBudget(950)],
         run: what_does_not_hold_is_refused_with_its_line_and_its_mend,
     },
     Case {
@@ -35,17 +42,17 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "missions::cells_are_held_restarted_and_ended",
-        needs: &[Need::Root, Need::RealTime, Need::Program("busybox")],
+        needs: CELLS,
         run: cells_are_held_restarted_and_ended,
     },
     Case {
         name: "missions::cells_outlive_their_supervisor_and_are_taken_over",
-        needs: &[Need::Root, Need::RealTime, Need::Program("busybox")],
+        needs: CELLS,
         run: cells_outlive_their_supervisor_and_are_taken_over,
     },
     Case {
         name: "missions::a_cell_stops_with_the_one_it_needs",
-        needs: &[Need::Root, Need::RealTime, Need::Program("busybox")],
+        needs: CELLS,
         run: a_cell_stops_with_the_one_it_needs,
     },
 ];
@@ -328,7 +335,7 @@ pub fn nothing_is_left(dir: &Path) {
             }
         }
     }
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let mounts = fs::read_to_string("/proc/thread-self/mounts").unwrap();
     let place = dir.display().to_string();
     found.extend(
         mounts

@@ -35,7 +35,12 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "missions_deadline::no_cell_makes_itself_one_under_any_enforcer",
-        needs: &[Need::Root, Need::RealTime, Need::Deadline],
+        needs: &[
+            Need::Root,
+            Need::RealTime,
+            Need::Deadline,
+            Need::GroupBudget(100),
+        ],
         run: no_cell_makes_itself_one_under_any_enforcer,
     },
     Case {

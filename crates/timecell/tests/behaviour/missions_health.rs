@@ -8,7 +8,7 @@ use crate::missions::{Up, is_gone, mission, nothing_is_left, pid_of};
 use crate::reporter::{Deed, Reporter};
 use crate::support::{Case, Need};
 
-const NEEDS: &[Need] = &[Need::Root, Need::RealTime];
+const NEEDS: &[Need] = &[Need::Root, Need::RealTime, Need::GroupBudget(150)];
 
 pub const CASES: &[Case] = &[
     Case {
@@ -33,17 +33,22 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "missions_health::what_the_kernel_counts_is_watched_without_a_report",
-        needs: &[Need::Root, Need::RealTime, Need::Program("busybox")],
+        needs: &[
+            Need::Root,
+            Need::RealTime,
+            Need::Program("busybox"),
+            Need::GroupBudget(150),
+        ],
         run: what_the_kernel_counts_is_watched_without_a_report,
     },
     Case {
         name: "missions_health::an_overrun_changes_the_mode_and_idleness_brings_it_back",
-        needs: NEEDS,
+        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(450)],
         run: an_overrun_changes_the_mode_and_idleness_brings_it_back,
     },
     Case {
         name: "missions_health::a_mode_outlives_the_supervisor",
-        needs: NEEDS,
+        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(450)],
         run: a_mode_outlives_the_supervisor,
     },
 ];

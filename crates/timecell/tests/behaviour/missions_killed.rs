@@ -15,7 +15,7 @@ use crate::support::{Case, Need};
 
 pub const CASES: &[Case] = &[Case {
     name: "missions_killed::cells_run_on_and_are_taken_over_whenever_the_supervisor_is_killed",
-    needs: &[Need::Root, Need::RealTime],
+    needs: &[Need::Root, Need::RealTime, Need::GroupBudget(50)],
     run: cells_run_on_and_are_taken_over_whenever_the_supervisor_is_killed,
 }];
 

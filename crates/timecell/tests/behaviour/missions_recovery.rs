@@ -12,22 +12,22 @@ use crate::support::{Case, Need};
 pub const CASES: &[Case] = &[
     Case {
         name: "missions_recovery::after_a_crash",
-        needs: &[Need::Root, Need::RealTime],
+        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(100)],
         run: || recovers(Deed::Crash, LEAST),
     },
     Case {
         name: "missions_recovery::after_a_crash_with_a_budget_that_holds_the_start",
-        needs: &[Need::Root, Need::RealTime],
+        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(250)],
         run: || recovers(Deed::Crash, ROOM),
     },
     Case {
         name: "missions_recovery::after_a_wedge",
-        needs: &[Need::Root, Need::RealTime],
+        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(100)],
         run: || recovers(Deed::Wedge, LEAST),
     },
     Case {
         name: "missions_recovery::after_a_wedge_with_a_budget_that_holds_the_start",
-        needs: &[Need::Root, Need::RealTime],
+        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(250)],
         run: || recovers(Deed::Wedge, ROOM),
     },
 ];

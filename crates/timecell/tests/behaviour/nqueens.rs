@@ -18,12 +18,12 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "nqueens::in_cells_in_the_real_time_class_and_under_load",
-        needs: &[Need::Root, Need::RealTime],
+        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(950)],
         run: cells,
     },
     Case {
         name: "nqueens::threads_stay_on_the_cpus_that_they_may_use",
-        needs: &[],
+        needs: &[Need::Alone],
         run: chosen,
     },
     Case {

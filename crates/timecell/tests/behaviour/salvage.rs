@@ -11,32 +11,32 @@ use crate::support::{Case, Need, eventually, only_run, payloads, say, timecell, 
 pub const CASES: &[Case] = &[
     Case {
         name: "salvage::clean_writes_what_a_killed_coordinator_measured",
-        needs: &[Need::Root],
+        needs: &[Need::Root, Need::GroupBudget(950)],
         run: killed,
     },
     Case {
         name: "salvage::ctrl_c_keeps_what_finished_cells_measured",
-        needs: &[Need::Root],
+        needs: &[Need::Root, Need::GroupBudget(950)],
         run: interrupted,
     },
     Case {
         name: "salvage::a_full_disk_loses_nothing",
-        needs: &[Need::Root],
+        needs: &[Need::Root, Need::GroupBudget(950)],
         run: full_disk,
     },
     Case {
         name: "salvage::histograms_lose_nothing_of_a_cell_that_has_finished",
-        needs: &[Need::Root],
+        needs: &[Need::Root, Need::GroupBudget(950)],
         run: killed_histograms,
     },
     Case {
         name: "salvage::a_full_disk_loses_nothing_of_histograms",
-        needs: &[Need::Root],
+        needs: &[Need::Root, Need::GroupBudget(950)],
         run: full_disk_histograms,
     },
     Case {
         name: "salvage::a_run_whose_disk_is_gone_keeps_its_samples_until_they_are_discarded",
-        needs: &[Need::Root],
+        needs: &[Need::Root, Need::GroupBudget(950)],
         run: gone,
     },
 ];

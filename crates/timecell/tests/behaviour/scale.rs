@@ -13,7 +13,7 @@ use crate::support::{
 pub const CASES: &[Case] = &[
     Case {
         name: "scale::every_cell_and_sample_is_accounted_for",
-        needs: &[Need::Root, Need::RealTime],
+        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(950)],
         run: accounted,
     },
     Case {
@@ -28,7 +28,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "scale::each_cell_holds_an_equal_part_where_groups_are_asked_for",
-        needs: &[Need::Root, Need::RealTime],
+        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(950)],
         run: reserved,
     },
     Case {

@@ -21,7 +21,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "series::footprint_counts_payload_and_helpers",
-        needs: &[Need::Root],
+        needs: &[Need::Root, Need::GroupBudget(950)],
         run: footprint,
     },
     Case {

@@ -12,15 +12,31 @@ use record::supply::{Budget, ChosenBy, Machine, MeasuredSupply, SupplyRecord, fi
 use crate::support::{Case, Need, eventually, only_run, say, timecell, traces_of};
 use crate::unprivileged::{as_nobody, open_place};
 
+/// Of every enforcer.
+const BUDGETS: &[Need] = &[
+    Need::Root,
+    Need::RealTime,
+    Need::GroupBudget(350),
+    Need::DeadlineBudget,
+];
+/// The same, where tried sets need real groups.
+const GROUPS: &[Need] = &[
+    Need::Root,
+    Need::RealTime,
+    Need::RtGroups,
+    Need::GroupBudget(350),
+    Need::DeadlineBudget,
+];
+
 pub const CASES: &[Case] = &[
     Case {
         name: "supply::every_enforcer_of_this_kernel_is_measured_and_its_fit_lies_below",
-        needs: &[Need::Root, Need::RealTime],
+        needs: BUDGETS,
         run: study,
     },
     Case {
         name: "supply::a_study_is_reported_and_exported_again",
-        needs: &[Need::Root, Need::RealTime],
+        needs: BUDGETS,
         run: again,
     },
     Case {
@@ -35,22 +51,22 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "supply::ctrl_c_keeps_what_was_measured",
-        needs: &[Need::Root, Need::RealTime],
+        needs: BUDGETS,
         run: interrupted,
     },
     Case {
         name: "supply::clean_removes_the_group_of_a_killed_study",
-        needs: &[Need::Root, Need::RealTime],
+        needs: BUDGETS,
         run: killed,
     },
     Case {
         name: "supply::ctrl_c_while_sets_are_tried_keeps_what_was_run",
-        needs: &[Need::Root, Need::RealTime, Need::RtGroups],
+        needs: GROUPS,
         run: interrupted_while_trying,
     },
     Case {
         name: "supply::clean_removes_what_a_study_killed_while_it_tried_sets_left",
-        needs: &[Need::Root, Need::RealTime, Need::RtGroups],
+        needs: GROUPS,
         run: killed_while_trying,
     },
     Case {

@@ -11,8 +11,14 @@ pub struct Case {
 }
 
 /// Something a test needs of the machine.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Need {
+    /// That no other test runs: it changes what belongs to everybody, looks at it, or judges how long something takes.
+    Alone,
+    /// So many thousandths of a cpu for its real-time groups; trials with contained cells of class FIFO take what is free.
+    GroupBudget(u16),
+    /// That no other test holds a budget of SCHED_DEADLINE, where there is that class.
+    DeadlineBudget,
     Root,
     RealTime,
     /// SCHED_DEADLINE.
@@ -28,6 +34,7 @@ impl Need {
     /// Why the need is unmet, if it is.
     pub fn unmet(self) -> Option<String> {
         match self {
+            Need::Alone | Need::GroupBudget(_) | Need::DeadlineBudget => None,
             // SAFETY: no arguments, cannot fail.
             Need::Root => (unsafe { libc::geteuid() } != 0).then(|| "needs root".to_owned()),
             Need::Program(name) => {
@@ -181,7 +188,7 @@ pub fn traces_of(pid: u32) -> Vec<String> {
             found.push(path.display().to_string());
         }
     });
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = std::fs::read_to_string("/proc/thread-self/mountinfo").unwrap_or_default();
     found.extend(
         mounts
             .lines()
@@ -245,4 +252,12 @@ pub fn eventually(what: &str, mut true_now: impl FnMut() -> bool) {
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
     panic!("never happened: {what}");
+}
+
+/// Copies a program that is to be executed at once, and keeps its permissions. Another process does it: while this one
+/// had the copy open for writing, a process that another case starts would inherit that, and the kernel executes no
+/// file that anybody may be writing to (ETXTBSY).
+pub fn copy_program(from: impl AsRef<Path>, to: &Path) {
+    let copied = Command::new("cp").arg(from.as_ref()).arg(to).status();
+    assert!(copied.unwrap().success(), "{}", to.display());
 }

@@ -15,12 +15,17 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "taskset::fifo_by_deadline_with_bounds_and_competitors",
-        needs: &[Need::Root, Need::RealTime],
+        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(950)],
         run: fifo,
     },
     Case {
         name: "taskset::deadline_threads_one_trial_after_the_other",
-        needs: &[Need::Root, Need::RealTime],
+        needs: &[
+            Need::Root,
+            Need::RealTime,
+            Need::GroupBudget(950),
+            Need::DeadlineBudget,
+        ],
         run: deadline,
     },
     Case {

@@ -13,7 +13,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "thresholds::a_later_report_judges_again_or_by_others",
-        needs: &[Need::Root, Need::RealTime],
+        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(950)],
         run: later,
     },
     Case {

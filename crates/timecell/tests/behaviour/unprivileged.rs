@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use record::run::Run;
 
-use crate::support::{Case, Need, Said, experiment, only_run, timecell};
+use crate::support::{Case, Need, Said, copy_program, experiment, only_run, timecell};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -34,7 +34,7 @@ pub fn open_place() -> (tempfile::TempDir, PathBuf) {
     let all = std::fs::Permissions::from_mode(0o777);
     std::fs::set_permissions(dir.path(), all.clone()).unwrap();
     let binary = dir.path().join("timecell");
-    std::fs::copy(env!("CARGO_BIN_EXE_timecell"), &binary).unwrap();
+    copy_program(env!("CARGO_BIN_EXE_timecell"), &binary);
     std::fs::set_permissions(&binary, all).unwrap();
     (dir, binary)
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{Case, experiment, only_run, say};
+use crate::support::{Case, Need, experiment, only_run, say};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -17,7 +17,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "verbs::report_redraws_and_compares",
-        needs: &[],
+        needs: &[Need::GroupBudget(950)],
         run: report,
     },
     Case {

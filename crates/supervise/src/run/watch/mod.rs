@@ -15,6 +15,7 @@ use model::mission::{Cell, Criticality, Observed, Ready};
 
 use self::interval::{BudgetOf, Interval};
 use self::outside::Outside;
+pub(in crate::run) use self::outside::memory_hits;
 use self::overrun::Overrun;
 use self::told::Told;
 use crate::admit::Grant;
@@ -171,9 +172,17 @@ impl CellWatch {
         })
     }
 
-    /// The cell runs. `groups` are its cgroups.
-    pub(in crate::run) fn started(&mut self, pid: i32, groups: &[PathBuf], now_ns: i64) {
-        self.begin(pid, groups, now_ns, false);
+    /// The cell runs. `groups` are its cgroups; `hits`: how often their memory limit had been reached before its first
+    /// instruction.
+    pub(in crate::run) fn started(
+        &mut self,
+        pid: i32,
+        groups: &[PathBuf],
+        hits: Option<u64>,
+        now_ns: i64,
+    ) {
+        self.outside = Outside::of(pid, groups, hits);
+        self.begin(now_ns, false);
         self.told.forget();
         // A start is no finding.
         self.health.observe(now_ns, Event::Started);
@@ -192,12 +201,12 @@ impl CellWatch {
             true => Page::open(&place, self.names.len()).ok(),
             false => None,
         };
-        self.begin(pid, groups, now_ns, true);
+        self.outside = Outside::of(pid, groups, None);
+        self.begin(now_ns, true);
         self.health.observe(now_ns, Event::Started);
     }
 
-    fn begin(&mut self, pid: i32, groups: &[PathBuf], now_ns: i64, ready: bool) {
-        self.outside = Outside::of(pid, groups);
+    fn begin(&mut self, now_ns: i64, ready: bool) {
         self.outside.has_run();
         self.low_from_ns = None;
         if let Some(overrun) = &mut self.overrun {

@@ -14,8 +14,9 @@ pub(super) struct Outside {
 }
 
 impl Outside {
-    /// Of the cell whose first process this is and whose cgroups these are.
-    pub(super) fn of(pid: i32, groups: &[PathBuf]) -> Outside {
+    /// Of the cell whose first process this is and whose cgroups these are; `before`: how often it had come up against its memory
+    /// limit when counting began, `None` for now.
+    pub(super) fn of(pid: i32, groups: &[PathBuf], before: Option<u64>) -> Outside {
         let mut outside = Outside {
             clock: process_clock(pid),
             usage: all(groups, &USAGE, |text| usage_ns(text).is_some())
@@ -24,7 +25,7 @@ impl Outside {
             memory: all(groups, &MEMORY, |text| hits(text).is_some()),
             ..Outside::default()
         };
-        outside.hits = outside.read_hits().unwrap_or(0);
+        outside.hits = before.or_else(|| outside.read_hits()).unwrap_or(0);
         outside
     }
 
@@ -68,9 +69,18 @@ impl Outside {
     }
 
     fn read_hits(&self) -> Option<u64> {
-        let each = self.memory.iter().filter_map(|file| hits(&read(file)?));
-        each.reduce(u64::saturating_add)
+        sum_of_hits(&self.memory)
     }
+}
+
+/// How often the cell of these groups has come up against its memory limit; `None` where nobody counts.
+pub(in crate::run) fn memory_hits(groups: &[PathBuf]) -> Option<u64> {
+    sum_of_hits(&all(groups, &MEMORY, |text| hits(text).is_some()))
+}
+
+fn sum_of_hits(files: &[File]) -> Option<u64> {
+    let each = files.iter().filter_map(|file| hits(&read(file)?));
+    each.reduce(u64::saturating_add)
 }
 
 /// Where a limit that was reached is counted: that of memory, that of memory with swap, processes killed for it, and version
@@ -161,7 +171,11 @@ mod tests {
         fs::write(group.join("memory.failcnt"), "2\n").unwrap();
         fs::write(group.join("memory.memsw.failcnt"), "0\n").unwrap();
         let own = std::process::id().cast_signed();
-        let mut outside = Outside::of(own, std::slice::from_ref(&group));
+        let groups = std::slice::from_ref(&group);
+        assert_eq!(memory_hits(groups), Some(2));
+        // What happens between the program's first instruction and the first look counts.
+        assert_eq!(Outside::of(own, groups, Some(1)).memory_hits(), 1);
+        let mut outside = Outside::of(own, groups, None);
         assert!(outside.process_ns().unwrap() > 0);
         assert!(outside.has_run());
         assert_eq!(outside.memory_hits(), 0);

@@ -24,7 +24,12 @@ use watch::Hostile;
 pub const CASES: &[Case] = &[
     Case {
         name: "hostile::a_critical_cell_held_by_rt_cgroup_goes_on_beside_every_attack",
-        needs: &[Need::Root, Need::RtGroups, Need::TwoCpus],
+        needs: &[
+            Need::Root,
+            Need::RtGroups,
+            Need::TwoCpus,
+            Need::GroupBudget(100),
+        ],
         run: || all("rt-cgroup"),
     },
     Case {

@@ -6,8 +6,6 @@ use std::io::Write;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use host::sched::{Class, set_class};
-
 use super::attacks::{self, Refused};
 use super::jobs::{Job, Jobs};
 
@@ -117,18 +115,15 @@ fn spin() {
     for _ in 0..3 {
         std::thread::spawn(spin_alone);
     }
-    for (name, class) in [
-        ("fifo", Class::Fifo { priority: 99 }),
-        ("round-robin", Class::RoundRobin { priority: 99 }),
-    ] {
-        say(&format!("{name} {}", set_class(0, &class).is_ok()));
+    for (name, policy) in [("fifo", libc::SCHED_FIFO), ("round-robin", libc::SCHED_RR)] {
+        say(&format!("{name} {}", attacks::set_class(policy, 99) == 0));
     }
     say(AT_IT);
     spin_alone();
 }
 
 fn spin_alone() {
-    let _ = set_class(0, &Class::Fifo { priority: 99 });
+    attacks::set_class(libc::SCHED_FIFO, 99);
     loop {
         std::hint::spin_loop();
     }

@@ -1,0 +1,13 @@
+//! The analyses from outside: against each other, against simulation, and against reference vectors.
+
+mod differential_dedicated;
+mod oracle_dedicated;
+mod oracle_inside;
+mod oracle_mixed;
+mod oracle_servers;
+mod paper_reservations;
+mod properties_dedicated;
+mod properties_multi;
+mod properties_servers;
+mod simulator;
+mod vectors;

@@ -1,0 +1,291 @@
+//! Tables by their exact text; the promises of the HTML page and of the figures.
+
+use crate::synthetic::{Synthetic, cell, lacking, miss, provenance, taking};
+use model::EngineKind::{Bare, Podman, PodmanRootless};
+use record::run::Status;
+use report::{Style, compare, compare_html, compare_table, figures, findings, html, study, table};
+
+const PLAN: &str = "schema = 1\nname = \"overhead\"\nquestion = \"What <script>alert(1)</script> does it cost?\"\nrounds = 2\n\
+                    [workload]\nkind = \"mac\"\njobs = 400\n[[trial]]\ncells = [\"bare\"]\n\
+                    [[trial]]\ncells = [\"podman\"]\n[[trial]]\ncells = [\"docker\"]\n";
+
+/// `base` + 0, 1, 2, ... ns.
+fn ramp(base: i64, jobs: i64) -> Vec<(i64, i64, i64)> {
+    taking(&(0..jobs).map(|k| base + k).collect::<Vec<_>>())
+}
+
+fn overhead(base: &std::path::Path, jobs: i64) -> Synthetic {
+    let mut run = Synthetic::new(base, PLAN);
+    lacking(&mut run.manifest);
+    for round in [1, 2] {
+        run.trial(
+            "bare",
+            round,
+            vec![cell("1-bare", Bare, &ramp(270_000, jobs))],
+        );
+        let mut podman = cell("1-podman", Podman, &ramp(297_000, jobs));
+        miss(&mut podman, 3, 1);
+        run.trial("podman", round, vec![podman]);
+    }
+    run
+}
+
+#[test]
+fn the_table_has_the_shape_that_was_promised() {
+    let base = tempfile::tempdir().unwrap();
+    let run = overhead(base.path(), 400);
+    let text = table(&study(&run.run).unwrap(), Style::default());
+    let wanted = "\
+execution time of a job
+
+cell       median        p99        max   wake-up p99   wake-up max   against bare (median, 95% interval)   missed
+bare     270.2 us   270.4 us   270.4 us       2.00 us       2.00 us   1                                          0
+podman   297.2 us   297.4 us   297.4 us       2.00 us       2.00 us   1.100 (1.098..1.102) slower                2
+docker   not measured: no daemon answers on /run/docker.sock (apt install docker.io)
+";
+    assert_eq!(text, wanted);
+}
+
+#[test]
+fn too_few_samples_print_how_many_are_needed() {
+    let base = tempfile::tempdir().unwrap();
+    let run = overhead(base.path(), 100);
+    let summary = study(&run.run).unwrap();
+    let text = table(&summary, Style::default());
+    assert!(
+        text.contains("bare     270.0 us   needs 299   270.1 us     needs 299       2.00 us   1"),
+        "{text}"
+    );
+    let page = html(&run.run, &summary).unwrap();
+    assert!(page.contains("needs 299") && page.contains("needs 2,995"));
+    // As the doctor counts them.
+    assert!(page.contains("2 warnings in 5 checks"));
+    let found = findings(&summary).join(" ");
+    assert!(
+        found.contains("no cell has the 299 samples that a p99 needs"),
+        "{found}"
+    );
+    assert!(!found.contains("p99 is"), "{found}");
+}
+
+#[test]
+fn colour_adds_nothing_but_colour() {
+    let base = tempfile::tempdir().unwrap();
+    let run = overhead(base.path(), 400);
+    let summary = study(&run.run).unwrap();
+    let colour = Style {
+        colour: true,
+        ..Style::default()
+    };
+    let painted = table(&summary, colour);
+    assert!(painted.contains("\u{1b}[33m1.100 (1.098..1.102) slower\u{1b}[0m"));
+    let plain = ["\u{1b}[33m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[0m"]
+        .iter()
+        .fold(painted, |text, code| text.replace(code, ""));
+    assert_eq!(plain, table(&summary, Style::default()));
+}
+
+fn not_real_time(base: &std::path::Path) -> Synthetic {
+    let plan = PLAN.replace("\"docker\"", "\"podman-rootless\"");
+    let mut run = Synthetic::new(base, &plan);
+    run.trial("bare", 1, vec![cell("1-bare", Bare, &ramp(270_000, 400))]);
+    let mut other = cell("1-podman-rootless", PodmanRootless, &ramp(280_000, 400));
+    other.record.class_wanted = "OTHER".to_owned();
+    other.record.class_got = Some("OTHER".to_owned());
+    other.record.real_time = false;
+    run.trial("podman-rootless", 1, vec![other]);
+    run.manifest.status = Status::Interrupted;
+    run.finish();
+    run
+}
+
+#[test]
+fn what_was_not_real_time_says_so_everywhere() {
+    let base = tempfile::tempdir().unwrap();
+    let run = not_real_time(base.path());
+    let summary = study(&run.run).unwrap();
+    let text = table(&summary, Style::default());
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("podman-rootless"))
+        .unwrap();
+    assert!(
+        line.ends_with("1.037 undecided: one round                 0   OTHER, not real-time"),
+        "{line}"
+    );
+    assert!(text.contains("not real-time: 1 of 2 cells"), "{text}");
+    let page = html(&run.run, &summary).unwrap();
+    assert!(
+        page.contains("<strong>not real-time:</strong> podman-rootless ran in no real-time class")
+    );
+    assert!(page.contains(
+        "<th scope=\"row\">podman-rootless<br><span class=\"caution\">not real-time</span>"
+    ));
+    assert!(findings(&summary)[0].starts_with("podman-rootless (not real-time): the median"));
+    for (name, svg) in figures(&run.run, &summary).unwrap() {
+        assert!(svg.contains(", not real-time"), "{name}");
+    }
+}
+
+#[test]
+fn a_run_that_did_not_end_well_opens_with_a_banner() {
+    let base = tempfile::tempdir().unwrap();
+    let mut run = not_real_time(base.path());
+    for (status, word) in [
+        (Status::Interrupted, "Interrupted:"),
+        (Status::Failed, "Failed:"),
+        (Status::Running, "Not finished:"),
+        (Status::Complete, "Incomplete:"),
+    ] {
+        run.manifest.status = status;
+        run.finish();
+        let page = html(&run.run, &study(&run.run).unwrap()).unwrap();
+        assert!(
+            page.contains(&format!(
+                "<strong>{word}</strong> 2 of 6 planned trials are on record"
+            )),
+            "{word}"
+        );
+    }
+    let whole = overhead(base.path(), 10);
+    let page = html(&whole.run, &study(&whole.run).unwrap()).unwrap();
+    assert!(!page.contains("planned trials are on record"));
+}
+
+/// Nothing outside is named, so nothing can be fetched, and no text becomes markup.
+#[test]
+fn the_page_is_alone_and_escaped() {
+    let base = tempfile::tempdir().unwrap();
+    let mut machine = provenance();
+    machine.hostname = Some("<script>host</script>\u{1b}[31m".to_owned());
+    machine.checks[0].found = "<script>found</script>".to_owned();
+    let mut run = Synthetic::with(base.path(), PLAN, &machine);
+    let mut one = cell("1-bare", Bare, &ramp(270_000, 400));
+    one.record.notes.push("<script>note</script>".to_owned());
+    one.record.class_got = Some("<script>class</script>".to_owned());
+    run.trial_failed("bare", 1, vec![one], Some("<script>failure</script>"));
+    run.trial("bare", 2, vec![cell("1-bare", Bare, &ramp(270_000, 400))]);
+    run.manifest.requirements = vec![model::Requirement::unmet(
+        "<script>", "<script>", "<script>",
+    )];
+    run.finish();
+    let summary = study(&run.run).unwrap();
+    let both = compare(&run.run, &run.run).unwrap();
+    let mut pages = vec![html(&run.run, &summary).unwrap(), compare_html(&both)];
+    for page in &pages {
+        for outside in [
+            "http",
+            "src=",
+            "@import",
+            "url(",
+            "<link",
+            "<iframe",
+            "javascript",
+        ] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+        for link in page.split("href=\"").skip(1) {
+            assert!(link.starts_with('#'), "{}", &link[..20]);
+        }
+    }
+    pages.extend(
+        figures(&run.run, &summary)
+            .unwrap()
+            .into_iter()
+            .map(|(_, svg)| svg),
+    );
+    for page in &pages {
+        assert!(!page.contains("<script") && !page.contains('\u{1b}'));
+    }
+    assert!(pages[0].contains("What &lt;script&gt;alert(1)&lt;/script&gt; does it cost?"));
+    assert!(pages[0].contains("&lt;script&gt;found") && pages[0].contains("&lt;script&gt;failure"));
+}
+
+#[test]
+fn the_page_names_what_is_lacking_and_every_heading_is_linked() {
+    let base = tempfile::tempdir().unwrap();
+    let run = overhead(base.path(), 400);
+    let page = html(&run.run, &study(&run.run).unwrap()).unwrap();
+    assert!(page.contains("<code>apt install docker.io</code>"));
+    for link in page.split("href=\"#").skip(1) {
+        let id = link.split('"').next().unwrap();
+        assert!(page.contains(&format!("id=\"{id}\"")), "{id}");
+    }
+    for figure in [
+        "box-plot",
+        "ratios",
+        "ccdf",
+        "tail-ratios",
+        "time-series",
+        "rounds",
+        "creation",
+    ] {
+        assert!(
+            page.contains(&format!("<title id=\"{figure}-t\">")),
+            "{figure}"
+        );
+    }
+    let warning = page.find(">warning<").unwrap();
+    assert!(warning < page.find(">good<").unwrap());
+}
+
+#[test]
+fn figures_stand_alone() {
+    let base = tempfile::tempdir().unwrap();
+    let run = overhead(base.path(), 400);
+    let figures = figures(&run.run, &study(&run.run).unwrap()).unwrap();
+    assert_eq!(figures.len(), 7);
+    for (name, svg) in figures {
+        assert!(name.ends_with(".svg"));
+        assert!(svg.starts_with("<svg") && svg.contains("xmlns=\"http://www.w3.org/2000/svg\""));
+        assert!(
+            svg.contains("fill:#ffffff") && !svg.contains("var("),
+            "{name}"
+        );
+        assert_eq!(svg.matches("http").count(), 1, "{name}");
+    }
+}
+
+#[test]
+fn two_runs_are_set_side_by_side_with_their_cautions() {
+    let base = tempfile::tempdir().unwrap();
+    let first = overhead(base.path(), 400);
+    let mut machine = provenance();
+    machine.kernel_release = Some("6.19.0".to_owned());
+    machine.checks[0].state = host::doctor::State::Good;
+    let mut second = Synthetic::with(
+        base.path(),
+        &PLAN.replace("rounds = 2", "rounds = 1"),
+        &machine,
+    );
+    second.trial("bare", 1, vec![cell("1-bare", Bare, &ramp(540_000, 400))]);
+    let both = compare(&first.run, &second.run).unwrap();
+    let text = compare_table(
+        &both,
+        Style {
+            width: 200,
+            ..Style::default()
+        },
+    );
+    let wanted = "\
+first    2026-11-21T210500-overhead
+second   2026-11-21T210500-overhead-2
+caution: The runs were made at different times and are not interleaved: a difference may be the machine's, not the cell's.
+caution: The runs differ in their number of rounds; of each cell only as many rounds are compared as both have.
+caution: The experiments differ, and ratios may come from that.
+
+cell   first median   second median   second / first (over rounds, 95% interval)   p99 ratio
+bare       270.2 us        540.2 us   1.999 undecided: one round                   1.999
+
+note: each ratio is the geometric mean over rounds of the second run's median (or p99) by the first's; the medians beside it pool the rounds, so their own quotient may be another
+
+only in the first: podman
+experiment differs: plan: 3 trials x 2 rounds x 400 jobs of mac (100,000 steps), period 1ms on an absolute grid, FIFO 80, cpu chosen on the machine | 3 trials x 1 round x 400 jobs of mac (100,000 steps), period 1ms on an absolute grid, FIFO 80, cpu chosen on the machine
+machine differs: kernel: 6.18.0 | 6.19.0
+machine differs: doctor: preemption model: warning: PREEMPT_DYNAMIC, voluntary | good: PREEMPT_DYNAMIC, voluntary
+";
+    let joined = text.replace("\n    ", " ");
+    assert_eq!(joined, wanted);
+    let page = compare_html(&both);
+    assert!(page.contains("6.19.0") && page.contains("not interleaved"));
+}

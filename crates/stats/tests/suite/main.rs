@@ -1,0 +1,6 @@
+//! The statistics from outside: properties, coverage of intervals, and tails whose truth is known.
+
+mod coverage;
+mod kept_tails;
+mod properties;
+mod tails;

@@ -1,0 +1,157 @@
+//! Which cases run beside which.
+//!
+//! Most cases wait far more than they compute, so several run at once. Each has a mount namespace with a `/dev/shm`
+//! of its own: runs find each other there, and what a killed one has left. What belongs to the whole machine is taken
+//! in turns: the real-time budgets of groups, those of SCHED_DEADLINE, and the machine itself.
+
+use std::panic::resume_unwind;
+use std::sync::{Condvar, LazyLock, Mutex};
+
+use crate::support::{Case, Need};
+
+/// Cases at once that do not hold the machine, all groups' budgets or those of SCHED_DEADLINE.
+const SMALL: usize = 4;
+
+/// What all groups together may have, in thousandths of a cpu: the kernel keeps 5 % for others.
+const ALL_GROUPS: u16 = 950;
+
+/// What a case holds while it runs.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    /// Thousandths of a cpu.
+    groups: u16,
+    deadline: bool,
+    alone: bool,
+}
+
+impl Held {
+    fn by(needs: &[Need]) -> Held {
+        let groups = needs.iter().map(|need| match need {
+            Need::GroupBudget(share) => *share,
+            _ => 0,
+        });
+        let deadline = |need: &Need| matches!(need, Need::Deadline | Need::DeadlineBudget);
+        Held {
+            groups: groups.sum(),
+            deadline: needs.iter().any(deadline),
+            alone: needs.contains(&Need::Alone) || !*APART,
+        }
+    }
+
+    fn is_small(self) -> bool {
+        self.groups < ALL_GROUPS && !self.deadline
+    }
+}
+
+#[derive(Debug)]
+struct Lanes {
+    running: usize,
+    small: usize,
+    groups: u16,
+    deadline: bool,
+    alone: bool,
+    /// Cases that wait and would run beside others: those that want to be alone come after them.
+    waiting: usize,
+}
+
+impl Lanes {
+    fn has_room(&self, held: Held) -> bool {
+        if held.alone {
+            return self.running == 0 && self.waiting == 0;
+        }
+        let taken = self.alone
+            || self.groups + held.groups > ALL_GROUPS
+            || (held.deadline && self.deadline)
+            || (held.is_small() && self.small == SMALL);
+        !taken
+    }
+
+    fn enter(&mut self, held: Held) {
+        self.running += 1;
+        self.small += usize::from(held.is_small());
+        self.groups += held.groups;
+        self.deadline |= held.deadline;
+        self.alone |= held.alone;
+    }
+
+    fn leave(&mut self, held: Held) {
+        self.running -= 1;
+        self.small -= usize::from(held.is_small());
+        self.groups -= held.groups;
+        self.deadline &= !held.deadline;
+        self.alone &= !held.alone;
+    }
+}
+
+static LANES: Mutex<Lanes> = Mutex::new(Lanes {
+    running: 0,
+    small: 0,
+    groups: 0,
+    deadline: false,
+    alone: false,
+    waiting: 0,
+});
+static CHANGED: Condvar = Condvar::new();
+
+/// Whether cases can be told apart: whoever may not mount runs them one after the other.
+static APART: LazyLock<bool> = LazyLock::new(|| {
+    let tried = std::thread::spawn(apart).join().unwrap();
+    if let Err(error) = &tried {
+        eprintln!("one test after the other: none can have a /dev/shm of its own: {error}");
+    }
+    tried.is_ok()
+});
+
+/// Runs a case when what it holds is free, and lets go of it also if it fails.
+pub fn run(case: &'static Case) {
+    let held = Held::by(case.needs);
+    let mut lanes = LANES.lock().unwrap();
+    let shares = usize::from(!held.alone);
+    lanes.waiting += shares;
+    lanes = CHANGED
+        .wait_while(lanes, |lanes| !lanes.has_room(held))
+        .unwrap();
+    lanes.waiting -= shares;
+    lanes.enter(held);
+    drop(lanes);
+    // A thread of its own: the namespace goes with it.
+    let ended = std::thread::spawn(move || {
+        if !held.alone {
+            apart().expect("a /dev/shm of its own, as when it was tried");
+        }
+        (case.run)();
+    })
+    .join();
+    LANES.lock().unwrap().leave(held);
+    CHANGED.notify_all();
+    if let Err(panic) = ended {
+        resume_unwind(panic);
+    }
+}
+
+/// Gives this thread and the processes that it starts an empty `/dev/shm`.
+fn apart() -> std::io::Result<()> {
+    // SAFETY: nothing but this thread's view of the file system changes, and every string ends with a nul.
+    let done = unsafe {
+        libc::unshare(libc::CLONE_NEWNS) == 0
+            && libc::mount(
+                c"none".as_ptr(),
+                c"/".as_ptr(),
+                std::ptr::null(),
+                libc::MS_REC | libc::MS_SLAVE,
+                std::ptr::null(),
+            ) == 0
+            && libc::mount(
+                c"tmpfs".as_ptr(),
+                c"/dev/shm".as_ptr(),
+                c"tmpfs".as_ptr(),
+                libc::MS_NOSUID | libc::MS_NODEV,
+                c"mode=1777".as_ptr().cast(),
+            ) == 0
+    };
+    if done {
+        Ok(())
+    } else {
+        Err(std::io::Error::last_os_error())
+    }
+}
