@@ -10,6 +10,11 @@ use host::cgroup::Cgroups;
 /// How long the last process may need to stop: one in the midst of a system call finishes it first.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long the freezer of version 1 is given before it begins anew. Where a process executes a program, its other
+/// threads are killed first, but one that is already frozen does not die, and the process waits for it without ever
+/// standing still; only a thaw ends that. A process that is merely within a long system call loses nothing by it.
+const ASK_AGAIN: Duration = Duration::from_millis(50);
+
 enum Freezer {
     V1(PathBuf),
     V2(PathBuf),
@@ -23,7 +28,14 @@ pub(super) fn freeze(id: &str) -> Result<(), String> {
     let freezer = find(id)?;
     freezer.set(true)?;
     let began = Instant::now();
+    let mut asked = began;
     while !freezer.is_frozen() {
+        if asked.elapsed() > ASK_AGAIN && matches!(freezer, Freezer::V1(_)) {
+            freezer.set(false)?;
+            std::thread::sleep(Duration::from_millis(1));
+            freezer.set(true)?;
+            asked = Instant::now();
+        }
         if began.elapsed() > PATIENCE {
             freezer.set(false)?;
             return Err(format!(

@@ -351,6 +351,19 @@ pub fn a_frozen_cell_is_swept(kind: EngineKind) {
     assert_nothing_left(&spec, pid);
 }
 
+/// A runtime's own first process ends its other threads when it executes the program; where the freezer of version 1
+/// has stopped one of those, the process waits for it and never stands still.
+pub fn a_cell_is_frozen_while_its_program_is_executed(kind: EngineKind) {
+    for _ in 0..20 {
+        let place = Place::new(kind);
+        let spec = place.script(kind, "sleep 60");
+        let mut cell = create_logged(&spec);
+        cell.start().unwrap();
+        cell.freeze().unwrap();
+        cell.remove().unwrap();
+    }
+}
+
 /// Asking for what there is not leaves no trace.
 pub fn a_bad_specification_makes_nothing(kind: EngineKind) {
     let place = Place::new(kind);

@@ -40,6 +40,7 @@ const CONTAINERS: &[(&str, Behaviour)] = behaviours![
     life::signals_reach_a_program_that_handles_them,
     life::a_frozen_cell_stands_still,
     life::a_frozen_cell_is_swept,
+    life::a_cell_is_frozen_while_its_program_is_executed,
     life::a_log_stays_within_its_bounds,
     life::a_cell_outlives_its_supervisor_and_is_taken_over,
     life::a_recycled_pid_is_not_taken,
