@@ -1,3 +1,5 @@
+//! The lock of a journal's directory: one supervisor at a time.
+
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -9,7 +11,7 @@ use super::JournalError;
 #[derive(Debug)]
 pub(super) struct Lock {
     // Closed on exec, so that no cell inherits it and holds it when the supervisor is gone.
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -49,6 +51,28 @@ impl Lock {
             .and_then(|()| file.rewind())
             .and_then(|()| file.write_all(own.as_bytes()))
             .map_err(failed("written"))?;
-        Ok(Lock { _file: file })
+        Ok(Lock { file })
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that another thread has just forked shares the lock until it executes its program.
+        let _ = self.file.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_of_the_descriptor_does_not_keep_the_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = Lock::take(dir.path()).unwrap();
+        let in_a_forked_child = lock.file.try_clone().unwrap();
+        drop(lock);
+        Lock::take(dir.path()).unwrap();
+        drop(in_a_forked_child);
     }
 }
