@@ -29,7 +29,7 @@ impl Drop for Sleeper {
 /// A test and what it needs: the reason why it cannot run here, if it cannot.
 type Test = (&'static str, fn(), fn() -> Option<&'static str>);
 
-const TESTS: [Test; 5] = [
+const TESTS: [Test; 6] = [
     (
         "root_an_ordinary_user_is_told_which_privilege_is_missing",
         root_an_ordinary_user_is_told_which_privilege_is_missing,
@@ -69,6 +69,15 @@ const TESTS: [Test; 5] = [
         "root_what_a_deadline_thread_held_is_free_at_once_when_it_is_released",
         root_what_a_deadline_thread_held_is_free_at_once_when_it_is_released,
         || root().or(deadline_here()),
+    ),
+    (
+        "root_where_the_kernel_has_lost_count_it_is_made_to_count_anew",
+        root_where_the_kernel_has_lost_count_it_is_made_to_count_anew,
+        || {
+            root().or(deadline_here()).or(bandwidth::recount()
+                .err()
+                .map(|_| "there are no cpusets of cgroup version 1"))
+        },
     ),
 ];
 
@@ -215,4 +224,35 @@ fn root_what_a_deadline_thread_held_is_free_at_once_when_it_is_released() {
         after_us.abs_diff(during_us + 100_000) <= 50,
         "{during_us} us were free beside 100,000 and {others_us} of others, then {after_us}"
     );
+}
+
+fn root_where_the_kernel_has_lost_count_it_is_made_to_count_anew() {
+    let most = Class::Deadline {
+        runtime_ns: 450_000_000,
+        deadline_ns: 500_000_000,
+        period_ns: 500_000_000,
+    };
+    // One that has used most of its runtime is counted until its period is over; a change of cpusets forgets it before.
+    std::thread::spawn(move || {
+        bandwidth::set_class_when_free(0, &most, bandwidth::GIVEN_BACK).unwrap();
+        let began = std::time::Instant::now();
+        while began.elapsed() < std::time::Duration::from_millis(300) {}
+    })
+    .join()
+    .unwrap();
+    bandwidth::recount().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    let little = || Class::Deadline {
+        runtime_ns: 10_000_000,
+        deadline_ns: 100_000_000,
+        period_ns: 100_000_000,
+    };
+    // Some kernels do not lose it; then this shows that a recount does no harm.
+    let lost = std::thread::spawn(move || sched::set_class(0, &little())).join();
+    println!("the count was lost: {}", lost.unwrap().is_err());
+    std::thread::spawn(move || {
+        bandwidth::set_class_when_free(0, &little(), bandwidth::GIVEN_BACK).unwrap();
+    })
+    .join()
+    .unwrap();
 }

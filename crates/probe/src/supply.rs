@@ -9,7 +9,8 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use host::sched::{self, Class, SchedError};
+use host::sched::bandwidth::{GIVEN_BACK, set_class_when_free};
+use host::sched::{self, Class};
 use record::supply::gaps::{
     Gap, HEADER_BYTES, Header, MOST_STRETCHES, RECORD_BYTES, STRETCHES_AT, Stretch, file_bytes,
 };
@@ -26,9 +27,6 @@ const CAPACITY: u64 = 1 << 18;
 const LEAST_GAP_NS: i64 = 1_000;
 /// A gap takes at least so many clock readings, where reading is slow.
 const LEAST_READINGS: u64 = 16;
-/// Longest wait for bandwidth that an earlier thread held, and the time between two tries, ns.
-const GIVEN_BACK_NS: i64 = 5_000_000_000;
-const LOOK_NS: i64 = 20_000_000;
 
 /// The class that the payload takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -340,16 +338,8 @@ fn take(args: &SupplyArgs) -> Result<(), (Stage, i32)> {
             period_ns,
         },
     };
-    let patience = clock::now() + GIVEN_BACK_NS;
-    loop {
-        match arm::take_class(&class) {
-            // The kernel keeps the bandwidth of threads that have ended until their period is over.
-            Err(SchedError::OverBandwidth { .. }) if clock::now() < patience => {
-                clock::sleep_for(LOOK_NS);
-            }
-            result => return result.map_err(|error| (Stage::Class, arm::errno(&error))),
-        }
-    }
+    // The kernel keeps the bandwidth of threads that have ended until their period is over.
+    set_class_when_free(0, &class, GIVEN_BACK).map_err(|error| (Stage::Class, arm::errno(&error)))
 }
 
 fn stretches(args: &SupplyArgs, sheet: &mut Sheet<'_>, go_ns: i64, slot: &Slot) {

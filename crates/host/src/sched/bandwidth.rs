@@ -8,7 +8,8 @@
 //! kernel counts anew without it and subtracts it all the same afterwards; a sum below 0 is then taken for a huge one,
 //! and next to nothing is admitted on the machine until cpusets change again. And a thread that sleeps while somebody
 //! else takes it out of the class is counted for ever. So threads are first given a runtime that is no share of its
-//! period in the kernel's arithmetic, which leaves nothing to be counted: [`release`], [`leave`].
+//! period in the kernel's arithmetic, which leaves nothing to be counted: [`release`], [`leave`]. Where the sum is lost
+//! all the same, by threads of others, the kernel is made to count anew: [`recount`].
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -22,6 +23,10 @@ pub const LEAST_RUNTIME_NS: u64 = 1_024;
 /// How long [`set_class_when_free`] should be given: threads that have ended hold their bandwidth until their period
 /// is over, which is 4.2 s at most unless it was changed.
 pub const GIVEN_BACK: Duration = Duration::from_secs(5);
+
+/// How long a refusal that what threads hold does not explain is put up with: most threads that have ended are counted
+/// no longer by then.
+const RECOUNT_AFTER: Duration = Duration::from_millis(250);
 
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 const SECOND_US: u64 = 1_000_000;
@@ -58,14 +63,52 @@ fn when_free(
     mut set: impl FnMut() -> Result<(), SchedError>,
 ) -> Result<(), SchedError> {
     let until = Instant::now() + patience;
+    let mut recount_at = Instant::now() + RECOUNT_AFTER;
     loop {
         match set() {
             Err(SchedError::OverBandwidth { .. }) if Instant::now() < until => {
+                if Instant::now() >= recount_at {
+                    if is_unexplained() {
+                        // Who may not is refused as before.
+                        let _ = recount();
+                    }
+                    recount_at = Instant::now() + RECOUNT_AFTER;
+                }
                 std::thread::sleep(BETWEEN_TRIES);
             }
             result => return result,
         }
     }
+}
+
+/// Whether threads hold so little that the kernel has lost count if it refuses more.
+fn is_unexplained() -> bool {
+    let cpus = crate::cpus::online().map_or(1, |cpus| cpus.len());
+    bandwidth_limit_us(&Root::live(), cpus).is_some_and(|limit| bandwidth_held_us() < limit / 2)
+}
+
+/// Makes the kernel count what deadline threads hold anew, by a cpuset that comes and goes (cgroup v1, where each change
+/// does so; on version 2 only partitions do). Threads that have ended and are counted still are subtracted once too
+/// often by it, so it is for a count that is lost already.
+///
+/// # Errors
+/// Where there is no cpuset hierarchy of version 1, or it may not be changed.
+pub fn recount() -> std::io::Result<()> {
+    let missing = || std::io::Error::other("no cpusets of cgroup version 1");
+    let cgroups = crate::cgroup::detect().map_err(|_| missing())?;
+    let top = &cgroups.v1_mount("cpuset").ok_or_else(missing)?.point;
+    let group = top.join(format!("timecell-recount-{}", gettid()));
+    std::fs::create_dir(&group)?;
+    let counted = ["cpuset.mems", "cpuset.cpus"].iter().try_for_each(|file| {
+        let all = std::fs::read_to_string(top.join(file))?;
+        std::fs::write(group.join(file), all.trim())
+    });
+    counted.and(std::fs::remove_dir(&group))
+}
+
+fn gettid() -> i32 {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { libc::gettid() }
 }
 
 /// Takes every deadline thread of process `pid` out of its class, what it held free at once; it is in class OTHER then.

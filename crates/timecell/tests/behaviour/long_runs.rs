@@ -35,12 +35,12 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "long_runs::another_machine_is_refused_and_another_kernel_told",
-        needs: &[],
+        needs: NOTHING_IS_LOST,
         run: elsewhere,
     },
     Case {
         name: "long_runs::a_full_disk_ends_the_run_and_it_can_be_resumed",
-        needs: &[Need::Root],
+        needs: &[Need::Root, Need::GroupBudget(950)],
         run: full_disk,
     },
 ];
