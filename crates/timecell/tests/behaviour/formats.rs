@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use host::sched::bandwidth;
+
 use crate::support::{Case, Need, experiment, only_run, say};
 
 pub const CASES: &[Case] = &[
@@ -29,7 +31,12 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "formats::rt_app_runs_what_is_exported_and_its_logs_are_drawn",
-        needs: &[Need::Root, Need::RealTime, Need::Program("rt-app")],
+        needs: &[
+            Need::Root,
+            Need::RealTime,
+            Need::DeadlineBudget,
+            Need::Program("rt-app"),
+        ],
         run: rt_app,
     },
     Case {
@@ -234,6 +241,18 @@ fn rt_app() {
             .map(Vec::len),
         Some(2)
     );
+    // rt-app does not wait where the kernel has lost count of the bandwidth, and does not have it counted anew.
+    std::thread::spawn(|| {
+        let as_much = host::sched::Class::Deadline {
+            runtime_ns: 2_000_000,
+            deadline_ns: 10_000_000,
+            period_ns: 10_000_000,
+        };
+        bandwidth::set_class_when_free(0, &as_much, bandwidth::GIVEN_BACK).unwrap();
+        bandwidth::leave(0).unwrap();
+    })
+    .join()
+    .unwrap();
     let ran = Command::new("rt-app")
         .arg("t.json")
         .current_dir(dir.path())
