@@ -173,8 +173,7 @@ impl Trial<'_> {
         barrier.open(Barrier::lead_ns(1));
         let expected = self.setting.stretches.expected_ns(self.subject);
         wait(State::Done, "done", 2 * expected + OVERTIME_NS)?;
-        // What a thread of SCHED_DEADLINE holds when it ends is counted on, and lost count of if cpusets change then. Of one
-        // that cannot be released, its end is as good.
+        // The kernel may lose count of a thread that ends in SCHED_DEADLINE. Of one that cannot be released, its end is as good.
         let _ = host::sched::bandwidth::release(cell.pid());
         barrier.leave();
         Ok(())

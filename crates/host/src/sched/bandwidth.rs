@@ -11,6 +11,8 @@
 //! period in the kernel's arithmetic, which leaves nothing to be counted: [`release`], [`leave`]. Where the sum is lost
 //! all the same, by threads of others, the kernel is made to count anew: [`recount`].
 
+use std::fs;
+use std::io;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -24,9 +26,12 @@ pub const LEAST_RUNTIME_NS: u64 = 1_024;
 /// is over, which is 4.2 s at most unless it was changed.
 pub const GIVEN_BACK: Duration = Duration::from_secs(5);
 
-/// How long a refusal that what threads hold does not explain is put up with: most threads that have ended are counted
-/// no longer by then.
-const RECOUNT_AFTER: Duration = Duration::from_millis(250);
+/// How often those who wait look whether the kernel has lost count.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
+
+/// What a kernel that has lost count refuses: a thousandth of a cpu, ns.
+const LITTLE_NS: u64 = 100_000;
+const LITTLE_PERIOD_NS: u64 = 100_000_000;
 
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 const SECOND_US: u64 = 1_000_000;
@@ -63,16 +68,16 @@ fn when_free(
     mut set: impl FnMut() -> Result<(), SchedError>,
 ) -> Result<(), SchedError> {
     let until = Instant::now() + patience;
-    let mut recount_at = Instant::now() + RECOUNT_AFTER;
+    let mut look_at = Instant::now() + BETWEEN_LOOKS;
     loop {
         match set() {
             Err(SchedError::OverBandwidth { .. }) if Instant::now() < until => {
-                if Instant::now() >= recount_at {
-                    if is_unexplained() {
+                if Instant::now() >= look_at {
+                    if count_is_lost() {
                         // Who may not is refused as before.
                         let _ = recount();
                     }
-                    recount_at = Instant::now() + RECOUNT_AFTER;
+                    look_at = Instant::now() + BETWEEN_LOOKS;
                 }
                 std::thread::sleep(BETWEEN_TRIES);
             }
@@ -81,10 +86,25 @@ fn when_free(
     }
 }
 
-/// Whether threads hold so little that the kernel has lost count if it refuses more.
-fn is_unexplained() -> bool {
-    let cpus = crate::cpus::online().map_or(1, |cpus| cpus.len());
-    bandwidth_limit_us(&Root::live(), cpus).is_some_and(|limit| bandwidth_held_us() < limit / 2)
+/// Whether the kernel refuses next to nothing though threads hold less than half of what it admits. Threads that have
+/// ended and are counted still do not look like this unless they fill the other half to a thousandth of a cpu.
+fn count_is_lost() -> bool {
+    let Ok(cpus) = crate::cpus::online() else {
+        return false;
+    };
+    let limit = bandwidth_limit_us(&Root::live(), cpus.len());
+    if limit.is_none_or(|limit| bandwidth_held_us() >= limit / 2) {
+        return false;
+    }
+    let refused = std::thread::spawn(move || {
+        set_affinity(0, &cpus).ok()?;
+        let asked = set_class(0, &implicit(LITTLE_NS, LITTLE_PERIOD_NS));
+        if asked.is_ok() {
+            leave(0).ok()?;
+        }
+        Some(matches!(asked, Err(SchedError::OverBandwidth { .. })))
+    });
+    matches!(refused.join(), Ok(Some(true)))
 }
 
 /// Makes the kernel count what deadline threads hold anew, by a cpuset that comes and goes (cgroup v1, where each change
@@ -93,22 +113,21 @@ fn is_unexplained() -> bool {
 ///
 /// # Errors
 /// Where there is no cpuset hierarchy of version 1, or it may not be changed.
-pub fn recount() -> std::io::Result<()> {
-    let missing = || std::io::Error::other("no cpusets of cgroup version 1");
+pub fn recount() -> io::Result<()> {
+    let missing = || io::Error::other("no cpusets of cgroup version 1");
     let cgroups = crate::cgroup::detect().map_err(|_| missing())?;
     let top = &cgroups.v1_mount("cpuset").ok_or_else(missing)?.point;
-    let group = top.join(format!("timecell-recount-{}", gettid()));
-    std::fs::create_dir(&group)?;
-    let counted = ["cpuset.mems", "cpuset.cpus"].iter().try_for_each(|file| {
-        let all = std::fs::read_to_string(top.join(file))?;
-        std::fs::write(group.join(file), all.trim())
-    });
-    counted.and(std::fs::remove_dir(&group))
-}
-
-fn gettid() -> i32 {
-    // SAFETY: no arguments, cannot fail.
-    unsafe { libc::gettid() }
+    // Of two at once, or one that was killed in between, either's change will do.
+    let group = top.join("timecell-recount");
+    match fs::create_dir(&group) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    for file in ["cpuset.mems", "cpuset.cpus"] {
+        let all = fs::read_to_string(top.join(file))?;
+        fs::write(group.join(file), all.trim())?;
+    }
+    fs::remove_dir(&group)
 }
 
 /// Takes every deadline thread of process `pid` out of its class, what it held free at once; it is in class OTHER then.
