@@ -28,7 +28,7 @@ pub(super) fn become_it(spec: &AppSpec, program: &Program, handed: Handed) -> Re
 }
 
 fn prepare(spec: &AppSpec, program: &Program, handed: Handed) -> Result<Infallible, String> {
-    let filter = Filter::of(&policy(&spec.grants))?;
+    let filter = Filter::of(&policy(&spec.grants, spec.network))?;
     let mut groups = Groups::make(&spec.id)?;
     groups::limit(spec)?;
     groups.enter(std::process::id().cast_signed())?;

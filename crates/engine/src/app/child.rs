@@ -92,7 +92,7 @@ fn be_ordinary() -> Result<(), String> {
 
 fn embedded(spec: &AppSpec, program: &Program, handed: Handed) -> Result<(), String> {
     let guard = Guard {
-        filter: Filter::of(&policy(&spec.grants))?,
+        filter: Filter::of(&policy(&spec.grants, spec.network))?,
         report: handed.report,
     };
     let mut groups = Groups::make(&spec.id)?;

@@ -70,7 +70,7 @@ fn config(spec: &AppSpec, program: &Program) -> Result<Value, String> {
     // The embedded engine makes the groups and installs the filter itself.
     if spec.engine != EngineKind::Embedded {
         linux["resources"] = resources(spec)?;
-        if let Some(profile) = seccomp::profile(&seccomp::policy(&spec.grants)) {
+        if let Some(profile) = seccomp::profile(&seccomp::policy(&spec.grants, spec.network)) {
             linux["seccomp"] = profile;
         }
     }

@@ -101,7 +101,7 @@ fn confine(command: &mut Command, spec: &AppSpec) -> Result<(), String> {
         command.args(["--read-only", "--read-only-tmpfs=false"]);
     }
     let profile = made::state(spec).join("seccomp.json");
-    let profile = match seccomp::profile(&seccomp::policy(&spec.grants)) {
+    let profile = match seccomp::profile(&seccomp::policy(&spec.grants, spec.network)) {
         Some(rules) => {
             fs::write(&profile, rules.to_string()).map_err(|error| error.to_string())?;
             profile.display().to_string()

@@ -17,7 +17,7 @@ const SYS_KEXEC_FILE_LOAD: c_long = 320;
 #[cfg(not(target_arch = "x86_64"))]
 const SYS_KEXEC_FILE_LOAD: c_long = 294;
 
-const fn refuse(name: &'static str, number: c_long) -> Refusal {
+pub(super) const fn refuse(name: &'static str, number: c_long) -> Refusal {
     Refusal {
         name,
         number,
@@ -170,7 +170,7 @@ pub(super) const PORTS: [Refusal; 2] = [
 pub(super) const PORTS: [Refusal; 0] = [];
 
 /// What container engines refuse beside: large and little used parts of the kernel, and other processes' insides.
-pub(super) const SELDOM_USED: [Refusal; 21] = [
+pub(super) const SELDOM_USED: [Refusal; 18] = [
     refuse("ptrace", libc::SYS_ptrace),
     refuse("process_vm_readv", libc::SYS_process_vm_readv),
     refuse("process_vm_writev", libc::SYS_process_vm_writev),
@@ -185,9 +185,6 @@ pub(super) const SELDOM_USED: [Refusal; 21] = [
     refuse("keyctl", libc::SYS_keyctl),
     refuse("perf_event_open", libc::SYS_perf_event_open),
     refuse("userfaultfd", libc::SYS_userfaultfd),
-    refuse("io_uring_setup", libc::SYS_io_uring_setup),
-    refuse("io_uring_enter", libc::SYS_io_uring_enter),
-    refuse("io_uring_register", libc::SYS_io_uring_register),
     refuse("personality", libc::SYS_personality),
     refuse("fanotify_init", libc::SYS_fanotify_init),
     refuse("lookup_dcookie", libc::SYS_lookup_dcookie),

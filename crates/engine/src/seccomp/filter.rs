@@ -121,13 +121,13 @@ mod tests {
     use libc::EPERM;
 
     use super::*;
-    use crate::app::{Grants, Scheduling, Seccomp};
+    use crate::app::{Grants, Network, Scheduling, Seccomp};
     use crate::seccomp::policy;
 
     /// What a call answers under the filter of these grants: 0 or the error number, as told by a child's exit status; a
     /// signal is negative.
     fn answer(grants: &Grants, call: impl Fn() -> i64) -> i32 {
-        let filter = Filter::of(&policy(grants)).unwrap();
+        let filter = Filter::of(&policy(grants, Network::None)).unwrap();
         // SAFETY: the child makes system calls and ends without returning.
         let child = unsafe { libc::fork() };
         if child == 0 {
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn every_refused_call_is_refused() {
-        for refusal in policy(&Grants::default()) {
+        for refusal in policy(&Grants::default(), Network::None) {
             let arguments = |when: Option<&When>| {
                 let mut arguments = [0_i64; 6];
                 if let Some(when) = when {

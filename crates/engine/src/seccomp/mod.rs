@@ -3,6 +3,7 @@
 //! of an OCI bundle. Where and when a filter is installed is the engines' business.
 
 mod calls;
+mod families;
 mod filter;
 mod oci;
 mod policy;

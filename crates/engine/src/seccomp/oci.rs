@@ -48,12 +48,12 @@ pub(crate) fn profile(policy: &[Refusal]) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::{Grants, Seccomp};
+    use crate::app::{Grants, Network, Seccomp};
     use crate::seccomp::policy;
 
     #[test]
     fn the_profile_is_one_that_the_runtime_library_reads() {
-        let profile = profile(&policy(&Grants::default())).unwrap();
+        let profile = profile(&policy(&Grants::default(), Network::None)).unwrap();
         let read: libcontainer::oci_spec::runtime::LinuxSeccomp =
             serde_json::from_value(profile).unwrap();
         let calls = read.syscalls().as_ref().unwrap();
@@ -65,6 +65,6 @@ mod tests {
             seccomp: Seccomp::Off,
             ..Grants::default()
         };
-        assert_eq!(super::profile(&policy(&off)), None);
+        assert_eq!(super::profile(&policy(&off, Network::None)), None);
     }
 }

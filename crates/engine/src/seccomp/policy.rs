@@ -1,12 +1,12 @@
-use super::Refusal;
 use super::calls::{
     MACHINE, MOUNTS, NAMESPACES, PORTS, SELDOM_USED, SET_AFFINITY, SET_ATTRIBUTES, SET_CLASS,
     SET_FOREIGN_CLASS, SET_PRIORITY, SHARES,
 };
-use crate::app::{Grants, Scheduling, Seccomp};
+use super::{Refusal, families};
+use crate::app::{Grants, Network, Scheduling, Seccomp};
 
-/// The system calls that a cell with these grants is refused, each call once; empty: no filter is wanted.
-pub(crate) fn policy(grants: &Grants) -> Vec<Refusal> {
+/// The system calls that a cell with these grants and this network is refused, each call once; empty: no filter is wanted.
+pub(crate) fn policy(grants: &Grants, network: Network) -> Vec<Refusal> {
     let mut refused = Vec::new();
     if grants.seccomp == Seccomp::Off {
         return refused;
@@ -30,6 +30,7 @@ pub(crate) fn policy(grants: &Grants) -> Vec<Refusal> {
     refused.extend(MOUNTS);
     refused.extend(MACHINE);
     refused.extend(PORTS);
+    refused.extend(families::refusals(network));
     if grants.seccomp == Seccomp::Default {
         refused.extend(SELDOM_USED);
     }
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
 
     fn names(grants: &Grants) -> BTreeSet<&'static str> {
-        let refused = policy(grants);
+        let refused = policy(grants, Network::None);
         let names: BTreeSet<_> = refused.iter().map(|refusal| refusal.name).collect();
         let numbers: BTreeSet<_> = refused.iter().map(|refusal| refusal.number).collect();
         assert_eq!(names.len(), refused.len(), "a call stands twice");
@@ -85,6 +86,7 @@ mod tests {
             ..Grants::default()
         });
         assert!(cage.is_subset(&all) && cage.contains("mount") && !cage.contains("ptrace"));
+        assert!(cage.contains("socket") && cage.contains("io_uring_setup"));
         assert!(
             names(&Grants {
                 seccomp: Seccomp::Off,

@@ -30,6 +30,8 @@ pub enum Control {
     Works,
     /// The kernel looks at the arguments, which are harmless nonsense, and says this.
     Says(i32),
+    /// A kernel that was built without it says this.
+    WorksOrSays(i32),
     /// Depends on how the kernel was built, but is not what the filter says.
     Differs,
 }
@@ -87,6 +89,15 @@ impl Attack {
 
     const fn otherwise(self, control: Control) -> Attack {
         Attack { control, ..self }
+    }
+
+    /// Refused as a kernel without such a family does.
+    const fn without_family(self) -> Attack {
+        Attack {
+            refused: Refused::With(libc::EAFNOSUPPORT),
+            control: Control::WorksOrSays(libc::EAFNOSUPPORT),
+            ..self
+        }
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -169,6 +180,20 @@ pub fn all() -> Vec<Attack> {
         attack("quotactl", quota)
             .needs(ADMIN)
             .otherwise(Control::Differs),
+        // Sockets that no network namespace divides.
+        attack("socket-vsock", || socket(libc::AF_VSOCK, libc::SOCK_STREAM)).without_family(),
+        attack("socket-vsock-high-bits", || {
+            const ABOVE: i64 = 1 << 32;
+            call(unsafe { syscall(libc::SYS_socket, ABOVE | 40, libc::SOCK_STREAM, 0) })
+        })
+        .without_family(),
+        attack("socket-alg", || socket(libc::AF_ALG, libc::SOCK_SEQPACKET)).without_family(),
+        attack("socketpair-tipc", || {
+            let mut pair = [0; 2];
+            let kind = libc::SOCK_SEQPACKET;
+            call(unsafe { syscall(libc::SYS_socketpair, libc::AF_TIPC, kind, 0, &raw mut pair) })
+        })
+        .without_family(),
         // Other processes, and large parts of the kernel.
         attack("ptrace", trace),
         attack("process_vm_readv", read_memory),
@@ -190,6 +215,10 @@ pub fn all() -> Vec<Attack> {
 
 fn call(answer: c_long) -> i64 {
     answer
+}
+
+fn socket(family: i32, kind: i32) -> i64 {
+    call(unsafe { syscall(libc::SYS_socket, family, kind, 0) })
 }
 
 /// struct sched_attr of sched_setattr(2), in its first version.
