@@ -46,6 +46,34 @@ pub(crate) fn places(id: &str) -> Vec<PathBuf> {
     places
 }
 
+/// A process that runs in the groups of this id, and the group in which it is.
+pub(crate) fn occupant(id: &str) -> Option<(i32, PathBuf)> {
+    places(id).into_iter().find_map(first_in)
+}
+
+/// Whether any process runs in groups whose ids begin so.
+pub fn any_lives(prefix: &str) -> bool {
+    let Ok(cgroups) = host::cgroup::detect() else {
+        return false;
+    };
+    let mounts = cgroups.v1.iter().chain(&cgroups.v2);
+    mounts
+        .flat_map(|mount| groups_below(&mount.point))
+        .filter(|group| {
+            let name = group.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with(prefix)
+        })
+        .any(|group| first_in(group).is_some())
+}
+
+fn first_in(dir: PathBuf) -> Option<(i32, PathBuf)> {
+    let listed = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+    match listed.lines().find_map(|line| line.parse().ok()) {
+        Some(pid) => Some((pid, dir)),
+        None => groups_below(&dir).into_iter().find_map(first_in),
+    }
+}
+
 fn kill_tree(dir: &Path) -> Result<(), String> {
     for group in groups_below(dir) {
         kill_tree(&group)?;

@@ -36,6 +36,7 @@ pub mod users;
 
 pub use attached::attach;
 pub use cell::{Cell, CellProcess, CellSpec, Engine, Rights, User};
+pub use cgroups::any_lives;
 pub use error::EngineError;
 pub use list::{Options, all, by_kind, found, programs as programs_of};
 pub use made::log_file;

@@ -64,12 +64,15 @@ pub(crate) fn remove(work_dir: &Path) -> io::Result<()> {
     }
 }
 
+/// Longest id: names of cgroups and directories have 255 bytes at most, and some are an id with a few letters around it.
+const LONGEST_ID: usize = 200;
+
 /// The id becomes a name of cgroups and directories that are removed later, so it must be a plain one.
 pub(crate) fn check(cell: &dyn Identity, paths: &[(&str, &Path)]) -> Result<(), String> {
     let id = cell.id();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if id.is_empty()
-        || id.len() > 128
+        || id.len() > LONGEST_ID
         || !id.starts_with(|c: char| c.is_ascii_alphanumeric())
         || !id.chars().all(plain)
     {

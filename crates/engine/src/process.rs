@@ -440,10 +440,10 @@ mod tests {
 
     #[test]
     fn a_process_in_the_groups_of_a_cell_is_known_by_them() {
-        let v1 = "9:pids:/timecell-m-app\n8:cpu,cpuacct:/timecell-mission-m.app\n0::/\n";
-        assert_eq!(cell_in(v1).as_deref(), Some("timecell-m-app"));
-        let v2 = "0::/timecell-m-app/inner\n";
-        assert_eq!(cell_in(v2).as_deref(), Some("timecell-m-app"));
+        let v1 = "9:pids:/timecell-cell-m.app\n8:cpu,cpuacct:/timecell-mission-m.app\n0::/\n";
+        assert_eq!(cell_in(v1).as_deref(), Some("timecell-cell-m.app"));
+        let v2 = "0::/timecell-cell-m.app/inner\n";
+        assert_eq!(cell_in(v2).as_deref(), Some("timecell-cell-m.app"));
         // A real-time group that a bench's plain processes share.
         assert_eq!(cell_in("8:cpu:/timecell-12\n9:pids:/user\n0::/\n"), None);
         assert_eq!(cell_in("0::/system.slice/timecell@m.service\n"), None);

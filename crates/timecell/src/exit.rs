@@ -48,6 +48,9 @@ pub enum CommandError {
     /// A mission could not be kept running.
     #[error(transparent)]
     Run(#[from] supervise::run::RunError),
+    /// The machine's ledger could not be used, or a mission's name is taken.
+    #[error(transparent)]
+    Ledger(#[from] supervise::ledger::LedgerError),
     /// A running mission could not be controlled.
     #[error(transparent)]
     Control(#[from] ControlError),
@@ -76,7 +79,10 @@ impl CommandError {
             ) => record_code(error),
             CommandError::Bench(BenchError::Unmet(_)) => 4,
             CommandError::Control(error) => control_code(error),
-            CommandError::Bench(_) | CommandError::Run(_) | CommandError::File { .. } => 1,
+            CommandError::Bench(_)
+            | CommandError::Run(_)
+            | CommandError::Ledger(_)
+            | CommandError::File { .. } => 1,
         }
     }
 }

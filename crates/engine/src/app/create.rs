@@ -15,7 +15,7 @@ use super::record::Record;
 use super::spec::{AppSpec, Image};
 use super::{Seccomp, config, podman, start};
 use crate::process::Process;
-use crate::{EngineError, limits, made, note, oci, process, seccomp, sweep};
+use crate::{EngineError, cgroups, limits, made, note, oci, process, seccomp, sweep};
 
 const DOING: &str = "create the cell";
 /// How long a bare cell may take to be ready.
@@ -40,6 +40,8 @@ pub fn create(
             spec.work_dir.display()
         )));
     }
+    // What has this id already was not made here, and is not undone here.
+    free(&spec).map_err(failed)?;
     note::keep(&spec, &spec.work_dir).map_err(failed)?;
     make(&spec, program.as_ref(), streams, launcher).map_err(|cause| {
         let cleared = made::clear(&spec, sweep::wipe(spec.engine));
@@ -48,6 +50,18 @@ pub fn create(
             Err(left) => format!("{cause}; and afterwards {left}"),
         })
     })
+}
+
+/// That nothing on the machine has the cell's id.
+fn free(spec: &AppSpec) -> Result<(), String> {
+    if let Some((pid, group)) = cgroups::occupant(&spec.id) {
+        return Err(format!(
+            "the name `{}` is taken: process {pid} runs in {} and was not started here; end it, or choose another name",
+            spec.id,
+            group.display()
+        ));
+    }
+    Ok(())
 }
 
 fn make(

@@ -46,16 +46,27 @@ fn podman(cell: &dyn Identity) -> Result<Command, String> {
     Ok(command)
 }
 
+/// Says in podman's usual storage for which cell a container was made: that one of the same name may be somebody else's.
+const LABEL: &str = "timecell.work-dir";
+
+/// What the marker says when the container has a label; containers of earlier versions have none.
+const LABELLED: &str = "labelled";
+
+fn label(cell: &dyn Identity) -> String {
+    format!("{LABEL}={}", cell.work_dir().display())
+}
+
 /// Creates the container, without a process yet.
 pub(super) fn create(spec: &AppSpec, program: Option<&Program>) -> Result<(), String> {
     match &spec.image {
         Image::Reference(_) => {
-            fs::write(shared_marker(spec), "").map_err(|error| error.to_string())?;
+            fs::write(shared_marker(spec), LABELLED).map_err(|error| error.to_string())?;
         }
         _ => podman::cli(spec)?.prepare()?,
     }
     let mut create = podman(spec)?;
     create.args(["create", "--name", &spec.id]);
+    create.args(["--label", &label(spec)]);
     confine(&mut create, spec)?;
     what(&mut create, spec, program)?;
     process::run_quiet(&mut create, &made::log(spec))
@@ -247,10 +258,29 @@ pub(crate) fn wipe_shared(cell: &dyn Identity) -> Result<(), String> {
     if !shared_marker(cell).exists() {
         return Ok(());
     }
-    let mut remove = podman(cell)?;
-    remove.args(["rm", "--force", "--time", "0", "--ignore", cell.id()]);
-    process::run_quiet(&mut remove, &made::log(cell))?;
+    if is_own(cell)? {
+        let mut remove = podman(cell)?;
+        remove.args(["rm", "--force", "--time", "0", "--ignore", cell.id()]);
+        process::run_quiet(&mut remove, &made::log(cell))?;
+    }
     wipe_monitor(cell)
+}
+
+/// Whether the container of the cell's name, if there is one, was made for this cell.
+fn is_own(cell: &dyn Identity) -> Result<bool, String> {
+    let marker = fs::read_to_string(shared_marker(cell)).map_err(|error| error.to_string())?;
+    if marker != LABELLED {
+        return Ok(true);
+    }
+    let mut list = podman(cell)?;
+    list.args(["ps", "--all", "--no-trunc", "--format", "{{.Names}}"])
+        .args(["--filter", &format!("label={}", label(cell))]);
+    let listed = list.output().map_err(|error| error.to_string())?;
+    if !listed.status.success() {
+        return Err(String::from_utf8_lossy(&listed.stderr).trim().to_owned());
+    }
+    let names = String::from_utf8_lossy(&listed.stdout);
+    Ok(names.lines().any(|name| name.trim() == cell.id()))
 }
 
 /// Ends what watched over the container, and reaps it.

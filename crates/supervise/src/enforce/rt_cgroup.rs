@@ -26,8 +26,7 @@ impl MissionGroups {
     /// When it has none.
     pub fn of(mission: &str) -> Result<MissionGroups, EnforceError> {
         Ok(MissionGroups {
-            // No name of a mission has a dot.
-            prefix: format!("timecell-mission-{mission}."),
+            prefix: crate::names::groups_of(mission),
             top: host::rtgroup::detect()?,
         })
     }

@@ -31,7 +31,7 @@ pub(super) fn of(
     };
     // The last part is the cell's name, or that of its second place.
     let place = work_dir.file_name().unwrap_or_default().to_string_lossy();
-    let id = format!("timecell-{}-{place}", file.mission().name);
+    let id = crate::names::cell_id(&file.mission().name, &place);
     let rights = &cell.rights;
     let mut spec = AppSpec::new(&id, cell.engine, image, work_dir);
     spec.command.clone_from(&cell.command);

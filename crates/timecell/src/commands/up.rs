@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use model::InputError;
 use model::mission::MissionFile;
 use supervise::control::ControlError;
+use supervise::ledger::Ledger;
 use supervise::machine::{Here, rt_room};
 use supervise::run::{Asked, Event, Inputs, Notify, Options, Signals, keep};
 use supervise::state::Text;
@@ -27,6 +28,12 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
     let (path, source) = source(options)?;
     let inputs = inputs(&path, source, &here, options.supply.as_deref())?;
     let name = inputs.mission().name.clone();
+    let dir = match &options.dir {
+        Some(dir) => std::path::absolute(dir).unwrap_or_else(|_| dir.clone()),
+        None => super::control::base()?.join(&name),
+    };
+    // Held to the end. Whoever has the name would be taken for this mission's own.
+    let _name = Ledger::default().name(&name, &dir)?;
     let mut facts = here.facts(env!("CARGO_PKG_VERSION"));
     // What a killed supervisor's cells hold is theirs.
     facts.rt_cgroup = rt_room(Some(&name));
@@ -35,10 +42,6 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
     if !plan.admission.is_admitted() {
         return Ok(Ended::Missed);
     }
-    let dir = match &options.dir {
-        Some(dir) => std::path::absolute(dir).unwrap_or_else(|_| dir.clone()),
-        None => super::control::base()?.join(&name),
-    };
     let signals = Signals::take()?;
     let mut tell = |event: &Event| {
         if !is_told_already(event) {

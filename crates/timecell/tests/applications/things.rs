@@ -275,6 +275,17 @@ pub fn an_image_is_run_by_its_name(kind: EngineKind) {
         .unwrap();
     assert!(left.status.success());
     assert!(!String::from_utf8_lossy(&left.stdout).contains(&spec.id));
+    // A container that has the name already is somebody else's.
+    let podman = |words: &[&str]| run_to_end("podman", words);
+    let image = match &spec.image {
+        Image::Reference(name) => name.clone(),
+        _ => unreachable!(),
+    };
+    podman(&["create", "--name", &spec.id, &image, "true"]);
+    let error = refusal(&spec);
+    assert!(error.contains("in use"), "{error}");
+    podman(&["container", "exists", &spec.id]);
+    podman(&["rm", "--force", &spec.id]);
     spec.image = Image::Reference("localhost/timecell-no-such-image:1".into());
     let unmet = engine::app::requirements(&spec)
         .into_iter()

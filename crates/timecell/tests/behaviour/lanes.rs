@@ -129,8 +129,9 @@ pub fn run(case: &'static Case) {
     }
 }
 
-/// Gives this thread and the processes that it starts an empty `/dev/shm`.
+/// Gives this thread and the processes that it starts an empty `/dev/shm`, and a ledger of their own.
 fn apart() -> std::io::Result<()> {
+    std::fs::create_dir_all("/run/timecell")?;
     // SAFETY: nothing but this thread's view of the file system changes, and every string ends with a nul.
     let done = unsafe {
         libc::unshare(libc::CLONE_NEWNS) == 0
@@ -147,6 +148,13 @@ fn apart() -> std::io::Result<()> {
                 c"tmpfs".as_ptr(),
                 libc::MS_NOSUID | libc::MS_NODEV,
                 c"mode=1777".as_ptr().cast(),
+            ) == 0
+            && libc::mount(
+                c"tmpfs".as_ptr(),
+                c"/run/timecell".as_ptr(),
+                c"tmpfs".as_ptr(),
+                libc::MS_NOSUID | libc::MS_NODEV,
+                c"mode=755".as_ptr().cast(),
             ) == 0
     };
     if done {

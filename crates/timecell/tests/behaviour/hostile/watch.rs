@@ -40,7 +40,7 @@ pub struct Hostile {
 
 impl Hostile {
     pub fn new(mission: &str, first: i32, granted: Granted) -> Hostile {
-        let id = format!("timecell-{mission}-hostile");
+        let id = supervise::names::cell_id(mission, "hostile");
         let groups: Vec<PathBuf> = (fs::read_dir("/sys/fs/cgroup").unwrap().flatten())
             .map(|hierarchy| hierarchy.path().join(&id))
             .chain([Path::new("/sys/fs/cgroup").join(&id)])

@@ -1,0 +1,49 @@
+use std::io;
+use std::path::PathBuf;
+
+/// Why the ledger cannot be used, or a name not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// Another supervisor keeps a mission of this name running.
+    #[error(
+        "a mission of the name `{mission}` is kept running by another timecell{}; end it with `timecell down --dir {}`, or give this one \
+         another name",
+        by(*pid),
+        dir.display()
+    )]
+    NameInUse {
+        /// The mission.
+        mission: String,
+        /// Its supervisor, if it could be read.
+        pid: Option<u32>,
+        /// Its directory.
+        dir: PathBuf,
+    },
+    /// Cells of a mission of this name still run, without a supervisor.
+    #[error(
+        "cells of a mission `{mission}` of another directory still run; take them over with `timecell up --dir {}`, and end them \
+         with `timecell down --dir {}`, or give this mission another name",
+        dir.display(),
+        dir.display()
+    )]
+    NameLeft {
+        /// The mission.
+        mission: String,
+        /// Its directory.
+        dir: PathBuf,
+    },
+    /// The operating system refused something.
+    #[error("{} cannot be {tried}: {source}", path.display())]
+    System {
+        /// The file or directory.
+        path: PathBuf,
+        /// What was tried.
+        tried: &'static str,
+        /// Why it was refused.
+        source: io::Error,
+    },
+}
+
+fn by(pid: Option<u32>) -> String {
+    pid.map_or(String::new(), |pid| format!(" (process {pid})"))
+}

@@ -1,0 +1,139 @@
+//! The lock of a mission's name: one supervisor of that name on the machine, whatever its directory.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::LedgerError;
+
+/// Longest text that is read from a lock's file, bytes.
+const MOST_BYTES: u64 = 8192;
+
+/// Keeps a second supervisor from a mission's name. Held as long as it lives; gone with the process, however it ends. What it
+/// says stays until the reboot, so that cells that outlive their supervisor are found from another directory.
+#[derive(Debug)]
+pub struct NameLock {
+    // Closed on exec, so that no cell inherits it.
+    file: Option<File>,
+}
+
+impl NameLock {
+    /// Takes the name for a mission whose directory is `dir`.
+    ///
+    /// Without root there is nothing to lock: cells of a mission are made by root only.
+    ///
+    /// # Errors
+    /// When another supervisor has it, or cells of that name that were started from another directory still run.
+    pub(super) fn take(base: &Path, mission: &str, dir: &Path) -> Result<NameLock, LedgerError> {
+        if !super::is_root() {
+            return Ok(NameLock { file: None });
+        }
+        NameLock::take_in(base, mission, dir, &|before| {
+            super::alive::mission(mission, before)
+        })
+    }
+
+    fn take_in(
+        base: &Path,
+        mission: &str,
+        dir: &Path,
+        lives: &dyn Fn(&Path) -> bool,
+    ) -> Result<NameLock, LedgerError> {
+        let names = base.join("missions");
+        let failed = |path: &Path, tried| {
+            let path = path.to_owned();
+            move |source| LedgerError::System {
+                path,
+                tried,
+                source,
+            }
+        };
+        (DirBuilder::new().mode(0o755).recursive(true).create(&names))
+            .map_err(failed(&names, "made"))?;
+        let path = names.join(mission);
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o644)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(&path)
+            .map_err(failed(&path, "opened"))?;
+        let locked = match file.try_lock() {
+            Ok(()) => true,
+            Err(TryLockError::WouldBlock) => false,
+            Err(TryLockError::Error(source)) => return Err(failed(&path, "locked")(source)),
+        };
+        let mut text = String::new();
+        // What is not understood says nothing.
+        let _ = (&file).take(MOST_BYTES).read_to_string(&mut text);
+        let (pid, before) = text.split_once('\n').unwrap_or_default();
+        let before = PathBuf::from(before);
+        if !locked {
+            return Err(LedgerError::NameInUse {
+                mission: mission.to_owned(),
+                pid: pid.parse().ok(),
+                dir: before,
+            });
+        }
+        let elsewhere = before.is_absolute() && before != dir;
+        if elsewhere && lives(&before) {
+            return Err(LedgerError::NameLeft {
+                mission: mission.to_owned(),
+                dir: before,
+            });
+        }
+        let own = format!("{}\n{}", std::process::id(), dir.display());
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| file.write_all(own.as_bytes()))
+            .map_err(failed(&path, "written"))?;
+        Ok(NameLock { file: Some(file) })
+    }
+}
+
+impl Drop for NameLock {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that another thread has just forked shares the lock until it executes its program.
+        if let Some(file) = &self.file {
+            let _ = file.unlock();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_supervisors() {
+        let base = tempfile::tempdir().unwrap();
+        let take = |name: &str, dir: &str, lives: bool| {
+            NameLock::take_in(base.path(), name, Path::new(dir), &|_| lives)
+        };
+        let first = take("a", "/one", false).unwrap();
+        let _other_name = take("b", "/one", false).unwrap();
+        let refused = take("a", "/two", false).unwrap_err().to_string();
+        let pid = std::process::id();
+        assert!(refused.contains(&format!("process {pid}")), "{refused}");
+        assert!(refused.contains("/one"), "{refused}");
+        drop(first);
+        let left = take("a", "/two", true).unwrap_err().to_string();
+        assert!(left.contains("--dir /one"), "{left}");
+        // Its own directory takes it over; and once nothing runs, so does any other.
+        drop(take("a", "/one", true).unwrap());
+        drop(take("a", "/two", false).unwrap());
+    }
+
+    #[test]
+    fn what_a_lock_says_may_be_anything() {
+        let base = tempfile::tempdir().unwrap();
+        std::fs::create_dir(base.path().join("missions")).unwrap();
+        for text in [&b"\xff\xfe"[..], b"", b"12", b"x\ny\nz", b"1\nrelative"] {
+            std::fs::write(base.path().join("missions/a"), text).unwrap();
+            NameLock::take_in(base.path(), "a", Path::new("/one"), &|_| true).unwrap();
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The names under which the machine knows what belongs to a mission: one place makes them, so that no two missions and no two
+//! kinds of things share one.
+//!
+//! Names of missions and cells are letters, digits, `-` and `_` (see the mission file); a dot separates them, which every
+//! engine, cgroup and file system takes. `a` with a cell `b-c` and `a-b` with a cell `c` are told apart by it. What follows
+//! `timecell-` says what kind of thing it is: a cell, a cell's real-time group, or, a number, something of a measurement.
+
+/// The id of a cell: name of its container, of its cgroups, and the mark of its processes. `place` is the cell's name, or that of
+/// its second place.
+pub fn cell_id(mission: &str, place: &str) -> String {
+    format!("{}{place}", cells_of(mission))
+}
+
+/// What the ids of all cells of a mission begin with, and no other's.
+pub fn cells_of(mission: &str) -> String {
+    format!("timecell-cell-{mission}.")
+}
+
+/// What the names of all real-time groups of a mission begin with, and no other's.
+pub fn groups_of(mission: &str) -> String {
+    format!("timecell-mission-{mission}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_missions_share_a_name() {
+        assert_ne!(cell_id("jsa", "b-c"), cell_id("jsa-b", "c"));
+        assert!(!cell_id("jsa-b", "c").starts_with(&cells_of("jsa")));
+        assert!(!cell_id("mission-x", "c").starts_with(&groups_of("x")));
+        assert!(!groups_of("jsa-b").starts_with(&groups_of("jsa")));
+        // A measurement's cells begin with a process id.
+        assert!(!cell_id("7", "c").starts_with("timecell-7"));
+    }
+
+    #[test]
+    fn the_longest_names_are_taken_by_every_engine() {
+        let id = cell_id(&"m".repeat(64), &format!("{}.b", "c".repeat(64)));
+        // runc: ^[\w+-\.]+$; podman: [a-zA-Z0-9][a-zA-Z0-9_.-]*; a name of a file has 255 bytes at most.
+        assert!(
+            id.chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        );
+        assert!(id.len() <= 200, "{}", id.len());
+    }
+}
