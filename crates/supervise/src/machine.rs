@@ -4,11 +4,12 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
 use analysis::linux::{Bandwidth, DeadlineLimits, RootDomain};
+use engine::app::{self, AppSpec};
 use host::provenance::Provenance;
 use host::root::Root;
 use host::{caps, cpus, rtgroup};
 use model::EngineKind;
-use model::mission::{KernelBounds, Machine, PathKind};
+use model::mission::{Cell, Image, KernelBounds, Machine, PathKind};
 
 use crate::admit::{Facts, RtRoom};
 use crate::enforce::MissionGroups;
@@ -66,6 +67,21 @@ impl Machine for Here {
             1 | 125 if String::from_utf8_lossy(&asked.stderr).contains("not known") => Some(false),
             _ => None,
         }
+    }
+
+    fn refuses_program(&self, cell: &Cell, image: &Path) -> Option<String> {
+        let image = std::path::absolute(image).ok()?;
+        let image = match &cell.image {
+            Image::Rootfs(_) => app::Image::Rootfs(image),
+            Image::Bundle(_) => app::Image::Bundle(image),
+            Image::Binary(_) => app::Image::Binary(image),
+            Image::Reference(_) => return None,
+        };
+        let mut spec = AppSpec::new(&cell.name, cell.engine, image, Path::new("/"));
+        spec.command.clone_from(&cell.command);
+        spec.env.clone_from(&cell.env);
+        spec.cwd.clone_from(&cell.workdir);
+        app::check_program(&spec).err()
     }
 
     fn bounds(&self) -> KernelBounds {

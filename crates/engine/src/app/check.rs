@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use host::root::Root;
 use model::EngineKind;
 
-use super::paths;
 use super::program::{Program, binary_target};
 use super::spec::{AppSpec, Device, Image};
 use super::{Grants, Scheduling};
+use super::{magic_links, paths};
 use crate::rootfs::{self, RootfsError};
 use crate::{note, programs};
 
@@ -58,7 +58,31 @@ pub(super) fn check(spec: &AppSpec) -> Result<(AppSpec, Option<Program>), String
         paths::find("the root filesystem", root)?;
         paths::check_source(&Root::live(), root)?;
     }
+    if let Some(program) = &program {
+        named(&spec, program)?;
+    }
     Ok((spec, program))
+}
+
+/// That the program and its interpreters are files of the cell's image, as far as can be seen before there is a cell.
+///
+/// # Errors
+/// One sentence. What else is wrong with the image is no error here.
+pub fn check_program(spec: &AppSpec) -> Result<(), String> {
+    match spec.image {
+        Image::Reference(_) => Ok(()),
+        _ => Program::of(spec).map_or(Ok(()), |program| named(spec, &program)),
+    }
+}
+
+fn named(spec: &AppSpec, program: &Program) -> Result<(), String> {
+    match (&program.root, spec.engine) {
+        (Some(root), _) => magic_links::check_in(root, program),
+        (None, EngineKind::Bare) => magic_links::check_in(Path::new("/"), program),
+        // It is alone in its cell, and called by its name.
+        (None, _) if spec.command.is_empty() => Ok(()),
+        (None, _) => magic_links::check_in(Path::new("/nonexistent"), program),
+    }
 }
 
 fn engine(spec: &AppSpec) -> Result<(), String> {

@@ -46,6 +46,9 @@ pub(crate) fn child(words: &[String]) -> Result<(), String> {
         report,
     };
     die_with(parent)?;
+    // Executed by the number of a descriptor, it would have that for its name.
+    // SAFETY: a name that ends in NUL.
+    unsafe { libc::prctl(libc::PR_SET_NAME, c"timecell".as_ptr()) };
     let spec = read(Path::new(work_dir))?;
     be_ordinary()?;
     match spec.engine {

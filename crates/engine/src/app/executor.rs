@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use libcontainer::oci_spec::runtime::Spec;
 use libcontainer::workload::{Executor, ExecutorError, ExecutorValidationError};
 
+use super::magic_links;
 use crate::seccomp::Filter;
 
 /// Executes a container's program under a filter.
@@ -57,6 +58,7 @@ pub(super) fn tell(pipe: RawFd, why: &str) {
 pub(super) fn execute(args: &[String], env: &[String], filter: &Filter) -> String {
     let prepared = || -> Result<_, String> {
         let program = find(args, env)?;
+        magic_links::check_here(&program)?;
         let text = |word: &str| CString::new(word).map_err(|error| error.to_string());
         let path = text(&program.display().to_string())?;
         let args = args

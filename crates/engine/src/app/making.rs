@@ -1,41 +1,54 @@
+//! The call that makes a cell: the running program once more, and where the streams of the cell go.
+
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
+use std::sync::{Arc, OnceLock};
 
 use super::child::APP;
 use super::log::Log;
+use super::own_image::OwnImage;
 use super::program::Program;
 use super::spec::{AppSpec, Ids};
 use crate::note::MARK;
 
-/// The program that makes cells: timecell itself, executed once more.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The program that makes cells: timecell itself, executed once more from a copy that leads to no file.
+#[derive(Debug, Clone)]
 pub struct Launcher {
-    program: PathBuf,
+    image: Arc<OwnImage>,
 }
 
 impl Launcher {
     /// The running program, whatever has become of its file.
-    pub fn own() -> Launcher {
-        Launcher {
-            program: "/proc/self/exe".into(),
+    ///
+    /// # Errors
+    /// When no copy of it can be made that cells may see.
+    pub fn own() -> io::Result<Launcher> {
+        static OWN: OnceLock<Launcher> = OnceLock::new();
+        if let Some(own) = OWN.get() {
+            return Ok(own.clone());
         }
+        let own = Launcher::at(Path::new("/proc/self/exe"))?;
+        Ok(OWN.get_or_init(|| own).clone())
     }
 
     /// Another timecell, by its absolute path.
-    pub fn at(program: &Path) -> Launcher {
-        Launcher {
-            program: program.to_owned(),
-        }
+    ///
+    /// # Errors
+    /// When no copy of it can be made that cells may see.
+    pub fn at(program: &Path) -> io::Result<Launcher> {
+        let image = Arc::new(OwnImage::of(program)?);
+        Ok(Launcher { image })
     }
 
     /// The call that makes this cell; `ends` are standard output, standard error and report.
     pub(super) fn command(&self, spec: &AppSpec, ends: [&OwnedFd; 3]) -> Command {
         let ends = ends.map(AsRawFd::as_raw_fd);
-        let mut command = Command::new(&self.program);
+        let mut command = Command::new(self.image.path());
         command
+            .arg0("timecell")
             .arg("oci-child")
             .arg(APP)
             .arg(std::process::id().to_string())

@@ -16,7 +16,9 @@ pub(crate) mod freezer;
 mod grants;
 mod groups;
 mod log;
+mod magic_links;
 mod making;
+mod own_image;
 mod paths;
 pub(crate) mod podman;
 mod program;
@@ -28,6 +30,7 @@ mod start;
 
 pub use bundle::{Bundle, BundleError};
 pub use cell::AppCell;
+pub use check::check_program;
 pub use create::{Adoption, adopt, create, requirements};
 pub use ended::{Ended, become_subreaper};
 pub use grants::{Grants, Scheduling, Seccomp};

@@ -115,7 +115,8 @@ fn missing(root: &Path, spec: &AppSpec) -> Option<PathBuf> {
         .map(Path::to_owned)
 }
 
-fn open_path(dir: i32, path: &Path, resolve: u64) -> io::Result<OwnedFd> {
+/// Where a path of a directory is, without opening the file; `resolve` as in openat2(2).
+pub(super) fn open_path(dir: i32, path: &Path, resolve: u64) -> io::Result<OwnedFd> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: zeroes are a valid open_how.
     let mut how: libc::open_how = unsafe { std::mem::zeroed() };

@@ -18,6 +18,13 @@ pub trait Machine {
     /// fault of the file.
     fn knows_image(&self, engine: EngineKind, reference: &str) -> Option<bool>;
 
+    /// Why the program of a cell, whose image stands at this path of the host, may not be executed in a cell; `None`:
+    /// nothing is known against it.
+    fn refuses_program(&self, cell: &Cell, image: &Path) -> Option<String> {
+        let _ = (cell, image);
+        None
+    }
+
     /// The bounds that its kernel sets.
     fn bounds(&self) -> KernelBounds;
 }
@@ -78,6 +85,7 @@ pub(super) fn check(file: &str, mission: &Mission, machine: &dyn Machine, faults
         let place = Place::cell(index);
         check.cpus(&cell.cpus, &place);
         check.image(cell, &place.key("image"));
+        check.program(cell, &place);
         check.rights(cell, &place.key("rights"));
         check.bounds(mission, cell, &place);
     }
@@ -169,6 +177,23 @@ impl Check<'_, '_> {
                 }
             }
         }
+    }
+
+    /// What is executed is a file of the image.
+    fn program(&mut self, cell: &Cell, place: &Place) {
+        let image = place.key("image").key(cell.image.key());
+        let Some(path) = cell.image.path().filter(|_| self.faults.is_clear(&image)) else {
+            return;
+        };
+        let Some(why) = (self.machine).refuses_program(cell, &resolve(self.file, path)) else {
+            return;
+        };
+        let at = match cell.command.is_empty() {
+            true => image,
+            false => place.key("command"),
+        };
+        self.faults
+            .report_at(&at, why, "a cell executes only what its image holds");
     }
 
     fn rights(&mut self, cell: &Cell, place: &Place) {

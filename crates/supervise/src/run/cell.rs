@@ -61,11 +61,16 @@ impl Live {
         generation: u64,
     ) -> Result<Live, String> {
         let mut hold = hold(groups, grant, cell).map_err(|error| error.to_string())?;
-        let mut app = match app::create(spec, spec::streams(), &Launcher::own()) {
+        let created = Launcher::own()
+            .map_err(|error| error.to_string())
+            .and_then(|launcher| {
+                app::create(spec, spec::streams(), &launcher).map_err(|error| error.to_string())
+            });
+        let mut app = match created {
             Ok(app) => app,
-            Err(error) => {
+            Err(why) => {
                 release(&mut hold);
-                return Err(error.to_string());
+                return Err(why);
             }
         };
         let held = match &hold {

@@ -1,7 +1,9 @@
 //! Every way out of a cell is refused, whatever the cell was granted beside, and would be open without the filter.
 
 use std::collections::BTreeMap;
+use std::ffi::CString;
 use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use engine::Cell;
@@ -10,7 +12,9 @@ use host::sched::Class;
 use model::EngineKind;
 
 use crate::attacks::{self, Attack, Control, Refused};
-use crate::support::{Place, allow_real_time, create_logged, finish, output, run};
+use crate::support::{
+    Place, allow_real_time, assert_nothing_left, create_logged, finish, output, run,
+};
 
 /// What the attacks came to: lines of a name and an answer.
 fn answers(text: &str) -> BTreeMap<&str, &str> {
@@ -296,6 +300,113 @@ pub fn what_would_lead_out_is_not_mounted(kind: EngineKind) {
             error.contains("no cell is shown") || error.contains("own root"),
             "{error}"
         );
+        assert!(!spec.work_dir.exists(), "something was made");
+    }
+}
+
+/// Before its program is executed, a cell's first process is the one that makes cells: none of its files, as the cell would
+/// find them below `/proc/1`, may be one that belongs to the host and can be written.
+pub fn nothing_leads_to_the_program_that_makes_cells(kind: EngineKind) {
+    let place = Place::new(kind);
+    let mut spec = place.script(kind, "true");
+    if kind == EngineKind::Bare {
+        spec = place.itself(kind, &["threads"]);
+    }
+    spec.ids = Some(engine::app::Ids { uid: 0, gid: 0 });
+    let mut cell = create_logged(&spec);
+    let process = format!("/proc/{}", cell.pid());
+    let mut seen = vec![Path::new(&process).join("exe")];
+    for dir in ["fd", "map_files"] {
+        let entries = fs::read_dir(Path::new(&process).join(dir)).unwrap();
+        seen.extend(entries.flatten().map(|entry| entry.path()));
+    }
+    let programs: Vec<_> = [env!("CARGO_BIN_EXE_timecell").to_owned()]
+        .into_iter()
+        .chain(["crun", "runc", "podman", "conmon"].map(|name| format!("/usr/bin/{name}")))
+        .chain(["crun", "runc", "podman", "conmon"].map(|name| format!("/usr/sbin/{name}")))
+        .filter_map(|path| fs::metadata(path).ok())
+        .map(|about| (about.dev(), about.ino()))
+        .collect();
+    for link in seen {
+        // A pipe or a socket may be gone by now.
+        let Ok(about) = fs::metadata(&link) else {
+            continue;
+        };
+        let leads = fs::read_link(&link).unwrap_or_default();
+        assert!(
+            !programs.contains(&(about.dev(), about.ino())) || is_read_only(&link),
+            "{} leads to {}",
+            link.display(),
+            leads.display()
+        );
+        if kind == EngineKind::Embedded || kind == EngineKind::Bare {
+            assert!(
+                !programs.contains(&(about.dev(), about.ino())),
+                "{} leads to {}",
+                link.display(),
+                leads.display()
+            );
+        }
+    }
+    cell.remove().unwrap();
+    assert_nothing_left(&spec, cell.pid());
+}
+
+/// Whether the mount on which a file is found is read-only.
+fn is_read_only(file: &Path) -> bool {
+    let file = CString::new(file.as_os_str().as_encoded_bytes()).unwrap();
+    // SAFETY: zeroes are a valid statvfs, and the path ends in NUL.
+    unsafe {
+        let mut about: libc::statvfs = std::mem::zeroed();
+        assert_eq!(libc::statvfs(file.as_ptr(), &raw mut about), 0);
+        about.f_flag & libc::ST_RDONLY != 0
+    }
+}
+
+/// By a mount that the image does not show: only the process that is to execute it can tell.
+pub fn a_program_behind_proc_is_not_executed(kind: EngineKind) {
+    let refused = |spec: &AppSpec| {
+        let mut cell = create_logged(spec);
+        let pid = cell.pid();
+        let why = cell.start().unwrap_err().to_string();
+        assert!(why.contains("leads through /proc"), "{why}");
+        cell.remove().unwrap();
+        assert_nothing_left(spec, pid);
+    };
+    for (name, what) in [
+        ("script", "#!/proc/self/exe doctor\n"),
+        ("nested", "#!/door/script\n"),
+    ] {
+        let place = Place::new(kind);
+        let door = place.writable("door");
+        let script = |name: &str, what: &str| {
+            fs::write(door.join(name), what).unwrap();
+            fs::set_permissions(door.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        script("script", "#!/proc/self/exe doctor\n");
+        script(name, what);
+        let mut spec = place.script(kind, "");
+        spec.binds = vec![Bind {
+            source: door.clone(),
+            target: "/door".into(),
+            writable: false,
+        }];
+        spec.command = vec![format!("/door/{name}")];
+        refused(&spec);
+        std::os::unix::fs::symlink("/proc/self/exe", door.join("link")).unwrap();
+        spec.command = vec!["/door/link".to_owned()];
+        refused(&spec);
+    }
+}
+
+/// By its name alone, before anything is made.
+pub fn a_program_named_through_proc_is_refused(kind: EngineKind) {
+    for name in ["/proc/self/exe", "/dev/fd/3", "/bin/../proc/1/exe"] {
+        let place = Place::new(kind);
+        let mut spec = place.script(kind, "");
+        spec.command = vec![name.to_owned()];
+        let why = crate::support::refusal(&spec);
+        assert!(why.contains("leads through /proc"), "{why}");
         assert!(!spec.work_dir.exists(), "something was made");
     }
 }

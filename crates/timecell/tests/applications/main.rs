@@ -53,6 +53,8 @@ const CONTAINERS: &[(&str, Behaviour)] = behaviours![
     escapes::bombs_stay_inside,
     escapes::threads_and_shells_work,
     escapes::what_would_lead_out_is_not_mounted,
+    escapes::nothing_leads_to_the_program_that_makes_cells,
+    escapes::a_program_named_through_proc_is_refused,
 ];
 
 /// What holds where an OCI runtime, linked or not, is driven directly.
@@ -67,6 +69,7 @@ const EMBEDDED: &[(&str, Behaviour)] = behaviours![
     life::a_program_without_its_interpreter_is_explained,
     escapes::without_the_filter_the_attacks_work,
     escapes::a_granted_priority_is_not_exceeded,
+    escapes::a_program_behind_proc_is_not_executed,
 ];
 
 const PODMAN: &[(&str, Behaviour)] = behaviours![things::an_image_is_run_by_its_name];
@@ -81,6 +84,7 @@ const BARE: &[(&str, Behaviour)] = behaviours![
     escapes::calls_of_other_architectures_are_deadly,
     escapes::a_granted_priority_is_not_exceeded,
     escapes::bombs_stay_inside,
+    escapes::nothing_leads_to_the_program_that_makes_cells,
 ];
 
 fn main() {

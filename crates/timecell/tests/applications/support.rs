@@ -102,7 +102,10 @@ impl Place {
 }
 
 pub fn launcher() -> Launcher {
-    Launcher::at(Path::new(env!("CARGO_BIN_EXE_timecell")))
+    // One copy for all cells.
+    static LAUNCHER: OnceLock<Launcher> = OnceLock::new();
+    let own = || Launcher::at(Path::new(env!("CARGO_BIN_EXE_timecell"))).unwrap();
+    LAUNCHER.get_or_init(own).clone()
 }
 
 pub fn create_logged(spec: &AppSpec) -> AppCell {

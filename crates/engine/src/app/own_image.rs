@@ -1,0 +1,162 @@
+//! A copy of a program that cells may see: in memory, sealed, so that nothing that a cell can open leads to the file on
+//! disk. What a process runs is reachable through `/proc/PID/exe`; the program that makes a cell is for a moment the cell's
+//! first process, and its file must not be there to be overwritten when nobody runs it any more.
+
+use std::fs::File;
+use std::io::{self, Seek};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// An executable file without a name: sealed memory, or a private read-only mount of the file.
+#[derive(Debug)]
+pub(super) struct OwnImage(OwnedFd);
+
+impl OwnImage {
+    /// Copies a program into memory. Where the kernel executes nothing from memory (`vm.memfd_noexec` is 2), the file
+    /// is taken by a mount that nobody else has, through which it cannot be written.
+    ///
+    /// # Errors
+    /// When the program cannot be read, or neither can be had.
+    pub(super) fn of(program: &Path) -> io::Result<OwnImage> {
+        sealed(program).or_else(|no_memory| {
+            mounted(program).map_err(|no_mount| {
+                io::Error::other(format!(
+                    "{} cannot be copied to memory ({no_memory}) or mounted read-only ({no_mount})",
+                    program.display()
+                ))
+            })
+        })
+    }
+
+    /// The path by which this process and its children execute it.
+    pub(super) fn path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.0.as_raw_fd()).into()
+    }
+}
+
+fn sealed(program: &Path) -> io::Result<OwnImage> {
+    let mut from = File::open(program)?;
+    let mut copy = memory()?;
+    io::copy(&mut from, &mut copy)?;
+    copy.rewind()?;
+    let seals = libc::F_SEAL_WRITE | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    // SAFETY: an open descriptor, and no memory is involved.
+    checked(unsafe { libc::fcntl(copy.as_raw_fd(), libc::F_ADD_SEALS, seals) }.into())?;
+    Ok(OwnImage(copy.into()))
+}
+
+fn memory() -> io::Result<File> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    let make = |flags: libc::c_uint| {
+        // SAFETY: a name that ends in NUL.
+        let fd = unsafe { libc::memfd_create(c"timecell".as_ptr(), flags) };
+        checked(fd.into())?;
+        // SAFETY: just made, and nobody else's.
+        Ok(unsafe { File::from_raw_fd(fd) })
+    };
+    match make(flags | libc::MFD_EXEC) {
+        // Kernels before 6.3 do not know the flag, and let everything be executed.
+        Err(error) if is(&error, libc::EINVAL) => make(flags),
+        made => made,
+    }
+}
+
+/// A read-only mount of one file which is in no mount namespace.
+fn mounted(program: &Path) -> io::Result<OwnImage> {
+    let program = std::ffi::CString::new(program.as_os_str().as_encoded_bytes())?;
+    let flags = libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC;
+    // SAFETY: a path that ends in NUL.
+    let fd = checked(unsafe {
+        libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, program.as_ptr(), flags)
+    })?;
+    // SAFETY: just made, and nobody else's.
+    let mount = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+    let mut attributes = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_RDONLY,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    // SAFETY: an empty path, and a structure of the given size.
+    checked(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            &raw mut attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    })?;
+    Ok(OwnImage(mount))
+}
+
+fn checked(answer: libc::c_long) -> io::Result<libc::c_long> {
+    match answer {
+        0.. => Ok(answer),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn is(error: &io::Error, number: i32) -> bool {
+    error.raw_os_error() == Some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, OpenOptions};
+    use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
+    use std::process::Command;
+
+    use super::*;
+
+    /// A program of this test's own, which says its name.
+    fn program(dir: &Path) -> PathBuf {
+        let path = dir.join("program");
+        fs::copy("/bin/echo", &path).unwrap();
+        path
+    }
+
+    fn says(image: &OwnImage) -> Vec<u8> {
+        Command::new(image.path())
+            .arg("hello")
+            .output()
+            .unwrap()
+            .stdout
+    }
+
+    #[test]
+    fn a_copy_in_memory_is_executed_and_never_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = program(dir.path());
+        let image = sealed(&program).unwrap();
+        assert_eq!(says(&image), b"hello\n");
+        let before = fs::read(&program).unwrap();
+        // Whoever gets hold of it may ask for a descriptor to write to, and for another size.
+        if let Ok(mut open) = OpenOptions::new().write(true).open(image.path()) {
+            assert!(open.write_all(b"x").is_err());
+            assert!(open.set_len(0).is_err() && open.set_len(1 << 30).is_err());
+        }
+        assert_eq!(fs::read(&program).unwrap(), before);
+        // The file may be replaced or removed meanwhile.
+        fs::remove_file(&program).unwrap();
+        assert_eq!(says(&image), b"hello\n");
+    }
+
+    #[test]
+    fn a_private_mount_is_executed_and_never_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = program(dir.path());
+        let image = match mounted(&program) {
+            Ok(image) => image,
+            Err(error) if is(&error, libc::EPERM) || is(&error, libc::ENOSYS) => return,
+            Err(error) => panic!("{error}"),
+        };
+        assert_eq!(says(&image), b"hello\n");
+        let open = OpenOptions::new().write(true).open(image.path());
+        assert!(is(&open.unwrap_err(), libc::EROFS));
+        let rights = fs::set_permissions(image.path(), fs::Permissions::from_mode(0o777));
+        assert!(is(&rights.unwrap_err(), libc::EROFS));
+    }
+}
