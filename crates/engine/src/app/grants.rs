@@ -7,6 +7,10 @@ pub struct Grants {
     pub scheduling: Scheduling,
     /// Whether its threads may choose their cpus among those of its cpuset.
     pub affinity: bool,
+    /// Whether a thread that holds a mutex runs with the priority of one that waits for it (PTHREAD_PRIO_INHERIT). No
+    /// budget holds a cell of several threads that has this: the kernel does not throttle whoever inherits.
+    #[serde(default)]
+    pub priority_inheritance: bool,
     /// Capabilities by their full names, such as `CAP_NET_BIND_SERVICE`. With some of them a cell can leave its cage
     /// whatever else is refused; CAP_SYS_NICE lifts the bounds of [`Scheduling::UpTo`].
     pub capabilities: Vec<String>,
@@ -51,6 +55,7 @@ impl Default for Grants {
         Grants {
             scheduling: Scheduling::FromOutside,
             affinity: false,
+            priority_inheritance: false,
             capabilities: Vec::new(),
             memlock_bytes: Some(0),
             open_files: 1024,

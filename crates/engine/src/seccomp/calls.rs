@@ -111,6 +111,37 @@ pub(super) const SHARES: [Refusal; 3] = [
     ),
 ];
 
+/// An operation of futex(2), whatever is said beside it of clocks and of who shares the futex.
+const fn operation(number: u32) -> When {
+    const PRIVATE: u32 = 128;
+    const CLOCK_REALTIME: u32 = 256;
+    When {
+        argument: 1,
+        mask: !(PRIVATE | CLOCK_REALTIME),
+        value: number,
+    }
+}
+
+/// Whoever holds a futex of these runs with the priority or the reservation of whoever waits for it, and the kernel throttles
+/// neither a group nor a deadline thread that does (`rt_nr_boosted` and `is_dl_boosted` in kernel/sched). Told that there are
+/// none, C libraries refuse to make such mutexes. The newer calls futex_wait(2), futex_requeue(2) and so on have no such
+/// operations.
+pub(super) const INHERITANCE: Refusal = Refusal {
+    errno: libc::ENOSYS,
+    ..refuse_when(
+        "futex",
+        libc::SYS_futex,
+        &[
+            operation(6),  // FUTEX_LOCK_PI
+            operation(7),  // FUTEX_UNLOCK_PI
+            operation(8),  // FUTEX_TRYLOCK_PI
+            operation(11), // FUTEX_WAIT_REQUEUE_PI
+            operation(12), // FUTEX_CMP_REQUEUE_PI
+            operation(13), // FUTEX_LOCK_PI2
+        ],
+    )
+};
+
 /// Out of the cell's namespaces, into new ones or those of others.
 pub(super) const NAMESPACES: [Refusal; 4] = [
     refuse_when("unshare", libc::SYS_unshare, &UNSHARE),

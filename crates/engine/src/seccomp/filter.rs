@@ -200,6 +200,46 @@ mod tests {
     }
 
     #[test]
+    fn priorities_are_inherited_only_where_that_is_granted() {
+        let closed = Grants::default();
+        let open = Grants {
+            priority_inheritance: true,
+            ..Grants::default()
+        };
+        let word = std::sync::atomic::AtomicU32::new(0);
+        // SAFETY: a word that outlives the call; there is no timeout.
+        let futex = |operation: i64| unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                word.as_ptr(),
+                operation,
+                0,
+                0,
+                word.as_ptr(),
+                0,
+            )
+        };
+        // With FUTEX_PRIVATE_FLAG, FUTEX_CLOCK_REALTIME, both, neither, and with bits that the kernel does not look at.
+        for beside in [0, 128, 256, 128 | 256, 1 << 40] {
+            for operation in [6, 7, 8, 11, 12, 13] {
+                let answer = |grants| answer(grants, || futex(operation | beside));
+                assert_eq!(answer(&closed), libc::ENOSYS, "{operation} {beside}");
+                // The kernel has no LOCK_PI of its own real-time clock and the like; LOCK_PI, UNLOCK_PI and TRYLOCK_PI are
+                // those that need no second thread.
+                if beside == 128 && operation == 8 {
+                    assert_eq!(answer(&open), 0);
+                }
+            }
+            // FUTEX_WAKE, FUTEX_REQUEUE and FUTEX_WAKE_BITSET are everybody's.
+            for operation in [1, 3] {
+                if beside != 256 && beside != 128 | 256 {
+                    assert_eq!(answer(&closed, || futex(operation | beside)), 0);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn calls_that_nobody_looked_at_do_not_exist() {
         // SAFETY: no such call.
         let newer = || unsafe { libc::syscall(i64::from(calls::HIGHEST) + 1) };

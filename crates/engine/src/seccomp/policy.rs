@@ -1,6 +1,6 @@
 use super::calls::{
-    MACHINE, MOUNTS, NAMESPACES, PORTS, SELDOM_USED, SET_AFFINITY, SET_ATTRIBUTES, SET_CLASS,
-    SET_FOREIGN_CLASS, SET_PRIORITY, SHARES,
+    INHERITANCE, MACHINE, MOUNTS, NAMESPACES, PORTS, SELDOM_USED, SET_AFFINITY, SET_ATTRIBUTES,
+    SET_CLASS, SET_FOREIGN_CLASS, SET_PRIORITY, SHARES,
 };
 use super::{Refusal, families};
 use crate::app::{Grants, Network, Scheduling, Seccomp};
@@ -25,6 +25,9 @@ pub(crate) fn policy(grants: &Grants, network: Network) -> Vec<Refusal> {
     }
     if !grants.affinity {
         refused.push(SET_AFFINITY);
+    }
+    if !grants.priority_inheritance {
+        refused.push(INHERITANCE);
     }
     refused.extend(NAMESPACES);
     refused.extend(MOUNTS);
@@ -66,12 +69,14 @@ mod tests {
         let any = names(&Grants {
             scheduling: Scheduling::Any,
             affinity: true,
+            priority_inheritance: true,
             ..Grants::default()
         });
         let given: Vec<_> = all.difference(&any).copied().collect();
         assert_eq!(
             given,
             [
+                "futex",
                 "ioprio_set",
                 "prctl",
                 "sched_setaffinity",

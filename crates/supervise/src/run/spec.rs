@@ -4,7 +4,7 @@ use engine::app::{
     self, Access, AppSpec, Bind, Device, Grants, Ids, Image, Limits, Network, Scheduling, Seccomp,
     Tmpfs,
 };
-use model::mission::{self, Cell, MissionFile};
+use model::mission::{self, Cell, Enforcer, MissionFile};
 
 use crate::admit::Grant;
 
@@ -78,6 +78,7 @@ pub(super) fn of(
     spec.grants = Grants {
         scheduling: scheduling(cell, grant),
         affinity: false,
+        priority_inheritance: !grant.is_some_and(is_held),
         capabilities: rights.capabilities.clone(),
         // All that it touches may stay in memory; what it may have altogether is its memory limit.
         memlock_bytes: None,
@@ -88,6 +89,12 @@ pub(super) fn of(
         },
     };
     spec
+}
+
+/// Whether the kernel holds the cell to a budget, from which whoever inherits a priority is exempt.
+fn is_held(grant: &Grant) -> bool {
+    let by_budget = matches!(grant.enforcer, Enforcer::RtCgroup | Enforcer::Deadline);
+    by_budget && grant.budget_ns.is_some()
 }
 
 /// A cell of several FIFO tasks orders its threads itself, below the top of its band; a cell of one has nothing to choose.

@@ -136,6 +136,15 @@ pub fn all() -> Vec<Attack> {
         attack("setpriority", set_niceness).needs(NICE),
         attack("ioprio_set", set_io_priority).needs(ADMIN),
         attack("core-scheduling", core_scheduling).otherwise(Control::Differs),
+        // The budget of a thread that runs for another.
+        Attack {
+            refused: Refused::With(libc::ENOSYS),
+            ..attack("inherit", || inherit(8))
+        },
+        Attack {
+            refused: Refused::With(libc::ENOSYS),
+            ..attack("inherit-private", || inherit(128 | 8))
+        },
         // Other namespaces.
         attack("unshare-user", || unshare(libc::CLONE_NEWUSER)),
         attack("unshare-mount", || unshare(libc::CLONE_NEWNS)).needs(ADMIN),
@@ -336,6 +345,12 @@ fn core_scheduling() -> i64 {
     const PR_SCHED_CORE: i32 = 62;
     const CREATE: i32 = 1;
     call(unsafe { syscall(libc::SYS_prctl, PR_SCHED_CORE, CREATE, 0, 0, 0) })
+}
+
+/// Takes a futex whose owner inherits priorities; nobody waits for it.
+fn inherit(operation: i32) -> i64 {
+    let word = std::sync::atomic::AtomicU32::new(0);
+    call(unsafe { syscall(libc::SYS_futex, word.as_ptr(), operation, 0, 0, 0, 0) })
 }
 
 fn unshare(what: i32) -> i64 {
