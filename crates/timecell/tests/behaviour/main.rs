@@ -38,6 +38,7 @@ mod scale;
 mod scale_deadline;
 mod scale_report;
 mod series;
+mod suite;
 mod supply;
 mod support;
 mod taskset;
@@ -53,6 +54,7 @@ fn main() {
     // The program of some cells is this one.
     reporter::run_if_asked();
     hostile::program::run_if_asked();
+    suite::run_if_asked();
     let groups: &[&[Case]] = &[
         analyze::CASES,
         analyze_random::CASES,
@@ -84,6 +86,7 @@ fn main() {
         scale_deadline::CASES,
         scale_report::CASES,
         series::CASES,
+        suite::CASES,
         nqueens::CASES,
         supply::CASES,
         taskset::CASES,

@@ -73,9 +73,18 @@ fn has_class(class: host::sched::Class) -> bool {
     tried.join().unwrap_or(false)
 }
 
+/// Another binary to test than the one that was built, such as an earlier one.
+const OTHER_BINARY: &str = "TIMECELL_TEST_BINARY";
+
+/// Where the binary under test is.
+pub fn binary() -> PathBuf {
+    std::env::var_os(OTHER_BINARY)
+        .map_or_else(|| env!("CARGO_BIN_EXE_timecell").into(), PathBuf::from)
+}
+
 /// The binary under test.
 pub fn timecell() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_timecell"));
+    let mut command = Command::new(binary());
     command
         .stdin(Stdio::null())
         .env_remove("SUDO_USER")

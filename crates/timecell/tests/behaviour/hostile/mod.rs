@@ -4,8 +4,8 @@
 
 #[allow(dead_code, reason = "the attacks are those of the cells' own tests")]
 #[path = "../../applications/attacks.rs"]
-mod attacks;
-mod jobs;
+pub mod attacks;
+pub mod jobs;
 pub mod program;
 mod watch;
 
@@ -129,10 +129,10 @@ impl Outcome {
 }
 
 /// A directory in memory, which the critical cell is shown.
-struct Out(tempfile::TempDir);
+pub struct Out(tempfile::TempDir);
 
 impl Out {
-    fn new() -> Out {
+    pub fn new() -> Out {
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let jobs = dir.path().join("jobs");
@@ -141,7 +141,11 @@ impl Out {
         Out(dir)
     }
 
-    fn file(&self) -> File {
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn file(&self) -> File {
         File::open(self.0.path().join("jobs")).unwrap()
     }
 }

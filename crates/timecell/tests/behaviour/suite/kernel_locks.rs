@@ -1,0 +1,130 @@
+//! Whoever has used up its budget stops where it is, also inside the kernel, with the locks that it holds there: a FIFO cell
+//! that reads its table of mounts again and again, and what mounting then takes elsewhere on the machine.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::scene::{Scene, Setting, place, program};
+use super::{AT_IT, Attack, Before, Now, say};
+use crate::support::Need;
+
+pub const LOCKS: Attack = Attack {
+    name: "kernel-locks",
+    tries: "a FIFO thread of 8 ms every 40 ms reads /proc/self/mountinfo without end; what a mount then takes on the host",
+    before: Before {
+        got: "not tried",
+        neighbour: "not recorded",
+    },
+    needs: &[
+        Need::Root,
+        Need::RtGroups,
+        Need::TwoCpus,
+        Need::GroupBudget(600),
+    ],
+    deed,
+    run,
+};
+
+/// Budget and period of the hostile cell, ms.
+const BUDGET_MS: u64 = 8;
+const PERIOD_MS: u64 = 40;
+
+fn run(seconds: u64) -> Now {
+    let alone = worst_mount(Duration::from_millis(500));
+    let hostile = program(
+        "hostile",
+        "kernel-locks",
+        &[],
+        &format!(
+            "class = \"fifo\"\npriorities = {{ lowest = 50, highest = 60 }}\n\
+             reservation = {{ budget = \"{BUDGET_MS}ms\", period = \"{PERIOD_MS}ms\" }}"
+        ),
+    );
+    let scene = Scene::start(&Setting {
+        enforcer: "rt-cgroup",
+        critical: "class = \"fifo\"\npriorities = { lowest = 20, highest = 30 }\n\
+                   reservation = { budget = \"16ms\", period = \"40ms\" }",
+        hostile: &hostile,
+    });
+    let beside = worst_mount(Duration::from_secs(seconds));
+    let neighbour = scene.end();
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    Now {
+        got: format!(
+            "a mount waits {:.1} ms at most ({:.1} ms alone)",
+            ms(beside),
+            ms(alone)
+        ),
+        // Twice the rest of a period, for two who wait one after the other, and what this machine takes alone.
+        held: beside
+            <= Duration::from_millis(2 * (PERIOD_MS - BUDGET_MS))
+                + 2 * alone
+                + Duration::from_millis(20),
+        neighbour: Some(neighbour),
+    }
+}
+
+/// The longest that making or undoing a mount took, in a mount namespace that nobody else has.
+fn worst_mount(time: Duration) -> Duration {
+    let measure = move || {
+        let dir = place();
+        // SAFETY: only this thread's view of the file system changes; every string ends with a nul.
+        let private = unsafe {
+            libc::unshare(libc::CLONE_NEWNS) == 0
+                && mount(
+                    c"none",
+                    Path::new("/"),
+                    None,
+                    libc::MS_REC | libc::MS_PRIVATE,
+                )
+        };
+        assert!(private, "{}", std::io::Error::last_os_error());
+        let until = Instant::now() + time;
+        let mut worst = Duration::ZERO;
+        while Instant::now() < until {
+            let begin = Instant::now();
+            assert!(mount(c"tmpfs", dir.path(), Some(c"tmpfs"), 0));
+            worst = worst.max(begin.elapsed());
+            let begin = Instant::now();
+            let path = nul(dir.path());
+            // SAFETY: a string that ends with a nul.
+            assert_eq!(unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) }, 0);
+            worst = worst.max(begin.elapsed());
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        worst
+    };
+    std::thread::spawn(measure).join().unwrap()
+}
+
+fn nul(path: &Path) -> std::ffi::CString {
+    std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).unwrap()
+}
+
+fn mount(
+    what: &std::ffi::CStr,
+    on: &Path,
+    kind: Option<&std::ffi::CStr>,
+    flags: libc::c_ulong,
+) -> bool {
+    let kind = kind.map_or(std::ptr::null(), std::ffi::CStr::as_ptr);
+    // SAFETY: strings that end with a nul, or none.
+    unsafe {
+        libc::mount(
+            what.as_ptr(),
+            nul(on).as_ptr(),
+            kind,
+            flags,
+            std::ptr::null(),
+        ) == 0
+    }
+}
+
+/// What runs in the cell.
+fn deed(_: &[&str]) {
+    say(AT_IT);
+    loop {
+        let _ = std::hint::black_box(fs::read("/proc/self/mountinfo"));
+    }
+}

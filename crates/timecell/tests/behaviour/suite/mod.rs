@@ -1,0 +1,172 @@
+//! The attack suite: what hostile cells got before it was taken from them, what they get now, and what it costs a critical
+//! cell beside them. Each attack is one file, which holds what runs in the cell and what is made of it, and one entry in
+//! [`ATTACKS`]. As tests they are short and assert that each is held; `tests/attacks/run` prints the table.
+
+mod exe;
+mod kernel_locks;
+mod priority_inheritance;
+mod scene;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::support::{Case, Need};
+
+/// The first word of the programs in the cells.
+pub const WORD: &str = "in-an-attack";
+/// What a hostile program says when its attack is under way.
+pub const AT_IT: &str = "at it";
+/// What it says when it has nothing more to do.
+pub const THE_END: &str = "the end";
+
+/// Attacks of which the table is asked for: `all`, or names separated by commas.
+const TABLE_SET: &str = "TIMECELL_ATTACKS";
+/// How long each attack goes on, s.
+const SECONDS_SET: &str = "TIMECELL_ATTACKS_SECONDS";
+
+/// A hostile cell and what came of it.
+pub struct Attack {
+    /// As the table and `tests/attacks/run --only` call it.
+    pub name: &'static str,
+    /// What it tries, in a few words.
+    pub tries: &'static str,
+    /// What it got on commit 7338fa0; recorded then, not measured again.
+    pub before: Before,
+    pub needs: &'static [Need],
+    /// What runs in the cell, called with the words behind the attack's name.
+    pub deed: fn(&[&str]),
+    /// Makes the cells and looks at what happens, for so many seconds.
+    pub run: fn(seconds: u64) -> Now,
+}
+
+pub struct Before {
+    pub got: &'static str,
+    /// What became of a critical cell beside it.
+    pub neighbour: &'static str,
+}
+
+/// What an attack gets.
+pub struct Now {
+    pub got: String,
+    /// Whether that is what it may get.
+    pub held: bool,
+    pub neighbour: Option<scene::Neighbour>,
+}
+
+/// The list of all attacks: one line for each.
+macro_rules! attacks {
+    ($($attack:path => $case:literal),* $(,)?) => {
+        const ATTACKS: &[&Attack] = &[$(&$attack),*];
+
+        pub const CASES: &[Case] = &[$(Case {
+            name: concat!("attacks::", $case),
+            needs: $attack.needs,
+            run: || is_held(&$attack),
+        }),*];
+    };
+}
+
+attacks![
+    exe::EXE => "the_hosts_binary_stays_out_of_reach",
+    priority_inheritance::FIFO => "a_group_keeps_its_budget_when_threads_wait_for_each_other",
+    priority_inheritance::DEADLINE => "a_reservation_is_kept_when_threads_wait_for_each_other",
+    kernel_locks::LOCKS => "a_lock_of_the_kernel_is_kept_for_a_period_at_most",
+];
+
+fn is_held(attack: &Attack) {
+    let now = (attack.run)(2);
+    assert!(now.held, "{}: {}", attack.name, now.got);
+}
+
+/// Ends the process if it was started inside a cell, or to print the table.
+pub fn run_if_asked() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    if let [WORD, name, rest @ ..] = &words[..] {
+        let attack = ATTACKS.iter().find(|attack| attack.name == *name);
+        (attack.expect("an attack of this name").deed)(rest);
+        say(THE_END);
+        loop {
+            std::thread::sleep(std::time::Duration::from_secs(1_000));
+        }
+    }
+    if let Ok(asked) = std::env::var(TABLE_SET) {
+        std::process::exit(i32::from(!table(&asked)));
+    }
+}
+
+/// One line of a program in a cell.
+fn say(what: &str) {
+    use std::io::Write;
+    println!("{what}");
+    let _ = std::io::stdout().flush();
+}
+
+/// Prints a row for each attack that is asked for; whether all were held.
+fn table(asked: &str) -> bool {
+    let seconds = std::env::var(SECONDS_SET).map_or(5, |text| text.parse().expect("seconds"));
+    let names: Vec<&str> = asked.split(',').collect();
+    let known = |name: &&str| *name == "all" || ATTACKS.iter().any(|a| a.name == *name);
+    if let Some(unknown) = names.iter().find(|name| !known(name)) {
+        let all: Vec<&str> = ATTACKS.iter().map(|attack| attack.name).collect();
+        eprintln!(
+            "error: no attack is called `{unknown}`; there are {}",
+            all.join(", ")
+        );
+        return false;
+    }
+    row([
+        "attack",
+        "before (recorded, 7338fa0)",
+        "now (measured)",
+        "neighbour before",
+        "neighbour now",
+    ]);
+    let mut held = true;
+    for attack in ATTACKS {
+        if !names.contains(&"all") && !names.contains(&attack.name) {
+            continue;
+        }
+        let unmet = attack.needs.iter().find_map(|need| need.unmet());
+        let now = match unmet {
+            Some(why) => Ok(Now {
+                got: format!("not tried: {why}"),
+                held: true,
+                neighbour: None,
+            }),
+            None => catch_unwind(AssertUnwindSafe(|| (attack.run)(seconds))),
+        };
+        let (got, neighbour) = match &now {
+            Ok(now) => {
+                held &= now.held;
+                let mark = if now.held { "" } else { "NOT HELD: " };
+                (
+                    format!("{mark}{}", now.got),
+                    now.neighbour
+                        .as_ref()
+                        .map_or("-".to_owned(), ToString::to_string),
+                )
+            }
+            Err(_) => {
+                held = false;
+                (
+                    "NOT HELD: the suite failed, see above".to_owned(),
+                    "-".to_owned(),
+                )
+            }
+        };
+        row([
+            attack.name,
+            attack.before.got,
+            &got,
+            attack.before.neighbour,
+            &neighbour,
+        ]);
+        println!("    {}", attack.tries);
+    }
+    held
+}
+
+fn row(columns: [&str; 5]) {
+    let [name, before, now, neighbour_before, neighbour_now] = columns;
+    println!("{name:<13} | {before:<46} | {now:<58} | {neighbour_before:<34} | {neighbour_now}");
+}

@@ -1,0 +1,174 @@
+//! More cpu time than a budget by inheriting: a thread holds a futex for which another of its cell waits, and so runs with the
+//! other's priority or reservation, which the kernel does not throttle.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use super::scene::{Scene, Setting, number, program};
+use super::{AT_IT, Attack, Before, Now, say};
+use crate::hostile::attacks::set_class;
+use crate::support::Need;
+
+pub const FIFO: Attack = Attack {
+    name: "pi-fifo",
+    tries: "two FIFO threads, one of which holds a PI futex for the other, in a group of 8 ms every 40 ms",
+    before: Before {
+        got: "98.7 % of a cpu",
+        neighbour: "worst 2,987 ms, 170 of 250 late",
+    },
+    needs: &[
+        Need::Root,
+        Need::RtGroups,
+        Need::TwoCpus,
+        Need::GroupBudget(600),
+    ],
+    deed,
+    run: fifo,
+};
+
+pub const DEADLINE: Attack = Attack {
+    name: "pi-deadline",
+    tries: "a deadline thread that waits for a PI futex of its child, with a reservation of 2 ms every 20 ms",
+    before: Before {
+        got: "99.4 % of a cpu",
+        neighbour: "not recorded",
+    },
+    needs: &[Need::Root, Need::Deadline, Need::TwoCpus],
+    deed,
+    run: deadline,
+};
+
+fn fifo(seconds: u64) -> Now {
+    let words = ["fifo", &seconds.to_string()];
+    let hostile = program(
+        "hostile",
+        "pi-fifo",
+        &words,
+        "class = \"fifo\"\npriorities = { lowest = 50, highest = 60 }\n\
+         reservation = { budget = \"8ms\", period = \"40ms\" }\n\
+         [[cell.task]]\nname = \"a\"\nwcet = \"100us\"\nperiod = \"200ms\"\npriority = 60\n\
+         [[cell.task]]\nname = \"b\"\nwcet = \"100us\"\nperiod = \"400ms\"\npriority = 50",
+    );
+    outcome(
+        &Setting {
+            enforcer: "rt-cgroup",
+            critical: "class = \"fifo\"\npriorities = { lowest = 20, highest = 30 }\n\
+                       reservation = { budget = \"16ms\", period = \"40ms\" }",
+            hostile: &hostile,
+        },
+        20.0,
+    )
+}
+
+fn deadline(seconds: u64) -> Now {
+    let words = ["deadline", &seconds.to_string()];
+    let hostile = program(
+        "hostile",
+        "pi-deadline",
+        &words,
+        "class = \"deadline\"\nreservation = { budget = \"2ms\", period = \"20ms\" }",
+    );
+    outcome(
+        &Setting {
+            enforcer: "deadline",
+            critical: "class = \"deadline\"\nreservation = { budget = \"4ms\", period = \"20ms\" }",
+            hostile: &hostile,
+        },
+        10.0,
+    )
+}
+
+fn outcome(setting: &Setting<'_>, granted: f64) -> Now {
+    let scene = Scene::start(setting);
+    let said = scene.to_the_end();
+    let neighbour = scene.end();
+    let share = number(&said, "share").expect("it says its share");
+    let answer = number(&said, "futex").expect("it says what it was told");
+    // A budget is noticed to be used up at the next tick, and the rest taken off the next.
+    let held = share <= granted + 5.0 && answer as i32 == libc::ENOSYS;
+    let told = match answer as i32 {
+        0 => "the futex is given".to_owned(),
+        libc::ENOSYS => "ENOSYS".to_owned(),
+        other => format!("error {other}"),
+    };
+    Now {
+        got: format!("{told}, {share:.1} % of a cpu of {granted:.0} % granted"),
+        held,
+        neighbour: Some(neighbour),
+    }
+}
+
+static FUTEX: AtomicU32 = AtomicU32::new(0);
+static STATE: AtomicU32 = AtomicU32::new(0);
+const OWNED: u32 = 1;
+const REFUSED: u32 = 2;
+
+/// What runs in the cell. Refused the futex, it spins by itself, for all that it is granted.
+fn deed(words: &[&str]) {
+    let (mode, seconds) = (words[0].to_owned(), words[1].parse().unwrap());
+    let owner = std::thread::spawn(move || owner(&mode, seconds));
+    while STATE.load(Ordering::Acquire) == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    if STATE.load(Ordering::Acquire) == REFUSED {
+        say(AT_IT);
+        spin(seconds);
+    } else {
+        futex(libc::FUTEX_LOCK_PI);
+    }
+    owner.join().unwrap();
+}
+
+fn owner(mode: &str, seconds: u64) {
+    if mode == "fifo" {
+        // It needs no priority of its own; a deadline thread's child has none.
+        set_class(libc::SCHED_OTHER, 0);
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let error = futex(libc::FUTEX_LOCK_PI);
+    say(&format!("futex {error}"));
+    if error != 0 {
+        STATE.store(REFUSED, Ordering::Release);
+        return;
+    }
+    say(AT_IT);
+    STATE.store(OWNED, Ordering::Release);
+    std::thread::sleep(Duration::from_millis(100));
+    spin(seconds);
+    futex(libc::FUTEX_UNLOCK_PI);
+}
+
+/// 0, or the error.
+fn futex(operation: i32) -> i32 {
+    // SAFETY: a word that is always there; without a timeout.
+    let answer = unsafe { libc::syscall(libc::SYS_futex, FUTEX.as_ptr(), operation, 0, 0, 0, 0) };
+    match answer {
+        0 => 0,
+        _ => std::io::Error::last_os_error().raw_os_error().unwrap_or(-1),
+    }
+}
+
+/// Spins, and says how much of a cpu that was, in percent.
+fn spin(seconds: u64) {
+    let time = |clock| {
+        let mut now = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: a time on the stack.
+        unsafe { libc::clock_gettime(clock, &raw mut now) };
+        now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+    };
+    let (begin, cpu) = (
+        time(libc::CLOCK_MONOTONIC),
+        time(libc::CLOCK_THREAD_CPUTIME_ID),
+    );
+    while time(libc::CLOCK_MONOTONIC) < begin + seconds as f64 {
+        std::hint::spin_loop();
+    }
+    let ran = time(libc::CLOCK_THREAD_CPUTIME_ID) - cpu;
+    say(&format!(
+        "share {:.3}",
+        100.0 * ran / (time(libc::CLOCK_MONOTONIC) - begin)
+    ));
+}

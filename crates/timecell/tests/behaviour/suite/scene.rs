@@ -1,0 +1,187 @@
+//! A mission of a critical cell and a hostile one, and what the critical one's jobs took meanwhile.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::{AT_IT, THE_END, WORD};
+use crate::hostile::{self, Out, jobs};
+use crate::missions::{PATIENCE, Up, mission, nothing_is_left, pid_of, sweep};
+use crate::support::{eventually, say};
+
+const PERIOD_NS: i64 = 20_000_000;
+const WORK_NS: i64 = 1_000_000;
+
+/// The critical cell has a job of 1 ms every 20 ms.
+pub struct Setting<'a> {
+    pub enforcer: &'a str,
+    /// What the critical cell is granted, as keys of its table.
+    pub critical: &'a str,
+    /// The hostile cell, as [`program`] writes it.
+    pub hostile: &'a str,
+}
+
+/// What the critical cell's jobs took beyond their own work.
+pub struct Neighbour {
+    jobs: usize,
+    late: usize,
+    worst_ns: i64,
+}
+
+impl fmt::Display for Neighbour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let worst_ms = self.worst_ns as f64 / 1e6;
+        write!(
+            f,
+            "worst delay {worst_ms:.3} ms, {} of {} jobs late",
+            self.late, self.jobs
+        )
+    }
+}
+
+/// A cell `name` that runs the deed of an attack, with further words and keys of its table.
+pub fn program(name: &str, attack: &str, words: &[&str], more: &str) -> String {
+    let own = std::env::current_exe().unwrap();
+    let words: Vec<String> = [WORD, attack]
+        .iter()
+        .chain(words)
+        .map(|word| format!("\"{word}\""))
+        .collect();
+    format!(
+        "[[cell]]\nname = \"{name}\"\nimage = {{ binary = \"{}\" }}\nargs = [{}]\nstop_timeout = \"100ms\"\n\
+         restart = {{ policy = \"never\" }}\n{more}\n[cell.rights]\nmemory = \"64MiB\"\npids = 16\n",
+        own.display(),
+        words.join(", ")
+    )
+}
+
+/// A mission that runs.
+pub struct Scene {
+    pub up: Up,
+    dir: tempfile::TempDir,
+    jobs: File,
+    first: usize,
+    /// Held until the end: the critical cell is shown it.
+    _out: Out,
+}
+
+impl Scene {
+    /// Starts the mission and waits until the attack is under way.
+    pub fn start(setting: &Setting<'_>) -> Scene {
+        let (dir, out) = (tempfile::tempdir().unwrap(), Out::new());
+        let (period, work) = (PERIOD_NS.to_string(), WORK_NS.to_string());
+        let shown = format!(
+            "{}\nrestart = {{ policy = \"never\" }}\ncriticality = \"hi\"\n[cell.rights]\n\
+             mounts = [{{ source = \"{}\", target = \"/out\", writable = true }}]\n",
+            setting.critical,
+            out.path().display()
+        );
+        let critical = hostile::itself("critical", &["critical", &period, &work], &shown);
+        let cpus = match setting.enforcer {
+            "deadline" => String::new(),
+            _ => format!(
+                "cpus = {:?}\n",
+                &host::sched::get_affinity(0).unwrap()[1..2]
+            ),
+        };
+        let text = format!(
+            "enforcer = \"{}\"\nlatency = \"200us\"\n{cpus}{critical}{}",
+            setting.enforcer, setting.hostile
+        );
+        mission(dir.path(), &text);
+        // Others of this machine may hold what the cells need, for a while.
+        eventually("the mission is admitted", || {
+            say(dir.path(), &["admit", "mission.toml"]).code == Some(0)
+        });
+        let mut up = Up::start(dir.path());
+        up.until("critical: runs");
+        pid_of(&up.told("hostile: runs"));
+        let jobs = out.file();
+        let scene = Scene {
+            up,
+            dir,
+            first: jobs::count(&jobs),
+            jobs,
+            _out: out,
+        };
+        scene.until(AT_IT);
+        scene
+    }
+
+    /// What the hostile cell has said so far.
+    pub fn said(&self) -> String {
+        let bytes = fs::read(self.output()).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn output(&self) -> PathBuf {
+        hostile::output(self.dir.path(), "hostile")
+    }
+
+    /// Waits until the hostile cell has said this line.
+    pub fn until(&self, line: &str) {
+        let end = Instant::now() + PATIENCE;
+        while !self.said().lines().any(|said| said == line) {
+            assert!(Instant::now() < end, "no `{line}` in:\n{}", self.said());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until the hostile cell has nothing more to do; what it said.
+    pub fn to_the_end(&self) -> String {
+        self.until(THE_END);
+        self.said()
+    }
+
+    /// Ends the mission: nothing of it is left.
+    pub fn end(self) -> Neighbour {
+        let neighbour = self.neighbour();
+        self.up.end();
+        nothing_is_left(self.dir.path());
+        neighbour
+    }
+
+    /// Kills a supervisor that does not answer, and removes what it leaves.
+    pub fn abandon(self) -> Neighbour {
+        let neighbour = self.neighbour();
+        self.up.kill();
+        sweep(self.dir.path());
+        neighbour
+    }
+
+    fn neighbour(&self) -> Neighbour {
+        // Before the jobs are read: one that ends meanwhile is not one that waits.
+        let now_ns = timecell_client::now_ns();
+        let jobs = jobs::since(&self.jobs, self.first);
+        // The job that is released by now is late as well, if it is.
+        let waits = now_ns - jobs.last().map_or(now_ns, |job| job.release_ns + PERIOD_NS);
+        let ended = jobs.iter().map(jobs::Job::response_ns);
+        let all: Vec<i64> = ended.chain((!jobs.is_empty()).then_some(waits)).collect();
+        Neighbour {
+            jobs: jobs.len(),
+            late: all.iter().filter(|response| **response > PERIOD_NS).count(),
+            worst_ns: all.iter().max().map_or(0, |worst| (worst - WORK_NS).max(0)),
+        }
+    }
+}
+
+/// The number behind a word at the beginning of a line.
+pub fn number(said: &str, word: &str) -> Option<f64> {
+    let found = said.lines().find_map(|line| line.strip_prefix(word))?;
+    found.trim().parse().ok()
+}
+
+/// A directory for one attack which is no mission's.
+pub fn place() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// What identifies the contents of a file: its length and a sum of its bytes.
+pub fn print_of(file: &Path) -> (usize, u64) {
+    let bytes = fs::read(file).unwrap();
+    let sum = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    (bytes.len(), sum)
+}
