@@ -3,9 +3,12 @@
 //! [`ATTACKS`]. As tests they are short and assert that each is held; `tests/attacks/run` prints the table.
 
 mod exe;
+mod flood;
 mod kernel_locks;
 mod priority_inheritance;
 mod scene;
+mod timers;
+mod vsock;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -70,6 +73,9 @@ attacks![
     priority_inheritance::FIFO => "a_group_keeps_its_budget_when_threads_wait_for_each_other",
     priority_inheritance::DEADLINE => "a_reservation_is_kept_when_threads_wait_for_each_other",
     kernel_locks::LOCKS => "a_lock_of_the_kernel_is_kept_for_a_period_at_most",
+    timers::TIMERS => "timers_for_one_instant_are_few",
+    vsock::VSOCK => "a_socket_of_the_hypervisor_is_refused",
+    flood::FLOOD => "a_flood_of_output_costs_no_other_cell_its_supervisor",
 ];
 
 fn is_held(attack: &Attack) {

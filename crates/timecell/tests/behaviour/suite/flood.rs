@@ -1,0 +1,75 @@
+//! A cell that writes without end, and how long its supervisor then takes to see that another cell has ended.
+
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use super::scene::{Scene, Setting, program};
+use super::{AT_IT, Attack, Before, Now, say};
+use crate::missions::{pid_of, runs};
+use crate::support::Need;
+
+pub const FLOOD: Attack = Attack {
+    name: "flood",
+    tries: "a best-effort cell that writes without end; how long the end of another cell goes unnoticed",
+    before: Before {
+        got: "the supervisor never looked up again",
+        neighbour: "not recorded",
+    },
+    needs: &[
+        Need::Root,
+        Need::RtGroups,
+        Need::TwoCpus,
+        Need::GroupBudget(400),
+    ],
+    deed,
+    run,
+};
+
+/// An end is noticed within this.
+const SOON: Duration = Duration::from_secs(1);
+
+fn run(seconds: u64) -> Now {
+    let mut hostile = program("hostile", "flood", &[], "class = \"other\"");
+    let life = format!("{}", seconds * 1_000);
+    hostile += &program("other", "flood", &["end-after", &life], "class = \"other\"");
+    let mut scene = Scene::start(&Setting {
+        enforcer: "rt-cgroup",
+        critical: "class = \"fifo\"\nreservation = { budget = \"16ms\", period = \"40ms\" }",
+        hostile: &hostile,
+    });
+    let pid = pid_of(&scene.up.told("other: runs"));
+    while runs(pid) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let ended = Instant::now();
+    let told = catch_unwind(AssertUnwindSafe(|| scene.up.until("other: exited")));
+    let took = ended.elapsed();
+    if told.is_err() {
+        return Now {
+            got: format!("nothing noticed within {} s", took.as_secs()),
+            held: false,
+            neighbour: Some(scene.abandon()),
+        };
+    }
+    Now {
+        got: format!("noticed within {:.1} ms", took.as_secs_f64() * 1e3),
+        held: took <= SOON,
+        neighbour: Some(scene.end()),
+    }
+}
+
+/// What runs in the cells.
+fn deed(words: &[&str]) {
+    say(AT_IT);
+    if let ["end-after", ms] = words {
+        std::thread::sleep(Duration::from_millis(ms.parse().unwrap()));
+        std::process::exit(3);
+    }
+    // Whatever of it is kept says that the attack is under way.
+    let much = format!("{AT_IT}\n").repeat(10_000).into_bytes();
+    let mut out = std::io::stdout().lock();
+    loop {
+        let _ = out.write_all(&much);
+    }
+}
