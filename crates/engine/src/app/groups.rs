@@ -6,21 +6,8 @@ use std::path::{Path, PathBuf};
 use host::cgroup::{Cgroups, Layout};
 use model::EngineKind;
 
-use super::config;
-use super::spec::{AppSpec, Limits};
-
-/// Devices that every cell may use: null, zero, full, random, urandom, tty, ptmx and the pseudo terminals. Their nodes
-/// are in the cell.
-const COMMON: [&str; 8] = [
-    "c 1:3 rwm",
-    "c 1:5 rwm",
-    "c 1:7 rwm",
-    "c 1:8 rwm",
-    "c 1:9 rwm",
-    "c 5:0 rwm",
-    "c 5:2 rwm",
-    "c 136:* rwm",
-];
+use super::devices;
+use super::spec::{Access, AppSpec, Limits};
 
 /// Sets the limits of the groups `/<id>`, which are there and empty.
 ///
@@ -121,24 +108,25 @@ fn limit_memory(cgroups: &Cgroups, id: &str, bytes: u64) -> Result<(), String> {
     }
 }
 
-/// On version 1, no device but the common and granted ones; on version 2 there is no file for this. Either way a cell
-/// cannot make nodes, so it has none but these.
+/// No device but the common and granted ones. Either way a cell cannot make nodes, so it has none but these.
 fn limit_devices(cgroups: &Cgroups, spec: &AppSpec) -> Result<(), String> {
-    let Some(mount) = cgroups.v1_mount("devices") else {
+    let rules = devices::rules(spec)?;
+    if let Some(mount) = cgroups.v1_mount("devices") {
+        return devices::hold_v1(&mount.point.join(&spec.id), &rules);
+    }
+    let Some(v2) = &cgroups.v2 else {
         return Ok(());
     };
-    let dir = mount.point.join(&spec.id);
-    write(&dir.join("devices.deny"), "a")?;
-    let allow = dir.join("devices.allow");
-    for rule in COMMON {
-        write(&allow, rule)?;
+    let partly = (spec.devices.iter()).find(|device| device.access != Access::ReadWrite);
+    match (devices::hold_v2(&v2.point.join(&spec.id), &rules), partly) {
+        // Without the program, the modes of the nodes hold everybody but their owner.
+        (Err(error), Some(device)) => Err(format!(
+            "the cell cannot be held to `{}` of {}: {error}; grant \"rw\", or use a kernel with CONFIG_CGROUP_BPF",
+            device.access.rule(),
+            device.path.display()
+        )),
+        _ => Ok(()),
     }
-    for device in &spec.devices {
-        let (kind, major, minor) = config::number(device)?;
-        let access = device.access.rule();
-        write(&allow, &format!("{kind} {major}:{minor} {access}"))?;
-    }
-    Ok(())
 }
 
 fn write(file: &Path, text: &str) -> Result<(), String> {

@@ -10,6 +10,7 @@ mod check;
 mod child;
 mod config;
 mod create;
+mod devices;
 mod ended;
 mod executor;
 pub(crate) mod freezer;
