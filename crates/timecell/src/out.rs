@@ -32,6 +32,42 @@ pub fn raw(bytes: &[u8]) {
     }
 }
 
+/// Prints words of programs and files to standard output. On a terminal, control characters are shown as text: what a
+/// cell writes does not move the cursor, set a title or answer questions on its watcher's terminal.
+pub fn foreign(text: &str) {
+    if std::io::stdout().is_terminal() {
+        print(&visible(text));
+    } else {
+        print(text);
+    }
+}
+
+/// As [`foreign`], for bytes, of which nothing is changed where no terminal shows them.
+pub fn foreign_raw(bytes: &[u8]) {
+    if std::io::stdout().is_terminal() {
+        raw(visible(&String::from_utf8_lossy(bytes)).as_bytes());
+    } else {
+        raw(bytes);
+    }
+}
+
+/// The text with its control characters, but the ends of lines and tabs, and the marks that turn the direction of
+/// writing, as escapes such as `\u{1b}`.
+fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\t' => shown.push(character),
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                shown.extend(character.escape_unicode());
+            }
+            _ if character.is_control() => shown.extend(character.escape_default()),
+            _ => shown.push(character),
+        }
+    }
+    shown
+}
+
 /// Whether standard output takes no more, so that going on is of no use.
 pub fn is_closed() -> bool {
     LOST.lock().is_ok_and(|lost| lost.is_some())
@@ -58,7 +94,7 @@ pub fn note(text: &str) {
         .then(|| terminal_size::terminal_size_of(&err))
         .flatten();
     let _ = match width {
-        Some((width, _)) => writeln!(err, "{}", wrapped(text, width.0.into())),
+        Some((width, _)) => writeln!(err, "{}", wrapped(&visible(text), width.0.into())),
         None => writeln!(err, "{text}"),
     };
 }
@@ -98,6 +134,14 @@ pub fn width() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn control_characters_are_shown_as_text() {
+        assert_eq!(
+            visible("a\tb\n\u{1b}]0;title\u{7}\u{9b}2J\r\u{202e}é\n"),
+            "a\tb\n\\u{1b}]0;title\\u{7}\\u{9b}2J\\r\\u{202e}é\n"
+        );
+    }
 
     #[test]
     fn long_notes_are_wrapped_behind_their_first_word() {

@@ -66,7 +66,7 @@ fn done(dir: &Path, ask: Ask) -> Result<Vec<CellDone>, CommandError> {
 }
 
 fn print(cell: &CellDone) {
-    out::print(&format!("{}: {}", cell.cell, cell.text));
+    out::foreign(&format!("{}: {}", cell.cell, cell.text));
 }
 
 fn print_json(verb: &str, cells: &[CellDone]) {

@@ -76,7 +76,7 @@ impl Teller {
         if self.json {
             out::print(&serde_json::to_string(happening).unwrap_or_default());
         } else {
-            out::print(&format!("{}  {}", happening.at_utc, happening.text));
+            out::foreign(&format!("{}  {}", happening.at_utc, happening.text));
         }
     }
 }

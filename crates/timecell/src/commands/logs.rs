@@ -181,10 +181,10 @@ fn last_lines(mut bytes: Vec<u8>, count: usize) -> Vec<u8> {
     bytes.split_off(if count == 0 { bytes.len() } else { 0 })
 }
 
-/// Prints as it is, or a JSON object for each line.
+/// Prints as it is, on a terminal with control characters as text, or a JSON object for each line.
 struct Printer<'a> {
     options: &'a Logs,
-    /// A line that has not ended yet.
+    /// A line, or without JSON a character, that has not ended yet.
     rest: Vec<u8>,
 }
 
@@ -197,11 +197,17 @@ impl Printer<'_> {
     }
 
     fn print(&mut self, bytes: &[u8]) {
+        self.rest.extend_from_slice(bytes);
         if !self.options.json {
-            out::raw(bytes);
+            // A character of which only the beginning is there waits for the rest of it.
+            let whole = match std::str::from_utf8(&self.rest) {
+                Err(error) if error.error_len().is_none() => error.valid_up_to(),
+                _ => self.rest.len(),
+            };
+            out::foreign_raw(&self.rest[..whole]);
+            self.rest.drain(..whole);
             return;
         }
-        self.rest.extend_from_slice(bytes);
         while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
             let rest = self.rest.split_off(end + 1);
             let mut line = std::mem::replace(&mut self.rest, rest);
@@ -213,7 +219,10 @@ impl Printer<'_> {
     fn end(&mut self) {
         let rest = std::mem::take(&mut self.rest);
         if !rest.is_empty() {
-            self.line(&rest);
+            match self.options.json {
+                true => self.line(&rest),
+                false => out::foreign_raw(&rest),
+            }
         }
     }
 

@@ -34,7 +34,7 @@ pub fn run(options: &Ps) -> Result<Ended, CommandError> {
     } else if options.json {
         out::print(&serde_json::to_string_pretty(&status).unwrap_or_default());
     } else {
-        out::print(&text(&status));
+        out::foreign(&text(&status));
     }
     Ok(match status.supervisor {
         Some(_) => Ended::Fine,

@@ -45,7 +45,7 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
     let signals = Signals::take()?;
     let mut tell = |event: &Event| {
         if !is_told_already(event) {
-            out::print(&event.to_string());
+            out::foreign(&event.to_string());
         }
     };
     let supply = options.supply.clone();
