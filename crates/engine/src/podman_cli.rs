@@ -26,10 +26,8 @@ pub(crate) struct Podman<'a> {
     pub(crate) rootless: bool,
 }
 
-/// The configuration file: nothing of the machine's own configuration is read.
-///
-/// Kernel keyrings are limited to some 200 for a user, and cells have no use for them.
-const CONFIG: &str = "[containers]\nkeyring = false\n[engine]\nlock_type = \"file\"\n";
+/// Where podman looks for programs, whatever this process has been told.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The file that keeps the name of the storage driver.
 const DRIVER: &str = "driver";
@@ -130,7 +128,7 @@ impl Podman<'_> {
             .mode(0o700)
             .create(&home)
             .and_then(|()| fs::create_dir(home.join("runtime-dir")))
-            .and_then(|()| fs::write(home.join("containers.conf"), CONFIG))
+            .and_then(|()| fs::write(home.join("containers.conf"), config(self.cell.id())))
             .and_then(|()| fs::write(home.join(DRIVER), driver))
             .map_err(|error| format!("{}: {error}", home.display()))
     }
@@ -142,10 +140,7 @@ impl Podman<'_> {
         let mut command = Command::new(program);
         command
             .env_clear()
-            .env(
-                "PATH",
-                "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-            )
+            .env("PATH", PATH)
             .env("CONTAINERS_CONF", home.join("containers.conf"))
             .env(MARK, self.cell.id())
             .current_dir("/")
@@ -256,7 +251,7 @@ impl Podman<'_> {
         }
         self.kill_helpers()?;
         // What was on the way to making the cell, or cleans up behind it.
-        if process::kill_with_path(&self.home())? {
+        if process::kill_to_the_last(self.cell.id())? {
             process::kill_marked(self.cell.id())?;
         }
         mounts::remove_below(&self.home())?;
@@ -282,11 +277,79 @@ impl Podman<'_> {
     }
 }
 
-/// Whether this process, whose pid stood in a file, really is a helper of this cell: by its words or its mark.
+/// Whether this process, whose pid stood in a file, really is a helper of this cell: by its mark, or as a monitor that was
+/// told the cell's directory. Others may have that path in their words, such as an editor.
 fn is_helper(pid: i32, home: &Path, id: &str) -> bool {
     let holds = |file: &str, what: &str| {
         fs::read(format!("/proc/{pid}/{file}"))
             .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(what))
     };
-    holds("cmdline", &home.display().to_string()) || holds("environ", &format!("{MARK}={id}\0"))
+    let monitor = process::name(pid) == "conmon";
+    holds("environ", &format!("{MARK}={id}\0"))
+        || monitor && holds("cmdline", &home.display().to_string())
+}
+
+/// The configuration file: nothing of the machine's own configuration is read. What podman starts carries the cell's mark,
+/// as podman itself does.
+///
+/// Kernel keyrings are limited to some 200 for a user, and cells have no use for them.
+fn config(id: &str) -> String {
+    format!(
+        "[containers]\nkeyring = false\n[engine]\nlock_type = \"file\"\n\
+         conmon_env_vars = [\"PATH={PATH}\", \"{MARK}={id}\"]\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CellSpec, Rights};
+
+    #[test]
+    fn an_editor_of_a_cells_files_is_left_alone() {
+        let work = tempfile::tempdir().unwrap();
+        let spec = CellSpec {
+            id: format!("timecell-test-editor-{}", std::process::id()),
+            engine: model::EngineKind::Podman,
+            work_dir: work.path().to_owned(),
+            shared: work.path().to_owned(),
+            rootfs: work.path().to_owned(),
+            words: Vec::new(),
+            rights: Rights::default(),
+            user: None,
+        };
+        let podman = Podman {
+            cell: &spec,
+            rootless: false,
+            runtime: "crun".into(),
+        };
+        let file = podman.home().join("containers.conf");
+        let mut editor = Command::new("/bin/sleep");
+        let mut editor = (std::os::unix::process::CommandExt::arg0(&mut editor, &file))
+            .arg("100")
+            .spawn()
+            .unwrap();
+        let mut monitor = Command::new("/bin/sleep")
+            .arg("100")
+            .env(MARK, &spec.id)
+            .spawn()
+            .unwrap();
+        let words = |pid: u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let shown = file.display().to_string();
+        while !String::from_utf8_lossy(&words(editor.id())).contains(&shown)
+            || !String::from_utf8_lossy(&words(monitor.id())).contains("sleep")
+        {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        podman.wipe(|_| {}).unwrap();
+        assert!(editor.try_wait().unwrap().is_none());
+        assert!(!is_helper(
+            editor.id().cast_signed(),
+            &podman.home(),
+            &spec.id
+        ));
+        editor.kill().unwrap();
+        editor.wait().unwrap();
+        let _ = monitor.wait();
+    }
 }

@@ -128,17 +128,18 @@ pub(crate) fn kill_all_marked(ids: &BTreeSet<String>) -> Vec<String> {
     left
 }
 
-/// Kills every process that has this path in its words, also those that such a process starts meanwhile;
-/// tells whether there were any.
-pub(crate) fn kill_with_path(path: &Path) -> Result<bool, String> {
+/// Kills every process of the cell with this id, also those that such a process starts meanwhile; tells whether there were
+/// any.
+///
+/// # Errors
+/// Names the process that does not end, or the cell whose processes never become fewer.
+pub(crate) fn kill_to_the_last(id: &str) -> Result<bool, String> {
     const MOST_ROUNDS: usize = 20;
-    let path = path.display().to_string();
     for round in 0..MOST_ROUNDS {
         let mut found = false;
         for process in processes() {
-            let words = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
-            if String::from_utf8_lossy(&words).contains(&path)
-                && process.pid != std::process::id().cast_signed()
+            if process.pid != std::process::id().cast_signed()
+                && carries(process.pid, |carried| carried == id)
             {
                 process.kill()?;
                 found = true;
@@ -148,9 +149,7 @@ pub(crate) fn kill_with_path(path: &Path) -> Result<bool, String> {
             return Ok(round > 0);
         }
     }
-    Err(format!(
-        "processes that use {path} are started again and again"
-    ))
+    Err(format!("processes of {id} are started again and again"))
 }
 
 fn processes() -> Vec<Process> {
