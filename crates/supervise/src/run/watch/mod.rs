@@ -98,12 +98,8 @@ impl CellWatch {
             CellHealth::new(config, past_restarts_ns).map_err(|unknown| unknown.to_string())?;
         let switches = modes && cell.criticality == Criticality::High;
         let ruled = (cell.health.iter()).any(|rule| matches!(rule.when, Observed::Overrun { .. }));
-        let wcets_ns = || {
-            cell.tasks
-                .iter()
-                .map(|task| task.timing.wcet.ns())
-                .collect()
-        };
+        let times_ns =
+            |task: &model::mission::Task| (task.timing.wcet.ns(), task.timing.period.ns());
         Ok(CellWatch {
             health,
             names: cell
@@ -119,9 +115,11 @@ impl CellWatch {
             told: Told::default(),
             outside: Outside::default(),
             overrun: match (switches || ruled, low_budget(cell)) {
-                (true, _) if !cell.tasks.is_empty() => Some(Overrun::new(wcets_ns())),
+                (true, _) if !cell.tasks.is_empty() => {
+                    Some(Overrun::new(cell.tasks.iter().map(times_ns)))
+                }
                 // A budget that falls into a window in part at both ends.
-                (true, Some(low)) => Some(Overrun::new(vec![low.budget_ns; 2])),
+                (true, Some(low)) => Some(Overrun::new([(low.budget_ns, low.period_ns); 2])),
                 _ => None,
             },
             low: low_budget(cell).filter(|_| cell.tasks.is_empty()),
@@ -243,6 +241,9 @@ impl CellWatch {
         };
         // Before the jobs: what a job uses after this instant is not held against those that have ended.
         let used_ns = self.outside.process_ns();
+        if let Some(overrun) = &mut self.overrun {
+            overrun.earn(now_ns);
+        }
         let mut events = self.read_page(life.looked_ns, now_ns, &mut looked);
         if !life.ready
             && events.iter().any(|(_, event)| {

@@ -4,36 +4,86 @@
 /// anchor and now, with what the jobs since then may have used: the wcet of each that has ended, and of the one of each
 /// task that may be running. What is found is certain; what is not found may be an overrun all the same, shorter than a wcet of
 /// each task together. The anchor moves on whenever the cell has used less than its jobs may.
+///
+/// How many jobs have ended is what the cell says. It is believed up to one a period, and those of a second that were
+/// late: a cell that makes jobs up is found when it has used that up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Overrun {
-    wcets_ns: Vec<i64>,
+    tasks: Vec<Believed>,
     /// Cpu time at the anchor, ns.
     anchor_ns: Option<i64>,
     /// What the jobs that have ended since may have used, ns.
     allowed_ns: i64,
+    /// Until when jobs have been earned.
+    earned_ns: Option<i64>,
+}
+
+/// How many ended jobs of a task are believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Believed {
+    wcet_ns: i64,
+    /// From 1 ns.
+    period_ns: i64,
+    /// Time for which no job was told yet, ns; each costs a period.
+    credit_ns: i64,
+}
+
+/// Jobs that were late by this may all be told at once, ns.
+const LATE_NS: i64 = 1_000_000_000;
+
+impl Believed {
+    fn most_ns(self) -> i64 {
+        LATE_NS.max(self.period_ns.saturating_mul(4))
+    }
 }
 
 impl Overrun {
-    /// Of tasks with these wcets, ns.
-    pub(super) fn new(wcets_ns: Vec<i64>) -> Overrun {
-        Overrun {
-            wcets_ns,
+    /// Of tasks with these wcets and periods, ns.
+    pub(super) fn new(tasks: impl IntoIterator<Item = (i64, i64)>) -> Overrun {
+        let believed = |(wcet_ns, period_ns): (i64, i64)| Believed {
+            wcet_ns,
+            period_ns: period_ns.max(1),
+            credit_ns: 0,
+        };
+        let mut overrun = Overrun {
+            tasks: tasks.into_iter().map(believed).collect(),
             anchor_ns: None,
             allowed_ns: 0,
-        }
+            earned_ns: None,
+        };
+        overrun.forget();
+        overrun
     }
 
     /// The process is another one.
     pub(super) fn forget(&mut self) {
         self.anchor_ns = None;
         self.allowed_ns = 0;
+        self.earned_ns = None;
+        for task in &mut self.tasks {
+            task.credit_ns = task.most_ns();
+        }
     }
 
-    /// So many more jobs of a task have ended.
+    /// It is now so late, on any clock; to be told before the jobs that have ended until then.
+    pub(super) fn earn(&mut self, now_ns: i64) {
+        let since_ns = now_ns.saturating_sub(self.earned_ns.replace(now_ns).unwrap_or(now_ns));
+        for task in &mut self.tasks {
+            task.credit_ns = (task.credit_ns)
+                .saturating_add(since_ns.max(0))
+                .min(task.most_ns());
+        }
+    }
+
+    /// So many more jobs of a task have ended, as the cell says.
     pub(super) fn ended(&mut self, task: usize, jobs: u64) {
-        let wcet_ns = self.wcets_ns.get(task).copied().unwrap_or(0);
+        let Some(task) = self.tasks.get_mut(task) else {
+            return;
+        };
         let jobs = i64::try_from(jobs).unwrap_or(i64::MAX);
-        self.allowed_ns = self.allowed_ns.saturating_add(wcet_ns.saturating_mul(jobs));
+        let believed = jobs.min(task.credit_ns / task.period_ns);
+        task.credit_ns -= believed * task.period_ns;
+        self.allowed_ns = (self.allowed_ns).saturating_add(task.wcet_ns.saturating_mul(believed));
     }
 
     /// Whether there was an overrun, when the process had used `used_ns` of cpu time before the jobs were looked at that
@@ -45,9 +95,9 @@ impl Overrun {
             return false;
         };
         let running_ns = self
-            .wcets_ns
+            .tasks
             .iter()
-            .fold(0, |sum: i64, wcet_ns| sum.saturating_add(*wcet_ns));
+            .fold(0, |sum: i64, task| sum.saturating_add(task.wcet_ns));
         let since_ns = used_ns.saturating_sub(anchor_ns);
         let found = since_ns > self.allowed_ns.saturating_add(running_ns);
         if found || since_ns <= self.allowed_ns {
@@ -70,7 +120,7 @@ mod tests {
         fn none_is_found_where_there_is_none(
             jobs in prop::collection::vec((1i64..=100, 1i64..=60), 1..200),
         ) {
-            let mut overrun = Overrun::new(vec![100]);
+            let mut overrun = Overrun::new([(100, 1_000)]);
             // Each job uses at most its wcet, and is looked at somewhere in between and once behind its end.
             let mut used = 0;
             for (cost, part) in jobs {
@@ -86,7 +136,7 @@ mod tests {
         /// Jobs that always take nearly twice their wcet are found within three jobs.
         #[test]
         fn lasting_overruns_are_found(percent in 160i64..400) {
-            let mut overrun = Overrun::new(vec![100]);
+            let mut overrun = Overrun::new([(100, 1_000)]);
             overrun.look(0);
             let found = (1..=3).any(|job| {
                 overrun.ended(0, 1);
@@ -98,11 +148,48 @@ mod tests {
 
     #[test]
     fn a_job_that_never_ends_is_found() {
-        let mut overrun = Overrun::new(vec![100, 50]);
+        let mut overrun = Overrun::new([(100, 1_000), (50, 1_000)]);
         assert!(!overrun.look(1_000));
         assert!(!overrun.look(1_150));
         assert!(overrun.look(1_151));
         overrun.forget();
         assert!(!overrun.look(5));
+    }
+
+    const MS: i64 = 1_000_000;
+
+    #[test]
+    fn a_cell_that_makes_jobs_up_is_found() {
+        let mut overrun = Overrun::new([(MS, 10 * MS)]);
+        overrun.earn(0);
+        overrun.look(0);
+        // A whole cpu is used, and a thousand jobs are said to have ended in each look.
+        let found = (1..=100).find(|look| {
+            overrun.earn(look * 10 * MS);
+            overrun.ended(0, 1_000);
+            overrun.look(look * 10 * MS)
+        });
+        // 100 jobs of the second before, and one of each period since: 100 ms + 1 ms each.
+        assert!((11..=13).contains(&found.unwrap()), "{found:?}");
+    }
+
+    #[test]
+    fn jobs_that_were_held_up_are_made_good_at_once() {
+        let mut overrun = Overrun::new([(MS, 10 * MS)]);
+        overrun.earn(0);
+        overrun.look(0);
+        let mut used = 0;
+        for look in 1..=50 {
+            overrun.earn(look * 10 * MS);
+            // For 200 ms nothing runs, then all the jobs of that time do.
+            let jobs = match look {
+                0..20 => 0,
+                20 => 20,
+                _ => 1,
+            };
+            used += jobs * MS;
+            overrun.ended(0, jobs.unsigned_abs());
+            assert!(!overrun.look(used), "{look}");
+        }
     }
 }
