@@ -50,12 +50,10 @@ impl Machine for Here {
     }
 
     fn knows_image(&self, engine: EngineKind, reference: &str) -> Option<bool> {
-        let program = match engine {
-            EngineKind::Podman | EngineKind::PodmanRootless => "podman",
-            EngineKind::Docker => "docker",
-            _ => return None,
-        };
-        let asked = std::process::Command::new(program)
+        if engine != EngineKind::Podman {
+            return None;
+        }
+        let asked = std::process::Command::new("podman")
             .args(["image", "inspect", "--format", "{{.Id}}", "--", reference])
             .stdin(std::process::Stdio::null())
             .output()

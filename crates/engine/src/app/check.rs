@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use host::root::Root;
 use model::EngineKind;
+use model::mission::ImageKind;
 
 use super::program::{Program, binary_target};
 use super::spec::{AppSpec, Device, Image};
@@ -86,25 +87,12 @@ fn named(spec: &AppSpec, program: &Program) -> Result<(), String> {
 }
 
 fn engine(spec: &AppSpec) -> Result<(), String> {
-    let kinds = match spec.image {
-        Image::Reference(_) => &[EngineKind::Podman][..],
-        Image::Bundle(_) => &[EngineKind::Embedded, EngineKind::Crun, EngineKind::Runc],
-        Image::Rootfs(_) => &[
-            EngineKind::Embedded,
-            EngineKind::Crun,
-            EngineKind::Runc,
-            EngineKind::Podman,
-        ],
-        Image::Binary(_) => &[
-            EngineKind::Embedded,
-            EngineKind::Crun,
-            EngineKind::Runc,
-            EngineKind::Podman,
-            EngineKind::Bare,
-        ],
-    };
-    if !kinds.contains(&spec.engine) {
-        let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+    let kind = spec.image.kind();
+    // Of a static program, a plain process can be made beside.
+    let bare = (kind == ImageKind::Binary).then_some(EngineKind::Bare);
+    if !kind.engines().contains(&spec.engine) && bare != Some(spec.engine) {
+        let names = kind.engines().iter().chain(&bare);
+        let names: Vec<&str> = names.map(|engine| engine.name()).collect();
         return Err(format!(
             "{} makes no cells of such an image; these do: {}",
             spec.engine,

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use model::EngineKind;
+use model::mission::ImageKind;
 use serde::{Deserialize, Serialize};
 
 use super::Grants;
@@ -89,6 +90,18 @@ pub enum Image {
     Binary(PathBuf),
     /// The name of an image in podman's storage, such as `localhost/camera:1.2`.
     Reference(String),
+}
+
+impl Image {
+    /// Which kind of image it is.
+    pub(crate) const fn kind(&self) -> ImageKind {
+        match self {
+            Image::Rootfs(_) => ImageKind::Rootfs,
+            Image::Bundle(_) => ImageKind::Bundle,
+            Image::Binary(_) => ImageKind::Binary,
+            Image::Reference(_) => ImageKind::Reference,
+        }
+    }
 }
 
 /// User and group of a cell's program.

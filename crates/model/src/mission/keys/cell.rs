@@ -2,15 +2,13 @@ use super::health::RULE;
 use super::rights::RIGHTS;
 use super::top::{CELL_NAMES, CPUS};
 use super::{Key, Kind, Shape, names};
-use crate::EngineKind;
-use crate::mission::{CellClass, Criticality, Limits, Ready, RestartPolicy, WhenShed};
+use crate::mission::{CellClass, Criticality, ImageKind, Limits, Ready, RestartPolicy, WhenShed};
 
-/// Every engine but `bare`, whose cells are no cells: nothing keeps them from the rest of the machine.
-const ENGINES: [&str; 6] = {
-    let mut engines = [""; 6];
+const ENGINES: [&str; ImageKind::ENGINES.len()] = {
+    let mut engines = [""; ImageKind::ENGINES.len()];
     let mut place = 0;
     while place < engines.len() {
-        engines[place] = EngineKind::ALL[place + 1].name();
+        engines[place] = ImageKind::ENGINES[place].name();
         place += 1;
     }
     engines
@@ -201,7 +199,7 @@ static IMAGE: Shape = Shape {
             "rootfs",
             Kind::HostPath,
             "",
-            "directory that becomes the cell's root; engines `embedded`, `crun`, `runc`, `podman`, `podman-rootless`",
+            "directory that becomes the cell's root; engines `embedded`, `crun`, `runc`, `podman`",
         ),
         Key::without(
             "bundle",
@@ -213,7 +211,7 @@ static IMAGE: Shape = Shape {
             "reference",
             Kind::Reference,
             "",
-            "name by which the engine knows an image, such as `localhost/camera:1.2`; engines `podman`, `podman-rootless`, `docker`",
+            "name by which the engine knows an image, such as `localhost/camera:1.2`; engine `podman`",
         ),
         Key::without(
             "binary",

@@ -3,10 +3,11 @@ use std::path::{Component, Path};
 use toml::de::DeValue;
 
 use super::Shape;
+use crate::mission::no_missions;
 use crate::parse::is_name;
 use crate::reader::nearest;
 use crate::value::{self, Wrong};
-use crate::{Bytes, Duration, EngineKind};
+use crate::{Bytes, Duration};
 
 /// The kind of a value: its type and range.
 #[derive(Debug)]
@@ -218,9 +219,10 @@ fn choice(text: &str, key: &str, names: &[&str]) -> Result<(), Wrong> {
     let near = nearest(text, names)
         .map(|name| format!("did you mean `{name}`? "))
         .unwrap_or_default();
-    if key == "engine" && text == EngineKind::Bare.name() {
+    let other = (text.parse().ok()).filter(|_| key == "engine");
+    if let Some(why) = other.and_then(no_missions) {
         return Err(Wrong::new(
-            "engine `bare` makes plain processes, which nothing keeps from the rest of the machine",
+            format!("engine `{text}` {why}"),
             format!("it is one of {}", names.join(", ")),
         ));
     }

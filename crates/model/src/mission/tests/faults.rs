@@ -93,17 +93,22 @@ fn a_fault_names_its_line_and_the_mend() {
         (
             command("engine = \"podmna\""),
             "6: unknown engine `podmna`; did you mean `podman`? \
-             it is one of embedded, crun, runc, podman, podman-rootless, docker",
+             it is one of embedded, crun, runc, podman",
         ),
         (
             command("engine = \"bare\""),
             "6: engine `bare` makes plain processes, which nothing keeps from the rest of the machine; \
-             it is one of embedded, crun, runc, podman, podman-rootless, docker",
+             it is one of embedded, crun, runc, podman",
         ),
         (
             command("engine = \"docker\""),
-            "6: engine `docker` makes no cell of a rootfs; \
-             set `engine` to one of embedded, crun, runc, podman, podman-rootless",
+            "6: engine `docker` makes no cells of missions: its daemon starts programs itself, before they have their \
+             budget; it is one of embedded, crun, runc, podman",
+        ),
+        (
+            command("engine = \"podman-rootless\""),
+            "6: engine `podman-rootless` makes no cells of missions: an ordinary user may neither give a cell its budget \
+             nor hold it to one; it is one of embedded, crun, runc, podman",
         ),
         (
             command("needs = [\"contrl\"]"),

@@ -148,7 +148,7 @@ reservation = { budget = "99ms", period = "100ms" }
 fn an_engine_that_cannot_be_asked_is_no_fault_of_the_file() {
     let text = LEAST.replace(
         "{ rootfs = \"root\" }",
-        "{ reference = \"x\" }\nengine = \"docker\"",
+        "{ reference = \"x\" }\nengine = \"podman\"",
     );
     let mut board = Board::new(&[]);
     assert_eq!(faults(&text, &board).len(), 1);
