@@ -158,6 +158,16 @@ impl fmt::Display for Event {
                 cell,
                 end,
                 asked: false,
+            } if end.is_failure() => {
+                write!(
+                    f,
+                    "{cell}: {end}; `timecell logs {cell}` shows what it wrote"
+                )
+            }
+            Event::Ended {
+                cell,
+                end,
+                asked: false,
             } => write!(f, "{cell}: {end}"),
             Event::Restarts { cell, wait_ns: 0 } => write!(f, "{cell}: is restarted"),
             Event::Restarts { cell, wait_ns } => {

@@ -42,6 +42,9 @@ pub enum Asked {
     Signal,
     /// No cell runs any more, and none is to be restarted.
     NothingLeft,
+    /// The same, and at least one of them has failed: it is not restarted any more, a rule has stopped it, or its
+    /// program's last end was a failure.
+    GivenUp,
     /// Somebody, over the control socket.
     Down,
 }
@@ -257,7 +260,10 @@ impl<'a> Keeper<'a> {
             }
             let none_to_come = self.due.is_empty() && self.pending.is_empty();
             if self.live.is_empty() && none_to_come && !self.is_waited_for() {
-                break Asked::NothingLeft;
+                break match self.has_given_up() {
+                    true => Asked::GivenUp,
+                    false => Asked::NothingLeft,
+                };
             }
             let until = self.next_due();
             wake::sleep(&self.ends(), signals, until)?;
@@ -273,6 +279,20 @@ impl<'a> Keeper<'a> {
         };
         self.end(signals)?;
         Ok(Turn::Over(asked))
+    }
+
+    /// Whether a cell stays away because it has failed.
+    fn has_given_up(&self) -> bool {
+        (self.mission().cells.iter())
+            .filter_map(|cell| self.state.cells.get(&cell.name))
+            .any(|known| {
+                let failed = (known.last_end.as_ref()).is_some_and(|(_, _, end)| end.is_failure());
+                (known.holds.iter()).any(|hold| match hold {
+                    Hold::RestartLimit | Hold::ByRule => true,
+                    Hold::Ended => failed,
+                    Hold::ByHand | Hold::Shed | Hold::Needs => false,
+                })
+            })
     }
 
     /// Starts the cells whose turn has come: each once those that it waits for are ready, or will not be.

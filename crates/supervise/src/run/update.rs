@@ -120,6 +120,7 @@ impl Keeper<'_> {
             cells: updating.fresh().cloned().collect(),
         };
         self.note(begun)?;
+        self.release_fresh()?;
         if first.is_empty() {
             self.grow_groups();
         } else {
@@ -131,6 +132,23 @@ impl Keeper<'_> {
         }
         for name in &first {
             self.tell_one_leaving_to_end(name);
+        }
+        Ok(())
+    }
+
+    /// A cell that is made anew begins anew: that its version before had failed does not count any more, nor for those that
+    /// need it. What was stopped by hand, or shed, stays so.
+    fn release_fresh(&mut self) -> Result<(), RunError> {
+        for at in self.fresh_positions() {
+            self.release(at, &|hold| {
+                matches!(
+                    hold,
+                    Hold::ByRule | Hold::RestartLimit | Hold::Ended | Hold::Needs
+                )
+            })?;
+            for dependent in self.mission().dependents(at) {
+                self.release(dependent, &|hold| hold == Hold::Needs)?;
+            }
         }
         Ok(())
     }
@@ -308,6 +326,15 @@ impl Keeper<'_> {
         })?;
         for (cell, why) in new {
             self.note(Entry::CellReleased { cell, why })?;
+        }
+        // What the update had given another try is as it was.
+        for (cell, holds) in before {
+            let now = (self.state.cells.get(&cell)).map(|cell| cell.holds.clone());
+            let now = now.unwrap_or_default();
+            for why in holds.into_iter().filter(|hold| !now.contains(hold)) {
+                let cell = cell.clone();
+                self.note(Entry::CellHeld { cell, why })?;
+            }
         }
         for at in self.fresh_positions() {
             let name = self.mission().cells[at].name.clone();

@@ -63,8 +63,14 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
     out::print(match asked {
         Asked::Signal | Asked::Down => "all cells have ended, nothing is left",
         Asked::NothingLeft => "no cell runs any more, and none is to be restarted",
+        Asked::GivenUp => {
+            "no cell runs any more, and none is to be restarted, though some have failed"
+        }
     });
-    Ok(Ended::Fine)
+    Ok(match asked {
+        Asked::GivenUp => Ended::Failed,
+        Asked::Signal | Asked::Down | Asked::NothingLeft => Ended::Fine,
+    })
 }
 
 /// Path and text of the mission file: the one that is named, or the one that was admitted last.

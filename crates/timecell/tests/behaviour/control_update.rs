@@ -33,6 +33,11 @@ pub const CASES: &[Case] = &[
         run: a_new_version_that_fails_is_taken_back,
     },
     Case {
+        name: "control_update::a_mended_cell_that_had_given_up_runs_again",
+        needs: ROOT,
+        run: a_mended_cell_that_had_given_up_runs_again,
+    },
+    Case {
         name: "control_update::the_old_version_ends_first_where_there_is_no_room_for_both",
         needs: &[
             Need::Root,
@@ -48,6 +53,28 @@ pub const CASES: &[Case] = &[
         run: an_update_whose_supervisor_is_killed_has_not_taken_place,
     },
 ];
+
+/// A program that is mended after it was given up runs again by `update`, and by no other word.
+fn a_mended_cell_that_had_given_up_runs_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let steady = shell("steady", SLEEPS, RESERVED);
+    let limit = format!("{RESERVED}\nrestart = {{ limit = 1, backoff_min = \"10ms\" }}");
+    mission(dir, &(steady.clone() + &shell("app", "exit 3", &limit)));
+    let mut up = Up::start(dir);
+    up.until("app: exited with status 3; `timecell logs app` shows what it wrote");
+    up.told("app: stays stopped");
+    // Another try that fails is taken back: it stays as it was.
+    mission(dir, &(steady.clone() + &shell("app", "exit 4", &limit)));
+    ask(dir, &["update", "mission.toml", "--window", "60s"]).ends_with(1);
+    up.until("update 1 was taken back");
+    assert_eq!(cell(dir, "app")["state"], "stopped");
+    mission(dir, &(steady + &shell("app", SLEEPS, &limit)));
+    ask(dir, &["update", "mission.toml", "--window", "100ms"]).ends_with(0);
+    assert!(cell(dir, "app")["pid"].is_number());
+    up.end();
+    nothing_is_left(dir);
+}
 
 const SLEEPS: &str = "/busybox sleep 1000";
 

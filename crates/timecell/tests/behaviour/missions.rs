@@ -46,6 +46,11 @@ pub const CASES: &[Case] = &[
         run: cells_are_held_restarted_and_ended,
     },
     Case {
+        name: "missions::a_mission_that_has_given_up_ends_in_failure",
+        needs: CELLS,
+        run: a_mission_that_has_given_up_ends_in_failure,
+    },
+    Case {
         name: "missions::cells_outlive_their_supervisor_and_are_taken_over",
         needs: CELLS,
         run: cells_outlive_their_supervisor_and_are_taken_over,
@@ -389,6 +394,20 @@ fn cells_are_held_restarted_and_ended() {
     let output = fs::read_to_string(dir.path().join("state/cells/steady/output")).unwrap();
     assert_eq!(output, "here I am\n");
     is_gone(pid);
+    nothing_is_left(dir.path());
+}
+
+/// Exit code 1 tells a service manager that nobody keeps the mission running, though it should run.
+fn a_mission_that_has_given_up_ends_in_failure() {
+    let dir = tempfile::tempdir().unwrap();
+    let restart = "class = \"other\"\nrestart = { limit = 1, backoff_min = \"10ms\" }";
+    mission(dir.path(), &shell("failing", "exit 3", restart));
+    let run = || say(dir.path(), &["up", "mission.toml", "--dir", "state"]);
+    let said = run().ends_with(1);
+    assert!(said.out.contains("though some have failed"), "{}", said.out);
+    let never = "class = \"other\"\nrestart = { policy = \"never\" }";
+    mission(dir.path(), &shell("done", "exit 0", never));
+    run().ends_with(0);
     nothing_is_left(dir.path());
 }
 
