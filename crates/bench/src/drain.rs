@@ -73,11 +73,9 @@ impl<'a> Drain<'a> {
                 collector: Collector::new(rings.metrics, rings.go_ns, rings.interval_ns),
                 ended: false,
             });
-            let file = OpenOptions::new()
-                .create(true)
-                .append(true)
-                .open(log)
-                .map_err(failed(log, "make the histogram log"))?;
+            let open = || OpenOptions::new().create(true).append(true).open(log);
+            let file =
+                host::writer::below(log, open).map_err(failed(log, "make the histogram log"))?;
             logs.push(Log {
                 path: log.clone(),
                 file,

@@ -1,8 +1,9 @@
 //! Mounting, and removing the mounts that an engine left below a directory.
 
 use std::ffi::{CStr, CString};
-use std::fs;
+use std::fs::{self, File};
 use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -55,22 +56,114 @@ pub(crate) fn mount_with(
 }
 
 /// Unmounts everything below `dir`, the newest first.
+///
+/// What lies below may belong to a user, who can mount there (FUSE) and then put a link to elsewhere in the way: no link is
+/// followed, neither at the end nor before.
 pub(crate) fn remove_below(dir: &Path) -> Result<(), String> {
     let text = fs::read_to_string("/proc/self/mountinfo").map_err(|error| error.to_string())?;
     let prefix = format!("{}/", dir.display());
     for point in text.lines().rev().filter_map(|line| line.split(' ').nth(4)) {
         let point = point.replace("\\040", " ");
-        if !point.starts_with(&prefix) {
-            continue;
-        }
-        let path = CString::new(point.as_str()).map_err(|error| error.to_string())?;
-        // SAFETY: a path that ends in NUL.
-        if unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH | libc::UMOUNT_NOFOLLOW) } != 0 {
-            let error = std::io::Error::last_os_error();
-            if error.raw_os_error() != Some(libc::EINVAL) {
-                return Err(format!("{point} cannot be unmounted: {error}"));
-            }
+        if point.starts_with(&prefix) {
+            unmount(Path::new(&point))
+                .map_err(|error| format!("{point} cannot be unmounted: {error}"))?;
         }
     }
     Ok(())
+}
+
+/// Unmounts what is mounted at a path without links; fine if nothing is.
+fn unmount(point: &Path) -> io::Result<()> {
+    let opened = match open_without_links(point, libc::O_PATH) {
+        Ok(opened) => opened,
+        // Gone with one that was above it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let way = CString::new(format!("/proc/self/fd/{}", opened.as_raw_fd()))?;
+    // SAFETY: a path that ends in NUL.
+    match unsafe { libc::umount2(way.as_ptr(), libc::MNT_DETACH) } {
+        0 => Ok(()),
+        _ => match io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+            error => Err(error),
+        },
+    }
+}
+
+/// Opens a path none of whose parts is a link; never waits for the other end of a pipe.
+///
+/// # Errors
+/// ELOOP where a part is a link.
+pub(crate) fn open_without_links(path: &Path, flags: i32) -> io::Result<File> {
+    let text = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: zeroes are a valid open_how.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    let extra = if flags & libc::O_PATH == 0 {
+        libc::O_NONBLOCK
+    } else {
+        0
+    };
+    how.flags = (flags | extra | libc::O_CLOEXEC) as u64;
+    how.resolve = libc::RESOLVE_NO_SYMLINKS;
+    // SAFETY: a path that ends in NUL and a structure of the given size; a descriptor that is not negative is ours.
+    unsafe {
+        match libc::syscall(
+            libc::SYS_openat2,
+            libc::AT_FDCWD,
+            text.as_ptr(),
+            &raw const how,
+            size_of::<libc::open_how>(),
+        ) {
+            fd if fd >= 0 => Ok(File::from_raw_fd(fd as i32)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_link_on_the_way_or_at_the_end_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        // The directory for temporary files may itself be reached through a link.
+        let dir = fs::canonicalize(dir.path()).unwrap();
+        fs::create_dir(dir.join("there")).unwrap();
+        fs::write(dir.join("there/file"), "").unwrap();
+        symlink(dir.join("there"), dir.join("link")).unwrap();
+        open_without_links(&dir.join("there/file"), libc::O_RDONLY).unwrap();
+        for path in ["link", "link/file"] {
+            let refused = open_without_links(&dir.join(path), libc::O_PATH).unwrap_err();
+            assert_eq!(refused.raw_os_error(), Some(libc::ELOOP), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_mount_is_not_undone_through_a_link() {
+        // SAFETY: no arguments, cannot fail.
+        if unsafe { libc::geteuid() } != 0 {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let dir = fs::canonicalize(dir.path()).unwrap();
+        let (theirs, own) = (dir.join("theirs"), dir.join("own"));
+        for made in [&theirs, &own] {
+            fs::create_dir(made).unwrap();
+        }
+        // Not every machine that tests lets one mount.
+        if mount(None, &theirs, Some(c"tmpfs"), 0).is_err() {
+            return;
+        }
+        fs::write(theirs.join("mark"), "").unwrap();
+        symlink(&dir, own.join("way")).unwrap();
+        let refused = unmount(&own.join("way/theirs")).unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::ELOOP));
+        assert!(theirs.join("mark").exists());
+        remove_below(&dir).unwrap();
+        assert!(!theirs.join("mark").exists());
+        unmount(&theirs).unwrap();
+    }
 }

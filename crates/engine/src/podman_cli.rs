@@ -5,6 +5,7 @@
 //! user and would lose an entry for every cell whose coordinator was killed.
 
 use std::fs;
+use std::io::{self, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +16,7 @@ use crate::identity::Identity;
 use crate::made::{self, Payload};
 use crate::note::MARK;
 use crate::process::Process;
-use crate::{CellSpec, cgroups, limits, mounts, oci, process, programs};
+use crate::{CellSpec, cgroups, limits, mounts, process, programs};
 
 /// How podman is called for one cell.
 pub(crate) struct Podman<'a> {
@@ -127,7 +128,11 @@ impl Podman<'_> {
         fs::DirBuilder::new()
             .mode(0o700)
             .create(&home)
-            .and_then(|()| fs::create_dir(home.join("runtime-dir")))
+            .and_then(|()| {
+                fs::DirBuilder::new()
+                    .mode(0o700)
+                    .create(home.join("runtime-dir"))
+            })
             .and_then(|()| fs::write(home.join("containers.conf"), config(self.cell.id())))
             .and_then(|()| fs::write(home.join(DRIVER), driver))
             .map_err(|error| format!("{}: {error}", home.display()))
@@ -151,7 +156,7 @@ impl Podman<'_> {
                 "none",
                 "--storage-driver",
             ])
-            .arg(fs::read_to_string(home.join(DRIVER)).unwrap_or_else(|_| "vfs".to_owned()))
+            .arg(driver(&home))
             .args(["--cgroup-manager", "cgroupfs", "--runtime"])
             .arg(&self.runtime);
         for (option, place) in [
@@ -200,10 +205,26 @@ impl Podman<'_> {
             .args(&spec.words);
         process::run_quiet(&mut command, &made::log(spec))?;
         Ok(Payload {
-            pid: oci::read_pid(&self.pid_file())?,
+            pid: self.payload()?,
             child: None,
             helper: None,
         })
+    }
+
+    /// The pid of the cell's first process. Of a rootless cell it stands in a file of the user's, who could have put
+    /// anybody's there for us to give priority to and to kill.
+    fn payload(&self) -> Result<i32, String> {
+        let pid = parse_pid(&self.pid_file())?;
+        if let Some(user) = self.cell.user()
+            && !believed(pid, user.uid, self.cell.id())
+        {
+            return Err(format!(
+                "{} holds pid {pid}, which is no process of this cell and user `{}`",
+                self.pid_file().display(),
+                user.name
+            ));
+        }
+        Ok(pid)
     }
 
     /// What a cell may and may not, whatever way it is started.
@@ -266,27 +287,17 @@ impl Podman<'_> {
             self.home().join("tmp/pause.pid"),
             self.home().join("runtime-dir/libpod/tmp/pause.pid"),
         ] {
-            if let Ok(pid) = oci::read_pid(&file)
-                && is_helper(pid, &self.home(), self.cell.id())
+            // The process is held first: what is found of it then is true of whoever is killed.
+            if let Ok(pid) = parse_pid(&file)
                 && let Some(process) = Process::of(pid)
+                && self.cell.user().is_none_or(|user| is_of(pid, user.uid))
+                && is_helper(pid, &self.home(), self.cell.id())
             {
                 process.kill()?;
             }
         }
         Ok(())
     }
-}
-
-/// Whether this process, whose pid stood in a file, really is a helper of this cell: by its mark, or as a monitor that was
-/// told the cell's directory. Others may have that path in their words, such as an editor.
-fn is_helper(pid: i32, home: &Path, id: &str) -> bool {
-    let holds = |file: &str, what: &str| {
-        fs::read(format!("/proc/{pid}/{file}"))
-            .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(what))
-    };
-    let monitor = process::name(pid) == "conmon";
-    holds("environ", &format!("{MARK}={id}\0"))
-        || monitor && holds("cmdline", &home.display().to_string())
 }
 
 /// The configuration file: nothing of the machine's own configuration is read. What podman starts carries the cell's mark,
@@ -300,10 +311,71 @@ fn config(id: &str) -> String {
     )
 }
 
+/// The storage driver that was noted. Of a rootless cell the note is the user's: only words that podman knows are taken.
+fn driver(home: &Path) -> &'static str {
+    let noted = read_small(&home.join(DRIVER)).unwrap_or_default();
+    match noted.trim() {
+        "overlay" => "overlay",
+        _ => "vfs",
+    }
+}
+
+/// The pid in a file that may be a user's.
+fn parse_pid(file: &Path) -> Result<i32, String> {
+    let text = read_small(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let pid = text.trim().parse().ok().filter(|pid: &i32| *pid > 1);
+    pid.ok_or_else(|| format!("{} holds no pid", file.display()))
+}
+
+/// The beginning of a regular file that no link leads to: one of a user's could point anywhere, be a pipe or have no end.
+fn read_small(file: &Path) -> io::Result<String> {
+    const MOST_BYTES: u64 = 64;
+    let opened = mounts::open_without_links(file, libc::O_RDONLY)?;
+    if !opened.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut text = String::new();
+    opened.take(MOST_BYTES).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Whether all of a process's user ids are this one; the owner of its files in /proc tells less.
+fn is_of(pid: i32, uid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    ids.is_some_and(|ids| {
+        ids.split_whitespace()
+            .all(|id| id.parse().is_ok_and(|id: u32| id == uid))
+    })
+}
+
+/// Whether this process, whose pid stood in a user's file, is that user's and carries the mark of the cell.
+fn believed(pid: i32, uid: u32, id: &str) -> bool {
+    let before = Process::of(pid);
+    before.is_some()
+        && is_of(pid, uid)
+        && has(pid, "environ", &format!("{MARK}={id}\0"))
+        && Process::of(pid) == before
+}
+
+/// Whether this process, whose pid stood in a file, really is a helper of this cell: by its mark, or as a monitor that was
+/// told the cell's directory. Others may have that path in their words, such as an editor.
+fn is_helper(pid: i32, home: &Path, id: &str) -> bool {
+    let monitor = process::name(pid) == "conmon";
+    has(pid, "environ", &format!("{MARK}={id}\0"))
+        || monitor && has(pid, "cmdline", &home.display().to_string())
+}
+
+fn has(pid: i32, file: &str, what: &str) -> bool {
+    fs::read(format!("/proc/{pid}/{file}"))
+        .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(what))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{CellSpec, Rights};
+    use std::os::unix::fs::symlink;
 
     #[test]
     fn an_editor_of_a_cells_files_is_left_alone() {
@@ -351,5 +423,46 @@ mod tests {
         editor.kill().unwrap();
         editor.wait().unwrap();
         let _ = monitor.wait();
+    }
+
+    #[test]
+    fn a_pid_in_a_file_is_believed_of_that_user_and_cell_only() {
+        // SAFETY: no arguments, cannot fail.
+        let own = unsafe { libc::geteuid() };
+        let mut child = Command::new("sleep")
+            .arg("100")
+            .env(MARK, "timecell-a-1")
+            .spawn()
+            .unwrap();
+        let pid = child.id().cast_signed();
+        let found = [
+            believed(pid, own, "timecell-a-1"),
+            believed(pid, own, "timecell-a-2"),
+            believed(pid, own + 1, "timecell-a-1"),
+            believed(1, own + 1, "timecell-a-1"),
+        ];
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found, [true, false, false, false]);
+    }
+
+    #[test]
+    fn files_of_a_user_lead_nowhere_else_and_have_an_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = fs::canonicalize(dir.path()).unwrap();
+        fs::write(dir.join("other"), "17").unwrap();
+        assert_eq!(parse_pid(&dir.join("other")), Ok(17));
+        symlink(dir.join("other"), dir.join("pid")).unwrap();
+        parse_pid(&dir.join("pid")).unwrap_err();
+        symlink(&dir, dir.join("way")).unwrap();
+        parse_pid(&dir.join("way/other")).unwrap_err();
+        let pipe = std::ffi::CString::new(dir.join("pipe").as_os_str().as_encoded_bytes()).unwrap();
+        // SAFETY: a path that ends in NUL.
+        assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+        parse_pid(&dir.join("pipe")).unwrap_err();
+        fs::write(dir.join(DRIVER), "overlay\n").unwrap();
+        assert_eq!(driver(&dir), "overlay");
+        fs::write(dir.join(DRIVER), "root:x:secret").unwrap();
+        assert_eq!(driver(&dir), "vfs");
     }
 }

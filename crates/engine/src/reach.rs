@@ -4,12 +4,14 @@
 //! opened to the user's group, so that cells of other engines may share it too; files made in it after the cell
 //! must be opened by whoever makes them.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+
+use host::handover::{self, Owner};
 
 use crate::identity::Identity;
 use crate::{CellSpec, User, made, programs};
@@ -30,23 +32,24 @@ pub(crate) fn become_user(command: &mut Command, cell: &dyn Identity) {
 /// Puts what the cell needs within the user's reach; the directories `own` become the user's.
 pub(crate) fn give(spec: &CellSpec, own: &[&Path], user: &User) -> Result<(), String> {
     let log = made::log(spec);
+    let owner = Owner {
+        uid: user.uid,
+        gid: user.gid,
+    };
     let open = || -> io::Result<()> {
+        // In a directory of ours: no link can be in its place.
         fs::OpenOptions::new()
             .create(true)
             .append(true)
+            .custom_flags(libc::O_NOFOLLOW)
             .open(&log)?;
-        chown(&log, Some(user.uid), Some(user.gid))?;
+        handover::give_one(&log, owner)?;
         for dir in own {
-            own_all(dir, user)?;
+            handover::give_tree(dir, owner)?;
         }
-        open_to_group(&spec.work_dir, user, 0o050)?;
-        open_to_group(&spec.shared, user, 0o070)?;
-        for entry in fs::read_dir(&spec.shared)?.flatten() {
-            if entry.file_type()?.is_file() {
-                open_to_group(&entry.path(), user, 0o060)?;
-            }
-        }
-        Ok(())
+        handover::open_to_group(&spec.work_dir, owner, 0o050)?;
+        handover::open_to_group(&spec.shared, owner, 0o070)?;
+        handover::open_files_to_group(&spec.shared, owner, 0o060)
     };
     open().map_err(|error| {
         format!(
@@ -59,29 +62,6 @@ pub(crate) fn give(spec: &CellSpec, own: &[&Path], user: &User) -> Result<(), St
         check_reach(path, user)?;
     }
     Ok(())
-}
-
-fn own_all(dir: &Path, user: &User) -> io::Result<()> {
-    chown(dir, Some(user.uid), Some(user.gid))?;
-    fs::set_permissions(dir, Permissions::from_mode(0o700))?;
-    for entry in fs::read_dir(dir)?.flatten() {
-        if entry.file_type()?.is_dir() {
-            own_all(&entry.path(), user)?;
-        } else {
-            chown(entry.path(), Some(user.uid), Some(user.gid))?;
-        }
-    }
-    Ok(())
-}
-
-/// Gives the path to the user's group and adds these permissions.
-fn open_to_group(path: &Path, user: &User, bits: u32) -> io::Result<()> {
-    let found = path.metadata()?;
-    if found.uid() == user.uid {
-        return Ok(());
-    }
-    chown(path, None, Some(user.gid))?;
-    fs::set_permissions(path, Permissions::from_mode(found.mode() & 0o7777 | bits))
 }
 
 /// That the user may pass through every directory on the way.
@@ -111,6 +91,8 @@ fn check_reach(path: &Path, user: &User) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_closed_directory_on_the_way_is_named() {

@@ -9,6 +9,7 @@ pub mod counters;
 pub mod cpu_use;
 pub mod cpus;
 pub mod doctor;
+pub mod handover;
 pub mod isolate;
 pub mod kernel;
 pub mod latency;
@@ -21,6 +22,7 @@ pub mod rtgroup;
 pub mod sched;
 pub mod thermal;
 pub mod virt;
+pub mod writer;
 
 #[cfg(test)]
 pub(crate) mod testing;

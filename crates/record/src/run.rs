@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use host::provenance::Provenance;
+use host::writer;
 use model::{Experiment, Requirement};
 use serde::{Deserialize, Serialize};
 
@@ -111,7 +112,8 @@ impl Run {
     ) -> Result<Run, RecordError> {
         let run = Run::make(base, time, &experiment.name)?;
         let trials = run.dir.join("trials");
-        fs::create_dir(&trials).map_err(RecordError::io(&trials, "make the directory"))?;
+        writer::below(&trials, || fs::create_dir(&trials))
+            .map_err(RecordError::io(&trials, "make the directory"))?;
         write_atomically(
             &run.dir.join("experiment.toml"),
             experiment.to_toml().as_bytes(),
@@ -141,7 +143,8 @@ impl Run {
 
     /// Makes a new directory `base/<time>-<name>/`.
     pub(crate) fn make(base: &Path, time: &str, name: &str) -> Result<Run, RecordError> {
-        fs::create_dir_all(base).map_err(RecordError::io(base, "make the directory"))?;
+        writer::below(base, || fs::create_dir_all(base))
+            .map_err(RecordError::io(base, "make the directory"))?;
         let mut tries = 1;
         loop {
             let suffix = if tries == 1 {
@@ -150,7 +153,7 @@ impl Run {
                 format!("-{tries}")
             };
             let dir = base.join(format!("{time}-{name}{suffix}"));
-            match fs::create_dir(&dir) {
+            match writer::below(&dir, || fs::create_dir(&dir)) {
                 Ok(()) => return Ok(Run { dir }),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && tries < 1000 => {
                     tries += 1;
@@ -321,10 +324,13 @@ impl Run {
         let dir = self.trial_dir(trial.number);
         let written = self
             .try_write_trial(&part, trial, samples)
-            .and_then(|()| fs::rename(&part, &dir).map_err(RecordError::io(&dir, "write")))
+            .and_then(|()| {
+                writer::below(&dir, || fs::rename(&part, &dir))
+                    .map_err(RecordError::io(&dir, "write"))
+            })
             .and_then(|()| sync_dir(&self.dir.join("trials")));
         if written.is_err() {
-            let _ = fs::remove_dir_all(&part);
+            let _ = writer::below(&part, || fs::remove_dir_all(&part));
         }
         written
     }
@@ -335,7 +341,8 @@ impl Run {
         trial: &TrialRecord,
         samples: &[(String, PathBuf)],
     ) -> Result<(), RecordError> {
-        fs::create_dir(dir).map_err(RecordError::io(dir, "make the directory"))?;
+        writer::below(dir, || fs::create_dir(dir))
+            .map_err(RecordError::io(dir, "make the directory"))?;
         for (id, from) in samples {
             copy_samples(from, &dir.join(format!("{id}.samples")))?;
         }

@@ -1,6 +1,10 @@
 //! What the loads of a run need around them: a directory on a disk, and a network with another end that never leaves
 //! this machine. Made once, before the first trial; noted in the run's place first, so that it goes after a `kill -9`.
 
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -17,6 +21,8 @@ const LOOPBACK: &str = "127.0.0.1";
 #[derive(Debug, Default)]
 pub(crate) struct Ground {
     dir: Option<PathBuf>,
+    /// The same, held open where somebody else could exchange it for a link.
+    held: Option<File>,
     pair: Option<Pair>,
 }
 
@@ -49,6 +55,10 @@ impl Ground {
                 .join(LOAD_FILES);
             place.note_load_files(&dir)?;
             std::fs::create_dir(&dir).map_err(crate::place::failed(&dir, "make the directory"))?;
+            if host::writer::of(&dir).is_some() {
+                ground.held =
+                    Some(held(&dir).map_err(crate::place::failed(&dir, "open the directory"))?);
+            }
             ground.dir = Some(dir);
         }
         if loads().any(|load| by_kind(load.plan.kind).needs_network()) {
@@ -58,9 +68,9 @@ impl Ground {
             }
         }
         for load in loads().filter(|load| !load.built_in) {
-            if let Some(dir) = &ground.dir
-                && let Some(words) = by_kind(load.plan.kind).prepare(dir)
-                && let Err(why) = run(&words, Some(dir))
+            if let Some(dir) = ground.way()
+                && let Some(words) = by_kind(load.plan.kind).prepare(&dir)
+                && let Err(why) = run(&words, Some(&dir))
             {
                 return Err(BenchError::Failed(format!(
                     "the load {} cannot be prepared: {why}",
@@ -71,19 +81,45 @@ impl Ground {
         Ok((ground, remarks))
     }
 
+    /// The way to the directory, for as long as this process lives.
+    fn way(&self) -> Option<PathBuf> {
+        match &self.held {
+            Some(held) => {
+                let (pid, fd) = (std::process::id(), held.as_raw_fd());
+                Some(format!("/proc/{pid}/fd/{fd}").into())
+            }
+            None => self.dir.clone(),
+        }
+    }
+
     /// What a load is told.
     pub(crate) fn setting(&self, planned: &PlannedLoad) -> Setting {
         let network = by_kind(planned.plan.kind).needs_network();
         let pair = self.pair.as_ref().filter(|_| network);
         Setting {
             cpus: planned.cpus.clone(),
-            dir: (self.dir.as_ref())
+            dir: (self.way())
                 .filter(|_| planned.uses_disk())
                 .map(|dir| dir.display().to_string()),
             peer: network.then(|| pair.map_or(LOOPBACK, |_| PEER).to_owned()),
             own: network.then(|| pair.map_or(LOOPBACK, |_| OWN).to_owned()),
             network: pair.map(|pair| format!("/run/netns/{}", pair.name)),
         }
+    }
+}
+
+/// Opens a directory that was just made, which must still be ours.
+fn held(dir: &Path) -> io::Result<File> {
+    let held = File::options()
+        .read(true)
+        .custom_flags(libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW)
+        .open(dir)?;
+    if held.metadata()?.uid() == crate::place::uid() {
+        Ok(held)
+    } else {
+        Err(io::Error::other(
+            "somebody has put another one in its place",
+        ))
     }
 }
 

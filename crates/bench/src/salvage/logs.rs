@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use host::writer;
 use model::Keep;
 use probe::{RingReader, clock};
 use record::run::Run;
@@ -45,9 +46,7 @@ pub(super) fn complete(run: &Run, shared: &Path, record: &TrialRecord) -> Result
         };
         if rest.is_file() && log.is_file() {
             let text = fs::read(&rest).map_err(io("read the rest of"))?;
-            let mut file = OpenOptions::new()
-                .append(true)
-                .open(&log)
+            let mut file = writer::below(&log, || OpenOptions::new().append(true).open(&log))
                 .map_err(io("open"))?;
             append_whole(&mut file, &text).map_err(io("write"))?;
             fs::remove_file(&rest).map_err(io("remove the rest of"))?;
@@ -84,11 +83,8 @@ pub(super) fn empty_rings(
                 doing: "write",
                 source,
             };
-            let mut file = OpenOptions::new()
-                .create(true)
-                .append(true)
-                .open(&log)
-                .map_err(io)?;
+            let open = || OpenOptions::new().create(true).append(true).open(&log);
+            let mut file = writer::below(&log, open).map_err(io)?;
             file.set_len(rest.whole)
                 .and_then(|()| append_whole(&mut file, &rest.text))
                 .map_err(io)?;

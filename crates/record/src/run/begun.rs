@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use host::writer;
+
 use super::Run;
 use super::files::{read_json, sync_dir, write_json};
 use crate::RecordError;
@@ -16,7 +18,8 @@ impl Run {
     /// When the directory or the record cannot be written; nothing of it stays.
     pub fn begin_trial(&self, trial: &TrialRecord) -> Result<(), RecordError> {
         let dir = self.part_dir(trial.number);
-        fs::create_dir(&dir).map_err(RecordError::io(&dir, "make the directory"))?;
+        writer::below(&dir, || fs::create_dir(&dir))
+            .map_err(RecordError::io(&dir, "make the directory"))?;
         let written = write_json(&dir.join("trial.json"), trial)
             .and_then(|()| sync_dir(&dir))
             .and_then(|()| sync_dir(&self.dir.join("trials")));
@@ -39,13 +42,14 @@ impl Run {
         let part = self.part_dir(trial.number);
         write_json(&part.join("trial.json"), trial)?;
         let dir = self.trial_dir(trial.number);
-        fs::rename(&part, &dir).map_err(RecordError::io(&dir, "write"))?;
+        writer::below(&dir, || fs::rename(&part, &dir)).map_err(RecordError::io(&dir, "write"))?;
         sync_dir(&self.dir.join("trials"))
     }
 
     /// Forgets a begun trial.
     pub fn forget_trial(&self, number: u32) {
-        let _ = fs::remove_dir_all(self.part_dir(number));
+        let dir = self.part_dir(number);
+        let _ = writer::below(&dir, || fs::remove_dir_all(&dir));
     }
 
     /// Numbers of the trials that were begun and not ended, ascending.

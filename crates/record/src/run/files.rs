@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use host::writer;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use crate::RecordError;
 
 /// Forces the names in a directory to the disk.
 pub(super) fn sync_dir(dir: &Path) -> Result<(), RecordError> {
-    File::open(dir)
+    writer::below(dir, || File::open(dir))
         .and_then(|open| open.sync_all())
         .map_err(RecordError::io(dir, "write"))
 }
@@ -22,8 +23,13 @@ pub(super) fn sync_dir(dir: &Path) -> Result<(), RecordError> {
 /// # Errors
 /// When the file cannot be written or renamed into place.
 ///
-/// A link is followed, and what is there and is no regular file (a device, a pipe) is written to, not replaced.
+/// A link is followed, and what is there and is no regular file (a device, a pipe) is written to, not replaced. Root writes
+/// below a user's directory as that user.
 pub fn write_atomically(path: &Path, content: &[u8]) -> Result<(), RecordError> {
+    writer::below(path, || replace(path, content))
+}
+
+fn replace(path: &Path, content: &[u8]) -> Result<(), RecordError> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let path = target.as_path();
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
@@ -58,7 +64,7 @@ pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Rec
 pub(super) fn overwrite_json<T: Serialize>(path: &Path, value: &T) -> Option<()> {
     let mut text = serde_json::to_vec_pretty(value).ok()?;
     text.push(b'\n');
-    let mut file = fs::OpenOptions::new().write(true).open(path).ok()?;
+    let mut file = writer::below(path, || fs::OpenOptions::new().write(true).open(path)).ok()?;
     let room = file.metadata().ok()?.blocks().saturating_mul(512);
     if (text.len() as u64) > room {
         return None;

@@ -23,7 +23,8 @@ pub(crate) fn copy_samples(from: &Path, to: &Path) -> Result<(), RecordError> {
         header.counts_at = HEADER_BYTES as u64 + records;
     }
     page[..size_of::<Header>()].copy_from_slice(&header.to_bytes());
-    let mut out = File::create(to).map_err(RecordError::io(to, "create"))?;
+    let mut out =
+        host::writer::below(to, || File::create(to)).map_err(RecordError::io(to, "create"))?;
     out.write_all(&page).map_err(RecordError::io(to, "write"))?;
     let mut copy = |source: &mut File, bytes: u64, what: &str| {
         let copied = std::io::copy(&mut source.take(bytes), &mut out)

@@ -1,6 +1,7 @@
 //! `timecell bench`.
 
 use bench::{BenchError, Plan, PlannedTrial, Settings, scenario};
+use host::handover::{self, Owner};
 use host::provenance::Provenance;
 use model::{Class, Experiment, InputError, Overrides, Pacing, Reserve, TaskPolicy, Work};
 use record::run::Run;
@@ -210,22 +211,13 @@ pub fn give_to_sudo_user(run: &std::path::Path, around: Option<&std::path::Path>
     // SAFETY: no arguments, cannot fail.
     let root = unsafe { libc::geteuid() } == 0;
     if let (true, Some(uid), Some(gid)) = (root, id("SUDO_UID"), id("SUDO_GID")) {
-        give(run, uid, gid);
-        if let Some(around) = around {
-            let _ = std::os::unix::fs::lchown(around, Some(uid), Some(gid));
-        }
-    }
-}
-
-fn give(path: &std::path::Path, uid: u32, gid: u32) {
-    // Links are given themselves, never what they point to.
-    let _ = std::os::unix::fs::lchown(path, Some(uid), Some(gid));
-    let Ok(found) = std::fs::symlink_metadata(path) else {
-        return;
-    };
-    if found.is_dir() {
-        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-            give(&entry.path(), uid, gid);
+        let owner = Owner { uid, gid };
+        // Below a directory of the user's all was written as that user.
+        if host::writer::of(run).is_none() {
+            let _ = handover::give_tree(run, owner);
+            if let Some(around) = around {
+                let _ = handover::give_one(around, owner);
+            }
         }
     }
 }

@@ -26,11 +26,49 @@ pub const CASES: &[Case] = &[
         run: killed_cell,
     },
     Case {
+        name: "clean_up::what_root_measures_in_a_users_directory_is_the_users",
+        needs: &[Need::Root],
+        run: users_directory,
+    },
+    Case {
         name: "clean_up::a_finished_run_leaves_no_trace",
         needs: &[Need::Root, Need::GroupBudget(950)],
         run: finished,
     },
 ];
+
+/// Root writes a run below a directory of nobody's, which nobody has made a link of.
+fn users_directory() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+    let dir = tempfile::tempdir().unwrap();
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(dir.path(), open).unwrap();
+    let (home, roots) = (dir.path().join("home"), dir.path().join("roots"));
+    for made in [&home, &roots] {
+        std::fs::create_dir(made).unwrap();
+    }
+    chown(&home, Some(65534), Some(65534)).unwrap();
+    let file = experiment(&home, &["bare"], 20);
+    say(&home, &["bench", &file, "--rounds", "1"]).ends_with(0);
+    let mut left = vec![only_run(&home)];
+    while let Some(path) = left.pop() {
+        let found = std::fs::symlink_metadata(&path).unwrap();
+        assert_eq!(found.uid(), 65534, "{}", path.display());
+        if found.is_dir() {
+            left.extend(
+                std::fs::read_dir(&path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
+        }
+    }
+    std::fs::remove_dir_all(home.join("runs")).unwrap();
+    symlink(&roots, home.join("runs")).unwrap();
+    std::os::unix::fs::lchown(home.join("runs"), Some(65534), Some(65534)).unwrap();
+    let said = say(&home, &["bench", &file, "--rounds", "1"]).ends_with(1);
+    assert!(said.err.contains("Permission denied"), "{}", said.err);
+    assert_eq!(std::fs::read_dir(&roots).unwrap().count(), 0);
+}
 
 const ENGINES: [&str; 5] = ["bare", "embedded", "crun", "runc", "podman"];
 

@@ -1,0 +1,151 @@
+//! Whose hand root writes with: what goes below a user's directory is written as that user.
+//!
+//! A user may exchange any directory of theirs for a link while root is on the way through it. As that user, root reaches
+//! nothing that the user could not have reached.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use crate::handover::{Owner, own_uid};
+
+/// Links on one way, as many as the kernel follows.
+const MOST_LINKS: usize = 40;
+
+/// Who writes below this path: `None` for root itself, and for whoever is not root.
+///
+/// The path need not be there yet. The first directory or link on the way, from the root of the filesystem, that is not root's
+/// decides: its owner can put something else in place of everything below.
+pub fn of(path: &Path) -> Option<Owner> {
+    if own_uid() != 0 {
+        return None;
+    }
+    let path = std::path::absolute(path).ok()?;
+    let mut left: Vec<PathBuf> = parts(&path);
+    let mut way = PathBuf::from("/");
+    let mut links = 0;
+    while let Some(part) = left.pop() {
+        if part.as_os_str() == ".." {
+            way.pop();
+            continue;
+        }
+        let here = way.join(part);
+        let Ok(found) = fs::symlink_metadata(&here) else {
+            return None;
+        };
+        if found.uid() != 0 && (found.is_dir() || found.is_symlink()) {
+            return Some(Owner {
+                uid: found.uid(),
+                gid: found.gid(),
+            });
+        }
+        if !found.is_symlink() {
+            way = here;
+            continue;
+        }
+        links += 1;
+        let to = fs::read_link(&here).ok().filter(|_| links <= MOST_LINKS)?;
+        if to.is_absolute() {
+            way = PathBuf::from("/");
+        }
+        left.extend(parts(&to));
+    }
+    None
+}
+
+/// The names in a path, the last first.
+fn parts(path: &Path) -> Vec<PathBuf> {
+    let named = |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
+    let parts = path.components().filter(named);
+    parts
+        .rev()
+        .map(|part| PathBuf::from(part.as_os_str()))
+        .collect()
+}
+
+/// Does `deed` with the file access of who writes below this path; see [`of`]. What is open already stays open.
+pub fn below<T>(path: &Path, deed: impl FnOnce() -> T) -> T {
+    let _hand = of(path).map(Hand::take);
+    deed()
+}
+
+/// This thread's file access, given back on drop.
+struct Hand {
+    uid: u32,
+    gid: u32,
+}
+
+impl Hand {
+    fn take(owner: Owner) -> Hand {
+        // The group first: afterwards this thread may not be allowed to.
+        // SAFETY: plain numbers; both calls concern this thread only and return the ids before.
+        let (gid, uid) = unsafe { (libc::setfsgid(owner.gid), libc::setfsuid(owner.uid)) };
+        Hand {
+            uid: uid.cast_unsigned(),
+            gid: gid.cast_unsigned(),
+        }
+    }
+}
+
+impl Drop for Hand {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe {
+            libc::setfsuid(self.uid);
+            libc::setfsgid(self.gid);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    #[test]
+    fn what_goes_below_a_users_directory_is_the_users_and_reaches_nothing_else() {
+        if own_uid() != 0 {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(of(&dir.path().join("new")), None);
+        let (home, roots) = (dir.path().join("home"), dir.path().join("roots"));
+        fs::create_dir(&home).unwrap();
+        fs::create_dir(&roots).unwrap();
+        chown(&home, Some(65534), Some(65534)).unwrap();
+        let new = home.join("runs/1");
+        assert_eq!(
+            of(&new),
+            Some(Owner {
+                uid: 65534,
+                gid: 65534
+            })
+        );
+        below(&new, || fs::create_dir_all(&new)).unwrap();
+        assert_eq!(fs::metadata(&new).unwrap().uid(), 65534);
+        // As the user would exchange it between look and deed.
+        let refused = below(&new, || {
+            fs::remove_dir(&new).unwrap();
+            symlink(&roots, &new).unwrap();
+            fs::write(new.join("x"), "")
+        });
+        assert_eq!(
+            refused.unwrap_err().kind(),
+            std::io::ErrorKind::PermissionDenied
+        );
+        // And before the look: the link is the user's, wherever it leads.
+        let refused = below(&new.join("x"), || fs::write(new.join("x"), ""));
+        assert_eq!(
+            refused.unwrap_err().kind(),
+            std::io::ErrorKind::PermissionDenied
+        );
+        fs::write(roots.join("x"), "").unwrap();
+        // Root's own links are root's way.
+        symlink("roots", dir.path().join("way")).unwrap();
+        assert_eq!(of(&dir.path().join("way/../way/y")), None);
+        symlink("home", dir.path().join("theirs")).unwrap();
+        assert_eq!(of(&dir.path().join("theirs/y")).unwrap().uid, 65534);
+    }
+}
