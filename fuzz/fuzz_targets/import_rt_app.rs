@@ -6,7 +6,11 @@ use model::taskset::TaskSet;
 use record::import::taskset::{Format, Options, import};
 
 fuzz_target!(|text: &str| {
-    match import(Format::RtApp, "fuzz", text, Options::default()) {
+    let options = Options {
+        cpus: Some(4),
+        ..Options::default()
+    };
+    match import(Format::RtApp, "fuzz", text, options) {
         Ok(read) => {
             let again = TaskSet::parse("fuzz", &read.set.to_toml());
             assert_eq!(again.as_ref(), Ok(&read.set));

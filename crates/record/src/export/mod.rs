@@ -26,6 +26,7 @@ pub use self::cyclictest::{Exported, Form, write_cyclictest};
 pub use self::hdr::write_hdr;
 pub use self::measured::measured;
 pub use self::parquet::write_parquet;
+pub(crate) use self::rt_app::EMBEDDED;
 pub use self::rt_app::write_rt_app;
 
 use host::counters::{Counter, HARDWARE, SOFTWARE};

@@ -9,6 +9,9 @@ use model::taskset::{CellTask, Policy, TaskCell, TaskSet};
 
 use super::Exported;
 
+/// The key in `global`, of no meaning to rt-app, that holds the task set itself: what rt-app cannot say is read back from it.
+pub(crate) const EMBEDDED: &str = "timecell";
+
 /// The highest SCHED_FIFO priority that is given: 99 belongs to the kernel's own threads.
 const HIGHEST: usize = 98;
 
@@ -89,8 +92,9 @@ pub fn write_rt_app(set: &TaskSet, name: &str, seconds: u32) -> Result<Exported,
         text,
         " */\n{{\n\t\"tasks\" : {{\n{}\n\t}},\n\t\"global\" : {{\n\t\t\"duration\" : {seconds},\n\t\t\"calibration\" : \"CPU0\",\n\
          \t\t\"default_policy\" : \"SCHED_OTHER\",\n\t\t\"lock_pages\" : true,\n\t\t\"logdir\" : \"./\",\n\
-         \t\t\"log_basename\" : \"rt-app\",\n\t\t\"gnuplot\" : false\n\t}}\n}}\n",
-        tasks.join(",\n")
+         \t\t\"log_basename\" : \"rt-app\",\n\t\t\"gnuplot\" : false,\n\t\t\"{EMBEDDED}\" : {}\n\t}}\n}}\n",
+        tasks.join(",\n"),
+        serde_json::Value::String(set.to_toml())
     );
     Ok(Exported { text, notes })
 }
@@ -256,20 +260,56 @@ mod tests {
         );
     }
 
+    fn policies() -> impl Strategy<Value = Policy> {
+        use model::taskset::Order;
+        let orders = prop::sample::select(vec![Order::Deadline, Order::Rate, Order::Listed]);
+        (0u8..4, orders, 2u32..5).prop_map(|(kind, order, cpus)| match kind {
+            0 => Policy::Edf,
+            1 => Policy::Fixed(order),
+            2 => Policy::GlobalEdf(cpus),
+            _ => Policy::GlobalFixed(order, cpus),
+        })
+    }
+
     proptest! {
-        /// What is written for rt-app is read back as the same tasks.
+        /// What is written for rt-app is read back as the same set, with all that rt-app cannot say.
         #[test]
-        fn a_set_in_whole_microseconds_survives(
-            tasks in prop::collection::vec((1i64..500, 500i64..100_000, 0i64..100), 1..20),
+        fn what_is_exported_is_read_back_as_the_same_set(
+            cells in prop::collection::vec(
+                (policies(), prop::collection::vec((1i64..500, 500i64..100_000, 0i64..120, 0i64..3_000), 1..8)),
+                1..4,
+            ),
+            in_ns in any::<bool>(),
         ) {
-            let tasks = tasks.iter().enumerate().map(|(i, &(c, t, percent))| {
-                let deadline = c + (t - c) * percent / 100;
-                task(&format!("t{i}"), c * 1_000, t * 1_000, deadline * 1_000)
-            });
-            let set = set(tasks.collect(), Policy::Edf);
-            let text = write_rt_app(&set, "s", 1).expect("a set").text;
-            let back = import(Format::RtApp, "s", &text, Options::default()).expect("its own output");
-            prop_assert_eq!(&back.set.cells[0].tasks, &set.cells[0].tasks);
+            let unit = if in_ns { 777 } else { 1_000 };
+            let mut whole = set(Vec::new(), Policy::Edf);
+            whole.cells = cells.into_iter().enumerate().map(|(number, (policy, tasks))| {
+                let tasks = tasks.into_iter().enumerate().map(|(i, (c, t, percent, jitter))| {
+                    let deadline = c + (t - c) * percent / 100;
+                    CellTask {
+                        jitter: Duration::from_ns(jitter),
+                        ..task(&format!("t{i}"), c * unit, (t + 2) * unit, (deadline + 2) * unit)
+                    }
+                });
+                TaskCell {
+                    name: format!("cell {number}"),
+                    policy,
+                    tasks: tasks.collect(),
+                    reservation: None,
+                    server: None,
+                }
+            }).collect();
+            let Ok(exported) = write_rt_app(&whole, "s", 1) else {
+                return Ok(());
+            };
+            let back = import(Format::RtApp, "s", &exported.text, Options::default()).expect("its own output");
+            prop_assert_eq!(&back.set, &whole);
+            // Whoever changes a thread is asked about the threads.
+            let changed = exported.text.replacen("\"run\" : ", "\"run\" : 1", 1).replacen("\"dl-runtime\" : ", "\"dl-runtime\" : 1", 1);
+            if let Ok(back) = import(Format::RtApp, "s", &changed, Options { cpus: Some(2), ..Options::default() }) {
+                prop_assert!(back.notes.iter().any(|note| note.contains("have been changed since")), "{:?}", back.notes);
+                prop_assert_ne!(&back.set, &whole);
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
 use analysis::design::{self, Cell, Fit, Placement};
+use analysis::least_budget::Periods;
 use analysis::multi::{Mpr, least_theta};
 use analysis::reservation::Periodic;
 use analysis::{Ns, Verdict};
@@ -19,6 +20,8 @@ use crate::words::{clean, plural};
 /// Which reservations may be chosen.
 #[derive(Debug, Clone, Copy)]
 pub struct DesignOptions {
+    /// The one period that every reservation is to have; `None`: the best from `shortest` on.
+    pub period: Option<Duration>,
     /// Shortest period.
     pub shortest: Duration,
     /// Step from one period to the next.
@@ -94,7 +97,7 @@ pub fn design(set: &TaskSet, cpus: u32, options: &DesignOptions) -> Designed {
         .collect();
     let cells: Vec<Cell> = plain
         .iter()
-        .map(|&place| cell(&settled(&on_whole_cpu(&set.cells[place]))))
+        .map(|&place| cell(&settled(&on_whole_cpu(&set.cells[place])), options))
         .collect();
     let plan = design::design(
         &cells,
@@ -124,7 +127,7 @@ pub fn design(set: &TaskSet, cpus: u32, options: &DesignOptions) -> Designed {
             Some(placement) => {
                 placements.next();
                 reserved.reservation = found(placement).map(reservation);
-                cell_result(&settled(&on_whole_cpu(cell)), placement, reserved)
+                cell_result(&settled(&on_whole_cpu(cell)), placement, reserved, options)
             }
             None => several_cpus(cell, reserved, options),
         });
@@ -169,7 +172,7 @@ fn is_plain(policy: Policy) -> bool {
     matches!(policy, Policy::Fixed(_) | Policy::Edf)
 }
 
-/// The least interface of a cell on several cpus, for the shortest period that is allowed: a longer one never needs less
+/// The least interface of a cell on several cpus, for the period asked for, else the shortest that is allowed: a longer one never needs less
 /// of the cpus. Policies that are analysed on a whole cpu only get none.
 fn several_cpus(cell: &TaskCell, reserved: &mut TaskCell, options: &DesignOptions) -> DesignedCell {
     let mut designed = DesignedCell {
@@ -190,7 +193,8 @@ fn several_cpus(cell: &TaskCell, reserved: &mut TaskCell, options: &DesignOption
         );
         return designed;
     };
-    let (period, grid) = (ns(options.shortest), ns(options.grid));
+    let period = ns(options.period.unwrap_or(options.shortest));
+    let grid = ns(options.grid);
     match least_theta(&urgent_first(cell), period, cpus, grid, within) {
         Ok(Some(found)) => {
             let each = found.equal_share().budget;
@@ -232,7 +236,7 @@ fn over_cpus(found: &Mpr) -> Reservation {
     }
 }
 
-fn cell(cell: &TaskCell) -> Cell {
+fn cell(cell: &TaskCell, options: &DesignOptions) -> Cell {
     let order = cell.by_urgency();
     Cell {
         tasks: order
@@ -243,7 +247,7 @@ fn cell(cell: &TaskCell) -> Cell {
             Some(_) => analysis::inside::Policy::FixedPriority,
             None => analysis::inside::Policy::Edf,
         },
-        periods: None,
+        periods: options.period.map(|period| Periods::only(ns(period))),
     }
 }
 
@@ -265,7 +269,12 @@ fn reservation(found: &Periodic) -> Reservation {
     }
 }
 
-fn cell_result(cell: &TaskCell, placement: &Placement, reserved: &TaskCell) -> DesignedCell {
+fn cell_result(
+    cell: &TaskCell,
+    placement: &Placement,
+    reserved: &TaskCell,
+    options: &DesignOptions,
+) -> DesignedCell {
     let (outcome, what) = match placement {
         Placement::Placed { .. } if holds(reserved, analysis::STEPS) == Some(true) => (Outcome::Holds, String::new()),
         Placement::Placed { .. } => (
@@ -289,7 +298,13 @@ fn cell_result(cell: &TaskCell, placement: &Placement, reserved: &TaskCell) -> D
         }
         Placement::NoReservation { .. } => (
             Outcome::Missed,
-            "no reservation of these periods suffices; allow shorter ones, or give it a cpu of its own".to_owned(),
+            match options.period {
+                Some(period) => format!(
+                    "no reservation with a period of {} suffices; ask for a shorter one, or give it a cpu of its own",
+                    exact(ns(period))
+                ),
+                None => "no reservation of these periods suffices; allow shorter ones, or give it a cpu of its own".to_owned(),
+            },
         ),
         Placement::Undecided(why) => (Outcome::Undecided, why.to_string()),
     };
@@ -384,6 +399,7 @@ mod tests {
     use crate::feasibility::Standing;
 
     const OPTIONS: DesignOptions = DesignOptions {
+        period: None,
         shortest: Duration::from_ns(10_000_000),
         step: Duration::from_ns(1_000_000),
         grid: Duration::from_ns(500_000),
@@ -404,6 +420,32 @@ mod tests {
             }
         }
         TaskSet::parse("x", &text).expect("a task set")
+    }
+
+    #[test]
+    fn a_period_that_is_asked_for_is_the_one_of_every_reservation() {
+        let asked = set(&[&[("1ms", "30ms")], &[("2ms", "40ms"), ("1ms", "50ms")]]);
+        let with = |period: i64| {
+            let options = DesignOptions {
+                period: Some(Duration::from_ns(period)),
+                ..OPTIONS
+            };
+            design(&asked, 1, &options)
+        };
+        let eleven = with(11_000_000);
+        assert_eq!(eleven.outcome, Outcome::Holds);
+        for cell in &eleven.cells {
+            assert_eq!(cell.period_ns, Some(11_000_000));
+        }
+        // Below the shortest period of a search, too.
+        assert_eq!(with(3_000_000).cells[0].period_ns, Some(3_000_000));
+        let late = with(200_000_000);
+        assert_eq!(late.outcome, Outcome::Missed);
+        assert!(
+            late.cells[0].what.contains("with a period of 200"),
+            "{}",
+            late.cells[0].what
+        );
     }
 
     #[test]

@@ -65,6 +65,9 @@ pub struct Check {
     /// The task set.
     #[command(flatten)]
     pub source: Source,
+    /// Cpus of the machine, for threads of an rt-app file that may run on all [default: those of this machine].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub cpus: Option<u32>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
@@ -233,6 +236,9 @@ pub struct Design {
     /// Cpus [default: the file's, else 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub cpus: Option<u32>,
+    /// The period of every reservation, instead of the one that needs least of the cpu.
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["shortest", "step"])]
+    pub period: Option<Duration>,
     /// Shortest period of a reservation.
     #[arg(long, value_name = "TIME", default_value = "10ms")]
     pub shortest: Duration,

@@ -25,6 +25,16 @@ pub const CASES: &[Case] = &[
         run: imports,
     },
     Case {
+        name: "analyze::what_is_exported_for_rt_app_is_read_back_with_the_same_answer",
+        needs: &[],
+        run: rt_app,
+    },
+    Case {
+        name: "analyze::a_design_for_one_period",
+        needs: &[],
+        run: one_period,
+    },
+    Case {
         name: "analyze::every_mend_mends",
         needs: &[],
         run: mends,
@@ -365,6 +375,66 @@ fn bad_input() {
     );
 }
 
+fn rt_app() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let set = "schema = 1\n[[cell]]\nname = \"g\"\npolicy = \"global-edf\"\ncpus = 2\n[[cell.task]]\nname = \"a\"\nwcet = \"6ms\"\n\
+        period = \"10ms\"\n[[cell.task]]\nname = \"b\"\nwcet = \"6ms\"\nperiod = \"10ms\"\n";
+    file(dir, "g.toml", set);
+    say(dir, &["export", "g.toml", "--rt-app", "-o", "g.json"]).ends_with(0);
+    let cells = |name: &str, more: &[&str]| {
+        let words = [&["analyze", name, "--json"], more].concat();
+        json(dir, &words, 0)["cells"].clone()
+    };
+    assert_eq!(cells("g.json", &[]), cells("g.toml", &[]));
+    // Whoever wrote the file: threads that may run on two cpus are not put on one.
+    let dl = "{\"policy\":\"SCHED_DEADLINE\",\"dl-runtime\":6000,\"dl-period\":10000";
+    let listed =
+        format!("{{\"tasks\":{{\"a\":{dl},\"cpus\":[0,1]}},\"b\":{dl},\"cpus\":[0,1]}}}}}}");
+    file(dir, "two.json", &listed);
+    cells("two.json", &[]);
+    let all = listed.replace(",\"cpus\":[0,1]", "");
+    file(dir, "all.json", &all);
+    cells("all.json", &["--cpus", "2"]);
+    say(dir, &["analyze", "all.json", "--cpus", "1"]).ends_with(3);
+    // A slice of SCHED_OTHER is no reservation, and what the thread does is.
+    let slice = "{\"tasks\":{\"s\":{\"policy\":\"SCHED_OTHER\",\"dl-runtime\":100000,\"run\":2000,\
+        \"timer\":{\"ref\":\"t\",\"period\":10000}},\"x\":{\"run\":1,\"sleep\":1}}}";
+    file(dir, "s.json", slice);
+    let said = say(dir, &["analyze", "s.json", "--cpus", "1"]).ends_with(0);
+    for part in [
+        "`s` (no real-time class): 2ms in 10ms",
+        "they use `sleep`: x",
+    ] {
+        assert!(said.err.contains(part), "{part}: {}", said.err);
+    }
+}
+
+fn one_period() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let csv = "task_name,runtime_us,period_us\na,1000,30000\nb,3000,44000\n";
+    file(dir, "t.csv", csv);
+    for (asked, period_ns) in [("11ms", 11_000_000), ("3ms", 3_000_000)] {
+        let found = json(
+            dir,
+            &["analyze", "design", "t.csv", "--period", asked, "--json"],
+            0,
+        );
+        assert_eq!(found["cells"][0]["period_ns"], period_ns, "{found}");
+    }
+    say(
+        dir,
+        &[
+            "analyze", "design", "t.csv", "--period", "11ms", "--step", "1ms",
+        ],
+    )
+    .ends_with(2);
+    say(dir, &["analyze", "design", "t.csv", "--period", "0ms"]).ends_with(2);
+    let said = say(dir, &["analyze", "design", "t.csv", "--period", "200ms"]).ends_with(3);
+    assert!(said.out.contains("with a period of 200"), "{}", said.out);
+}
+
 fn imports() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
@@ -372,14 +442,15 @@ fn imports() {
     let schedcat = "<taskset><task id=\"1\" period=\"20000\" wcet=\"1000\"/><task id=\"2\" period=\"24000\" wcet=\"3000\"/></taskset>";
     let carts = "<system os_scheduler=\"EDF\"><component name=\"c\" scheduler=\"EDF\"><task name=\"a\" p=\"20\" d=\"20\" e=\"1\"/>\
         <task name=\"b\" p=\"24\" d=\"24\" e=\"3\"/></component></system>";
-    let rt_app = "{ /* two */ \"tasks\": { \"a\": {\"dl-runtime\": 1000, \"dl-period\": 20000, \"run\": 5, \"run\": 6},\
-        \"b\": {\"dl-runtime\": 3000, \"dl-period\": 24000},}}";
+    let rt_app = "{ /* two */ \"tasks\": { \"a\": {\"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 1000,\
+        \"dl-period\": 20000, \"run\": 5, \"run\": 6}, \"b\": {\"policy\": \"SCHED_DEADLINE\", \"dl-runtime\": 3000,\
+        \"dl-period\": 24000},}}";
     let csv =
         "task_name,runtime_us,period_us,deadline_us\na,1000,20000,20000\nb,3000,24000,24000\n";
     let names = [
         (file(dir, "s.xml", schedcat), vec![]),
         (file(dir, "c.xml", carts), vec!["--unit", "ms"]),
-        (file(dir, "r.json", rt_app), vec![]),
+        (file(dir, "r.json", rt_app), vec!["--cpus", "1"]),
         (file(dir, "t.csv", csv), vec![]),
         (file(dir, "t.data", csv), vec!["--format", "csv"]),
     ];

@@ -147,6 +147,7 @@ mod tests {
     #[test]
     fn components_become_cells() {
         let options = Options {
+            cpus: None,
             unit: Some(Unit::Ms),
             policy: None,
         };

@@ -363,6 +363,7 @@ mod tests {
             "t.csv",
             text,
             Options {
+                cpus: None,
                 unit: None,
                 policy: Some(Policy::Edf),
             },
@@ -413,6 +414,7 @@ mod tests {
             "t.csv",
             GOOD,
             Options {
+                cpus: None,
                 unit: None,
                 policy: Some(FIXED),
             },

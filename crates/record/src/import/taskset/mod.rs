@@ -20,7 +20,7 @@ pub enum Format {
     SchedCat,
     /// The XML that CARTS reads, `<system>`.
     Carts,
-    /// rt-app's JSON, tasks with `dl-runtime`.
+    /// rt-app's JSON.
     RtApp,
     /// Comma-separated values, the units in the header.
     Csv,
@@ -107,6 +107,8 @@ pub struct Options {
     pub unit: Option<Unit>,
     /// How the tasks of formats without a policy are ordered; `None`: earliest deadline first, with a note.
     pub policy: Option<Policy>,
+    /// Cpus of the machine, for threads of rt-app files that may run on all; `None`: such files are refused.
+    pub cpus: Option<u32>,
 }
 
 /// A task set, and what its file says beyond it.
@@ -136,7 +138,7 @@ pub fn import(
         }),
         Format::SchedCat => schedcat::read(name, text, options),
         Format::Carts => carts::read(name, text, options),
-        Format::RtApp => rt_app::read(name, text),
+        Format::RtApp => rt_app::read(name, text, options),
         Format::Csv => csv::read(name, text, options),
     }
 }

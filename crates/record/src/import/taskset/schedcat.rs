@@ -96,6 +96,7 @@ mod tests {
     #[test]
     fn partitions_become_cells() {
         let options = Options {
+            cpus: None,
             unit: Some(Unit::Us),
             policy: Some(FIXED),
         };

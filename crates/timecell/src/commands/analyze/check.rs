@@ -18,7 +18,7 @@ const SCHEMA: u32 = 1;
 
 /// Tests every cell and prints what holds.
 pub fn run(options: &Check) -> Result<Ended, CommandError> {
-    let mut loaded = load(&options.source)?;
+    let mut loaded = load(&options.source, options.cpus)?;
     if let Some(latency) = options.latency {
         loaded.set = with_latency(&loaded.set, latency);
     }

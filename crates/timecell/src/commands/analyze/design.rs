@@ -14,7 +14,7 @@ const SCHEMA: u32 = 1;
 
 /// Places the cells and prints the least reservation of each.
 pub fn run(options: &Design) -> Result<Ended, CommandError> {
-    let mut loaded = load(&options.source)?;
+    let mut loaded = load(&options.source, options.cpus)?;
     if let Some(latency) = options.latency {
         loaded.set = with_latency(&loaded.set, latency);
     }
@@ -22,6 +22,7 @@ pub fn run(options: &Design) -> Result<Ended, CommandError> {
         loaded.set.enforcer = Some(enforcer.into());
     }
     for (name, time) in [
+        ("--period", options.period.unwrap_or(options.shortest)),
         ("--shortest", options.shortest),
         ("--step", options.step),
         ("--grid", options.grid),
@@ -34,6 +35,7 @@ pub fn run(options: &Design) -> Result<Ended, CommandError> {
     }
     let cpus = options.cpus.or(loaded.set.cpus).unwrap_or(1);
     let asked = DesignOptions {
+        period: options.period,
         shortest: options.shortest,
         step: options.step,
         grid: options.grid,
@@ -43,7 +45,9 @@ pub fn run(options: &Design) -> Result<Ended, CommandError> {
         limit: options.kernel.rt_limit,
     };
     let plan = design(&loaded.set, cpus, &asked);
-    if let Some(hint) = shorter(&loaded.set, cpus, &asked, &plan) {
+    if options.period.is_none()
+        && let Some(hint) = shorter(&loaded.set, cpus, &asked, &plan)
+    {
         out::note(&hint);
     }
     if options.toml {

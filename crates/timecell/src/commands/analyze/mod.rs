@@ -37,8 +37,8 @@ struct Loaded {
 /// The largest file that is read, in bytes: 100,000 tasks with long names.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Reads the task set, in whatever format, and prints what was assumed.
-fn load(source: &Source) -> Result<Loaded, CommandError> {
+/// Reads the task set, in whatever format, and prints what was assumed; `cpus` is how many there are if not as many as here.
+fn load(source: &Source, cpus: Option<u32>) -> Result<Loaded, CommandError> {
     let path = source.file.as_deref().unwrap_or(Path::new(""));
     let name = path.display().to_string();
     let text =
@@ -56,6 +56,7 @@ fn load(source: &Source) -> Result<Loaded, CommandError> {
     let options = Options {
         unit: source.unit.map(Into::into),
         policy: source.policy.map(policy),
+        cpus: cpus.or_else(|| u32::try_from(host::cpus::online().ok()?.len()).ok()),
     };
     let imported = import(format, &name, &text, options)?;
     for note in &imported.notes {
@@ -70,12 +71,13 @@ fn load(source: &Source) -> Result<Loaded, CommandError> {
 
 /// The task set of a file, and what messages call it; the format is told by the file's name.
 pub fn task_set(path: &Path) -> Result<(String, TaskSet), CommandError> {
-    let loaded = load(&Source {
+    let source = Source {
         file: Some(path.to_owned()),
         format: None,
         unit: None,
         policy: None,
-    })?;
+    };
+    let loaded = load(&source, None)?;
     Ok((loaded.name, loaded.set))
 }
 

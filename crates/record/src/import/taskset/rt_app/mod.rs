@@ -1,0 +1,366 @@
+//! rt-app's JSON: threads of SCHED_DEADLINE by their `dl-runtime`, `dl-period` (default: the runtime) and `dl-deadline`
+//! (default: the period), threads of the other classes by what they do between two waits for their timer; all times in
+//! microseconds. What was taken of which thread, and what not, comes back as notes.
+//!
+//! Verdicts must not be better than what rt-app runs: classes that share cpus are not analysed together, so only the highest
+//! of them is taken; threads that may run on several cpus are scheduled globally.
+
+mod jobs;
+mod json;
+mod sched;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use model::InputError;
+use model::taskset::{CellTask, Limits, Order, Policy, TaskSet};
+use serde_json::value::RawValue;
+
+use self::json::{Object, Source, plain};
+use self::sched::{Class, Cpus, Sched};
+use super::{Cells, Imported, Names, Options, faulty};
+use crate::export::{EMBEDDED, write_rt_app};
+
+/// Threads that are named one by one before the others are only counted.
+const NAMED: usize = 20;
+
+pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
+    let text = plain(text);
+    let source = Source { name, text: &text };
+    let top = source.top()?;
+    let threads = threads(&source, &top)?;
+    let mut notes = Vec::new();
+    if let Some(set) = embedded(&source, &top)? {
+        if is_of(&set, &threads) {
+            notes.push("the task set that the file was exported from stands in it, and the threads agree with it; rt-app itself holds them to no cell".to_owned());
+            return Ok(Imported { set, notes });
+        }
+        notes.push(format!("`{EMBEDDED}` holds the task set that the file was exported from; the threads have been changed since, so they are read instead"));
+    }
+    let set = analysable(&source, threads, options, &mut notes)?;
+    Ok(Imported { set, notes })
+}
+
+/// What a file says of its threads.
+#[derive(Default)]
+struct Threads<'a> {
+    taken: Vec<Thread<'a>>,
+    /// Threads without a task of ours, by the reason.
+    left: BTreeMap<String, Vec<String>>,
+}
+
+/// A thread with the task that it is to us.
+#[derive(Clone)]
+struct Thread<'a> {
+    raw: &'a RawValue,
+    sched: Sched,
+    task: CellTask,
+    copies: usize,
+}
+
+impl Threads<'_> {
+    fn leave(&mut self, why: impl Into<String>, title: &str) {
+        self.left
+            .entry(why.into())
+            .or_default()
+            .push(title.to_owned());
+    }
+}
+
+fn threads<'a>(source: &Source<'a>, top: &Object<'a>) -> Result<Threads<'a>, InputError> {
+    let tasks = top.last("tasks").ok_or_else(|| {
+        InputError::new(
+            source.name,
+            "the file has no `tasks`",
+            "an rt-app file holds { \"tasks\": { ... } }",
+        )
+    })?;
+    let default = sched::default(source, top)?;
+    let mut threads = Threads::default();
+    for (title, raw) in source.object(tasks, "tasks")?.0 {
+        let thread = source.object(raw, &title)?;
+        let copies = instances(source, &thread)?;
+        if copies == 0 {
+            threads.leave("they are only started by others (`instance` is 0)", &title);
+            continue;
+        }
+        let (sched, phases) = match sched::of(source, &title, &thread, default)? {
+            Ok(found) => found,
+            Err(why) => {
+                threads.leave(why, &title);
+                continue;
+            }
+        };
+        let found = match sched.class {
+            Class::Deadline(reserved) => {
+                let task = CellTask {
+                    deadline: reserved.deadline,
+                    ..CellTask::new(&title, reserved.runtime, reserved.period)
+                };
+                match task.fault() {
+                    Some(fault) => return Err(faulty(source.name, source.line(raw), fault)),
+                    None => Ok(task),
+                }
+            }
+            Class::Fixed { .. } | Class::Fair => jobs::job(source, &phases)?.and_then(|job| {
+                let mut task = CellTask::new(&title, job.work, job.period);
+                if let Class::Fixed { priority, .. } = sched.class {
+                    task.priority = Some(priority);
+                }
+                match task.fault() {
+                    Some(_) if job.work > job.period => {
+                        Err("their work takes longer than their period".to_owned())
+                    }
+                    Some(fault) => Err(fault.what),
+                    None => Ok(task),
+                }
+            }),
+        };
+        match found {
+            Ok(task) => threads.taken.push(Thread {
+                raw,
+                sched,
+                task,
+                copies,
+            }),
+            Err(why) => threads.leave(why, &title),
+        }
+    }
+    Ok(threads)
+}
+
+/// How many copies of the thread there are.
+fn instances<'a>(source: &Source<'a>, thread: &Object<'a>) -> Result<usize, InputError> {
+    let Some(raw) = thread.last("instance") else {
+        return Ok(1);
+    };
+    let number = raw.get().parse().ok().filter(|n| *n <= Limits::TASKS);
+    number.ok_or_else(|| {
+        source.fault(
+            raw,
+            format!("`instance` is {}", raw.get()),
+            "it must be a whole number of 0 to 100000",
+        )
+    })
+}
+
+/// The task set that the file was exported from.
+fn embedded<'a>(source: &Source<'a>, top: &Object<'a>) -> Result<Option<TaskSet>, InputError> {
+    let Some(global) = top.last("global") else {
+        return Ok(None);
+    };
+    let global = source.object(global, "global")?;
+    let what = "it is the text of a task set";
+    let text: Option<String> = source.value(&global, EMBEDDED, what)?;
+    let at = format!("{}, `{EMBEDDED}`", source.name);
+    text.map(|text| TaskSet::parse(&at, &text)).transpose()
+}
+
+/// Whether these threads are what is exported of this set.
+fn is_of(set: &TaskSet, threads: &Threads<'_>) -> bool {
+    let Ok(exported) = write_rt_app(set, "the set", 1) else {
+        return false;
+    };
+    let text = plain(&exported.text);
+    let source = Source {
+        name: "the set",
+        text: &text,
+    };
+    let again = source.top().and_then(|top| self::threads(&source, &top));
+    again.is_ok_and(|again| {
+        let same = |(a, b): (&Thread<'_>, &Thread<'_>)| {
+            a.sched == b.sched && a.task == b.task && a.copies == b.copies
+        };
+        again.left == threads.left
+            && again.taken.len() == threads.taken.len()
+            && again.taken.iter().zip(&threads.taken).all(same)
+    })
+}
+
+/// The threads in cells: those of one class on the same cpus.
+fn analysable(
+    source: &Source<'_>,
+    threads: Threads<'_>,
+    options: Options,
+    notes: &mut Vec<String>,
+) -> Result<TaskSet, InputError> {
+    let Threads { taken, mut left } = threads;
+    let mut cells = Cells::default();
+    let mut names = Names::default();
+    let mut fair = None;
+    let mut told = Vec::new();
+    let mut all_cpus = None;
+    let mut turns = false;
+    for thread in sched::highest(source, taken, &mut left)? {
+        let sched = &thread.sched;
+        let (cell, cpus) = match &sched.cpus {
+            Cpus::Listed(cpus) => (sched::cell(cpus), cpus.len()),
+            Cpus::All => {
+                let count = options.cpus.ok_or_else(|| {
+                    source.fault(
+                        thread.raw,
+                        format!(
+                            "thread `{}` may run on all cpus, and the file does not say how many there are",
+                            thread.task.name
+                        ),
+                        "--cpus says it",
+                    )
+                })?;
+                all_cpus = Some(count);
+                ("all".to_owned(), count as usize)
+            }
+        };
+        let policy = match sched.class {
+            Class::Deadline(_) => Policy::Edf,
+            Class::Fixed { .. } => Policy::Fixed(Order::Priority),
+            Class::Fair => *fair.get_or_insert_with(|| super::policy(options, notes)),
+        };
+        let policy = global(policy, cpus);
+        if !matches!(sched.class, Class::Deadline(_)) {
+            told.push(format!(
+                "`{}` ({}): {} in {}, the most between two waits for its timer",
+                thread.task.name,
+                sched.class.words(),
+                thread.task.wcet,
+                thread.task.period
+            ));
+        }
+        for _ in 0..thread.copies {
+            cells.count(source.name, source.line(thread.raw))?;
+            let task = CellTask {
+                name: names.unique(&thread.task.name),
+                ..thread.task.clone()
+            };
+            let tasks = &mut cells.of(&cell, &cell, policy).tasks;
+            tasks.push(task);
+        }
+        turns |= matches!(sched.class, Class::Fixed { turns: true, .. });
+    }
+    let mut set = cells.finish(
+        source.name,
+        &format!("timecell reads threads of SCHED_DEADLINE with dl-runtime, and others that `run` and wait for a `timer`{}", reasons(&left)),
+    )?;
+    for cell in &mut set.cells {
+        if cell.policy.order() == Some(Order::Priority) {
+            equals(source.name, cell, turns, notes)?;
+        }
+    }
+    if let Some(count) = all_cpus {
+        let cpus = if count == 1 { "cpu" } else { "cpus" };
+        notes.push(format!("threads that name no cpus may run on all, which are taken to be {count} {cpus} (--cpus)"));
+    }
+    if fair.is_some() {
+        notes.push("threads of SCHED_OTHER, SCHED_BATCH and SCHED_IDLE have no guarantee there; the verdict is what it would be under the policy above".to_owned());
+    }
+    if !told.is_empty() {
+        notes.push(
+            "rt-app calibrates its work for a cpu at full speed; the times are taken as they stand"
+                .to_owned(),
+        );
+    }
+    listed(told, notes);
+    for (why, titles) in &left {
+        notes.push(format!("left out, because {why}: {}", join(titles)));
+    }
+    if !left.is_empty() {
+        notes.push(
+            "the verdict is without the threads that are left out, though they run".to_owned(),
+        );
+    }
+    Ok(set)
+}
+
+/// Why no thread was taken, as the end of a sentence.
+fn reasons(left: &BTreeMap<String, Vec<String>>) -> String {
+    let all: Vec<String> = (left.iter())
+        .map(|(why, titles)| format!("; left out, because {why}: {}", join(titles)))
+        .collect();
+    all.concat()
+}
+
+/// Adds the first of them to the notes, and how many more there are.
+fn listed(told: Vec<String>, notes: &mut Vec<String>) {
+    let more = told.len().saturating_sub(NAMED);
+    notes.extend(told.into_iter().take(NAMED));
+    if more > 0 {
+        notes.push(format!("and {more} more threads in the same way"));
+    }
+}
+
+fn join(titles: &[String]) -> String {
+    let mut text = titles[..titles.len().min(NAMED)].join(", ");
+    if titles.len() > NAMED {
+        text.push_str(&format!(" and {} more", titles.len() - NAMED));
+    }
+    text
+}
+
+/// The policy on so many cpus.
+fn global(policy: Policy, cpus: usize) -> Policy {
+    let many = u32::try_from(cpus).unwrap_or(u32::MAX);
+    match policy {
+        _ if cpus < 2 => policy,
+        Policy::Fixed(order) => Policy::GlobalFixed(order, many),
+        _ => Policy::GlobalEdf(many),
+    }
+}
+
+/// Gives threads of equal priority priorities of their own, one below the other.
+///
+/// SCHED_FIFO lets the first of them end its job. One that comes first in the order given here may so wait for a job of each
+/// of the others, which is counted as blocking; there is one at a time while their deadlines hold.
+fn equals(
+    name: &str,
+    cell: &mut model::taskset::TaskCell,
+    turns: bool,
+    notes: &mut Vec<String>,
+) -> Result<(), InputError> {
+    let mut by_priority: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+    for (place, task) in cell.tasks.iter().enumerate() {
+        by_priority
+            .entry(task.priority.unwrap_or(0))
+            .or_default()
+            .push(place);
+    }
+    if by_priority.len() == cell.tasks.len() {
+        return Ok(());
+    }
+    let one_cpu = matches!(cell.policy, Policy::Fixed(_));
+    if turns || !one_cpu {
+        let shared = by_priority.values().find(|places| places.len() > 1);
+        let titles: Vec<String> = (shared.into_iter().flatten())
+            .map(|&place| cell.tasks[place].name.clone())
+            .collect();
+        let where_ = if one_cpu {
+            "under SCHED_RR"
+        } else {
+            "on several cpus"
+        };
+        return Err(InputError::new(
+            name,
+            format!("threads of equal priority: {}", join(&titles)),
+            format!(
+                "who goes first among equals {where_} is not analysed; give each its own priority"
+            ),
+        ));
+    }
+    let mut next = i64::try_from(cell.tasks.len()).unwrap_or(i64::MAX);
+    for places in by_priority.values().rev() {
+        let mut below = places.iter().fold(0i64, |sum, &place| {
+            sum.saturating_add(cell.tasks[place].wcet.ns())
+        });
+        for &place in places {
+            let task = &mut cell.tasks[place];
+            below = below.saturating_sub(task.wcet.ns());
+            task.blocking = model::Duration::from_ns(below.min(Limits::LONGEST_NS));
+            task.priority = Some(next);
+            next -= 1;
+        }
+    }
+    notes.push(format!(
+        "cell {}: threads of equal priority wait for a job of each other, which is counted as blocking; the priorities are numbered anew",
+        cell.name
+    ));
+    Ok(())
+}

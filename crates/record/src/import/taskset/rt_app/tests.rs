@@ -1,0 +1,328 @@
+use super::*;
+
+const GOOD: &str = r#"{
+    /* two tasks and one that is not for us */
+    "tasks" : {
+        "video" : {
+            "instance" : 2,
+            "policy" : "SCHED_DEADLINE",
+            "dl-runtime" : 2000, "dl-period" : 16000, "dl-deadline" : 10000,
+            "run" : 1000, "sleep" : 10, "run" : 500, // twice
+        },
+        "hard" : { "policy" : "SCHED_DEADLINE",
+            "dl-runtime" : 500, "dl-period": 5000 },
+        "other" : { "run" : 100, "timer" : { "ref" : "x", "period" : 1000 } },
+    },
+    "global" : { "duration" : 5 }
+}"#;
+
+fn on(cpus: u32, text: &str) -> Result<Imported, InputError> {
+    let options = Options {
+        cpus: Some(cpus),
+        ..Options::default()
+    };
+    read("r.json", text, options)
+}
+
+fn good(text: &str) -> Imported {
+    on(2, text).expect("good")
+}
+
+fn error(text: &str) -> String {
+    on(2, text).expect_err("must be refused").to_string()
+}
+
+/// The file with these threads.
+fn threads(threads: &str) -> String {
+    format!(r#"{{"tasks":{{{threads}}}}}"#)
+}
+
+fn said(imported: &Imported, part: &str) -> bool {
+    imported.notes.iter().any(|note| note.contains(part))
+}
+
+#[test]
+fn deadline_threads_are_read_and_may_run_on_all_cpus() {
+    let found = good(GOOD);
+    let [all] = found.set.cells.as_slice() else {
+        panic!("one cell: {:?}", found.set);
+    };
+    assert_eq!(
+        (all.name.as_str(), all.policy),
+        ("all", Policy::GlobalEdf(2))
+    );
+    let names: Vec<&str> = all.tasks.iter().map(|t| t.name.as_str()).collect();
+    assert_eq!(names, ["video", "video-2", "hard"]);
+    assert_eq!(all.tasks[1].wcet.ns(), 2_000_000);
+    assert_eq!(all.tasks[1].deadline.ns(), 10_000_000);
+    assert!(said(&found, "taken to be 2 cpus"), "{:?}", found.notes);
+    assert!(
+        said(
+            &found,
+            "a higher class may run on their cpus (SCHED_DEADLINE): other"
+        ),
+        "{:?}",
+        found.notes
+    );
+    assert_eq!(on(1, GOOD).expect("good").set.cells[0].policy, Policy::Edf);
+    let unknown = read("r.json", GOOD, Options::default()).expect_err("unknown");
+    assert!(unknown.to_string().contains("--cpus"), "{unknown}");
+}
+
+#[test]
+fn several_cpus_are_scheduled_globally_and_one_is_one() {
+    let dl = |cpus: &str| {
+        format!(
+            r#"{{"policy":"SCHED_DEADLINE","dl-runtime":6000,"dl-period":10000,"cpus":{cpus}}}"#
+        )
+    };
+    let two = threads(&format!(
+        r#""a":{0},"b":{0},"c":{1}"#,
+        dl("[0,1]"),
+        dl("[2]")
+    ));
+    let set = good(&two).set;
+    let cells: Vec<_> = (set.cells.iter())
+        .map(|c| (c.name.as_str(), c.policy))
+        .collect();
+    assert_eq!(
+        cells,
+        [("cpus 0,1", Policy::GlobalEdf(2)), ("cpu 2", Policy::Edf)]
+    );
+    let partly = threads(&format!(r#""a":{},"b":{}"#, dl("[0,1]"), dl("[1,2]")));
+    assert!(error(&partly).contains("threads a, b may run on different cpus"));
+    let all = threads(&format!(r#""a":{},"b":{}"#, dl("[]"), dl("[1]")));
+    assert!(error(&all).contains("share some"));
+}
+
+#[test]
+fn a_slice_of_sched_other_is_no_reservation() {
+    let text = threads(
+        r#""slice":{"policy":"SCHED_OTHER","dl-runtime":100000,"run":20000,"timer":{"ref":"t","period":50000}},
+           "default":{"dl-runtime":3000,"run":20,"timer":{"ref":"u","period":50}}"#,
+    );
+    let found = good(&text);
+    let work: Vec<i64> = (found.set.cells[0].tasks.iter())
+        .map(|t| t.wcet.ns())
+        .collect();
+    assert_eq!(work, [20_000_000, 20_000]);
+    assert!(said(&found, "have no guarantee there") && said(&found, "edf is assumed"));
+    assert!(said(&found, "`slice` (no real-time class): 20ms in 50ms"));
+    let set = on(2, &text.replacen('}', "", 0)).expect("good").set;
+    assert_eq!(set.cells[0].policy, Policy::GlobalEdf(2));
+    let deadline = text.replacen(
+        "{\"tasks\"",
+        r#"{"global":{"default_policy":"SCHED_DEADLINE"},"tasks""#,
+        1,
+    );
+    let found = good(&deadline);
+    assert_eq!(found.set.cells[0].tasks[0].wcet.ns(), 3_000_000);
+}
+
+#[test]
+fn the_longest_work_between_two_timers_is_taken() {
+    for (events, loops, work, period) in [
+        (r#""run":5,"timer":{"ref":"t","period":30}"#, -1, 5, 30),
+        (
+            r#""run":5,"timer":{"ref":"t","period":30},"runtime":7"#,
+            -1,
+            12,
+            30,
+        ),
+        (
+            r#""run":5,"timer":{"ref":"t","period":30},"run1":9,"timer1":{"ref":"t","period":20}"#,
+            1,
+            9,
+            20,
+        ),
+        (
+            r#""resume":"x","run0":1,"yield":"","run1":2,"timer":{"ref":"t","period":30}"#,
+            5,
+            3,
+            30,
+        ),
+    ] {
+        let text = threads(&format!(r#""a":{{"loop":{loops},{events}}}"#));
+        let task = good(&text).set.cells[0].tasks[0].clone();
+        assert_eq!(
+            (task.wcet.ns(), task.period.ns()),
+            (work * 1_000, period * 1_000),
+            "{events}"
+        );
+    }
+    let phases = |heavy: &str| {
+        threads(&format!(
+            r#""a":{{"policy":"SCHED_FIFO","priority":7,"cpus":[1],"loop":1,"phases":{{
+                "light":{{"loop":10,"run":3,"timer":{{"ref":"t","period":30}}}},
+                "heavy":{heavy}}}}}"#
+        ))
+    };
+    let found = good(&phases(
+        r#"{"loop":10,"run":27,"timer":{"ref":"t","period":30}}"#,
+    ));
+    let cell = &found.set.cells[0];
+    assert_eq!(
+        (cell.name.as_str(), cell.policy),
+        ("cpu 1", Policy::Fixed(Order::Priority))
+    );
+    assert_eq!(
+        (cell.tasks[0].wcet.ns(), cell.tasks[0].priority),
+        (27_000, Some(7))
+    );
+    assert!(
+        said(&found, "`a` (SCHED_FIFO 7): 27us in 30us"),
+        "{:?}",
+        found.notes
+    );
+    // A round of the heavy phase follows its own last piece of work.
+    let found = good(&phases(
+        r#"{"loop":10,"timer":{"ref":"t","period":30},"run":14}"#,
+    ));
+    assert_eq!(found.set.cells[0].tasks[0].wcet.ns(), 17_000);
+    let found = good(&phases(
+        r#"{"loop":2,"run":1,"timer":{"ref":"t","period":30},"run2":14}"#,
+    ));
+    assert_eq!(found.set.cells[0].tasks[0].wcet.ns(), 17_000);
+}
+
+#[test]
+fn what_is_left_out_is_said_with_the_reason() {
+    let good_one = r#""ok":{"run":1,"timer":{"ref":"t","period":9}}"#;
+    for (thread, why) in [
+        (r#"{"run":1,"sleep":5}"#, "they use `sleep`"),
+        (r#"{"run":1}"#, "no timer"),
+        (r#"{"timer":{"ref":"t","period":5}}"#, "do no work"),
+        (
+            r#"{"run":1,"timer":{"ref":"a","period":5},"timer2":{"ref":"b","period":5}}"#,
+            "several timers",
+        ),
+        (
+            r#"{"run":1,"suspend":"x","timer":{"ref":"a","period":5}}"#,
+            "they use `suspend`",
+        ),
+        (
+            r#"{"memrun":1,"timer":{"ref":"a","period":5}}"#,
+            "they use `memrun`",
+        ),
+        (
+            r#"{"instance":0,"run":1,"timer":{"ref":"a","period":5}}"#,
+            "only started by others",
+        ),
+        (
+            r#"{"run":9,"timer":{"ref":"a","period":5}}"#,
+            "longer than their period",
+        ),
+        (
+            r#"{"policy":"SCHED_DEADLINE","run":1,"timer":{"ref":"a","period":5}}"#,
+            "without dl-runtime",
+        ),
+        (
+            r#"{"phases":{"p":{"policy":"SCHED_FIFO","run":1},"q":{"timer":{"ref":"a","period":5}}}}"#,
+            "from phase to phase",
+        ),
+    ] {
+        let found = good(&threads(&format!(r#"{good_one},"bad":{thread}"#)));
+        assert_eq!(found.set.tasks(), 1, "{thread}");
+        let line = found.notes.iter().find(|note| note.contains(why));
+        assert!(
+            line.is_some_and(|line| line.ends_with(": bad")),
+            "{why}: {:?}",
+            found.notes
+        );
+        assert!(said(&found, "the verdict is without"));
+        let alone = error(&threads(&format!(r#""bad":{thread}"#)));
+        assert!(alone.contains("no task") && alone.contains(why), "{alone}");
+    }
+}
+
+#[test]
+fn equals_of_sched_fifo_wait_for_each_other() {
+    let fifo = |cpus: &str, policy: &str| {
+        threads(&format!(
+            r#""a":{{"instance":2,"policy":"{policy}","cpus":{cpus},"run":2,"timer":{{"ref":"t","period":20}}}},
+               "b":{{"policy":"{policy}","priority":9,"cpus":{cpus},"run":3,"timer":{{"ref":"u","period":20}}}}"#
+        ))
+    };
+    let found = good(&fifo("[0]", "SCHED_FIFO"));
+    let tasks = &found.set.cells[0].tasks;
+    let numbers: Vec<_> = (tasks.iter())
+        .map(|t| (t.priority, t.blocking.ns()))
+        .collect();
+    assert_eq!(numbers, [(Some(3), 2_000), (Some(2), 0), (Some(1), 0)]);
+    assert!(said(&found, "counted as blocking"));
+    TaskSet::parse("x", &found.set.to_toml()).expect("a set");
+    assert!(error(&fifo("[0]", "SCHED_RR")).contains("under SCHED_RR"));
+    assert!(error(&fifo("[0,1]", "SCHED_FIFO")).contains("equal priority: a, a-2"));
+}
+
+#[test]
+fn defaults_are_those_of_rt_app() {
+    let text = threads(r#""a":{"policy":"SCHED_DEADLINE","dl-runtime":100}"#);
+    let task = good(&text).set.cells[0].tasks[0].clone();
+    assert_eq!((task.period.ns(), task.deadline.ns()), (100_000, 100_000));
+    let old =
+        threads(r#""a":{"policy":"SCHED_DEADLINE","runtime":100,"period":900,"deadline":800}"#);
+    let task = good(&old).set.cells[0].tasks[0].clone();
+    assert_eq!(
+        (task.wcet.ns(), task.period.ns(), task.deadline.ns()),
+        (100_000, 900_000, 800_000)
+    );
+}
+
+#[test]
+fn one_task_name_twice_is_two_tasks() {
+    let one = |runtime: u32| {
+        format!(r#""a":{{"policy":"SCHED_DEADLINE","dl-runtime":{runtime},"dl-period":9}}"#)
+    };
+    let set = good(&threads(&format!("{},{}", one(1), one(2)))).set;
+    assert_eq!(set.cells[0].tasks[1].name, "a-2");
+    assert_eq!(set.cells[0].tasks[1].wcet.ns(), 2_000);
+}
+
+#[test]
+fn phases_that_agree_are_one_task() {
+    let phases = |second: &str| {
+        format!(
+            r#"{{"tasks":{{"a":{{"policy":"SCHED_DEADLINE","phases":{{"p":{{"dl-runtime":1,"dl-period":9}},
+            "q":{{"dl-runtime":{second},"dl-period":9}}}}}}}}}}"#
+        )
+    };
+    assert_eq!(good(&phases("1")).set.tasks(), 1);
+    assert!(error(&phases("2")).contains("r.json:2: phase `q`"));
+}
+
+#[test]
+fn each_fault_has_its_line() {
+    for (from, to, parts) in [
+        ("2000,", "\"2 ms\",", ["r.json:7:", "microseconds"]),
+        ("2000,", "-3,", ["r.json:7:", "negative"]),
+        ("2000,", "20000,", ["r.json:4:", "at most the deadline"]),
+        (
+            "500, \"dl-period\"",
+            "500, \"dl-runtime\": 600, \"dl-period\"",
+            ["r.json:11:", "occurs twice"],
+        ),
+        (
+            "\"instance\" : 2",
+            "\"instance\" : 1e9",
+            ["r.json:5:", "0 to 100000"],
+        ),
+        ("\"global\" :", "\"global\"", ["r.json:14:", "not JSON"]),
+        ("\"tasks\" :", "\"task\" :", ["r.json:", "no `tasks`"]),
+        ("SCHED_DEADLINE", "SCHED_DEAD", ["r.json:6:", "SCHED_RR"]),
+        (
+            "\"period\" : 1000",
+            "\"mode\" : 1",
+            ["r.json:12:", "no `period`"],
+        ),
+    ] {
+        let error = error(&GOOD.replacen(from, to, 1));
+        for part in parts {
+            assert!(error.contains(part), "`{part}` is not in: {error}");
+        }
+    }
+    assert!(error(r#"{"tasks":[]}"#).contains("no object"));
+    assert!(error(&"[".repeat(100_000)).contains("not JSON"));
+    let cpus = threads(r#""a":{"policy":"SCHED_DEADLINE","dl-runtime":1,"cpus":"all"}"#);
+    assert!(error(&cpus).contains("a list of numbers"));
+}
