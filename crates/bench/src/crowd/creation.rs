@@ -7,13 +7,14 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use engine::Cell;
+use host::root::Root;
 use host::rtgroup::RtGroup;
 use probe::control::State;
 use probe::{Barrier, clock};
 use record::crowd::GaveOut;
 use record::trial::CellRecord;
 
-use super::diagnosis;
+use super::{diagnosis, headroom};
 use crate::parallel::in_parallel;
 use crate::payload::{probe_words, spec};
 use crate::place::failed;
@@ -44,6 +45,8 @@ pub(super) struct Crowd<'a> {
     failed: AtomicUsize,
     /// What had given out when the first cell failed.
     gave_out: OnceLock<GaveOut>,
+    /// Why the rest is not made, where that is no cell's failure.
+    called_off: OnceLock<String>,
 }
 
 pub(super) fn lock(seat: &Mutex<Seat>) -> MutexGuard<'_, Seat> {
@@ -83,12 +86,28 @@ impl<'a> Crowd<'a> {
             allowed,
             failed: AtomicUsize::new(0),
             gave_out: OnceLock::new(),
+            called_off: OnceLock::new(),
         }
     }
 
     /// Whether nothing more is to be made.
     pub(super) fn over(&self) -> bool {
-        self.trial.interrupt.came() || self.failed.load(Acquire) > self.allowed
+        self.trial.interrupt.came()
+            || self.failed.load(Acquire) > self.allowed
+            || self.called_off.get().is_some()
+    }
+
+    /// Why the rest was not made, where that is no cell's failure.
+    pub(super) fn called_off(&self) -> Option<&str> {
+        self.called_off.get().map(String::as_str)
+    }
+
+    /// Ends the creation before this has run out.
+    pub(super) fn call_off(&self, what: GaveOut) {
+        let value = what.value.as_deref().unwrap_or("none is left");
+        let why = format!("stopped before the {} ran out: {value}", what.what);
+        let _ = self.called_off.set(why);
+        let _ = self.gave_out.set(what);
     }
 
     /// Cells that have failed.
@@ -132,6 +151,10 @@ impl<'a> Crowd<'a> {
         let mut seat = lock(&self.seats[index]);
         if self.over() {
             // Not a failure of its own: it was never asked for.
+            return;
+        }
+        if let Some(short) = headroom::short_of_memory(&Root::live()) {
+            self.call_off(short);
             return;
         }
         if let Err(why) = self.try_make(index, &mut seat) {

@@ -1,5 +1,5 @@
 //! Guard rails around cells by the hundred: the coordinator stands above them, and a watchdog stops them all when the
-//! machine's ordinary work gets no turn any more.
+//! machine's ordinary work gets no turn any more, or its memory is about to run out.
 //!
 //! Cells are stopped by SIGSTOP and not by a freezer of cgroups: a cell's payload is one process whatever engine made
 //! it, in whatever groups, and the signal takes effect at the next instant that it leaves the kernel.
@@ -7,12 +7,15 @@
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicI64};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::{Builder, JoinHandle};
 
+use host::root::Root;
 use host::sched;
 use probe::{Wake, clock};
-use record::crowd::{Priorities, WatchdogRecord};
+use record::crowd::{GaveOut, Priorities, WatchdogRecord};
+
+use super::headroom;
 
 /// Longest time that a thread of class OTHER may be kept from running, ns. Throttled real-time work leaves it 50 ms of
 /// every second.
@@ -71,6 +74,8 @@ struct Shared {
     canary_ns: AtomicI64,
     worst_ns: AtomicI64,
     froze: AtomicBool,
+    /// Memory fell below what a crowd leaves.
+    short: OnceLock<GaveOut>,
     over: AtomicBool,
 }
 
@@ -87,6 +92,7 @@ impl Watchdog {
             canary_ns: AtomicI64::new(clock::now()),
             worst_ns: AtomicI64::new(0),
             froze: AtomicBool::new(false),
+            short: OnceLock::new(),
             over: AtomicBool::new(false),
         });
         let mut watchdog = Watchdog {
@@ -116,6 +122,11 @@ impl Watchdog {
     /// Whether it has stopped the cells.
     pub(super) fn froze(&self) -> bool {
         self.shared.froze.load(Acquire)
+    }
+
+    /// What had given out, if it has stopped the cells for that.
+    pub(super) fn short(&self) -> Option<GaveOut> {
+        self.shared.short.get().cloned()
     }
 
     /// What it saw, of a coordinator and cells with these SCHED_FIFO priorities, 0 for none.
@@ -150,6 +161,7 @@ fn sing(shared: &Shared) {
 }
 
 fn look(shared: &Shared, cells: &[Arc<OwnedFd>], limit_ns: i64, wake: &Wake) {
+    let root = Root::live();
     let mut due_ns = clock::now() + LOOK_NS;
     while !shared.over.load(Acquire) {
         clock::sleep_until(due_ns);
@@ -157,7 +169,12 @@ fn look(shared: &Shared, cells: &[Arc<OwnedFd>], limit_ns: i64, wake: &Wake) {
         let silent_ns = now - shared.canary_ns.load(Acquire) - LOOK_NS / 2;
         let delay_ns = (now - due_ns).max(silent_ns);
         shared.worst_ns.fetch_max(delay_ns, Relaxed);
-        if delay_ns > limit_ns {
+        let short = headroom::short_of_memory(&root);
+        let stop = delay_ns > limit_ns || short.is_some();
+        if let Some(short) = short {
+            let _ = shared.short.set(short);
+        }
+        if stop {
             freeze(cells);
             shared.froze.store(true, Release);
             wake.wake();

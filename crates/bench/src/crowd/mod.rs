@@ -6,6 +6,7 @@ mod creation;
 mod diagnosis;
 mod growth;
 mod guard;
+mod headroom;
 pub(crate) mod looks;
 mod reserve;
 
@@ -134,6 +135,10 @@ fn steps(
     let trial = crowd.trial;
     let cells = crowd.seats.len();
     let kernel_before = looks::kernel_bytes();
+    let limits_before = headroom::limits();
+    if let Some(told) = headroom::certain(&limits_before, cells) {
+        progress.note(&format!("{}: {told}", trial.planned.name));
+    }
     let began = clock::now();
     in_parallel(
         (scale.parallel as usize).min(cells),
@@ -153,6 +158,10 @@ fn steps(
     enough(crowd)?;
     let alive: Vec<i32> = crowd.alive().into_iter().map(|(_, pid)| pid).collect();
     found.armed = count(alive.len());
+    let after = headroom::limits();
+    if let Some(told) = headroom::forecast(&limits_before, &after, alive.len()) {
+        progress.note(&format!("{}: {told}", trial.planned.name));
+    }
     idle(crowd, &alive, kernel_before, found, progress)?;
 
     let priority = guard::above(fifo(trial));
@@ -178,6 +187,10 @@ fn steps(
         let started = crowd.barrier.slot(index).started_ns.load(Acquire);
         lock(seat).record.started_ns = (started != 0).then_some(started);
     }
+    if let Some(short) = watchdog.short() {
+        crowd.call_off(short);
+        enough(crowd)?;
+    }
     if watchdog.froze() {
         let seconds = guard::LIMIT_NS / 1_000_000_000;
         return Err(format!(
@@ -199,6 +212,9 @@ fn count(n: usize) -> u32 {
 fn enough(crowd: &Crowd<'_>) -> Result<(), String> {
     if crowd.trial.interrupt.came() {
         return Err(INTERRUPTED.to_owned());
+    }
+    if let Some(why) = crowd.called_off() {
+        return Err(format!("{why}; {} cells had been created", crowd.present()));
     }
     if crowd.failed() <= crowd.allowed {
         return Ok(());
