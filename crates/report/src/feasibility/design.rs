@@ -439,13 +439,8 @@ mod tests {
         }
         // Below the shortest period of a search, too.
         assert_eq!(with(3_000_000).cells[0].period_ns, Some(3_000_000));
-        let late = with(200_000_000);
-        assert_eq!(late.outcome, Outcome::Missed);
-        assert!(
-            late.cells[0].what.contains("with a period of 200"),
-            "{}",
-            late.cells[0].what
-        );
+        // Much longer than the deadlines: nearly a whole cpu for each.
+        assert_eq!(with(200_000_000).outcome, Outcome::Missed);
     }
 
     #[test]

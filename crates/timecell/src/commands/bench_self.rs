@@ -74,7 +74,7 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     });
     let json = format!("{json:#}\n");
     let path = options.out.join("self.json");
-    std::fs::create_dir_all(&options.out)
+    host::writer::below(&options.out, || std::fs::create_dir_all(&options.out))
         .and_then(|()| std::fs::write(&path, &json))
         .map_err(|source| CommandError::File {
             path: path.clone(),
