@@ -421,7 +421,8 @@ pub struct Bench {
     3 a threshold is missed; else 1 one is undecided; else 4 one is not applicable; else 0."
 )]
 pub struct Report {
-    /// A run directory; or two, to compare; or files that other tools wrote, with or without a run before them.
+    /// A run directory; or two, to compare; or files that other tools wrote (`-` is standard input, .gz is unpacked),
+    /// with or without a run before them.
     #[arg(value_name = "RUN|FILE", value_hint = ValueHint::AnyPath, required_unless_present = "against")]
     pub paths: Vec<PathBuf>,
     /// Write the HTML page here, and nothing into the run [default: report.html and summary.json in the run;
@@ -437,8 +438,8 @@ pub struct Report {
     /// Format of the files, where their content does not tell it.
     #[arg(long, value_parser = measured_format(), value_name = "FORMAT")]
     pub format: Option<MeasuredFormat>,
-    /// Unit of the values in cyclictest's text (ns with its -N) or jitterdebugger's samples.raw: ns, us, ms or s
-    /// [default: us, with a note].
+    /// Unit of the values in files that do not say it, such as cyclictest's text (ns with its -N): ns, us, ms or s
+    /// [default: us, of interval logs ns, with a note].
     #[arg(long, value_enum, value_name = "UNIT")]
     pub unit: Option<UnitName>,
     /// Thresholds and the baseline.
@@ -468,10 +469,9 @@ fn load(name: &str) -> Result<Option<LoadKind>, String> {
 }
 
 fn measured_format() -> impl TypedValueParser<Value = MeasuredFormat> {
-    PossibleValuesParser::new(MeasuredFormat::NAMES.map(|(name, _)| name)).map(|name| {
-        let known = MeasuredFormat::NAMES.iter().find(|known| known.0 == name);
-        known.expect("the parser lets only these pass").1
-    })
+    let names: Vec<&str> = MeasuredFormat::all().map(MeasuredFormat::name).collect();
+    PossibleValuesParser::new(names)
+        .map(|name| MeasuredFormat::named(&name).expect("the parser lets only these pass"))
 }
 
 /// Options of `export`.
@@ -516,6 +516,9 @@ pub struct Export {
     /// name with the form's ending, here].
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
+    /// Write over a file that is there.
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// Options of `clean`.

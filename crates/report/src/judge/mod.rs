@@ -7,6 +7,7 @@
 
 mod cell;
 mod isolation;
+mod measured;
 mod page;
 mod parse;
 mod ratios;
@@ -17,6 +18,7 @@ mod threshold;
 mod verdict;
 
 pub use isolation::judge_isolation;
+pub use measured::judge_measured;
 pub use parse::ThresholdError;
 pub use ratios::{RatioOf, Ratios, between, within};
 pub use series::judge_series;

@@ -198,6 +198,15 @@ impl Asked {
         }
     }
 
+    /// Judges files of other tools.
+    pub fn judge_measured(&self, files: &[record::import::measured::Measured]) -> Found {
+        let judged = judge::judge_measured(files, &self.thresholds);
+        Found {
+            judged: (!self.thresholds.is_empty()).then_some(judged),
+            compared: None,
+        }
+    }
+
     /// Judges a run of single measurements.
     pub fn judge_series(&self, summary: &SeriesSummary) -> Found {
         let judged = judge::judge_series(summary, &self.thresholds);

@@ -1,34 +1,36 @@
 //! `timecell report FILE...`: files of other tools, with runs of ours beside them.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use model::{InputError, Work};
-use record::import::measured::{MOST_BYTES, Measured, Options, import};
+use record::import::measured::{Measured, Options, import_file, import_from};
 use record::run::{Run, write_atomically};
 use record::summary::Metric;
 
 use crate::cli::Report;
+use crate::commands::judge::Asked;
 use crate::commands::report::style;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
 /// Draws the files, after the runs.
 pub fn run(options: &Report, runs: &[&PathBuf], files: &[&PathBuf]) -> Result<Ended, CommandError> {
+    let asked = Asked::of(&options.judge)?;
     let mut measured = Vec::new();
     for dir in runs {
         measured.push(run_of_ours(&Run::open(dir)?)?);
     }
     for path in files {
-        let name = path.display().to_string();
-        let bytes = read(path).map_err(|what| InputError::new(&name, what, ""))?;
         let unit = options.unit.map(Into::into);
-        measured.push(import(options.format, &name, &bytes, Options { unit })?);
+        measured.push(file(path, options, Options { unit })?);
     }
+    let found = asked.judge_measured(&measured);
     if options.json {
         let summary = report::measured_summary(&measured);
-        out::print(&serde_json::to_string_pretty(&summary).unwrap_or_default());
-        return Ok(Ended::Fine);
+        let mut json = serde_json::to_value(&summary).unwrap_or_default();
+        found.add_to(&mut json);
+        out::print(&serde_json::to_string_pretty(&json).unwrap_or_default());
+        return Ok(found.ended(Ended::Fine));
     }
     let page = options
         .output
@@ -36,8 +38,9 @@ pub fn run(options: &Report, runs: &[&PathBuf], files: &[&PathBuf]) -> Result<En
         .unwrap_or_else(|| PathBuf::from("measured.html"));
     write_atomically(&page, report::measured_html(&measured).as_bytes())?;
     out::print(&report::measured_table(&measured, style()));
+    out::print_some(&found.tables());
     out::print(&format!("report  {}", page.display()));
-    Ok(Ended::Fine)
+    Ok(found.ended(Ended::Fine))
 }
 
 /// A run as if it were a file: wake-up latencies, and execution times where its jobs do work.
@@ -54,13 +57,19 @@ fn run_of_ours(run: &Run) -> Result<Measured, CommandError> {
     Ok(record::export::measured(run, metrics)?)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    let mut bytes = Vec::new();
-    let read = file.take(MOST_BYTES + 1).read_to_end(&mut bytes);
-    read.map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err("the file is larger than 1 GB".to_owned());
+/// Whether a path stands for standard input.
+pub fn is_input(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// A file, or what standard input gives.
+fn file(path: &Path, report: &Report, options: Options) -> Result<Measured, InputError> {
+    if is_input(path) {
+        let input = std::io::stdin().lock();
+        return import_from(report.format, "standard input", input, options);
     }
-    Ok(bytes)
+    let name = path.display().to_string();
+    let file =
+        std::fs::File::open(path).map_err(|error| InputError::new(&name, error.to_string(), ""))?;
+    import_file(report.format, &name, file, options)
 }

@@ -23,7 +23,11 @@ pub fn run(options: &Report) -> Result<Ended, CommandError> {
     let Some(first) = options.paths.first() else {
         return Err(InputError::new("RUN", "no run is named", "name the directory of one").into());
     };
-    if let Some(absent) = options.paths.iter().find(|path| !path.exists()) {
+    if let Some(absent) = options
+        .paths
+        .iter()
+        .find(|path| !path.exists() && !measured::is_input(path))
+    {
         let name = absent.display().to_string();
         let mend = "name a run directory, or a file that another tool wrote";
         return Err(InputError::new(
@@ -61,7 +65,7 @@ fn one_run_only(options: &Report) -> Result<(), CommandError> {
         ("--against", options.against.is_some()),
         ("--figures", options.figures.is_some() && files),
         ("--json", options.json && !files),
-        ("--fail-if", !options.judge.fail_if.is_empty()),
+        ("--fail-if", !options.judge.fail_if.is_empty() && !files),
         ("--baseline", options.judge.baseline.is_some()),
     ];
     match asked.into_iter().find(|(_, asked)| *asked) {

@@ -7,35 +7,96 @@
 
 use model::InputError;
 
-use super::{Distribution, Format, Measured, Options, Overflow, decimal, fault, scaled};
+use super::sense::{Head, Reader};
+use super::{
+    Distribution, MOST_DISTRIBUTIONS, Measured, Options, Overflow, Said, Source, decimal, excerpt,
+    fault, scaled,
+};
+
+pub(super) const READER: Reader = Reader {
+    unit_is_open: true,
+    ..Reader::new("cyclictest-hist", senses, read)
+};
 
 const CUT: &str = "the tool that wrote it may have been stopped before its end";
+/// What the smallest value is before the first, in units.
+const NO_MINIMUM: i64 = 1_000_000;
 
-/// Whether a line is one of the tool's summary: `T: 0 ( 1234) P:80 I:1000 C: 10 Min: 3 Act: 5 Avg: 4 Max: 9`.
+fn senses(head: &Head) -> bool {
+    head.line(|line| line.starts_with("# Histogram") || is_status(line))
+}
+
+/// Whether a line is one of the tool's summary: `T: 0 ( 1234) P:80 I:1000 C: 10 Min: 3 Act: 5 Avg: 4 Max: 9`. Other tools
+/// write lines that lack the interval.
 pub(super) fn is_status(line: &str) -> bool {
-    line.starts_with("T:") && line.contains("Min:") && line.contains("Max:")
+    ["T:", " I:", "Min:", "Max:"]
+        .iter()
+        .all(|part| line.contains(part))
+        && line.starts_with("T:")
+}
+
+/// The word after a key.
+pub(super) fn after<'a>(line: &'a str, key: &str) -> Option<&'a str> {
+    let at = line.find(key)? + key.len();
+    line[at..].split_whitespace().next()
+}
+
+/// The number of the thread of a status line, or a clause that says why not.
+pub(super) fn thread_number(line: &str) -> Result<u64, String> {
+    let number = after(line, "T:").and_then(|n| n.trim_end_matches('(').parse().ok());
+    number.ok_or_else(|| "the line begins with no number of a thread".to_owned())
+}
+
+/// The figures of a status line, or a clause that says why not.
+pub(super) fn said(line: &str, unit_ns: i64) -> Result<Said, String> {
+    let cycles = after(line, " C:")
+        .map(|n| {
+            n.parse::<u64>()
+                .map_err(|_| format!("`{}` is no number of cycles", excerpt(n)))
+        })
+        .transpose()?;
+    let mut said = Said {
+        cycles,
+        ..Said::default()
+    };
+    if cycles != Some(0) {
+        let time = |key| after(line, key).map(|n| decimal(n, unit_ns)).transpose();
+        said.min_ns = time("Min:")?;
+        said.mean_ns = time("Avg:")?.map(|ns| ns as f64);
+        said.max_ns = time("Max:")?;
+        if said.max_ns.is_none() {
+            return Err("cut short: the line has no number after `Max:`".to_owned());
+        }
+    }
+    Ok(said)
 }
 
 struct Found {
     unit_ns: i64,
-    /// Bucket, counts, line.
-    rows: Vec<(i64, Vec<u64>, usize)>,
+    /// Pairs of bucket in ns and count of each column, the column of sums of `-H` included.
+    columns: Vec<Vec<(i64, u64)>>,
+    last_row: usize,
+    highest: i64,
     histogram: bool,
     footers: Vec<(String, Vec<String>, usize)>,
     status: Vec<(Distribution, u64)>,
     notes: Vec<String>,
 }
 
-pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Measured, InputError> {
+fn read(source: &mut Source, options: Options) -> Result<Measured, InputError> {
+    let name = source.name().to_owned();
+    let name = name.as_str();
     let mut found = Found {
         unit_ns: options.unit.map_or(1_000, |unit| unit.ns()),
-        rows: Vec::new(),
+        columns: Vec::new(),
+        last_row: 1,
+        highest: -1,
         histogram: false,
         footers: Vec::new(),
         status: Vec::new(),
         notes: Vec::new(),
     };
-    for (line, number) in text.lines().zip(1..) {
+    while let Some((line, number)) = source.line()? {
         found
             .line(line, number)
             .map_err(|what| fault(name, number, what, ""))?;
@@ -53,14 +114,9 @@ pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Measured,
         notes.push("values are taken as microseconds, cut to whole ones by the tool; with -N they are nanoseconds (--unit ns)".to_owned());
     }
     Ok(Measured {
-        file: name.to_owned(),
-        format: Some(Format::CyclictestText),
-        tool: "cyclictest".to_owned(),
-        version: None,
-        command: None,
-        machine: None,
         distributions,
         notes,
+        ..Measured::by("cyclictest")
     })
 }
 
@@ -77,7 +133,8 @@ impl Found {
             return match line {
                 "" => Ok(()),
                 _ if self.histogram => Err(format!(
-                    "`{line}` is no row of the histogram: the file may be cut short here"
+                    "`{}` is no row of the histogram: the file may be cut short here",
+                    excerpt(line)
                 )),
                 _ => Ok(()),
             };
@@ -86,18 +143,41 @@ impl Found {
             // Load averages and such, before the histogram.
             return Ok(());
         }
-        let bucket = bucket
+        let bucket: i64 = bucket
             .parse()
-            .map_err(|_| format!("`{bucket}` is no bucket of the histogram"))?;
-        let counts = counts
-            .split_whitespace()
-            .map(|n| n.parse().map_err(|_| format!("`{n}` is no count")));
-        self.rows
-            .push((bucket, counts.collect::<Result<_, _>>()?, number));
+            .map_err(|_| format!("`{}` is no bucket of the histogram", excerpt(bucket)))?;
+        let value = scaled(bucket, self.unit_ns)?;
+        let mut columns = 0;
+        for text in counts.split_whitespace() {
+            let count: u64 = text
+                .parse()
+                .map_err(|_| format!("`{}` is no count", excerpt(text)))?;
+            if self.last_row == 1 && columns == self.columns.len() {
+                self.columns.push(Vec::new());
+            }
+            let column = self.columns.get_mut(columns);
+            if let Some(column) = column.filter(|_| count > 0) {
+                column.push((value, count));
+            }
+            columns += 1;
+        }
+        if columns != self.columns.len() {
+            return Err(format!(
+                "{columns} counts in a row of a histogram of {} columns",
+                self.columns.len()
+            ));
+        }
+        self.last_row = number;
+        self.highest = self.highest.max(bucket);
         Ok(())
     }
 
     fn comment(&mut self, rest: &str, number: usize) -> Result<(), String> {
+        if rest.starts_with("/dev/cpu_dma_latency")
+            && !(self.status.is_empty() && self.columns.is_empty())
+        {
+            return Err("a second run begins: give each a file of its own".to_owned());
+        }
         if rest == "Histogram" {
             if self.histogram {
                 return Err("a second histogram begins: give each a file of its own".to_owned());
@@ -136,25 +216,18 @@ impl Found {
 
     /// A thread's line; the tool repeats it while it runs, so the last one counts.
     fn status_line(&mut self, line: &str) -> Result<(), String> {
-        let of = |key: &str| {
-            let at = line.find(key)? + key.len();
-            line[at..].split_whitespace().next()
-        };
-        let number: u64 = of("T:")
-            .and_then(|n| n.trim_end_matches('(').parse().ok())
-            .ok_or("the line begins with no number of a thread")?;
+        let number = thread_number(line)?;
         let mut d = Distribution::new(format!("thread {number}"), "wake-up latency", self.unit_ns);
-        d.said.cycles = of("C:").and_then(|n| n.parse().ok());
-        if d.said.cycles != Some(0) {
-            let time = |key| of(key).map(|n| decimal(n, self.unit_ns)).transpose();
-            d.said.min_ns = time("Min:")?;
-            d.said.mean_ns = time("Avg:")?.map(|ns| ns as f64);
-            d.said.max_ns = time("Max:")?;
-        }
+        d.said = said(line, self.unit_ns)?;
         let known = self.status.iter().position(|known| known.1 == number);
         match known {
+            Some(at) if d.said.cycles < self.status[at].0.said.cycles => {
+                return Err(
+                    "a second run begins, by its cycles: give each a file of its own".to_owned(),
+                );
+            }
             Some(at) => self.status[at].0 = d,
-            None if self.status.len() < super::MOST_DISTRIBUTIONS => self.status.push((d, number)),
+            None if self.status.len() < MOST_DISTRIBUTIONS => self.status.push((d, number)),
             None => return Err("there are more than 65,536 threads".to_owned()),
         }
         Ok(())
@@ -166,15 +239,14 @@ impl Found {
     }
 
     fn histogram(
-        &self,
+        &mut self,
         name: &str,
         notes: &mut Vec<String>,
     ) -> Result<Vec<Distribution>, InputError> {
         let Some((minima, _)) = self.footer("Min Latencies") else {
-            let last = self.rows.last().map_or(1, |row| row.2);
             return Err(fault(
                 name,
-                last,
+                self.last_row,
                 "cut short: `# Min Latencies:` does not follow the histogram",
                 CUT,
             ));
@@ -187,29 +259,21 @@ impl Found {
                 CUT,
             ));
         }
-        let mut pairs: Vec<Vec<(i64, u64)>> = vec![Vec::new(); threads];
-        let mut highest = -1;
-        for (bucket, counts, line) in &self.rows {
-            if counts.len() != threads && counts.len() != threads + 1 {
-                let what = format!(
-                    "{} counts in a row of a histogram of {threads} threads",
-                    counts.len()
-                );
-                return Err(fault(name, *line, what, CUT));
-            }
-            highest = highest.max(*bucket);
-            let value =
-                scaled(*bucket, self.unit_ns).map_err(|what| fault(name, *line, what, ""))?;
-            for (pairs, &count) in pairs.iter_mut().zip(counts) {
-                pairs.push((value, count));
-            }
+        let mut columns = std::mem::take(&mut self.columns);
+        if ![0, threads, threads + 1].contains(&columns.len()) {
+            let what = format!(
+                "{} counts in a row of a histogram of {threads} threads",
+                columns.len()
+            );
+            return Err(fault(name, self.last_row, what, CUT));
         }
-        let end = scaled(highest.saturating_add(1), self.unit_ns).unwrap_or(i64::MAX);
+        columns.resize(threads, Vec::new());
+        let end = scaled(self.highest.saturating_add(1), self.unit_ns).unwrap_or(i64::MAX);
         if self.footer("Histogram Overflows").is_none() {
             notes.push("the line `# Histogram Overflows:` is missing: only a maximum beyond the rows would show them".to_owned());
         }
         let mut distributions = Vec::new();
-        for (number, pairs) in pairs.into_iter().enumerate() {
+        for (number, pairs) in columns.into_iter().enumerate() {
             let mut d =
                 Distribution::new(format!("thread {number}"), "wake-up latency", self.unit_ns);
             d.fill(pairs);
@@ -226,9 +290,14 @@ impl Found {
             }
             let total = self.value(name, "Total", number)?;
             if let Some(total) = total.filter(|total| u64::try_from(*total) != Ok(d.counted())) {
-                notes.push(format!(
-                    "thread {number}: `# Total:` says {total}, the rows hold {}",
+                let what = format!(
+                    "thread {number}: `# Total:` says {total}, and the rows hold {}",
                     d.counted()
+                );
+                return Err(InputError::new(
+                    name,
+                    what,
+                    "the file may be cut short, edited or damaged",
                 ));
             }
             if let Some(smis) = self.value(name, "SMIs", number)?.filter(|n| *n > 0) {
@@ -246,10 +315,11 @@ impl Found {
             let value = self.value(name, key, number)?;
             Ok(value.and_then(|value| scaled(value, self.unit_ns).ok()))
         };
-        let measured =
-            d.counted() > 0 || self.value(name, "Histogram Overflows", number)? != Some(0);
-        if measured {
-            d.said.min_ns = of("Min Latencies")?.filter(|min| *min != 1_000_000 * self.unit_ns);
+        // Values may all lie beyond the histogram, and newer versions leave empty rows out.
+        let untouched = of("Min Latencies")? == scaled(NO_MINIMUM, self.unit_ns).ok()
+            && of("Max Latencies")? == Some(0);
+        if !untouched {
+            d.said.min_ns = of("Min Latencies")?;
             d.said.mean_ns = of("Avg Latencies")?.map(|ns| ns as f64);
             d.said.max_ns = of("Max Latencies")?;
         }
@@ -265,9 +335,14 @@ impl Found {
             let what = format!("`# {key}:` has no number for thread {thread}");
             return Err(fault(name, line, what, CUT));
         };
-        let value = text
-            .parse()
-            .map_err(|_| fault(name, line, format!("`{text}` is no whole number"), ""))?;
+        let value = text.parse().map_err(|_| {
+            fault(
+                name,
+                line,
+                format!("`{}` is no whole number", excerpt(text)),
+                "",
+            )
+        })?;
         Ok(Some(value))
     }
 }

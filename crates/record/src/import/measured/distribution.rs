@@ -22,15 +22,6 @@ pub struct Said {
     pub cycles: Option<u64>,
 }
 
-/// A value and when it was measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timed {
-    /// Since the first value of the file, ns.
-    pub at_ns: i64,
-    /// The value, ns.
-    pub value_ns: i64,
-}
-
 /// The values of one thread, cpu or task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Distribution {
@@ -40,16 +31,17 @@ pub struct Distribution {
     pub quantity: String,
     /// The cpu, where the file names one.
     pub cpu: Option<u32>,
-    /// Each value in ns with how often it occurred, ascending, no count 0; a bucket stands at its lower end.
+    /// Each value in ns with how often it occurred, ascending, no count 0; a bucket stands at the largest whole unit
+    /// in it, or at the largest value where that is in it and known.
     pub counts: Vec<(i64, u64)>,
-    /// Width of a bucket, ns: each value may be larger by less than this.
+    /// Unit in which the tool counted, ns: each value may be larger by less than this.
+    pub unit_ns: i64,
+    /// Width of a bucket, ns; the unit unless buckets are wider.
     pub resolution_ns: i64,
     /// Values that the tool counted, or shows to exist, beyond its histogram.
     pub overflow: Option<Overflow>,
     /// The tool's own figures.
     pub said: Said,
-    /// The values in the order measured, where the file has them one by one.
-    pub timed: Vec<Timed>,
 }
 
 /// A quantile of counted values.
@@ -64,17 +56,17 @@ pub enum Reach {
 }
 
 impl Distribution {
-    /// A distribution of nothing yet.
-    pub fn new(name: impl Into<String>, quantity: &str, resolution_ns: i64) -> Distribution {
+    /// A distribution of nothing yet, in units of `unit_ns`.
+    pub fn new(name: impl Into<String>, quantity: &str, unit_ns: i64) -> Distribution {
         Distribution {
             name: name.into(),
             quantity: quantity.to_owned(),
             cpu: None,
             counts: Vec::new(),
-            resolution_ns,
+            unit_ns,
+            resolution_ns: unit_ns,
             overflow: None,
             said: Said::default(),
-            timed: Vec::new(),
         }
     }
 
@@ -92,10 +84,10 @@ impl Distribution {
         self.counts = pairs;
     }
 
-    /// Sets values in the order measured, and the counts from them.
-    pub fn fill_timed(&mut self, timed: Vec<Timed>) {
-        self.fill(timed.iter().map(|sample| (sample.value_ns, 1)));
-        self.timed = timed;
+    /// Whether nothing is known of any value.
+    pub fn is_empty(&self) -> bool {
+        let figures = self.said.min_ns.is_some() || self.said.max_ns.is_some();
+        self.counts.is_empty() && self.overflow.is_none() && !figures
     }
 
     /// Values in the histogram.
@@ -176,18 +168,115 @@ impl Distribution {
         points
     }
 
+    /// Moves counts from the lower ends of buckets that are `width_ns` wide to the largest whole unit in them, so that
+    /// no quantile is too small; the largest value, where it is known and nothing lies beyond, bounds the highest.
+    pub(super) fn widen(&mut self, width_ns: i64) {
+        self.resolution_ns = width_ns;
+        let most = self.said.max_ns.filter(|_| self.overflow.is_none());
+        for (value, _) in &mut self.counts {
+            let lower = *value;
+            let upper = lower.saturating_add(width_ns - self.unit_ns);
+            let within = most.filter(|most| (lower..=upper).contains(most));
+            *value = within.unwrap_or(upper);
+        }
+    }
+
     /// Marks that values lie beyond the histogram when the tool's largest value does and its counts do not say so.
     pub(super) fn notice_hidden_overflow(&mut self) {
         let Some(&(highest, _)) = self.counts.last() else {
             return;
         };
-        let end = highest.saturating_add(self.resolution_ns.max(1));
+        let end = highest.saturating_add(self.unit_ns.max(1));
         if self.overflow.is_none() && self.said.max_ns.is_some_and(|max| max >= end) {
             self.overflow = Some(Overflow {
                 count: None,
                 at_least_ns: end,
             });
         }
+    }
+
+    /// Whether its figures can be true together: min <= mean <= max, the histogram between them, and no more and no
+    /// fewer values in it than were counted. A clause says which cannot.
+    pub(super) fn consistent(&self) -> Result<(), String> {
+        let Said {
+            min_ns,
+            mean_ns,
+            max_ns,
+            cycles,
+        } = self.said;
+        // Means are of values before they were cut to whole units.
+        let slack = self.resolution_ns.max(1);
+        if let (Some(min), Some(max)) = (min_ns, max_ns)
+            && min > max
+        {
+            return Err(format!(
+                "the minimum is {min} ns and the maximum {max} ns, which is less"
+            ));
+        }
+        if let Some(mean) = mean_ns {
+            let low = min_ns.is_some_and(|min| mean < min.saturating_sub(slack) as f64);
+            let high = max_ns.is_some_and(|max| mean > max.saturating_add(slack) as f64);
+            if low || high || !mean.is_finite() {
+                return Err(format!(
+                    "the mean is {mean:.0} ns, which does not lie between minimum and maximum"
+                ));
+            }
+        }
+        if let (Some(&(first, _)), Some(&(last, _))) = (self.counts.first(), self.counts.last()) {
+            let lower = |value: i64| value.saturating_sub(self.resolution_ns - self.unit_ns);
+            let end = |value: i64| value.saturating_add(self.unit_ns.max(1));
+            if let Some(min) = min_ns
+                && (min >= end(first) || (min >= 0 && min < lower(first)))
+            {
+                return Err(format!(
+                    "the minimum is {min} ns, and the histogram begins at {} ns",
+                    lower(first)
+                ));
+            }
+            if let Some(max) = max_ns
+                && max < lower(last)
+            {
+                return Err(format!(
+                    "the maximum is {max} ns, and the histogram holds values of {} ns",
+                    lower(last)
+                ));
+            }
+        }
+        if let (
+            Some(max),
+            Some(Overflow {
+                count: Some(1..),
+                at_least_ns,
+            }),
+        ) = (max_ns, self.overflow)
+            && max < at_least_ns
+        {
+            return Err(format!(
+                "the maximum is {max} ns, and values of {at_least_ns} ns or more are counted beyond the histogram"
+            ));
+        }
+        let sum: u128 = self.counts.iter().map(|pair| u128::from(pair.1)).sum();
+        if sum > u128::from(u64::MAX) {
+            return Err("the counts of the histogram are more than any tool can count".to_owned());
+        }
+        let histogram = !self.counts.is_empty() || self.overflow.is_some();
+        if let (Some(cycles), Some(total)) = (cycles.filter(|_| histogram), self.total())
+            && total != cycles
+        {
+            return Err(format!(
+                "the histogram and what lies beyond it hold {total} values, and {cycles} were counted"
+            ));
+        }
+        // What is known to be there although it was not counted may not be below what was.
+        if let (Some(cycles), None) = (cycles.filter(|_| histogram), self.total())
+            && self.counted() > cycles
+        {
+            return Err(format!(
+                "the histogram holds {} values, and {cycles} were counted",
+                self.counted()
+            ));
+        }
+        Ok(())
     }
 }
 

@@ -2,29 +2,38 @@
 
 use model::InputError;
 
-use super::{Distribution, Format, Measured, Timed, decimal, fault};
+use super::sense::{Head, Reader};
+use super::tally::Tally;
+use super::{Distribution, Measured, Options, Source, decimal, fault};
 
-pub(super) fn read(name: &str, text: &str) -> Result<Measured, InputError> {
-    let mut timed: Vec<Timed> = Vec::new();
+pub(super) const READER: Reader = Reader::new("hackbench", senses, read);
+
+fn senses(head: &Head) -> bool {
+    head.line(|line| line.starts_with("Running in ") && line.contains("mode with"))
+}
+
+fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
+    let name = source.name().to_owned();
+    let name = name.as_str();
+    let mut values = Tally::default();
+    let mut ended = 0_usize;
     let mut command = Vec::new();
     let mut announced = 0_usize;
-    for (line, number) in text.lines().zip(1..) {
+    while let Some((line, number)) = source.line()? {
         let line = line.trim();
         if line.starts_with("Running in ") || line.starts_with("Each sender ") {
             announced += usize::from(line.starts_with("Running in "));
-            if !command.iter().any(|known| known == line) {
+            if command.len() < 8 && !command.iter().any(|known| known == line) {
                 command.push(line.to_owned());
             }
         } else if let Some(rest) = line.strip_prefix("Time:") {
             let value_ns = decimal(rest.trim(), 1_000_000_000)
                 .map_err(|what| fault(name, number, what, "hackbench writes seconds"))?;
-            timed.push(Timed {
-                at_ns: i64::try_from(timed.len()).unwrap_or(i64::MAX),
-                value_ns,
-            });
+            values.add(value_ns);
+            ended += 1;
         }
     }
-    if timed.is_empty() {
+    if values.is_empty() {
         return Err(InputError::new(
             name,
             "cut short: no line says `Time:`",
@@ -32,22 +41,17 @@ pub(super) fn read(name: &str, text: &str) -> Result<Measured, InputError> {
         ));
     }
     let mut notes = Vec::new();
-    if announced > timed.len() {
+    if announced > ended {
         notes.push(format!(
-            "{announced} runs begin and {} end with a time",
-            timed.len()
+            "{announced} runs begin and {ended} end with a time"
         ));
     }
     let mut d = Distribution::new("run", "completion time", 1_000_000);
-    d.fill_timed(timed);
+    d.counts = values.finish();
     Ok(Measured {
-        file: name.to_owned(),
-        format: Some(Format::Hackbench),
-        tool: "hackbench".to_owned(),
-        version: None,
         command: (!command.is_empty()).then(|| command.join("; ")),
-        machine: None,
         distributions: vec![d],
         notes,
+        ..Measured::by("hackbench")
     })
 }

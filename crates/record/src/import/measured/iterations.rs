@@ -4,14 +4,24 @@
 
 use model::InputError;
 
-use super::{Distribution, Format, MOST_DISTRIBUTIONS, Measured, Timed, decimal, fault};
+use super::sense::{Head, Reader};
+use super::tally::Tally;
+use super::{Distribution, MOST_DISTRIBUTIONS, Measured, Options, Source, decimal, excerpt, fault};
 
-pub(super) fn read(name: &str, text: &str) -> Result<Measured, InputError> {
-    let mut runs: Vec<Vec<Timed>> = Vec::new();
+pub(super) const READER: Reader = Reader::new("iterations", senses, read);
+
+fn senses(head: &Head) -> bool {
+    head.line(|line| line.starts_with("Iteration ") && line.contains("Execution Time"))
+}
+
+fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
+    let name = source.name().to_owned();
+    let name = name.as_str();
+    let mut runs: Vec<Tally> = Vec::new();
     let mut last: Option<u64> = None;
     let (mut missing, mut others, mut first_other) = (0_u64, 0_u64, 0);
     let mut decimals = 0;
-    for (line, number) in text.lines().zip(1..) {
+    while let Some((line, number)) = source.line()? {
         let line = line.trim();
         let Some(rest) = line.strip_prefix("Iteration ") else {
             if !line.is_empty() {
@@ -39,7 +49,7 @@ pub(super) fn read(name: &str, text: &str) -> Result<Measured, InputError> {
             fault(
                 name,
                 number,
-                format!("`{index}` is no number of an iteration"),
+                format!("`{}` is no number of an iteration", excerpt(index)),
                 "",
             )
         })?;
@@ -49,7 +59,7 @@ pub(super) fn read(name: &str, text: &str) -> Result<Measured, InputError> {
             "ms" => 1_000_000,
             "s" => 1_000_000_000,
             other => {
-                let what = format!("the unit is `{other}`");
+                let what = format!("the unit is `{}`", excerpt(other));
                 return Err(fault(name, number, what, "it must be ns, us, ms or s"));
             }
         };
@@ -59,16 +69,13 @@ pub(super) fn read(name: &str, text: &str) -> Result<Measured, InputError> {
         match last {
             Some(last) if index > last => missing = missing.saturating_add(index - last - 1),
             Some(_) | None => {
-                runs.push(Vec::new());
+                runs.push(Tally::default());
                 missing = missing.saturating_add(index);
             }
         }
         last = Some(index);
         let run = runs.last_mut().expect("a run was begun");
-        run.push(Timed {
-            at_ns: i64::try_from(run.len()).unwrap_or(i64::MAX),
-            value_ns,
-        });
+        run.add(value_ns);
         if runs.len() > MOST_DISTRIBUTIONS {
             return Err(fault(
                 name,
@@ -91,9 +98,8 @@ pub(super) fn read(name: &str, text: &str) -> Result<Measured, InputError> {
             "{others} other lines are not read, the first is line {first_other}"
         ));
     }
-    notes.push("the log has no times of day: values are in their order, not on a clock".to_owned());
     let several = runs.len() > 1;
-    let distributions = runs.into_iter().zip(1..).map(|(timed, number)| {
+    let distributions = runs.into_iter().zip(1..).map(|(values, number)| {
         let title = if several {
             format!("run {number}")
         } else {
@@ -102,17 +108,12 @@ pub(super) fn read(name: &str, text: &str) -> Result<Measured, InputError> {
         // The last digit of milliseconds is what the log resolves.
         let resolution = 10_i64.pow(6 - decimals.min(6) as u32);
         let mut d = Distribution::new(title, "execution time", resolution);
-        d.fill_timed(timed);
+        d.counts = values.finish();
         d
     });
     Ok(Measured {
-        file: name.to_owned(),
-        format: Some(Format::Iterations),
-        tool: "iteration log".to_owned(),
-        version: None,
-        command: None,
-        machine: None,
         distributions: distributions.collect(),
         notes,
+        ..Measured::by("iteration log")
     })
 }

@@ -6,7 +6,15 @@ use std::collections::BTreeMap;
 use model::InputError;
 use serde::Deserialize;
 
-use super::{Distribution, Format, Measured, Overflow, Said, json_fault, scaled};
+use super::json::{Buckets, json_fault};
+use super::sense::{Head, Reader};
+use super::{Distribution, Measured, Options, Overflow, Said, Source, excerpt};
+
+pub(super) const READER: Reader = Reader::new("jitterdebugger-json", senses, read);
+
+fn senses(head: &Head) -> bool {
+    head.is_json() && head.has("\"cpu\"") && head.has("\"sysinfo\"") && head.program().is_none()
+}
 
 #[derive(Deserialize)]
 struct File {
@@ -26,15 +34,18 @@ struct Sysinfo {
 
 #[derive(Deserialize)]
 struct Thread {
-    histogram: BTreeMap<String, u64>,
+    histogram: Buckets,
     count: Option<u64>,
     min: Option<f64>,
     max: Option<f64>,
     avg: Option<f64>,
 }
 
-pub(super) fn read(name: &str, text: &str) -> Result<Measured, InputError> {
-    let file: File = serde_json::from_str(text).map_err(|error| json_fault(name, &error))?;
+fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
+    let name = source.name().to_owned();
+    let name = name.as_str();
+    let file: File =
+        serde_json::from_reader(source.reader()).map_err(|error| json_fault(name, &error))?;
     let mut notes = Vec::new();
     let known = file
         .sysinfo
@@ -61,7 +72,7 @@ pub(super) fn read(name: &str, text: &str) -> Result<Measured, InputError> {
         let number: u64 = key.parse().map_err(|_| {
             InputError::new(
                 name,
-                format!("`cpu` has a key `{key}`, which is no number"),
+                format!("`cpu` has a key `{}`, which is no number", excerpt(&key)),
                 "",
             )
         })?;
@@ -78,7 +89,7 @@ pub(super) fn read(name: &str, text: &str) -> Result<Measured, InputError> {
     let mut distributions = Vec::new();
     for (number, thread) in threads {
         let place = format!("thread {number}");
-        let found = distribution(&place, &thread, unit_ns);
+        let found = distribution(&place, thread, unit_ns);
         distributions
             .push(found.map_err(|what| InputError::new(name, format!("{place}: {what}"), ""))?);
     }
@@ -86,32 +97,22 @@ pub(super) fn read(name: &str, text: &str) -> Result<Measured, InputError> {
         "threads are numbered by the tool; on which cpu each ran is not in the file".to_owned(),
     );
     Ok(Measured {
-        file: name.to_owned(),
-        format: Some(Format::JitterdebuggerJson),
-        tool: "jitterdebugger".to_owned(),
         version: file
             .version
             .map(|version| format!("file version {version}")),
-        command: None,
         machine: file.sysinfo.map(|s| {
             let parts = [s.sysname, s.release, s.version, s.machine];
             parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
         }),
         distributions,
         notes,
+        ..Measured::by("jitterdebugger")
     })
 }
 
-fn distribution(place: &str, thread: &Thread, unit_ns: i64) -> Result<Distribution, String> {
+fn distribution(place: &str, thread: Thread, unit_ns: i64) -> Result<Distribution, String> {
     let mut d = Distribution::new(place, "wake-up latency", unit_ns);
-    let mut pairs = Vec::new();
-    for (key, &count) in &thread.histogram {
-        let bucket: i64 = key
-            .parse()
-            .map_err(|_| format!("the histogram has a bucket `{key}`, which is no whole number"))?;
-        pairs.push((scaled(bucket, unit_ns)?, count));
-    }
-    d.fill(pairs);
+    d.fill(thread.histogram.scaled(unit_ns)?);
     let measured = thread.count.is_none_or(|count| count > 0);
     let of = |value: Option<f64>| value.filter(|_| measured).map(|v| v * unit_ns as f64);
     d.said = Said {

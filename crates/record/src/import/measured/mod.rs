@@ -1,21 +1,35 @@
-//! What other tools measured: histograms and raw values, read into one type, [`Measured`].
+//! What other tools measured: histograms and single values, read into one type, [`Measured`].
 //!
-//! One file per format. Nothing is dropped in silence: values beyond a tool's histogram are an [`Overflow`], and a
-//! quantile that reaches into them is "above" or unknown, never the last bucket. What a file leaves open is a note.
+//! One file per format and one line in the list of `sense.rs`. Files are read as a stream. Nothing is dropped in silence:
+//! values beyond a tool's histogram are an [`Overflow`], and a quantile that reaches into them is "above" or unknown, never
+//! the last bucket. What a file leaves open is a note; what cannot be true together is refused.
 
 mod cyclictest_json;
 mod cyclictest_text;
+mod cyclictest_verbose;
 mod distribution;
 mod hackbench;
 mod iterations;
 mod jitterdebugger;
+mod jitterdebugger_text;
+mod json;
+mod oslat_text;
 mod raw;
 mod rt_app_log;
+mod rt_tests_json;
+mod rt_tests_text;
 mod rtla;
 mod sense;
+mod source;
+mod tally;
 
-pub use distribution::{Distribution, Overflow, Reach, Said, Timed};
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::Read;
+
+pub use distribution::{Distribution, Overflow, Reach, Said};
 pub use sense::Format;
+use source::Source;
 
 use model::InputError;
 
@@ -45,98 +59,163 @@ pub struct Measured {
 /// What a file does not say itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// Unit of the values of jitterdebugger's samples.raw and of cyclictest's text; `None`: microseconds, with a note.
+    /// Unit of the values of formats that do not say it; `None`: that of the tool without options, with a note.
     pub unit: Option<Unit>,
 }
 
-/// Largest file that is read, in bytes.
+/// Largest file that is read, in bytes, packed and unpacked.
 pub const MOST_BYTES: u64 = 1 << 30;
 /// Most distributions in one file.
 const MOST_DISTRIBUTIONS: usize = 65_536;
 
-/// Reads a file; `name` is what messages call it. Without a `format` the content tells it.
+impl Measured {
+    /// Nothing yet, by this tool; [`import`] adds file and format.
+    fn by(tool: &str) -> Measured {
+        Measured {
+            file: String::new(),
+            format: None,
+            tool: tool.to_owned(),
+            version: None,
+            command: None,
+            machine: None,
+            distributions: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Adds a distribution, in the place of one of the same name: tools print a line again and again while they run.
+    fn latest(&mut self, d: Distribution) {
+        match self.distributions.iter_mut().find(|old| old.name == d.name) {
+            Some(old) => *old = d,
+            None => self.distributions.push(d),
+        }
+    }
+}
+
+/// Reads a file from its bytes; as [`import_from`].
 ///
 /// # Errors
-/// One sentence with the line, where there is one: the file is empty, cut short, of no known format, or faulty.
+/// As [`import_from`].
 pub fn import(
     format: Option<Format>,
     name: &str,
     bytes: &[u8],
     options: Options,
 ) -> Result<Measured, InputError> {
-    if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Err(InputError::new(
-            name,
-            "the file is empty",
-            "the tool that wrote it may have been stopped before its end",
-        ));
+    read(format, Source::new(name, bytes, None), options).map_err(bounded)
+}
+
+/// Reads a file on a disk; as [`import_from`].
+///
+/// # Errors
+/// As [`import_from`].
+pub fn import_file(
+    format: Option<Format>,
+    name: &str,
+    file: File,
+    options: Options,
+) -> Result<Measured, InputError> {
+    let again = file.try_clone().ok();
+    read(format, Source::new(name, file, again), options).map_err(bounded)
+}
+
+/// Reads what `reader` gives, unpacked where gzip packed it; `name` is what messages call it. Without a `format` the
+/// content tells it.
+///
+/// # Errors
+/// One sentence with the line, where there is one, that quotes no more than a few words of the file: the file is empty,
+/// cut short, of no known format, says what cannot be true, or is larger than [`MOST_BYTES`].
+pub fn import_from(
+    format: Option<Format>,
+    name: &str,
+    reader: impl Read,
+    options: Options,
+) -> Result<Measured, InputError> {
+    read(format, Source::new(name, reader, None), options).map_err(bounded)
+}
+
+fn read(
+    format: Option<Format>,
+    source: Result<Source, InputError>,
+    options: Options,
+) -> Result<Measured, InputError> {
+    let mut source = source?;
+    let name = source.name().to_owned();
+    let stopped = "the tool that wrote it may have been stopped before its end";
+    if source.head().iter().all(u8::is_ascii_whitespace) {
+        return Err(InputError::new(name, "the file is empty", stopped));
     }
     let format = match format {
         Some(format) => format,
-        None => sense::sense(name, bytes)?,
+        None => sense::sense(&name, source.head())?,
     };
-    if options.unit.is_some()
-        && !matches!(format, Format::JitterdebuggerRaw | Format::CyclictestText)
-    {
+    let reader = format.reader();
+    if options.unit.is_some() && !reader.unit_is_open {
+        let open = Format::all().filter(|format| format.reader().unit_is_open);
+        let open: Vec<&str> = open.map(Format::name).collect();
         return Err(InputError::new(
             name,
             format!("a {} file says its unit itself", format.name()),
-            "remove --unit; it is for cyclictest's text and jitterdebugger's samples.raw",
+            format!("remove --unit; it is for {}", open.join(", ")),
         ));
     }
-    if format == Format::JitterdebuggerRaw {
-        return raw::read(name, bytes, options);
+    let mut measured = (reader.read)(&mut source, options)?;
+    measured.file.clone_from(&name);
+    measured.format = Some(format);
+    measured.notes.splice(0..0, source.take_notes());
+    for d in &mut measured.distributions {
+        d.notice_hidden_overflow();
+        d.consistent().map_err(|what| {
+            let what = format!("its figures cannot be true together: {}: {what}", d.name);
+            InputError::new(&name, what, "the file may be cut short, edited or damaged")
+        })?;
     }
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let line = 1 + count_lines(&bytes[..error.valid_up_to()]);
-        fault(name, line, "not UTF-8 text", "")
-    })?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut measured = match format {
-        Format::CyclictestJson | Format::OslatJson => cyclictest_json::read(name, text, format)?,
-        Format::CyclictestText => cyclictest_text::read(name, text, options)?,
-        Format::RtlaHist => rtla::read(name, text)?,
-        Format::JitterdebuggerJson => jitterdebugger::read(name, text)?,
-        Format::RtAppLog => rt_app_log::read(name, text)?,
-        Format::Iterations => iterations::read(name, text)?,
-        Format::Hackbench => hackbench::read(name, text)?,
-        Format::JitterdebuggerRaw => raw::read(name, bytes, options)?,
-    };
-    for distribution in &mut measured.distributions {
-        distribution.notice_hidden_overflow();
+    let empty = measured.distributions.iter().all(Distribution::is_empty);
+    if empty && !reader.may_be_empty {
+        let what = "the file holds no measured value";
+        return Err(InputError::new(name, what, stopped));
+    }
+    for text in [
+        &mut measured.version,
+        &mut measured.command,
+        &mut measured.machine,
+    ] {
+        *text = text.take().map(|text| shortened(&text, 400).into_owned());
     }
     Ok(measured)
 }
 
-/// Newlines in a text.
-fn count_lines(bytes: &[u8]) -> usize {
-    bytes.iter().filter(|byte| **byte == b'\n').count()
+/// A fault that does not pour the file onto the terminal.
+fn bounded(mut fault: InputError) -> InputError {
+    fault.what = shortened(&fault.what, 240).into_owned();
+    fault
+}
+
+/// The beginning of a part of a file, as it may be quoted in a sentence.
+fn excerpt(text: &str) -> Cow<'_, str> {
+    shortened(text, 40)
+}
+
+/// At most so many characters, none of them one that a terminal obeys.
+fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    let plain = |c: char| !c.is_control();
+    if text.chars().all(plain) && text.chars().nth(most).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let mut short: String = text
+        .chars()
+        .take(most)
+        .map(|c| if plain(c) { c } else { ' ' })
+        .collect();
+    if text.chars().nth(most).is_some() {
+        short.push_str("...");
+    }
+    Cow::Owned(short)
 }
 
 /// A fault at a line.
 fn fault(name: &str, line: usize, what: impl Into<String>, mend: &str) -> InputError {
     InputError::new(name, what, mend).at(line)
-}
-
-/// The fault of JSON that does not parse; one that ends early is called so.
-fn json_fault(name: &str, error: &serde_json::Error) -> InputError {
-    use serde_json::error::Category;
-    let line = error.line().max(1);
-    match error.classify() {
-        Category::Eof => fault(
-            name,
-            line,
-            "cut short: the JSON ends here",
-            "the tool that wrote it may have been stopped before its end",
-        ),
-        Category::Syntax => fault(name, line, format!("not JSON: {error}"), ""),
-        _ => fault(
-            name,
-            line,
-            format!("not as its tool writes it: {error}"),
-            "",
-        ),
-    }
 }
 
 /// `value` of `unit_ns` each as ns, or a clause that says why not.
@@ -153,15 +232,20 @@ fn decimal(text: &str, unit_ns: i64) -> Result<i64, String> {
         .parse()
         .ok()
         .filter(|_| text.chars().all(plain))
-        .ok_or_else(|| format!("`{text}` is no number"))?;
+        .ok_or_else(|| format!("`{}` is no number", excerpt(text)))?;
     let ns = value * unit_ns as f64;
     // Beyond 2^53 a double no longer holds every nanosecond: 104 days.
     if ns.abs() < 9.007e15 {
         Ok(ns.round() as i64)
     } else {
-        Err(format!("the value {text} is larger than any time"))
+        Err(format!(
+            "the value {} is larger than any time",
+            excerpt(text)
+        ))
     }
 }
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_truth;

@@ -2,10 +2,19 @@
 //! (u32), seconds (u64), nanoseconds (u64) and value (u64).
 
 use std::collections::BTreeMap;
+use std::io::Read;
 
 use model::InputError;
 
-use super::{Distribution, Format, Measured, Options, Timed, Unit, scaled};
+use super::sense::{Head, Reader};
+use super::source::cannot;
+use super::tally::Tally;
+use super::{Distribution, Measured, Options, Source, Unit, scaled};
+
+pub(super) const READER: Reader = Reader {
+    unit_is_open: true,
+    ..Reader::new("jitterdebugger-raw", looks_like, read)
+};
 
 const RECORD: usize = 28;
 /// Most threads that are believed.
@@ -13,7 +22,7 @@ const THREADS: u32 = 65_536;
 
 struct Record {
     thread: u32,
-    at_ns: i128,
+    seconds: u64,
     value: u64,
 }
 
@@ -23,73 +32,55 @@ fn record(bytes: &[u8]) -> Option<Record> {
     let (seconds, nanoseconds, value) = (long(4)?, long(12)?, long(20)?);
     (thread < THREADS && nanoseconds < 1_000_000_000 && seconds < 1 << 40).then(|| Record {
         thread,
-        at_ns: i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds),
+        seconds,
         value,
     })
 }
 
 /// Whether a binary file begins with such a record.
-pub(super) fn looks_like(bytes: &[u8]) -> bool {
-    record(bytes).is_some_and(|first| first.at_ns > 0)
+fn looks_like(head: &Head) -> bool {
+    head.binary() && record(head.bytes).is_some_and(|first| first.seconds > 0)
 }
 
-pub(super) fn read(name: &str, bytes: &[u8], options: Options) -> Result<Measured, InputError> {
-    let (whole, rest) = (bytes.len() / RECORD, bytes.len() % RECORD);
-    if rest > 0 {
-        return Err(InputError::new(
-            name,
-            format!("cut short: record {} has {rest} of 28 bytes", whole + 1),
-            format!(
-                "the {whole} records before it are whole (head -c {})",
-                whole * RECORD
-            ),
-        ));
-    }
-    let mut notes = Vec::new();
-    let unit = options.unit.unwrap_or_else(|| {
-        notes.push(
+fn read(source: &mut Source, options: Options) -> Result<Measured, InputError> {
+    let name = source.name().to_owned();
+    let mut measured = Measured::by("jitterdebugger");
+    let unit_ns = options.unit.unwrap_or(Unit::Us).ns();
+    if options.unit.is_none() {
+        measured.notes.push(
             "the file has no units; microseconds are assumed, as without -N (--unit)".to_owned(),
         );
-        Unit::Us
-    });
-    let unit_ns = unit.ns();
-    let mut threads: BTreeMap<u32, Vec<Timed>> = BTreeMap::new();
-    let mut origin = None;
-    for (number, bytes) in bytes.chunks_exact(RECORD).enumerate() {
+    }
+    let mut threads: BTreeMap<u32, Tally> = BTreeMap::new();
+    for whole in 0_usize.. {
+        let mut bytes = Vec::with_capacity(RECORD);
+        let got = source.reader().take(RECORD as u64).read_to_end(&mut bytes);
+        match got.map_err(|error| InputError::new(&name, cannot(&error), ""))? {
+            0 => break,
+            RECORD => {}
+            rest => {
+                let what = format!("cut short: record {} has {rest} of 28 bytes", whole + 1);
+                let first = whole * RECORD;
+                let mend = format!("the {whole} records before it are whole (head -c {first})");
+                return Err(InputError::new(&name, what, mend));
+            }
+        }
         let bad = |what: String| {
-            let what = format!("record {}: {what}", number + 1);
-            InputError::new(
-                name,
-                what,
-                "32-bit and big-endian machines write other records",
-            )
+            let what = format!("record {}: {what}", whole + 1);
+            let mend = "32-bit and big-endian machines write other records";
+            InputError::new(&name, what, mend)
         };
         let record =
-            record(bytes).ok_or_else(|| bad("no thread and time that can be".to_owned()))?;
+            record(&bytes).ok_or_else(|| bad("no thread and time that can be".to_owned()))?;
         let value = i64::try_from(record.value)
             .map_err(|_| bad(format!("the value is {}", record.value)))?;
-        let origin = *origin.get_or_insert(record.at_ns);
-        threads.entry(record.thread).or_default().push(Timed {
-            at_ns: i64::try_from(record.at_ns - origin).unwrap_or(i64::MAX),
-            value_ns: scaled(value, unit_ns).map_err(bad)?,
-        });
+        let value_ns = scaled(value, unit_ns).map_err(bad)?;
+        threads.entry(record.thread).or_default().add(value_ns);
     }
-    let distributions = threads
-        .into_iter()
-        .map(|(thread, timed)| {
-            let mut d = Distribution::new(format!("thread {thread}"), "wake-up latency", unit_ns);
-            d.fill_timed(timed);
-            d
-        })
-        .collect();
-    Ok(Measured {
-        file: name.to_owned(),
-        format: Some(Format::JitterdebuggerRaw),
-        tool: "jitterdebugger".to_owned(),
-        version: None,
-        command: None,
-        machine: None,
-        distributions,
-        notes,
-    })
+    for (thread, values) in threads {
+        let mut d = Distribution::new(format!("thread {thread}"), "wake-up latency", unit_ns);
+        d.counts = values.finish();
+        measured.distributions.push(d);
+    }
+    Ok(measured)
 }

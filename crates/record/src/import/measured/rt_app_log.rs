@@ -2,7 +2,15 @@
 
 use model::InputError;
 
-use super::{Distribution, Format, Measured, Timed, decimal, fault};
+use super::sense::{Head, Reader};
+use super::tally::Tally;
+use super::{Distribution, Measured, Options, Source, decimal, excerpt, fault};
+
+pub(super) const READER: Reader = Reader::new("rt-app-log", senses, read);
+
+fn senses(head: &Head) -> bool {
+    head.line(|line| line.starts_with("#idx"))
+}
 
 /// Columns that are drawn, and what they are.
 const DRAWN: [(&str, &str); 3] = [
@@ -11,18 +19,24 @@ const DRAWN: [(&str, &str); 3] = [
     ("slack", "slack before the deadline"),
 ];
 
-pub(super) fn read(name: &str, text: &str) -> Result<Measured, InputError> {
+fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
+    let name = source.name().to_owned();
+    let name = name.as_str();
     let mut policy = None;
-    let mut columns: Option<Vec<&str>> = None;
-    let mut series: Vec<Vec<Timed>> = vec![Vec::new(); DRAWN.len()];
-    let mut origin = None;
+    let mut columns: Option<Vec<String>> = None;
+    let mut series: [Tally; DRAWN.len()] = Default::default();
     let mut late = 0_u64;
-    for (line, number) in text.lines().zip(1..) {
+    while let Some((line, number)) = source.line()? {
         if let Some(rest) = line.trim().strip_prefix('#') {
             if rest.starts_with("idx") {
-                columns = Some(rest.split_whitespace().collect());
+                let names: Vec<String> = rest.split_whitespace().map(str::to_owned).collect();
+                if columns.as_ref().is_some_and(|known| *known != names) {
+                    let what = "a second log begins: give each a file of its own";
+                    return Err(fault(name, number, what, ""));
+                }
+                columns = Some(names);
             } else if let Some(rest) = rest.trim().strip_prefix("Policy :") {
-                policy = Some(rest.trim().to_owned());
+                policy = Some(excerpt(rest.trim()).into_owned());
             }
             continue;
         }
@@ -55,23 +69,18 @@ pub(super) fn read(name: &str, text: &str) -> Result<Measured, InputError> {
         let time = |text: &str| {
             decimal(text, 1_000).map_err(|what| fault(name, number, what, "times are in us"))
         };
-        let start = of("start").map(time).transpose()?.unwrap_or(0);
-        let at_ns = start - *origin.get_or_insert(start);
         for ((column, _), series) in DRAWN.iter().zip(&mut series) {
             if let Some(text) = of(column) {
-                series.push(Timed {
-                    at_ns,
-                    value_ns: time(text)?,
-                });
+                series.add(time(text)?);
             }
         }
         late += u64::from(of("wu_lat") == Some("0"));
     }
     let mut distributions = Vec::new();
-    for ((column, quantity), timed) in DRAWN.iter().zip(series) {
-        if !timed.is_empty() {
+    for ((column, quantity), values) in DRAWN.iter().zip(series) {
+        if !values.is_empty() {
             let mut d = Distribution::new(*column, quantity, 1_000);
-            d.fill_timed(timed);
+            d.counts = values.finish();
             distributions.push(d);
         }
     }
@@ -90,13 +99,9 @@ pub(super) fn read(name: &str, text: &str) -> Result<Measured, InputError> {
         ));
     }
     Ok(Measured {
-        file: name.to_owned(),
-        format: Some(Format::RtAppLog),
-        tool: "rt-app".to_owned(),
-        version: None,
         command: policy.map(|policy| format!("task under {policy}")),
-        machine: None,
         distributions,
         notes,
+        ..Measured::by("rt-app")
     })
 }

@@ -3,61 +3,96 @@
 
 use model::InputError;
 
-use super::{Distribution, Format, MOST_DISTRIBUTIONS, Measured, Overflow, decimal, fault, scaled};
+use super::sense::{Head, Reader};
+use super::{
+    Distribution, MOST_DISTRIBUTIONS, Measured, Options, Overflow, Source, decimal, excerpt, fault,
+    scaled,
+};
+
+/// osnoise writes a cpu only where it saw noise above its threshold.
+pub(super) const READER: Reader = Reader {
+    may_be_empty: true,
+    ..Reader::new("rtla-hist", senses, read)
+};
 
 const CUT: &str = "the tool that wrote it may have been stopped before its end";
 
-pub(super) fn read(name: &str, text: &str) -> Result<Measured, InputError> {
-    let mut lines = text
-        .lines()
-        .zip(1..)
-        .skip_while(|(line, _)| !line.contains("# RTLA"));
-    let Some((title, _)) = lines.next() else {
-        return Err(InputError::new(
-            name,
-            "no line says `# RTLA ... histogram`",
-            "was it run with --no-header?",
-        ));
-    };
-    let osnoise = title.contains("osnoise");
-    let mut unit_ns = 1_000;
-    let mut duration = None;
-    let mut table: Option<Table> = None;
+fn senses(head: &Head) -> bool {
+    head.line(|line| line.contains("# RTLA") && line.contains("histogram"))
+}
+
+/// One table of a file: the tool may have written several, one after the other.
+#[derive(Default)]
+struct Run {
+    osnoise: bool,
+    unit_ns: i64,
+    duration: Option<String>,
+    table: Option<Table>,
+    /// Sums over all cpus follow, which the columns hold already.
+    sums: bool,
+}
+
+fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
+    let name = source.name().to_owned();
+    let name = name.as_str();
+    let mut runs: Vec<Run> = Vec::new();
     let mut notes = Vec::new();
-    for (line, number) in lines {
+    while let Some((line, number)) = source.line()? {
         let at = |what: String| fault(name, number, what, "");
+        if line.contains("# RTLA") {
+            runs.push(Run {
+                osnoise: line.contains("osnoise"),
+                unit_ns: 1_000,
+                ..Run::default()
+            });
+            continue;
+        }
+        let Some(run) = runs.last_mut() else {
+            continue;
+        };
         if let Some(rest) = line.strip_prefix("# ") {
             if rest.starts_with("Time unit is nanoseconds") {
-                unit_ns = 1;
+                run.unit_ns = 1;
             } else if let Some(time) = rest.strip_prefix("Duration:") {
-                duration = Some(time.trim().to_owned());
+                run.duration = Some(excerpt(time.trim()).into_owned());
             }
             continue;
         }
         let mut words = line.split_whitespace();
         let Some(first) = words.next() else { continue };
-        if first == "ALL:" {
-            // Sums over all cpus, which the columns hold already.
-            break;
-        }
-        if first == "Index" {
-            table = Some(Table::new(words, unit_ns, osnoise).map_err(at)?);
+        let known = matches!(first, "over:" | "count:" | "min:" | "avg:" | "max:");
+        if run.sums && known {
             continue;
         }
-        let known = matches!(first, "over:" | "count:" | "min:" | "avg:" | "max:");
+        if first == "ALL:" {
+            run.sums = true;
+            continue;
+        }
+        if first == "Index" {
+            if run.table.is_some() {
+                return Err(at("a second table begins without a title".to_owned()));
+            }
+            run.table = Some(Table::new(words, run.unit_ns, run.osnoise).map_err(at)?);
+            continue;
+        }
         let index = first.parse::<i64>().ok();
-        let Some(table) = table.as_mut() else {
+        let Some(table) = run.table.as_mut() else {
             if known || index.is_some() {
                 return Err(at("a row stands before the line `Index ...`".to_owned()));
             }
             continue;
         };
         if !known && index.is_none() {
-            notes.push(format!("line {number} is no part of the histogram: {line}"));
+            if notes.len() < 8 {
+                let line = excerpt(line.trim());
+                notes.push(format!("line {number} is no part of the histogram: {line}"));
+            }
             continue;
         }
         let values: Vec<&str> = words.collect();
-        if values.len() != table.columns.len() {
+        // Without a column newer versions write one 0 into each line of the summary.
+        let nothing = known && table.columns.is_empty() && values.iter().all(|v| *v == "0");
+        if values.len() != table.columns.len() && !nothing {
             let what = format!(
                 "{} values in a table of {} columns",
                 values.len(),
@@ -70,40 +105,67 @@ pub(super) fn read(name: &str, text: &str) -> Result<Measured, InputError> {
             None => table.footer(first, &values).map_err(at)?,
         }
     }
-    let table = table.ok_or_else(|| {
-        InputError::new(
-            name,
-            "cut short: no line `Index ...` follows the title",
-            CUT,
-        )
-    })?;
-    let distributions = table
-        .finish(&mut notes)
-        .map_err(|what| InputError::new(name, what, CUT))?;
-    if distributions.is_empty() {
-        return Err(InputError::new(name, "the histogram has no column", CUT));
-    }
-    if let Some(duration) = duration {
-        notes.push(format!(
-            "measured for {duration} (days hours:minutes:seconds)"
-        ));
-    }
-    Ok(Measured {
-        file: name.to_owned(),
-        format: Some(Format::RtlaHist),
-        tool: if osnoise {
-            "rtla osnoise hist"
-        } else {
-            "rtla timerlat hist"
-        }
-        .to_owned(),
-        version: None,
-        command: None,
-        machine: None,
-        distributions,
-        notes,
-    })
+    finish(name, runs, notes)
 }
+
+/// The tables of all runs, their columns called after the run where there are several.
+fn finish(name: &str, runs: Vec<Run>, mut notes: Vec<String>) -> Result<Measured, InputError> {
+    let Some(osnoise) = runs.first().map(|run| run.osnoise) else {
+        let what = "no line says `# RTLA ... histogram`";
+        return Err(InputError::new(name, what, "was it run with --no-header?"));
+    };
+    let tool = |osnoise| if osnoise { "osnoise" } else { "timerlat" };
+    let mut measured = Measured::by(&format!("rtla {} hist", tool(osnoise)));
+    let several = runs.len() > 1;
+    for (run, number) in runs.into_iter().zip(1..) {
+        if run.osnoise != osnoise {
+            let what = "it holds histograms of timerlat and of osnoise";
+            return Err(InputError::new(name, what, "give each a file of its own"));
+        }
+        let place = if several {
+            format!("run {number}, ")
+        } else {
+            String::new()
+        };
+        let table = run.table.ok_or_else(|| {
+            let what = format!("cut short: {place}no line `Index ...` follows the title");
+            InputError::new(name, what, CUT)
+        })?;
+        let mut found = table
+            .finish(&mut notes)
+            .map_err(|what| InputError::new(name, format!("{place}{what}"), CUT))?;
+        if found.is_empty() && !osnoise {
+            let what = format!("{place}the histogram has no column");
+            return Err(InputError::new(name, what, CUT));
+        }
+        if found.is_empty() {
+            let mut none = Distribution::new("all cpus", NOISE, run.unit_ns);
+            none.said.cycles = Some(0);
+            found.push(none);
+            notes.push(format!(
+                "{place}no noise above the tool's threshold was seen on any cpu"
+            ));
+        }
+        if let Some(duration) = run.duration {
+            notes.push(format!(
+                "{place}measured for {duration} (days hours:minutes:seconds)"
+            ));
+        }
+        for mut d in found {
+            d.name.insert_str(0, &place);
+            measured.distributions.push(d);
+        }
+        if measured.distributions.len() > MOST_DISTRIBUTIONS {
+            let what = "the file holds more than 65,536 columns";
+            return Err(InputError::new(name, what, ""));
+        }
+    }
+    measured.notes = notes;
+    Ok(measured)
+}
+
+/// What osnoise measures.
+const NOISE: &str = "operating-system noise";
 
 struct Table {
     unit_ns: i64,
@@ -132,13 +194,16 @@ impl Table {
                     "IRQ" => ("irq", "timer latency"),
                     "Thr" => ("thread", "timer latency"),
                     "Usr" => ("return to user", "timer latency"),
-                    "CPU" if osnoise => ("noise", "operating-system noise"),
+                    "CPU" if osnoise => ("noise", NOISE),
                     _ => return None,
                 };
                 Some((word, quantity, cpu.parse::<u32>().ok()?))
             });
             let (word, quantity, cpu) = known.ok_or_else(|| {
-                format!("a column is called `{name}`, not IRQ-, Thr-, Usr- or CPU-")
+                format!(
+                    "a column is called `{}`, not IRQ-, Thr-, Usr- or CPU-",
+                    excerpt(name)
+                )
             })?;
             let mut distribution =
                 Distribution::new(format!("{word}, cpu {cpu}"), quantity, unit_ns);
@@ -165,7 +230,10 @@ impl Table {
         let value = scaled(index, self.unit_ns)?;
         self.indices.push(index);
         for (column, text) in self.columns.iter_mut().zip(values) {
-            column.pairs.push((value, count(text)?));
+            let count = count(text)?;
+            if count > 0 {
+                column.pairs.push((value, count));
+            }
         }
         Ok(())
     }
@@ -203,20 +271,20 @@ impl Table {
         let width = self
             .indices
             .iter()
-            .fold(0_u64, |width, index| gcd(width, index.unsigned_abs()))
-            .max(1);
-        if width > 1 {
-            notes.push(format!(
-                "buckets are taken to be {width} wide, the largest width that fits the rows: the file does not say it"
-            ));
-        }
-        let width_ns = scaled(i64::try_from(width).unwrap_or(i64::MAX), self.unit_ns)?;
+            .fold(0_u64, |width, index| gcd(width, index.unsigned_abs()));
         let highest = self.indices.iter().max().copied().unwrap_or(0);
+        // Rows that leave the width open must reach the largest value that they hold.
+        let reach = self.columns.iter().filter(|column| column.over == 0);
+        let reach = reach
+            .filter_map(|column| column.distribution.said.max_ns)
+            .max();
+        let reach = reach.map_or(0, |ns| ns / self.unit_ns - highest + 1);
+        let width = width.max(u64::try_from(reach).unwrap_or(0)).max(1);
+        let width_ns = scaled(i64::try_from(width).unwrap_or(i64::MAX), self.unit_ns)?;
         let end = scaled(highest, self.unit_ns)?.saturating_add(width_ns);
         let mut distributions = Vec::new();
         for column in self.columns {
             let mut d = column.distribution;
-            d.resolution_ns = width_ns;
             d.fill(column.pairs);
             if column.over > 0 {
                 d.overflow = Some(Overflow {
@@ -224,15 +292,12 @@ impl Table {
                     at_least_ns: end,
                 });
             }
+            d.widen(width_ns);
             if d.total() == Some(0) {
                 d.said.mean_ns = None;
-            } else if let (Some(cycles), Some(total)) = (d.said.cycles, d.total())
-                && cycles != total
-            {
-                notes.push(format!(
-                    "{}: `count:` says {cycles}, the rows and `over:` hold {total}",
-                    d.name
-                ));
+                if !d.said.cycles.is_some_and(|cycles| cycles > 0) {
+                    (d.said.min_ns, d.said.max_ns) = (None, None);
+                }
             }
             distributions.push(d);
         }
@@ -241,7 +306,8 @@ impl Table {
 }
 
 fn count(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("`{text}` is no count"))
+    text.parse()
+        .map_err(|_| format!("`{}` is no count", excerpt(text)))
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

@@ -1,118 +1,181 @@
-//! Which format a file is of, by what it holds.
+//! The formats, one entry each, and which of them a file is of, by what its opening holds.
+
+use std::borrow::Cow;
+use std::fmt;
 
 use model::InputError;
 
-/// A format of measured values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// `cyclictest --json`, and tools of rt-tests that write the same.
-    CyclictestJson,
-    /// cyclictest's text: `-h`, `-H`, `--histfile`, or the summary lines `T: 0 ...`.
-    CyclictestText,
-    /// `oslat --json`.
-    OslatJson,
-    /// `rtla timerlat hist` or `rtla osnoise hist`.
-    RtlaHist,
-    /// jitterdebugger's results.json.
-    JitterdebuggerJson,
-    /// jitterdebugger's samples.raw.
-    JitterdebuggerRaw,
-    /// A log of one rt-app task.
-    RtAppLog,
-    /// Lines `Iteration N - Execution Time: X ms`.
-    Iterations,
-    /// hackbench's text.
-    Hackbench,
+use super::{Measured, Options, Source};
+use super::{
+    cyclictest_json, cyclictest_text, cyclictest_verbose, hackbench, iterations, jitterdebugger,
+    jitterdebugger_text, oslat_text, raw, rt_app_log, rt_tests_json, rt_tests_text, rtla,
+};
+
+/// Every format. The first that knows a file's opening as its own reads it, so what is narrower stands first.
+static READERS: &[Reader] = &[
+    rt_tests_json::READER,
+    cyclictest_json::OSLAT,
+    cyclictest_json::READER,
+    jitterdebugger::READER,
+    rtla::READER,
+    rt_app_log::READER,
+    oslat_text::READER,
+    jitterdebugger_text::READER,
+    rt_tests_text::SIGNALTEST,
+    rt_tests_text::PAIRS,
+    cyclictest_verbose::READER,
+    cyclictest_text::READER,
+    iterations::READER,
+    hackbench::READER,
+    raw::READER,
+];
+
+/// How a format is known and read: what each file of this folder gives.
+pub(super) struct Reader {
+    /// The name by which users ask for it.
+    pub name: &'static str,
+    /// Whether a file that opens so is of this format.
+    pub senses: fn(&Head) -> bool,
+    /// Whether files leave their unit open, so that the caller may say it.
+    pub unit_is_open: bool,
+    /// Whether a file without any value is a result, as of tools that write only what is above a threshold.
+    pub may_be_empty: bool,
+    /// Reads one; `file`, `format` and what is true of every file are set and checked by the caller.
+    pub read: fn(&mut Source, Options) -> Result<Measured, InputError>,
 }
 
+impl Reader {
+    /// One that says its unit and holds at least one value.
+    pub(super) const fn new(
+        name: &'static str,
+        senses: fn(&Head) -> bool,
+        read: fn(&mut Source, Options) -> Result<Measured, InputError>,
+    ) -> Reader {
+        Reader {
+            name,
+            senses,
+            unit_is_open: false,
+            may_be_empty: false,
+            read,
+        }
+    }
+}
+
+/// A format of measured values.
+#[derive(Clone, Copy)]
+pub struct Format(&'static Reader);
+
 impl Format {
-    /// Every format and the name by which users ask for it.
-    pub const NAMES: [(&'static str, Format); 9] = [
-        ("cyclictest-json", Format::CyclictestJson),
-        ("cyclictest-hist", Format::CyclictestText),
-        ("oslat-json", Format::OslatJson),
-        ("rtla-hist", Format::RtlaHist),
-        ("jitterdebugger-json", Format::JitterdebuggerJson),
-        ("jitterdebugger-raw", Format::JitterdebuggerRaw),
-        ("rt-app-log", Format::RtAppLog),
-        ("iterations", Format::Iterations),
-        ("hackbench", Format::Hackbench),
-    ];
+    /// Every format.
+    pub fn all() -> impl Iterator<Item = Format> {
+        READERS.iter().map(Format)
+    }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Format> {
+        Format::all().find(|format| format.name() == name)
+    }
 
     /// Its name.
     pub fn name(self) -> &'static str {
-        let named = Format::NAMES.iter().find(|(_, format)| *format == self);
-        named.map_or("", |(name, _)| name)
+        self.0.name
+    }
+
+    pub(super) fn reader(self) -> &'static Reader {
+        self.0
+    }
+}
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Format) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Format {}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The opening of a file.
+pub(super) struct Head<'a> {
+    /// As it is.
+    pub bytes: &'a [u8],
+    text: Cow<'a, str>,
+}
+
+impl Head<'_> {
+    /// Whether it holds bytes of 0, as no text does.
+    pub fn binary(&self) -> bool {
+        self.bytes.contains(&0)
+    }
+
+    /// Whether it is text and holds this.
+    pub fn has(&self, part: &str) -> bool {
+        !self.binary() && self.text.contains(part)
+    }
+
+    /// Whether it begins as JSON does.
+    pub fn is_json(&self) -> bool {
+        !self.binary() && self.text.trim_start().starts_with('{')
+    }
+
+    /// Whether it is text, not JSON, and some line passes a test.
+    pub fn line(&self, test: impl Fn(&str) -> bool) -> bool {
+        !self.binary()
+            && !self.is_json()
+            && self.text.split(['\n', '\r']).any(|line| test(line.trim()))
+    }
+
+    /// The program that wrote a file of rt-tests, by the command line in it.
+    pub fn program(&self) -> Option<&str> {
+        super::json::program(&self.text)
     }
 }
 
 /// Names of all formats, for messages.
-fn names() -> String {
-    let names: Vec<&str> = Format::NAMES.iter().map(|(name, _)| *name).collect();
+pub(super) fn names() -> String {
+    let names: Vec<&str> = Format::all().map(Format::name).collect();
     names.join(", ")
 }
 
-/// How much of a text is looked at: more than what tools print before their first telling line.
-const LOOK: usize = 65_536;
-
-/// The format of a file, by its content.
+/// The format of a file, by its opening.
 pub(super) fn sense(name: &str, bytes: &[u8]) -> Result<Format, InputError> {
-    let head = &bytes[..bytes.len().min(LOOK)];
-    if head.contains(&0) {
-        return if super::raw::looks_like(bytes) {
-            Ok(Format::JitterdebuggerRaw)
-        } else {
-            Err(unknown(
-                name,
-                "it is binary, and its records are not those of jitterdebugger's samples.raw",
-            ))
-        };
+    let head = Head {
+        bytes,
+        text: String::from_utf8_lossy(bytes),
+    };
+    if let Some(format) = Format::all().find(|format| (format.0.senses)(&head)) {
+        return Ok(format);
     }
-    let head = String::from_utf8_lossy(head);
-    let has = |part: &str| head.contains(part);
-    if head
-        .trim_start_matches('\u{feff}')
-        .trim_start()
-        .starts_with('{')
-    {
-        return match () {
-            () if has("\"tasks\"") => Err(unknown(
-                name,
-                "it is a task set of rt-app: `timecell analyze` reads it",
-            )),
-            () if has("\"freq\"") && has("\"duration\"") => Ok(Format::OslatJson),
-            () if has("\"rt_test_version") || has("\"num_threads\"") => Ok(Format::CyclictestJson),
-            () if has("\"cpu\"") && has("\"sysinfo\"") => Ok(Format::JitterdebuggerJson),
-            () => Err(unknown(name, "it is JSON of no tool that is known here")),
-        };
-    }
-    let line = |test: fn(&str) -> bool| head.lines().any(|line| test(line.trim()));
-    match () {
-        () if has("# RTLA") => Ok(Format::RtlaHist),
-        () if line(|l| l.starts_with("#idx")) => Ok(Format::RtAppLog),
-        () if line(|l| l.starts_with("# Histogram") || super::cyclictest_text::is_status(l)) => {
-            Ok(Format::CyclictestText)
+    let what = match () {
+        () if head.binary() => {
+            "it is binary, and its records are not those of jitterdebugger's samples.raw".to_owned()
         }
-        () if line(|l| l.starts_with("Iteration ") && l.contains("Execution Time")) => {
-            Ok(Format::Iterations)
+        () if head.is_json() && head.has("\"tasks\"") => {
+            "it is a task set of rt-app: `timecell analyze` reads it".to_owned()
         }
-        () if line(|l| l.starts_with("Running in ") && l.contains("mode with")) => {
-            Ok(Format::Hackbench)
-        }
-        () => Err(unknown(
-            name,
-            "its content is of no format that is known here",
-        )),
-    }
-}
-
-fn unknown(name: &str, what: &str) -> InputError {
-    InputError::new(
+        () if head.is_json() => match head.program() {
+            Some("ssdd") => {
+                "ssdd counts forks and steps and writes no time into its JSON".to_owned()
+            }
+            Some(program) => format!(
+                "it is JSON of `{}`, which is not known here",
+                super::excerpt(program)
+            ),
+            None => "it is JSON of no tool that is known here".to_owned(),
+        },
+        () => "its content is of no format that is known here".to_owned(),
+    };
+    Err(InputError::new(
         name,
         format!("not a file that can be drawn: {what}"),
         format!(
             "the formats are {}; --format says outright which it is",
             names()
         ),
-    )
+    ))
 }

@@ -1,0 +1,205 @@
+//! Thresholds on files of other tools: each is judged as a cell of its own, by its histogram and the tool's figures.
+
+use record::import::measured::{Distribution, Measured as File, Overflow};
+use record::summary::Metric;
+use stats::{Bin, Binned, DEFAULT_CONFIDENCE, Quantile};
+
+use super::threshold::{Figure, Limit, Statistic, Threshold, metric_name};
+use super::verdict::{CellVerdict, Judged, JudgedThreshold, Measured, Outcome, Unit, Why};
+
+/// Judges every distribution that each threshold is about. A selector is about the names of distributions, of files,
+/// of `file/distribution`, and of tools.
+///
+/// `execution` means execution times, `response` response and completion times, and `latency` everything else that
+/// tools measure, but for slack: wake-ups, hand-overs, interruptions, noise.
+pub fn judge_measured(files: &[File], thresholds: &[Threshold]) -> Judged {
+    let judged = |threshold: &Threshold| JudgedThreshold {
+        threshold: threshold.to_string(),
+        cells: verdicts(files, threshold),
+    };
+    Judged {
+        baseline: String::new(),
+        cautions: Vec::new(),
+        thresholds: thresholds.iter().map(judged).collect(),
+    }
+}
+
+/// The metric that a quantity of a file is judged as; `None` for those of which more is better.
+fn metric(quantity: &str) -> Option<Metric> {
+    let quantity = quantity.to_lowercase();
+    match quantity.as_str() {
+        _ if quantity.contains("slack") => None,
+        _ if quantity.contains("execution time") => Some(Metric::ExecutionTime),
+        _ if quantity.contains("response time") || quantity.contains("completion time") => {
+            Some(Metric::ResponseTime)
+        }
+        _ => Some(Metric::WakeupLatency),
+    }
+}
+
+fn verdicts(files: &[File], threshold: &Threshold) -> Vec<CellVerdict> {
+    let Figure::Job(wanted, statistic) = threshold.figure else {
+        let reason = format!("files of other tools have no {}", threshold.figure);
+        return vec![CellVerdict::not_applicable("*", Why::NoFigure, reason)];
+    };
+    let mut found = Vec::new();
+    for file in files {
+        let short = file.file.rsplit('/').next().unwrap_or(&file.file);
+        for d in &file.distributions {
+            let label = crate::words::clean(&format!("{short}/{}", d.name));
+            let names = [
+                d.name.as_str(),
+                short,
+                file.file.as_str(),
+                &label,
+                file.tool.as_str(),
+            ];
+            let selected = threshold
+                .selector
+                .as_ref()
+                .is_none_or(|selector| names.iter().any(|name| selector.matches(name)));
+            if selected && metric(&d.quantity) == Some(wanted) {
+                found.push(verdict(d, &label, statistic, threshold));
+            }
+        }
+    }
+    if found.is_empty() {
+        let name = threshold.selector.as_ref().map_or("*", |s| s.0.as_str());
+        let reason = format!("no file holds a {} of this name", metric_name(wanted));
+        found.push(CellVerdict::not_applicable(
+            name,
+            Why::NothingSelected,
+            reason,
+        ));
+    }
+    found
+}
+
+fn verdict(
+    d: &Distribution,
+    label: &str,
+    statistic: Statistic,
+    threshold: &Threshold,
+) -> CellVerdict {
+    let absent = |why, reason: String| CellVerdict::not_applicable(label, why, reason);
+    let Limit::Time(limit) = threshold.limit else {
+        let reason = "files of other tools are not compared with a baseline".to_owned();
+        return absent(Why::NoBaseline, reason);
+    };
+    let limit = limit.ns() as f64;
+    let no_figure = || {
+        absent(
+            Why::NoFigure,
+            format!("the file has no {}", statistic.name()),
+        )
+    };
+    let measured = match (statistic, statistic.probability()) {
+        (Statistic::Min, _) => d.min_ns().map(|ns| Measured::fact(ns as f64)),
+        (Statistic::Max, _) => match (d.max_ns(), d.overflow) {
+            (Some(ns), _) => Some(Measured::fact(ns as f64)),
+            // The largest is not in the file, but it is at least this.
+            (None, Some(Overflow { at_least_ns, .. })) => Some(Measured {
+                value: at_least_ns as f64,
+                interval: Some((at_least_ns as f64, f64::MAX)),
+            }),
+            (None, None) => None,
+        },
+        (Statistic::Mean, _) => d.mean_ns().map(Measured::fact),
+        (_, Some(probability)) => {
+            let binned = binned(d);
+            let quantile = binned
+                .as_ref()
+                .and_then(|binned| Quantile::of_binned(binned, probability, DEFAULT_CONFIDENCE));
+            match quantile {
+                Some(q) => match (q.value_ns, q.low_ns, q.high_ns) {
+                    (Some(value), Some(low), Some(high)) => Some(Measured {
+                        value: value as f64,
+                        interval: Some((low as f64, high as f64)),
+                    }),
+                    _ => {
+                        let has = d.total().unwrap_or(0);
+                        let reason = format!("needs {} values, has {has}", q.needed_count);
+                        return absent(Why::TooFew, reason);
+                    }
+                },
+                None => None,
+            }
+        }
+        (_, None) => None,
+    };
+    let Some(measured) = measured else {
+        return no_figure();
+    };
+    let outcome = measured.outcome(threshold.operator, limit);
+    let mut verdict = CellVerdict::of(label, measured, Unit::Ns, outcome);
+    if outcome == Outcome::Undecided && measured.interval.is_some_and(|(_, high)| high >= 9.2e18) {
+        verdict.high = None;
+        verdict.low = None;
+        verdict.reason = "the values lie beyond the tool's histogram".to_owned();
+    }
+    verdict
+}
+
+/// The histogram with what lies beyond it; `None` where the file does not tell how many values there are.
+fn binned(d: &Distribution) -> Option<Binned> {
+    let total = d.total().filter(|total| *total > 0)?;
+    let mut bins: Vec<Bin> = d
+        .counts
+        .iter()
+        .map(|&(value, count)| Bin {
+            low_ns: value.saturating_sub(d.resolution_ns - d.unit_ns),
+            high_ns: value,
+            count,
+        })
+        .collect();
+    // Bins may not overlap, and one that ends at the largest value is narrower than the others.
+    for at in 1..bins.len() {
+        bins[at].low_ns = bins[at].low_ns.max(bins[at - 1].high_ns.saturating_add(1));
+    }
+    let over = total - d.counted();
+    if let Some(Overflow { at_least_ns, .. }) = d.overflow.filter(|_| over > 0) {
+        bins.push(Bin {
+            low_ns: at_least_ns,
+            high_ns: d.max_ns().unwrap_or(i64::MAX).max(at_least_ns),
+            count: over,
+        });
+    }
+    let (min, max) = (bins.first()?.low_ns, bins.last()?.high_ns);
+    let min = d.min_ns().map_or(min, |said| said.max(min));
+    Some(Binned::new(bins, min, max))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::import::measured::{Options, import};
+
+    fn judged(text: &str, threshold: &str) -> Outcome {
+        let file = import(None, "a.txt", text.as_bytes(), Options::default()).unwrap();
+        let threshold = threshold.parse().unwrap();
+        judge_measured(&[file], &[threshold]).outcome()
+    }
+
+    #[test]
+    fn a_file_meets_or_misses_a_threshold_and_what_it_hides_is_undecided() {
+        let text = "# Histogram\n000005 000997\n000009 000000\n# Min Latencies: 00005\n# Avg Latencies: 00005\n\
+            # Max Latencies: 00400\n# Histogram Overflows: 00003\n";
+        for (threshold, outcome) in [
+            ("latency.max > 300us", Outcome::Missed),
+            ("latency.max > 400us", Outcome::Met),
+            ("latency.p99 > 10us", Outcome::Met),
+            ("latency.p99 > 4us", Outcome::Missed),
+            ("latency.p99.9 > 10us", Outcome::NotApplicable),
+            ("thread*.latency.median >= 5us", Outcome::Missed),
+            ("cyclictest.latency.mean > 6us", Outcome::Met),
+            ("b.latency.max > 300us", Outcome::NotApplicable),
+            ("execution.max > 300us", Outcome::NotApplicable),
+            ("missed > 0", Outcome::NotApplicable),
+        ] {
+            assert_eq!(judged(text, threshold), outcome, "{threshold}");
+        }
+        let status = "T: 0 ( 1) P:80 I:1000 C: 5 Min: 3 Act: 3 Avg: 14 Max: 39\n";
+        assert_eq!(judged(status, "latency.max > 30us"), Outcome::Missed);
+        assert_eq!(judged(status, "latency.p99 > 30us"), Outcome::NotApplicable);
+    }
+}
