@@ -279,7 +279,8 @@ fn steps(
         load.open_window();
     }
     salvage::note_begun(trial.place, record)?;
-    record.go_ns = Some(barrier.open(Barrier::lead_ns(record.cells.len())));
+    let go_ns = barrier.open(Barrier::lead_ns(record.cells.len()));
+    crate::trial_record::note_go(record, go_ns);
     let sampler = trial.plan.experiment.counters.any().then(|| {
         let cells = record.cells.iter().zip(&live.cells);
         let watched = cells.filter_map(|(cell, live)| {

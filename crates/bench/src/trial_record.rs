@@ -48,6 +48,7 @@ pub(crate) fn new_record(trial: &Trial<'_>) -> TrialRecord {
         name: trial.planned.name.clone(),
         round: trial.round,
         go_ns: None,
+        go_unix_ns: None,
         arming_ns: None,
         cells,
         loads: (trial.planned.loads.iter())
@@ -60,6 +61,16 @@ pub(crate) fn new_record(trial: &Trial<'_>) -> TrialRecord {
         cut_off: None,
         crowd: None,
     }
+}
+
+/// Notes the instant that the barrier published, on both clocks.
+pub(crate) fn note_go(record: &mut TrialRecord, go_ns: i64) {
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = since_1970
+        .ok()
+        .and_then(|now| i64::try_from(now.as_nanos()).ok());
+    record.go_ns = Some(go_ns);
+    record.go_unix_ns = now.map(|now| now + (go_ns - probe::clock::now()));
 }
 
 /// Twice the expected time for every cell one after the other, and some: cells that share a cpu wait for each other.

@@ -25,6 +25,10 @@ pub struct TrialRecord {
     pub round: u32,
     /// The instant that the barrier published, CLOCK_MONOTONIC ns; `None` if it never opened.
     pub go_ns: Option<i64>,
+    /// The same instant on the wall clock, ns since 1970 UTC; `None` if it never opened, or in records of versions that
+    /// did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub go_unix_ns: Option<i64>,
     /// From the first cell's creation until all were armed, ns.
     pub arming_ns: Option<i64>,
     /// The cells, in the experiment's order.

@@ -177,7 +177,8 @@ fn steps(
     record.cells = crowd.records();
     record.crowd = Some(found.clone());
     salvage::note_begun(trial.place, record).map_err(|error| error.to_string())?;
-    record.go_ns = Some(crowd.barrier.open(Barrier::lead_ns(cells)));
+    let go_ns = crowd.barrier.open(Barrier::lead_ns(cells));
+    crate::trial_record::note_go(record, go_ns);
     let deadline = clock::now() + longest_loop_ns(trial);
     let settled = crowd.settle(State::Done, "done", deadline, &mut || {
         trial.interrupt.came() || watchdog.froze()

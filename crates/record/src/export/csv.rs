@@ -1,6 +1,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use super::context::{COLUMNS, Context};
 use super::{NUMBERS, each_cell, numbers};
 use crate::RecordError;
 use crate::run::Run;
@@ -38,30 +39,17 @@ pub fn write_csv(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordE
     let counters = super::counters(run)?;
     let mut writer = ::csv::Writer::from_writer(out);
     let failed = failed(path);
-    let head = [
-        "trial",
-        "round",
-        "trial_failed",
-        "trial_name",
-        "cell",
-        "engine",
-    ];
+    let context = Context::of(run)?;
     writer
         .write_record(
-            (head.iter().chain(&NUMBERS))
-                .copied()
+            (COLUMNS.iter().map(|column| column.name))
+                .chain(NUMBERS)
                 .chain(counters.iter().map(|counter| counter.column())),
         )
         .map_err(&failed)?;
     let rows = each_cell(run, |trial, cell, samples| {
-        let place = [
-            trial.number.to_string(),
-            trial.round.to_string(),
-            u8::from(trial.failure.is_some()).to_string(),
-            trial.name.clone(),
-            cell.id.clone(),
-            cell.engine.to_string(),
-        ];
+        let values = context.values(trial, cell);
+        let place: Vec<String> = values.iter().map(|value| value.text()).collect();
         for (at, row) in numbers(samples).enumerate() {
             let measured = row.map(|n| n.to_string());
             let counted = counters.iter().map(|counter| {

@@ -3,17 +3,12 @@
 use std::io::Write;
 use std::path::Path;
 
+use super::context::{COLUMNS, Context};
 use super::csv::failed;
 use crate::RecordError;
 use crate::run::Run;
 
-const HEAD: [&str; 17] = [
-    "trial",
-    "round",
-    "trial_failed",
-    "trial_name",
-    "cell",
-    "engine",
+const HEAD: [&str; 12] = [
     "interval",
     "start_ns",
     "end_ns",
@@ -25,6 +20,7 @@ const HEAD: [&str; 17] = [
     "min_ns",
     "median_ns",
     "p99_ns",
+    "max_ns",
 ];
 
 /// As [`super::write_csv`], which calls this.
@@ -32,8 +28,9 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
     let mut writer = ::csv::Writer::from_writer(out);
     let failed = failed(path);
     writer
-        .write_record(HEAD.iter().chain(&["max_ns"]))
+        .write_record(COLUMNS.iter().map(|column| column.name).chain(HEAD))
         .map_err(&failed)?;
+    let context = Context::of(run)?;
     let mut rows = 0;
     for number in run.trial_numbers()? {
         let trial = run.trial(number)?;
@@ -41,14 +38,9 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
             let Some(log) = run.histograms(number, &cell.id)? else {
                 continue;
             };
+            let values = context.values(&trial, cell);
             for interval in &log.intervals {
-                let place = [
-                    trial.number.to_string(),
-                    trial.round.to_string(),
-                    u8::from(trial.failure.is_some()).to_string(),
-                    trial.name.clone(),
-                    cell.id.clone(),
-                    cell.engine.to_string(),
+                let here = [
                     interval.interval.to_string(),
                     interval.start_ns.to_string(),
                     interval.end_ns.to_string(),
@@ -57,6 +49,8 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
                     interval.counts.missed.to_string(),
                     interval.counts.lost.to_string(),
                 ];
+                let values = values.iter().map(|value| value.text());
+                let place: Vec<String> = values.chain(here).collect();
                 // An interval in which nothing ran has its counts and no figures.
                 let mut figures: Vec<[String; 5]> = (interval.metrics.iter())
                     .map(|(metric, [min, median, p99, max])| {

@@ -30,7 +30,7 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
         "task",
         "wcet_ns",
         "period_ns",
-        "index",
+        "job",
         "missed_before",
         "release_ns",
         "start_ns",

@@ -2,7 +2,7 @@
 //! of single measurements, one row per value. A run's latencies as cyclictest writes them, and task sets as rt-app reads
 //! them.
 //!
-//! Columns of the tables: `trial` (number), `round`, `trial_failed` (0 or 1), `trial_name`, `cell`, `engine`, `index`, `missed_before`, `release_ns`,
+//! Columns of the tables: those of `context`, which every row of a cell shares, then `job`, `missed_before`, `release_ns`,
 //! `start_ns`, `end_ns`, `wakeup_latency_ns`, `execution_time_ns`, `response_time_ns`, `missed_after`. CSV has a column
 //! more for each counter that a thread kept of its activations.
 //!
@@ -10,6 +10,7 @@
 //! own tools.
 
 mod binned;
+mod context;
 mod csv;
 mod cyclictest;
 mod hdr;
@@ -116,7 +117,7 @@ fn row(sample: &samples::Sample, missed_after: i64) -> [i64; 9] {
 
 /// Names of the columns of [`numbers`].
 const NUMBERS: [&str; 9] = [
-    "index",
+    "job",
     "missed_before",
     "release_ns",
     "start_ns",

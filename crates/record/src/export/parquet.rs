@@ -2,21 +2,26 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use ::parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical};
-use ::parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+use ::parquet::basic::{
+    Compression, Encoding, LogicalType, Repetition, TimeUnit, Type as Physical,
+};
+use ::parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
 use ::parquet::errors::ParquetError;
+use ::parquet::file::metadata::KeyValue;
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::schema::types::{ColumnPath, Type};
 
+use super::context::{COLUMNS, Context, Kind, Value};
 use super::{NUMBERS, each_cell, numbers};
 use crate::RecordError;
 use crate::run::Run;
 
-const TEXTS: [&str; 3] = ["trial_name", "cell", "engine"];
-const PLACES: [&str; 3] = ["trial", "round", "trial_failed"];
+/// Version of the columns; it rises when one changes its name or meaning or goes.
+const TABLE_SCHEMA: &str = "2";
 
 /// Writes the run as Parquet to `path`: a row group per cell and trial, Snappy, integers delta-encoded.
+/// The file's metadata name the run, the machine and the units under keys that begin with `timecell.`.
 ///
 /// Returns the number of rows.
 ///
@@ -40,27 +45,16 @@ fn try_write(run: &Run, path: &Path) -> Result<u64, RecordError> {
         other => RecordError::malformed(path, other.to_string()),
     };
     let schema = Arc::new(schema().map_err(failed)?);
-    let mut writer =
-        SerializedFileWriter::new(file, schema, Arc::new(properties())).map_err(failed)?;
+    let context = Context::of(run)?;
+    let properties = Arc::new(properties(metadata(run)?));
+    let mut writer = SerializedFileWriter::new(file, schema, properties).map_err(failed)?;
     let rows = each_cell(run, |trial, cell, samples| {
         let count = samples.samples.len();
         let columns: Vec<[i64; 9]> = numbers(samples).collect();
         let mut write = || -> Result<(), ParquetError> {
             let mut group = writer.next_row_group()?;
-            for place in [
-                i64::from(trial.number),
-                i64::from(trial.round),
-                i64::from(trial.failure.is_some()),
-            ] {
-                integers(&mut group, &vec![place; count])?;
-            }
-            for text in [&trial.name, &cell.id, &cell.engine.to_string()] {
-                let mut column = group.next_column()?.expect("the schema has this column");
-                let values = vec![ByteArray::from(text.as_str()); count];
-                column
-                    .typed::<ByteArrayType>()
-                    .write_batch(&values, None, None)?;
-                column.close()?;
+            for value in context.values(trial, cell) {
+                constant(&mut group, &value, count)?;
             }
             for at in 0..NUMBERS.len() {
                 let values: Vec<i64> = columns.iter().map(|row| row[at]).collect();
@@ -86,34 +80,92 @@ fn integers(
     column.close()
 }
 
+/// A column of a cell's rows, which all have the same value.
+fn constant(
+    group: &mut SerializedRowGroupWriter<'_, File>,
+    value: &Value,
+    count: usize,
+) -> Result<(), ParquetError> {
+    let mut column = group.next_column()?.expect("the schema has this column");
+    match value {
+        Value::Integer(number) => {
+            let column = column.typed::<Int64Type>();
+            column.write_batch(&vec![*number; count], None, None)?;
+        }
+        Value::Flag(flag) => {
+            let column = column.typed::<BoolType>();
+            column.write_batch(&vec![*flag; count], None, None)?;
+        }
+        Value::Text(text) => {
+            let values = vec![ByteArray::from(text.as_str()); count];
+            let column = column.typed::<ByteArrayType>();
+            column.write_batch(&values, None, None)?;
+        }
+        // An instant may be absent: the levels say which are there.
+        Value::Instant(ns) => {
+            let values: Vec<i64> = ns.iter().flat_map(|ns| vec![*ns; count]).collect();
+            let levels = vec![i16::from(ns.is_some()); count];
+            let column = column.typed::<Int64Type>();
+            column.write_batch(&values, Some(&levels), None)?;
+        }
+    }
+    column.close()
+}
+
 fn schema() -> Result<Type, ParquetError> {
     let mut fields = Vec::new();
-    let integer = |name: &str| {
-        Type::primitive_type_builder(name, Physical::INT64)
-            .with_repetition(Repetition::REQUIRED)
-            .build()
-    };
-    for name in PLACES {
-        fields.push(Arc::new(integer(name)?));
-    }
-    for name in TEXTS {
-        let column = Type::primitive_type_builder(name, Physical::BYTE_ARRAY)
-            .with_repetition(Repetition::REQUIRED)
-            .with_logical_type(Some(LogicalType::String))
+    let required = Repetition::REQUIRED;
+    let shared = COLUMNS.iter().map(|column| (column.name, column.kind));
+    for (name, kind) in shared.chain(NUMBERS.map(|name| (name, Kind::Integer))) {
+        let (physical, repetition, logical) = match kind {
+            Kind::Integer => (Physical::INT64, required, None),
+            Kind::Flag => (Physical::BOOLEAN, required, None),
+            Kind::Text => (Physical::BYTE_ARRAY, required, Some(LogicalType::String)),
+            Kind::Instant => {
+                let utc = LogicalType::timestamp(true, TimeUnit::NANOS);
+                (Physical::INT64, Repetition::OPTIONAL, Some(utc))
+            }
+        };
+        let column = Type::primitive_type_builder(name, physical)
+            .with_repetition(repetition)
+            .with_logical_type(logical)
             .build()?;
         fields.push(Arc::new(column));
-    }
-    for name in NUMBERS {
-        fields.push(Arc::new(integer(name)?));
     }
     Type::group_type_builder("timecell_jobs")
         .with_fields(fields)
         .build()
 }
 
-fn properties() -> WriterProperties {
+/// What a reader must know of the table as a whole.
+fn metadata(run: &Run) -> Result<Vec<KeyValue>, RecordError> {
+    let machine = run.provenance()?;
+    let manifest = run.manifest()?;
+    let unknown = || "unknown".to_owned();
+    let units = "columns ending in _ns: nanoseconds (release_ns, start_ns and end_ns on CLOCK_MONOTONIC of the host); \
+                 started: wall clock, UTC; the others: counts, numbers and names";
+    let known = [
+        ("schema", TABLE_SCHEMA.to_owned()),
+        ("run", run.name()),
+        ("run_started", manifest.started),
+        ("version", manifest.timecell_version),
+        ("experiment", run.experiment()?.name),
+        ("host", machine.hostname.clone().unwrap_or_else(unknown)),
+        (
+            "kernel",
+            machine.kernel_release.clone().unwrap_or_else(unknown),
+        ),
+        ("machine", machine.one_line()),
+        ("units", units.to_owned()),
+    ];
+    let pair = |(key, value)| KeyValue::new(format!("timecell.{key}"), value);
+    Ok(known.into_iter().map(pair).collect())
+}
+
+fn properties(metadata: Vec<KeyValue>) -> WriterProperties {
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
+        .set_key_value_metadata(Some(metadata))
         .set_created_by(concat!("timecell ", env!("CARGO_PKG_VERSION")).to_owned());
     for name in NUMBERS {
         let column = ColumnPath::from(name);

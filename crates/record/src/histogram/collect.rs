@@ -192,6 +192,11 @@ impl Collector {
 
     /// Closes the open interval; `None` when nothing was accounted for in it.
     pub fn close(&mut self) -> Option<Vec<u8>> {
+        self.close_by(i64::MAX)
+    }
+
+    /// As [`Collector::close`], of an interval that ended at `ended_ns` after the release where it was not over then.
+    fn close_by(&mut self, ended_ns: i64) -> Option<Vec<u8>> {
         if self.here == Counts::default() {
             return None;
         }
@@ -199,7 +204,9 @@ impl Collector {
         let interval = Interval {
             interval: self.open,
             start_ns,
-            end_ns: start_ns.saturating_add(self.interval_ns),
+            end_ns: start_ns
+                .saturating_add(self.interval_ns)
+                .min(ended_ns.max(start_ns)),
             closed: now_utc(),
             executed: self.here.executed,
             missed: self.here.missed,
@@ -229,7 +236,12 @@ impl Collector {
         self.here.missed += missed;
         self.here.lost += left - missed;
         self.next = self.next.max(header.planned);
-        let mut text = self.close().unwrap_or_default();
+        // The last interval ends with the last job, not with the minute that it began.
+        let ended_ns = match header.ended_ns {
+            0 => i64::MAX,
+            ended_ns => ended_ns.saturating_sub(self.go_ns),
+        };
+        let mut text = self.close_by(ended_ns).unwrap_or_default();
         comment(&mut text, END, header);
         text
     }

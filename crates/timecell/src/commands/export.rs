@@ -78,6 +78,7 @@ fn text(exported: &Exported, default: &str, options: &Export) -> Result<Ended, C
     if path == Path::new("-") {
         out::print(&exported.text);
     } else {
+        unused(path, options)?;
         write_atomically(path, exported.text.as_bytes())?;
         out::print(&format!("written {}", path.display()));
     }
@@ -109,6 +110,7 @@ fn table(run: &Run, options: &Export) -> Result<Ended, CommandError> {
             written => Ok(written.map(|_| Ended::Fine)?),
         };
     }
+    unused(&path, options)?;
     let rows = if options.parquet {
         write_parquet(run, &path)?
     } else {
@@ -132,6 +134,7 @@ fn hdr(run: &Run, options: &Export) -> Result<Ended, CommandError> {
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from(format!("{}-hdr", run.name())));
+    unused(&dir, options)?;
     std::fs::create_dir_all(&dir).map_err(|source| CommandError::File {
         path: dir.clone(),
         doing: "make the directory",
@@ -140,6 +143,24 @@ fn hdr(run: &Run, options: &Export) -> Result<Ended, CommandError> {
     let files = write_hdr(run, &dir)?;
     out::print(&format!("{files} interval logs in {}", dir.display()));
     Ok(Ended::Fine)
+}
+
+/// Refuses a file that is there, or a directory that holds something, unless the caller wants it written over.
+fn unused(path: &Path, options: &Export) -> Result<(), InputError> {
+    let taken = match std::fs::metadata(path) {
+        Ok(there) if there.is_dir() => {
+            std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
+        }
+        // Devices and pipes have nothing to lose.
+        Ok(there) => there.is_file(),
+        Err(_) => false,
+    };
+    if taken && !options.force {
+        let what = "it is there already";
+        let mend = "name another with --output, or write over it with --force";
+        return Err(InputError::new(path.display().to_string(), what, mend));
+    }
+    Ok(())
 }
 
 fn csv_file(run: &Run, path: &Path) -> Result<u64, CommandError> {

@@ -166,6 +166,7 @@ impl Synthetic {
             name: name.to_owned(),
             round,
             go_ns: Some(GO),
+            go_unix_ns: Some(1_700_000_000_000_000_000),
             arming_ns: Some(30_000_000),
             cells,
             loads: std::mem::take(&mut self.loads),
