@@ -19,6 +19,7 @@ mod worst;
 pub use collect::{Collector, Counts};
 pub use continued::{Continued, continued};
 pub use interval::{Interval, Job, MetricInterval};
+pub(crate) use read::unpacked;
 pub use read::{HistogramLog, IntervalSummary, Total, accounted, parse, read, visit};
 pub use worst::Worst;
 

@@ -358,21 +358,33 @@ fn histogram(line: &[u8]) -> Result<(Metric, Histogram<u64>), String> {
         .decode(entry.encoded_histogram())
         .map_err(|error| format!("not base64: {error}"))?;
     let plain = unpacked(&bytes)?;
+    if digits(&plain) != Some(DIGITS.into()) {
+        return Err(format!(
+            "the histogram does not have {DIGITS} significant digits"
+        ));
+    }
     let histogram: Histogram<u64> = Deserializer::new()
         .deserialize(&mut plain.as_slice())
         .map_err(|error| format!("not a histogram: {error}"))?;
     Ok((metric, histogram))
 }
 
+/// A number of a histogram's head.
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// Significant digits of a plain V2 encoding.
+fn digits(plain: &[u8]) -> Option<u32> {
+    const DIGITS_AT: usize = 12;
+    number(plain, DIGITS_AT)
+}
+
 /// The plain V2 encoding inside a compressed one, its lengths checked before anything is made of that length.
-fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, String> {
+pub(crate) fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, String> {
     const COMPRESSED: u32 = 0x1c84_9314;
     const LENGTH_AT: usize = 4;
-    const DIGITS_AT: usize = 12;
     const PAYLOAD_AT: usize = 40;
-    let number = |bytes: &[u8], at: usize| -> Option<u32> {
-        Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-    };
     if number(bytes, 0) != Some(COMPRESSED) || bytes.len() < 8 {
         return Err("not a compressed V2 histogram".to_owned());
     }
@@ -384,11 +396,6 @@ fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, String> {
     let payload = plain.len().checked_sub(PAYLOAD_AT);
     if payload.is_none() || number(&plain, LENGTH_AT).map(|n| n as usize) != payload {
         return Err("the histogram is shorter or longer than it says".to_owned());
-    }
-    if number(&plain, DIGITS_AT) != Some(DIGITS.into()) {
-        return Err(format!(
-            "the histogram does not have {DIGITS} significant digits"
-        ));
     }
     Ok(plain)
 }

@@ -7,8 +7,9 @@ use model::InputError;
 
 use super::{Measured, Options, Source};
 use super::{
-    cyclictest_json, cyclictest_text, cyclictest_verbose, hackbench, iterations, jitterdebugger,
-    jitterdebugger_text, oslat_text, raw, rt_app_log, rt_tests_json, rt_tests_text, rtla,
+    cyclictest_json, cyclictest_text, cyclictest_verbose, hackbench, hdr_log, iterations,
+    jitterdebugger, jitterdebugger_text, oslat_text, raw, rt_app_log, rt_tests_json, rt_tests_text,
+    rtla, rtla_top, timecell_csv, timecell_parquet,
 };
 
 /// Every format. The first that knows a file's opening as its own reads it, so what is narrower stands first.
@@ -18,6 +19,10 @@ static READERS: &[Reader] = &[
     cyclictest_json::READER,
     jitterdebugger::READER,
     rtla::READER,
+    rtla_top::READER,
+    hdr_log::READER,
+    timecell_csv::READER,
+    timecell_parquet::READER,
     rt_app_log::READER,
     oslat_text::READER,
     jitterdebugger_text::READER,

@@ -310,3 +310,97 @@ fn verbose_cyclictest_and_oslat_in_text() {
     assert_eq!((b.overflow, b.counted(), b.cpu), (None, 41, Some(1)));
     refused(&oslat.replace("Maximum", "Maxi"), "cut short");
 }
+
+#[test]
+fn tables_of_rtla_top_are_read_and_the_last_one_counts() {
+    let table = |max: u32| {
+        format!(
+            "                                     Timer Latency\n  0 00:00:12   |          IRQ Timer Latency (us)        |         Thread Timer Latency (us)\n\
+             CPU COUNT      |      cur       min       avg       max |      cur       min       avg       max\n  \
+             0 #12634     |        1         0         1        10 |       10         1         1        {max}\n"
+        )
+    };
+    let top = read(&format!("{}{}", table(59), table(70))).unwrap();
+    assert_eq!(
+        (top.tool.as_str(), top.distributions.len()),
+        ("rtla timerlat top", 2)
+    );
+    let said = top.distributions[1].said;
+    assert_eq!((said.max_ns, said.cycles), (Some(70_000), Some(12_634)));
+    refused(
+        &table(59).replace("        1        59", "        1"),
+        "figures of `thread`",
+    );
+    let noise = "                                          Operating System Noise\nduration:   0 00:01:00 | time is in us\n\
+        CPU Period       Runtime        Noise  % CPU Aval   Max Noise   Max Single          HW          NMI\n  \
+        0 #59         59000000         1018    99.99827         190           48           3           0\n";
+    let noise = read(noise).unwrap();
+    assert_eq!(noise.tool, "rtla osnoise top");
+    assert_eq!(noise.distributions[0].max_ns(), Some(48_000));
+}
+
+#[test]
+fn tables_of_our_own_are_read_back() {
+    let head = "run,host,trial,round,trial_failed,trial_name,started,cell,engine,class,cpu,load,period_ns,job,missed_before,release_ns,start_ns,end_ns,wakeup_latency_ns,execution_time_ns,response_time_ns,missed_after\n";
+    let row = |run: &str, failed: bool, job: u32, ns: u32| {
+        format!(
+            "{run},h,1,1,{failed},\"a, b\",,1-bare,bare,FIFO 80,1,idle,1000000,{job},0,0,{ns},{ns},{ns},0,{ns},2\n"
+        )
+    };
+    let table = format!(
+        "{head}{}{}{}",
+        row("r1", false, 0, 5_000),
+        row("r1", true, 1, 9_000),
+        row("r2", false, 0, 6_000)
+    );
+    let table_read = read(&table).unwrap();
+    assert_eq!(table_read.distributions.len(), 6);
+    let first = &table_read.distributions[0];
+    assert_eq!(
+        (first.name.as_str(), first.cpu, first.counts.as_slice()),
+        ("r1/a, b/1-bare", Some(1), &[(5_000, 1)][..])
+    );
+    assert_eq!(
+        table_read.notes[0],
+        "1 rows of trials that failed are left out"
+    );
+    assert_eq!(
+        table_read.notes[1],
+        "4 activations were missed and have no value"
+    );
+    refused(&table.replace("5000,5000,5000", "5000,5000"), "22 fields");
+}
+
+#[test]
+fn an_interval_log_of_hdr_histogram_is_added_up() {
+    use hdrhistogram::Histogram;
+    use hdrhistogram::serialization::V2DeflateSerializer;
+    use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
+    use std::time::Duration;
+
+    // Two digits, where timecell's own have three.
+    let mut histogram = Histogram::<u64>::new(2).unwrap();
+    histogram.record_n(1_000, 60).unwrap();
+    histogram.record(50_000).unwrap();
+    let mut text = Vec::new();
+    let mut serializer = V2DeflateSerializer::new();
+    let mut log = IntervalLogWriterBuilder::new()
+        .begin_log_with(&mut text, &mut serializer)
+        .unwrap();
+    for second in 0..2 {
+        let start = Duration::from_secs(second);
+        log.write_histogram(&histogram, start, Duration::from_secs(1), None)
+            .unwrap();
+    }
+    let mut whole = b"#[Histogram log format version 1.3]\n".to_vec();
+    whole.extend(text);
+    let read_log = read_bytes(&whole).unwrap();
+    let d = &read_log.distributions[0];
+    assert_eq!(
+        (d.name.as_str(), d.counted(), d.counts.len()),
+        ("values", 122, 2)
+    );
+    assert!(d.counts[0].0 >= 1_000 && d.counts[1].0 >= 50_000 && d.counts[1].0 < 51_000);
+    let text = String::from_utf8(whole).unwrap();
+    refused(&text[..text.len() - 40], "histogram");
+}

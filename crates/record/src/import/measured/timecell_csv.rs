@@ -1,0 +1,151 @@
+//! timecell's own CSV of jobs, read back: a row per executed job, counted by trial and cell. Runs put together in one
+//! table stay apart by the column `run`.
+
+use model::InputError;
+
+use super::sense::{Head, Reader};
+use super::tally::Tally;
+use super::{Distribution, MOST_DISTRIBUTIONS, Measured, Options, Source, excerpt, fault};
+use crate::summary::Metric;
+
+pub(super) const READER: Reader = Reader::new("timecell-csv", senses, read);
+
+/// Columns that are counted, and what they are.
+pub(super) const COUNTED: [(&str, Metric); 3] = [
+    ("wakeup_latency_ns", Metric::WakeupLatency),
+    ("execution_time_ns", Metric::ExecutionTime),
+    ("response_time_ns", Metric::ResponseTime),
+];
+
+fn senses(head: &Head) -> bool {
+    head.line(|line| line.contains("trial_name,") && line.contains(",wakeup_latency_ns"))
+}
+
+/// The fields of one line.
+fn fields(line: &str) -> Option<csv::StringRecord> {
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .from_reader(line.as_bytes());
+    reader.records().next()?.ok()
+}
+
+fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
+    let name = source.name().to_owned();
+    let Some(head) = source.line()?.and_then(|(line, _)| fields(line)) else {
+        return Err(InputError::new(&name, "the file has no header line", ""));
+    };
+    let column = |wanted: &str| head.iter().position(|field| field == wanted);
+    let need = |wanted: &str| {
+        column(wanted)
+            .ok_or_else(|| fault(&name, 1, format!("the header has no column `{wanted}`"), ""))
+    };
+    let (trial, cell) = (need("trial_name")?, need("cell")?);
+    let (run, cpu, failed) = (column("run"), column("cpu"), column("trial_failed"));
+    let mut counted = Vec::new();
+    for (column, metric) in COUNTED {
+        counted.push((need(column)?, metric));
+    }
+    let missed = [column("missed_before"), column("missed_after")];
+    let mut rows = Rows::default();
+    while let Some((line, number)) = source.line()? {
+        let record = fields(line)
+            .filter(|record| record.len() == head.len())
+            .ok_or_else(|| {
+                let what = format!(
+                    "the row does not have the {} fields of the header",
+                    head.len()
+                );
+                fault(&name, number, what, "")
+            })?;
+        if failed.is_some_and(|at| matches!(&record[at], "1" | "true")) {
+            rows.failed += 1;
+            continue;
+        }
+        let text = |at: Option<usize>| at.map(|at| record[at].to_owned()).unwrap_or_default();
+        let key = (text(run), record[trial].to_owned(), record[cell].to_owned());
+        let whole = |at: usize| {
+            let no_number = |_| {
+                let what = format!("`{}` is no whole number", excerpt(&record[at]));
+                fault(&name, number, what, "")
+            };
+            record[at].parse::<i64>().map_err(no_number)
+        };
+        for at in missed.into_iter().flatten() {
+            rows.missed = rows.missed.saturating_add(whole(at)?.max(0));
+        }
+        let here = rows
+            .of(key, cpu.and_then(|at| record[at].parse().ok()))
+            .ok_or_else(|| fault(&name, number, "the table has too many cells", ""))?;
+        for (tally, (at, _)) in here.iter_mut().zip(&counted) {
+            tally.add(whole(*at)?);
+        }
+    }
+    Ok(rows.finish())
+}
+
+/// Run, trial and cell of some rows.
+type Key = (String, String, String);
+
+/// The rows of a table of jobs so far.
+#[derive(Default)]
+pub(super) struct Rows {
+    cells: Vec<(Key, Option<u32>, [Tally; COUNTED.len()])>,
+    last: usize,
+    /// Rows of trials that failed, which are left out.
+    pub failed: u64,
+    /// Activations that were missed and have no row.
+    pub missed: i64,
+}
+
+impl Rows {
+    /// The counts of a cell; `None` where there are too many cells.
+    pub fn of(&mut self, key: Key, cpu: Option<u32>) -> Option<&mut [Tally; COUNTED.len()]> {
+        // Rows of a cell follow one another.
+        if self.cells.get(self.last).is_none_or(|known| known.0 != key) {
+            let known = self.cells.iter().position(|known| known.0 == key);
+            self.last = known.unwrap_or(self.cells.len());
+            if known.is_none() {
+                if self.cells.len() >= MOST_DISTRIBUTIONS {
+                    return None;
+                }
+                self.cells.push((key, cpu, Default::default()));
+            }
+        }
+        Some(&mut self.cells[self.last].2)
+    }
+
+    /// One distribution for each cell and metric.
+    pub fn finish(self) -> Measured {
+        let mut measured = Measured::by("timecell");
+        let several = self.cells.windows(2).any(|pair| pair[0].0.0 != pair[1].0.0);
+        let mut by_metric: [Vec<Distribution>; COUNTED.len()] = Default::default();
+        for ((run, trial, cell), cpu, tallies) in self.cells {
+            let run = if several {
+                format!("{run}/")
+            } else {
+                String::new()
+            };
+            for (at, tally) in tallies.into_iter().enumerate() {
+                let place = format!("{run}{trial}/{cell}");
+                let mut d = Distribution::new(place, COUNTED[at].1.title(), 1);
+                d.cpu = cpu;
+                d.counts = tally.finish();
+                by_metric[at].push(d);
+            }
+        }
+        measured.distributions = by_metric.into_iter().flatten().collect();
+        if self.failed > 0 {
+            measured.notes.push(format!(
+                "{} rows of trials that failed are left out",
+                self.failed
+            ));
+        }
+        if self.missed > 0 {
+            measured.notes.push(format!(
+                "{} activations were missed and have no value",
+                self.missed
+            ));
+        }
+        measured
+    }
+}
