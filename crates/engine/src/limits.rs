@@ -32,7 +32,39 @@ pub(crate) fn of_app(grants: &Grants) -> Vec<Limit> {
     limits.extend(
         [("RLIMIT_NICE", 0), ("RLIMIT_CORE", 1)].map(|(name, value)| Limit { name, value }),
     );
+    let of_the_user = [
+        (
+            "RLIMIT_SIGPENDING",
+            libc::RLIMIT_SIGPENDING,
+            Some(grants.pending_signals),
+        ),
+        (
+            "RLIMIT_MSGQUEUE",
+            libc::RLIMIT_MSGQUEUE,
+            Some(grants.message_queue_bytes),
+        ),
+        ("RLIMIT_NPROC", libc::RLIMIT_NPROC, grants.processes),
+    ];
+    limits.extend(of_the_user.into_iter().filter_map(|(name, which, value)| {
+        Some(Limit {
+            name,
+            value: value?.min(own_hard(which)),
+        })
+    }));
     limits
+}
+
+/// The hard limit of this process, above which it may grant nothing for certain.
+fn own_hard(which: libc::__rlimit_resource_t) -> u64 {
+    let mut both = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: a structure on the stack.
+    match unsafe { libc::getrlimit(which, &raw mut both) } {
+        0 => both.rlim_max,
+        _ => 0,
+    }
 }
 
 /// The limits that were granted and cannot be given, each with what can.
@@ -116,5 +148,25 @@ mod tests {
         for limit in &limits[1..] {
             assert_eq!(limit.value, 0, "{}", limit.name);
         }
+    }
+
+    #[test]
+    fn what_belongs_to_the_user_is_limited_too() {
+        let value = |grants: &Grants, name: &str| {
+            let all = of_app(grants);
+            all.iter()
+                .find(|limit| limit.name == name)
+                .map(|limit| limit.value)
+        };
+        let mut grants = Grants {
+            pending_signals: 7,
+            message_queue_bytes: 0,
+            ..Grants::default()
+        };
+        assert_eq!(value(&grants, "RLIMIT_SIGPENDING"), Some(7));
+        assert_eq!(value(&grants, "RLIMIT_MSGQUEUE"), Some(0));
+        assert_eq!(value(&grants, "RLIMIT_NPROC"), None);
+        grants.processes = Some(3);
+        assert_eq!(value(&grants, "RLIMIT_NPROC"), Some(3));
     }
 }

@@ -5,6 +5,7 @@
 pub mod activity;
 pub mod caps;
 pub mod cgroup;
+pub mod confine;
 pub mod counters;
 pub mod cpu_use;
 pub mod cpus;

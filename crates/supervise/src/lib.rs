@@ -18,6 +18,7 @@ pub mod process;
 pub mod run;
 mod stamp;
 pub mod state;
+mod uids;
 
 pub use end::End;
 pub use stamp::Stamp;

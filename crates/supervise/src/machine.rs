@@ -11,7 +11,7 @@ use host::{caps, cpus, rtgroup};
 use model::EngineKind;
 use model::mission::{Cell, Image, KernelBounds, Machine, PathKind};
 
-use crate::admit::{Facts, RtRoom};
+use crate::admit::{Facts, MachineMemory, RtRoom};
 use crate::enforce::MissionGroups;
 
 /// This machine.
@@ -112,6 +112,28 @@ impl Machine for Here {
 }
 
 impl Here {
+    /// Its memory, where cells can be held to a limit of it.
+    fn memory(&self) -> Result<MachineMemory, String> {
+        let cgroups = host::cgroup::detect_at(&self.root).map_err(|error| error.to_string())?;
+        let v2 = (cgroups.v2.iter()).flat_map(|mount| &mount.controllers);
+        if cgroups.v1_mount("memory").is_none() && !v2.into_iter().any(|name| name == "memory") {
+            return Err("there is no memory controller".to_owned());
+        }
+        let text = (self.root.read("/proc/meminfo")).map_err(|error| error.to_string())?;
+        let bytes = |key: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+            let number = line.split_whitespace().next()?;
+            number.parse::<u64>().ok()?.checked_mul(1024)
+        };
+        match (bytes("MemTotal:"), bytes("MemAvailable:")) {
+            (Some(total_bytes), Some(available_bytes)) => Ok(MachineMemory {
+                total_bytes,
+                available_bytes,
+            }),
+            _ => Err("/proc/meminfo does not say what is free".to_owned()),
+        }
+    }
+
     /// What admission needs to know; `version` is that of timecell.
     pub fn facts(&self, version: &str) -> Facts {
         let provenance = Provenance::collect(version);
@@ -125,6 +147,7 @@ impl Here {
                 [_] => Ok(()),
                 _ => Err("timecell does not divide the machine's root domain".to_owned()),
             },
+            memory: self.memory(),
             real_time: may_be_real_time(),
         }
     }

@@ -85,6 +85,9 @@ fn set_limits(spec: &AppSpec) -> Result<(), String> {
             "RLIMIT_MEMLOCK" => libc::RLIMIT_MEMLOCK,
             "RLIMIT_NICE" => libc::RLIMIT_NICE,
             "RLIMIT_CORE" => libc::RLIMIT_CORE,
+            "RLIMIT_SIGPENDING" => libc::RLIMIT_SIGPENDING,
+            "RLIMIT_MSGQUEUE" => libc::RLIMIT_MSGQUEUE,
+            "RLIMIT_NPROC" => libc::RLIMIT_NPROC,
             other => return Err(format!("{other} is not known")),
         };
         let both = libc::rlimit {

@@ -50,7 +50,7 @@ pub(crate) fn child(words: &[String]) -> Result<(), String> {
     // SAFETY: a name that ends in NUL.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"timecell".as_ptr()) };
     let spec = read(Path::new(work_dir))?;
-    be_ordinary()?;
+    be_ordinary(spec.oom_score_adj)?;
     match spec.engine {
         EngineKind::Embedded => embedded(&spec, &Program::of(&spec)?, handed),
         EngineKind::Crun | EngineKind::Runc => {
@@ -70,7 +70,7 @@ fn read(work_dir: &Path) -> Result<AppSpec, String> {
 
 /// Gives up what a supervisor has and no cell is to inherit: class, niceness, cpus, groups, protection when memory is
 /// short.
-fn be_ordinary() -> Result<(), String> {
+fn be_ordinary(oom_score_adj: u16) -> Result<(), String> {
     host::sched::set_class(0, &Class::Other).map_err(|error| error.to_string())?;
     let cpus = host::cpus::possible().map_err(|error| error.to_string())?;
     host::sched::set_affinity(0, &cpus).map_err(|error| error.to_string())?;
@@ -87,8 +87,14 @@ fn be_ordinary() -> Result<(), String> {
     unsafe { libc::umask(0o022) };
     let protection = "/proc/self/oom_score_adj";
     let own = fs::read_to_string(protection).unwrap_or_default();
-    if own.trim().parse::<i32>().is_ok_and(|own| own < 0) {
-        fs::write(protection, "0").map_err(|error| format!("{protection}: {error}"))?;
+    // Who is more ready to go than the cell is to be stays so: only the lowering of it is privileged.
+    if own
+        .trim()
+        .parse::<i32>()
+        .is_ok_and(|own| own < i32::from(oom_score_adj))
+    {
+        let wanted = oom_score_adj.to_string();
+        fs::write(protection, wanted).map_err(|error| format!("{protection}: {error}"))?;
     }
     Ok(())
 }

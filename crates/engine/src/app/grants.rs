@@ -2,6 +2,8 @@ use serde::{Deserialize, Serialize};
 
 /// What a cell's processes may do beyond what every process may; nothing by default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+// Cells of an earlier version are taken over, whose notes say less.
+#[serde(default)]
 pub struct Grants {
     /// Who sets the classes and priorities of its threads.
     pub scheduling: Scheduling,
@@ -18,6 +20,13 @@ pub struct Grants {
     pub memlock_bytes: Option<u64>,
     /// RLIMIT_NOFILE.
     pub open_files: u64,
+    /// RLIMIT_SIGPENDING: signals that wait for its user, of which each POSIX timer takes one. The kernel runs timers that
+    /// expire together in one interrupt, on nobody's account.
+    pub pending_signals: u64,
+    /// RLIMIT_MSGQUEUE: bytes of its user's POSIX message queues.
+    pub message_queue_bytes: u64,
+    /// RLIMIT_NPROC, which counts all processes of its user wherever they are; `None`: none of its own.
+    pub processes: Option<u64>,
     /// Which system calls are refused.
     pub seccomp: Seccomp,
 }
@@ -59,6 +68,9 @@ impl Default for Grants {
             capabilities: Vec::new(),
             memlock_bytes: Some(0),
             open_files: 1024,
+            pending_signals: 256,
+            message_queue_bytes: 800 << 10,
+            processes: None,
             seccomp: Seccomp::Default,
         }
     }

@@ -130,7 +130,9 @@ fn confine(command: &mut Command, spec: &AppSpec) -> Result<(), String> {
         command.args(["--ulimit", &format!("{name}={value}:{value}")]);
     }
     // Given so that podman does not choose a number above what this process may grant.
-    if let Some(most) = limits::processes() {
+    if spec.grants.processes.is_none()
+        && let Some(most) = limits::processes()
+    {
         command.args(["--ulimit", &format!("nproc={most}:{most}")]);
     }
     if let Some(bytes) = spec.limits.memory_bytes {

@@ -47,6 +47,9 @@ pub struct AppSpec {
     pub limits: Limits,
     /// What its processes may.
     pub grants: Grants,
+    /// How early it is killed when the machine's memory is short, 0 to 1000 (proc_pid_oom_score_adj(5)).
+    #[serde(default)]
+    pub oom_score_adj: u16,
     /// The most bytes of its output that are kept, in two files; ignored where the caller gives it its streams.
     pub log_bytes: u64,
 }
@@ -72,6 +75,7 @@ impl AppSpec {
             network: Network::None,
             limits: Limits::default(),
             grants: Grants::default(),
+            oom_score_adj: 0,
             log_bytes: 1 << 20,
         }
     }

@@ -27,6 +27,7 @@ mod schema;
 mod task;
 #[cfg(test)]
 mod tests;
+mod uids;
 mod write;
 
 pub use band::Band;
@@ -44,6 +45,7 @@ pub use restart::{Restart, RestartPolicy};
 pub use rights::{Access, Device, Mount, Network, Rights, Seccomp, Tmpfs, User};
 pub use schema::schema;
 pub use task::Task;
+pub use uids::Uids;
 
 use std::path::PathBuf;
 
@@ -91,6 +93,8 @@ pub struct Mission {
     pub notify: Vec<String>,
     /// Names of cells of low criticality in the order in which they are shed; the rest is in [`Mission::shed_order`].
     pub shed: Vec<String>,
+    /// User ids for its cells.
+    pub uids: Uids,
     /// The two modes of a mixed-criticality mission; `None`: there is one.
     pub modes: Option<Modes>,
     /// The cells, in the order of the file; at least one.

@@ -15,7 +15,8 @@ pub struct Rights {
     pub capabilities: Vec<String>,
     /// Which system calls are refused.
     pub seccomp: Seccomp,
-    /// User and group of its program; `None`: those of the bundle or image, else 65534 (nobody).
+    /// User and group of its program; `None`: those of the bundle or image, else an id of [`super::Mission::uids`]
+    /// that is set aside for this cell.
     pub user: Option<User>,
     /// Devices of the host.
     pub devices: Vec<Device>,
@@ -23,10 +24,16 @@ pub struct Rights {
     pub mounts: Vec<Mount>,
     /// Directories in memory, empty at first.
     pub tmpfs: Vec<Tmpfs>,
-    /// The most memory that it may use, tmpfs included; `None`: no limit of its own.
+    /// The most memory that it may use, tmpfs included; `None`: its share of what is free when it is admitted.
     pub memory: Option<Bytes>,
     /// The most processes and threads that it may have.
     pub pids: u32,
+    /// RLIMIT_SIGPENDING: signals that wait for its user, POSIX timers included.
+    pub pending_signals: u32,
+    /// RLIMIT_MSGQUEUE: bytes of its user's POSIX message queues.
+    pub message_queues: Bytes,
+    /// RLIMIT_NOFILE: descriptors of each of its processes.
+    pub open_files: u32,
 }
 
 /// User and group of a cell's program, as the cell sees them.

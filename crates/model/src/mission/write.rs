@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::{Cell, Enforcer, Latency, Mission, Restart, Rights, Rule, SCHEMA, Task};
+use super::{Cell, Enforcer, Latency, Mission, Restart, Rights, Rule, SCHEMA, Task, Uids};
 use crate::mission::{Observed, RestartPolicy};
 use crate::parse::quoted;
 use crate::taskset::Reservation;
@@ -34,6 +34,8 @@ impl Mission {
         }
         texts(&mut out, "notify", &self.notify);
         texts(&mut out, "shed", &self.shed);
+        let Uids { lowest, highest } = self.uids;
+        let _ = writeln!(out, "uids = {{ lowest = {lowest}, highest = {highest} }}");
         if let Some(modes) = &self.modes {
             let _ = writeln!(
                 out,
@@ -181,11 +183,15 @@ fn write_restart(out: &mut String, restart: &Restart) {
 fn write_rights(out: &mut String, rights: &Rights) {
     let _ = writeln!(
         out,
-        "\n[cell.rights]\nnetwork = \"{}\"\nwritable_root = {}\nseccomp = \"{}\"\npids = {}",
+        "\n[cell.rights]\nnetwork = \"{}\"\nwritable_root = {}\nseccomp = \"{}\"\npids = {}\n\
+         pending_signals = {}\nmessage_queues = \"{}\"\nopen_files = {}",
         rights.network.name(),
         rights.writable_root,
         rights.seccomp.name(),
-        rights.pids
+        rights.pids,
+        rights.pending_signals,
+        rights.message_queues,
+        rights.open_files
     );
     texts(out, "capabilities", &rights.capabilities);
     if let Some(user) = rights.user {

@@ -2,6 +2,8 @@ use analysis::linux::RootDomain;
 use model::mission::Enforcer;
 use record::supply::Machine;
 
+use super::MachineMemory;
+
 /// What admission needs to know of the machine. Collected once; nothing in admission looks at a machine itself.
 #[derive(Debug, Clone)]
 pub struct Facts {
@@ -16,6 +18,8 @@ pub struct Facts {
     /// Whether a cpu can be made a root domain of its own, so that threads of SCHED_DEADLINE can be kept to it, or why not:
     /// then they run on any cpu.
     pub deadline_on_one_cpu: Result<(), String>,
+    /// Memory of the machine, or why cells cannot be held to a limit of it.
+    pub memory: Result<MachineMemory, String>,
     /// Whether a real-time class can be given at all, or why not.
     pub real_time: Result<(), String>,
 }

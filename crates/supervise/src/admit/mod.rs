@@ -12,6 +12,7 @@ mod asked;
 mod bands;
 mod cpu;
 mod facts;
+mod memory;
 mod outcome;
 mod place;
 mod refusal;
@@ -22,11 +23,12 @@ mod supplied;
 mod tests;
 
 pub use facts::{Facts, RtRoom};
+pub use memory::{MachineMemory, MemoryShare};
 pub use outcome::{Admission, CpuLoad, Grant, Late, Outcome, Refused, TaskBound};
 pub use supplied::Basis;
 
 use analysis::{Ns, Task};
-use model::mission::{CellClass, Enforcer, Mission, Place};
+use model::mission::{Cell, CellClass, Enforcer, Mission, Place};
 use record::supply::MeasuredSupply;
 
 use asked::Asked;
@@ -111,25 +113,37 @@ pub fn admit(
             Err(unfit) => Outcome::Refused(refusal::unfit(candidate, unfit, &candidates, facts)),
         });
     }
-    let refusals = kernel(&candidates, facts);
+    let mut refusals = kernel(&candidates, facts);
     remark(mission, &candidates, facts, &mut notes);
+    let memory = memory::share(mission, facts, &mut refusals, &mut notes);
     Admission {
         mission: mission.name.clone(),
         cells: (outcomes.into_iter().zip(&mission.cells))
             .map(|(outcome, cell)| {
                 outcome.unwrap_or_else(|| Outcome::BestEffort {
                     cell: cell.name.clone(),
-                    cpus: if cell.cpus.is_empty() {
-                        cpus.clone()
-                    } else {
-                        cell.cpus.clone()
-                    },
+                    cpus: beside_real_time(mission, cell, facts),
                 })
             })
             .collect(),
         cpus: placed.loads(&candidates, facts),
+        memory,
         refusals,
         notes,
+    }
+}
+
+/// The cpus of a best-effort cell: its own, else those that the mission leaves to others, else all.
+fn beside_real_time(mission: &Mission, cell: &Cell, facts: &Facts) -> Vec<u32> {
+    if !cell.cpus.is_empty() {
+        return cell.cpus.clone();
+    }
+    let free: Vec<u32> = (facts.cpus.iter().copied())
+        .filter(|cpu| !mission.cpus.contains(cpu))
+        .collect();
+    match (mission.cpus.is_empty(), free.is_empty()) {
+        (false, false) => free,
+        _ => facts.cpus.clone(),
     }
 }
 

@@ -2,7 +2,7 @@ use analysis::{Ns, Witness};
 use model::mission::{Band, Enforcer, Place};
 use serde::{Serialize, Serializer};
 
-use super::Basis;
+use super::{Basis, MemoryShare};
 
 /// What admission says of a mission.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -13,6 +13,8 @@ pub struct Admission {
     pub cells: Vec<Outcome>,
     /// What the cells hold of each cpu that they may use.
     pub cpus: Vec<CpuLoad>,
+    /// What they may have of its memory; `None`: the kernel holds nobody to a limit.
+    pub memory: Option<MemoryShare>,
     /// What is refused of the mission as a whole, as sentences.
     pub refusals: Vec<String>,
     /// What the reader should know besides, as sentences.
@@ -24,6 +26,14 @@ impl Admission {
     pub fn is_admitted(&self) -> bool {
         self.refusals.is_empty()
             && (self.cells.iter()).all(|cell| !matches!(cell, Outcome::Refused(_)))
+    }
+
+    /// The cpus of the best-effort cell of this name; `None`: it is none, or not of this mission.
+    pub fn best_effort(&self, name: &str) -> Option<&[u32]> {
+        self.cells.iter().find_map(|outcome| match outcome {
+            Outcome::BestEffort { cell, cpus } if cell == name => Some(cpus.as_slice()),
+            _ => None,
+        })
     }
 
     /// What was granted to the cell of this name.

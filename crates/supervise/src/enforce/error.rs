@@ -10,6 +10,9 @@ pub enum EnforceError {
     /// The kernel refused a class or cpus.
     #[error(transparent)]
     Class(#[from] SchedError),
+    /// It cannot be kept to its cpus.
+    #[error(transparent)]
+    Cpus(#[from] host::confine::ConfineError),
     /// The grant is not for this mechanism.
     #[error("`{cell}` was granted no {what}")]
     NotGranted {

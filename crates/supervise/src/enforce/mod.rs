@@ -2,6 +2,7 @@
 //! put around a cell's process from outside; what is inside the cell need not know and may not undo it. Deciding who gets
 //! what is admission's.
 
+mod best_effort;
 mod cpuset_only;
 mod deadline;
 mod error;
@@ -9,6 +10,7 @@ mod inside;
 mod leave;
 mod rt_cgroup;
 
+pub use best_effort::BestEffort;
 pub use cpuset_only::CpusetOnly;
 pub use deadline::Deadline;
 pub use error::EnforceError;

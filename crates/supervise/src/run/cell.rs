@@ -10,10 +10,10 @@ use model::mission::{self, Enforcer};
 use super::tend::Tended;
 use super::watch::memory_hits;
 use super::{RunError, spec};
-use crate::admit::Grant;
+use crate::admit::{Admission, Grant};
 use crate::end::End;
 use crate::enforce::{
-    CpusetOnly, Deadline, Enforce, EnforceError, Inside, MissionGroups, leave_real_time,
+    BestEffort, CpusetOnly, Deadline, Enforce, EnforceError, Inside, MissionGroups, leave_real_time,
 };
 
 /// A cell that runs.
@@ -33,14 +33,41 @@ pub(super) struct Live {
     pub(super) tended: Tended,
 }
 
-/// What holds a cell of this grant; `None`: a best-effort cell, which nothing holds.
+/// What admission gave a cell.
+#[derive(Debug, Clone)]
+pub(super) enum Given {
+    /// A reservation.
+    Grant(Grant),
+    /// Nothing but these cpus.
+    BestEffort(Vec<u32>),
+}
+
+impl Given {
+    /// To the cell of this name, in its first or second place.
+    pub(super) fn to(admission: &Admission, cell: &str, beside: bool) -> Given {
+        match admission.grant(cell) {
+            Some(grant) => Given::Grant(grant.at(place(cell, beside))),
+            None => Given::BestEffort(admission.best_effort(cell).unwrap_or_default().to_vec()),
+        }
+    }
+
+    pub(super) fn grant(&self) -> Option<&Grant> {
+        match self {
+            Given::Grant(grant) => Some(grant),
+            Given::BestEffort(_) => None,
+        }
+    }
+}
+
+/// What holds a cell that was given this.
 fn hold(
     groups: Option<&MissionGroups>,
-    grant: Option<&Grant>,
+    given: &Given,
     cell: &mission::Cell,
 ) -> Result<Option<Box<dyn Enforce>>, EnforceError> {
-    let Some(grant) = grant else {
-        return Ok(None);
+    let grant = match given {
+        Given::Grant(grant) => grant,
+        Given::BestEffort(cpus) => return Ok(Some(Box::new(BestEffort::new(cpus)))),
     };
     Ok(Some(match (grant.enforcer, groups) {
         (Enforcer::Deadline, _) => Box::new(Deadline::new(grant, cell)?),
@@ -56,11 +83,11 @@ impl Live {
     pub(super) fn start(
         spec: &AppSpec,
         groups: Option<&MissionGroups>,
-        grant: Option<&Grant>,
+        given: &Given,
         cell: &mission::Cell,
         generation: u64,
     ) -> Result<Live, String> {
-        let mut hold = hold(groups, grant, cell).map_err(|error| error.to_string())?;
+        let mut hold = hold(groups, given, cell).map_err(|error| error.to_string())?;
         let created = Launcher::own()
             .map_err(|error| error.to_string())
             .and_then(|launcher| {
@@ -110,7 +137,7 @@ impl Live {
     pub(super) fn adopt(
         groups: Option<&MissionGroups>,
         work_dir: &Path,
-        grant: Option<&Grant>,
+        given: &Given,
         cell: &mission::Cell,
         generation: u64,
         started_ns: i64,
@@ -119,12 +146,12 @@ impl Live {
             app::Adoption::Taken(app) => *app,
             app::Adoption::Ended | app::Adoption::Nothing => return Ok(None),
         };
-        let hold: Option<Box<dyn Enforce>> = match (groups, grant) {
-            (_, Some(grant)) if grant.enforcer == Enforcer::Deadline => {
+        let hold: Option<Box<dyn Enforce>> = match (groups, given) {
+            (_, Given::Grant(grant)) if grant.enforcer == Enforcer::Deadline => {
                 let held = Deadline::new(grant, cell).map_err(|error| error.to_string())?;
                 Some(Box::new(held))
             }
-            (Some(groups), Some(grant))
+            (Some(groups), Given::Grant(grant))
                 if grant.enforcer == Enforcer::RtCgroup && grant.budget_ns.is_some() =>
             {
                 let held = groups
@@ -132,8 +159,8 @@ impl Live {
                     .map_err(|error| error.to_string())?;
                 Some(Box::new(held))
             }
-            (_, Some(grant)) => Some(Box::new(CpusetOnly::new(grant))),
-            (_, None) => None,
+            (_, Given::Grant(grant)) => Some(Box::new(CpusetOnly::new(grant))),
+            (_, Given::BestEffort(cpus)) => Some(Box::new(BestEffort::new(cpus))),
         };
         Ok(Some(Live {
             app,

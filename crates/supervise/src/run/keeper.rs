@@ -3,15 +3,16 @@ use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 use engine::Cell as _;
-use model::mission::{Mission, MissionFile};
+use model::mission::{Cell, Mission, MissionFile};
 
-use super::cell::{Live, leave_class, page_dir, place, work_dir};
+use super::cell::{Given, Live, leave_class, page_dir, place, work_dir};
 use super::desk::{self, Desk, Served};
 use super::health::Incidents;
 use super::modes::Return;
+use super::spec::Own;
 use super::update::{Turn, outdated};
 use super::watch::CellWatch;
-use super::{Event, Notify, Plan, RunError, Signals, spec, tend, wake};
+use super::{Event, Notify, Plan, RunError, Signals, protect, spec, tend, wake};
 use crate::admit::Admission;
 use crate::control::Server;
 use crate::end::End;
@@ -22,6 +23,7 @@ use crate::page::Place;
 use crate::process::{Process, boot_id};
 use crate::stamp::Stamp;
 use crate::state::{Enforced, Entry, Hold, Mode, Record, Started, State, Supervisor, replay};
+use crate::uids;
 
 /// Longest sleep while cells are told to end, ns: a program that has ended is seen at once, the others are killed in time.
 const ENDING_NS: i64 = 20_000_000;
@@ -107,6 +109,9 @@ impl<'a> Keeper<'a> {
             .map_err(RunError::system("become the parent of its cells"))?;
         let boot = boot_id()?;
         let earlier = before.supervisor.as_ref();
+        for text in protect::supervisor() {
+            tell(&Event::Note { text });
+        }
         let (mut desk, uncontrolled) = Desk::open(&options.dir, notify);
         desk.outdated = outdated(before.file.as_ref(), file);
         if let Some(why) = uncontrolled {
@@ -182,15 +187,11 @@ impl<'a> Keeper<'a> {
         for (name, generation, since, beside) in instances {
             let dir = work_dir(&self.dir, &name, beside);
             let at = (self.mission().position(&name)).filter(|at| self.is_still_meant(*at, since));
-            let grant = self
-                .admission
-                .grant(&name)
-                .map(|grant| grant.at(place(&name, beside)));
-            let grant = grant.as_ref();
+            let given = Given::to(self.admission, &name, beside);
             let found = match at {
                 Some(at) => {
                     let cell = &self.mission().cells[at];
-                    Live::adopt(self.groups.as_ref(), &dir, grant, cell, generation, since)
+                    Live::adopt(self.groups.as_ref(), &dir, &given, cell, generation, since)
                 }
                 // It is no part of the mission any more.
                 None => Ok(None),
@@ -400,22 +401,21 @@ impl<'a> Keeper<'a> {
             beside,
         })?;
         let began = timecell_client::now_ns();
-        let grant = self
-            .admission
-            .grant(&name)
-            .map(|grant| grant.at(place(&name, beside)));
-        let grant = grant.as_ref();
+        let given = Given::to(self.admission, &name, beside);
         let dir = work_dir(&self.dir, &name, beside);
-        let mut spec = spec::of(self.file, cell, grant, &dir);
-        let page = page_dir(&self.dir, &name, beside);
-        match self.watches[at].prepare(&page, generation, spec::user(&spec)) {
-            Ok(page) => spec.binds.push(page),
-            Err(what) => (self.tell)(&Event::Unwatched {
-                cell: name.clone(),
-                what,
-            }),
-        }
-        match Live::start(&spec, self.groups.as_ref(), grant, cell, generation) {
+        let live = self.own(cell).and_then(|own| {
+            let mut spec = spec::of(self.file, cell, given.grant(), own, &dir);
+            let page = page_dir(&self.dir, &name, beside);
+            match self.watches[at].prepare(&page, generation, spec::user(&spec)) {
+                Ok(page) => spec.binds.push(page),
+                Err(what) => (self.tell)(&Event::Unwatched {
+                    cell: name.clone(),
+                    what,
+                }),
+            }
+            Live::start(&spec, self.groups.as_ref(), &given, cell, generation)
+        });
+        match live {
             Ok(live) => self.started(at, live, began),
             Err(why) => {
                 self.note(Entry::CellEnded {
@@ -428,6 +428,21 @@ impl<'a> Keeper<'a> {
                 self.never_started(at)
             }
         }
+    }
+
+    /// What a cell gets for itself of what the file leaves open.
+    fn own(&self, cell: &Cell) -> Result<Own, String> {
+        let mission = self.mission();
+        let uid =
+            || uids::Record::of_this_machine().set_aside(&mission.name, &cell.name, mission.uids);
+        Ok(Own {
+            uid: spec::has_no_user(cell).then(uid).transpose()?,
+            memory_bytes: self
+                .admission
+                .memory
+                .as_ref()
+                .and_then(|memory| memory.default_bytes),
+        })
     }
 
     fn started(&mut self, at: usize, live: Live, began_ns: i64) -> Result<(), RunError> {
@@ -460,7 +475,10 @@ impl<'a> Keeper<'a> {
                     process,
                     enforcer: grant.map(|grant| grant.enforcer.name().to_owned()),
                     reservation,
-                    cpus: grant.map_or(Vec::new(), |grant| grant.cpus.clone()),
+                    cpus: match grant {
+                        Some(grant) => grant.cpus.clone(),
+                        None => (self.admission.best_effort(&name).unwrap_or_default()).to_vec(),
+                    },
                 },
             })?;
         }
@@ -598,6 +616,9 @@ impl<'a> Keeper<'a> {
         self.note(Entry::CleanDown)?;
         if let Some(groups) = self.groups.take() {
             groups.keep_only(&[])?;
+        }
+        if let Err(text) = uids::Record::of_this_machine().free(&self.mission().name) {
+            (self.tell)(&Event::Note { text });
         }
         self.tell_downs(&ending);
         Ok(())

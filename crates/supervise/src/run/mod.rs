@@ -17,6 +17,7 @@ mod modes;
 mod notifiers;
 mod notify;
 mod plan;
+mod protect;
 mod session;
 mod spec;
 mod status;

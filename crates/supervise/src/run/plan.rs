@@ -94,7 +94,10 @@ pub(super) fn is_same(before: &Plan, after: &Inputs, name: &str) -> bool {
         return false;
     };
     // A file elsewhere may mean other files by the same relative paths.
-    let made = |file: &MissionFile, cell| spec::of(file, cell, None, std::path::Path::new(name));
+    let made = |file: &MissionFile, cell| {
+        let own = spec::Own::default();
+        spec::of(file, cell, None, own, std::path::Path::new(name))
+    };
     cell == new_cell
         && old.enforcer == new.enforcer
         && made(&before.inputs.file, cell) == made(&after.file, new_cell)
@@ -105,7 +108,7 @@ impl Plan {
     pub(super) fn leaves(&self, before: &Plan, name: &str) -> bool {
         let held = match (before.admission.grant(name), self.admission.grant(name)) {
             (Some(old), Some(new)) => old.holds_as(new),
-            (None, None) => true,
+            (None, None) => before.admission.best_effort(name) == self.admission.best_effort(name),
             _ => false,
         };
         held && is_same(before, &self.inputs, name)

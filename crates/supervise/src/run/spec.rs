@@ -8,8 +8,11 @@ use model::mission::{self, Cell, Enforcer, MissionFile};
 
 use crate::admit::Grant;
 
-/// Descriptors that a cell may have open.
-const OPEN_FILES: u64 = 1024;
+/// When the machine's memory is short, what goes first: best effort, then what may be shed, then the rest of the mission, before
+/// all of the host that is no more protected than usual.
+const OOM_BEST_EFFORT: u16 = 900;
+const OOM_LOW: u16 = 600;
+const OOM_HIGH: u16 = 300;
 
 /// What the engine is asked for: a cell of the mission with what was granted to it and nothing else. Its threads' class and
 /// priority come from outside; within its band it may change them where it has several tasks of class FIFO.
@@ -17,6 +20,7 @@ pub(super) fn of(
     file: &MissionFile,
     cell: &Cell,
     grant: Option<&Grant>,
+    own: Own,
     work_dir: &Path,
 ) -> AppSpec {
     let path = |path: &Path| -> PathBuf {
@@ -42,6 +46,13 @@ pub(super) fn of(
         uid: user.uid,
         gid: user.gid,
     });
+    let set_aside = own.uid.filter(|_| has_no_user(cell));
+    spec.ids = (spec.ids).or(set_aside.map(|id| Ids { uid: id, gid: id }));
+    spec.oom_score_adj = match cell.criticality {
+        _ if !cell.is_real_time() => OOM_BEST_EFFORT,
+        mission::Criticality::Low => OOM_LOW,
+        mission::Criticality::High => OOM_HIGH,
+    };
     spec.hostname = Some(cell.name.clone());
     spec.writable_root = rights.writable_root;
     spec.binds = (rights.mounts.iter())
@@ -72,7 +83,7 @@ pub(super) fn of(
         mission::Network::Host => Network::Host,
     };
     spec.limits = Limits {
-        memory_bytes: rights.memory.map(model::Bytes::bytes),
+        memory_bytes: (rights.memory.map(model::Bytes::bytes)).or(own.memory_bytes),
         pids: rights.pids,
     };
     spec.grants = Grants {
@@ -82,7 +93,11 @@ pub(super) fn of(
         capabilities: rights.capabilities.clone(),
         // All that it touches may stay in memory; what it may have altogether is its memory limit.
         memlock_bytes: None,
-        open_files: OPEN_FILES,
+        open_files: rights.open_files.into(),
+        pending_signals: rights.pending_signals.into(),
+        message_queue_bytes: rights.message_queues.bytes(),
+        // The kernel counts all processes of a user: a limit for one whom others share would be theirs as well.
+        processes: set_aside.map(|_| rights.pids.into()),
         seccomp: match rights.seccomp {
             mission::Seccomp::Default => Seccomp::Default,
             mission::Seccomp::Cage => Seccomp::Cage,
@@ -95,6 +110,24 @@ pub(super) fn of(
 fn is_held(grant: &Grant) -> bool {
     let by_budget = matches!(grant.enforcer, Enforcer::RtCgroup | Enforcer::Deadline);
     by_budget && grant.budget_ns.is_some()
+}
+
+/// What a cell gets for itself of what its file leaves open.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Own {
+    /// User and group id.
+    pub(super) uid: Option<u32>,
+    /// The most memory, bytes.
+    pub(super) memory_bytes: Option<u64>,
+}
+
+/// Whether neither the file nor the image says who runs a cell's program.
+pub(super) fn has_no_user(cell: &Cell) -> bool {
+    let image = matches!(
+        cell.image,
+        mission::Image::Rootfs(_) | mission::Image::Binary(_)
+    );
+    image && cell.rights.user.is_none()
 }
 
 /// A cell of several FIFO tasks orders its threads itself, below the top of its band; a cell of one has nothing to choose.

@@ -22,6 +22,7 @@ mod loads;
 mod long_runs;
 mod lost;
 mod missions;
+mod missions_apart;
 mod missions_beside;
 mod missions_deadline;
 mod missions_health;
@@ -78,6 +79,7 @@ fn main() {
         missions_health::CASES,
         missions_killed::CASES,
         missions_recovery::CASES,
+        missions_apart::CASES,
         missions_beside::CASES,
         missions_deadline::CASES,
         policies::CASES,

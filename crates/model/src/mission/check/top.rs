@@ -1,5 +1,5 @@
 use crate::mission::faults::Faults;
-use crate::mission::{Mission, Place};
+use crate::mission::{Mission, Place, Uids};
 
 /// What holds for the mission as a whole.
 pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
@@ -40,6 +40,15 @@ pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
                 "remove [modes], or give cells a criticality",
             );
         }
+    }
+    let Uids { lowest, highest } = mission.uids;
+    if highest < lowest {
+        faults.report(
+            &top.key("uids"),
+            &["highest"],
+            format!("{highest} is below the lowest user id, {lowest}"),
+            "exchange the two",
+        );
     }
     cpus(mission, faults);
 }

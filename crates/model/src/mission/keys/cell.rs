@@ -109,7 +109,7 @@ pub(super) static CELL: Shape = Shape {
         Key::without(
             "cpus",
             CPUS,
-            "placed on one of the mission's",
+            "placed on one of the mission's; of class `other` the cpus that are none of the mission's, or all",
             "cpus that its threads may use; within the mission's `cpus` unless its class is `other`",
         ),
         Key::without(

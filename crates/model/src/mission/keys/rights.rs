@@ -50,7 +50,7 @@ pub(super) static RIGHTS: Shape = Shape {
         Key::without(
             "user",
             Kind::Table(&USER),
-            "those of the bundle or image, else 65534 (nobody)",
+            "those of the bundle or image, else one of the mission's `uids` that no other cell has",
             "user and group of its program",
         ),
         Key::without(
@@ -83,7 +83,7 @@ pub(super) static RIGHTS: Shape = Shape {
         Key::without(
             "memory",
             Kind::Size { least: 1 << 20 },
-            "no limit of its own",
+            "its share of what is free, as `admit` says",
             "the most memory that it may use, tmpfs included",
         ),
         Key::default(
@@ -94,6 +94,30 @@ pub(super) static RIGHTS: Shape = Shape {
             },
             "64",
             "the most processes and threads that it may have",
+        ),
+        Key::default(
+            "pending_signals",
+            Kind::Integer {
+                least: 1,
+                most: 1_048_576,
+            },
+            "256",
+            "the most signals that may wait for its user, each POSIX timer counting as one (RLIMIT_SIGPENDING)",
+        ),
+        Key::default(
+            "message_queues",
+            Kind::Size { least: 0 },
+            "\"800KiB\"",
+            "the most that the POSIX message queues of its user hold (RLIMIT_MSGQUEUE)",
+        ),
+        Key::default(
+            "open_files",
+            Kind::Integer {
+                least: 16,
+                most: 1_048_576,
+            },
+            "1024",
+            "the most descriptors that each of its processes may have open, timerfds among them (RLIMIT_NOFILE)",
         ),
     ],
 };

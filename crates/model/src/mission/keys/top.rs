@@ -100,6 +100,12 @@ pub(in super::super) static TOP: Shape = Shape {
             "cells of criticality `lo` in the order in which they are shed; those not named follow, the last of the file first",
         ),
         Key::without(
+            "uids",
+            Kind::Table(&UIDS),
+            "2,000,000,000 to 2,000,065,535",
+            "user ids, and group ids of the same numbers, of which each cell gets one of its own",
+        ),
+        Key::without(
             "modes",
             Kind::Table(&MODES),
             "one mode",
@@ -115,6 +121,24 @@ pub(in super::super) static TOP: Shape = Shape {
             "the cells",
         ),
     ],
+};
+
+/// `uids`.
+static UIDS: Shape = Shape {
+    title: "`uids`",
+    name: "uids",
+    doc: "A range of user ids for cells that have none of their own.",
+    choice: false,
+    keys: &[
+        Key::required("lowest", UID, "2000000000", "the lowest of them"),
+        Key::required("highest", UID, "2000065535", "the highest of them"),
+    ],
+};
+
+/// Neither root nor the id that means none.
+const UID: Kind = Kind::Integer {
+    least: 1,
+    most: 4_294_967_294,
 };
 
 /// `[modes]`.

@@ -9,7 +9,7 @@ mod rights;
 pub(super) use node::Node;
 
 use super::keys::TOP;
-use super::{Enforcer, Latency, Mission, ModePolicy, Modes, Place};
+use super::{Enforcer, Latency, Mission, ModePolicy, Modes, Place, Uids};
 use toml::de::DeTable;
 
 /// The mission that the document says, as far as it can be read.
@@ -26,6 +26,14 @@ pub(super) fn mission(document: &DeTable<'_>) -> Mission {
         supply_run: top.path("supply_run"),
         notify: top.texts("notify"),
         shed: top.texts("shed"),
+        uids: (top.table("uids"))
+            .and_then(|uids| {
+                Some(Uids {
+                    lowest: uids.count("lowest")?,
+                    highest: uids.count("highest")?,
+                })
+            })
+            .unwrap_or_default(),
         modes: top.table("modes").map(|modes| Modes {
             policy: modes
                 .choice("policy", &ModePolicy::NAMES)

@@ -3,6 +3,7 @@ use crate::Bytes;
 use crate::mission::{Access, Device, Mount, Network, Rights, Seccomp, Tmpfs, User};
 
 pub(super) fn rights(table: Option<&Node<'_>>) -> Rights {
+    let count = |key| table.and_then(|table| table.count(key)).unwrap_or(1);
     let tables = |key| table.map_or_else(Vec::new, |table| table.tables(key));
     Rights {
         network: table
@@ -23,7 +24,11 @@ pub(super) fn rights(table: Option<&Node<'_>>) -> Rights {
         mounts: tables("mounts").iter().map(mount).collect(),
         tmpfs: tables("tmpfs").iter().map(tmpfs).collect(),
         memory: table.and_then(|table| table.size("memory")),
-        pids: table.and_then(|table| table.count("pids")).unwrap_or(1),
+        pids: count("pids"),
+        pending_signals: count("pending_signals"),
+        message_queues: (table.and_then(|table| table.size("message_queues")))
+            .unwrap_or(Bytes::new(0)),
+        open_files: count("open_files"),
     }
 }
 

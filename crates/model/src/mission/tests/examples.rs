@@ -50,6 +50,8 @@ fn the_least_mission_grants_nothing() {
     assert!(!rights.writable_root && rights.capabilities.is_empty());
     assert!(rights.devices.is_empty() && rights.mounts.is_empty() && rights.tmpfs.is_empty());
     assert_eq!((rights.user, rights.memory, rights.pids), (None, None, 64));
+    assert_eq!((rights.pending_signals, rights.open_files), (256, 1024));
+    assert_eq!(rights.message_queues.bytes(), 800 << 10);
 }
 
 #[test]

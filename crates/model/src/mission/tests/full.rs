@@ -8,6 +8,7 @@ latency = "100us"
 supply_run = "runs/supply"
 notify = ["/usr/bin/logger", "-t", "full"]
 shed = ["guest"]
+uids = { lowest = 3000000000, highest = 3000000999 }
 
 [modes]
 policy = "amc-rtb"
@@ -93,6 +94,9 @@ mounts = [{ source = "data", target = "/data", writable = true }]
 tmpfs = [{ target = "/tmp", size = "1MiB" }]
 memory = "8MiB"
 pids = 7
+pending_signals = 9
+message_queues = "16KiB"
+open_files = 20
 
 [[cell]]
 name = "guest"

@@ -136,6 +136,7 @@ fn the_schema_and_the_parser_know_the_same_keys() {
 fn spot(shape: &Shape) -> (&'static str, &'static str) {
     match shape.name {
         "mission" => ("schema = 1\n", "schema = 1\nKEY\n"),
+        "uids" => ("{ lowest =", "{ KEY, lowest ="),
         "modes" => ("[modes]\n", "[modes]\nKEY\n"),
         "cell" => ("name = \"pilot\"\n", "name = \"pilot\"\nKEY\n"),
         "image" => ("{ rootfs =", "{ KEY, rootfs ="),

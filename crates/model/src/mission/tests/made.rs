@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::mission::{
     Access, Action, Band, Cell, CellClass, Criticality, Device, Enforcer, Escalation, ExitStatus,
     Image, Latency, Mission, ModePolicy, Modes, Mount, Network, Observed, Ready, Restart,
-    RestartPolicy, Rights, Rule, Seccomp, Task, Tmpfs, User, WhenShed,
+    RestartPolicy, Rights, Rule, Seccomp, Task, Tmpfs, Uids, User, WhenShed,
 };
 use crate::taskset::{CellTask, Reservation};
 use crate::{Bytes, Duration, EngineKind};
@@ -98,6 +98,10 @@ pub(super) fn mission(bytes: &[u8]) -> Mission {
             Vec::new()
         },
         shed: Vec::new(),
+        uids: Uids {
+            lowest: 1 + dice.count(),
+            highest: 3_000_000_000 + dice.count(),
+        },
         modes,
         cells: Vec::new(),
     };
@@ -399,5 +403,8 @@ fn rights(dice: &mut Dice<'_>) -> Rights {
             .collect(),
         memory,
         pids: dice.count(),
+        pending_signals: dice.count(),
+        message_queues: Bytes::new(dice.roll(4) as u64),
+        open_files: 16 + dice.count(),
     }
 }

@@ -1,0 +1,220 @@
+//! What cells take from each other without real time: cpus that are not theirs, what the kernel counts for a user, memory.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use host::root::Root;
+use host::sched;
+
+use crate::missions::{RESERVED, Up, mission, nothing_is_left, pid_of, shell};
+use crate::support::{Case, Need, say};
+
+const CELLS: &[Need] = &[Need::Root, Need::TwoCpus, Need::Program("busybox")];
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "missions_apart::a_best_effort_cell_runs_on_its_cpus_and_nowhere_else",
+        needs: CELLS,
+        run: a_best_effort_cell_runs_on_its_cpus_and_nowhere_else,
+    },
+    Case {
+        name: "missions_apart::each_cell_is_a_user_of_its_own_with_limits",
+        needs: CELLS,
+        run: each_cell_is_a_user_of_its_own_with_limits,
+    },
+    Case {
+        name: "missions_apart::a_cell_without_memory_is_limited_and_goes_first",
+        needs: &[
+            Need::Root,
+            Need::RealTime,
+            Need::Program("busybox"),
+            Need::GroupBudget(250),
+        ],
+        run: a_cell_without_memory_is_limited_and_goes_first,
+    },
+];
+
+/// The engines of this machine that make cells of a program.
+fn engines() -> Vec<&'static str> {
+    let there = |name: &&'static str| Need::Program(name).unmet().is_none();
+    let others = ["crun", "runc", "podman"].into_iter().filter(there);
+    std::iter::once("embedded").chain(others).collect()
+}
+
+/// The value of a line of `/proc/PID/status`.
+fn status(pid: i32, key: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(key));
+    line.unwrap().trim_start_matches(':').trim().to_owned()
+}
+
+/// A process and all below it.
+fn family(pid: i32) -> Vec<i32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let children = text
+        .split_whitespace()
+        .filter_map(|child| child.parse().ok());
+    std::iter::once(pid)
+        .chain(children.flat_map(family))
+        .collect()
+}
+
+fn a_best_effort_cell_runs_on_its_cpus_and_nowhere_else() {
+    let cpus = sched::get_affinity(0).unwrap();
+    let own = *cpus.last().unwrap();
+    let cgroups = host::cgroup::detect().unwrap();
+    let has_cpuset = cgroups.v1_mount("cpuset").is_some();
+    for engine in engines() {
+        let dir = tempfile::tempdir().unwrap();
+        let more = format!("class = \"other\"\nengine = \"{engine}\"\ncpus = [{own}]");
+        let script = "/busybox taskset -p ff 1; /busybox sleep 1000 & /busybox sleep 1000";
+        mission(dir.path(), &shell("plain", script, &more));
+        let said = say(dir.path(), &["admit", "mission.toml"]).ends_with(0);
+        assert!(
+            said.out.contains(&format!("best effort on cpu {own}")),
+            "{}",
+            said.out
+        );
+        let mut up = Up::start(dir.path());
+        let line = up.until("plain: runs");
+        assert!(
+            line.contains(&format!("best effort on cpu {own}")),
+            "{line}"
+        );
+        let first = pid_of(&line);
+        // Until it has started what it starts.
+        while family(first).len() < 2 {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        for pid in family(first) {
+            assert_eq!(
+                status(pid, "Cpus_allowed_list"),
+                own.to_string(),
+                "{engine}"
+            );
+        }
+        if has_cpuset {
+            let group = cgroups.v1_group(&Root::live(), "cpuset", first).unwrap();
+            let held = fs::read_to_string(group.join("cpuset.cpus")).unwrap();
+            assert_eq!(held.trim(), own.to_string(), "{engine}");
+            // The cpuset holds it also against somebody who may change affinities.
+            let _ = sched::set_affinity(first, &cpus);
+            assert_eq!(sched::get_affinity(first).unwrap(), [own], "{engine}");
+        }
+        up.end();
+        nothing_is_left(dir.path());
+    }
+}
+
+fn each_cell_is_a_user_of_its_own_with_limits() {
+    let mut seen = BTreeSet::new();
+    let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let mut ups = Vec::new();
+    for dir in &dirs {
+        let mut cells = String::new();
+        for engine in engines() {
+            let more = format!(
+                "class = \"other\"\nengine = \"{engine}\"\nrestart = {{ policy = \"always\", backoff_min = \"0ms\" }}\n\
+                 [cell.rights]\npids = 9\npending_signals = 31\nmessage_queues = \"64KiB\"\nopen_files = 77"
+            );
+            cells += &shell(engine, "/busybox sleep 1000 & /busybox sleep 1000", &more);
+        }
+        mission(dir.path(), &cells);
+        let mut up = Up::start(dir.path());
+        for engine in engines() {
+            let pid = pid_of(&up.told(&format!("{engine}: runs")));
+            let ids = status(pid, "Uid");
+            let uid: u32 = ids.split_whitespace().next().unwrap().parse().unwrap();
+            assert!(
+                (2_000_000_000..=2_000_065_535).contains(&uid),
+                "{engine}: {ids}"
+            );
+            assert_eq!(status(pid, "Gid"), ids, "{engine}");
+            assert!(seen.insert(uid), "{engine}: {uid} is another cell's");
+            let signals = status(pid, "SigQ");
+            assert!(signals.ends_with("/31"), "{engine}: {signals}");
+            let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+            for (what, value) in [
+                ("Max processes", "9"),
+                ("Max msgqueue size", "65536"),
+                ("Max open files", "77"),
+            ] {
+                let line = limits.lines().find(|line| line.starts_with(what)).unwrap();
+                let hard = line[what.len()..].split_whitespace().nth(1);
+                assert_eq!(hard, Some(value), "{engine}: {line}");
+            }
+        }
+        ups.push(up);
+    }
+    // The same cell, started anew, is the same user.
+    let up = &mut ups[0];
+    let before = pid_of(&up.told("embedded: runs"));
+    let ids = status(before, "Uid");
+    // SAFETY: a cell of this test.
+    unsafe { libc::kill(before, libc::SIGKILL) };
+    let after = pid_of(&up.until("embedded: runs"));
+    assert_eq!(status(after, "Uid"), ids);
+    for up in ups {
+        up.end();
+    }
+    let record = fs::read_to_string("/run/timecell/uids.json").unwrap();
+    for dir in &dirs {
+        nothing_is_left(dir.path());
+        assert!(
+            !record.contains(&crate::missions::name(dir.path())),
+            "{record}"
+        );
+    }
+}
+
+/// The limit of memory of a cell's first process, bytes.
+fn memory_limit(pid: i32) -> u64 {
+    let cgroups = host::cgroup::detect().unwrap();
+    let root = Root::live();
+    let file = match cgroups.v1_group(&root, "memory", pid) {
+        Some(group) => group.join("memory.limit_in_bytes"),
+        None => cgroups.v2_group(&root, pid).unwrap().join("memory.max"),
+    };
+    fs::read_to_string(file).unwrap().trim().parse().unwrap()
+}
+
+fn a_cell_without_memory_is_limited_and_goes_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let sleep = "/busybox sleep 1000";
+    let cells = shell("hi", sleep, &format!("{RESERVED}\ncriticality = \"hi\""))
+        + &shell("lo", sleep, RESERVED)
+        + &shell(
+            "plain",
+            sleep,
+            "class = \"other\"\n[cell.rights]\nmemory = \"20MiB\"",
+        );
+    mission(dir.path(), &cells);
+    let said = say(dir.path(), &["admit", "mission.toml", "--json"]).ends_with(0);
+    let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let memory = &json["admission"]["memory"];
+    assert_eq!(memory["declared_bytes"], 20 << 20, "{memory}");
+    let total = memory["total_bytes"].as_u64().unwrap();
+    let mut up = Up::start(dir.path());
+    let mut together = 0;
+    for (cell, adjusted) in [("hi", "300"), ("lo", "600"), ("plain", "900")] {
+        let pid = pid_of(&up.told(&format!("{cell}: runs")));
+        let found = fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap();
+        assert_eq!(found.trim(), adjusted, "{cell}");
+        together += memory_limit(pid);
+    }
+    assert!(together < total, "{together} of {total}");
+    let own = fs::read_to_string(format!("/proc/{}/oom_score_adj", up.child.id())).unwrap();
+    let own: i32 = own.trim().parse().unwrap();
+    assert!(own <= 0, "{own}");
+    up.end();
+    let too_much = shell(
+        "plain",
+        sleep,
+        &format!("class = \"other\"\n[cell.rights]\nmemory = \"{total}B\""),
+    );
+    mission(dir.path(), &too_much);
+    let said = say(dir.path(), &["up", "mission.toml", "--dir", "state2"]).ends_with(3);
+    assert!(said.out.contains("lower it by"), "{}", said.out);
+    assert!(!Path::new(&dir.path().join("state2")).exists());
+}
