@@ -1,0 +1,176 @@
+//! How long can best-effort cells keep a critical task from its cpu by work that the kernel does on nobody's account?
+//!
+//! `cargo run -p timecell --example storms`, as root, prints a table: for each attack the worst delay of a task of the highest
+//! priority in the best, the median and the worst turn, in ms: alone; beside the attack on the same cpu with its
+//! limits lifted; with the limits that cells have by default; and on other cpus, where best-effort cells of a mission are by
+//! default. The four take turns of two seconds within one mission, so that what else happens on the machine falls on all of
+//! them alike; where that is much, the best turn tells what the attack does by itself.
+//!
+//! The same program is the critical task and the attacks: without words it is the driver.
+
+mod attacks;
+mod critical;
+mod turns;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use attacks::ATTACKS;
+use turns::{TURNS, Turn};
+
+const USAGE: &str = "usage: storms [--rounds N] [--cpu N] [--timecell PATH] [ATTACK...]";
+
+fn main() -> Result<(), String> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["critical", turns] => critical::run(number(turns)?),
+        ["attack", name, turn, turns] => attacks::run(name, number(turn)?, number(turns)?),
+        _ => Asked::of(&words)?.measure(),
+    }
+}
+
+fn number(word: &str) -> Result<u64, String> {
+    word.parse()
+        .map_err(|_| format!("`{word}` is no number; {USAGE}"))
+}
+
+/// What is to be measured.
+struct Asked {
+    /// Turns of each kind.
+    rounds: u64,
+    /// The critical cpu.
+    cpu: u64,
+    timecell: PathBuf,
+    attacks: Vec<&'static attacks::Attack>,
+}
+
+impl Asked {
+    fn of(words: &[&str]) -> Result<Asked, String> {
+        let own = std::env::current_exe().map_err(|error| error.to_string())?;
+        let beside = own
+            .parent()
+            .and_then(Path::parent)
+            .unwrap_or(Path::new("/"));
+        let mut asked = Asked {
+            rounds: 5,
+            cpu: 1,
+            timecell: beside.join("timecell"),
+            attacks: Vec::new(),
+        };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let mut value = || words.next().copied().ok_or(USAGE);
+            match *word {
+                "--rounds" => asked.rounds = number(value()?)?,
+                "--cpu" => asked.cpu = number(value()?)?,
+                "--timecell" => asked.timecell = PathBuf::from(value()?),
+                name => {
+                    let attack = ATTACKS.iter().find(|attack| attack.name == name);
+                    let known: Vec<&str> = ATTACKS.iter().map(|attack| attack.name).collect();
+                    asked.attacks.push(attack.ok_or_else(|| {
+                        format!("there is no attack `{name}`: {}; {USAGE}", known.join(", "))
+                    })?);
+                }
+            }
+        }
+        if asked.attacks.is_empty() {
+            asked.attacks = ATTACKS.iter().collect();
+        }
+        Ok(asked)
+    }
+
+    fn measure(&self) -> Result<(), String> {
+        let heads: Vec<&str> = TURNS.iter().map(|turn| turn.name).collect();
+        println!("| attack | {} |", heads.join(" | "));
+        println!("|---|{}", "---|".repeat(TURNS.len()));
+        for attack in &self.attacks {
+            let worst = self.one(attack)?;
+            let ms = |ns: u64| format!("{:.2}", ns as f64 / 1e6);
+            let cells: Vec<String> = (worst.iter())
+                .map(|turns| {
+                    let [least, median, worst] =
+                        [0, turns.len() / 2, turns.len() - 1].map(|at| ms(turns[at]));
+                    format!("{least} / {median} / {worst}")
+                })
+                .collect();
+            println!("| {} | {} |", attack.what, cells.join(" | "));
+        }
+        Ok(())
+    }
+
+    /// The worst delay in each turn of each kind, ns, ascending.
+    fn one(&self, attack: &attacks::Attack) -> Result<Vec<Vec<u64>>, String> {
+        let failed = |error: std::io::Error| error.to_string();
+        let dir = std::env::temp_dir().join(format!("storms-{}", std::process::id()));
+        fs::create_dir_all(dir.join("room")).map_err(failed)?;
+        fs::set_permissions(dir.join("room"), fs::Permissions::from_mode(0o777)).map_err(failed)?;
+        let result = self.mission(attack, &dir);
+        // What cannot be removed is in the temporary directory.
+        let _ = fs::remove_dir_all(&dir);
+        result
+    }
+
+    fn mission(&self, attack: &attacks::Attack, dir: &Path) -> Result<Vec<Vec<u64>>, String> {
+        let own = std::env::current_exe().map_err(|error| error.to_string())?;
+        let turns = (self.rounds + 1) * TURNS.len() as u64;
+        let critical = format!(
+            "schema = 1\nname = \"storms-{pid}\"\ncpus = [{cpu}]\n\
+             [[cell]]\nname = \"critical\"\nimage = {{ binary = \"{own}\" }}\nargs = [\"critical\", \"{turns}\"]\n\
+             class = \"fifo\"\npriorities = {{ lowest = 90, highest = 90 }}\n\
+             reservation = {{ budget = \"16ms\", period = \"40ms\" }}\nrestart = {{ policy = \"never\" }}\n",
+            pid = std::process::id(),
+            cpu = self.cpu,
+            own = own.display(),
+        );
+        let attackers = TURNS.iter().enumerate().filter_map(|(at, turn)| {
+            let Turn { cell, rights, .. } = turn;
+            let cpus = if turn.apart { String::new() } else { format!("cpus = [{}]\n", self.cpu) };
+            cell.map(|cell| format!(
+                "[[cell]]\nname = \"{cell}\"\nimage = {{ binary = \"{own}\" }}\nclass = \"other\"\n{cpus}\
+                 args = [\"attack\", \"{name}\", \"{at}\", \"{turns}\"]\nrestart = {{ policy = \"never\" }}\n\
+                 [cell.rights]\nmemory = \"256MiB\"\n{rights}\
+                 mounts = [{{ source = \"{room}\", target = \"/room\", writable = true }}]\n",
+                own = own.display(),
+                name = attack.name,
+                room = dir.join("room").display(),
+            ))
+        });
+        let text = std::iter::once(critical.clone())
+            .chain(attackers)
+            .collect::<String>();
+        fs::write(dir.join("mission.toml"), text).map_err(|error| error.to_string())?;
+        let said = Command::new(&self.timecell)
+            .args(["up", "mission.toml", "--dir", "state"])
+            .current_dir(dir)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| format!("{}: {error}", self.timecell.display()))?;
+        let output =
+            fs::read_to_string(dir.join("state/cells/critical/output")).unwrap_or_default();
+        let worst: Vec<Vec<u64>> = (output.lines())
+            .filter_map(|line| line.strip_prefix("worst "))
+            .map(|line| {
+                let turns = line.split_whitespace().filter_map(|ns| ns.parse().ok());
+                let mut turns: Vec<u64> = turns.collect();
+                turns.sort_unstable();
+                turns
+            })
+            .filter(|turns| !turns.is_empty())
+            .collect();
+        if worst.len() != TURNS.len() {
+            return Err(format!(
+                "the critical cell said nothing; timecell said:\n{}{}",
+                String::from_utf8_lossy(&said.stdout),
+                String::from_utf8_lossy(&said.stderr)
+            ));
+        }
+        for turn in TURNS.iter().filter_map(|turn| turn.cell) {
+            let said = fs::read_to_string(dir.join(format!("state/cells/{turn}/output")));
+            eprint!("{}", said.unwrap_or_default());
+        }
+        Ok(worst)
+    }
+}
