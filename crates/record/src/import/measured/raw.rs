@@ -30,7 +30,7 @@ fn record(bytes: &[u8]) -> Option<Record> {
     let long = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
     let thread = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?);
     let (seconds, nanoseconds, value) = (long(4)?, long(12)?, long(20)?);
-    (thread < THREADS && nanoseconds < 1_000_000_000 && seconds < 1 << 40).then(|| Record {
+    (thread < THREADS && nanoseconds < 1_000_000_000 && seconds < 1 << 40).then_some(Record {
         thread,
         seconds,
         value,

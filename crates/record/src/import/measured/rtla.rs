@@ -295,7 +295,7 @@ impl Table {
             d.widen(width_ns);
             if d.total() == Some(0) {
                 d.said.mean_ns = None;
-                if !d.said.cycles.is_some_and(|cycles| cycles > 0) {
+                if d.said.cycles.is_none_or(|cycles| cycles == 0) {
                     (d.said.min_ns, d.said.max_ns) = (None, None);
                 }
             }
