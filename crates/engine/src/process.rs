@@ -338,6 +338,26 @@ fn start(command: &mut Command, log: &Path, output: Stdio) -> Result<Child, Stri
         })
 }
 
+/// What `command` prints to its standard output before it ends, where it does so within the time that a program has that
+/// makes or removes a cell, and fits into a pipe; else it is killed.
+pub(crate) fn output(command: &mut Command) -> Result<(ExitStatus, String), String> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    let status = wait(&mut child)?;
+    let mut text = Vec::new();
+    if let Some(pipe) = &mut child.stdout {
+        // What it has left running may hold the pipe open; nothing of that is waited for.
+        // SAFETY: an open descriptor.
+        unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+        let _ = pipe.read_to_end(&mut text);
+    }
+    Ok((status, String::from_utf8_lossy(&text).into_owned()))
+}
+
 fn wait(child: &mut Child) -> Result<ExitStatus, String> {
     let pidfd = pidfd_open(child.id().cast_signed()).map_err(|error| error.to_string())?;
     let in_time = ended(&pidfd, PATIENCE);

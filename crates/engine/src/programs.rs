@@ -2,9 +2,11 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use model::Requirement;
+
+use crate::process;
 
 /// Directories searched besides `PATH`: those of system programs are often missing there.
 const MORE: [&str; 6] = [
@@ -31,15 +33,9 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
 
 /// The first line that `name words...` prints; `None` if there is no such program or it fails.
 pub(crate) fn first_line(name: &str, words: &[&str]) -> Option<String> {
-    let output = Command::new(find(name)?)
-        .args(words)
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()?;
-    let text = String::from_utf8_lossy(&output.stdout);
+    let (status, text) = process::output(Command::new(find(name)?).args(words)).ok()?;
     let line = text.lines().next()?.trim();
-    (output.status.success() && !line.is_empty()).then(|| line.to_owned())
+    (status.success() && !line.is_empty()).then(|| line.to_owned())
 }
 
 /// That a program is installed; `package` is what Debian and Ubuntu call it.

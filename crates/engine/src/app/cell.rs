@@ -1,6 +1,8 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use model::EngineKind;
@@ -10,7 +12,7 @@ use super::log::{self, Log};
 use super::record::Record;
 use super::spec::AppSpec;
 use super::start::{self, Report};
-use super::{freezer, podman, runtime};
+use super::{Freezing, freezer, podman, runtime};
 use crate::process::{self, Process};
 use crate::{Cell, CellProcess, EngineError, made, podman_cli, sweep};
 
@@ -30,6 +32,8 @@ pub struct AppCell {
     pub(super) pidfd: OwnedFd,
     pub(super) record: Record,
     pub(super) log: Option<Log>,
+    /// Of a log that somebody else drains.
+    pub(super) lent: Option<Arc<AtomicU64>>,
     /// Where the maker still listens for the program's execution.
     pub(super) report: Option<Report>,
     pub(super) ended: Option<Ended>,
@@ -97,6 +101,19 @@ impl AppCell {
     /// # Errors
     /// In the kernel's words.
     pub fn try_wait(&mut self) -> io::Result<Option<Ended>> {
+        let ended = self.try_wait_kernel()?;
+        if ended == Some(Ended::Unknown) && self.spec.engine == EngineKind::Podman {
+            self.ended = podman::status(&self.spec).or(ended);
+        }
+        Ok(self.ended)
+    }
+
+    /// As [`AppCell::try_wait`], but asks nobody but the kernel, and so never waits; an end that only the engine can tell
+    /// is [`Ended::Unknown`] until [`AppCell::remove`] has asked it.
+    ///
+    /// # Errors
+    /// In the kernel's words.
+    pub fn try_wait_kernel(&mut self) -> io::Result<Option<Ended>> {
         if self.ended.is_some() {
             return Ok(self.ended);
         }
@@ -116,11 +133,13 @@ impl AppCell {
         match ended::ask(&self.pidfd) {
             Told::Status(ended) => Some(ended),
             Told::NotYet if since.elapsed() < TELLING => None,
-            Told::NotYet | Told::Never if self.spec.engine == EngineKind::Podman => {
-                podman::status(&self.spec).or(Some(Ended::Unknown))
-            }
             Told::NotYet | Told::Never => Some(Ended::Unknown),
         }
+    }
+
+    /// How its program ended, as far as is known by now.
+    pub const fn end(&self) -> Option<Ended> {
+        self.ended
     }
 
     /// As [`AppCell::try_wait`], waiting for the end for at most so long. The log is drained meanwhile, so that a cell
@@ -168,6 +187,15 @@ impl AppCell {
             .map_err(|cause| made::error(&self.spec, "freeze the cell", cause))
     }
 
+    /// Begins to stop every process of the cell, and does not wait for it.
+    ///
+    /// # Errors
+    /// Where there is no freezer.
+    pub fn begin_freeze(&self) -> Result<Freezing, EngineError> {
+        Freezing::begin(&self.spec.id)
+            .map_err(|cause| made::error(&self.spec, "freeze the cell", cause))
+    }
+
     /// Lets a frozen cell go on; fine if it was not frozen.
     ///
     /// # Errors
@@ -182,13 +210,27 @@ impl AppCell {
         self.log.as_mut()
     }
 
+    /// Hands the log to somebody who drains it elsewhere; `None` where there is none, or it was handed over before.
+    pub fn lend_log(&mut self) -> Option<Log> {
+        let log = self.log.take()?;
+        self.lent = Some(log.dropped_counter());
+        Some(log)
+    }
+
+    /// Takes the log back.
+    pub fn take_back_log(&mut self, log: Log) {
+        self.lent = None;
+        self.log = Some(log);
+    }
+
     /// The end of what is kept of its output, at most `most_bytes`, and how many bytes are kept no longer.
     ///
     /// # Errors
     /// When a file cannot be read.
     pub fn output_tail(&self, most_bytes: usize) -> io::Result<(Vec<u8>, u64)> {
         let tail = log::tail(&self.spec.work_dir, most_bytes)?;
-        Ok((tail, self.log.as_ref().map_or(0, Log::dropped_bytes)))
+        let lent = (self.lent.as_ref()).map_or(0, |dropped| dropped.load(Ordering::Relaxed));
+        Ok((tail, self.log.as_ref().map_or(lent, Log::dropped_bytes)))
     }
 
     /// The groups of the cell, one in each hierarchy: for reading what it used, and for setting what is not in the spec.
@@ -214,8 +256,12 @@ impl AppCell {
             // The runtime of a supervisor that was killed may still wait for the program that it was to start.
             process::kill_marked(&self.spec.id)?;
         }
+        // Its output is whoever's who has the log: a full disk is no reason to leave a cell behind.
+        let log = self.log.take();
         // Reaps it where it is ours; the status is asked for once more where it was not told yet.
-        self.wait(TELLING).map_err(|error| error.to_string())?;
+        let waited = self.wait(TELLING).map_err(|error| error.to_string());
+        self.log = log;
+        waited?;
         made::finish(&self.spec, sweep::wipe(self.spec.engine))
     }
 }

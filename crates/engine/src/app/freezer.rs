@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use host::cgroup::Cgroups;
@@ -15,9 +16,82 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// standing still; only a thaw ends that. A process that is merely within a long system call loses nothing by it.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 
+#[derive(Debug, Clone)]
 enum Freezer {
     V1(PathBuf),
     V2(PathBuf),
+}
+
+/// A cell that is being stopped: by another thread than the one that has the cell, if need be.
+#[derive(Debug, Clone)]
+pub struct Freezing {
+    freezer: Freezer,
+    began: Instant,
+    asked: Instant,
+}
+
+impl Freezing {
+    /// Asks the kernel to stop the cell.
+    ///
+    /// # Errors
+    /// Where there is no freezer.
+    pub(super) fn begin(id: &str) -> Result<Freezing, String> {
+        let freezer = find(id)?;
+        freezer.set(true)?;
+        let now = Instant::now();
+        Ok(Freezing {
+            freezer,
+            began: now,
+            asked: now,
+        })
+    }
+
+    /// Waits until the last process stands still, for so long at most; whether it does.
+    ///
+    /// # Errors
+    /// When a process has not stopped within 5 s since the beginning; then the cell goes on.
+    pub fn wait(&mut self, within: Duration) -> Result<bool, String> {
+        let until = Instant::now() + within;
+        while !self.freezer.is_frozen() {
+            if self.asked.elapsed() > ASK_AGAIN && matches!(self.freezer, Freezer::V1(_)) {
+                self.freezer.set(false)?;
+                std::thread::sleep(Duration::from_millis(1));
+                self.freezer.set(true)?;
+                self.asked = Instant::now();
+            }
+            if self.began.elapsed() > PATIENCE {
+                self.freezer.set(false)?;
+                return Err(format!(
+                    "a process did not stop within {} s",
+                    PATIENCE.as_secs()
+                ));
+            }
+            if Instant::now() > until {
+                return Ok(false);
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        Ok(true)
+    }
+
+    /// As [`Freezing::wait`] to the end, or until it is `unwanted`: then the cell goes on, and `false` is returned.
+    ///
+    /// # Errors
+    /// As [`Freezing::wait`].
+    pub fn finish(mut self, unwanted: &AtomicBool) -> Result<bool, String> {
+        const STEP: Duration = Duration::from_millis(2);
+        while !self.wait(STEP)? {
+            if unwanted.load(Ordering::SeqCst) {
+                break;
+            }
+        }
+        // Asked once more: it may have become so between the kernel's word and here.
+        if unwanted.load(Ordering::SeqCst) {
+            self.freezer.set(false)?;
+            return Ok(false);
+        }
+        Ok(true)
+    }
 }
 
 /// Stops the cell; returns when the last of its processes stands still.
@@ -25,26 +99,8 @@ enum Freezer {
 /// # Errors
 /// Where there is no freezer, or a process does not stop in time; then the cell goes on.
 pub(super) fn freeze(id: &str) -> Result<(), String> {
-    let freezer = find(id)?;
-    freezer.set(true)?;
-    let began = Instant::now();
-    let mut asked = began;
-    while !freezer.is_frozen() {
-        if asked.elapsed() > ASK_AGAIN && matches!(freezer, Freezer::V1(_)) {
-            freezer.set(false)?;
-            std::thread::sleep(Duration::from_millis(1));
-            freezer.set(true)?;
-            asked = Instant::now();
-        }
-        if began.elapsed() > PATIENCE {
-            freezer.set(false)?;
-            return Err(format!(
-                "a process did not stop within {} s",
-                PATIENCE.as_secs()
-            ));
-        }
-        std::thread::sleep(Duration::from_micros(200));
-    }
+    let mut freezing = Freezing::begin(id)?;
+    while !freezing.wait(PATIENCE)? {}
     Ok(())
 }
 

@@ -3,6 +3,8 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{OpenOptionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Ids;
 
@@ -20,8 +22,13 @@ pub struct Log {
     written: u64,
     dir: PathBuf,
     half: u64,
-    dropped_bytes: u64,
+    /// Shared with whoever tells of it while another thread drains.
+    dropped_bytes: Arc<AtomicU64>,
 }
+
+/// Most that one call of [`Log::drain`] moves, bytes: what a pipe holds. A cell that writes without end must not keep
+/// whoever drains it from the others.
+pub const DRAINED_BYTES: u64 = PIPE_BYTES as u64;
 
 /// Room in the pipe, in bytes, where the kernel grants it; else 64 KiB.
 const PIPE_BYTES: i32 = 256 << 10;
@@ -73,18 +80,19 @@ impl Log {
             file,
             dir: dir.to_owned(),
             half: (most_bytes / 2).max(1),
-            dropped_bytes: dropped.trim().parse().unwrap_or(0),
+            dropped_bytes: Arc::new(AtomicU64::new(dropped.trim().parse().unwrap_or(0))),
         })
     }
 
-    /// Moves what the cell has written since the last call into the files; never waits. Returns the number of bytes.
+    /// Moves what the cell has written since the last call into the files, at most [`DRAINED_BYTES`]; never waits for the
+    /// cell. Returns the number of bytes.
     ///
     /// # Errors
     /// When the files cannot be written; what was read by then is counted as dropped.
     pub fn drain(&mut self) -> io::Result<u64> {
         let mut buffer = [0; 64 << 10];
         let mut moved = 0;
-        loop {
+        while moved < DRAINED_BYTES {
             match self.pipe.read(&mut buffer) {
                 Ok(0) => return Ok(moved),
                 Ok(length) => {
@@ -96,6 +104,7 @@ impl Log {
                 Err(error) => return Err(error),
             }
         }
+        Ok(moved)
     }
 
     /// What is in the pipe, which is forgotten with it.
@@ -108,8 +117,13 @@ impl Log {
     }
 
     /// Bytes of output that are no longer kept.
-    pub const fn dropped_bytes(&self) -> u64 {
-        self.dropped_bytes
+    pub fn dropped_bytes(&self) -> u64 {
+        self.dropped_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The count behind [`Log::dropped_bytes`], for a thread that does not have the log.
+    pub(super) fn dropped_counter(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.dropped_bytes)
     }
 
     /// What is kept, the oldest first: at most `most_bytes` of its end.
@@ -128,7 +142,8 @@ impl Log {
             let room = usize::try_from(self.half - self.written).unwrap_or(usize::MAX);
             let (now, rest) = bytes.split_at(bytes.len().min(room));
             if let Err(error) = self.file.write_all(now) {
-                self.dropped_bytes += bytes.len() as u64;
+                self.dropped_bytes
+                    .fetch_add(bytes.len() as u64, Ordering::Relaxed);
                 return Err(error);
             }
             self.written += now.len() as u64;
@@ -141,8 +156,8 @@ impl Log {
     fn turn(&mut self) -> io::Result<()> {
         let old = old_path(&self.dir);
         if let Ok(found) = fs::metadata(&old) {
-            self.dropped_bytes += found.len();
-            fs::write(dropped_path(&self.dir), self.dropped_bytes.to_string())?;
+            self.dropped_bytes.fetch_add(found.len(), Ordering::Relaxed);
+            fs::write(dropped_path(&self.dir), self.dropped_bytes().to_string())?;
         }
         fs::rename(new_path(&self.dir), old)?;
         self.file = append(&new_path(&self.dir))?;
@@ -215,6 +230,26 @@ mod tests {
         assert!(all.ends_with(&kept));
         assert_eq!(kept.len() as u64 + log.dropped_bytes(), all.len() as u64);
         assert_eq!(log.tail(9).unwrap(), b"line 399\n");
+    }
+
+    #[test]
+    fn a_cell_that_writes_without_end_is_drained_in_turns() {
+        let dir = place();
+        let (mut log, end) = Log::make(dir.path(), 1 << 20, own_ids()).unwrap();
+        let mut end = File::from(end);
+        let writer = std::thread::spawn(move || {
+            // Until nobody reads any more, or much more than one turn takes.
+            for _ in 0..64 {
+                end.write_all(&[b'x'; 64 << 10]).unwrap();
+            }
+        });
+        let mut moved = 0;
+        while moved < 64 * (64 << 10) {
+            let now = log.drain().unwrap();
+            assert!(now < DRAINED_BYTES + (64 << 10), "{now}");
+            moved += now;
+        }
+        writer.join().unwrap();
     }
 
     #[test]

@@ -34,8 +34,9 @@ pub use cell::AppCell;
 pub use check::check_program;
 pub use create::{Adoption, adopt, create, requirements};
 pub use ended::{Ended, become_subreaper};
+pub use freezer::Freezing;
 pub use grants::{Grants, Scheduling, Seccomp};
-pub use log::Log;
+pub use log::{DRAINED_BYTES, Log};
 pub use making::{Launcher, Streams};
 pub use spec::{Access, AppSpec, Bind, Device, Ids, Image, Limits, Network, Tmpfs};
 

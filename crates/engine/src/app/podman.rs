@@ -243,11 +243,8 @@ pub(super) fn start(spec: &AppSpec) -> Result<(), String> {
 pub(super) fn status(cell: &dyn Identity) -> Option<Ended> {
     let mut inspect = podman(cell).ok()?;
     inspect.args(["inspect", "--format", "{{.State.ExitCode}}", cell.id()]);
-    let output = inspect.stderr(Stdio::null()).output().ok()?;
-    let code: i32 = String::from_utf8_lossy(&output.stdout)
-        .trim()
-        .parse()
-        .ok()?;
+    let (_, text) = process::output(&mut inspect).ok()?;
+    let code: i32 = text.trim().parse().ok()?;
     // As shells have it.
     Some(match code {
         129..=192 => Ended::Killed(code - 128),

@@ -49,7 +49,9 @@ pub struct SupervisorStatus {
 pub enum CellState {
     /// Its program runs, and is looked after.
     Running,
-    /// It was told to end and has not yet.
+    /// It is being made.
+    Starting,
+    /// It was told to end and has not yet, or what is left of it is being removed.
     Ending,
     /// It is started once those that it comes after are ready.
     Waiting,
@@ -68,6 +70,7 @@ impl CellState {
     pub fn word(self) -> &'static str {
         match self {
             CellState::Running => "running",
+            CellState::Starting => "starting",
             CellState::Ending => "ending",
             CellState::Waiting => "waiting",
             CellState::Restarting => "restarting",

@@ -13,7 +13,7 @@ use crate::admit::Grant;
 ///
 /// There is no group around them with the room of all: the kernel would charge it too, and stop all cells when together they
 /// have overdrawn it, which the tick lets them do (see `analysis::linux::TickSupply`).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct MissionGroups {
     prefix: String,
     top: PathBuf,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::load::{FORM, Header};
 use super::lock::Lock;
+use super::reserve::Reserve;
 use super::{Durability, Entry, JournalError, Loaded, frame, load};
 
 /// Below this size no journal is worth compacting.
@@ -22,6 +23,7 @@ pub struct Journal<E> {
     bytes: u64,
     /// Length after the last compaction.
     compact_bytes: u64,
+    reserve: Reserve,
     broken: Option<String>,
     _lock: Lock,
     entries: PhantomData<fn(E) -> E>,
@@ -69,7 +71,10 @@ impl<E: Entry> Journal<E> {
             install(dir)?;
             new
         };
+        let mut reserve = Reserve::default();
+        reserve.keep(&file, bytes);
         let journal = Journal {
+            reserve,
             dir: dir.to_owned(),
             file,
             next,
@@ -105,14 +110,16 @@ impl<E: Entry> Journal<E> {
         let mut lines = Vec::new();
         let next = put(&mut lines, self.next, entries)?;
         if let Err(error) = self.file.write_all(&lines) {
-            // Part of it may be there.
-            if self.file.set_len(self.bytes).is_err() {
+            // Part of it may be there. Setting a length gives reserved room back, and is done only where it must.
+            let as_before = (self.file.metadata()).is_ok_and(|file| file.len() == self.bytes);
+            if !as_before && self.file.set_len(self.bytes).is_err() {
                 self.broken = Some(error.to_string());
             }
             return Err(failed(&self.path(), "written", error));
         }
         self.bytes += lines.len() as u64;
         self.next = next;
+        self.reserve.keep(&self.file, self.bytes);
         let durability = entries.iter().map(Entry::durability).max();
         if durability == Some(Durability::Durable) {
             self.sync()?;
@@ -151,7 +158,14 @@ impl<E: Entry> Journal<E> {
         self.bytes = bytes;
         self.compact_bytes = bytes;
         self.broken = None;
+        self.reserve = Reserve::default();
+        self.reserve.keep(&self.file, bytes);
         Ok(())
+    }
+
+    /// It could not be compacted now, and grows on for a while.
+    pub(super) fn put_off_compaction(&mut self) {
+        self.compact_bytes = self.bytes;
     }
 
     /// Where it is.

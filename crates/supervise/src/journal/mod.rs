@@ -19,19 +19,24 @@
 //! tail is skipped line by line, said, and the damaged file kept beside as `journal.damaged`.
 //!
 //! **Size.** [`Journal::compact`] writes a new file and renames it over the old one, which stays as `journal.old`; at every
-//! instant there is one whole `journal`. A lock (`flock` of the file `lock`, gone with its process) keeps a second supervisor out.
+//! instant there is one whole `journal`. Room for further entries is kept ahead of its end ([`RESERVE_BYTES`]), so that a disk
+//! that somebody else has filled still takes them; what it takes no more is kept in memory ([`Writer`]). A lock (`flock` of the file `lock`, gone with its process) keeps a second supervisor out.
 
 mod error;
 mod file;
 mod frame;
 mod load;
 mod lock;
+mod reserve;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 pub use error::JournalError;
 pub use file::Journal;
 pub use load::{Dropped, Header, Loaded, Why, load};
+pub use reserve::RESERVE_BYTES;
+pub use writer::{Left, Told, Writer, Written};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -25,11 +25,11 @@ impl Keeper<'_> {
             self.stays(at, Hold::ByHand)?;
             for one in ends {
                 let known = waits.iter().any(|(cell, _)| *cell == self.name(one));
-                if let Some(live) = self.live.get(&one).filter(|_| !known) {
-                    waits.push((self.name(one), live.generation));
+                if let Some(generation) = self.generation_there(one).filter(|_| !known) {
+                    waits.push((self.name(one), generation));
                 }
             }
-            if self.live.contains_key(&at) {
+            if self.is_there(at) {
                 self.tell_to_end(at);
             } else {
                 done.push(CellDone {
@@ -42,12 +42,22 @@ impl Keeper<'_> {
             client,
             again: false,
             waits,
+            starts: Vec::new(),
             done,
         });
         Ok(())
     }
 
     pub(super) fn restart_by_hand(&mut self, client: u64, cells: &[usize]) -> Result<(), RunError> {
+        let moving = (cells.iter()).find(|at| self.is_there(**at) && !self.live.contains_key(at));
+        if let Some(&at) = moving {
+            let why = format!(
+                "`{}` is being started or ended; try again when it is",
+                self.name(at)
+            );
+            self.desk.refuse(client, Refusal::NotPossible, why);
+            return Ok(());
+        }
         let stopped = cells.iter().find(|at| !self.live.contains_key(at));
         if let Some(&at) = stopped {
             let name = self.name(at);
@@ -66,6 +76,7 @@ impl Keeper<'_> {
             client,
             again: true,
             waits,
+            starts: Vec::new(),
             done: Vec::new(),
         });
         Ok(())
@@ -80,8 +91,13 @@ impl Keeper<'_> {
             }
         }
         let mut done = Vec::new();
+        let mut starts = Vec::new();
         for &at in cells {
             let name = self.name(at);
+            if self.work.starting.contains_key(&name) {
+                starts.push((name, true));
+                continue;
+            }
             if let Some(live) = self.live.get(&at) {
                 let pid = engine::Cell::pid(&live.app);
                 done.push(CellDone {
@@ -95,15 +111,23 @@ impl Keeper<'_> {
             self.release(at, &|_| true)?;
             // What went wrong before does not count any more.
             self.watches[at] = self.new_watch(&self.mission().cells[at], &[])?;
-            self.due.remove(&at);
-            self.pending.remove(&at);
-            self.start(at)?;
-            done.push(self.done_started(at));
-            if self.live.contains_key(&at) {
-                done.extend(self.start_dependents(at)?);
+            if self.is_there(at) {
+                // It has just ended, and begins anew once nothing is left of it.
+                self.work.ask_for_end(&name);
+                self.due.remove(&at);
+                self.pending.insert(at);
+            } else {
+                self.start(at)?;
             }
+            starts.push((name, true));
         }
-        self.desk.say(client, Say::Done { cells: done }, true);
+        self.desk.pending.push(Pending {
+            client,
+            again: false,
+            waits: Vec::new(),
+            starts,
+            done,
+        });
         Ok(())
     }
 
@@ -117,7 +141,13 @@ impl Keeper<'_> {
             ));
         }
         let live = self.live.get(&at);
-        if live.is_some_and(|live| live.told_until_ns.is_some()) {
+        let told = live.is_some_and(|live| live.told_until_ns.is_some());
+        let starting = self.work.starting.get(&cell.name);
+        let removing = self.work.removing_of(&cell.name);
+        if told
+            || starting.is_some_and(|starting| starting.is_to_end)
+            || removing.is_some_and(|(_, removing)| removing.asked && !removing.cleared)
+        {
             return Err(format!(
                 "`{}` is being ended; try again when it has",
                 cell.name
@@ -125,7 +155,10 @@ impl Keeper<'_> {
         }
         for needed in &cell.needs {
             let there = self.mission().position(needed);
-            if there.is_some_and(|at| !self.live.contains_key(&at) && !with.contains(&at)) {
+            if there.is_some_and(|at| {
+                let starting = self.work.starting.contains_key(needed);
+                !self.live.contains_key(&at) && !starting && !with.contains(&at)
+            }) {
                 return Err(format!(
                     "`{}` needs `{needed}`, which does not run; start both: timecell start {needed} {}",
                     cell.name, cell.name
@@ -155,7 +188,7 @@ impl Keeper<'_> {
     }
 
     /// Starts those that were stopped only because they need this one.
-    fn start_dependents(&mut self, at: usize) -> Result<Vec<CellDone>, RunError> {
+    fn start_dependents(&mut self, at: usize) -> Result<Vec<(String, bool)>, RunError> {
         let dependents = self.mission().dependents(at);
         let order = self.mission().start_order();
         let mut begun = Vec::new();
@@ -166,7 +199,7 @@ impl Keeper<'_> {
                     .is_some_and(|at| self.live.contains_key(&at) || self.pending.contains(&at))
             };
             let all = self.mission().cells[dependent].needs.iter().all(runs);
-            if !all || self.live.contains_key(&dependent) {
+            if !all || self.is_there(dependent) {
                 continue;
             }
             self.release(dependent, &|hold| hold == Hold::Needs)?;
@@ -176,7 +209,17 @@ impl Keeper<'_> {
             }
         }
         self.start_pending()?;
-        Ok(begun.into_iter().map(|at| self.done_started(at)).collect())
+        Ok((begun.into_iter().map(|at| (self.name(at), false))).collect())
+    }
+
+    /// Whether it is seen shortly if a cell runs: it is being made, or is as soon as another one was.
+    fn is_coming(&self, at: usize) -> bool {
+        let cell = &self.mission().cells[at];
+        let work = &self.work;
+        let mut before = cell.after.iter().chain(&cell.needs);
+        work.starting.contains_key(&cell.name)
+            || (self.pending.contains(&at)
+                && (work.is_at(&cell.name) || before.any(|name| work.starting.contains_key(name))))
     }
 
     /// Answers those whose cells have ended.
@@ -186,25 +229,37 @@ impl Keeper<'_> {
             let waits = std::mem::take(&mut one.waits);
             for (name, generation) in waits {
                 let at = self.mission().position(&name);
-                let runs = at.and_then(|at| self.live.get(&at));
-                if runs.is_some_and(|live| live.generation == generation) {
+                if at.and_then(|at| self.generation_there(at)) == Some(generation) {
                     one.waits.push((name, generation));
                     continue;
                 }
                 match at {
                     Some(at) if one.again && self.state.should_run(&name) => {
-                        if !self.live.contains_key(&at) {
-                            self.due.remove(&at);
+                        if !self.is_there(at) {
                             self.start(at)?;
                         }
-                        one.done.push(self.done_started(at));
+                        one.starts.push((name, false));
                     }
                     _ => one.done.push(self.done_ended(&name, "stays stopped")),
                 }
             }
+            let mut starts = std::mem::take(&mut one.starts);
+            while let Some((name, with_dependents)) = starts.pop() {
+                match self.mission().position(&name) {
+                    Some(at) if self.is_coming(at) => one.starts.push((name, with_dependents)),
+                    Some(at) => {
+                        one.done.push(self.done_started(at));
+                        if with_dependents && self.live.contains_key(&at) {
+                            starts.extend(self.start_dependents(at)?);
+                        }
+                    }
+                    None => {}
+                }
+            }
+            one.starts.reverse();
         }
         for one in pending {
-            if one.waits.is_empty() {
+            if one.waits.is_empty() && one.starts.is_empty() {
                 let cells = one.done;
                 self.desk.say(one.client, Say::Done { cells }, true);
             } else {

@@ -8,22 +8,24 @@ use super::keeper::Keeper;
 use super::modes::Return;
 use super::update::Updating;
 use super::watch::CellWatch;
+use super::work::Work;
 use super::{Event, Plan, RunError};
 use crate::control::{CellUpdate, Change, Refusal, Say};
 use crate::enforce::MissionGroups;
-use crate::journal::Journal;
+use crate::journal::Writer;
 use crate::state::{Mode, Record, State};
 
 /// All that goes on while the mission file becomes another one: what a [`Keeper`] has beside its mission, cells by their names.
 pub(super) struct Carried {
     dir: PathBuf,
     desk: Desk,
-    journal: Journal<Record>,
+    journal: Writer<Record>,
     state: State,
     last_sequence: u64,
     groups: Option<MissionGroups>,
     same_boot: bool,
     live: BTreeMap<String, Live>,
+    work: Work,
     due: BTreeMap<String, i64>,
     watches: BTreeMap<String, CellWatch>,
     incidents: Incidents,
@@ -44,6 +46,7 @@ impl<'a> Keeper<'a> {
             state: self.state,
             last_sequence: self.last_sequence,
             groups: self.groups,
+            work: self.work,
             live: (self.live.into_iter())
                 .map(|(at, live)| (name(at), live))
                 .collect(),
@@ -95,6 +98,7 @@ impl<'a> Keeper<'a> {
             state: carried.state,
             last_sequence: carried.last_sequence,
             groups: carried.groups,
+            work: carried.work,
             tell,
         };
         for cell in &mission.cells {

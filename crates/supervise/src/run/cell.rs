@@ -1,5 +1,7 @@
 use std::os::fd::{AsFd as _, AsRawFd as _, RawFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::Cell as _;
 use engine::app::{self, AppCell, AppSpec, Ended, Launcher};
@@ -30,6 +32,8 @@ pub(super) struct Live {
     pub(super) given_up: bool,
     /// Threads that have lost their class for now, and which one.
     pub(super) classes: Vec<(i32, Class)>,
+    /// Takes a freeze back that is still under way.
+    pub(super) unfreeze: Option<Arc<AtomicBool>>,
     pub(super) tended: Tended,
 }
 
@@ -129,6 +133,7 @@ impl Live {
             told_until_ns: None,
             given_up: false,
             classes: Vec::new(),
+            unfreeze: None,
             tended: Tended::from_now(cell),
         })
     }
@@ -171,17 +176,15 @@ impl Live {
             told_until_ns: None,
             given_up: false,
             classes: Vec::new(),
+            unfreeze: None,
             tended: Tended::from_now(cell),
         }))
     }
 
-    /// What becomes readable when its program has ended or written something.
-    pub(super) fn ends(&mut self) -> Vec<RawFd> {
+    /// What becomes readable when its program has ended; `None`: its end has been seen, and is told once it has settled.
+    pub(super) fn ends(&self) -> Option<RawFd> {
         let own = self.app.as_fd().as_raw_fd();
-        // Its end has been seen, and is told once it has settled.
-        let own = self.tended.settles_ns().is_none().then_some(own);
-        let log = self.app.log().map(|log| log.as_fd().as_raw_fd());
-        log.into_iter().chain(own).collect()
+        self.tended.settles_ns().is_none().then_some(own)
     }
 
     /// Keeps what its program has written.
@@ -191,19 +194,12 @@ impl Live {
 
     /// How its program ended; `None` as long as it runs, and as long as the kernel still counts what it held.
     pub(super) fn ended(&mut self) -> std::io::Result<Option<End>> {
-        let mut ended = self.app.try_wait()?;
+        let mut ended = self.app.try_wait_kernel()?;
         if ended.is_some() {
             let held_ns = self.hold.as_ref().map_or(0, |hold| hold.settle_ns());
             ended = ended.filter(|_| self.tended.has_settled(held_ns));
         }
-        Ok(ended.map(|ended| match ended {
-            Ended::Exited(code) => End::Exited { code },
-            Ended::Killed(signal) => End::Killed {
-                signal,
-                core_dumped: false,
-            },
-            Ended::Unknown => End::Unknown,
-        }))
+        Ok(ended.map(end_of))
     }
 
     /// Whether it did not end in the time that it had.
@@ -238,8 +234,16 @@ impl Live {
         }
     }
 
-    /// Removes it with all that was made for it; what could not be removed, as sentences.
-    pub(super) fn remove(mut self) -> Vec<String> {
+    /// A freeze that is under way is not wanted any more.
+    pub(super) fn unfreeze(&mut self) {
+        if let Some(unwanted) = self.unfreeze.take() {
+            unwanted.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Removes it with all that was made for it: how it ended, where that is known only now, and what could not be removed, as
+    /// sentences.
+    pub(super) fn remove(mut self) -> (Option<End>, Vec<String>) {
         let mut left = Vec::new();
         // One that has just ended cannot be killed; what is left of it is told by its removal.
         let _ = self.app.kill(libc::SIGKILL);
@@ -252,7 +256,19 @@ impl Live {
         {
             left.push(error.to_string());
         }
-        left
+        let told = self.app.spec().engine == model::EngineKind::Podman;
+        (self.app.end().filter(|_| told).map(end_of), left)
+    }
+}
+
+fn end_of(ended: Ended) -> End {
+    match ended {
+        Ended::Exited(code) => End::Exited { code },
+        Ended::Killed(signal) => End::Killed {
+            signal,
+            core_dumped: false,
+        },
+        Ended::Unknown => End::Unknown,
     }
 }
 

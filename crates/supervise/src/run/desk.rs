@@ -9,7 +9,6 @@ use super::notify::Notify;
 use super::update::{TRYING_NS, Updating};
 use super::watch::CellWatch;
 use crate::control::{Ask, CellDone, Refusal, Say, Server};
-use crate::journal::Journal;
 use crate::state::{Hold, Record};
 
 /// How long clients may take to read the last answers of a supervisor that ends.
@@ -34,6 +33,10 @@ pub(super) struct Desk {
     pub(super) shrinks_until_ns: Option<i64>,
     /// Cells that run as an earlier mission file had them.
     pub(super) outdated: BTreeSet<String>,
+    /// Entries that the journal was handed.
+    pub(super) noted: u64,
+    /// Answers that are given once this many entries are written: what was done is not to be lost any more.
+    later: Vec<(u64, u64, Say, bool)>,
     /// Who has asked for the end of the mission.
     downs: Vec<u64>,
     pub(super) notify: Notify,
@@ -66,6 +69,8 @@ pub(super) struct Pending {
     pub(super) again: bool,
     /// Cells and the generations that have to end.
     pub(super) waits: Vec<(String, u64)>,
+    /// Cells that are being started, and whether what only waited for them is started after them.
+    pub(super) starts: Vec<(String, bool)>,
     pub(super) done: Vec<CellDone>,
 }
 
@@ -87,13 +92,35 @@ impl Desk {
             told_ready: false,
             shrinks_until_ns: None,
             outdated: BTreeSet::new(),
+            noted: 0,
+            later: Vec::new(),
             downs: Vec::new(),
             notify,
         };
         (desk, why)
     }
 
+    /// Says something to a client; that something was done only once it is written down.
     pub(super) fn say(&mut self, client: u64, say: Say, last: bool) {
+        if matches!(say, Say::Done { .. } | Say::Updated(_)) {
+            self.later.push((self.noted, client, say, last));
+            return;
+        }
+        self.say_now(client, say, last);
+    }
+
+    /// So many entries are written.
+    pub(super) fn deliver(&mut self, written: u64) {
+        let all = std::mem::take(&mut self.later);
+        for (noted, client, say, last) in all {
+            match noted <= written {
+                true => self.say_now(client, say, last),
+                false => self.later.push((noted, client, say, last)),
+            }
+        }
+    }
+
+    fn say_now(&mut self, client: u64, say: Say, last: bool) {
         if let Some(server) = &mut self.server {
             server.answer(client, say, last);
         }
@@ -121,10 +148,8 @@ impl Desk {
         let told = self.leaving.values();
         let told = told.filter_map(|leaving| leaving.live.told_until_ns).min();
         let shrinks = (self.shrinks_until_ns).map(|_| timecell_client::now_ns() + TRYING_NS);
-        [updating, told, shrinks, self.notify.next_ns()]
-            .into_iter()
-            .flatten()
-            .min()
+        let beat = self.notify.next_ns().filter(|_| self.told_ready);
+        [updating, told, shrinks, beat].into_iter().flatten().min()
     }
 }
 
@@ -147,9 +172,13 @@ impl Keeper<'_> {
             self.carry_out(client, ask)?;
         }
         self.settle()?;
+        self.desk.deliver(self.journal.seen_to());
         self.shrink_groups();
         self.tell_ready();
-        self.desk.notify.beat();
+        // The watchdog counts from readiness on.
+        if self.desk.told_ready {
+            self.desk.notify.beat();
+        }
         if !self.desk.downs.is_empty() {
             return Ok(Some(Served::Down));
         }
@@ -195,6 +224,7 @@ impl Keeper<'_> {
             let cells = done.clone();
             self.desk.say(client, Say::Done { cells }, true);
         }
+        self.desk.deliver(u64::MAX);
         if let Some(server) = &mut self.desk.server {
             server.finish(LAST_WORDS);
         }
@@ -210,7 +240,7 @@ impl Keeper<'_> {
         let desk = &self.desk;
         !desk.pending.is_empty()
             || desk.updating.is_some()
-            || !desk.leaving.is_empty()
+            || !self.nothing_leaves()
             || (desk.server.is_some() && held(Hold::ByHand))
     }
 
@@ -309,9 +339,4 @@ impl Keeper<'_> {
                 .collect(),
         )
     }
-}
-
-/// Notes an entry; the sequence number that it has then.
-pub(super) fn append(journal: &mut Journal<Record>, record: &Record) -> Result<u64, RunError> {
-    Ok(journal.append(record)?)
 }

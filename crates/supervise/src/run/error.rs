@@ -25,6 +25,17 @@ pub enum RunError {
         /// The system's answer.
         source: std::io::Error,
     },
+    /// The mission has ended, but its journal does not say so.
+    #[error(
+        "all cells have ended, but {entries} entries of the journal could not be written: {why}; \
+         the next `timecell up` takes up what it says"
+    )]
+    Unwritten {
+        /// How many.
+        entries: u64,
+        /// Why.
+        why: String,
+    },
     /// A health rule cannot be carried out.
     #[error("{why}")]
     Health {

@@ -73,7 +73,7 @@ impl Keeper<'_> {
         let now_ns = timecell_client::now_ns();
         let is_due = |watch: &CellWatch| watch.due_ns().is_some_and(|due| due <= now_ns);
         let due: Vec<usize> = (self.watches.iter().enumerate())
-            .filter(|(_, watch)| is_due(watch))
+            .filter(|(at, watch)| is_due(watch) && !self.is_being_removed(*at))
             .map(|(at, _)| at)
             .collect();
         for at in due {
@@ -271,13 +271,21 @@ impl Keeper<'_> {
         Ok(())
     }
 
+    /// Whether a cell has ended, and what it did before is judged once nothing is left of it.
+    fn is_being_removed(&self, at: usize) -> bool {
+        let name = &self.mission().cells[at].name;
+        !self.live.contains_key(&at) && self.work.removing_of(name).is_some()
+    }
+
     fn ready_until(&self, at: usize, started_ns: i64) -> i64 {
         started_ns.saturating_add(self.mission().cells[at].start_timeout.ns())
     }
 
     /// When the next look is due, or a start has taken too long.
     pub(super) fn next_look(&self) -> Option<i64> {
-        let looks = self.watches.iter().filter_map(CellWatch::due_ns);
+        let looks = (self.watches.iter().enumerate())
+            .filter(|(at, _)| !self.is_being_removed(*at))
+            .filter_map(|(_, watch)| watch.due_ns());
         let starts = (self.live.iter())
             .filter(|(at, live)| !self.watches[**at].is_ready() && !live.given_up)
             .map(|(at, live)| self.ready_until(*at, live.started_ns));

@@ -1,25 +1,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::RawFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use engine::Cell as _;
 use model::mission::{Cell, Mission, MissionFile};
 
-use super::cell::{Given, Live, leave_class, page_dir, place, work_dir};
-use super::desk::{self, Desk, Served};
+use super::ballast::Ballast;
+use super::cell::{Given, Live, page_dir, place, work_dir};
+use super::desk::{Desk, Served};
 use super::health::Incidents;
 use super::modes::Return;
+use super::output::Output;
 use super::spec::Own;
 use super::update::{Turn, outdated};
 use super::watch::CellWatch;
+use super::work::{Clearing, Making, Removing, Starting, Waker, Work};
 use super::{Event, Notify, Plan, RunError, Signals, protect, spec, tend, wake};
 use crate::admit::Admission;
 use crate::control::Server;
 use crate::end::End;
 use crate::enforce::MissionGroups;
 use crate::incident::OutputTail;
-use crate::journal::Journal;
-use crate::page::Place;
+use crate::journal::{Journal, Told, Writer};
 use crate::process::{Process, boot_id};
 use crate::stamp::Stamp;
 use crate::state::{Enforced, Entry, Hold, Mode, Record, Started, State, Supervisor, replay};
@@ -27,6 +29,12 @@ use crate::uids;
 
 /// Longest sleep while cells are told to end, ns: a program that has ended is seen at once, the others are killed in time.
 const ENDING_NS: i64 = 20_000_000;
+
+/// How long a cell's start is waited for before the next one's begins, ns: they come one after the other, but one that hangs
+/// keeps nobody else.
+const IN_TURN_NS: i64 = 1_000_000_000;
+/// How long the beginning waits until what an earlier supervisor left is cleared, ns.
+const CLEARING_NS: i64 = 1_000_000_000;
 
 /// What the supervisor needs beside the mission.
 #[derive(Debug, Clone)]
@@ -58,7 +66,7 @@ pub(super) struct Keeper<'a> {
     pub(super) dir: PathBuf,
     // Before the journal, whose lock keeps others from the socket's place.
     pub(super) desk: Desk,
-    pub(super) journal: Journal<Record>,
+    pub(super) journal: Writer<Record>,
     pub(super) state: State,
     /// Sequence number of the last entry of the journal.
     pub(super) last_sequence: u64,
@@ -66,6 +74,8 @@ pub(super) struct Keeper<'a> {
     pub(super) same_boot: bool,
     pub(super) groups: Option<MissionGroups>,
     pub(super) live: BTreeMap<usize, Live>,
+    /// Cells that are being made and taken down, on other threads.
+    pub(super) work: Work,
     /// Cells that are to be started once those that they wait for are ready.
     pub(super) pending: BTreeSet<usize>,
     /// When cells are to be started anew, CLOCK_MONOTONIC ns.
@@ -118,7 +128,14 @@ impl<'a> Keeper<'a> {
             let text = format!("the mission cannot be controlled from outside: {why}");
             tell(&Event::Note { text });
         }
+        let failed = || RunError::system("make a thread for its cells' output");
+        let waker = Waker::new().map_err(failed())?;
+        let output = Output::start(waker.clone()).map_err(failed())?;
+        let wake = waker.clone();
+        let journal = Writer::start(journal, move || wake.wake())
+            .map_err(RunError::system("make a thread for its journal"))?;
         let mut keeper = Keeper {
+            work: Work::new(waker, output, Ballast::take(&options.dir)),
             same_boot: earlier.is_some_and(|supervisor| supervisor.boot_id == boot),
             file,
             admission,
@@ -146,6 +163,11 @@ impl<'a> Keeper<'a> {
             boot_id: boot,
         }))?;
         keeper.adopt()?;
+        let until = timecell_client::now_ns() + CLEARING_NS;
+        while !keeper.work.is_idle() && timecell_client::now_ns() < until {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            keeper.fetch_work()?;
+        }
         keeper.take_over_mode();
         keeper.take_back_unfinished()?;
         keeper.fit_groups()?;
@@ -160,20 +182,47 @@ impl<'a> Keeper<'a> {
         self.file.mission()
     }
 
-    /// Writes an entry down; only then is it so.
+    /// Has an entry written down. What must not be before it is on the disk waits for it elsewhere: a cell that is made, and
+    /// whoever has asked for something.
     pub(super) fn note(&mut self, entry: Entry) -> Result<(), RunError> {
         let record = Record {
             at: Stamp::now(),
             entry,
         };
-        self.last_sequence = desk::append(&mut self.journal, &record)?;
         self.state.apply(&record);
-        self.desk.publish(self.last_sequence, &record);
-        if self.journal.should_be_compacted() {
-            let all = self.state.snapshot(Stamp::now());
-            self.journal.compact(&[all])?;
-        }
+        self.desk.noted += 1;
+        self.journal.append(record);
         Ok(())
+    }
+
+    /// Goes on with what was written.
+    fn fetch_written(&mut self) {
+        for told in self.journal.fetch() {
+            match told {
+                Told::Noted(sequence, record) => {
+                    self.last_sequence = sequence;
+                    self.desk.publish(sequence, &record);
+                }
+                Told::WantsSnapshot => self.journal.compact(self.state.snapshot(Stamp::now())),
+                Told::Stuck(why) => {
+                    let text = format!(
+                        "{why}; the mission goes on, what happens is kept in memory until it can be written"
+                    );
+                    (self.tell)(&Event::Note { text });
+                }
+                Told::Written { lost } => {
+                    let lost = match lost {
+                        0 => String::new(),
+                        lost => format!(", but for {lost} entries of which only the outcome is"),
+                    };
+                    let text = format!(
+                        "the journal is written again, with all that was kept in memory{lost}"
+                    );
+                    (self.tell)(&Event::Note { text });
+                }
+            }
+        }
+        self.desk.deliver(self.journal.seen_to());
     }
 
     /// Takes over the cells that run, and clears what the others left.
@@ -199,7 +248,7 @@ impl<'a> Keeper<'a> {
             match (found, at) {
                 (Ok(Some(live)), Some(at)) => {
                     let pid = live.app.pid();
-                    self.live.insert(at, live);
+                    self.insert_live(at, live);
                     self.watch_adopted(at);
                     (self.tell)(&Event::Adopted { cell: name, pid });
                 }
@@ -210,30 +259,47 @@ impl<'a> Keeper<'a> {
                             why,
                         });
                     }
-                    self.clear(&name, &dir, beside);
-                    if let Some(groups) = &self.groups {
-                        groups.forget(&place(&name, beside));
-                    }
-                    self.note(Entry::CellEnded {
-                        cell: name,
-                        generation,
+                    let clearing = Clearing {
+                        dir,
+                        page: page_dir(&self.dir, &name, beside),
+                        groups: self.groups.clone(),
+                        place: place(&name, beside),
+                    };
+                    let removing = Removing {
                         end: End::Unknown,
-                    })?;
+                        asked: true,
+                        beside,
+                        put_aside: false,
+                        cleared: true,
+                    };
+                    self.work.clear(name, generation, removing, clearing);
                 }
             }
         }
         Ok(())
     }
 
-    /// Removes what is left of a cell that nobody watches.
-    fn clear(&mut self, name: &str, dir: &Path, beside: bool) {
-        leave_class(dir);
-        let left = engine::sweep(dir).err().map(|error| error.to_string());
-        let page = Place::at(&page_dir(&self.dir, name, beside)).remove().err();
-        for what in left.into_iter().chain(page.map(|error| error.to_string())) {
-            let cell = name.to_owned();
-            (self.tell)(&Event::Left { cell, what });
+    /// A cell runs: its output is kept from now on.
+    fn insert_live(&mut self, at: usize, mut live: Live) {
+        if let Some(log) = live.app.lend_log() {
+            let name = &self.mission().cells[at].name;
+            self.work.output().give(name, live.generation, log);
         }
+        self.live.insert(at, live);
+    }
+
+    /// Whether a cell runs, is being made, or is being taken down.
+    pub(super) fn is_there(&self, at: usize) -> bool {
+        self.live.contains_key(&at) || self.work.is_at(&self.mission().cells[at].name)
+    }
+
+    /// Generation of the life that a cell has, is being given or is losing.
+    pub(super) fn generation_there(&self, at: usize) -> Option<u64> {
+        let name = &self.mission().cells[at].name;
+        let live = self.live.get(&at).map(|live| live.generation);
+        let starting = || Some(self.work.starting.get(name)?.generation);
+        let removing = || Some(self.work.removing_of(name)?.0);
+        live.or_else(starting).or_else(removing)
     }
 
     /// Starts the cells that do not run, and keeps all running until a signal comes, somebody asks for the end, or none is left;
@@ -245,6 +311,7 @@ impl<'a> Keeper<'a> {
         self.begin_update()?;
         self.pending = (0..self.mission().cells.len())
             .filter(|at| !self.live.contains_key(at) && !self.due.contains_key(at))
+            .filter(|at| !(self.work.starting).contains_key(&self.mission().cells[*at].name))
             .filter(|at| self.state.should_run(&self.mission().cells[*at].name))
             .collect();
         let asked = loop {
@@ -260,7 +327,8 @@ impl<'a> Keeper<'a> {
                 None => {}
             }
             let none_to_come = self.due.is_empty() && self.pending.is_empty();
-            if self.live.is_empty() && none_to_come && !self.is_waited_for() {
+            let none_there = self.live.is_empty() && self.work.is_idle();
+            if none_there && none_to_come && !self.is_waited_for() {
                 break match self.has_given_up() {
                     true => Asked::GivenUp,
                     false => Asked::NothingLeft,
@@ -268,7 +336,9 @@ impl<'a> Keeper<'a> {
             }
             let until = self.next_due();
             wake::sleep(&self.ends(), signals, until)?;
-            self.drain();
+            self.tell_lost_output();
+            self.fetch_work()?;
+            self.fetch_written();
             self.reap()?;
             self.reap_leaving()?;
             self.look()?;
@@ -302,12 +372,25 @@ impl<'a> Keeper<'a> {
             return Ok(());
         }
         for at in self.mission().start_order() {
-            if self.pending.contains(&at) && !self.waits(at) {
+            if self
+                .next_turn()
+                .is_some_and(|next| next > timecell_client::now_ns())
+            {
+                return Ok(());
+            }
+            if self.pending.contains(&at) && !self.is_there(at) && !self.waits(at) {
                 self.pending.remove(&at);
                 self.start(at)?;
+                self.work.in_turn = Some(self.name(at));
             }
         }
         Ok(())
+    }
+
+    /// When the next of those that wait for their first start may be started although others still are, CLOCK_MONOTONIC ns.
+    fn next_turn(&self) -> Option<i64> {
+        let last = self.work.starting.get(self.work.in_turn.as_ref()?)?;
+        Some(last.began_ns.saturating_add(IN_TURN_NS))
     }
 
     /// Whether a cell that this one comes after is still to become ready.
@@ -320,32 +403,26 @@ impl<'a> Keeper<'a> {
             };
             let to_come = self.pending.contains(&other) || self.due.contains_key(&other);
             let not_yet = self.live.contains_key(&other) && !self.watches[other].is_ready();
-            to_come || not_yet
+            to_come || not_yet || self.work.is_at(name)
         })
     }
 
-    fn ends(&mut self) -> Vec<RawFd> {
+    fn ends(&self) -> Vec<RawFd> {
         let desk = self.desk.server.as_ref().map(Server::ready);
-        let leaving = self.desk.leaving.values_mut();
-        (self.live.values_mut())
-            .chain(leaving.map(|leaving| &mut leaving.live))
-            .flat_map(Live::ends)
+        let leaving = self.desk.leaving.values();
+        (self.live.values())
+            .chain(leaving.map(|leaving| &leaving.live))
+            .filter_map(Live::ends)
             .chain(desk)
+            .chain([self.work.fd()])
             .collect()
     }
 
-    /// Keeps what the cells have written; a full disk is told, and costs a cell its output and nothing else.
-    fn drain(&mut self) {
-        let cells = &self.file.mission().cells;
-        let all = (self.live.iter_mut()).map(|(at, live)| (&cells[*at].name, live));
-        let leaving = self.desk.leaving.iter_mut();
-        for (cell, live) in all.chain(leaving.map(|(name, leaving)| (name, &mut leaving.live))) {
-            if let Err(error) = live.drain() {
-                (self.tell)(&Event::Left {
-                    cell: cell.clone(),
-                    what: format!("its output could not be kept: {error}"),
-                });
-            }
+    /// A full disk costs a cell its output and nothing else.
+    fn tell_lost_output(&mut self) {
+        for (cell, why) in self.work.output().lost() {
+            let what = format!("its output could not be kept: {why}");
+            (self.tell)(&Event::Left { cell, what });
         }
     }
 
@@ -364,7 +441,14 @@ impl<'a> Keeper<'a> {
         let others = [self.next_look(), self.next_return(), self.desk.next_ns()];
         let others = others.into_iter().flatten();
         let tended = self.live.values().filter_map(|live| live.tended.due_ns());
-        (self.due.values().copied().chain(told).chain(others))
+        // One that is being made or taken down tells when it is time.
+        let due = self.due.iter().filter(|(at, _)| !self.is_there(**at));
+        let turn = self.next_turn().filter(|next| {
+            // Once it has come, only what is ready or ends changes anything.
+            !self.pending.is_empty() && *next > timecell_client::now_ns()
+        });
+        (due.map(|(_, due)| *due).chain(told).chain(others))
+            .chain(turn)
             .chain(tended)
             .min()
     }
@@ -372,13 +456,18 @@ impl<'a> Keeper<'a> {
     pub(super) fn start(&mut self, at: usize) -> Result<(), RunError> {
         let cell = &self.mission().cells[at];
         let name = cell.name.clone();
-        let needed = cell.needs.iter().find(|needed| {
-            let there = self
-                .mission()
-                .position(needed)
-                .is_some_and(|at| self.live.contains_key(&at));
-            !there
-        });
+        self.due.remove(&at);
+        self.pending.remove(&at);
+        let runs = |name: &str| {
+            let at = self.mission().position(name);
+            at.is_some_and(|at| self.live.contains_key(&at))
+        };
+        let needed = cell.needs.iter().find(|needed| !runs(needed));
+        if needed.is_some_and(|needed| self.work.starting.contains_key(needed)) {
+            // Whether that one runs is seen shortly.
+            self.pending.insert(at);
+            return Ok(());
+        }
         if let Some(needed) = needed {
             let why = format!("it needs `{needed}`, which does not run");
             self.note(Entry::CellHeld {
@@ -400,34 +489,38 @@ impl<'a> Keeper<'a> {
             generation,
             beside,
         })?;
-        let began = timecell_client::now_ns();
+        let began_ns = timecell_client::now_ns();
         let given = Given::to(self.admission, &name, beside);
         let dir = work_dir(&self.dir, &name, beside);
-        let live = self.own(cell).and_then(|own| {
-            let mut spec = spec::of(self.file, cell, given.grant(), own, &dir);
-            let page = page_dir(&self.dir, &name, beside);
-            match self.watches[at].prepare(&page, generation, spec::user(&spec)) {
-                Ok(page) => spec.binds.push(page),
-                Err(what) => (self.tell)(&Event::Unwatched {
-                    cell: name.clone(),
-                    what,
-                }),
-            }
-            Live::start(&spec, self.groups.as_ref(), &given, cell, generation)
-        });
-        match live {
-            Ok(live) => self.started(at, live, began),
-            Err(why) => {
-                self.note(Entry::CellEnded {
-                    cell: name.clone(),
-                    generation,
-                    end: End::Unknown,
-                })?;
-                self.desk.failures.insert(name.clone(), why.clone());
-                (self.tell)(&Event::NotStarted { cell: name, why });
-                self.never_started(at)
-            }
+        let own = match self.own(cell) {
+            Ok(own) => own,
+            Err(why) => return self.not_made(at, generation, why),
+        };
+        let mut spec = spec::of(self.file, cell, given.grant(), own, &dir);
+        let page = page_dir(&self.dir, &name, beside);
+        match self.watches[at].prepare(&page, generation, spec::user(&spec)) {
+            Ok(page) => spec.binds.push(page),
+            Err(what) => (self.tell)(&Event::Unwatched {
+                cell: name.clone(),
+                what,
+            }),
         }
+        let starting = Starting {
+            generation,
+            beside,
+            began_ns,
+            is_to_end: false,
+        };
+        let making = Making {
+            spec,
+            groups: self.groups.clone(),
+            given,
+            cell: cell.clone(),
+            generation,
+        };
+        let written = self.journal.written();
+        self.work.start(starting, move || written.wait(), making);
+        Ok(())
     }
 
     /// What a cell gets for itself of what the file leaves open.
@@ -445,7 +538,8 @@ impl<'a> Keeper<'a> {
         })
     }
 
-    fn started(&mut self, at: usize, live: Live, began_ns: i64) -> Result<(), RunError> {
+    /// A cell has been made and runs.
+    pub(super) fn started(&mut self, at: usize, live: Live, began_ns: i64) -> Result<(), RunError> {
         let name = self.mission().cells[at].name.clone();
         let pid = live.app.pid();
         let grant = self.admission.grant(&name);
@@ -465,7 +559,7 @@ impl<'a> Keeper<'a> {
         // From here on it is watched, whatever the journal says.
         let groups = live.app.groups();
         self.watches[at].started(pid, &groups, live.memory_hits, live.started_ns);
-        self.live.insert(at, live);
+        self.insert_live(at, live);
         self.desk.failures.remove(&name);
         if let Some(process) = process {
             self.note(Entry::CellStarted {
@@ -503,20 +597,11 @@ impl<'a> Keeper<'a> {
                 continue;
             };
             let asked = live.told_until_ns.is_some();
-            if let Some(mut live) = self.live.remove(&at) {
-                // A full disk costs the output, which was told when it was drained before.
-                let _ = live.drain();
-                if let Some(tail) = live.output_tail() {
-                    self.last_output.insert(at, tail);
-                }
-                let cell = self.mission().cells[at].name.clone();
-                self.put_away(cell, live, end)?;
+            if let Some(live) = self.live.remove(&at) {
+                let name = &self.mission().cells[at].name;
+                let beside = self.is_beside(name);
+                self.put_away(name.clone(), live, end, beside, asked, false);
             }
-            match asked {
-                true => self.watches[at].gone(),
-                false => self.ended_untold(at, end)?,
-            }
-            self.last_output.remove(&at);
         }
         Ok(())
     }
@@ -536,7 +621,7 @@ impl<'a> Keeper<'a> {
         for dependent in self.mission().dependents(at) {
             self.due.remove(&dependent);
             let waited = self.pending.remove(&dependent);
-            if waited || self.live.contains_key(&dependent) {
+            if waited || self.is_there(dependent) {
                 let name = self.mission().cells[dependent].name.clone();
                 self.note(Entry::CellHeld {
                     cell: name.clone(),
@@ -556,7 +641,7 @@ impl<'a> Keeper<'a> {
         let now = timecell_client::now_ns();
         let due: Vec<usize> = (self.due.iter())
             // One that was killed for it is waited for.
-            .filter(|(cell, at)| **at <= now && !self.live.contains_key(cell))
+            .filter(|(cell, at)| **at <= now && !self.is_there(**cell))
             .map(|(cell, _)| *cell)
             .collect();
         for at in due {
@@ -570,6 +655,7 @@ impl<'a> Keeper<'a> {
     pub(super) fn tell_to_end(&mut self, at: usize) {
         let patience = self.mission().cells[at].stop_timeout.ns();
         let now_ns = timecell_client::now_ns();
+        self.work.ask_for_end(&self.mission().cells[at].name);
         if let Some(live) = self.live.get_mut(&at)
             && live.told_until_ns.is_none()
         {
@@ -584,18 +670,20 @@ impl<'a> Keeper<'a> {
         self.pending.clear();
         self.refuse_all();
         let order = self.mission().start_order();
-        let ending: Vec<String> = (order.iter().filter(|at| self.live.contains_key(at)))
+        let ending: Vec<String> = (order.iter().filter(|at| self.is_there(**at)))
             .map(|at| self.mission().cells[*at].name.clone())
             .collect();
         for at in order.into_iter().rev() {
             self.tell_to_end(at);
         }
         self.tell_leaving_to_end();
-        while !self.live.is_empty() || !self.desk.leaving.is_empty() {
+        while !self.live.is_empty() || !self.desk.leaving.is_empty() || !self.work.is_idle() {
             let until = timecell_client::now_ns() + ENDING_NS;
             wake::sleep(&self.ends(), signals, Some(until))?;
             self.serve_ending();
-            self.drain();
+            self.tell_lost_output();
+            self.fetch_work()?;
+            self.fetch_written();
             if signals.came() {
                 // Whoever asks twice does not want to wait.
                 let leaving = self.desk.leaving.values_mut();
@@ -607,6 +695,7 @@ impl<'a> Keeper<'a> {
             self.reap()?;
             self.reap_leaving()?;
         }
+        self.work.output().stop();
         self.write_incidents()?;
         for cell in &self.mission().cells {
             for beside in [false, true] {
@@ -614,6 +703,8 @@ impl<'a> Keeper<'a> {
             }
         }
         self.note(Entry::CleanDown)?;
+        let left = self.journal.finish();
+        self.fetch_written();
         if let Some(groups) = self.groups.take() {
             groups.keep_only(&[])?;
         }
@@ -621,6 +712,9 @@ impl<'a> Keeper<'a> {
             (self.tell)(&Event::Note { text });
         }
         self.tell_downs(&ending);
-        Ok(())
+        match left.unwritten {
+            Some((entries, why)) => Err(RunError::Unwritten { entries, why }),
+            None => Ok(()),
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! Keeping an admitted mission running: cells are made in the order of their dependencies, held by their enforcers before
-//! their first instruction, watched, restarted by their policies, and ended together. One process, one thread that sleeps until
-//! a cell ends, a wait is over or somebody asks for something. Everything that must survive it is in the journal before it
+//! their first instruction, watched, restarted by their policies, and ended together. One thread sleeps until
+//! a cell ends, a wait is over or somebody asks for something, and waits for nothing else: what may take long (making and
+//! removing cells, keeping their output) is done on others, and costs at most the cell whose doing it is. Everything that must survive it is in the journal before it
 //! takes effect; a supervisor that was killed finds its cells again by it and takes them over as they run.
 
 mod away;
+mod ballast;
 mod beside;
 mod by_hand;
 mod carried;
@@ -16,6 +18,7 @@ mod keeper;
 mod modes;
 mod notifiers;
 mod notify;
+mod output;
 mod plan;
 mod protect;
 mod session;
@@ -25,6 +28,7 @@ mod tend;
 mod update;
 mod wake;
 mod watch;
+mod work;
 
 pub(crate) use cell::work_dir;
 use keeper::Keeper;

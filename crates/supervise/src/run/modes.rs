@@ -1,4 +1,7 @@
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use engine::Cell as _;
 use host::sched::{self, Class};
@@ -9,6 +12,9 @@ use crate::state::{Entry, Hold, Mode};
 
 /// The shortest time between two looks for an idle instant, ns.
 const SHORTEST_NS: i64 = 1_000_000;
+
+/// How long the supervisor itself waits for a cell to stand still; most do within a fraction of it.
+const AT_ONCE: Duration = Duration::from_millis(2);
 
 /// How a mission in high mode comes back.
 #[derive(Debug, Clone, Copy)]
@@ -82,16 +88,28 @@ impl Keeper<'_> {
             why: Hold::Shed,
         })?;
         if !self.live.contains_key(&at) {
+            // One that is being made ends as soon as it runs; it has nothing to lose yet.
+            self.work.ask_for_end(&name);
             return Ok(());
         }
         let done = match how {
-            WhenShed::Freeze => self.freeze(at),
+            WhenShed::Freeze => match self.freeze(at) {
+                // It is told when it stands still.
+                Ok(false) => return Ok(()),
+                done => done.map(|_| "it is frozen"),
+            },
             WhenShed::BestEffort => self.without_class(at),
             WhenShed::Stop => {
                 self.tell_to_end(at);
                 Ok("it is stopped")
             }
         };
+        self.tell_shed(at, done);
+        Ok(())
+    }
+
+    fn tell_shed(&mut self, at: usize, done: Result<&'static str, String>) {
+        let name = self.mission().cells[at].name.clone();
         let how = done.unwrap_or_else(|why| {
             (self.tell)(&Event::Left {
                 cell: name.clone(),
@@ -101,16 +119,49 @@ impl Keeper<'_> {
             "it is stopped"
         });
         (self.tell)(&Event::Shed { cell: name, how });
-        Ok(())
     }
 
-    fn freeze(&mut self, at: usize) -> Result<&'static str, String> {
-        let Some(live) = self.live.get(&at) else {
-            return Ok("it does not run");
+    /// Stops a cell where it stands; `false`: that takes longer, and is waited for elsewhere.
+    fn freeze(&mut self, at: usize) -> Result<bool, String> {
+        let Some(live) = self.live.get_mut(&at) else {
+            return Ok(true);
         };
-        live.app.freeze().map_err(|error| error.to_string())?;
+        let mut freezing = live.app.begin_freeze().map_err(|error| error.to_string())?;
+        let stands = freezing.wait(AT_ONCE)?;
+        if !stands {
+            let unwanted = Arc::new(AtomicBool::new(false));
+            live.unfreeze = Some(Arc::clone(&unwanted));
+            let generation = live.generation;
+            let name = self.name(at);
+            self.work.freeze(name, generation, freezing, unwanted);
+        }
         self.watches[at].frozen(timecell_client::now_ns(), true);
-        Ok("it is frozen")
+        Ok(stands)
+    }
+
+    /// A cell that took longer to freeze is frozen, or is not to be.
+    pub(super) fn stands_still(
+        &mut self,
+        cell: &str,
+        generation: u64,
+        result: Result<bool, String>,
+    ) {
+        let at = self.mission().position(cell);
+        let live = at.and_then(|at| Some((at, self.live.get_mut(&at)?)));
+        let Some((at, live)) = live.filter(|(_, live)| live.generation == generation) else {
+            return;
+        };
+        if live.unfreeze.take().is_none() {
+            return;
+        }
+        let how = match result {
+            Ok(_) => Ok("it is frozen"),
+            Err(why) => {
+                self.watches[at].frozen(timecell_client::now_ns(), false);
+                Err(why)
+            }
+        };
+        self.tell_shed(at, how);
     }
 
     fn without_class(&mut self, at: usize) -> Result<&'static str, String> {
@@ -216,6 +267,7 @@ impl Keeper<'_> {
                 _ => sched::set_class(thread, &class),
             };
         }
+        live.unfreeze();
         // Fine if it was not frozen.
         if let Err(error) = live.app.thaw() {
             (self.tell)(&Event::Left {

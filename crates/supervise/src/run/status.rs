@@ -35,7 +35,13 @@ impl Keeper<'_> {
                 None => {
                     status.pid = None;
                     status.started_unix_ns = None;
-                    if self.due.contains_key(&at) {
+                    if self.work.starting.contains_key(&cell.name) {
+                        status.state = CellState::Starting;
+                        status.why = None;
+                    } else if let Some((_, removing)) = self.work.removing_of(&cell.name) {
+                        status.state = CellState::Ending;
+                        status.why = (!removing.asked).then(|| "its program has ended".to_owned());
+                    } else if self.due.contains_key(&at) {
                         status.state = CellState::Restarting;
                     } else if self.pending.contains(&at) {
                         status.state = CellState::Waiting;

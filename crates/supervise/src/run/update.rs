@@ -157,14 +157,15 @@ impl Keeper<'_> {
     pub(super) fn awaits_room(&self) -> bool {
         self.desk.updating.as_ref().is_some_and(|updating| {
             updating.phase == Phase::MakesRoom
-                && (updating.first.iter()).any(|name| self.desk.leaving.contains_key(name))
+                && (updating.first.iter()).any(|name| self.is_leaving(name))
         })
     }
 
     /// Takes an update as far as it can go now.
     pub(super) fn turn_update(&mut self) -> Result<Option<Served>, RunError> {
         if self.desk.wanted.is_some() {
-            return Ok(Some(Served::Wanted));
+            // What is being made or taken down is waited for: it belongs to the mission as it is.
+            return Ok(self.work.is_idle().then_some(Served::Wanted));
         }
         let now = timecell_client::now_ns();
         let Some(updating) = &self.desk.updating else {
@@ -186,7 +187,7 @@ impl Keeper<'_> {
                 if !self
                     .fresh_positions()
                     .iter()
-                    .any(|at| self.pending.contains(at)) =>
+                    .any(|at| self.pending.contains(at) || self.is_starting(*at)) =>
             {
                 let text = format!(
                     "the new version was started; it is watched for {}",
@@ -201,14 +202,14 @@ impl Keeper<'_> {
                 self.commit()?;
                 Phase::Finishes { since_ns: now }
             }
-            Phase::Finishes { since_ns } if self.desk.leaving.is_empty() => {
+            Phase::Finishes { since_ns } if self.nothing_leaves() => {
                 if matches!(self.fit_groups(), Ok(true)) || now - since_ns > SHRINKING_NS {
                     self.answer_update(true);
                     return Ok(None);
                 }
                 return Ok(None);
             }
-            Phase::TakesBack if self.fresh_have_ended() => {
+            Phase::TakesBack if self.fresh_have_ended() && self.work.is_idle() => {
                 self.take_back()?;
                 return Ok(Some(Served::TakenBack));
             }
@@ -282,7 +283,23 @@ impl Keeper<'_> {
     }
 
     fn fresh_have_ended(&self) -> bool {
-        !(self.fresh_positions().iter()).any(|at| self.live.contains_key(at))
+        !(self.fresh_positions().iter()).any(|at| self.is_there(*at))
+    }
+
+    fn is_starting(&self, at: usize) -> bool {
+        let name = &self.mission().cells[at].name;
+        self.work.starting.contains_key(name)
+    }
+
+    /// Whether the version of this cell that an update has put aside is still there.
+    fn is_leaving(&self, name: &str) -> bool {
+        self.desk.leaving.contains_key(name) || self.work.put_aside_of(name).is_some()
+    }
+
+    /// Whether nothing is there any more that an update has put aside.
+    pub(super) fn nothing_leaves(&self) -> bool {
+        let removing = self.work.removing.values();
+        self.desk.leaving.is_empty() && !removing.into_iter().any(|removing| removing.put_aside)
     }
 
     /// The new version is what should run from now on.
@@ -396,22 +413,24 @@ impl Keeper<'_> {
                 continue;
             };
             if let Some(leaving) = self.desk.leaving.remove(&name) {
-                self.put_away(name.clone(), leaving.live, end)?;
-                self.remove_page(&name, leaving.beside);
+                let asked = leaving.live.told_until_ns.is_some();
+                self.put_away(name, leaving.live, end, leaving.beside, asked, true);
             }
         }
         Ok(())
     }
 
     /// Whether a cell was last made in the second of its places.
-    fn is_beside(&self, name: &str) -> bool {
+    pub(super) fn is_beside(&self, name: &str) -> bool {
         (self.state.cells.get(name)).is_some_and(crate::state::Cell::is_beside)
     }
 
     /// In which of its places a cell is made: the one that nothing of it runs in.
     pub(super) fn place_for(&self, name: &str) -> bool {
-        match self.desk.leaving.get(name) {
-            Some(leaving) => !leaving.beside,
+        let leaving = self.desk.leaving.get(name).map(|leaving| leaving.beside);
+        let removed = || Some(self.work.put_aside_of(name)?.beside);
+        match leaving.or_else(removed) {
+            Some(beside) => !beside,
             None => self.is_beside(name),
         }
     }
@@ -458,9 +477,13 @@ impl Keeper<'_> {
         let running = (self.live.keys())
             .map(|at| &self.mission().cells[*at].name)
             .map(|name| place(name, self.is_beside(name)));
+        let starting = (self.work.starting.iter()).map(|(name, at)| place(name, at.beside));
+        let removing = (self.work.removing.iter()).map(|((name, _), at)| place(name, at.beside));
         let leaving = self.desk.leaving.iter();
         let kept: Vec<String> = (grants.iter().map(|grant| grant.cell.clone()))
             .chain(running)
+            .chain(starting)
+            .chain(removing)
             .chain(leaving.map(|(name, leaving)| place(name, leaving.beside)))
             .collect();
         let removed = groups.keep_only(&kept);
@@ -479,7 +502,8 @@ impl Keeper<'_> {
 
     /// Tells the service manager that the mission runs, once all cells were started that are to run.
     pub(super) fn tell_ready(&mut self) {
-        if self.desk.told_ready || !self.pending.is_empty() {
+        let is_starting = !self.work.starting.is_empty();
+        if self.desk.told_ready || is_starting || !self.pending.is_empty() {
             return;
         }
         self.desk.told_ready = true;

@@ -1,0 +1,72 @@
+//! Room on the disk for making a cell where somebody else has filled it: a file that holds room, and gives it to a start.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd as _;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What is held, bytes: the files of several cells.
+const BYTES: libc::off_t = 1 << 20;
+/// A step in which room is taken: what is free may be less than all.
+const STEP: libc::off_t = 64 << 10;
+
+/// Room that is held.
+#[derive(Debug, Clone)]
+pub(super) struct Ballast {
+    /// `None`: the file cannot be made, and nothing is held.
+    file: Option<Arc<File>>,
+}
+
+impl Ballast {
+    /// Holds room in a mission's directory, as much of it as there is.
+    pub(super) fn take(dir: &Path) -> Ballast {
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(true).write(true);
+        let file = options.open(dir.join("room")).ok().map(Arc::new);
+        let ballast = Ballast { file };
+        ballast.hold();
+        ballast
+    }
+
+    /// Gives the room to whoever needs it now.
+    pub(super) fn release(&self) {
+        if let Some(file) = &self.file {
+            // What is not released is not there for the start, which then says so.
+            let _ = file.set_len(0);
+        }
+    }
+
+    /// Takes room again.
+    pub(super) fn hold(&self) {
+        let Some(file) = &self.file else {
+            return;
+        };
+        for from in (0..BYTES).step_by(STEP as usize) {
+            // SAFETY: an open descriptor, no memory.
+            let answer = unsafe { libc::fallocate(file.as_raw_fd(), 0, from, STEP) };
+            // A file system without it, or one that is full.
+            if answer != 0 {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
+    use super::*;
+
+    #[test]
+    fn room_is_held_and_given() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = || dir.path().join("room").metadata().unwrap().blocks() * 512;
+        let ballast = Ballast::take(dir.path());
+        let all = held();
+        ballast.release();
+        assert_eq!(held(), 0);
+        ballast.hold();
+        assert_eq!(held(), all);
+    }
+}

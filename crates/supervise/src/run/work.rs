@@ -1,0 +1,368 @@
+//! What may take long, on threads beside the supervisor's own: making, removing and freezing a cell. One thread for each
+//! such step, so that a cell that hangs in it costs nobody else a reaction; what has come out is fetched by the loop.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use engine::app::{AppSpec, Freezing};
+use model::mission;
+
+use super::ballast::Ballast;
+use super::cell::{Given, Live, leave_class};
+use super::output::Output;
+use crate::end::End;
+use crate::enforce::MissionGroups;
+use crate::incident::OutputTail;
+use crate::page::Place;
+
+/// Wakes the loop from another thread.
+#[derive(Debug, Clone)]
+pub(super) struct Waker(Arc<OwnedFd>);
+
+impl Waker {
+    pub(super) fn new() -> io::Result<Waker> {
+        // SAFETY: no memory is involved; a descriptor that is not negative is ours.
+        unsafe {
+            match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
+                fd if fd >= 0 => Ok(Waker(Arc::new(OwnedFd::from_raw_fd(fd)))),
+                _ => Err(io::Error::last_os_error()),
+            }
+        }
+    }
+
+    pub(super) fn wake(&self) {
+        let one = 1_u64;
+        // A counter that is full wakes as well.
+        // SAFETY: eight bytes on the stack.
+        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
+    }
+
+    /// Whether it was woken since the last time.
+    pub(super) fn was_woken(&self) -> bool {
+        let mut count = 0_u64;
+        // SAFETY: eight bytes on the stack.
+        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) == 8 }
+    }
+
+    /// Readable once woken.
+    pub(super) fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// A cell that is being made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Starting {
+    pub(super) generation: u64,
+    pub(super) beside: bool,
+    pub(super) began_ns: i64,
+    /// Whether it is to end as soon as it runs.
+    pub(super) is_to_end: bool,
+}
+
+/// A cell whose program has ended or is killed now, and which is taken down.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Removing {
+    pub(super) end: End,
+    /// Whether its end was asked for.
+    pub(super) asked: bool,
+    pub(super) beside: bool,
+    /// Whether it is a version that an update has put aside.
+    pub(super) put_aside: bool,
+    /// Whether it had ended when an earlier supervisor's cells were looked for.
+    pub(super) cleared: bool,
+}
+
+/// What has come out of a step.
+pub(super) enum Done {
+    Started {
+        cell: String,
+        result: Result<Box<Live>, String>,
+    },
+    Removed {
+        cell: String,
+        generation: u64,
+        /// How it ended, where only its engine could tell.
+        end: Option<End>,
+        tail: Option<OutputTail>,
+        /// What could not be removed, as sentences.
+        left: Vec<String>,
+    },
+    /// Stopped where it stands; `Ok(false)`: it was not wanted any more.
+    Frozen {
+        cell: String,
+        generation: u64,
+        result: Result<bool, String>,
+    },
+}
+
+/// Steps that are under way.
+pub(super) struct Work {
+    pub(super) starting: BTreeMap<String, Starting>,
+    /// The cell of those that are started one after the other whose turn it is, until it was made.
+    pub(super) in_turn: Option<String>,
+    /// By name and generation: an update may have two versions of a cell removed.
+    pub(super) removing: BTreeMap<(String, u64), Removing>,
+    waker: Waker,
+    done: Receiver<Done>,
+    hand_in: Sender<Done>,
+    output: Output,
+    ballast: Ballast,
+}
+
+/// All that a cell is made of.
+pub(super) struct Making {
+    pub(super) spec: AppSpec,
+    pub(super) groups: Option<MissionGroups>,
+    pub(super) given: Given,
+    pub(super) cell: mission::Cell,
+    pub(super) generation: u64,
+}
+
+impl Work {
+    pub(super) fn new(waker: Waker, output: Output, ballast: Ballast) -> Work {
+        let (hand_in, done) = channel();
+        Work {
+            starting: BTreeMap::new(),
+            in_turn: None,
+            removing: BTreeMap::new(),
+            waker,
+            done,
+            hand_in,
+            output,
+            ballast,
+        }
+    }
+
+    /// What to sleep on: readable when something has come out.
+    pub(super) fn fd(&self) -> RawFd {
+        self.waker.fd()
+    }
+
+    pub(super) fn output(&self) -> &Output {
+        &self.output
+    }
+
+    /// Whether nothing is under way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.starting.is_empty() && self.removing.is_empty()
+    }
+
+    /// Whether this cell is being made or taken down; one that was put aside is another.
+    pub(super) fn is_at(&self, cell: &str) -> bool {
+        self.starting.contains_key(cell) || self.removing_of(cell).is_some()
+    }
+
+    /// Generation and end of this cell's present version that is taken down.
+    pub(super) fn removing_of(&self, cell: &str) -> Option<(u64, Removing)> {
+        let of = self.removing.iter().rev();
+        of.filter(|((name, _), removing)| name == cell && !removing.put_aside)
+            .map(|((_, generation), removing)| (*generation, *removing))
+            .next()
+    }
+
+    /// The version of this cell that an update has put aside and that is taken down.
+    pub(super) fn put_aside_of(&self, cell: &str) -> Option<Removing> {
+        let mut of = self.removing.iter();
+        of.find(|((name, _), removing)| name == cell && removing.put_aside)
+            .map(|(_, removing)| *removing)
+    }
+
+    /// The end of this cell was asked for, whatever is being done with it.
+    pub(super) fn ask_for_end(&mut self, cell: &str) {
+        if let Some(starting) = self.starting.get_mut(cell) {
+            starting.is_to_end = true;
+        }
+        for ((name, _), removing) in &mut self.removing {
+            if name == cell && !removing.put_aside {
+                removing.asked = true;
+            }
+        }
+    }
+
+    /// What has come out since the last time.
+    pub(super) fn fetch(&mut self) -> Vec<Done> {
+        self.waker.was_woken();
+        self.done.try_iter().collect()
+    }
+
+    pub(super) fn start(
+        &mut self,
+        starting: Starting,
+        before: impl FnOnce() + Send + 'static,
+        making: Making,
+    ) {
+        let cell = making.cell.name.clone();
+        self.starting.insert(cell.clone(), starting);
+        let ballast = self.ballast.clone();
+        self.hand_out(move || {
+            before();
+            ballast.release();
+            let Making {
+                spec,
+                groups,
+                given,
+                cell: meant,
+                generation,
+            } = making;
+            let live = Live::start(&spec, groups.as_ref(), &given, &meant, generation);
+            ballast.hold();
+            Done::Started {
+                cell,
+                result: live.map(Box::new),
+            }
+        });
+    }
+
+    pub(super) fn remove(&mut self, cell: String, mut live: Live, removing: Removing) {
+        let generation = live.generation;
+        self.removing.insert((cell.clone(), generation), removing);
+        let (output, ballast) = (self.output.clone(), self.ballast.clone());
+        self.hand_out(move || {
+            // A full disk costs the output, which was told when it was drained before.
+            if let Some(log) = output.take_back(&cell, generation) {
+                live.app.take_back_log(log);
+            }
+            let _ = live.drain();
+            let tail = live.output_tail();
+            let (end, left) = live.remove();
+            ballast.hold();
+            Done::Removed {
+                cell,
+                generation,
+                end,
+                tail,
+                left,
+            }
+        });
+    }
+
+    /// Clears what is left of a cell that nobody watches.
+    pub(super) fn clear(
+        &mut self,
+        cell: String,
+        generation: u64,
+        removing: Removing,
+        what: Clearing,
+    ) {
+        self.removing.insert((cell.clone(), generation), removing);
+        self.hand_out(move || {
+            leave_class(&what.dir);
+            let swept = engine::sweep(&what.dir)
+                .err()
+                .map(|error| error.to_string());
+            let page = Place::at(&what.page)
+                .remove()
+                .err()
+                .map(|error| error.to_string());
+            if let Some(groups) = &what.groups {
+                groups.forget(&what.place);
+            }
+            Done::Removed {
+                cell,
+                generation,
+                end: None,
+                tail: None,
+                left: swept.into_iter().chain(page).collect(),
+            }
+        });
+    }
+
+    /// Waits for a cell to stand still, as long as that is wanted.
+    pub(super) fn freeze(
+        &self,
+        cell: String,
+        generation: u64,
+        freezing: Freezing,
+        unwanted: Arc<AtomicBool>,
+    ) {
+        self.hand_out(move || Done::Frozen {
+            cell,
+            generation,
+            result: freezing.finish(&unwanted),
+        });
+    }
+
+    /// Does a step on a thread of its own; where the system gives none, here.
+    fn hand_out(&self, step: impl FnOnce() -> Done + Send + 'static) {
+        let (waker, hand_in) = (self.waker.clone(), self.hand_in.clone());
+        let whole = move || {
+            // Nobody is there to fetch it once the supervisor ends.
+            let _ = hand_in.send(step());
+            waker.wake();
+        };
+        let slot = Arc::new(Mutex::new(Some(whole)));
+        let theirs = Arc::clone(&slot);
+        let take = |slot: &Mutex<Option<_>>| slot.lock().ok().and_then(|mut slot| slot.take());
+        let thread = std::thread::Builder::new().name("timecell-work".to_owned());
+        let spawned = thread.spawn(move || {
+            let whole = theirs.lock().ok().and_then(|mut slot| slot.take());
+            if let Some(whole) = whole {
+                whole();
+            }
+        });
+        if spawned.is_err()
+            && let Some(whole) = take(&slot)
+        {
+            whole();
+        }
+    }
+}
+
+/// Where what is left of a cell lies.
+pub(super) struct Clearing {
+    pub(super) dir: PathBuf,
+    pub(super) page: PathBuf,
+    pub(super) groups: Option<MissionGroups>,
+    pub(super) place: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_waker_wakes_once() {
+        let waker = Waker::new().unwrap();
+        assert!(!waker.was_woken());
+        waker.clone().wake();
+        waker.wake();
+        assert!(waker.was_woken());
+        assert!(!waker.was_woken());
+    }
+
+    #[test]
+    fn a_step_comes_out_and_wakes() {
+        let waker = Waker::new().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let output = Output::start(waker.clone()).unwrap();
+        let mut work = Work::new(waker, output, Ballast::take(dir.path()));
+        let removing = Removing {
+            end: End::Unknown,
+            asked: true,
+            beside: false,
+            put_aside: false,
+            cleared: true,
+        };
+        let clearing = Clearing {
+            dir: dir.path().join("nothing"),
+            page: dir.path().join("no-page"),
+            groups: None,
+            place: "a".to_owned(),
+        };
+        work.clear("a".to_owned(), 3, removing, clearing);
+        assert!(work.is_at("a") && !work.is_idle());
+        let done = loop {
+            if let Some(done) = work.fetch().pop() {
+                break done;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        };
+        assert!(matches!(done, Done::Removed { generation: 3, .. }));
+    }
+}
