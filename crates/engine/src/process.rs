@@ -192,7 +192,7 @@ pub fn of_many(mark: &str, path: &Path) -> Vec<i32> {
 ///
 /// Of a process in a cell's groups the environment is not asked: reading it waits for whoever holds its address space, and
 /// that may be a thread that its budget, or the freezer, does not let run.
-fn carries(pid: i32, meant: impl Fn(&str) -> bool) -> bool {
+fn carries(pid: i32, mut meant: impl FnMut(&str) -> bool) -> bool {
     if let Some(cell) = cell_of(pid) {
         return meant(&cell);
     }
@@ -210,6 +210,16 @@ fn has_word(pid: i32, path: &str) -> bool {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&words).contains(path)
     }
+}
+
+/// Id of the cell to which a process belongs: that in whose groups it is, or whose mark it carries.
+pub fn cell_id_of(pid: i32) -> Option<String> {
+    let mut found = None;
+    carries(pid, |id| {
+        found.get_or_insert_with(|| id.to_owned());
+        true
+    });
+    found
 }
 
 /// The cell in whose groups a process is.

@@ -19,6 +19,7 @@ pub mod process;
 pub mod provenance;
 pub mod quick_moves;
 pub mod root;
+pub mod rt_threads;
 pub mod rtgroup;
 pub mod sched;
 pub mod thermal;

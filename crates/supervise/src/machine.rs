@@ -149,6 +149,8 @@ impl Here {
             },
             memory: self.memory(),
             real_time: may_be_real_time(),
+            beside: Vec::new(),
+            outside: Vec::new(),
         }
     }
 

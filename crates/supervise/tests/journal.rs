@@ -158,6 +158,7 @@ fn fill(dir: &Path) {
     let entry = record(Entry::MissionAdmitted {
         name: "rover".to_owned(),
         file: Text::new(text),
+        unaccounted: Vec::new(),
     });
     let mut written = 0;
     let error = loop {

@@ -295,6 +295,9 @@ pub struct Bench {
     /// Time between releases, such as 1ms or 100us.
     #[arg(long, value_name = "TIME")]
     pub period: Option<Duration>,
+    /// Measure although a mission holds cpus that are measured on: its cells are in the numbers then, and may be late.
+    #[arg(long)]
+    pub beside_missions: bool,
     /// Cpus for the cells, such as 1 or 2-3; cell i is pinned to the i-th, in turn. Scenario `nqueens`: cpus that its
     /// threads may use, the highest first.
     #[arg(long, value_name = "LIST")]

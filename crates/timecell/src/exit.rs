@@ -4,6 +4,7 @@ use bench::BenchError;
 use model::{InputError, InputErrors};
 use record::RecordError;
 use supervise::control::{ControlError, Refusal};
+use supervise::ledger::LedgerError;
 
 /// How a command ended without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +51,7 @@ pub enum CommandError {
     Run(#[from] supervise::run::RunError),
     /// The machine's ledger could not be used, or a mission's name is taken.
     #[error(transparent)]
-    Ledger(#[from] supervise::ledger::LedgerError),
+    Ledger(#[from] LedgerError),
     /// A running mission could not be controlled.
     #[error(transparent)]
     Control(#[from] ControlError),
@@ -77,7 +78,8 @@ impl CommandError {
             | CommandError::Bench(
                 BenchError::Record(error) | BenchError::Unwritten { source: error, .. },
             ) => record_code(error),
-            CommandError::Bench(BenchError::Unmet(_)) => 4,
+            CommandError::Bench(BenchError::Unmet(_))
+            | CommandError::Ledger(LedgerError::InTheWay { .. }) => 4,
             CommandError::Control(error) => control_code(error),
             CommandError::Bench(_)
             | CommandError::Run(_)

@@ -13,6 +13,8 @@ pub(super) struct Asked {
     /// Position in the mission.
     pub(super) at: usize,
     pub(super) name: String,
+    /// Of a cell that somebody else was granted: which and who, such as "`spin` of mission `a`".
+    pub(super) holder: Option<String>,
     pub(super) enforcer: Enforcer,
     pub(super) class: CellClass,
     /// Cpus of the file; empty: to be placed.
@@ -74,6 +76,7 @@ impl Asked {
         Asked {
             at,
             name: cell.name.clone(),
+            holder: None,
             enforcer,
             class,
             cpus: cell.cpus.clone(),
@@ -99,6 +102,11 @@ impl Asked {
         let of_tasks = self.work.tasks.iter().map(|task| task.deadline).min();
         let of_reservation = self.reservation.map(|(_, period)| period);
         of_tasks.or(of_reservation).unwrap_or(Ns::MAX)
+    }
+
+    /// It as sentences name it.
+    pub(super) fn called(&self) -> String {
+        (self.holder.clone()).unwrap_or_else(|| format!("`{}`", self.name))
     }
 
     /// Priorities that its threads need.

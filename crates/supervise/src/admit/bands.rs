@@ -9,9 +9,25 @@ const HIGHEST: u8 = 89;
 /// Gives priorities to the FIFO cells that have none: the shorter the deadline, the higher (deadline-monotonic: Leung and
 /// Whitehead, Performance Evaluation 2(4), 1982), as many as a cell has tasks, none that another cell has.
 ///
+/// Nor one of `others`, which other missions have, as long as there are enough; else admission sees to it that two of one priority
+/// do not meet on a cpu.
+///
 /// Returns the cells for which none were left.
-pub(super) fn give(cells: &mut [Asked]) -> Vec<usize> {
-    let mut taken: Vec<Band> = cells.iter().filter_map(|cell| cell.band).collect();
+pub(super) fn give(cells: &mut [Asked], others: &[Band]) -> Vec<usize> {
+    let before: Vec<Option<Band>> = cells.iter().map(|cell| cell.band).collect();
+    let without = give_beside(cells, others);
+    if without.is_empty() || others.is_empty() {
+        return without;
+    }
+    for (cell, band) in cells.iter_mut().zip(before) {
+        cell.band = band;
+    }
+    give_beside(cells, &[])
+}
+
+fn give_beside(cells: &mut [Asked], others: &[Band]) -> Vec<usize> {
+    let own = cells.iter().filter_map(|cell| cell.band);
+    let mut taken: Vec<Band> = own.chain(others.iter().copied()).collect();
     let mut open: Vec<usize> = (0..cells.len())
         .filter(|&at| {
             cells[at].band.is_none() && cells[at].class == model::mission::CellClass::Fifo

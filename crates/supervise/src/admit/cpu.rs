@@ -85,6 +85,7 @@ pub(super) fn check(
 ) -> Result<Vec<Bound>, Unfit> {
     let mut bounds: Vec<Option<Bound>> = vec![None; cells.len()];
     let mut above: Vec<Held> = Vec::new();
+    apart(cells)?;
     deadline(cells, facts, &mut bounds, &mut above)?;
     let mut order: Vec<usize> = (0..cells.len())
         .filter(|&at| cells[at].asked.class == CellClass::Fifo)
@@ -124,6 +125,36 @@ pub(super) fn check(
     }
     within_limit(cells, facts)?;
     Ok(bounds.into_iter().flatten().collect())
+}
+
+/// Whether no cell has a priority that one of somebody else has: of two with one priority, either may go first.
+fn apart(cells: &[Candidate<'_>]) -> Result<(), Unfit> {
+    let fifo = |cell: &Candidate<'_>| {
+        cell.asked
+            .band
+            .filter(|_| cell.asked.class == CellClass::Fifo)
+    };
+    for (of, cell) in cells.iter().enumerate() {
+        let Some(band) = fifo(cell).filter(|_| cell.asked.holder.is_none()) else {
+            continue;
+        };
+        let other = (cells.iter())
+            .filter(|other| other.asked.holder.is_some())
+            .find(|other| fifo(other).is_some_and(|taken| taken.overlaps(band)));
+        if let Some(other) = other {
+            let taken = fifo(other).map_or(String::new(), |taken| taken.to_string());
+            return Err(Unfit {
+                of,
+                why: format!(
+                    "{} has the priority {taken} on its cpu, which this cell was to have",
+                    other.asked.called()
+                ),
+                witness: None,
+                postponed_ns: None,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Whether the real-time groups on one cpu stay within what the kernel lets all real-time threads have, though the tick lets each

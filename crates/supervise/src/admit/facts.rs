@@ -2,7 +2,7 @@ use analysis::linux::RootDomain;
 use model::mission::Enforcer;
 use record::supply::Machine;
 
-use super::MachineMemory;
+use super::{MachineMemory, Neighbour, Unaccounted};
 
 /// What admission needs to know of the machine. Collected once; nothing in admission looks at a machine itself.
 #[derive(Debug, Clone)]
@@ -22,6 +22,10 @@ pub struct Facts {
     pub memory: Result<MachineMemory, String>,
     /// Whether a real-time class can be given at all, or why not.
     pub real_time: Result<(), String>,
+    /// What others on this machine hold.
+    pub beside: Vec<Neighbour>,
+    /// Real-time threads that nobody accounts for.
+    pub outside: Vec<Unaccounted>,
 }
 
 /// What is free for real-time groups.

@@ -13,7 +13,9 @@ mod bands;
 mod cpu;
 mod facts;
 mod memory;
+mod neighbour;
 mod outcome;
+mod outside;
 mod place;
 mod refusal;
 mod roaming;
@@ -24,7 +26,9 @@ mod tests;
 
 pub use facts::{Facts, RtRoom};
 pub use memory::{MachineMemory, MemoryShare};
+pub use neighbour::{HeldCell, HeldTask, Neighbour};
 pub use outcome::{Admission, CpuLoad, Grant, Late, Outcome, Refused, TaskBound};
+pub use outside::Unaccounted;
 pub use supplied::Basis;
 
 use analysis::{Ns, Task};
@@ -50,7 +54,9 @@ pub fn admit(
         .filter(|&at| mission.cells[at].is_real_time())
         .map(|at| Asked::of(mission, at, facts, latency_ns))
         .collect();
-    let without_band = bands::give(&mut asked);
+    let others = neighbour::all(facts, mission.cells.len());
+    let taken: Vec<_> = others.iter().filter_map(|(other, _)| other.band).collect();
+    let without_band = bands::give(&mut asked, &taken);
     let mut outcomes: Vec<Option<Outcome>> = vec![None; mission.cells.len()];
     let mut refuse = |at: usize, refused: Refused| {
         outcomes[at].get_or_insert(Outcome::Refused(refused));
@@ -87,8 +93,20 @@ pub fn admit(
             refuse(cell.at, refusal::plain(cell, &why, Some(mend)));
         }
     }
+    for cell in &asked {
+        if let Some(why) = measured_on(cell, facts) {
+            let mend = "wait until that has ended, or choose other cpus";
+            refuse(cell.at, refusal::plain(cell, &why, Some(mend)));
+        }
+    }
     let share = share(facts);
-    let mut candidates: Vec<Candidate<'_>> = Vec::new();
+    // Those of others first: they are where they are.
+    let mut candidates: Vec<Candidate<'_>> = (others.iter())
+        .map(|(asked, budget)| Candidate {
+            asked,
+            budget: *budget,
+        })
+        .collect();
     for cell in &asked {
         if outcomes[cell.at].is_some() {
             continue;
@@ -106,18 +124,54 @@ pub fn admit(
     } else {
         &mission.cpus
     };
-    let placed = place::place(&candidates, cpus, facts, measured);
+    let free: Vec<u32> = (cpus.iter().copied())
+        .filter(|cpu| neighbour::measuring(facts, *cpu).is_none())
+        .collect();
+    let supplies = facts.beside.iter().flat_map(|other| &other.supplies);
+    let all_measured: Vec<MeasuredSupply> = measured.iter().chain(supplies).cloned().collect();
+    let placed = place::place(&candidates, &free, facts, &all_measured);
+    let mut refusals = Vec::new();
+    let mut held = Vec::new();
     for (candidate, place) in candidates.iter().zip(&placed.cells) {
+        if candidate.asked.holder.is_some() {
+            // Its guarantee stands, whoever comes later.
+            if let Err(unfit) = place {
+                let called = candidate.asked.called();
+                refusals.push(format!(
+                    "the guarantee of {called} would not be kept beside this mission: {}",
+                    unfit.why
+                ));
+            }
+            continue;
+        }
+        if let Ok((cpus, _)) = place {
+            held.push(HeldCell::of(candidate, cpus));
+        }
         outcomes[candidate.asked.at] = Some(match place {
             Ok((cpus, bound)) => Outcome::Granted(grant(candidate, cpus.clone(), bound)),
             Err(unfit) => Outcome::Refused(refusal::unfit(candidate, unfit, &candidates, facts)),
         });
     }
-    let mut refusals = kernel(&candidates, facts);
-    remark(mission, &candidates, facts, &mut notes);
+    refusals.extend(kernel(&candidates, facts));
     let memory = memory::share(mission, facts, &mut refusals, &mut notes);
+    let own: Vec<Candidate<'_>> = (candidates.iter())
+        .filter(|cell| cell.asked.holder.is_none())
+        .cloned()
+        .collect();
+    remark(mission, &own, facts, &mut notes);
+    let grants: Vec<&Grant> = (outcomes.iter().flatten())
+        .filter_map(|outcome| match outcome {
+            Outcome::Granted(grant) => Some(grant),
+            _ => None,
+        })
+        .collect();
+    let unaccounted = outside::beside(facts, &grants);
+    notes.extend(outside::notes(&unaccounted));
     Admission {
         mission: mission.name.clone(),
+        beside: facts.beside.iter().map(|other| other.who.clone()).collect(),
+        unaccounted,
+        held,
         cells: (outcomes.into_iter().zip(&mission.cells))
             .map(|(outcome, cell)| {
                 outcome.unwrap_or_else(|| Outcome::BestEffort {
@@ -145,6 +199,21 @@ fn beside_real_time(mission: &Mission, cell: &Cell, facts: &Facts) -> Vec<u32> {
         (false, false) => free,
         _ => facts.cpus.clone(),
     }
+}
+
+/// Why a cell has no place beside what is measured; `None`: it has one, or asks for none.
+fn measured_on(cell: &Asked, facts: &Facts) -> Option<String> {
+    let asks: &[u32] = match roams(cell, facts) {
+        true => &facts.cpus,
+        false => &cell.cpus,
+    };
+    let met = |cpu: &u32| neighbour::measuring(facts, *cpu).map(|who| (*cpu, who.who.clone()));
+    if let Some((cpu, who)) = asks.iter().find_map(met) {
+        return Some(format!("{who} measures on cpu {cpu}"));
+    }
+    let everywhere = asks.is_empty() && facts.cpus.iter().all(|cpu| met(cpu).is_some());
+    let who = facts.cpus.first().and_then(met)?.1;
+    everywhere.then(|| format!("{who} measures on every cpu"))
 }
 
 /// The share of a cpu that a cell's budget may take.
@@ -232,6 +301,8 @@ fn kernel(candidates: &[Candidate<'_>], facts: &Facts) -> Vec<String> {
     let mut refusals = Vec::new();
     if let Ok(room) = &facts.rt_cgroup {
         let held: Vec<u64> = (candidates.iter())
+            // What others hold is not free any more.
+            .filter(|cell| cell.asked.holder.is_none())
             .filter(|cell| cell.asked.enforcer == Enforcer::RtCgroup)
             .filter_map(|cell| cell.budget)
             .map(|(budget, period)| {
@@ -258,8 +329,16 @@ fn kernel(candidates: &[Candidate<'_>], facts: &Facts) -> Vec<String> {
         if !threads.is_empty()
             && let Err(refusal) = domain.admits(&threads)
         {
+            let others: Vec<String> = (candidates.iter())
+                .filter(|cell| cell.asked.holder.is_some() && !cell.threads().is_empty())
+                .map(|cell| cell.asked.called())
+                .collect();
+            let with = match others.as_slice() {
+                [] => String::new(),
+                others => format!(", with {}", others.join(", ")),
+            };
             refusals.push(format!(
-                "the kernel would refuse the threads of SCHED_DEADLINE: {refusal}"
+                "the kernel would refuse the threads of SCHED_DEADLINE{with}: {refusal}"
             ));
         }
     }

@@ -2,7 +2,7 @@ use analysis::{Ns, Witness};
 use model::mission::{Band, Enforcer, Place};
 use serde::{Serialize, Serializer};
 
-use super::{Basis, MemoryShare};
+use super::{Basis, HeldCell, MemoryShare, Unaccounted};
 
 /// What admission says of a mission.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -19,6 +19,13 @@ pub struct Admission {
     pub refusals: Vec<String>,
     /// What the reader should know besides, as sentences.
     pub notes: Vec<String>,
+    /// Who else holds something of this machine, all of which was counted, such as "mission `a`".
+    pub beside: Vec<String>,
+    /// Real-time threads on granted cpus that nobody accounts for.
+    pub unaccounted: Vec<Unaccounted>,
+    /// What was granted, as the machine's ledger keeps it.
+    #[serde(skip)]
+    pub held: Vec<HeldCell>,
 }
 
 impl Admission {

@@ -11,7 +11,7 @@ pub(super) struct Placed {
     pub(super) cpus: Vec<(u32, Vec<usize>)>,
 }
 
-/// Puts every candidate on its cpus: those with cpus of their own first, in the order of the file; the others by falling
+/// Puts every candidate on its cpus: those that others were granted come first and stay where they are; then those with cpus of their own first, in the order of the file; the others by falling
 /// bandwidth, each on the first cpu where all deadlines hold with it (first fit decreasing: Johnson et al., 1974). A heuristic:
 /// that it finds no place does not prove that there is none. Cells that run on any cpu are on all of them, before all others.
 pub(super) fn place(
@@ -62,6 +62,10 @@ pub(super) fn place(
             let mut last = None;
             let mut found = false;
             for place in 0..placed.cpus.len() {
+                // Where only others are.
+                if !cpus.contains(&placed.cpus[place].0) {
+                    continue;
+                }
                 match placed.fits(place, at, candidates, facts, measured) {
                     Ok(()) => {
                         placed.cpus[place].1.push(at);

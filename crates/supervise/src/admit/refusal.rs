@@ -58,6 +58,28 @@ pub(super) fn no_budget(cell: &Asked, (part, whole): (Ns, Ns)) -> Refused {
     }
 }
 
+/// Cells of others that are named in one sentence.
+const NAMED: usize = 4;
+
+/// What others run where a cell is to go.
+fn in_the_way(asked: &Asked, candidates: &[Candidate<'_>]) -> String {
+    let meets = |other: &&Asked| {
+        let there = |cpu| asked.cpus.is_empty() || asked.cpus.contains(cpu);
+        other.holder.is_some() && other.cpus.iter().any(there)
+    };
+    let others: Vec<String> = (candidates.iter().map(|candidate| candidate.asked))
+        .filter(meets)
+        .map(Asked::called)
+        .collect();
+    let (named, more) = others.split_at(others.len().min(NAMED));
+    match (named, more.len()) {
+        ([], _) => String::new(),
+        ([one], 0) => format!("{one} runs"),
+        (_, 0) => format!("{} run", named.join(", ")),
+        (_, more) => format!("{} and {more} more run", named.join(", ")),
+    }
+}
+
 /// It fits on no cpu, or not on its own.
 pub(super) fn unfit(
     cell: &Candidate<'_>,
@@ -69,7 +91,7 @@ pub(super) fn unfit(
     let mut why = unfit.why.clone();
     let late = candidates.get(unfit.of).map(|late| late.asked);
     if let Some(late) = late.filter(|late| late.at != asked.at) {
-        why = format!("`{}` would be late beside it: {why}", late.name);
+        why = format!("{} would be late beside it: {why}", late.called());
     }
     let witness = unfit.witness.as_ref().and_then(|(task, found)| {
         let task = late?.names.get(*task)?.clone();
@@ -82,6 +104,10 @@ pub(super) fn unfit(
         why = format!("no cpu has room for it; on the last that was tried, {why}");
     }
     let own = late.is_none_or(|late| late.at == asked.at);
+    let in_the_way = in_the_way(asked, candidates);
+    if own && !in_the_way.is_empty() {
+        why.push_str(&format!("; {in_the_way} there already"));
+    }
     let mend = (cell.budget.filter(|_| own)).and_then(|(budget, period)| {
         let behind = unfit.postponed_ns?;
         match least_budget(&asked.work, asked.enforcer, period, behind, facts) {

@@ -6,6 +6,8 @@ use record::supply::{Between, Budget, Kept, Machine, MeasuredSupply, Promise, Sh
 
 use super::*;
 
+mod beside;
+
 const MS: Ns = 1_000_000;
 
 fn machine() -> Machine {
@@ -36,6 +38,8 @@ fn facts() -> Facts {
             available_bytes: 2 << 30,
         }),
         real_time: Ok(()),
+        beside: Vec::new(),
+        outside: Vec::new(),
     }
 }
 

@@ -113,7 +113,15 @@ fn sentence(entry: &Entry) -> String {
             "a supervisor has begun (pid {}, timecell {})",
             supervisor.pid, supervisor.version
         ),
-        Entry::MissionAdmitted { name, .. } => format!("mission {name}: admitted"),
+        Entry::MissionAdmitted {
+            name, unaccounted, ..
+        } => {
+            let mut text = format!("mission {name}: admitted");
+            for thread in unaccounted {
+                text.push_str(&format!("; {thread}"));
+            }
+            text
+        }
         Entry::CellStarting {
             cell, generation, ..
         } => format!("{cell}: is being made, start {generation}"),

@@ -101,6 +101,7 @@ fn happening(sequence: u64) -> Happening {
             entry: Entry::MissionAdmitted {
                 name: "rover".to_owned(),
                 file: Text::new("x".repeat(1_000)).at("/m.toml"),
+                unaccounted: Vec::new(),
             },
         },
     )

@@ -32,6 +32,38 @@ pub enum LedgerError {
         /// Its directory.
         dir: PathBuf,
     },
+    /// The ledger cannot be understood.
+    #[error(
+        "{} cannot be understood: {why}; what is granted on this machine is not known: end all missions, remove the file, and start \
+         them again",
+        path.display()
+    )]
+    Corrupt {
+        /// The ledger.
+        path: PathBuf,
+        /// Why, a clause.
+        why: String,
+    },
+    /// A mission holds what is to be measured on.
+    #[error(
+        "{who} holds cpu {cpus}, where this would measure: its cells would be in the numbers, and could be late by it; end it, choose \
+         other cpus with --cpus, or say --beside-missions"
+    )]
+    InTheWay {
+        /// Which mission.
+        who: String,
+        /// The cpus that both want.
+        cpus: String,
+    },
+    /// Somebody else keeps the ledger locked.
+    #[error("{} is kept locked by another timecell; try again", path.display())]
+    Busy {
+        /// The lock.
+        path: PathBuf,
+    },
+    /// Something of `/proc` cannot be read.
+    #[error(transparent)]
+    Proc(#[from] crate::process::ProcUnreadable),
     /// The operating system refused something.
     #[error("{} cannot be {tried}: {source}", path.display())]
     System {

@@ -1,14 +1,35 @@
-//! What all supervisors and measurements of one machine tell each other, below `/run/timecell`: which mission's name is in use.
-//! It survives whoever wrote it and goes with the reboot, as all that it tells of does.
+//! What all supervisors and measurements of one machine tell each other, below `/run/timecell`: which mission's name is in use
+//! ([`NameLock`]), and what is granted to whom ([`Ledger`]). It survives whoever wrote it and goes with the reboot, as all that it
+//! tells of does.
+//!
+//! Only root writes it. Real-time threads of a user without root are in no ledger: they are seen as they run
+//! ([`unaccounted`]).
 
 mod alive;
+mod entry;
 mod error;
+mod file;
 mod name;
+mod outside;
+#[cfg(test)]
+mod tests;
 
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use crate::admit::HeldCell;
+
+pub use entry::{Entry, Holder};
 pub use error::LedgerError;
+pub use file::parse;
 pub use name::NameLock;
+pub use outside::unaccounted;
+
+/// How long another one may decide before it is given up.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The ledger of a machine.
 #[derive(Debug, Clone)]
@@ -19,19 +40,233 @@ pub struct Ledger {
 impl Default for Ledger {
     /// That of this machine, `/run/timecell`. Everybody may read it; only root writes it.
     fn default() -> Ledger {
-        Ledger {
-            dir: PathBuf::from("/run/timecell"),
-        }
+        Ledger::at("/run/timecell")
     }
 }
 
 impl Ledger {
+    /// The one in this directory.
+    pub fn at(dir: impl Into<PathBuf>) -> Ledger {
+        Ledger { dir: dir.into() }
+    }
+
     /// Takes the name of a mission whose directory is `dir`, an absolute path, for as long as the answer lives.
     ///
     /// # Errors
     /// When another supervisor has it, or cells of that name that were started from another directory still run.
     pub fn name(&self, mission: &str, dir: &Path) -> Result<NameLock, LedgerError> {
         NameLock::take(&self.dir, mission, dir)
+    }
+
+    /// What is held, without what is over.
+    ///
+    /// # Errors
+    /// When the file cannot be read or understood.
+    pub fn entries(&self) -> Result<Vec<Entry>, LedgerError> {
+        let mut entries = self.read()?;
+        entries.retain(Entry::lives);
+        Ok(entries)
+    }
+
+    /// Keeps everybody else from deciding, until the answer is dropped. A process that is killed lets go of it.
+    ///
+    /// Without root nothing is locked and nothing can be entered.
+    ///
+    /// # Errors
+    /// When another one keeps it, or the system refuses it.
+    pub fn lock(&self) -> Result<Locked, LedgerError> {
+        let ledger = self.clone();
+        if !is_root() {
+            return Ok(Locked { ledger, file: None });
+        }
+        (DirBuilder::new()
+            .mode(0o755)
+            .recursive(true)
+            .create(&self.dir))
+        .map_err(self.failed(&self.dir, "made"))?;
+        let path = self.dir.join("lock");
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(&path)
+            .map_err(self.failed(&path, "opened"))?;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match file.try_lock() {
+                Ok(()) => {
+                    let file = Some(file);
+                    return Ok(Locked { ledger, file });
+                }
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                Err(TryLockError::WouldBlock) => return Err(LedgerError::Busy { path }),
+                Err(TryLockError::Error(source)) => {
+                    return Err(self.failed(&path, "locked")(source));
+                }
+            }
+        }
+    }
+
+    /// A mission holds these cells of what it held and no others.
+    ///
+    /// # Errors
+    /// When the file cannot be read, understood or written.
+    pub(crate) fn keep_only(&self, mission: &str, cells: &[HeldCell]) -> Result<(), LedgerError> {
+        let locked = self.lock()?;
+        let entries = self.entries()?;
+        let own = |entry: &Entry| matches!(&entry.holder, Holder::Mission { name, .. } if name == mission);
+        match entries.into_iter().find(own) {
+            Some(entry) => locked.put(Entry {
+                cells: cells.to_vec(),
+                ..entry
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.join("ledger.json")
+    }
+
+    fn failed(
+        &self,
+        path: &Path,
+        tried: &'static str,
+    ) -> impl FnOnce(std::io::Error) -> LedgerError {
+        let path = path.to_owned();
+        move |source| LedgerError::System {
+            path,
+            tried,
+            source,
+        }
+    }
+
+    fn read(&self) -> Result<Vec<Entry>, LedgerError> {
+        let path = self.path();
+        let opened = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(&path);
+        let file = match opened {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(self.failed(&path, "opened")(error)),
+        };
+        let mut bytes = Vec::new();
+        (file.take(file::MOST_BYTES + 1).read_to_end(&mut bytes))
+            .map_err(self.failed(&path, "read"))?;
+        file::parse(&bytes).map_err(|why| LedgerError::Corrupt { path, why })
+    }
+
+    fn write(&self, entries: &[Entry]) -> Result<(), LedgerError> {
+        let path = self.path();
+        let part = path.with_extension("part");
+        let write = || -> std::io::Result<()> {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o644)
+                .custom_flags(libc::O_NOFOLLOW)
+                .open(&part)?;
+            file.write_all(&file::text(entries)?)?;
+            // Whoever is killed here leaves the old one whole; a power cut leaves none of /run.
+            std::fs::rename(&part, &path)
+        };
+        write().map_err(self.failed(&path, "written"))
+    }
+}
+
+/// The ledger while nobody else decides.
+#[derive(Debug)]
+pub struct Locked {
+    ledger: Ledger,
+    file: Option<File>,
+}
+
+impl Locked {
+    /// What is held, without what is over and without what this holder has.
+    ///
+    /// # Errors
+    /// When the file cannot be read or understood.
+    pub fn others(&self, own: &Holder) -> Result<Vec<Entry>, LedgerError> {
+        let mut entries = self.ledger.entries()?;
+        entries.retain(|entry| !is_same(&entry.holder, own));
+        Ok(entries)
+    }
+
+    /// Enters what a holder holds in place of what it held before.
+    ///
+    /// # Errors
+    /// When the file cannot be read, understood or written.
+    pub fn put(&self, entry: Entry) -> Result<(), LedgerError> {
+        if self.file.is_none() {
+            return Ok(());
+        }
+        let mut entries = self.others(&entry.holder)?;
+        entries.push(entry);
+        self.ledger.write(&entries)
+    }
+
+    /// As [`Locked::put`]; it is given back when the answer is dropped, unless something of it still runs then.
+    ///
+    /// # Errors
+    /// As [`Locked::put`].
+    pub fn take(self, entry: Entry) -> Result<Holding, LedgerError> {
+        let held = Holding {
+            ledger: self.ledger.clone(),
+            holder: entry.holder.clone(),
+        };
+        self.put(entry)?;
+        Ok(held)
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that another thread has just forked shares the lock until it executes its program.
+        if let Some(file) = &self.file {
+            let _ = file.unlock();
+        }
+    }
+}
+
+/// Something in the ledger that goes with this.
+#[derive(Debug)]
+pub struct Holding {
+    ledger: Ledger,
+    holder: Holder,
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        let give = || -> Result<(), LedgerError> {
+            let locked = self.ledger.lock()?;
+            if locked.file.is_none() {
+                return Ok(());
+            }
+            let mut entries = self.ledger.read()?;
+            entries.retain(|entry| match is_same(&entry.holder, &self.holder) {
+                // Cells go on when their supervisor fails.
+                true => entry.outlives(),
+                false => entry.lives(),
+            });
+            self.ledger.write(&entries)
+        };
+        // What stays is seen as over by whoever reads it next.
+        let _ = give();
+    }
+}
+
+/// A mission is known by its name, wherever it is; measurements by their processes.
+fn is_same(one: &Holder, other: &Holder) -> bool {
+    match (one, other) {
+        (Holder::Mission { name, .. }, Holder::Mission { name: own, .. }) => name == own,
+        _ => one == other,
     }
 }
 

@@ -9,6 +9,7 @@ use super::notify::Notify;
 use super::update::{TRYING_NS, Updating};
 use super::watch::CellWatch;
 use crate::control::{Ask, CellDone, Refusal, Say, Server};
+use crate::ledger::Ledger;
 use crate::state::{Hold, Record};
 
 /// How long clients may take to read the last answers of a supervisor that ends.
@@ -37,6 +38,8 @@ pub(super) struct Desk {
     pub(super) noted: u64,
     /// Answers that are given once this many entries are written: what was done is not to be lost any more.
     later: Vec<(u64, u64, Say, bool)>,
+    /// Where the machine's supervisors say what is granted.
+    pub(super) ledger: Ledger,
     /// Who has asked for the end of the mission.
     downs: Vec<u64>,
     pub(super) notify: Notify,
@@ -94,6 +97,7 @@ impl Desk {
             outdated: BTreeSet::new(),
             noted: 0,
             later: Vec::new(),
+            ledger: Ledger::default(),
             downs: Vec::new(),
             notify,
         };

@@ -22,6 +22,7 @@ use crate::end::End;
 use crate::enforce::MissionGroups;
 use crate::incident::OutputTail;
 use crate::journal::{Journal, Told, Writer};
+use crate::ledger::Ledger;
 use crate::process::{Process, boot_id};
 use crate::stamp::Stamp;
 use crate::state::{Enforced, Entry, Hold, Mode, Record, Started, State, Supervisor, replay};
@@ -43,6 +44,8 @@ pub struct Options {
     pub dir: PathBuf,
     /// Version of timecell.
     pub version: String,
+    /// Where the machine's supervisors say what is granted.
+    pub ledger: Ledger,
 }
 
 /// What ended a mission.
@@ -123,6 +126,7 @@ impl<'a> Keeper<'a> {
             tell(&Event::Note { text });
         }
         let (mut desk, uncontrolled) = Desk::open(&options.dir, notify);
+        desk.ledger = options.ledger.clone();
         desk.outdated = outdated(before.file.as_ref(), file);
         if let Some(why) = uncontrolled {
             let text = format!("the mission cannot be controlled from outside: {why}");
@@ -174,6 +178,7 @@ impl<'a> Keeper<'a> {
         keeper.note(Entry::MissionAdmitted {
             name: mission.name.clone(),
             file: plan.inputs.noted(),
+            unaccounted: plan.admission.unaccounted.clone(),
         })?;
         Ok(keeper)
     }

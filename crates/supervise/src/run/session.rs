@@ -6,8 +6,9 @@ use super::desk::Wanted;
 use super::keeper::Keeper;
 use super::update::Turn;
 use super::{Asked, Event, Inputs, Notify, Options, Plan, RunError, Signals, beside};
-use crate::admit::Facts;
+use crate::admit::{Facts, HeldCell};
 use crate::control::{Change, ControlError, Refusal};
+use crate::ledger::{Entry, Holder, Ledger, LedgerError};
 use crate::state::Text;
 
 /// Keeps an admitted mission running, and what updates make of it, until it is to end; then ends it and leaves nothing.
@@ -40,10 +41,14 @@ pub fn keep(
                     plan = old;
                 }
                 carried.put_back();
+                if let Err(error) = enter(&options.ledger, &plan, &options.dir, &[]) {
+                    let text = error.to_string();
+                    tell(&Event::Note { text });
+                }
                 carried
             }
             Turn::Wanted(mut carried) => {
-                if let Some(next) = next(&plan, &mut carried, facts, read) {
+                if let Some(next) = next(&plan, &mut carried, facts, read, options) {
                     before = Some(std::mem::replace(&mut plan, next));
                 }
                 carried
@@ -59,10 +64,11 @@ fn next(
     carried: &mut Carried,
     facts: &Facts,
     read: &mut dyn FnMut(&Path) -> Result<Inputs, Vec<String>>,
+    options: &Options,
 ) -> Option<Plan> {
     let wanted = carried.take_wanted()?;
     let client = wanted.client;
-    match decide(plan, wanted, facts, read) {
+    match decide(plan, wanted, facts, read, options) {
         Ok((next, decided)) => {
             carried.update(plan, &next, decided);
             Some(next)
@@ -79,6 +85,7 @@ fn decide(
     wanted: Wanted,
     facts: &Facts,
     read: &mut dyn FnMut(&Path) -> Result<Inputs, Vec<String>>,
+    options: &Options,
 ) -> Result<(Plan, Decided), (Refusal, Vec<String>)> {
     let began = timecell_client::now_ns();
     let inputs = read(&wanted.file).map_err(|why| (Refusal::BadFile, why))?;
@@ -90,9 +97,17 @@ fn decide(
         );
         return Err((Refusal::BadFile, vec![why]));
     }
-    // Budgets of others may have come and gone.
+    let unknown = |error: LedgerError| (Refusal::NotAdmitted, vec![error.to_string()]);
+    // From here until it is entered nobody else decides.
+    let locked = options.ledger.lock().map_err(unknown)?;
+    let others = locked
+        .others(&holder(plan, &options.dir))
+        .map_err(unknown)?;
+    // What others hold may have come and gone.
     let facts = Facts {
         rt_cgroup: crate::machine::rt_room(Some(old)),
+        outside: crate::ledger::unaccounted(&others, Some(old)),
+        beside: others.iter().map(Entry::neighbour).collect(),
         ..facts.clone()
     };
     let next = inputs.admitted_after(plan, &facts, &wanted.anew);
@@ -105,6 +120,14 @@ fn decide(
     };
     let old: Vec<String> = of(Change::Removed).chain(of(Change::Changed)).collect();
     let stay = beside::may_stay(plan, &next, &old, &facts);
+    // Those of the old version are held until they have ended.
+    let leaving: Vec<HeldCell> = (plan.admission.held.iter())
+        .filter(|held| old.contains(&held.cell))
+        .cloned()
+        .collect();
+    let entry = entry(&next, &options.dir, &leaving).map_err(unknown)?;
+    locked.put(entry).map_err(unknown)?;
+    drop(locked);
     let admission_ns = timecell_client::now_ns() - began;
     let decided = Decided {
         wanted,
@@ -113,6 +136,37 @@ fn decide(
         admission_ns,
     };
     Ok((next, decided))
+}
+
+/// A mission as the ledger knows it.
+fn holder(plan: &Plan, dir: &Path) -> Holder {
+    Holder::Mission {
+        name: plan.inputs.mission().name.clone(),
+        dir: dir.to_owned(),
+    }
+}
+
+/// What a mission of this plan holds, and what it still holds of an earlier one.
+fn entry(plan: &Plan, dir: &Path, leaving: &[HeldCell]) -> Result<Entry, LedgerError> {
+    let entry = Entry::own(holder(plan, dir))?;
+    let mut entry = entry.holding(&plan.admission, &plan.inputs.measured);
+    entry.cells.extend(leaving.iter().map(|held| HeldCell {
+        // No cell's name has a dot.
+        cell: format!("{}.before", held.cell),
+        ..held.clone()
+    }));
+    Ok(entry)
+}
+
+/// Enters what a mission of this plan holds in place of what it held.
+pub(super) fn enter(
+    ledger: &Ledger,
+    plan: &Plan,
+    dir: &Path,
+    leaving: &[HeldCell],
+) -> Result<(), LedgerError> {
+    let entry = entry(plan, dir, leaving)?;
+    ledger.lock()?.put(entry)
 }
 
 fn changes(plan: &Plan, next: &Plan, anew: &[String]) -> BTreeMap<String, Change> {

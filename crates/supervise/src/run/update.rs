@@ -204,6 +204,7 @@ impl Keeper<'_> {
             }
             Phase::Finishes { since_ns } if self.nothing_leaves() => {
                 if matches!(self.fit_groups(), Ok(true)) || now - since_ns > SHRINKING_NS {
+                    self.forget_leaving();
                     self.answer_update(true);
                     return Ok(None);
                 }
@@ -365,6 +366,18 @@ impl Keeper<'_> {
         self.desk.shrinks_until_ns = Some(timecell_client::now_ns() + SHRINKING_NS);
         self.answer_update(false);
         Ok(())
+    }
+
+    /// What the old versions held is free for others.
+    fn forget_leaving(&mut self) {
+        let entered = self
+            .desk
+            .ledger
+            .keep_only(&self.mission().name, &self.admission.held);
+        if let Err(error) = entered {
+            let text = error.to_string();
+            (self.tell)(&Event::Note { text });
+        }
     }
 
     fn answer_update(&mut self, committed: bool) {

@@ -1,6 +1,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::admit::Unaccounted;
 use crate::end::End;
 use crate::incident::Incident;
 use crate::journal::{self, Durability};
@@ -30,6 +31,9 @@ pub enum Entry {
         name: String,
         /// Its file.
         file: Text,
+        /// Real-time threads on its cpus that nobody accounted for.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unaccounted: Vec<Unaccounted>,
     },
     /// A cell is about to be made.
     CellStarting {

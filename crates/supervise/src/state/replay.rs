@@ -136,7 +136,7 @@ impl State {
         let at = record.at;
         match &record.entry {
             Entry::SupervisorStarted(supervisor) => self.supervisor = Some(supervisor.clone()),
-            Entry::MissionAdmitted { name, file } => {
+            Entry::MissionAdmitted { name, file, .. } => {
                 self.mission = Some(name.clone());
                 self.file = Some(file.clone());
                 self.last_file = Some(file.clone());

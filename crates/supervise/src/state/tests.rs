@@ -41,6 +41,7 @@ fn admitted(text: &str) -> Entry {
     Entry::MissionAdmitted {
         name: "rover".to_owned(),
         file: Text::new(text),
+        unaccounted: Vec::new(),
     }
 }
 

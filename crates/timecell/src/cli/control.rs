@@ -44,6 +44,10 @@ pub struct Ps {
     /// Print numbers in the text format of Prometheus, such as for the textfile collector of node_exporter.
     #[arg(long, conflicts_with = "json")]
     pub prometheus: bool,
+    /// Print what is granted on this machine: every mission and measurement with its cells, cpus, budgets and priorities, and the
+    /// real-time threads that none of them accounts for.
+    #[arg(long, conflicts_with_all = ["prometheus", "mission", "dir"])]
+    pub machine: bool,
 }
 
 /// Options of `logs`.

@@ -7,7 +7,8 @@ use model::InputError;
 use model::mission::{Latency, MissionFile};
 use record::supply::MeasuredSupply;
 use supervise::admit::{Admission, Basis, Facts, Grant, Outcome, Refused, TaskBound, admit};
-use supervise::machine::Here;
+use supervise::ledger::{Entry, Holder, Ledger, unaccounted};
+use supervise::machine::{Here, rt_room};
 
 use crate::cli::Admit;
 use crate::exit::{CommandError, Ended};
@@ -25,7 +26,16 @@ pub fn run(options: &Admit) -> Result<Ended, CommandError> {
     let path = options.mission.as_deref().unwrap_or(Path::new(""));
     let here = Here::default();
     let (file, _) = read(path, &here)?;
-    let facts = here.facts(env!("CARGO_PKG_VERSION"));
+    let mut facts = here.facts(env!("CARGO_PKG_VERSION"));
+    // Where this mission runs already, what it holds is its own.
+    let name = &file.mission().name;
+    let mut others = Ledger::default().entries()?;
+    others.retain(
+        |entry| !matches!(&entry.holder, Holder::Mission { name: other, .. } if other == name),
+    );
+    facts.rt_cgroup = rt_room(Some(name));
+    facts.beside = others.iter().map(Entry::neighbour).collect();
+    facts.outside = unaccounted(&others, Some(name));
     let measured = measured(options.supply.as_deref(), &file)?;
     let latency_ns = latency(&file)?;
     let admission = admit(file.mission(), &facts, &measured, latency_ns);
@@ -114,7 +124,11 @@ pub(super) fn text(file: &MissionFile, admission: &Admission, facts: &Facts) -> 
     } else {
         "refused"
     };
-    let _ = writeln!(text, "mission {}: {verdict}\n", mission.name);
+    let beside = match admission.beside.as_slice() {
+        [] => String::new(),
+        others => format!(", beside {}", others.join(", ")),
+    };
+    let _ = writeln!(text, "mission {}: {verdict}{beside}\n", mission.name);
     for outcome in &admission.cells {
         match outcome {
             Outcome::Granted(grant) => granted(&mut text, grant, facts),

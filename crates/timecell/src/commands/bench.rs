@@ -7,6 +7,7 @@ use model::{Class, Experiment, InputError, Overrides, Pacing, Reserve, TaskPolic
 use record::run::Run;
 
 use crate::cli::{Bench, ClassName, ReserveName, SetPolicy};
+use crate::commands::bench_hold;
 use crate::commands::judge::Asked;
 use crate::exit::{CommandError, Ended};
 use crate::progress::{Teller, about};
@@ -33,13 +34,20 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
         return resume(dir, options);
     }
     let what = options.experiment.as_deref().unwrap_or_default();
+    let held = |name: &str| match options.dry_run {
+        true => Ok(None),
+        false => bench_hold::of_options(name, options).map(Some),
+    };
     if what == "self" {
+        let _held = held(what)?;
         return commands::bench_self::run(options);
     }
     if what == commands::supply::NAME {
+        let _held = held(what)?;
         return commands::supply::bench(options);
     }
     if what == commands::isolation::NAME {
+        let _held = held(what)?;
         return commands::isolation::bench(options);
     }
     commands::supply::refuse_elsewhere(what, options)?;
@@ -96,6 +104,7 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
         out::print(&header);
     }
     before(&plan, options)?;
+    let _held = bench_hold::of_plan(&plan, what, options)?;
     let settings = settings(options);
     let mut teller = Teller::new(plan.experiment.rounds);
     let made_out = !options.out.exists();
@@ -142,6 +151,7 @@ fn resume(dir: &std::path::Path, options: &Bench) -> Result<Ended, CommandError>
         out::print(&text);
     }
     before(&plan, options)?;
+    let _held = bench_hold::of_plan(&plan, &plan.experiment.name, options)?;
     let mut teller = Teller::new(plan.experiment.rounds);
     let finished = bench::resume(run, &plan, &settings(options), &mut teller);
     teller.done();

@@ -62,6 +62,7 @@ fn measure(plan: SeriesPlan, options: &Bench) -> Result<Ended, CommandError> {
     } else {
         out::print(&header);
     }
+    let _held = commands::bench_hold::of_options(plan.scenario, options)?;
     let settings = Settings {
         out: options.out.clone(),
         version: VERSION.to_owned(),

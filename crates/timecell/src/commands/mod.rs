@@ -3,6 +3,7 @@
 pub mod admit;
 pub mod analyze;
 pub mod bench;
+pub mod bench_hold;
 pub mod bench_self;
 pub mod bench_series;
 pub mod clean;
@@ -16,6 +17,7 @@ pub mod judge;
 pub mod logs;
 pub mod measured;
 pub mod ps;
+pub mod ps_machine;
 pub mod report;
 pub mod scale;
 pub mod supply;

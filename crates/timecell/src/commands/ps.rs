@@ -13,6 +13,9 @@ use crate::out;
 
 /// Prints what runs.
 pub fn run(options: &Ps) -> Result<Ended, CommandError> {
+    if options.machine {
+        return super::ps_machine::run(options.json);
+    }
     let dir = directory_first(&options.which)?;
     let ask = if options.prometheus {
         Ask::Metrics

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use model::InputError;
 use model::mission::MissionFile;
 use supervise::control::ControlError;
-use supervise::ledger::Ledger;
+use supervise::ledger::{Entry, Holder, Ledger, LedgerError, unaccounted};
 use supervise::machine::{Here, rt_room};
 use supervise::run::{Asked, Event, Inputs, Notify, Options, Signals, keep};
 use supervise::state::Text;
@@ -33,11 +33,28 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
         None => super::control::base()?.join(&name),
     };
     // Held to the end. Whoever has the name would be taken for this mission's own.
-    let _name = Ledger::default().name(&name, &dir)?;
+    let ledger = Ledger::default();
+    let _name = ledger.name(&name, &dir)?;
+    let holder = Holder::Mission {
+        name: name.clone(),
+        dir: dir.clone(),
+    };
+    // Nobody else decides until what is granted here is entered.
+    let locked = ledger.lock()?;
+    let others = locked.others(&holder)?;
     let mut facts = here.facts(env!("CARGO_PKG_VERSION"));
     // What a killed supervisor's cells hold is theirs.
     facts.rt_cgroup = rt_room(Some(&name));
+    facts.beside = others.iter().map(Entry::neighbour).collect();
+    facts.outside = unaccounted(&others, Some(&name));
     let plan = inputs.admitted(&facts);
+    let _held = if plan.admission.is_admitted() {
+        let entry = Entry::own(holder).map_err(LedgerError::from)?;
+        Some(locked.take(entry.holding(&plan.admission, &plan.inputs.measured))?)
+    } else {
+        drop(locked);
+        None
+    };
     out::print(&text(&plan.inputs.file, &plan.admission, &facts));
     if !plan.admission.is_admitted() {
         return Ok(Ended::Missed);
@@ -56,6 +73,7 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
     let options = Options {
         dir,
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        ledger,
     };
     let asked = keep(
         plan, &facts, &mut read, &options, notify, &signals, &mut tell,

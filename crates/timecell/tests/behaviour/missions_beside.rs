@@ -7,6 +7,13 @@ use crate::support::{Case, Need, say, timecell};
 
 const CELLS: &[Need] = &[Need::Root, Need::Program("busybox")];
 
+const REAL_TIME: &[Need] = &[
+    Need::Root,
+    Need::RealTime,
+    Need::Program("busybox"),
+    Need::TwoCpus,
+];
+
 pub const CASES: &[Case] = &[
     Case {
         name: "missions_beside::names_that_look_alike_are_two_missions",
@@ -17,6 +24,31 @@ pub const CASES: &[Case] = &[
         name: "missions_beside::a_name_is_one_supervisors_in_whatever_directory",
         needs: CELLS,
         run: a_name_is_one_supervisors_in_whatever_directory,
+    },
+    Case {
+        name: "missions_beside::two_missions_keep_each_others_guarantees",
+        needs: REAL_TIME,
+        run: two_missions_keep_each_others_guarantees,
+    },
+    Case {
+        name: "missions_beside::what_a_killed_supervisor_granted_stays_while_its_cells_live",
+        needs: REAL_TIME,
+        run: what_a_killed_supervisor_granted_stays_while_its_cells_live,
+    },
+    Case {
+        name: "missions_beside::a_real_time_thread_that_nobody_accounts_for_is_named",
+        needs: REAL_TIME,
+        run: a_real_time_thread_that_nobody_accounts_for_is_named,
+    },
+    Case {
+        name: "missions_beside::a_measurement_and_a_mission_keep_off_each_other",
+        needs: REAL_TIME,
+        run: a_measurement_and_a_mission_keep_off_each_other,
+    },
+    Case {
+        name: "missions_beside::a_damaged_ledger_is_one_sentence",
+        needs: CELLS,
+        run: a_damaged_ledger_is_one_sentence,
     },
 ];
 
@@ -48,9 +80,9 @@ fn names_that_look_alike_are_two_missions() {
         &best_effort("c"),
     );
     let mut one = up(dir.path(), "one.toml", "one");
-    let first = pid_of(&one.until("b-c: started"));
+    let first = pid_of(&one.until("b-c: runs (pid"));
     let mut two = up(dir.path(), "two.toml", "two");
-    let second = pid_of(&two.until("c: started"));
+    let second = pid_of(&two.until("c: runs (pid"));
     assert!(runs(first) && runs(second));
     two.end();
     assert!(runs(first));
@@ -61,7 +93,7 @@ fn a_name_is_one_supervisors_in_whatever_directory() {
     let dir = tempfile::tempdir().unwrap();
     mission(dir.path(), &best_effort("a"));
     let mut first = Up::start(dir.path());
-    let pid = pid_of(&first.until("a: started"));
+    let pid = pid_of(&first.until("a: runs (pid"));
     let elsewhere = ["up", "mission.toml", "--dir", "elsewhere"];
     let said = say(dir.path(), &elsewhere).ends_with(1);
     assert!(said.error().contains("kept running by another timecell"));
@@ -73,4 +105,160 @@ fn a_name_is_one_supervisors_in_whatever_directory() {
     let mut again = Up::start(dir.path());
     again.until("taken over");
     again.end();
+}
+
+/// A cell without a budget that says that it takes this much.
+fn takes(name: &str, wcet: &str, period: &str, more: &str) -> String {
+    let task =
+        format!("{more}\n[[cell.task]]\nname = \"t\"\nwcet = \"{wcet}\"\nperiod = \"{period}\"");
+    shell(name, "while :; do sleep 1; done", &task)
+}
+
+const PLAIN: &str = "enforcer = \"cpuset-only\"\n";
+
+fn cell_of(dir: &Path, file: &str) -> serde_json::Value {
+    let said = say(dir, &["admit", file, "--json"]).ends_with(0);
+    let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    json["admission"]["cells"][0].clone()
+}
+
+fn ledger(dir: &Path) -> serde_json::Value {
+    let said = say(dir, &["ps", "--machine", "--json"]).ends_with(0);
+    serde_json::from_str(&said.out).unwrap()
+}
+
+fn two_missions_keep_each_others_guarantees() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = (name(dir.path()), format!("{}-b", name(dir.path())));
+    let spin = takes("spin", "40ms", "100ms", "");
+    named(dir.path(), "a.toml", &a, &format!("{PLAIN}{spin}"));
+    let control = takes("control", "10ms", "30ms", "");
+    named(dir.path(), "b.toml", &b, &format!("{PLAIN}{control}"));
+    // Alone, both would have the same cpu and the same priority.
+    let (alone, first) = (cell_of(dir.path(), "b.toml"), cell_of(dir.path(), "a.toml"));
+    assert_eq!(
+        (&alone["cpus"], &alone["band"]),
+        (&first["cpus"], &first["band"])
+    );
+    let mut one = up(dir.path(), "a.toml", "a");
+    one.until("spin: runs (pid");
+    let second = cell_of(dir.path(), "b.toml");
+    assert_ne!(second["cpus"], first["cpus"]);
+    assert_ne!(second["band"], first["band"]);
+    let mut two = up(dir.path(), "b.toml", "b");
+    two.until(&format!("mission {b}: admitted, beside mission `{a}`"));
+    two.until("control: runs (pid");
+    // What would make a cell of another mission late is refused by its name.
+    let cpu = &first["cpus"][0];
+    let greedy = takes(
+        "greedy",
+        "90ms",
+        "100ms",
+        &format!("cpus = [{cpu}]\npriorities = {{ lowest = 95, highest = 95 }}"),
+    );
+    named(
+        dir.path(),
+        "c.toml",
+        &format!("{a}-c"),
+        &format!("{PLAIN}{greedy}"),
+    );
+    let said = say(dir.path(), &["up", "c.toml", "--dir", "c"]).ends_with(3);
+    let words = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains(&format!("`spin` of mission `{a}` would be late")),
+        "{words}"
+    );
+    assert_eq!(ledger(dir.path())["entries"].as_array().unwrap().len(), 2);
+    two.end();
+    one.end();
+    assert!(ledger(dir.path())["entries"].as_array().unwrap().is_empty());
+}
+
+fn what_a_killed_supervisor_granted_stays_while_its_cells_live() {
+    let dir = tempfile::tempdir().unwrap();
+    let spin = takes("spin", "40ms", "100ms", "");
+    mission(dir.path(), &format!("{PLAIN}{spin}"));
+    let mut one = Up::start(dir.path());
+    one.until("spin: runs (pid");
+    one.kill();
+    let held = ledger(dir.path());
+    assert_eq!(held["entries"][0]["cells"][0]["cell"], "spin", "{held}");
+    let mut again = Up::start(dir.path());
+    again.until("taken over");
+    again.end();
+    assert!(ledger(dir.path())["entries"].as_array().unwrap().is_empty());
+}
+
+fn a_real_time_thread_that_nobody_accounts_for_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut sleeper = std::process::Command::new("sleep")
+        .arg("60")
+        .spawn()
+        .unwrap();
+    let pid = sleeper.id().cast_signed();
+    host::sched::set_class(pid, &host::sched::Class::Fifo { priority: 7 }).unwrap();
+    mission(
+        dir.path(),
+        &format!("{PLAIN}{}", takes("a", "1ms", "100ms", "")),
+    );
+    let sentence = format!("FIFO 7 thread of process {pid} (sleep) on cpu");
+    let said = say(dir.path(), &["admit", "mission.toml"]).ends_with(0);
+    let words = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let machine = say(dir.path(), &["ps", "--machine"]).ends_with(0);
+    let mut one = Up::start(dir.path());
+    one.until("a: runs (pid");
+    let events = say(dir.path(), &["events", "--dir", "state"]).ends_with(0);
+    one.end();
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    assert!(words.contains(&sentence), "{words}");
+    assert!(
+        machine.out.contains(&format!("process {pid}")),
+        "{}",
+        machine.out
+    );
+    assert!(events.out.contains(&sentence), "{}", events.out);
+}
+
+fn a_measurement_and_a_mission_keep_off_each_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let a = takes("a", "1ms", "100ms", "cpus = [0]");
+    mission(dir.path(), &format!("{PLAIN}{a}"));
+    let bench = |cpu: &str, jobs: &str| {
+        let mut command = timecell();
+        command.current_dir(dir.path());
+        command.args(["bench", "overhead", "--engine", "bare", "--rounds", "1"]);
+        command.args(["--cpus", cpu, "--jobs", jobs]);
+        command
+    };
+    let mut measuring = bench("0", "30000")
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    crate::support::eventually("the measurement is in the ledger", || {
+        !ledger(dir.path())["entries"].as_array().unwrap().is_empty()
+    });
+    let said = say(dir.path(), &["up", "mission.toml", "--dir", "state"]).ends_with(3);
+    // Killed, it holds nothing any more.
+    measuring.kill().unwrap();
+    measuring.wait().unwrap();
+    say(dir.path(), &["clean"]);
+    assert!(said.out.contains("measures on cpu 0"), "{}", said.out);
+    let mut one = Up::start(dir.path());
+    one.until("a: runs (pid");
+    let refused = bench("0", "10").output().unwrap();
+    one.end();
+    assert_eq!(refused.status.code(), Some(4));
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(error.contains("--beside-missions"), "{error}");
+}
+
+fn a_damaged_ledger_is_one_sentence() {
+    let dir = tempfile::tempdir().unwrap();
+    mission(dir.path(), &best_effort("a"));
+    std::fs::create_dir_all("/run/timecell").unwrap();
+    std::fs::write("/run/timecell/ledger.json", "{\"schema\": 1, ").unwrap();
+    let said = say(dir.path(), &["up", "mission.toml", "--dir", "state"]).ends_with(1);
+    std::fs::remove_file("/run/timecell/ledger.json").unwrap();
+    assert!(said.error().contains("remove the file"), "{}", said.error());
 }

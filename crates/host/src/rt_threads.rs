@@ -1,0 +1,108 @@
+//! Real-time threads of the machine, whoever's they are: what `/proc/PID/task/TID/stat` says of class and priority
+//! (proc_pid_stat(5)).
+
+use crate::cpus;
+use crate::root::Root;
+
+/// Flag of the kernel's own threads (`PF_KTHREAD` of `include/linux/sched.h`).
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// A thread of class FIFO, RR or DEADLINE.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RtThread {
+    /// Its process.
+    pub pid: i32,
+    /// The thread.
+    pub tid: i32,
+    /// What the kernel calls it.
+    pub name: String,
+    /// Class and priority, such as `FIFO 90`, or `DEADLINE`.
+    pub class: String,
+    /// Cpus on which it may run, ascending.
+    pub cpus: Vec<u32>,
+    /// Its process's parent.
+    pub parent: i32,
+}
+
+/// All real-time threads of programs. The kernel's own threads are left out: what they cost every cell is in the measured wake-up
+/// latency. A thread that ends meanwhile is left out too.
+pub fn all(root: &Root) -> Vec<RtThread> {
+    let pids = root.names_in("/proc").into_iter();
+    let pids = pids.filter_map(|name| name.parse::<i32>().ok());
+    pids.flat_map(|pid| of_process(root, pid)).collect()
+}
+
+fn of_process(root: &Root, pid: i32) -> Vec<RtThread> {
+    let threads = root
+        .names_in(root.path(format!("/proc/{pid}/task")))
+        .into_iter();
+    threads
+        .filter_map(|name| name.parse::<i32>().ok())
+        .filter_map(|tid| {
+            let dir = format!("/proc/{pid}/task/{tid}");
+            let stat = root.read(format!("{dir}/stat")).ok()?;
+            let (name, class, parent) = real_time(&stat)?;
+            let status = root.read(format!("{dir}/status")).ok()?;
+            let allowed = (status.lines()).find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+            Some(RtThread {
+                pid,
+                tid,
+                name,
+                class,
+                cpus: cpus::parse_list(allowed?.trim()).ok()?,
+                parent,
+            })
+        })
+        .collect()
+}
+
+/// Name, class and parent of a real-time thread of a program; `None`: it is another one.
+fn real_time(stat: &str) -> Option<(String, String, i32)> {
+    // The name, in parentheses, may hold anything.
+    let (before, rest) = stat.rsplit_once(')')?;
+    let (_, name) = before.split_once('(')?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    if number(6)? & KERNEL_THREAD != 0 {
+        return None;
+    }
+    let priority = number(37)?;
+    let class = match number(38)? {
+        1 => format!("FIFO {priority}"),
+        2 => format!("RR {priority}"),
+        6 => "DEADLINE".to_owned(),
+        _ => return None,
+    };
+    Some((name.to_owned(), class, fields.get(1)?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stat(name: &str, flags: u64, priority: u64, policy: u64) -> String {
+        let zeros = |count: usize| vec!["0"; count].join(" ");
+        format!(
+            "7 ({name}) S 3 7 7 0 -1 {flags} {} {priority} {policy} 0 0 0",
+            zeros(30)
+        )
+    }
+
+    #[test]
+    fn class_and_priority_stand_behind_any_name() {
+        let fifo = real_time(&stat("a) b", 4_194_304, 90, 1)).unwrap();
+        assert_eq!(fifo, ("a) b".to_owned(), "FIFO 90".to_owned(), 3));
+        assert_eq!(real_time(&stat("x", 0, 10, 2)).unwrap().1, "RR 10");
+        assert_eq!(real_time(&stat("x", 0, 0, 6)).unwrap().1, "DEADLINE");
+        assert_eq!(real_time(&stat("x", 0, 0, 0)), None);
+        assert_eq!(real_time(&stat("migration/0", KERNEL_THREAD, 99, 1)), None);
+        assert_eq!(real_time("7 (x) S 1"), None);
+    }
+
+    #[test]
+    fn this_machine_is_read() {
+        for thread in all(&Root::live()) {
+            assert!(!thread.cpus.is_empty(), "{thread:?}");
+        }
+    }
+}

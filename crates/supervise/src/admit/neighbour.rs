@@ -1,0 +1,199 @@
+use analysis::{Ns, Task};
+use model::mission::{Band, CellClass, Enforcer};
+use record::supply::MeasuredSupply;
+use serde::{Deserialize, Serialize};
+
+use super::Facts;
+use super::asked::Asked;
+use super::cpu::Candidate;
+
+/// What somebody else on this machine was granted; admission counts all of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Neighbour {
+    /// Who, such as "mission `a`".
+    pub who: String,
+    /// The same in tables, before the name of a cell: `a`.
+    pub short: String,
+    /// The real-time cells that it holds.
+    pub cells: Vec<HeldCell>,
+    /// Supplies that these rest on.
+    pub supplies: Vec<MeasuredSupply>,
+    /// Cpus on which it measures, and where nobody else may be.
+    pub measured_cpus: Vec<u32>,
+}
+
+/// What a cell was granted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldCell {
+    /// Its name.
+    pub cell: String,
+    /// What holds it to its budget.
+    #[serde(with = "enforcer_name")]
+    pub enforcer: Enforcer,
+    /// The class of its threads.
+    #[serde(with = "class_name")]
+    pub class: CellClass,
+    /// Its cpus, ascending.
+    pub cpus: Vec<u32>,
+    /// Budget on each of its cpus that the kernel enforces, ns; `None`: none.
+    pub budget_ns: Option<Ns>,
+    /// Period of that budget, ns.
+    pub period_ns: Option<Ns>,
+    /// What the mission reserves for it on each cpu, and in which period, ns, whether the kernel enforces that or not.
+    pub reservation_ns: Option<(Ns, Ns)>,
+    /// SCHED_FIFO priorities of its threads, lowest and highest.
+    pub priorities: Option<(u8, u8)>,
+    /// Its tasks, the most urgent first.
+    pub tasks: Vec<HeldTask>,
+}
+
+/// A task of a cell, with the latency that its admission allowed for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldTask {
+    /// Its name.
+    pub name: String,
+    /// Its times, ns.
+    #[serde(flatten)]
+    pub task: Task,
+}
+
+impl HeldCell {
+    /// What was granted to a candidate on these cpus.
+    pub(super) fn of(candidate: &Candidate<'_>, cpus: &[u32]) -> HeldCell {
+        let asked = candidate.asked;
+        let tasks = asked.names.iter().zip(&asked.work.tasks);
+        HeldCell {
+            cell: asked.name.clone(),
+            enforcer: asked.enforcer,
+            class: asked.class,
+            cpus: cpus.to_vec(),
+            budget_ns: candidate.budget.map(|(budget, _)| budget),
+            period_ns: candidate.budget.map(|(_, period)| period),
+            reservation_ns: asked.reservation,
+            priorities: (asked.band.filter(|_| asked.class == CellClass::Fifo))
+                .map(|band| (band.lowest, band.highest)),
+            tasks: tasks
+                .map(|(name, task)| HeldTask {
+                    name: name.clone(),
+                    task: *task,
+                })
+                .collect(),
+        }
+    }
+
+    /// What is wrong with one that was read from a file, a clause.
+    ///
+    /// # Errors
+    /// When it cannot have been granted.
+    pub fn check(&self) -> Result<(), String> {
+        let fault = |what: &str| Err(format!("the cell `{}` has {what}", self.cell));
+        if self.cpus.is_empty() || self.cpus.len() > 4096 {
+            return fault("no cpus, or too many");
+        }
+        let times = [(self.budget_ns, self.period_ns)].into_iter().chain(
+            self.reservation_ns
+                .map(|(part, whole)| (Some(part), Some(whole))),
+        );
+        for time in times {
+            match time {
+                (None, None) => {}
+                (Some(part), Some(whole))
+                    if part > 0 && part <= whole && whole <= analysis::MAX_NS => {}
+                _ => return fault("a budget that is none"),
+            }
+        }
+        let in_order =
+            |(lowest, highest): (u8, u8)| 1 <= lowest && lowest <= highest && highest <= 99;
+        if !self.priorities.is_none_or(in_order) {
+            return fault("priorities that are none");
+        }
+        if self.class == CellClass::Fifo && self.priorities.is_none() {
+            return fault("no priority");
+        }
+        if self.class == CellClass::Other {
+            return fault("the class `other`, which is granted nothing");
+        }
+        for task in &self.tasks {
+            if let Err(error) = task.task.check() {
+                return fault(&format!("a task `{}` that is none: {error}", task.name));
+            }
+        }
+        Ok(())
+    }
+
+    fn asked(&self, at: usize, neighbour: &Neighbour) -> Asked {
+        Asked {
+            at,
+            name: format!("{}/{}", neighbour.short, self.cell),
+            holder: Some(format!("`{}` of {}", self.cell, neighbour.who)),
+            enforcer: self.enforcer,
+            class: self.class,
+            cpus: self.cpus.clone(),
+            band: (self.priorities).map(|(lowest, highest)| Band { lowest, highest }),
+            reservation: self.reservation_ns,
+            work: super::search::Work {
+                tasks: self.tasks.iter().map(|task| task.task).collect(),
+                policy: match self.class {
+                    CellClass::Deadline => analysis::inside::Policy::Edf,
+                    CellClass::Fifo | CellClass::Other => analysis::inside::Policy::FixedPriority,
+                },
+            },
+            order: (0..self.tasks.len()).collect(),
+            names: self.tasks.iter().map(|task| task.name.clone()).collect(),
+        }
+    }
+}
+
+/// What all neighbours hold, as admission takes it; they are numbered from `first` on.
+pub(super) fn all(facts: &Facts, first: usize) -> Vec<(Asked, Option<(Ns, Ns)>)> {
+    let cells = (facts.beside.iter())
+        .flat_map(|neighbour| neighbour.cells.iter().map(move |cell| (neighbour, cell)));
+    cells
+        .enumerate()
+        .map(|(place, (neighbour, cell))| {
+            let budget = cell.budget_ns.zip(cell.period_ns);
+            (cell.asked(first + place, neighbour), budget)
+        })
+        .collect()
+}
+
+/// Who measures on this cpu.
+pub(super) fn measuring(facts: &Facts, cpu: u32) -> Option<&Neighbour> {
+    (facts.beside.iter()).find(|neighbour| neighbour.measured_cpus.contains(&cpu))
+}
+
+mod enforcer_name {
+    use super::{Deserialize, Enforcer};
+    use serde::{Deserializer, Serializer, de::Error as _};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    pub fn serialize<S: Serializer>(enforcer: &Enforcer, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(enforcer.name())
+    }
+
+    pub fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Enforcer, D::Error> {
+        let name = String::deserialize(from)?;
+        let known = Enforcer::NAMES.iter().find(|(known, _)| *known == name);
+        known
+            .map(|(_, enforcer)| *enforcer)
+            .ok_or_else(|| D::Error::custom(format!("`{name}` is not an enforcer")))
+    }
+}
+
+mod class_name {
+    use super::{CellClass, Deserialize};
+    use serde::{Deserializer, Serializer, de::Error as _};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    pub fn serialize<S: Serializer>(class: &CellClass, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(class.name())
+    }
+
+    pub fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<CellClass, D::Error> {
+        let name = String::deserialize(from)?;
+        let known = CellClass::NAMES.iter().find(|(known, _)| *known == name);
+        known
+            .map(|(_, class)| *class)
+            .ok_or_else(|| D::Error::custom(format!("`{name}` is not a class")))
+    }
+}

@@ -1,0 +1,59 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Facts, Grant};
+
+/// Most threads that are named; the others are counted.
+const NAMED: usize = 8;
+
+/// A real-time thread of a program that no ledger accounts for: admission cannot know what it takes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unaccounted {
+    /// Its process.
+    pub pid: i32,
+    /// The thread.
+    pub tid: i32,
+    /// What the kernel calls it.
+    pub name: String,
+    /// Class and priority: `FIFO 90`, `RR 10`, `DEADLINE`.
+    pub class: String,
+    /// Cpus on which it may run.
+    pub cpus: Vec<u32>,
+}
+
+/// That it is not accounted for, as a clause.
+impl fmt::Display for Unaccounted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} thread of process {} ({}) on cpu {} is not accounted for",
+            self.class,
+            self.pid,
+            self.name,
+            host::cpus::format_list(&self.cpus)
+        )
+    }
+}
+
+/// The threads that may run where something is granted.
+pub(super) fn beside(facts: &Facts, grants: &[&Grant]) -> Vec<Unaccounted> {
+    let meets = |thread: &&Unaccounted| {
+        (grants.iter()).any(|grant| grant.cpus.iter().any(|cpu| thread.cpus.contains(cpu)))
+    };
+    facts.outside.iter().filter(meets).cloned().collect()
+}
+
+/// A sentence for each, for people.
+pub(super) fn notes(threads: &[Unaccounted]) -> Vec<String> {
+    let mut notes: Vec<String> = (threads.iter().take(NAMED))
+        .map(|thread| format!("{thread}: the guarantees hold while it takes nothing"))
+        .collect();
+    if threads.len() > NAMED {
+        let more = threads.len() - NAMED;
+        notes.push(format!(
+            "{more} more real-time threads are not accounted for: timecell ps --machine"
+        ));
+    }
+    notes
+}

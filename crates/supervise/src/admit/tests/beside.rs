@@ -1,0 +1,181 @@
+//! A mission beside what others hold.
+
+use model::mission::Band;
+
+use super::*;
+
+const PLAIN: &str = "enforcer = \"cpuset-only\"\n";
+
+/// What a mission `name` holds that was admitted on these facts.
+fn neighbour(name: &str, cells: &str, facts: &Facts) -> Neighbour {
+    let admission = admit(&mission(cells), facts, &[], 50_000);
+    assert!(admission.is_admitted(), "{admission:?}");
+    Neighbour {
+        who: format!("mission `{name}`"),
+        short: name.to_owned(),
+        cells: admission.held,
+        supplies: Vec::new(),
+        measured_cpus: Vec::new(),
+    }
+}
+
+fn beside(others: Vec<Neighbour>) -> Facts {
+    Facts {
+        beside: others,
+        ..facts()
+    }
+}
+
+/// 40 ms of every 100 ms, on cpu 0.
+fn spin() -> Neighbour {
+    let cells = cell("spin", &format!("cpus = [0]\n{}", task("40ms", "100ms")));
+    neighbour("a", &format!("{PLAIN}{cells}"), &facts())
+}
+
+#[test]
+fn a_second_mission_goes_where_there_is_room_at_another_priority() {
+    let facts = beside(vec![spin()]);
+    let cells = format!("{PLAIN}{}", cell("control", &task("10ms", "30ms")));
+    let admission = admit(&mission(&cells), &facts, &[], 50_000);
+    let control = &granted(&admission)["control"];
+    assert_eq!(control.cpus, [1]);
+    assert_ne!(
+        control.band,
+        Some(Band {
+            lowest: 89,
+            highest: 89
+        })
+    );
+    assert_eq!(admission.beside, ["mission `a`"]);
+    // Alone it has cpu 0 and the highest priority.
+    let alone = granted(&admit(&mission(&cells), &super::facts(), &[], 50_000));
+    assert_eq!(alone["control"].cpus, [0]);
+}
+
+#[test]
+fn a_bound_counts_what_others_run_and_a_refusal_names_them() {
+    let facts = beside(vec![spin()]);
+    let with = |wcet: &str, period: &str| {
+        let cells = cell("control", &format!("cpus = [0]\n{}", task(wcet, period)));
+        admit(&mission(&format!("{PLAIN}{cells}")), &facts, &[], 50_000)
+    };
+    let admitted = with("10ms", "100ms");
+    let response = granted(&admitted)["control"].tasks[0].response_ns.unwrap();
+    assert!(response >= 50 * MS, "{response}");
+    let admission = with("10ms", "30ms");
+    let why = &refused(&admission).why;
+    assert!(
+        why.contains("`spin` of mission `a` runs there already"),
+        "{why}"
+    );
+}
+
+#[test]
+fn an_earlier_guarantee_is_never_broken() {
+    let facts = beside(vec![spin()]);
+    let cells = cell(
+        "greedy",
+        &format!(
+            "cpus = [0]\npriorities = {{ lowest = 95, highest = 95 }}\n{}",
+            task("70ms", "100ms")
+        ),
+    );
+    let admission = admit(&mission(&format!("{PLAIN}{cells}")), &facts, &[], 50_000);
+    let why = &refused(&admission).why;
+    assert!(
+        why.contains("`spin` of mission `a` would be late beside it"),
+        "{why}"
+    );
+}
+
+#[test]
+fn two_cells_of_one_priority_do_not_meet_on_a_cpu() {
+    let facts = beside(vec![spin()]);
+    let cells = |cpu: u32| {
+        cell(
+            "same",
+            &format!(
+                "cpus = [{cpu}]\npriorities = {{ lowest = 89, highest = 89 }}\n{}",
+                task("1ms", "100ms")
+            ),
+        )
+    };
+    let on = |cpu| {
+        admit(
+            &mission(&format!("{PLAIN}{}", cells(cpu))),
+            &facts,
+            &[],
+            50_000,
+        )
+    };
+    assert!(on(1).is_admitted());
+    let admission = on(0);
+    let why = &refused(&admission).why;
+    assert!(
+        why.contains("`spin` of mission `a` has the priority 89"),
+        "{why}"
+    );
+}
+
+#[test]
+fn threads_of_deadline_are_counted_together() {
+    let cells = |name: &str| {
+        format!(
+            "enforcer = \"deadline\"\n{}",
+            cell(name, &task("50ms", "100ms"))
+        )
+    };
+    let first = neighbour("a", &cells("x"), &facts());
+    let mut second = neighbour("b", &cells("y"), &beside(vec![first.clone()]));
+    second.cells[0].cpus = vec![1];
+    let admission = admit(
+        &mission(&cells("z")),
+        &beside(vec![first, second]),
+        &[],
+        50_000,
+    );
+    assert!(!admission.is_admitted(), "{admission:?}");
+}
+
+#[test]
+fn nobody_is_put_where_is_measured() {
+    let bench = Neighbour {
+        who: "`timecell bench overhead` (process 7)".to_owned(),
+        short: "overhead".to_owned(),
+        cells: Vec::new(),
+        supplies: Vec::new(),
+        measured_cpus: vec![0],
+    };
+    let facts = beside(vec![bench]);
+    let free = mission(&format!("{PLAIN}{}", cell("c", &task("1ms", "10ms"))));
+    assert_eq!(granted(&admit(&free, &facts, &[], 50_000))["c"].cpus, [1]);
+    let cells = cell("c", &format!("cpus = [0]\n{}", task("1ms", "10ms")));
+    let admission = admit(&mission(&format!("{PLAIN}{cells}")), &facts, &[], 50_000);
+    let why = &refused(&admission).why;
+    assert!(why.contains("(process 7) measures on cpu 0"), "{why}");
+}
+
+#[test]
+fn threads_that_nobody_accounts_for_are_named() {
+    let thread = |cpus: &[u32], pid| Unaccounted {
+        pid,
+        tid: pid,
+        name: "x".to_owned(),
+        class: "FIFO 90".to_owned(),
+        cpus: cpus.to_vec(),
+    };
+    let facts = Facts {
+        outside: vec![thread(&[0], 7), thread(&[1], 8)],
+        ..facts()
+    };
+    let cells = cell("c", &format!("cpus = [0]\n{}", task("1ms", "10ms")));
+    let admission = admit(&mission(&format!("{PLAIN}{cells}")), &facts, &[], 50_000);
+    assert!(admission.is_admitted());
+    assert_eq!(admission.unaccounted.len(), 1);
+    let says = "FIFO 90 thread of process 7 (x) on cpu 0 is not accounted for";
+    assert!(
+        admission.notes.iter().any(|note| note.starts_with(says)),
+        "{:?}",
+        admission.notes
+    );
+}

@@ -1,0 +1,138 @@
+use std::fmt;
+use std::path::PathBuf;
+
+use record::supply::MeasuredSupply;
+use serde::{Deserialize, Serialize};
+
+use super::alive;
+use crate::admit::{Admission, HeldCell, Neighbour};
+use crate::process::Process;
+use crate::stamp::Stamp;
+
+/// Who holds something. Another kind costs a variant here and a line in each function below.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Holder {
+    /// A mission.
+    Mission {
+        /// Its name.
+        name: String,
+        /// Its directory.
+        dir: PathBuf,
+    },
+    /// A measurement.
+    Bench {
+        /// The scenario or experiment.
+        name: String,
+        /// Its process.
+        pid: i32,
+    },
+}
+
+impl Holder {
+    /// A word for it in tables, before the name of a cell.
+    pub fn short(&self) -> &str {
+        match self {
+            Holder::Mission { name, .. } | Holder::Bench { name, .. } => name,
+        }
+    }
+}
+
+/// Such as "mission `a`".
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Holder::Mission { name, .. } => write!(f, "mission `{name}`"),
+            Holder::Bench { name, .. } => write!(f, "`timecell bench {name}`"),
+        }
+    }
+}
+
+/// What one holder holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Who.
+    pub holder: Holder,
+    /// The process that has entered it; its cells may outlive it.
+    pub process: Process,
+    /// Since when, RFC 3339.
+    pub since_utc: String,
+    /// Real-time cells and what each was granted.
+    #[serde(default)]
+    pub cells: Vec<HeldCell>,
+    /// Measured supplies on which these rest.
+    #[serde(default)]
+    pub supplies: Vec<MeasuredSupply>,
+    /// Cpus that are measured on, and where nobody else may be.
+    #[serde(default)]
+    pub measured_cpus: Vec<u32>,
+}
+
+impl Entry {
+    /// Of this process, with nothing yet.
+    ///
+    /// # Errors
+    /// When `/proc` cannot be read.
+    pub fn own(holder: Holder) -> Result<Entry, crate::process::ProcUnreadable> {
+        let own = std::process::id().cast_signed();
+        let process = Process::of(own)?.unwrap_or(Process {
+            pid: own,
+            start_ticks: 0,
+            boot_id: crate::process::boot_id()?,
+        });
+        Ok(Entry {
+            holder,
+            process,
+            since_utc: Stamp::now().utc(),
+            cells: Vec::new(),
+            supplies: Vec::new(),
+            measured_cpus: Vec::new(),
+        })
+    }
+
+    /// The same holding what was admitted, which rests on `supplies`.
+    #[must_use]
+    pub fn holding(self, admission: &Admission, supplies: &[MeasuredSupply]) -> Entry {
+        Entry {
+            cells: admission.held.clone(),
+            supplies: supplies.to_vec(),
+            ..self
+        }
+    }
+
+    /// Whether its holder, or anything that it has started, still runs.
+    pub(super) fn lives(&self) -> bool {
+        self.process.still_runs().unwrap_or(true) || self.outlives()
+    }
+
+    /// Whether anything of it runs without its holder.
+    pub(super) fn outlives(&self) -> bool {
+        match &self.holder {
+            Holder::Mission { name, dir } => alive::mission(name, dir),
+            Holder::Bench { .. } => false,
+        }
+    }
+
+    /// As admission of somebody else counts it.
+    pub fn neighbour(&self) -> Neighbour {
+        let process = match &self.holder {
+            Holder::Mission { .. } => String::new(),
+            Holder::Bench { .. } => format!(" (process {})", self.process.pid),
+        };
+        Neighbour {
+            who: format!("{}{process}", self.holder),
+            short: self.holder.short().to_owned(),
+            cells: self.cells.clone(),
+            supplies: self.supplies.clone(),
+            measured_cpus: self.measured_cpus.clone(),
+        }
+    }
+
+    /// Cpus on which it has something.
+    pub fn cpus(&self) -> Vec<u32> {
+        let granted = self.cells.iter().flat_map(|cell| &cell.cpus);
+        let all: std::collections::BTreeSet<u32> =
+            granted.chain(&self.measured_cpus).copied().collect();
+        all.into_iter().collect()
+    }
+}

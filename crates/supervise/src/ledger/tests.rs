@@ -1,0 +1,67 @@
+use super::*;
+
+fn mission(name: &str) -> Holder {
+    Holder::Mission {
+        name: name.to_owned(),
+        dir: "/nowhere".into(),
+    }
+}
+
+fn names(ledger: &Ledger) -> Vec<String> {
+    let entries = ledger.entries().unwrap();
+    entries
+        .iter()
+        .map(|entry| entry.holder.to_string())
+        .collect()
+}
+
+#[test]
+fn what_is_taken_is_there_until_it_is_given_back() {
+    if !is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let ledger = Ledger::at(dir.path().join("new"));
+    assert_eq!(names(&ledger), [""; 0]);
+    let take = |name: &str| {
+        let entry = Entry::own(mission(name)).unwrap();
+        ledger.lock().unwrap().take(entry).unwrap()
+    };
+    let one = take("a");
+    let two = take("b");
+    assert_eq!(names(&ledger), ["mission `a`", "mission `b`"]);
+    // In place of what it held before.
+    let again = Entry::own(mission("a")).unwrap();
+    ledger.lock().unwrap().put(again).unwrap();
+    assert_eq!(names(&ledger), ["mission `b`", "mission `a`"]);
+    let others = ledger.lock().unwrap().others(&mission("a")).unwrap();
+    assert_eq!(others.len(), 1);
+    drop(one);
+    assert_eq!(names(&ledger), ["mission `b`"]);
+    drop(two);
+    assert_eq!(names(&ledger), [""; 0]);
+}
+
+#[test]
+fn what_a_process_holds_is_over_with_it() {
+    if !is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let ledger = Ledger::at(dir.path());
+    let mut entry = Entry::own(mission("a")).unwrap();
+    entry.process.start_ticks += 1;
+    ledger.lock().unwrap().put(entry).unwrap();
+    assert_eq!(names(&ledger), [""; 0]);
+    assert_eq!(ledger.read().unwrap().len(), 1);
+}
+
+#[test]
+fn a_damaged_ledger_says_how_to_mend_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let ledger = Ledger::at(dir.path());
+    std::fs::write(ledger.path(), "{\"schema\": 1, ").unwrap();
+    let why = ledger.entries().unwrap_err().to_string();
+    assert!(why.contains("ledger.json cannot be understood"), "{why}");
+    assert!(why.contains("remove the file"), "{why}");
+}

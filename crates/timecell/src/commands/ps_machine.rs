@@ -1,0 +1,80 @@
+//! `timecell ps --machine`: what is granted on this machine, to whom, and which real-time threads nobody accounts for.
+
+use supervise::admit::{HeldCell, Unaccounted};
+use supervise::ledger::{Entry, Ledger, unaccounted};
+
+use crate::exit::{CommandError, Ended};
+use crate::out;
+
+/// Version of the JSON.
+const SCHEMA: u32 = 1;
+
+/// Prints it.
+pub fn run(json: bool) -> Result<Ended, CommandError> {
+    let entries = Ledger::default().entries()?;
+    let outside = unaccounted(&entries, None);
+    if json {
+        let json = serde_json::json!({
+            "schema": SCHEMA,
+            "entries": entries,
+            "unaccounted": outside,
+        });
+        out::print(&format!("{json:#}"));
+    } else {
+        out::print(&text(&entries, &outside));
+    }
+    Ok(Ended::Fine)
+}
+
+fn text(entries: &[Entry], outside: &[Unaccounted]) -> String {
+    let mut lines = Vec::new();
+    if entries.is_empty() {
+        lines.push("nothing is granted on this machine".to_owned());
+    }
+    for entry in entries {
+        let (holder, process) = (&entry.holder, entry.process.pid);
+        lines.push(format!(
+            "{holder}   process {process}, since {}",
+            entry.since_utc
+        ));
+        if !entry.measured_cpus.is_empty() {
+            let cpus = host::cpus::format_list(&entry.measured_cpus);
+            lines.push(format!("    measures on cpu {cpus}"));
+        }
+        lines.extend(entry.cells.iter().map(cell));
+    }
+    if !outside.is_empty() {
+        lines.push(String::new());
+        lines.push("real-time threads that are not accounted for".to_owned());
+    }
+    for thread in outside {
+        lines.push(format!(
+            "    {:<10} process {}, thread {} ({}), cpu {}",
+            thread.class,
+            thread.pid,
+            thread.tid,
+            thread.name,
+            host::cpus::format_list(&thread.cpus)
+        ));
+    }
+    lines.join("\n")
+}
+
+fn cell(cell: &HeldCell) -> String {
+    let ms = |ns: u64| format!("{:.3} ms", ns as f64 / 1e6);
+    let held = match (cell.budget_ns, cell.period_ns) {
+        (Some(budget), Some(period)) => format!("{} every {}", ms(budget), ms(period)),
+        _ => "no budget for the whole cell".to_owned(),
+    };
+    let priorities = match cell.priorities {
+        Some((lowest, highest)) if lowest == highest => format!(", FIFO {lowest}"),
+        Some((lowest, highest)) => format!(", FIFO {lowest} to {highest}"),
+        None => String::new(),
+    };
+    format!(
+        "    {}: cpu {}, {held}, {}{priorities}",
+        cell.cell,
+        host::cpus::format_list(&cell.cpus),
+        cell.enforcer.name()
+    )
+}
