@@ -118,7 +118,7 @@ fn mib(bytes: u64) -> String {
 fn listed(names: &[&str]) -> String {
     const FEW: usize = 3;
     match names {
-        [few @ .., last] if few.is_empty() => format!("`{last}`"),
+        [last] => format!("`{last}`"),
         [few @ .., last] if few.len() < FEW => format!("`{}` and `{last}`", few.join("`, `")),
         all => format!("the {} cells without `memory`", all.len()),
     }
