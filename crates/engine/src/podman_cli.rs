@@ -9,6 +9,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use model::Requirement;
 
@@ -218,6 +219,10 @@ impl Podman<'_> {
         if let Some(user) = self.cell.user()
             && !believed(pid, user.uid, self.cell.id())
         {
+            // It has run to its end already. Whoever gets the number next is not meant.
+            if has_ended(pid) {
+                return Ok(NO_PID);
+            }
             return Err(format!(
                 "{} holds pid {pid}, which is no process of this cell and user `{}`",
                 self.pid_file().display(),
@@ -320,6 +325,9 @@ fn driver(home: &Path) -> &'static str {
     }
 }
 
+/// Above every pid that the kernel gives: a process that is no more.
+const NO_PID: i32 = i32::MAX;
+
 /// The pid in a file that may be a user's.
 fn parse_pid(file: &Path) -> Result<i32, String> {
     let text = read_small(file).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -349,13 +357,31 @@ fn is_of(pid: i32, uid: u32) -> bool {
     })
 }
 
+/// Whether there is no such process, or one that waits to be reaped.
+fn has_ended(pid: i32) -> bool {
+    Process::of(pid).is_none_or(|process| {
+        (process.open()).is_none_or(|pidfd| process::ended(&pidfd, Duration::ZERO))
+    })
+}
+
 /// Whether this process, whose pid stood in a user's file, is that user's and carries the mark of the cell.
+///
+/// A runtime answers before its process has executed the cell's program, and while it does its environment is empty: a
+/// process of this user's is asked again for a while.
 fn believed(pid: i32, uid: u32, id: &str) -> bool {
+    const EXECUTED: Duration = Duration::from_secs(2);
+    let until = Instant::now() + EXECUTED;
     let before = Process::of(pid);
-    before.is_some()
-        && is_of(pid, uid)
-        && has(pid, "environ", &format!("{MARK}={id}\0"))
-        && Process::of(pid) == before
+    loop {
+        let is_meant = before.is_some() && is_of(pid, uid) && Process::of(pid) == before;
+        if !is_meant || has(pid, "environ", &format!("{MARK}={id}\0")) {
+            return is_meant && Process::of(pid) == before;
+        }
+        if Instant::now() >= until || has_ended(pid) {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// Whether this process, whose pid stood in a file, really is a helper of this cell: by its mark, or as a monitor that was

@@ -138,8 +138,11 @@ pub(crate) fn kill_to_the_last(id: &str) -> Result<bool, String> {
     for round in 0..MOST_ROUNDS {
         let mut found = false;
         for process in processes() {
+            // One that has ended stays in its groups until it is reaped.
+            let is_alive = || (process.open()).is_some_and(|pidfd| !ended(&pidfd, Duration::ZERO));
             if process.pid != std::process::id().cast_signed()
                 && carries(process.pid, |carried| carried == id)
+                && is_alive()
             {
                 process.kill()?;
                 found = true;

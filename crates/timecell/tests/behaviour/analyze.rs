@@ -294,7 +294,7 @@ fn bad_input() {
     );
     refused(
         "a.json",
-        "{\"tasks\":\n{\"a\":{\"dl-runtime\":9,\n\"dl-period\":3}}}",
+        "{\"tasks\":\n{\"a\":{\"policy\":\"SCHED_DEADLINE\",\"dl-runtime\":9,\n\"dl-period\":3}}}",
         &[],
         &["a.json:2:", "at most the deadline"],
     );

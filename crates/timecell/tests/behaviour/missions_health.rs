@@ -151,7 +151,7 @@ fn late_jobs_stop_a_cell_as_its_rule_says() {
     up.until("late: stays stopped: a health rule has stopped it");
     up.until("other: stays stopped: it needs `late`");
     up.until("no cell runs any more");
-    assert_eq!(up.child.wait().unwrap().code(), Some(0));
+    assert_eq!(up.child.wait().unwrap().code(), Some(1));
     nothing_is_left(dir.path());
 }
 
