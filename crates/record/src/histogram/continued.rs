@@ -52,7 +52,10 @@ pub fn continued(
             text.extend(collector.take(sample).unwrap_or_default());
         }
     });
-    let ended = header.complete == 1 && header.count + header.missed <= header.planned;
+    // The end of a log whose ring has lost jobs would say more than its intervals hold.
+    let ended = header.complete == 1
+        && header.count + header.missed <= header.planned
+        && header.count == collector.counts().executed;
     text.extend(match ended {
         true => collector.end(header),
         false => collector.close().unwrap_or_default(),
@@ -156,5 +159,20 @@ mod tests {
             (log.counts.executed, log.counts.lost, log.unexplained()),
             (10, 20, 70)
         );
+    }
+
+    #[test]
+    fn a_work_that_ended_after_the_ring_lost_jobs_is_cut_off() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lost.hlog");
+        let held = |take: &mut dyn FnMut(&Sample)| (20..30).for_each(|index| take(&sample(index)));
+        let ended = header(30, true);
+        let rest = continued(&path, &METRICS, 1_000, &ended, SystemTime::UNIX_EPOCH, held)
+            .unwrap()
+            .unwrap();
+        fs::write(&path, rest.text).unwrap();
+        let log = read(&path).unwrap().unwrap();
+        assert!(log.end.is_none());
+        assert_eq!((log.counts.executed, log.counts.lost), (10, 20));
     }
 }
