@@ -31,6 +31,8 @@ pub enum Told<E> {
     Noted(u64, Box<E>),
     /// From now on entries are kept in memory, for this reason.
     Stuck(String),
+    /// One more entry is kept in memory.
+    Kept,
     /// All that was kept is written, but for so many entries that were too many.
     Written {
         /// Entries that are lost.
@@ -221,22 +223,27 @@ impl<E: Entry> Clerk<E> {
     }
 
     fn append(&mut self, entry: E) {
-        if self.stuck.is_none() {
-            match self.journal.append(&entry) {
-                Ok(sequence) => (self.tell)(Told::Noted(sequence, Box::new(entry))),
-                Err(error) => {
-                    self.get_stuck(&error);
-                    self.keep(entry);
-                }
-            }
-        } else {
-            self.keep(entry);
-            if self.tried.elapsed() >= AGAIN {
-                self.again();
-            }
-        }
+        let tried = match self.stuck {
+            None => Some(self.journal.append(&entry)),
+            Some(_) => None,
+        };
+        // Counted before anybody is told: whoever is woken looks at the count once, and sleeps again.
         *self.shared.done() += 1;
         self.shared.more.notify_all();
+        match tried {
+            Some(Ok(sequence)) => (self.tell)(Told::Noted(sequence, Box::new(entry))),
+            Some(Err(error)) => {
+                self.keep(entry);
+                self.get_stuck(&error);
+            }
+            None => {
+                self.keep(entry);
+                (self.tell)(Told::Kept);
+                if self.tried.elapsed() >= AGAIN {
+                    self.again();
+                }
+            }
+        }
         if self.stuck.is_none() && self.journal.should_be_compacted() {
             (self.tell)(Told::WantsSnapshot);
         }
@@ -324,6 +331,25 @@ mod tests {
         fn durability(&self) -> Durability {
             Durability::Durable
         }
+    }
+
+    #[test]
+    fn whoever_is_woken_finds_the_entry_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let (journal, _) = Journal::<Note>::open(dir.path()).unwrap();
+        let (woken, wakes) = channel();
+        let (go_on, seen) = channel::<()>();
+        let wake = move || {
+            let _ = woken.send(());
+            let _ = seen.recv();
+        };
+        let mut writer = Writer::start(journal, wake).unwrap();
+        writer.append(Note(1));
+        wakes.recv().unwrap();
+        let counted = writer.seen_to();
+        drop(go_on);
+        assert_eq!(counted, 1);
+        assert_eq!(writer.finish(), Left::default());
     }
 
     #[test]

@@ -171,6 +171,7 @@ impl<'a> Keeper<'a> {
         while !keeper.work.is_idle() && timecell_client::now_ns() < until {
             std::thread::sleep(std::time::Duration::from_millis(1));
             keeper.fetch_work()?;
+            keeper.fetch_written();
         }
         keeper.take_over_mode();
         keeper.take_back_unfinished()?;
@@ -209,6 +210,7 @@ impl<'a> Keeper<'a> {
                     self.desk.publish(sequence, &record);
                 }
                 Told::WantsSnapshot => self.journal.compact(self.state.snapshot(Stamp::now())),
+                Told::Kept => {}
                 Told::Stuck(why) => {
                     let text = format!(
                         "{why}; the mission goes on, what happens is kept in memory until it can be written"
@@ -341,9 +343,9 @@ impl<'a> Keeper<'a> {
             }
             let until = self.next_due();
             wake::sleep(&self.ends(), signals, until)?;
-            self.tell_lost_output();
             self.fetch_work()?;
             self.fetch_written();
+            self.tell_lost_output();
             self.reap()?;
             self.reap_leaving()?;
             self.look()?;
