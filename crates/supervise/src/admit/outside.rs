@@ -41,7 +41,18 @@ pub(super) fn beside(facts: &Facts, grants: &[&Grant]) -> Vec<Unaccounted> {
     let meets = |thread: &&Unaccounted| {
         (grants.iter()).any(|grant| grant.cpus.iter().any(|cpu| thread.cpus.contains(cpu)))
     };
-    facts.outside.iter().filter(meets).cloned().collect()
+    let mut threads: Vec<Unaccounted> = facts.outside.iter().filter(meets).cloned().collect();
+    // The most urgent are named.
+    threads.sort_by_key(|thread| std::cmp::Reverse(urgency(&thread.class)));
+    threads
+}
+
+/// Whom the kernel prefers: deadlines before all priorities.
+fn urgency(class: &str) -> u32 {
+    match class.split_once(' ') {
+        Some((_, priority)) => priority.parse().unwrap_or(0),
+        None => u32::MAX,
+    }
 }
 
 /// A sentence for each, for people.
