@@ -114,7 +114,10 @@ mod tests {
     /// A program of this test's own, which says its name.
     fn program(dir: &Path) -> PathBuf {
         let path = dir.join("program");
-        fs::copy("/bin/echo", &path).unwrap();
+        // Written by another process: a descriptor of ours could be held by a child that another test has just forked, and
+        // a file that is open for writing is not executed.
+        let copied = Command::new("cp").arg("/bin/echo").arg(&path).status();
+        assert!(copied.unwrap().success());
         path
     }
 

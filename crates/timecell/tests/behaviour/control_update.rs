@@ -89,6 +89,13 @@ fn groups_of(dir: &Path) -> Option<u64> {
     Some(MissionGroups::held_us(&crate::missions::name(dir)))
 }
 
+/// Waits until the log of `app` ends with this: what a program writes is kept by a thread of its own, soon.
+fn wrote(dir: &Path, text: &str) {
+    crate::support::eventually("its output is in the log", || {
+        ask(dir, &["logs", "app"]).out.ends_with(text)
+    });
+}
+
 fn what_does_not_change_is_not_touched() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
@@ -141,8 +148,7 @@ fn what_does_not_change_is_not_touched() {
     assert!(!runs(pids[3]) && !runs(pids[4]));
     let app = cell(dir, "app");
     assert!(app["pid"] != pids[4] && app["state"] == "running", "{app}");
-    let logs = ask(dir, &["logs", "app"]).ends_with(0);
-    assert_eq!(logs.out, "version two\n");
+    wrote(dir, "version two\n");
     assert_eq!(cell(dir, "new")["state"], "running");
     if before.is_some() {
         assert!(matches!(
@@ -161,8 +167,7 @@ fn what_does_not_change_is_not_touched() {
         (&true.into(), &2.into()),
         "{updated}"
     );
-    let written = ask(dir, &["logs", "app"]).out;
-    assert!(written.ends_with("version three\n"), "{written}");
+    wrote(dir, "version three\n");
     assert_eq!(
         ask(dir, &["logs", "app", "--previous"]).out,
         "version two\n"
@@ -272,7 +277,7 @@ fn a_new_version_that_fails_is_taken_back() {
         (&cell(dir, "app")["pid"], &cell(dir, "steady")["pid"]),
         (&app.into(), &pid.into())
     );
-    assert_eq!(ask(dir, &["logs", "app"]).out, "good\n");
+    wrote(dir, "good\n");
     let status = json_of(dir, &["ps"]);
     assert_eq!(status["cells"].as_array().unwrap().len(), 2, "{status}");
     // One that cannot even be made.
@@ -374,7 +379,7 @@ fn an_update_whose_supervisor_is_killed_has_not_taken_place() {
     assert_eq!(pid_of(&up.until("app: runs since before")), pid);
     up.until("update 1 was taken back");
     assert!(!runs(new));
-    assert_eq!(ask(dir, &["logs", "app"]).out, "one\n");
+    wrote(dir, "one\n");
     up.end();
     nothing_is_left(dir);
 }
