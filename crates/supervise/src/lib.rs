@@ -11,6 +11,7 @@ pub mod health;
 pub mod incident;
 pub mod journal;
 pub mod ledger;
+mod lock;
 pub mod machine;
 pub mod names;
 pub mod page;

@@ -3,17 +3,20 @@
 //! goes with the boot, as the cells do.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use host::root::Root;
 use model::mission::Uids;
 
-/// Where the record is kept.
-const PLACE: &str = "/run/timecell";
+use crate::lock;
+
+/// The file that whoever changes the record locks.
+const LOCK: &str = "uids.lock";
+/// How long another one's change is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The record of the user ids that are set aside.
 #[derive(Debug)]
@@ -29,7 +32,7 @@ impl Record {
     /// That of this machine.
     pub(crate) fn of_this_machine() -> Record {
         Record {
-            dir: PathBuf::from(PLACE),
+            dir: PathBuf::from(lock::PLACE),
             root: Root::live(),
         }
     }
@@ -82,20 +85,7 @@ impl Record {
     }
 
     fn lock(&self) -> Result<File, String> {
-        let path = self.dir.join("uids.lock");
-        let open = || -> io::Result<File> {
-            (DirBuilder::new().recursive(true).mode(0o755)).create(&self.dir)?;
-            let file = (OpenOptions::new().write(true).create(true).truncate(false))
-                .mode(0o600)
-                .custom_flags(libc::O_NOFOLLOW)
-                .open(&path)?;
-            // SAFETY: an open descriptor.
-            match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } {
-                0 => Ok(file),
-                _ => Err(io::Error::last_os_error()),
-            }
-        };
-        open().map_err(|error| failed(&path, &error))
+        lock::take(&self.dir, LOCK, PATIENCE).map_err(|error| failed(&self.dir.join(LOCK), &error))
     }
 
     fn read(&self) -> Result<Given, String> {

@@ -14,13 +14,14 @@ mod outside;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::admit::HeldCell;
+use crate::lock;
 
 pub use entry::{Entry, Holder};
 pub use error::LedgerError;
@@ -40,7 +41,7 @@ pub struct Ledger {
 impl Default for Ledger {
     /// That of this machine, `/run/timecell`. Everybody may read it; only root writes it.
     fn default() -> Ledger {
-        Ledger::at("/run/timecell")
+        Ledger::at(lock::PLACE)
     }
 }
 
@@ -79,35 +80,16 @@ impl Ledger {
         if !is_root() {
             return Ok(Locked { ledger, file: None });
         }
-        (DirBuilder::new()
-            .mode(0o755)
-            .recursive(true)
-            .create(&self.dir))
-        .map_err(self.failed(&self.dir, "made"))?;
         let path = self.dir.join("lock");
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(&path)
-            .map_err(self.failed(&path, "opened"))?;
-        let until = Instant::now() + PATIENCE;
-        loop {
-            match file.try_lock() {
-                Ok(()) => {
-                    let file = Some(file);
-                    return Ok(Locked { ledger, file });
-                }
-                Err(TryLockError::WouldBlock) if Instant::now() < until => {
-                    std::thread::sleep(Duration::from_millis(2));
-                }
-                Err(TryLockError::WouldBlock) => return Err(LedgerError::Busy { path }),
-                Err(TryLockError::Error(source)) => {
-                    return Err(self.failed(&path, "locked")(source));
-                }
+        match lock::take(&self.dir, "lock", PATIENCE) {
+            Ok(file) => Ok(Locked {
+                ledger,
+                file: Some(file),
+            }),
+            Err(error) if error.kind() == std::io::ErrorKind::TimedOut => {
+                Err(LedgerError::Busy { path })
             }
+            Err(error) => Err(self.failed(&path, "locked")(error)),
         }
     }
 

@@ -15,6 +15,7 @@ mod error;
 mod event;
 mod health;
 mod keeper;
+mod lives;
 mod modes;
 mod notifiers;
 mod notify;

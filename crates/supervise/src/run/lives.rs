@@ -1,0 +1,270 @@
+//! The lives of a mission's cells: whose turn it is to start, what a cell is made of, and what follows when one ends.
+
+use engine::Cell as _;
+use model::mission::Cell;
+
+use super::cell::{Given, Live, page_dir, work_dir};
+use super::spec::Own;
+use super::work::{Making, Starting};
+use super::{Event, Keeper, RunError, spec};
+use crate::process::Process;
+use crate::state::{Enforced, Entry, Hold, Started};
+use crate::uids;
+
+/// How long a cell's start is waited for before the next one's begins, ns: they come one after the other, but one that hangs
+/// keeps nobody else.
+const IN_TURN_NS: i64 = 1_000_000_000;
+
+impl Keeper<'_> {
+    /// Starts the cells whose turn has come: each once those that it waits for are ready, or will not be.
+    pub(super) fn start_pending(&mut self) -> Result<(), RunError> {
+        if self.pending.is_empty() || self.awaits_room() {
+            return Ok(());
+        }
+        for at in self.mission().start_order() {
+            if self
+                .next_turn()
+                .is_some_and(|next| next > timecell_client::now_ns())
+            {
+                return Ok(());
+            }
+            if self.pending.contains(&at) && !self.is_there(at) && !self.waits(at) {
+                self.pending.remove(&at);
+                self.start(at)?;
+                self.work.in_turn = Some(self.name(at));
+            }
+        }
+        Ok(())
+    }
+
+    /// When the next of those that wait for their first start may be started although others still are, CLOCK_MONOTONIC ns.
+    pub(super) fn next_turn(&self) -> Option<i64> {
+        let last = self.work.starting.get(self.work.in_turn.as_ref()?)?;
+        Some(last.began_ns.saturating_add(IN_TURN_NS))
+    }
+
+    /// Whether a cell that this one comes after is still to become ready.
+    pub(super) fn waits(&self, at: usize) -> bool {
+        let cell = &self.mission().cells[at];
+        let mut before = cell.after.iter().chain(&cell.needs);
+        before.any(|name| {
+            let Some(other) = self.mission().position(name) else {
+                return false;
+            };
+            let to_come = self.pending.contains(&other) || self.due.contains_key(&other);
+            let not_yet = self.live.contains_key(&other) && !self.watches[other].is_ready();
+            to_come || not_yet || self.work.is_at(name)
+        })
+    }
+
+    pub(super) fn start(&mut self, at: usize) -> Result<(), RunError> {
+        let cell = &self.mission().cells[at];
+        let name = cell.name.clone();
+        self.due.remove(&at);
+        self.pending.remove(&at);
+        let runs = |name: &str| {
+            let at = self.mission().position(name);
+            at.is_some_and(|at| self.live.contains_key(&at))
+        };
+        let needed = cell.needs.iter().find(|needed| !runs(needed));
+        if needed.is_some_and(|needed| self.work.starting.contains_key(needed)) {
+            // Whether that one runs is seen shortly.
+            self.pending.insert(at);
+            return Ok(());
+        }
+        if let Some(needed) = needed {
+            let why = format!("it needs `{needed}`, which does not run");
+            self.note(Entry::CellHeld {
+                cell: name.clone(),
+                why: Hold::Needs,
+            })?;
+            (self.tell)(&Event::Stays { cell: name, why });
+            return Ok(());
+        }
+        let generation = self
+            .state
+            .cells
+            .get(&name)
+            .map_or(0, |cell| cell.generation)
+            + 1;
+        let beside = self.place_for(&name);
+        self.note(Entry::CellStarting {
+            cell: name.clone(),
+            generation,
+            beside,
+        })?;
+        let began_ns = timecell_client::now_ns();
+        let given = Given::to(self.admission, &name, beside);
+        let dir = work_dir(&self.dir, &name, beside);
+        let own = match self.own(cell) {
+            Ok(own) => own,
+            Err(why) => return self.not_made(at, generation, why),
+        };
+        let mut spec = spec::of(self.file, cell, given.grant(), own, &dir);
+        let page = page_dir(&self.dir, &name, beside);
+        match self.watches[at].prepare(&page, generation, spec::user(&spec)) {
+            Ok(page) => spec.binds.push(page),
+            Err(what) => (self.tell)(&Event::Unwatched {
+                cell: name.clone(),
+                what,
+            }),
+        }
+        let starting = Starting {
+            generation,
+            beside,
+            began_ns,
+            is_to_end: false,
+        };
+        let making = Making {
+            spec,
+            groups: self.groups.clone(),
+            given,
+            cell: cell.clone(),
+            generation,
+        };
+        let written = self.journal.written();
+        self.work.start(starting, move || written.wait(), making);
+        Ok(())
+    }
+
+    /// What a cell gets for itself of what the file leaves open.
+    fn own(&self, cell: &Cell) -> Result<Own, String> {
+        let mission = self.mission();
+        let uid =
+            || uids::Record::of_this_machine().set_aside(&mission.name, &cell.name, mission.uids);
+        Ok(Own {
+            uid: spec::has_no_user(cell).then(uid).transpose()?,
+            memory_bytes: self
+                .admission
+                .memory
+                .as_ref()
+                .and_then(|memory| memory.default_bytes),
+        })
+    }
+
+    /// A cell has been made and runs.
+    pub(super) fn started(&mut self, at: usize, live: Live, began_ns: i64) -> Result<(), RunError> {
+        let name = self.mission().cells[at].name.clone();
+        let pid = live.app.pid();
+        let grant = self.admission.grant(&name);
+        let guarantee = match &live.hold {
+            Some(hold) => hold.guarantee(),
+            None => "best effort, nothing is guaranteed".to_owned(),
+        };
+        let reservation = grant.and_then(|grant| {
+            Some(Enforced {
+                budget_ns: i64::try_from(grant.budget_ns?).ok()?,
+                period_ns: i64::try_from(grant.period_ns?).ok()?,
+            })
+        });
+        let generation = live.generation;
+        let took_ns = live.started_ns - began_ns;
+        let process = Process::of(pid)?;
+        // From here on it is watched, whatever the journal says.
+        let groups = live.app.groups();
+        self.watches[at].started(pid, &groups, live.memory_hits, live.started_ns);
+        self.insert_live(at, live);
+        self.desk.failures.remove(&name);
+        if let Some(process) = process {
+            self.note(Entry::CellStarted {
+                cell: name.clone(),
+                generation,
+                started: Started {
+                    process,
+                    enforcer: grant.map(|grant| grant.enforcer.name().to_owned()),
+                    reservation,
+                    cpus: match grant {
+                        Some(grant) => grant.cpus.clone(),
+                        None => (self.admission.best_effort(&name).unwrap_or_default()).to_vec(),
+                    },
+                },
+            })?;
+        }
+        (self.tell)(&Event::Started {
+            cell: name,
+            generation,
+            pid,
+            guarantee,
+            took_ns,
+        });
+        Ok(())
+    }
+
+    /// Looks for cells that have ended, and kills those that did not end in the time that they had.
+    pub(super) fn reap(&mut self) -> Result<(), RunError> {
+        let all: Vec<usize> = self.live.keys().copied().collect();
+        for at in all {
+            let Some(live) = self.live.get_mut(&at) else {
+                continue;
+            };
+            let Some(end) = live.over()? else {
+                continue;
+            };
+            let asked = live.told_until_ns.is_some();
+            if let Some(live) = self.live.remove(&at) {
+                let name = &self.mission().cells[at].name;
+                let beside = self.is_beside(name);
+                self.put_away(name.clone(), live, end, beside, asked, false);
+            }
+        }
+        Ok(())
+    }
+
+    /// A cell is not to run from now on, and neither are those that need it.
+    pub(super) fn stays(&mut self, at: usize, hold: Hold) -> Result<(), RunError> {
+        let cell = self.mission().cells[at].name.clone();
+        self.due.remove(&at);
+        self.note(Entry::CellHeld {
+            cell: cell.clone(),
+            why: hold,
+        })?;
+        (self.tell)(&Event::Stays {
+            cell: cell.clone(),
+            why: hold.because().to_owned(),
+        });
+        for dependent in self.mission().dependents(at) {
+            self.due.remove(&dependent);
+            let waited = self.pending.remove(&dependent);
+            if waited || self.is_there(dependent) {
+                let name = self.mission().cells[dependent].name.clone();
+                self.note(Entry::CellHeld {
+                    cell: name.clone(),
+                    why: Hold::Needs,
+                })?;
+                (self.tell)(&Event::Stays {
+                    cell: name,
+                    why: format!("it needs `{cell}`, which stays stopped"),
+                });
+                self.tell_to_end(dependent);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn restart_due(&mut self) -> Result<(), RunError> {
+        let now = timecell_client::now_ns();
+        let due: Vec<usize> = (self.due.iter())
+            // One that was killed for it is waited for.
+            .filter(|(cell, at)| **at <= now && !self.is_there(**cell))
+            .map(|(cell, _)| *cell)
+            .collect();
+        for at in due {
+            self.due.remove(&at);
+            self.start(at)?;
+        }
+        Ok(())
+    }
+
+    /// SIGTERM; who does not handle it is killed when his time is over.
+    pub(super) fn tell_to_end(&mut self, at: usize) {
+        let patience = self.mission().cells[at].stop_timeout.ns();
+        let now_ns = timecell_client::now_ns();
+        self.work.ask_for_end(&self.mission().cells[at].name);
+        if let Some(live) = self.live.get_mut(&at)
+            && live.told_until_ns.is_none()
+        {
+            self.watches[at].stopping(now_ns);
+            live.tell_to_end(patience);
+        }
+    }
+}
