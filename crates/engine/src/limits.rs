@@ -45,6 +45,19 @@ pub(crate) fn of_app(grants: &Grants) -> Vec<Limit> {
         ),
         ("RLIMIT_NPROC", libc::RLIMIT_NPROC, grants.processes),
     ];
+    // The hard limit of this process, above which it may grant nothing for certain. The type of its name is another one in
+    // every C library.
+    let own_hard = |which| {
+        let mut both = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        // SAFETY: a structure on the stack.
+        match unsafe { libc::getrlimit(which, &raw mut both) } {
+            0 => both.rlim_max,
+            _ => 0,
+        }
+    };
     limits.extend(of_the_user.into_iter().filter_map(|(name, which, value)| {
         Some(Limit {
             name,
@@ -52,19 +65,6 @@ pub(crate) fn of_app(grants: &Grants) -> Vec<Limit> {
         })
     }));
     limits
-}
-
-/// The hard limit of this process, above which it may grant nothing for certain.
-fn own_hard(which: libc::__rlimit_resource_t) -> u64 {
-    let mut both = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: a structure on the stack.
-    match unsafe { libc::getrlimit(which, &raw mut both) } {
-        0 => both.rlim_max,
-        _ => 0,
-    }
 }
 
 /// The limits that were granted and cannot be given, each with what can.
