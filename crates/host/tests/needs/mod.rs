@@ -32,7 +32,16 @@ pub enum Threads {
 }
 
 /// Runs the tests.
+#[allow(
+    dead_code,
+    reason = "a test that includes this module has one of the two"
+)]
 pub fn run(trials: Vec<Trial>, threads: Threads) -> ! {
+    run_then(trials, threads, || {})
+}
+
+/// Runs the tests, then something else.
+pub fn run_then(trials: Vec<Trial>, threads: Threads, then: impl FnOnce()) -> ! {
     let mut arguments = Arguments::from_args();
     match threads {
         Threads::One => arguments.test_threads = Some(1),
@@ -41,5 +50,7 @@ pub fn run(trials: Vec<Trial>, threads: Threads) -> ! {
             arguments.test_threads.get_or_insert(trials.len().max(1));
         }
     }
-    libtest_mimic::run(&arguments, trials).exit()
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    then();
+    conclusion.exit()
 }

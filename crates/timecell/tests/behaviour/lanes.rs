@@ -6,6 +6,7 @@
 
 use std::panic::resume_unwind;
 use std::sync::{Condvar, LazyLock, Mutex};
+use std::time::{Duration, Instant};
 
 use crate::support::{Case, Need};
 
@@ -102,6 +103,39 @@ static APART: LazyLock<bool> = LazyLock::new(|| {
     tried.is_ok()
 });
 
+/// What each case held, and for how long.
+static SPENT: Mutex<Vec<(&str, Held, Duration)>> = Mutex::new(Vec::new());
+
+/// Prints what the cases spent in each lane, and which ones took longest: where to look when the tests become slow.
+pub fn print_spent() {
+    let mut spent = std::mem::take(&mut *SPENT.lock().unwrap());
+    if spent.is_empty() {
+        return;
+    }
+    let seconds = |of: fn(&Held) -> bool| {
+        let held = spent.iter().filter(|(_, held, _)| of(held));
+        held.map(|(_, _, took)| took.as_secs_f64())
+            .fold(0.0, |sum, took| sum + took)
+    };
+    eprintln!(
+        "seconds spent alone {:.0}, with all groups' budgets {:.0}, with those of SCHED_DEADLINE {:.0}, else {:.0}",
+        seconds(|held| held.alone),
+        seconds(|held| !held.alone && held.groups >= ALL_GROUPS),
+        seconds(|held| !held.alone && held.groups < ALL_GROUPS && held.deadline),
+        seconds(|held| !held.alone && held.is_small()),
+    );
+    spent.sort_by_key(|&(_, _, took)| std::cmp::Reverse(took));
+    for (name, held, took) in spent.iter().take(20) {
+        let lane = match held {
+            Held { alone: true, .. } => "alone",
+            Held { deadline: true, .. } => "deadline",
+            Held { groups, .. } if *groups >= ALL_GROUPS => "all groups",
+            _ => "",
+        };
+        eprintln!("{:6.1} s  {name}  {lane}", took.as_secs_f64());
+    }
+}
+
 /// Runs a case when what it holds is free, and lets go of it also if it fails.
 pub fn run(case: &'static Case) {
     let held = Held::by(case.needs);
@@ -114,6 +148,7 @@ pub fn run(case: &'static Case) {
     lanes.waiting -= shares;
     lanes.enter(held);
     drop(lanes);
+    let began = Instant::now();
     // A thread of its own: the namespace goes with it.
     let ended = std::thread::spawn(move || {
         if !held.alone {
@@ -123,6 +158,10 @@ pub fn run(case: &'static Case) {
     })
     .join();
     LANES.lock().unwrap().leave(held);
+    SPENT
+        .lock()
+        .unwrap()
+        .push((case.name, held, began.elapsed()));
     CHANGED.notify_all();
     if let Err(panic) = ended {
         resume_unwind(panic);

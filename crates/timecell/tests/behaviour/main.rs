@@ -108,5 +108,5 @@ fn main() {
             needs::trial(case.name, unmet.as_deref(), move || lanes::run(case))
         })
         .collect();
-    needs::run(trials, Threads::OneEach);
+    needs::run_then(trials, Threads::OneEach, lanes::print_spent);
 }
