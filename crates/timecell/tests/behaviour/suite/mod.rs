@@ -2,11 +2,14 @@
 //! cell beside them. Each attack is one file, which holds what runs in the cell and what is made of it, and one entry in
 //! [`ATTACKS`]. As tests they are short and assert that each is held; `tests/attacks/run` prints the table.
 
+mod cpus;
 mod exe;
 mod flood;
 mod kernel_locks;
+mod missions;
 mod priority_inheritance;
 mod scene;
+mod signals;
 mod timers;
 mod vsock;
 
@@ -76,6 +79,10 @@ attacks![
     timers::TIMERS => "timers_for_one_instant_are_few",
     vsock::VSOCK => "a_socket_of_the_hypervisor_is_refused",
     flood::FLOOD => "a_flood_of_output_costs_no_other_cell_its_supervisor",
+    cpus::CPUS => "a_best_effort_cell_cannot_take_more_cpus",
+    signals::SIGNALS => "what_a_user_may_have_is_each_cells_own",
+    missions::SECOND_MISSION => "a_second_mission_does_not_come_before_a_critical_cell",
+    missions::SAME_NAME => "a_name_that_looks_alike_is_another_cell",
 ];
 
 fn is_held(attack: &Attack) {

@@ -2,12 +2,12 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::{AT_IT, THE_END, WORD};
 use crate::hostile::{self, Out, jobs};
-use crate::missions::{PATIENCE, Up, mission, nothing_is_left, pid_of, sweep};
+use crate::missions::{PATIENCE, Up, mission, name, nothing_is_left, pid_of, sweep};
 use crate::support::{eventually, say};
 
 const PERIOD_NS: i64 = 20_000_000;
@@ -72,7 +72,7 @@ impl Scene {
         let (dir, out) = (tempfile::tempdir().unwrap(), Out::new());
         let (period, work) = (PERIOD_NS.to_string(), WORK_NS.to_string());
         let shown = format!(
-            "{}\nrestart = {{ policy = \"never\" }}\ncriticality = \"hi\"\n[cell.rights]\n\
+            "restart = {{ policy = \"never\" }}\ncriticality = \"hi\"\n{}\n[cell.rights]\n\
              mounts = [{{ source = \"{}\", target = \"/out\", writable = true }}]\n",
             setting.critical,
             out.path().display()
@@ -111,21 +111,35 @@ impl Scene {
 
     /// What the hostile cell has said so far.
     pub fn said(&self) -> String {
-        let bytes = fs::read(self.output()).unwrap_or_default();
-        String::from_utf8_lossy(&bytes).into_owned()
+        self.said_by("hostile")
     }
 
-    fn output(&self) -> PathBuf {
-        hostile::output(self.dir.path(), "hostile")
+    fn said_by(&self, cell: &str) -> String {
+        let bytes = fs::read(hostile::output(self.dir.path(), cell)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// Waits until the hostile cell has said this line.
     pub fn until(&self, line: &str) {
+        self.until_said("hostile", line);
+    }
+
+    /// Waits until a cell has said this line; what it has said by then.
+    pub fn until_said(&self, cell: &str, line: &str) -> String {
         let end = Instant::now() + PATIENCE;
-        while !self.said().lines().any(|said| said == line) {
-            assert!(Instant::now() < end, "no `{line}` in:\n{}", self.said());
+        loop {
+            let said = self.said_by(cell);
+            if said.lines().any(|said| said == line) {
+                return said;
+            }
+            assert!(Instant::now() < end, "no `{line}` in:\n{said}");
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Name of the mission.
+    pub fn name(&self) -> String {
+        name(self.dir.path())
     }
 
     /// Waits until the hostile cell has nothing more to do; what it said.
