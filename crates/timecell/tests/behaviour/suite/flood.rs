@@ -1,6 +1,5 @@
 //! A cell that writes without end, and how long its supervisor then takes to see that another cell has ended.
 
-use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ pub const FLOOD: Attack = Attack {
     name: "flood",
     tries: "a best-effort cell that writes without end; how long the end of another cell goes unnoticed",
     before: Before {
-        got: "the supervisor never looked up again",
+        got: "not noticed by hand; here 0.3 to 0.9 s",
         neighbour: "not recorded",
     },
     needs: &[
@@ -66,10 +65,17 @@ fn deed(words: &[&str]) {
         std::thread::sleep(Duration::from_millis(ms.parse().unwrap()));
         std::process::exit(3);
     }
+    // Four that write into as large a pipe as there is: whoever reads until it is empty reads for ever.
+    // SAFETY: plain numbers; there is one thread.
+    unsafe {
+        libc::fcntl(1, libc::F_SETPIPE_SZ, 1 << 20);
+        libc::fork();
+        libc::fork();
+    }
     // Whatever of it is kept says that the attack is under way.
     let much = format!("{AT_IT}\n").repeat(10_000).into_bytes();
-    let mut out = std::io::stdout().lock();
     loop {
-        let _ = out.write_all(&much);
+        // SAFETY: the buffer is as long as is said.
+        unsafe { libc::write(1, much.as_ptr().cast(), much.len()) };
     }
 }

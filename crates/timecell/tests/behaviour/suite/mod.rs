@@ -181,5 +181,5 @@ fn table(asked: &str) -> bool {
 
 fn row(columns: [&str; 5]) {
     let [name, before, now, neighbour_before, neighbour_now] = columns;
-    println!("{name:<13} | {before:<46} | {now:<62} | {neighbour_before:<34} | {neighbour_now}");
+    println!("{name:<14} | {before:<46} | {now:<62} | {neighbour_before:<34} | {neighbour_now}");
 }

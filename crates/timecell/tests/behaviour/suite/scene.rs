@@ -31,6 +31,9 @@ pub struct Neighbour {
 
 impl fmt::Display for Neighbour {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.jobs == 0 {
+            return f.write_str("not asked: over before a job was");
+        }
         let worst_ms = self.worst_ns as f64 / 1e6;
         write!(
             f,

@@ -8,7 +8,7 @@ pub const SIGNALS: Attack = Attack {
     name: "signals",
     tries: "a cell that queues all signals its user may have; what another cell of no declared user still gets",
     before: Before {
-        got: "all that every cell had together",
+        got: "96,364 signals; the other cell gets 0 of 10",
         neighbour: "not recorded",
     },
     needs: &[
