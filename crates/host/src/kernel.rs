@@ -94,11 +94,29 @@ pub fn version(root: &Root) -> Result<String, Unreadable> {
     root.read("/proc/sys/kernel/version")
 }
 
-/// Ticks of the scheduler in a second (`CONFIG_HZ`); `None` if nothing tells.
+/// Ticks of the scheduler in a second (`CONFIG_HZ`); `None` if nothing tells. The live kernel tells by the resolution of
+/// its coarse clocks, which is its tick, also where it was built without `/proc/config.gz`.
 pub fn tick_hz(root: &Root) -> Option<u32> {
+    if root.is_live() {
+        return coarse_resolution_ns().map(|ns| ((1_000_000_000 + ns / 2) / ns) as u32);
+    }
     let options = BuildOptions::read(root).ok()?;
     let hz = options.get("CONFIG_HZ")?.parse().ok();
     hz.filter(|hz| *hz > 0)
+}
+
+/// Resolution of CLOCK_MONOTONIC_COARSE, ns, if it is a tick that Linux can have (100 to 1,200 Hz).
+fn coarse_resolution_ns() -> Option<u64> {
+    let mut resolution = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is to a timespec of this frame.
+    if unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut resolution) } != 0 {
+        return None;
+    }
+    let ns = u64::try_from(resolution.tv_nsec).ok()?;
+    (resolution.tv_sec == 0 && (800_000..=11_000_000).contains(&ns)).then_some(ns)
 }
 
 /// Whether SCHED_DEADLINE ends runtimes by a timer of its own (the scheduler's feature HRTICK_DL) instead of by the tick;
@@ -218,6 +236,19 @@ mod tests {
         assert_eq!(of("PLACE_LAG HRTICK HRTICK_DL\n"), Some(true));
         assert_eq!(of("PLACE_LAG\n"), None);
         assert_eq!(tick_hz(&Tree::new().root()), None);
+    }
+
+    #[test]
+    fn the_clock_and_the_configuration_name_the_same_tick() {
+        let root = Root::live();
+        let by_clock = tick_hz(&root);
+        assert!(by_clock.is_some_and(|hz| hz >= 100));
+        if let Ok(options) = BuildOptions::read(&root) {
+            assert_eq!(
+                options.get("CONFIG_HZ"),
+                by_clock.map(|hz| hz.to_string()).as_deref()
+            );
+        }
     }
 
     #[test]

@@ -139,7 +139,7 @@ impl Provenance {
 
 /// The name of the cpu: x86 names the model; ARM and RISC-V boards name themselves in the device
 /// tree or leave numbers.
-fn cpu_model(root: &Root) -> Option<String> {
+pub fn cpu_model(root: &Root) -> Option<String> {
     let cpuinfo = root.read("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {
         cpuinfo.lines().find_map(|line| {

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use analysis::linux::{Bandwidth, DeadlineLimits, RootDomain};
 use engine::app::{self, AppSpec};
-use host::provenance::Provenance;
 use host::root::Root;
 use host::{caps, cpus, rtgroup};
 use model::EngineKind;
@@ -134,13 +133,12 @@ impl Here {
         }
     }
 
-    /// What admission needs to know; `version` is that of timecell.
-    pub fn facts(&self, version: &str) -> Facts {
-        let provenance = Provenance::collect(version);
+    /// What admission needs to know.
+    pub fn facts(&self) -> Facts {
         let bounds = self.bounds();
         Facts {
             cpus: self.cpus(),
-            machine: record::supply::Machine::of(&provenance),
+            machine: record::supply::Machine::here(),
             rt_cgroup: rt_room(None),
             deadline: self.deadline(&bounds),
             deadline_on_one_cpu: match self.cpus().as_slice() {
@@ -239,6 +237,6 @@ mod tests {
         assert_eq!(here.path(Path::new("/nowhere/at/all")), PathKind::Absent);
         assert!(here.bounds().rt_period_ns >= 1_000);
         assert_eq!(here.knows_image(EngineKind::Embedded, "x"), None);
-        assert_eq!(here.facts("0").cpus, here.cpus());
+        assert_eq!(here.facts().cpus, here.cpus());
     }
 }

@@ -101,7 +101,7 @@ fn begin(
     let record = IsolationRecord {
         schema: ISOLATION_SCHEMA,
         question: ISOLATION_QUESTION.to_owned(),
-        machine: Machine::of(&provenance),
+        machine: Machine::here(),
         conditions: plan.conditions(),
         rounds_planned: plan.rounds,
         seed: plan.checked.seed,

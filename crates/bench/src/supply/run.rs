@@ -89,7 +89,7 @@ fn begin(
     let record = SupplyRecord {
         schema: SUPPLY_SCHEMA,
         question: SUPPLY_QUESTION.to_owned(),
-        machine: Machine::of(&provenance),
+        machine: Machine::here(),
         conditions: plan.conditions(),
         rounds_planned: plan.rounds,
         trials: Vec::new(),

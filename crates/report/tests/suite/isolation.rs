@@ -83,7 +83,7 @@ fn run(base: &Path) -> Run {
     let mut record = IsolationRecord {
         schema: ISOLATION_SCHEMA,
         question: "Does <it> hold?".to_owned(),
-        machine: Machine::of(&provenance),
+        machine: Machine::here(),
         conditions: vec![Condition {
             name: "cells".to_owned(),
             text: "two & made up".to_owned(),

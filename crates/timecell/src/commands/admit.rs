@@ -26,7 +26,7 @@ pub fn run(options: &Admit) -> Result<Ended, CommandError> {
     let path = options.mission.as_deref().unwrap_or(Path::new(""));
     let here = Here::default();
     let (file, _) = read(path, &here)?;
-    let mut facts = here.facts(env!("CARGO_PKG_VERSION"));
+    let mut facts = here.facts();
     // Where this mission runs already, what it holds is its own.
     let name = &file.mission().name;
     let mut others = Ledger::default().entries()?;

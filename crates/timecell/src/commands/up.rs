@@ -42,7 +42,7 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
     // Nobody else decides until what is granted here is entered.
     let locked = ledger.lock()?;
     let others = locked.others(&holder)?;
-    let mut facts = here.facts(env!("CARGO_PKG_VERSION"));
+    let mut facts = here.facts();
     // What a killed supervisor's cells hold is theirs.
     facts.rt_cgroup = rt_room(Some(&name));
     facts.beside = others.iter().map(Entry::neighbour).collect();

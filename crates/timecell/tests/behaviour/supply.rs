@@ -5,7 +5,6 @@ use std::process::Stdio;
 
 use analysis::Supply;
 use analysis::empirical::Envelope;
-use host::provenance::Provenance;
 use record::run::{Run, Status};
 use record::supply::{Budget, ChosenBy, Machine, MeasuredSupply, SupplyRecord, find, load};
 
@@ -127,7 +126,7 @@ fn study() {
     assert_eq!(supplies.len() + absent.len(), 4, "{}", said.out);
     assert!(!supplies.is_empty(), "{}", said.out);
     supplies.iter().for_each(is_sound);
-    let here = Machine::of(&Provenance::collect("0"));
+    let here = Machine::here();
     for supply in &supplies {
         assert_eq!(find(&supplies, &supply.held, &here), Ok(supply));
     }
