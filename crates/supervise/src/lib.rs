@@ -4,6 +4,7 @@
 //! of [`incident`]s. Making cells, budgets and schedulability are crates of their own.
 
 pub mod admit;
+mod cause;
 pub mod control;
 mod end;
 pub mod enforce;
@@ -21,5 +22,6 @@ mod stamp;
 pub mod state;
 mod uids;
 
+pub use cause::{Cause, Reason, ended};
 pub use end::End;
 pub use stamp::Stamp;

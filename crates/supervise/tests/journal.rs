@@ -58,6 +58,7 @@ fn ended(generation: u64) -> Record {
         cell: "control".to_owned(),
         generation,
         end: End::Exited { code: 0 },
+        cause: None,
     })
 }
 

@@ -3,6 +3,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{ControlError, SCHEMA};
+use crate::cause::ended;
 use crate::journal;
 use crate::stamp::Stamp;
 use crate::state::{Entry, Hold, Record};
@@ -100,6 +101,7 @@ fn cell(entry: &Entry) -> Option<&str> {
         Entry::CellStarting { cell, .. }
         | Entry::CellStarted { cell, .. }
         | Entry::CellEnded { cell, .. }
+        | Entry::LimitReached { cell, .. }
         | Entry::CellHeld { cell, .. }
         | Entry::CellReleased { cell, .. } => Some(cell),
         Entry::Incident(incident) => incident.cell.as_deref(),
@@ -128,7 +130,10 @@ fn sentence(entry: &Entry) -> String {
         Entry::CellStarted { cell, started, .. } => {
             format!("{cell}: runs (pid {})", started.process.pid)
         }
-        Entry::CellEnded { cell, end, .. } => format!("{cell}: {end}"),
+        Entry::CellEnded {
+            cell, end, cause, ..
+        } => format!("{cell}: {}", ended(*end, cause.as_ref())),
+        Entry::LimitReached { cell, limit, .. } => format!("{cell}: {limit}"),
         Entry::CellHeld { cell, why } => format!("{cell}: stays stopped: {}", why.clause()),
         Entry::CellReleased { cell, why } => {
             format!(

@@ -3,8 +3,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cause::{Cause, ended};
 use crate::end::End;
-use crate::state::{Cell, Hold, Mode};
+use crate::state::{Cell, Hold, Limit, Mode};
 
 /// Version of the JSON of [`Status`] and [`super::Happening`]; it rises when a field changes its meaning or goes.
 pub const SCHEMA: u32 = 1;
@@ -120,6 +121,9 @@ pub struct CellStatus {
     pub guarantee: Option<String>,
     /// How its program ended the last time.
     pub last_end: Option<LastEnd>,
+    /// Limits that it has come up against in its last life.
+    #[serde(default)]
+    pub limits: Vec<LimitStatus>,
     /// Its directory, in which `output` is.
     pub dir: PathBuf,
     /// What its application reports of its tasks.
@@ -135,6 +139,19 @@ pub struct LastEnd {
     pub at_utc: String,
     /// How.
     pub end: End,
+    /// Why, where that end alone does not tell.
+    #[serde(default)]
+    pub cause: Option<Cause>,
+    /// Both in words.
+    pub text: String,
+}
+
+/// A limit that a cell has come up against.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitStatus {
+    /// Which.
+    #[serde(flatten)]
+    pub limit: Limit,
     /// The same in words.
     pub text: String,
 }
@@ -179,9 +196,18 @@ impl CellStatus {
                     generation: *generation,
                     at_utc: at.utc(),
                     end: *end,
-                    text: end.to_string(),
+                    cause: known.and_then(|known| known.last_cause.clone()),
+                    text: ended(*end, known.and_then(|known| known.last_cause.as_ref())),
                 },
             ),
+            limits: known
+                .map_or(&[][..], |known| &known.limits)
+                .iter()
+                .map(|limit| LimitStatus {
+                    limit: *limit,
+                    text: limit.to_string(),
+                })
+                .collect(),
             dir,
             tasks: Vec::new(),
         }

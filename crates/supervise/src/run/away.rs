@@ -3,6 +3,7 @@
 use super::cell::{Live, page_dir};
 use super::work::{Done, Removing};
 use super::{Event, Keeper, RunError};
+use crate::cause::Cause;
 use crate::end::End;
 use crate::page::Place;
 use crate::state::Entry;
@@ -24,7 +25,7 @@ impl Keeper<'_> {
         &mut self,
         cell: String,
         mut live: Live,
-        end: End,
+        (end, cause): (End, Option<Cause>),
         beside: bool,
         asked: bool,
         put_aside: bool,
@@ -32,6 +33,7 @@ impl Keeper<'_> {
         live.unfreeze();
         let removing = Removing {
             end,
+            cause,
             asked,
             beside,
             put_aside,
@@ -116,6 +118,7 @@ impl Keeper<'_> {
             cell: cell.clone(),
             generation,
             end: End::Unknown,
+            cause: None,
         })?;
         self.desk.failures.insert(cell.clone(), why.clone());
         (self.tell)(&Event::NotStarted { cell, why });
@@ -131,10 +134,12 @@ impl Keeper<'_> {
         removed: Removing,
     ) -> Result<(), RunError> {
         let asked = removed.asked;
+        let cause = removed.cause.filter(|cause| cause.fits(end));
         self.note(Entry::CellEnded {
             cell: cell.clone(),
             generation,
             end,
+            cause: cause.clone(),
         })?;
         if removed.cleared {
             return Ok(());
@@ -143,6 +148,7 @@ impl Keeper<'_> {
         (self.tell)(&Event::Ended {
             cell: cell.clone(),
             end,
+            cause,
             asked,
         });
         if removed.put_aside {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::desk::Pending;
 use super::{Keeper, RunError};
+use crate::cause::ended;
 use crate::control::{CellDone, Refusal, Say};
 use crate::state::{Entry, Hold};
 
@@ -303,6 +304,7 @@ impl Keeper<'_> {
     pub(super) fn done_ended(&self, cell: &str, then: &str) -> CellDone {
         let known = self.state.cells.get(cell);
         let end = known.and_then(|cell| cell.last_end.as_ref().map(|(_, _, end)| *end));
+        let cause = known.and_then(|cell| cell.last_cause.as_ref());
         let by_need = known.is_some_and(|cell| {
             cell.holds.contains(&Hold::Needs) && !cell.holds.contains(&Hold::ByHand)
         });
@@ -316,7 +318,7 @@ impl Keeper<'_> {
             pid: None,
             end,
             text: match end {
-                Some(end) => format!("{end}, {then}"),
+                Some(end) => format!("{}, {then}", ended(end, cause)),
                 None => then.to_owned(),
             },
         }

@@ -13,6 +13,7 @@ use super::tend::Tended;
 use super::watch::memory_hits;
 use super::{RunError, spec};
 use crate::admit::{Admission, Grant};
+use crate::cause::{Cause, Reason, is_kill};
 use crate::end::End;
 use crate::enforce::{
     BestEffort, CpusetOnly, Deadline, Enforce, EnforceError, Inside, MissionGroups, leave_real_time,
@@ -28,6 +29,10 @@ pub(super) struct Live {
     pub(super) memory_hits: Option<u64>,
     /// Until when it may end by itself after it was told to, CLOCK_MONOTONIC ns; `None`: it was not told to.
     pub(super) told_until_ns: Option<i64>,
+    /// When it was asked to end (SIGTERM), CLOCK_MONOTONIC ns.
+    pub(super) asked_ns: Option<i64>,
+    /// What it is killed for.
+    pub(super) killed_for: Option<Reason>,
     /// It did not become ready in its time, and was killed for it.
     pub(super) given_up: bool,
     /// Threads that have lost their class for now, and which one.
@@ -131,6 +136,8 @@ impl Live {
             started_ns: timecell_client::now_ns(),
             memory_hits,
             told_until_ns: None,
+            asked_ns: None,
+            killed_for: None,
             given_up: false,
             classes: Vec::new(),
             unfreeze: None,
@@ -174,6 +181,8 @@ impl Live {
             started_ns,
             memory_hits: None,
             told_until_ns: None,
+            asked_ns: None,
+            killed_for: None,
             given_up: false,
             classes: Vec::new(),
             unfreeze: None,
@@ -213,16 +222,31 @@ impl Live {
         inside(&self.app)
     }
 
-    /// How it ended, or that it did not in the time that it had and is killed now; `None` as long as it may run.
-    pub(super) fn over(&mut self) -> Result<Option<End>, RunError> {
+    /// How it ended, or that it did not in the time that it had and is killed now, and why; `None` as long as it may run.
+    pub(super) fn over(&mut self) -> Result<Option<(End, Option<Cause>)>, RunError> {
         let ended = self
             .ended()
             .map_err(RunError::system("learn how a cell ended"))?;
-        let late = self.is_late(timecell_client::now_ns());
-        Ok(ended.or(late.then_some(End::Killed {
+        if let Some(end) = ended {
+            let killed_for = self.killed_for.clone().filter(|_| is_kill(end));
+            let by_us = killed_for.map(|reason| Cause::Supervisor { reason });
+            let asked = || self.asked_ns.map(|_| Cause::Asked);
+            return Ok(Some((end, by_us.or_else(asked))));
+        }
+        if !self.is_late(timecell_client::now_ns()) {
+            return Ok(None);
+        }
+        let waited_ns = match (self.told_until_ns, self.asked_ns) {
+            (Some(until_ns), Some(asked_ns)) => until_ns - asked_ns,
+            _ => 0,
+        };
+        let too_late = Reason::StopTimeout { waited_ns };
+        let reason = self.killed_for.clone().unwrap_or(too_late);
+        let end = End::Killed {
             signal: libc::SIGKILL,
             core_dumped: false,
-        })))
+        };
+        Ok(Some((end, Some(Cause::Supervisor { reason }))))
     }
 
     /// SIGTERM, and so much time to end, ns; one that was told before keeps to its time.
@@ -230,7 +254,9 @@ impl Live {
         if self.told_until_ns.is_none() {
             // One that has just ended cannot be told; it is seen as ended.
             let _ = self.app.kill(libc::SIGTERM);
-            self.told_until_ns = Some(timecell_client::now_ns().saturating_add(patience_ns));
+            let now_ns = timecell_client::now_ns();
+            self.asked_ns = Some(now_ns);
+            self.told_until_ns = Some(now_ns.saturating_add(patience_ns));
         }
     }
 

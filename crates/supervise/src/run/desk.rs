@@ -250,7 +250,10 @@ impl Keeper<'_> {
 
     fn carry_out(&mut self, client: u64, ask: Ask) -> Result<(), RunError> {
         match ask {
-            Ask::Status => self.say_status(client),
+            Ask::Status => {
+                self.look_at_limits()?;
+                self.say_status(client);
+            }
             Ask::Metrics => self.say_metrics(client),
             Ask::Events => {
                 let sequence = self.last_sequence;

@@ -1,8 +1,9 @@
 use std::fmt;
 
+use crate::cause::{Cause, ended};
 use crate::end::End;
 use crate::incident::Incident;
-use crate::state::Mode;
+use crate::state::{Limit, Mode};
 
 /// What happens while a mission is kept running.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,8 +48,17 @@ pub enum Event {
         cell: String,
         /// How.
         end: End,
+        /// Why, where its end alone does not tell.
+        cause: Option<Cause>,
         /// Whether it was told to.
         asked: bool,
+    },
+    /// It has come up against a limit, for the first time in this life.
+    LimitReached {
+        /// Its name.
+        cell: String,
+        /// Which.
+        limit: Limit,
     },
     /// It will be restarted.
     Restarts {
@@ -152,23 +162,16 @@ impl fmt::Display for Event {
             Event::Ended {
                 cell,
                 end,
-                asked: true,
-            } => write!(f, "{cell}: {end}, as it was told to"),
-            Event::Ended {
-                cell,
-                end,
-                asked: false,
-            } if end.is_failure() => {
-                write!(
-                    f,
-                    "{cell}: {end}; `timecell logs {cell}` shows what it wrote"
-                )
+                cause,
+                asked,
+            } => {
+                write!(f, "{cell}: {}", ended(*end, cause.as_ref()))?;
+                match end.is_failure() && !asked {
+                    true => write!(f, "; `timecell logs {cell}` shows what it wrote"),
+                    false => Ok(()),
+                }
             }
-            Event::Ended {
-                cell,
-                end,
-                asked: false,
-            } => write!(f, "{cell}: {end}"),
+            Event::LimitReached { cell, limit } => write!(f, "{cell}: {limit}"),
             Event::Restarts { cell, wait_ns: 0 } => write!(f, "{cell}: is restarted"),
             Event::Restarts { cell, wait_ns } => {
                 write!(f, "{cell}: is restarted in {:.1} ms", ms(*wait_ns))

@@ -1,3 +1,5 @@
+use std::os::fd::RawFd;
+
 use engine::Cell as _;
 use model::mission::{Action, Cell};
 
@@ -5,11 +7,12 @@ use super::cell::page_dir;
 use super::notifiers::Notifiers;
 use super::watch::CellWatch;
 use super::{Event, Keeper, RunError};
+use crate::cause::{Cause, Reason};
 use crate::end::End;
 use crate::health::{Context, Decision, Finding, Sight, Why};
 use crate::incident::{Incident, OutputTail};
 use crate::stamp::Stamp;
-use crate::state::{Entry, Hold, Mode};
+use crate::state::{Entry, Hold, Limit, Mode};
 
 /// Incidents of one cell that are recorded in a second; more are counted.
 const INCIDENTS_PER_SECOND: u32 = 16;
@@ -93,12 +96,48 @@ impl Keeper<'_> {
                     took_ns,
                 });
             }
+            if looked.memory {
+                self.tell_limits(at, None)?;
+            }
             self.judge(at, looked.findings)?;
             if looked.overran && self.mission().modes.is_some() && self.mode == Mode::Low {
                 self.switch_to_high(at)?;
             }
         }
         self.end_late_starts(now_ns)
+    }
+
+    /// What to sleep on: signals when a cell has come up against a limit.
+    pub(super) fn alarms(&self) -> Vec<RawFd> {
+        self.watches.iter().flat_map(CellWatch::alarms).collect()
+    }
+
+    /// Sees whether cells have come up against limits that nobody was told of.
+    pub(super) fn look_at_limits(&mut self) -> Result<(), RunError> {
+        for at in 0..self.watches.len() {
+            self.tell_limits(at, None)?;
+        }
+        Ok(())
+    }
+
+    /// Tells of the limits that a cell has come up against, but for what is told as the cause of its end.
+    pub(super) fn tell_limits(&mut self, at: usize, cause: Option<&Cause>) -> Result<(), RunError> {
+        let reached = self.watches[at].limits_reached();
+        let killed = matches!(cause, Some(Cause::Memory { .. }));
+        for limit in reached {
+            if killed && matches!(limit, Limit::Memory { .. }) {
+                continue;
+            }
+            let cell = self.mission().cells[at].name.clone();
+            let generation = (self.state.cells.get(&cell)).map_or(0, |known| known.generation);
+            self.note(Entry::LimitReached {
+                cell: cell.clone(),
+                generation,
+                limit,
+            })?;
+            (self.tell)(&Event::LimitReached { cell, limit });
+        }
+        Ok(())
     }
 
     /// A cell whose program has ended without having been told to: what its rules and its restart policy say.
@@ -146,7 +185,9 @@ impl Keeper<'_> {
                     _ if taken_back => {}
                     Action::Log => {}
                     Action::Notify => self.notify(at, incident.as_ref()),
-                    Action::Restart | Action::RestartBackoff => self.restart(at, wait_ns),
+                    Action::Restart | Action::RestartBackoff => {
+                        self.restart(at, wait_ns, finding.sight.name());
+                    }
                     Action::Stop => {
                         stays = Some(match finding.sight {
                             Sight::RestartLimit { .. } => Hold::RestartLimit,
@@ -233,13 +274,15 @@ impl Keeper<'_> {
     }
 
     /// Starts a cell anew after a wait. One that runs is killed: whatever is wrong with it, it is not asked to help.
-    fn restart(&mut self, at: usize, wait_ns: i64) {
+    fn restart(&mut self, at: usize, wait_ns: i64, rule: &str) {
         let cell = self.mission().cells[at].name.clone();
         let now_ns = timecell_client::now_ns();
         self.due.insert(at, now_ns.saturating_add(wait_ns));
         (self.tell)(&Event::Restarts { cell, wait_ns });
         if let Some(live) = self.live.get_mut(&at) {
             live.told_until_ns = Some(now_ns);
+            let rule = rule.to_owned();
+            live.killed_for.get_or_insert(Reason::Rule { rule });
         }
     }
 
@@ -259,6 +302,8 @@ impl Keeper<'_> {
             };
             // Its end is told like any other, as nobody has asked for it.
             live.given_up = true;
+            let waited_ns = self.file.mission().cells[at].start_timeout.ns();
+            live.killed_for = Some(Reason::NotReady { waited_ns });
             live.app
                 .kill(libc::SIGKILL)
                 .or_else(gone)
@@ -303,7 +348,8 @@ impl Keeper<'_> {
         let beside = instance.is_some_and(|instance| instance.beside);
         let place = page_dir(&self.dir, name, beside);
         let now_ns = timecell_client::now_ns();
-        self.watches[at].adopted(&place, live.app.pid(), &live.app.groups(), now_ns);
+        let told = known.map_or(&[][..], |known| &known.limits);
+        self.watches[at].adopted(&place, live.app.pid(), &live.app.groups(), told, now_ns);
     }
 }
 

@@ -18,6 +18,7 @@ use super::watch::CellWatch;
 use super::work::{Clearing, Removing, Waker, Work};
 use super::{Event, Notify, Plan, RunError, Signals, protect, tend, wake};
 use crate::admit::Admission;
+use crate::cause::Reason;
 use crate::control::Server;
 use crate::end::End;
 use crate::enforce::MissionGroups;
@@ -272,6 +273,7 @@ impl<'a> Keeper<'a> {
                     };
                     let removing = Removing {
                         end: End::Unknown,
+                        cause: None,
                         asked: true,
                         beside,
                         put_aside: false,
@@ -340,7 +342,9 @@ impl<'a> Keeper<'a> {
                 };
             }
             let until = self.next_due();
-            wake::sleep(&self.ends(), signals, until)?;
+            if wake::sleep(&self.ends(), &self.alarms(), signals, until)? {
+                self.look_at_limits()?;
+            }
             self.fetch_work()?;
             self.fetch_written();
             self.tell_lost_output();
@@ -432,7 +436,7 @@ impl<'a> Keeper<'a> {
         self.tell_leaving_to_end();
         while !self.live.is_empty() || !self.desk.leaving.is_empty() || !self.work.is_idle() {
             let until = timecell_client::now_ns() + ENDING_NS;
-            wake::sleep(&self.ends(), signals, Some(until))?;
+            wake::sleep(&self.ends(), &[], signals, Some(until))?;
             self.serve_ending();
             self.tell_lost_output();
             self.fetch_work()?;
@@ -443,6 +447,7 @@ impl<'a> Keeper<'a> {
                 let leaving = leaving.map(|leaving| &mut leaving.live);
                 for live in self.live.values_mut().chain(leaving) {
                     live.told_until_ns = Some(0);
+                    live.killed_for.get_or_insert(Reason::AskedTwice);
                 }
             }
             self.reap()?;

@@ -197,14 +197,24 @@ impl Keeper<'_> {
             let Some(live) = self.live.get_mut(&at) else {
                 continue;
             };
-            let Some(end) = live.over()? else {
+            let over = live.over()?;
+            if over.is_some() || live.app.end().is_some() {
+                // Its groups may go with it.
+                self.watches[at].keep_counters();
+            }
+            let Some((end, cause)) = over else {
+                continue;
+            };
+            let cause = cause.or_else(|| self.watches[at].memory_kill(end));
+            self.tell_limits(at, cause.as_ref())?;
+            let Some(live) = self.live.get(&at) else {
                 continue;
             };
             let asked = live.told_until_ns.is_some();
             if let Some(live) = self.live.remove(&at) {
                 let name = &self.mission().cells[at].name;
                 let beside = self.is_beside(name);
-                self.put_away(name.clone(), live, end, beside, asked, false);
+                self.put_away(name.clone(), live, (end, cause), beside, asked, false);
             }
         }
         Ok(())

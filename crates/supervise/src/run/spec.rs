@@ -97,7 +97,8 @@ pub(super) fn of(
         pending_signals: rights.pending_signals.into(),
         message_queue_bytes: rights.message_queues.bytes(),
         // The kernel counts all processes of a user: a limit for one whom others share would be theirs as well.
-        processes: set_aside.map(|_| rights.pids.into()),
+        // One more than its group may have, so that the group's limit is the one that is met, and counted.
+        processes: set_aside.map(|_| u64::from(rights.pids) + 1),
         seccomp: match rights.seccomp {
             mission::Seccomp::Default => Seccomp::Default,
             mission::Seccomp::Cage => Seccomp::Cage,

@@ -9,6 +9,7 @@ use super::desk::Served;
 use super::keeper::Keeper;
 use super::{Asked, Event, RunError, spec};
 use crate::admit::Grant;
+use crate::cause::ended;
 use crate::control::{CellUpdate, Change, Say, Updated};
 use crate::enforce::MissionGroups;
 use crate::state::{Entry, Hold, Text};
@@ -246,8 +247,8 @@ impl Keeper<'_> {
             Some(why) => format!("`{name}` could not be started: {why}"),
             None => {
                 let end = self.state.cells.get(&name);
-                let end = end.and_then(|cell| cell.last_end.as_ref());
-                let end = end.map_or("ended".to_owned(), |(_, _, end)| end.to_string());
+                let end = end.and_then(|cell| Some((cell.last_end?.2, cell.last_cause.as_ref())));
+                let end = end.map_or("ended".to_owned(), |(end, cause)| ended(end, cause));
                 format!("`{name}` {end} before its health window was over")
             }
         };

@@ -35,19 +35,24 @@ impl Signals {
     }
 }
 
-/// Sleeps until one of the descriptors is readable, a signal came, or the instant `until_ns` (CLOCK_MONOTONIC) is there.
+/// Sleeps until one of the descriptors is readable, the kernel has changed one of the files of `alarms` (POLLPRI), a signal
+/// came, or the instant `until_ns` (CLOCK_MONOTONIC) is there. Returns whether a file of `alarms` was changed.
 pub(super) fn sleep(
     ends: &[RawFd],
+    alarms: &[RawFd],
     signals: &Signals,
     until_ns: Option<i64>,
-) -> Result<(), RunError> {
-    let watch = |fd: i32| libc::pollfd {
+) -> Result<bool, RunError> {
+    let watch_for = |fd: i32, events| libc::pollfd {
         fd,
-        events: libc::POLLIN,
+        events,
         revents: 0,
     };
+    let watch = |fd: i32| watch_for(fd, libc::POLLIN);
     let mut watched: Vec<libc::pollfd> = ends.iter().map(|end| watch(*end)).collect();
     watched.push(watch(signals.stream.as_raw_fd()));
+    let before_alarms = watched.len();
+    watched.extend(alarms.iter().map(|fd| watch_for(*fd, libc::POLLPRI)));
     let wait = until_ns.map(|until| {
         let left = (until - timecell_client::now_ns()).max(0);
         libc::timespec {
@@ -69,5 +74,6 @@ pub(super) fn sleep(
     if answer < 0 && error.kind() != std::io::ErrorKind::Interrupted {
         return Err(RunError::system("wait")(error));
     }
-    Ok(())
+    let mut alarms = watched[before_alarms..].iter();
+    Ok(answer > 0 && alarms.any(|alarm| alarm.revents != 0))
 }

@@ -15,6 +15,7 @@ use model::mission;
 use super::ballast::Ballast;
 use super::cell::{Given, Live, leave_class};
 use super::output::Output;
+use crate::cause::Cause;
 use crate::end::End;
 use crate::enforce::MissionGroups;
 use crate::incident::OutputTail;
@@ -66,9 +67,11 @@ pub(super) struct Starting {
 }
 
 /// A cell whose program has ended or is killed now, and which is taken down.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Removing {
     pub(super) end: End,
+    /// Why, as far as is known.
+    pub(super) cause: Option<Cause>,
     /// Whether its end was asked for.
     pub(super) asked: bool,
     pub(super) beside: bool,
@@ -159,18 +162,18 @@ impl Work {
     }
 
     /// Generation and end of this cell's present version that is taken down.
-    pub(super) fn removing_of(&self, cell: &str) -> Option<(u64, Removing)> {
+    pub(super) fn removing_of(&self, cell: &str) -> Option<(u64, &Removing)> {
         let of = self.removing.iter().rev();
         of.filter(|((name, _), removing)| name == cell && !removing.put_aside)
-            .map(|((_, generation), removing)| (*generation, *removing))
+            .map(|((_, generation), removing)| (*generation, removing))
             .next()
     }
 
     /// The version of this cell that an update has put aside and that is taken down.
-    pub(super) fn put_aside_of(&self, cell: &str) -> Option<Removing> {
+    pub(super) fn put_aside_of(&self, cell: &str) -> Option<&Removing> {
         let mut of = self.removing.iter();
         of.find(|((name, _), removing)| name == cell && removing.put_aside)
-            .map(|(_, removing)| *removing)
+            .map(|(_, removing)| removing)
     }
 
     /// The end of this cell was asked for, whatever is being done with it.
@@ -344,6 +347,7 @@ mod tests {
         let mut work = Work::new(waker, output, Ballast::take(dir.path()));
         let removing = Removing {
             end: End::Unknown,
+            cause: None,
             asked: true,
             beside: false,
             put_aside: false,

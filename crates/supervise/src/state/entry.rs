@@ -2,13 +2,14 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::admit::Unaccounted;
+use crate::cause::Cause;
 use crate::end::End;
 use crate::incident::Incident;
 use crate::journal::{self, Durability};
 use crate::process::Process;
 use crate::stamp::Stamp;
 
-use super::State;
+use super::{Limit, State};
 
 /// An entry and when it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +63,18 @@ pub enum Entry {
         generation: u64,
         /// How.
         end: End,
+        /// Why, where its end alone does not tell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<Cause>,
+    },
+    /// A cell has come up against one of its limits, for the first time in this life.
+    LimitReached {
+        /// Its name.
+        cell: String,
+        /// See [`Entry::CellStarting`].
+        generation: u64,
+        /// Which.
+        limit: Limit,
     },
     /// A cell is not to run from now on, for this reason beside others.
     CellHeld {
@@ -236,6 +249,7 @@ impl journal::Entry for Record {
             | Entry::CellStarting { .. }
             | Entry::CellStarted { .. }
             | Entry::CellEnded { .. }
+            | Entry::LimitReached { .. }
             // The mode begins anew with the cells.
             | Entry::ModeSwitched { .. } => Durability::Process,
             Entry::MissionAdmitted { .. }

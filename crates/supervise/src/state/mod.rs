@@ -7,9 +7,11 @@
 //! to run. Processes do not outlive a power cut, so what is said of them needs to outlive the supervisor only.
 
 mod entry;
+mod limit;
 mod replay;
 #[cfg(test)]
 mod tests;
 
 pub use entry::{Enforced, Entry, Hold, Mode, Record, Started, Text};
+pub use limit::Limit;
 pub use replay::{Cell, Instance, State, Supervisor, Update, replay};

@@ -2,11 +2,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use crate::cause::Cause;
 use crate::end::End;
 use crate::incident::Incident;
 use crate::stamp::Stamp;
 
-use super::{Entry, Hold, Mode, Record, Started, Text};
+use super::{Entry, Hold, Limit, Mode, Record, Started, Text};
 
 /// What the entries of a journal add up to: what should run, and what ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +60,12 @@ pub struct Cell {
     pub holds: BTreeSet<Hold>,
     /// Its last end: generation, when, how.
     pub last_end: Option<(u64, Stamp, End)>,
+    /// Why, where that end alone does not tell.
+    #[serde(default)]
+    pub last_cause: Option<Cause>,
+    /// Limits that it has come up against in its last life.
+    #[serde(default)]
+    pub limits: Vec<Limit>,
     /// When it was started the last times, oldest first; at most [`State::MOST_STARTS`]. Restart limits go on from here.
     pub starts: VecDeque<Stamp>,
 }
@@ -151,7 +158,9 @@ impl State {
                     beside: *beside,
                     started: None,
                 };
-                self.cell(cell).beside = *beside;
+                let known = self.cell(cell);
+                known.beside = *beside;
+                known.limits.clear();
                 self.begin(cell, *generation, instance);
             }
             Entry::CellStarted {
@@ -174,11 +183,18 @@ impl State {
                 cell,
                 generation,
                 end,
+                cause,
             } => {
                 let cell = self.cell(cell);
                 cell.generation = cell.generation.max(*generation);
                 cell.instances.remove(generation);
                 cell.last_end = Some((*generation, at, *end));
+                cell.last_cause.clone_from(cause);
+            }
+            Entry::LimitReached { cell, limit, .. } => {
+                let known = &mut self.cell(cell).limits;
+                known.retain(|other| !other.is_like(*limit));
+                known.push(*limit);
             }
             Entry::CellHeld { cell, why } => {
                 self.cell(cell).holds.insert(*why);

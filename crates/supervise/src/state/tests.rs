@@ -67,6 +67,7 @@ fn ended(cell: &str, generation: u64) -> Entry {
         cell: cell.to_owned(),
         generation,
         end: End::Exited { code: 1 },
+        cause: None,
     }
 }
 

@@ -134,6 +134,13 @@ fn row(cell: &CellStatus) -> Vec<String> {
         }
         _ => String::new(),
     };
+    let limits = cell.limits.iter().map(|limit| limit.text.clone());
+    let said = Some(why).filter(|why| !why.is_empty());
+    let why = said
+        .into_iter()
+        .chain(limits)
+        .collect::<Vec<_>>()
+        .join("; ");
     vec![
         cell.cell.clone(),
         cell.state.word().to_owned(),

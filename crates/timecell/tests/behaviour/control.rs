@@ -177,7 +177,7 @@ fn a_stopped_cell_stays_so_until_it_is_started() {
     let pid = pid_of(&up.until("only: runs"));
     let said = ask(dir, &["stop", "only"]).ends_with(0);
     assert!(
-        said.out.contains("only: killed by signal 9") && said.out.contains("stays stopped"),
+        said.out.contains("only: killed by the supervisor") && said.out.contains("stays stopped"),
         "{}",
         said.out
     );

@@ -27,6 +27,7 @@ mod missions_beside;
 mod missions_deadline;
 mod missions_health;
 mod missions_killed;
+mod missions_limits;
 mod missions_reaction;
 mod missions_recovery;
 #[path = "../../../host/tests/needs/mod.rs"]
@@ -79,6 +80,7 @@ fn main() {
         missions::CASES,
         missions_health::CASES,
         missions_killed::CASES,
+        missions_limits::CASES,
         missions_reaction::CASES,
         missions_recovery::CASES,
         missions_apart::CASES,

@@ -3,27 +3,32 @@
 //! allow: when a silence would be over, and else by the shortest period that a rule needs.
 
 mod interval;
+mod limits;
 mod outside;
 mod overrun;
 mod told;
 
 use std::collections::VecDeque;
+use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 use engine::app::{Bind, Ids};
 use model::mission::{Cell, Criticality, Observed, Ready};
 
 use self::interval::{BudgetOf, Interval};
+use self::limits::Limits;
 use self::outside::Outside;
 pub(in crate::run) use self::outside::memory_hits;
 use self::overrun::Overrun;
 use self::told::Told;
 use crate::admit::Grant;
+use crate::cause::Cause;
 use crate::control::TaskStatus;
 use crate::end::End;
 use crate::health::{CellHealth, Config, Event, Finding, TaskTimes};
 use crate::incident::{Evidence, JobSample, OutputTail};
 use crate::page::{Declared, News, Page, Place};
+use crate::state::Limit;
 
 /// Where a cell finds its page.
 const IN_THE_CELL: &str = "/cell/page";
@@ -38,6 +43,7 @@ pub(in crate::run) struct CellWatch {
     page: Option<Page>,
     told: Told,
     outside: Outside,
+    limits: Limits,
     overrun: Option<Overrun>,
     /// The budget of low mode, of a cell without tasks, and since when its periods are counted.
     low: Option<BudgetOf>,
@@ -71,6 +77,8 @@ pub(in crate::run) struct Looked {
     pub(in crate::run) ready: bool,
     /// It has used more than its times of low mode.
     pub(in crate::run) overran: bool,
+    /// It has come up against its memory limit.
+    pub(in crate::run) memory: bool,
     /// What cannot be believed or read of its page, as a sentence; told once a life.
     pub(in crate::run) broken: Option<String>,
 }
@@ -114,6 +122,7 @@ impl CellWatch {
             page: None,
             told: Told::default(),
             outside: Outside::default(),
+            limits: Limits::default(),
             overrun: match (switches || ruled, low_budget(cell)) {
                 (true, _) if !cell.tasks.is_empty() => {
                     Some(Overrun::new(cell.tasks.iter().map(times_ns)))
@@ -180,18 +189,21 @@ impl CellWatch {
         now_ns: i64,
     ) {
         self.outside = Outside::of(pid, groups, hits);
+        self.limits = Limits::of(groups, &[]);
         self.begin(now_ns, false);
         self.told.forget();
         // A start is no finding.
         self.health.observe(now_ns, Event::Started);
     }
 
-    /// A cell that already ran was taken over; `dir` is where its page would be.
+    /// A cell that already ran was taken over; `dir` is where its page would be, `told` the limits that it is known to have come
+    /// up against.
     pub(in crate::run) fn adopted(
         &mut self,
         dir: &Path,
         pid: i32,
         groups: &[PathBuf],
+        told: &[Limit],
         now_ns: i64,
     ) {
         let place = Place::at(dir).page();
@@ -200,6 +212,7 @@ impl CellWatch {
             false => None,
         };
         self.outside = Outside::of(pid, groups, None);
+        self.limits = Limits::of(groups, told);
         self.begin(now_ns, true);
         self.health.observe(now_ns, Event::Started);
     }
@@ -263,6 +276,7 @@ impl CellWatch {
             events.push((now_ns, Event::Ran));
         }
         if self.interval.memory && self.outside.memory_hits() > 0 {
+            looked.memory = true;
             events.push((now_ns, Event::MemoryLimit));
         }
         for (at_ns, event) in events {
@@ -361,6 +375,30 @@ impl CellWatch {
             used_ns,
             over_ns: (used_now_ns - most).clamp(0, budget.budget_ns),
         });
+    }
+
+    /// Its program has ended, and its groups are still there: what they count stays known.
+    pub(in crate::run) fn keep_counters(&mut self) {
+        self.outside.keep();
+        self.limits.keep();
+    }
+
+    /// Why the kernel has killed its program, which has ended so, if it has for memory.
+    pub(in crate::run) fn memory_kill(&self, end: End) -> Option<Cause> {
+        self.limits.memory_kill().filter(|cause| cause.fits(end))
+    }
+
+    /// The limits that it has come up against, each once a life.
+    pub(in crate::run) fn limits_reached(&mut self) -> Vec<Limit> {
+        match self.life {
+            Some(_) => self.limits.reached(),
+            None => Vec::new(),
+        }
+    }
+
+    /// What the kernel signals (POLLPRI) when it comes up against one.
+    pub(in crate::run) fn alarms(&self) -> impl Iterator<Item = RawFd> {
+        self.life.iter().flat_map(|_| self.limits.alarms())
     }
 
     /// It was told to end.

@@ -3,6 +3,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
+use super::limits::with_those_below;
+
 /// What can be seen of a cell without its help: cpu time and memory.
 #[derive(Debug, Default)]
 pub(super) struct Outside {
@@ -11,6 +13,9 @@ pub(super) struct Outside {
     memory: Vec<File>,
     hits: u64,
     ran_ns: i64,
+    /// What was counted of memory and cpu time when the program had ended; its groups may be gone.
+    kept_hits: Option<u64>,
+    kept_ns: Option<i64>,
 }
 
 impl Outside {
@@ -22,7 +27,9 @@ impl Outside {
             usage: all(groups, &USAGE, |text| usage_ns(text).is_some())
                 .into_iter()
                 .next(),
-            memory: all(groups, &MEMORY, |text| hits(text).is_some()),
+            memory: all(&with_those_below(groups), &MEMORY, |text| {
+                hits(text).is_some()
+            }),
             ..Outside::default()
         };
         outside.hits = before.or_else(|| outside.read_hits()).unwrap_or(0);
@@ -46,7 +53,7 @@ impl Outside {
     /// Cpu time of all processes of the cell, ns, up to a tick old; that of the first alone where the kernel does not count it.
     pub(super) fn cell_ns(&self) -> Option<i64> {
         let counted = self.usage.as_ref().and_then(|file| usage_ns(&read(file)?));
-        counted.max(self.process_ns())
+        counted.max(self.process_ns()).max(self.kept_ns)
     }
 
     /// Whether anything in the cell has run since the last time.
@@ -69,13 +76,21 @@ impl Outside {
     }
 
     fn read_hits(&self) -> Option<u64> {
-        sum_of_hits(&self.memory)
+        sum_of_hits(&self.memory).or(self.kept_hits)
+    }
+
+    /// The program has ended: what is counted now stands when its groups are gone.
+    pub(super) fn keep(&mut self) {
+        self.kept_hits = self.read_hits();
+        self.kept_ns = self.cell_ns();
     }
 }
 
 /// How often the cell of these groups has come up against its memory limit; `None` where nobody counts.
 pub(in crate::run) fn memory_hits(groups: &[PathBuf]) -> Option<u64> {
-    sum_of_hits(&all(groups, &MEMORY, |text| hits(text).is_some()))
+    sum_of_hits(&all(&with_those_below(groups), &MEMORY, |text| {
+        hits(text).is_some()
+    }))
 }
 
 fn sum_of_hits(files: &[File]) -> Option<u64> {
@@ -101,7 +116,7 @@ fn process_clock(pid: i32) -> Option<libc::clockid_t> {
 }
 
 /// Those of these files that say what is looked for.
-fn all(groups: &[PathBuf], names: &[&str], says: impl Fn(&str) -> bool) -> Vec<File> {
+pub(super) fn all(groups: &[PathBuf], names: &[&str], says: impl Fn(&str) -> bool) -> Vec<File> {
     let paths = (groups.iter()).flat_map(|group| names.iter().map(|name| group.join(name)));
     let says = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| says(&text));
     // What could be read a moment ago can be opened.
@@ -109,7 +124,7 @@ fn all(groups: &[PathBuf], names: &[&str], says: impl Fn(&str) -> bool) -> Vec<F
     files.filter_map(Result::ok).collect()
 }
 
-fn read(file: &File) -> Option<String> {
+pub(super) fn read(file: &File) -> Option<String> {
     let mut buffer = [0; 4096];
     let length = match file.read_at(&mut buffer, 0) {
         Ok(length) => length,
@@ -141,7 +156,7 @@ fn hits(text: &str) -> Option<u64> {
         .or_else(|| number(text, "oom_kill"))
 }
 
-fn number(text: &str, key: &str) -> Option<u64> {
+pub(super) fn number(text: &str, key: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.split_once(' '));
     lines.find(|(name, _)| *name == key)?.1.trim().parse().ok()
 }
@@ -182,6 +197,10 @@ mod tests {
         fs::write(group.join("memory.failcnt"), "4\n").unwrap();
         fs::write(group.join("memory.memsw.failcnt"), "1\n").unwrap();
         assert_eq!((outside.memory_hits(), outside.memory_hits()), (3, 0));
+        outside.keep();
+        let ran_ns = outside.cell_ns();
+        fs::remove_dir_all(&group).unwrap();
+        assert!(outside.cell_ns() >= ran_ns);
         let nobody = Outside::default();
         assert_eq!((nobody.process_ns(), nobody.cell_ns()), (None, None));
     }

@@ -226,7 +226,7 @@ fn one(enforcer: &str, attack: &str, seconds: Option<u64>) -> Outcome {
         });
     }
     if attack == "memory" {
-        up.until("hostile: killed by signal 9 (SIGKILL)");
+        up.until("hostile: killed for memory: limit");
         up.until("hostile: is restarted");
     }
     let first = jobs::count(&file);

@@ -1,0 +1,143 @@
+//! Why a program has ended, where its status alone does not tell: a kill by the supervisor and one for memory look alike.
+
+use std::fmt;
+
+use model::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::end::End;
+
+/// Who or what has ended a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "kebab-case")]
+pub enum Cause {
+    /// It was asked to end (SIGTERM), and did.
+    Asked,
+    /// The supervisor killed it.
+    Supervisor {
+        /// What for.
+        reason: Reason,
+    },
+    /// The kernel killed it for memory.
+    Memory {
+        /// The cell's limit in bytes; `None`: not the cell's limit was reached, the machine had no memory left.
+        limit_bytes: Option<u64>,
+    },
+}
+
+/// What the supervisor kills a cell for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "kebab-case")]
+pub enum Reason {
+    /// A health rule.
+    Rule {
+        /// What the rule observes, as mission files call it.
+        rule: String,
+    },
+    /// It ended no job in the time that it had for its start.
+    NotReady {
+        /// That time, ns.
+        waited_ns: i64,
+    },
+    /// It was asked to end and did not in the time that it had.
+    StopTimeout {
+        /// That time, ns.
+        waited_ns: i64,
+    },
+    /// Whoever ended the mission did so a second time.
+    AskedTwice,
+}
+
+impl Cause {
+    /// Whether a program that has ended so may have ended for this.
+    pub(crate) fn fits(&self, end: End) -> bool {
+        match self {
+            Cause::Memory { .. } => end == End::Unknown || is_kill(end),
+            Cause::Asked | Cause::Supervisor { .. } => true,
+        }
+    }
+}
+
+/// Whether a program was ended by SIGKILL.
+pub(crate) fn is_kill(end: End) -> bool {
+    matches!(end, End::Killed { signal, .. } if signal == libc::SIGKILL)
+}
+
+/// How a program has ended and why, a clause: `killed for memory: limit 64MiB`.
+pub fn ended(end: End, cause: Option<&Cause>) -> String {
+    match cause {
+        None => end.to_string(),
+        Some(Cause::Asked) => format!("{end}, as it was told to"),
+        Some(Cause::Supervisor { reason }) => format!("killed by the supervisor ({reason})"),
+        Some(Cause::Memory {
+            limit_bytes: Some(bytes),
+        }) => format!("killed for memory: limit {}", Bytes::new(*bytes)),
+        Some(Cause::Memory { limit_bytes: None }) => {
+            "killed for memory: the machine had none left".to_owned()
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let span = |ns: i64| model::Duration::from_ns(ns.max(0));
+        match self {
+            Reason::Rule { rule } => write!(f, "rule `{rule}`"),
+            Reason::NotReady { waited_ns } => {
+                write!(f, "no job ended within {} of its start", span(*waited_ns))
+            }
+            Reason::StopTimeout { waited_ns } => {
+                write!(f, "it did not end within {} of SIGTERM", span(*waited_ns))
+            }
+            Reason::AskedTwice => f.write_str("the end was asked for twice"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KILL: End = End::Killed {
+        signal: libc::SIGKILL,
+        core_dumped: false,
+    };
+
+    #[test]
+    fn kills_are_told_from_one_another() {
+        let by = |reason| Cause::Supervisor { reason };
+        let rule = by(Reason::Rule {
+            rule: "heartbeat".to_owned(),
+        });
+        let late = by(Reason::StopTimeout {
+            waited_ns: 100_000_000,
+        });
+        let limit = Cause::Memory {
+            limit_bytes: Some(64 << 20),
+        };
+        for (cause, text) in [
+            (None, "killed by signal 9 (SIGKILL)"),
+            (
+                Some(Cause::Asked),
+                "killed by signal 9 (SIGKILL), as it was told to",
+            ),
+            (Some(rule), "killed by the supervisor (rule `heartbeat`)"),
+            (
+                Some(late),
+                "killed by the supervisor (it did not end within 100ms of SIGTERM)",
+            ),
+            (Some(limit), "killed for memory: limit 64MiB"),
+        ] {
+            assert_eq!(ended(KILL, cause.as_ref()), text);
+            let json = serde_json::to_string(&cause).unwrap();
+            assert_eq!(serde_json::from_str::<Option<Cause>>(&json).unwrap(), cause);
+        }
+    }
+
+    #[test]
+    fn an_exit_is_no_kill_for_memory() {
+        let cause = Cause::Memory { limit_bytes: None };
+        assert!(cause.fits(KILL) && cause.fits(End::Unknown));
+        assert!(!cause.fits(End::Exited { code: 1 }));
+    }
+}
