@@ -26,6 +26,8 @@ pub(super) struct Asked {
     pub(super) work: Work,
     pub(super) order: Vec<usize>,
     pub(super) names: Vec<String>,
+    /// SCHED_FIFO priorities that the file gives them; `None`: it gives none.
+    pub(super) declared: Option<Vec<u8>>,
 }
 
 /// What holds a cell, and why not something better.
@@ -89,6 +91,10 @@ impl Asked {
                     CellClass::Fifo | CellClass::Other => Policy::FixedPriority,
                 },
             },
+            declared: (order.iter())
+                .map(|&at| u8::try_from(analysed.tasks[at].priority?).ok())
+                .collect::<Option<Vec<u8>>>()
+                .filter(|declared| !declared.is_empty()),
             names: order
                 .iter()
                 .map(|&at| analysed.tasks[at].name.clone())

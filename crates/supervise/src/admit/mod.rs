@@ -266,7 +266,9 @@ fn grant(candidate: &Candidate<'_>, cpus: Vec<u32>, bound: &Bound) -> Grant {
     let threads = candidate.threads();
     let priorities = asked
         .band
-        .map(|band| bands::of_tasks(band, asked.names.len()));
+        .map(|band| bands::of_tasks(band, asked.names.len()))
+        // Nobody else on its cpus has one of its band, so what its file says is what is given.
+        .map(|found| asked.declared.clone().unwrap_or(found));
     let mut tasks: Vec<(usize, TaskBound)> = (asked.order.iter().enumerate())
         .map(|(place, &at)| {
             let task: &Task = &asked.work.tasks[place];

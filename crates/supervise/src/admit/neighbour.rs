@@ -139,6 +139,7 @@ impl HeldCell {
                 },
             },
             order: (0..self.tasks.len()).collect(),
+            declared: None,
             names: self.tasks.iter().map(|task| task.name.clone()).collect(),
         }
     }

@@ -77,6 +77,28 @@ fn refused(admission: &Admission) -> &Refused {
 }
 
 #[test]
+fn a_declared_priority_is_the_one_that_is_given() {
+    let task = |name: &str, priority: &str| {
+        format!(
+            "[[cell.task]]\nname = \"{name}\"\nwcet = \"1ms\"\nperiod = \"400ms\"\n{priority}\n"
+        )
+    };
+    let band = "priorities = { lowest = 70, highest = 79 }\n";
+    let of = |tasks: String| {
+        let mission = mission(&cell("c", &format!("{band}{tasks}")));
+        let admission = admit(&mission, &facts(), &[], 0);
+        let grant = &granted(&admission)["c"];
+        let priorities = grant.tasks.iter().map(|task| task.priority);
+        (priorities.collect::<Vec<_>>(), grant.band.unwrap().highest)
+    };
+    let declared = task("slow", "priority = 70") + &task("fast", "priority = 75");
+    assert_eq!(of(declared), (vec![Some(70), Some(75)], 79));
+    // Those that declare none have them from the top.
+    let open = task("slow", "") + &task("fast", "");
+    assert_eq!(of(open), (vec![Some(79), Some(78)], 79));
+}
+
+#[test]
 fn a_task_gets_the_least_budget_that_holds() {
     let mission = mission(&cell("control", &task("5ms", "100ms")));
     let admission = admit(&mission, &facts(), &[], 0);

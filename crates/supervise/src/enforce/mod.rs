@@ -61,7 +61,10 @@ pub trait Enforce: Send {
     fn release(&mut self) -> Result<(), EnforceError>;
 }
 
-/// The highest priority of a grant, which its first thread gets; `None`: no FIFO class was granted.
+/// The priority that the first thread of a cell gets: that of its most urgent task, without tasks the highest that it may have;
+/// `None`: no FIFO class was granted.
 fn first_priority(grant: &Grant) -> Option<u8> {
-    grant.band.map(|band| band.highest)
+    let band = grant.band?;
+    let of_tasks = grant.tasks.iter().filter_map(|task| task.priority).max();
+    Some(of_tasks.unwrap_or(band.highest))
 }

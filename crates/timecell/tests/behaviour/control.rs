@@ -223,7 +223,7 @@ fn those_who_need_a_stopped_cell_go_and_come_with_it() {
     mission(dir, &cells);
     let mut up = Up::start(dir);
     let radio =
-        ["camera", "tracker", "radio"].map(|name| pid_of(&up.until(&format!("{name}: runs"))))[2];
+        ["camera", "tracker", "radio"].map(|name| pid_of(&up.told(&format!("{name}: runs"))))[2];
     let said = ask(dir, &["stop", "camera"]).ends_with(0);
     assert!(
         said.out.contains("tracker: killed") && said.out.contains("needs a cell"),

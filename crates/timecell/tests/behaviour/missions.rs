@@ -41,6 +41,11 @@ pub const CASES: &[Case] = &[
         run: the_schema_is_json,
     },
     Case {
+        name: "missions::a_task_runs_at_the_priority_that_it_declares",
+        needs: CELLS,
+        run: a_task_runs_at_the_priority_that_it_declares,
+    },
+    Case {
         name: "missions::cells_are_held_restarted_and_ended",
         needs: CELLS,
         run: cells_are_held_restarted_and_ended,
@@ -349,6 +354,23 @@ pub fn nothing_is_left(dir: &Path) {
             .map(str::to_owned),
     );
     assert!(found.is_empty(), "{found:?}");
+}
+
+fn a_task_runs_at_the_priority_that_it_declares() {
+    let dir = tempfile::tempdir().unwrap();
+    let task = "priorities = { lowest = 70, highest = 79 }\n[[cell.task]]\nname = \"t\"\nwcet = \"1ms\"\nperiod = \"400ms\"\npriority = 70";
+    mission(dir.path(), &shell("steady", "/busybox sleep 1000", task));
+    let mut up = Up::start(dir.path());
+    let pid = pid_of(&up.until("steady: runs"));
+    let said = up.said.join("\n");
+    assert!(said.contains("t: ") && said.contains(", FIFO 70"), "{said}");
+    let class = host::sched::get_class(pid);
+    assert!(
+        matches!(class, Ok(host::sched::Class::Fifo { priority: 70 })),
+        "{class:?}"
+    );
+    up.end();
+    nothing_is_left(dir.path());
 }
 
 fn cells_are_held_restarted_and_ended() {
