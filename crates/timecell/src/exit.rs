@@ -96,6 +96,7 @@ fn control_code(error: &ControlError) -> i32 {
         | ControlError::UnknownMission { .. }
         | ControlError::Several { .. } => 2,
         ControlError::NoneRuns { .. }
+        | ControlError::NothingIsUp { .. }
         | ControlError::NobodyListens { .. }
         | ControlError::NoPermission { .. } => 4,
         ControlError::Refused { kind, .. } => match kind {

@@ -38,8 +38,14 @@ pub enum ControlError {
         /// Their names.
         running: Vec<String>,
     },
+    /// The last mission of the directory was ended.
+    #[error("no mission is up in {}; the last one was ended", dir.display())]
+    NothingIsUp {
+        /// The directory.
+        dir: PathBuf,
+    },
     /// Nobody listens.
-    #[error("nobody supervises the mission in {}; `timecell up` takes over the cells that still run", dir.display())]
+    #[error("nobody supervises the mission in {}; `timecell up` takes over the cells that still run, `timecell down` ends them", dir.display())]
     NobodyListens {
         /// The directory.
         dir: PathBuf,

@@ -10,7 +10,7 @@ pub enum Place<'a> {
     Dir(&'a Path),
     /// The one of this name, in its usual directory.
     Name(&'a str),
-    /// The only one that runs in a usual directory.
+    /// The only one that is up in a usual directory; of supervised ones, where there are any.
     Only,
 }
 
@@ -36,6 +36,11 @@ pub fn find(place: Place<'_>, base: &Path) -> Result<PathBuf, ControlError> {
         Place::Name(name) => name,
         Place::Only => {
             let running = running(base)?;
+            // Those that nobody supervises any more are meant where no other is.
+            let running = match running.is_empty() {
+                true => names(base, is_up)?,
+                false => running,
+            };
             return match running.as_slice() {
                 [one] => Ok(base.join(one)),
                 [] => Err(ControlError::NoneRuns {
@@ -53,8 +58,18 @@ pub fn find(place: Place<'_>, base: &Path) -> Result<PathBuf, ControlError> {
     }
     Err(ControlError::UnknownMission {
         name: name.to_owned(),
-        known: names(base, |dir| dir.join("journal").exists())?,
+        known: (names(base, |dir| dir.join("journal").exists())?.into_iter())
+            .map(|name| match is_up(&base.join(&name)) {
+                true => name,
+                false => format!("{name} (ended)"),
+            })
+            .collect(),
     })
+}
+
+/// Whether the mission of this directory was not ended, be it supervised or not.
+fn is_up(dir: &Path) -> bool {
+    super::state(dir).is_ok_and(|state| state.mission.is_some())
 }
 
 /// Names of the missions below this directory whose supervisors listen, in alphabetical order.

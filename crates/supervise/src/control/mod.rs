@@ -41,4 +41,7 @@ pub use outside::from_journal;
 pub(crate) use outside::state;
 pub use server::MOST_CLIENTS;
 pub(crate) use server::Server;
-pub use status::{CellState, CellStatus, LastEnd, SCHEMA, Status, SupervisorStatus, TaskStatus};
+pub(crate) use socket::remove as remove_socket;
+pub use status::{
+    CellState, CellStatus, LastEnd, LimitStatus, SCHEMA, Status, SupervisorStatus, TaskStatus,
+};

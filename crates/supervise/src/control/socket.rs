@@ -57,6 +57,15 @@ pub(super) fn listen(dir: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
+/// Removes the socket that a killed supervisor of this directory has left. The caller holds the directory's lock.
+pub(crate) fn remove(dir: &Path) {
+    let whole = path(dir);
+    if fs::symlink_metadata(&whole).is_ok_and(|found| found.file_type().is_socket()) {
+        // Nobody listens: the next supervisor replaces it.
+        let _ = fs::remove_file(whole);
+    }
+}
+
 /// Speaks to the supervisor of this directory.
 pub(super) fn connect(dir: &Path) -> io::Result<UnixStream> {
     let (short, _open) = short(dir)?;

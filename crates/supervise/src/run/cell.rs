@@ -287,7 +287,7 @@ impl Live {
     }
 }
 
-fn end_of(ended: Ended) -> End {
+pub(super) fn end_of(ended: Ended) -> End {
     match ended {
         Ended::Exited(code) => End::Exited { code },
         Ended::Killed(signal) => End::Killed {

@@ -119,7 +119,8 @@ pub struct OfCells {
 /// Options of `down`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 nothing is left; 2 there is no such mission; 4 nobody supervises it, or no permission."
+    after_help = "The cells of a mission whose supervisor was killed are ended as well. The journal and the cells' output stay in the mission's directory.\n\n\
+    Exit codes: 0 nothing else is left; 1 something could not be removed; 2 there is no such mission; 4 no mission is up there, or no permission."
 )]
 pub struct Down {
     /// Which mission.

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use model::InputError;
 use supervise::control::{Ask, CellDone, Client, ControlError, Place, Say, base_dir, find};
 
+use supervise::ledger::Ledger;
+use supervise::run::{Event, OrphansError, end_orphans};
+
 use crate::cli::{Down, OfCells, Which, WhichFirst};
 use crate::exit::{CommandError, Ended};
 use crate::out;
@@ -30,14 +33,51 @@ pub fn restart(options: &OfCells) -> Result<Ended, CommandError> {
 /// Ends the mission.
 pub fn down(options: &Down) -> Result<Ended, CommandError> {
     let dir = directory_first(&options.which)?;
-    let done = done(&dir, Ask::Down)?;
+    let mut left = Vec::new();
+    let done = match ask_for(&dir, Ask::Down) {
+        Ok(Say::Done { cells }) => cells,
+        Ok(other) => return Err(unexpected(&other).into()),
+        Err(ControlError::NobodyListens { .. }) => orphans(&dir, &mut left)?,
+        Err(error) => return Err(error.into()),
+    };
     if options.json {
         print_json("down", &done);
     } else {
         done.iter().for_each(print);
-        out::print("all cells have ended, nothing is left");
+    }
+    for what in &left {
+        out::note(what);
+    }
+    if !left.is_empty() {
+        return Ok(Ended::Failed);
+    }
+    if !options.json {
+        out::print(&all_have_ended(&dir));
     }
     Ok(Ended::Fine)
+}
+
+/// What is left of a mission that was ended.
+pub(super) fn all_have_ended(dir: &Path) -> String {
+    format!(
+        "all cells have ended, nothing is left of them but the journal and their output in {}",
+        dir.display()
+    )
+}
+
+/// Ends the cells of a mission whose supervisor is gone; what could not be removed goes to `left`.
+fn orphans(dir: &Path, left: &mut Vec<String>) -> Result<Vec<CellDone>, CommandError> {
+    if supervise::control::from_journal(dir)?.mission.is_none() {
+        let dir = dir.to_owned();
+        return Err(ControlError::NothingIsUp { dir }.into());
+    }
+    out::note("note: nobody supervises the mission; its cells are ended by what its journal says");
+    let mut tell = |event: &Event| left.push(event.to_string());
+    match end_orphans(dir, &Ledger::default(), &mut tell) {
+        Ok(done) => Ok(done),
+        Err(OrphansError::Ledger(error)) => Err(error.into()),
+        Err(OrphansError::Run(error)) => Err(error.into()),
+    }
 }
 
 fn of_cells(

@@ -102,7 +102,7 @@ fn head(status: &Status) -> String {
             own.version
         ),
         (Some(name), None) => format!(
-            "mission {name}: nobody supervises it; {running} of {count} cells run on, and `timecell up` takes them over"
+            "mission {name}: nobody supervises it; {running} of {count} cells run on, and `timecell up` takes them over, `timecell down` ends them"
         ),
         (None, _) => format!(
             "no mission is up in {}; the last one was ended",

@@ -78,11 +78,11 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
     let asked = keep(
         plan, &facts, &mut read, &options, notify, &signals, &mut tell,
     )?;
-    out::print(match asked {
-        Asked::Signal | Asked::Down => "all cells have ended, nothing is left",
-        Asked::NothingLeft => "no cell runs any more, and none is to be restarted",
+    out::print(&match asked {
+        Asked::Signal | Asked::Down => super::control::all_have_ended(&options.dir),
+        Asked::NothingLeft => "no cell runs any more, and none is to be restarted".to_owned(),
         Asked::GivenUp => {
-            "no cell runs any more, and none is to be restarted, though some have failed"
+            "no cell runs any more, and none is to be restarted, though some have failed".to_owned()
         }
     });
     Ok(match asked {

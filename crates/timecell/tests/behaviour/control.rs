@@ -27,6 +27,11 @@ pub const CASES: &[Case] = &[
         run: what_runs_is_told_by_the_supervisor_and_without_it_by_the_journal,
     },
     Case {
+        name: "control::cells_without_a_supervisor_are_ended_by_down_also_over_a_restart_of_the_supervisor",
+        needs: ROOT,
+        run: cells_without_a_supervisor_are_ended_by_down,
+    },
+    Case {
         name: "control::a_stopped_cell_stays_so_until_it_is_started_also_over_a_restart_of_the_supervisor",
         needs: ROOT,
         run: a_stopped_cell_stays_so_until_it_is_started,
@@ -167,6 +172,42 @@ fn what_runs_is_told_by_the_supervisor_and_without_it_by_the_journal() {
     assert!(said.out.contains("no mission is up"), "{}", said.out);
     assert!(!dir.join("state/control").exists());
     nothing_is_left(dir);
+}
+
+fn cells_without_a_supervisor_are_ended_by_down() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let deaf = "trap \\\"\\\" TERM; while true; do /busybox sleep 1; done";
+    let cells = shell("steady", SLEEPS, RESERVED)
+        + &shell("deaf", deaf, RESERVED)
+        + &shell("plain", "exec /busybox sleep 1000", "class = \"other\"");
+    mission(dir, &cells);
+    let mut up = Up::start(dir);
+    let pids = ["steady", "deaf", "plain"].map(|name| pid_of(&up.told(&format!("{name}: runs"))));
+    up.kill();
+    let said = ask(dir, &["down"]).ends_with(0);
+    let killed = "killed by the supervisor (it did not end within 100ms of SIGTERM)";
+    assert!(
+        said.out.contains(&format!("deaf: {killed}")),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.out.contains("nothing is left of them but the journal") && said.out.contains("/state"),
+        "{}",
+        said.out
+    );
+    for pid in pids {
+        assert!(!runs(pid));
+    }
+    assert!(!dir.join("state/control").exists());
+    nothing_is_left(dir);
+    let again = ask(dir, &["down"]).ends_with(4);
+    assert!(again.err.contains("no mission is up"), "{}", again.err);
+    assert_eq!(json_of(dir, &["ps"])["mission"], Value::Null);
+    let mut up = Up::start(dir);
+    up.told("steady: runs");
+    up.end();
 }
 
 fn a_stopped_cell_stays_so_until_it_is_started() {

@@ -140,7 +140,7 @@ fn each_cell_is_a_user_of_its_own_with_limits() {
             assert!(signals.ends_with("/31"), "{engine}: {signals}");
             let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
             for (what, value) in [
-                ("Max processes", "9"),
+                ("Max processes", "10"),
                 ("Max msgqueue size", "65536"),
                 ("Max open files", "77"),
             ] {
