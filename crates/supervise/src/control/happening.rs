@@ -127,8 +127,15 @@ fn sentence(entry: &Entry) -> String {
         Entry::CellStarting {
             cell, generation, ..
         } => format!("{cell}: is being made, start {generation}"),
-        Entry::CellStarted { cell, started, .. } => {
-            format!("{cell}: runs (pid {})", started.process.pid)
+        Entry::CellStarted {
+            cell,
+            started,
+            generation,
+        } => {
+            format!(
+                "{cell}: runs (pid {}, start {generation})",
+                started.process.pid
+            )
         }
         Entry::CellEnded {
             cell, end, cause, ..

@@ -1,11 +1,19 @@
+use std::collections::BTreeMap;
+
 use super::Plan;
 use super::plan::pin;
-use crate::admit::{Facts, Outcome, admit};
+use crate::admit::{Admission, Facts, Outcome, admit};
 use crate::run::cell::place;
 
 /// Which cells of the old mission may run beside the new one for a while: those of `old`, in that order, as long as admission
-/// says that every guarantee of both is kept. The others have to end before the new versions are started.
-pub(super) fn may_stay(before: &Plan, after: &Plan, old: &[String], facts: &Facts) -> Vec<String> {
+/// says that every guarantee of both is kept. The others have to end before the new versions are started, for these reasons,
+/// clauses by the cells' names.
+pub(super) fn may_stay(
+    before: &Plan,
+    after: &Plan,
+    old: &[String],
+    facts: &Facts,
+) -> (Vec<String>, BTreeMap<String, String>) {
     let mut together = after.inputs.mission().clone();
     for cell in &mut together.cells {
         if let Some(grant) = after.admission.grant(&cell.name) {
@@ -26,7 +34,7 @@ pub(super) fn may_stay(before: &Plan, after: &Plan, old: &[String], facts: &Fact
     let holds = |together: &model::mission::Mission| {
         let inputs = &after.inputs;
         let latency_ns = inputs.latency_ns.max(before.inputs.latency_ns);
-        admit(together, facts, &inputs.measured, latency_ns).is_admitted()
+        refusal(&admit(together, facts, &inputs.measured, latency_ns))
     };
     let held = |name: &String| {
         let outcome = before.admission.cells.iter();
@@ -38,10 +46,11 @@ pub(super) fn may_stay(before: &Plan, after: &Plan, old: &[String], facts: &Fact
     };
     let mut all = together.clone();
     old.iter().for_each(|name| add(&mut all, name));
-    if !old.iter().any(held) || holds(&all) {
-        return old.to_vec();
+    if !old.iter().any(held) || holds(&all).is_none() {
+        return (old.to_vec(), BTreeMap::new());
     }
     let mut stay = Vec::new();
+    let mut reasons = BTreeMap::new();
     for name in old {
         if !held(name) {
             stay.push(name.clone());
@@ -49,10 +58,41 @@ pub(super) fn may_stay(before: &Plan, after: &Plan, old: &[String], facts: &Fact
         }
         let mut tried = together.clone();
         add(&mut tried, name);
-        if holds(&tried) {
-            together = tried;
-            stay.push(name.clone());
+        match holds(&tried) {
+            None => {
+                together = tried;
+                stay.push(name.clone());
+            }
+            Some(why) => {
+                reasons.insert(name.clone(), why);
+            }
         }
     }
-    stay
+    (stay, reasons)
+}
+
+/// Why two versions are not admitted together, a clause; `None`: they are.
+fn refusal(admission: &Admission) -> Option<String> {
+    if admission.is_admitted() {
+        return None;
+    }
+    // The second place of a cell has a dot, which says nothing to whoever reads it.
+    let called = |cell: &str| match cell.split_once('.') {
+        Some((cell, _)) => format!("the old `{cell}`"),
+        None => format!("`{cell}`"),
+    };
+    let of_cell = admission.cells.iter().find_map(|outcome| match outcome {
+        Outcome::Refused(refused) => Some(format!(
+            "with both, {} is refused: {}",
+            called(&refused.cell),
+            refused.why
+        )),
+        _ => None,
+    });
+    of_cell.or_else(|| {
+        admission
+            .refusals
+            .first()
+            .map(|why| format!("with both, {why}"))
+    })
 }

@@ -117,6 +117,8 @@ pub(super) struct Decided {
     pub(super) wanted: Wanted,
     /// Cells of the old mission that may run beside the new one.
     pub(super) stay: Vec<String>,
+    /// Why the others may not, clauses by their names.
+    pub(super) no_room: BTreeMap<String, String>,
     pub(super) changes: BTreeMap<String, Change>,
     pub(super) admission_ns: i64,
 }

@@ -119,7 +119,7 @@ fn decide(
         (changes.iter().filter(move |(_, change)| **change == which)).map(|(name, _)| name.clone())
     };
     let old: Vec<String> = of(Change::Removed).chain(of(Change::Changed)).collect();
-    let stay = beside::may_stay(plan, &next, &old, &facts);
+    let (stay, no_room) = beside::may_stay(plan, &next, &old, &facts);
     // Those of the old version are held until they have ended.
     let leaving: Vec<HeldCell> = (plan.admission.held.iter())
         .filter(|held| old.contains(&held.cell))
@@ -132,6 +132,7 @@ fn decide(
     let decided = Decided {
         wanted,
         stay,
+        no_room,
         changes,
         admission_ns,
     };

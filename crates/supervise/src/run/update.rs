@@ -38,6 +38,8 @@ pub(super) struct Updating {
     window_ns: i64,
     /// Cells whose old versions must have ended before anything new is started.
     first: BTreeSet<String>,
+    /// Why, clauses by the cells' names.
+    no_room: BTreeMap<String, String>,
     /// Cells as they were before the update had them held.
     holds: BTreeMap<String, BTreeSet<Hold>>,
     failed: Option<String>,
@@ -75,6 +77,7 @@ impl Updating {
             file,
             window_ns: decided.wanted.window_ns.max(0),
             first,
+            no_room: decided.no_room.clone(),
             holds,
             failed: None,
             told: Updated {
@@ -115,6 +118,15 @@ impl Keeper<'_> {
         updating.phase = Phase::MakesRoom;
         let first: Vec<String> = updating.first.iter().cloned().collect();
         let client = updating.client;
+        let no_room: Vec<String> = (first.iter())
+            .map(|name| {
+                let why =
+                    (updating.no_room.get(name)).map_or(String::new(), |why| format!("; {why}"));
+                format!(
+                    "there is no room for both versions of {name}, so the old one ends first{why}"
+                )
+            })
+            .collect();
         let begun = Entry::UpdateBegun {
             update: updating.told.update,
             file: updating.file.clone(),
@@ -125,11 +137,9 @@ impl Keeper<'_> {
         if first.is_empty() {
             self.grow_groups();
         } else {
-            let text = format!(
-                "there is no room for both versions of {}: the old one ends first",
-                first.join(", ")
-            );
-            self.desk.say(client, Say::Notice { text }, false);
+            for text in no_room {
+                self.desk.say(client, Say::Notice { text }, false);
+            }
         }
         for name in &first {
             self.tell_one_leaving_to_end(name);
@@ -190,13 +200,18 @@ impl Keeper<'_> {
                     .iter()
                     .any(|at| self.pending.contains(at) || self.is_starting(*at)) =>
             {
-                let text = format!(
-                    "the new version was started; it is watched for {}",
-                    model::Duration::from_ns(window_ns)
-                );
-                self.desk.say(client, Say::Notice { text }, false);
-                Phase::Watches {
-                    until_ns: now.saturating_add(window_ns),
+                if self.fresh_positions().is_empty() {
+                    // Nothing is new, so there is nothing to prove itself.
+                    Phase::Watches { until_ns: now }
+                } else {
+                    let text = format!(
+                        "the new version was started; it is watched for {}",
+                        model::Duration::from_ns(window_ns)
+                    );
+                    self.desk.say(client, Say::Notice { text }, false);
+                    Phase::Watches {
+                        until_ns: now.saturating_add(window_ns),
+                    }
                 }
             }
             Phase::Watches { until_ns } if until_ns <= now => {

@@ -1,5 +1,6 @@
 //! `timecell events`: what has happened to a mission, from its journal, and what happens, from its supervisor.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use supervise::control::{Client, ControlError, Follow, Happening, Say, history};
@@ -18,6 +19,7 @@ pub fn run(options: &Events) -> Result<Ended, CommandError> {
             .since
             .map(|since| (supervise::Stamp::now().wall_unix_ns).saturating_sub(since.ns())),
         last: None,
+        starting: BTreeMap::new(),
     };
     if !options.follow {
         teller.catch_up(&dir)?;
@@ -53,12 +55,31 @@ struct Teller {
     oldest_unix_ns: Option<i64>,
     /// Sequence number of the last one.
     last: Option<u64>,
+    /// Starts of which the outcome is read next, by cell: in text, one line tells both.
+    starting: BTreeMap<String, Happening>,
 }
 
 impl Teller {
     fn catch_up(&mut self, dir: &Path) -> Result<(), ControlError> {
         for happening in history(dir)? {
-            self.tell(&happening);
+            if Some(happening.sequence) <= self.last {
+                continue;
+            }
+            match (happening.kind.as_str(), happening.cell.clone()) {
+                ("cell_starting", Some(cell)) if !self.json => {
+                    self.last = Some(happening.sequence);
+                    self.starting.insert(cell, happening);
+                }
+                ("cell_started" | "cell_ended", Some(cell)) => {
+                    self.starting.remove(&cell);
+                    self.tell(&happening);
+                }
+                _ => self.tell(&happening),
+            }
+        }
+        // Those that are still being made.
+        for happening in std::mem::take(&mut self.starting).values() {
+            self.print(happening);
         }
         Ok(())
     }
@@ -69,6 +90,12 @@ impl Teller {
             return;
         }
         self.last = Some(happening.sequence);
+        if self.json || !only_repeats(happening) {
+            self.print(happening);
+        }
+    }
+
+    fn print(&self, happening: &Happening) {
         let old = self.oldest_unix_ns;
         if old.is_some_and(|oldest| happening.at.wall_unix_ns < oldest) {
             return;
@@ -79,4 +106,11 @@ impl Teller {
             out::foreign(&format!("{}  {}", happening.at_utc, happening.text));
         }
     }
+}
+
+/// Whether a line would only repeat that a program has ended and, as the next line tells, is restarted.
+fn only_repeats(happening: &Happening) -> bool {
+    let incident = &happening.entry["incident"];
+    let action = incident["action"]["action"].as_str().unwrap_or_default();
+    incident["observed"]["what"] == "exit" && action.starts_with("restart")
 }

@@ -88,9 +88,13 @@ fn text(updated: &Updated) -> String {
         },
         report::time(updated.admission_ns as f64)
     );
+    let nothing_new = (updated.cells.iter()).all(|cell| cell.change == Change::Unchanged);
     match &updated.reason {
         Some(reason) if !updated.committed => {
             let _ = write!(text, "update {} was taken back: {reason}", updated.update);
+        }
+        _ if nothing_new => {
+            text.push_str("no cell is changed; --anew CELL makes one anew all the same");
         }
         _ => {
             let _ = write!(text, "update {} is done", updated.update);

@@ -38,6 +38,26 @@ pub const CASES: &[Case] = &[
         run: a_mended_cell_that_had_given_up_runs_again,
     },
     Case {
+        name: "control_update::an_update_that_changes_nothing_announces_nothing",
+        needs: &[
+            Need::Root,
+            Need::RealTime,
+            Need::Program("busybox"),
+            Need::GroupBudget(150),
+        ],
+        run: an_update_that_changes_nothing_announces_nothing,
+    },
+    Case {
+        name: "control_update::a_start_that_fails_costs_a_line_of_events",
+        needs: &[
+            Need::Root,
+            Need::RealTime,
+            Need::Program("busybox"),
+            Need::GroupBudget(150),
+        ],
+        run: a_start_that_fails_costs_a_line_of_events,
+    },
+    Case {
         name: "control_update::the_old_version_ends_first_where_there_is_no_room_for_both",
         needs: &[
             Need::Root,
@@ -305,6 +325,51 @@ fn a_new_version_that_fails_is_taken_back() {
     nothing_is_left(dir);
 }
 
+fn an_update_that_changes_nothing_announces_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    mission(dir, &shell("app", SLEEPS, "class = \"other\""));
+    let mut up = Up::start(dir);
+    let pid = pid_of(&up.until("app: runs"));
+    let began = std::time::Instant::now();
+    let said = ask(dir, &["update", "mission.toml", "--window", "60s"]).ends_with(0);
+    assert!(began.elapsed().as_secs() < 30, "it waits for nothing");
+    assert!(said.out.contains("no cell is changed"), "{}", said.out);
+    assert!(!said.err.contains("new version"), "{}", said.err);
+    assert_eq!(cell(dir, "app")["pid"], pid);
+    up.end();
+    nothing_is_left(dir);
+}
+
+fn a_start_that_fails_costs_a_line_of_events() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let fails = "class = \"other\"\nrestart = { limit = 4, backoff_min = \"1ms\" }";
+    mission(
+        dir,
+        &(shell("steady", SLEEPS, RESERVED) + &shell("fails", "exit 3", fails)),
+    );
+    let mut up = Up::start(dir);
+    up.told("fails: stays stopped");
+    let text = ask(dir, &["events"]).out;
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("fails: "))
+        .collect();
+    // Each life began and ended; then the limit, and that it stays stopped.
+    let ends = lines.iter().filter(|line| line.contains("fails: exited with status 3"));
+    assert_eq!(ends.count(), 5, "{text}");
+    assert!((7..=5 * 2 + 2).contains(&lines.len()), "{text}");
+    assert_eq!(text.matches("steady: ").count(), 1, "{text}");
+    let json = ask(dir, &["events", "--json"]).out;
+    assert!(
+        json.lines().count() > text.lines().count() + 5,
+        "all is there"
+    );
+    up.end();
+    nothing_is_left(dir);
+}
+
 fn the_old_version_ends_first_where_there_is_no_room_for_both() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
@@ -326,7 +391,8 @@ fn the_old_version_ends_first_where_there_is_no_room_for_both() {
     mission(dir, &(steady.clone() + &app("/busybox sleep 2000")));
     let said = ask(dir, &["update", "mission.toml", "--window", "200ms"]).ends_with(0);
     assert!(
-        said.err.contains("no room for both versions of app"),
+        said.err.contains("no room for both versions of app")
+            && said.err.contains("the old one ends first; with both, "),
         "{}",
         said.err
     );
