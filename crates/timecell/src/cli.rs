@@ -110,7 +110,7 @@ pub struct Up {
   timecell admit mission.toml --supply runs/...     the same, counting on what was measured
   timecell admit --schema > mission.schema.json     for editors
 
-Exit codes: 0 every guarantee can be kept; 3 one cannot, with the reason and the smallest mend; 2 the mission file
+Exit codes: 0 every guarantee can be kept; 3 one cannot, with the reason and changes that are admitted; 2 the mission file
 is faulty, all its faults with their lines.")]
 pub struct Admit {
     /// Mission file.

@@ -38,8 +38,6 @@ pub(super) struct Unfit {
     pub(super) why: String,
     /// The task, in order of urgency, and its witness.
     pub(super) witness: Option<(usize, Witness)>,
-    /// How late its budget may come, where that is known.
-    pub(super) postponed_ns: Option<Ns>,
 }
 
 impl Candidate<'_> {
@@ -150,7 +148,6 @@ fn apart(cells: &[Candidate<'_>]) -> Result<(), Unfit> {
                     other.asked.called()
                 ),
                 witness: None,
-                postponed_ns: None,
             });
         }
     }
@@ -189,7 +186,6 @@ fn within_limit(cells: &[Candidate<'_>], facts: &Facts) -> Result<(), Unfit> {
                 limit as f64 / 1e6
             ),
             witness: None,
-            postponed_ns: None,
         }),
         _ => Ok(()),
     }
@@ -249,12 +245,7 @@ fn deadline(
             ),
             Verdict::Schedulable => return Ok(()),
         };
-        return Err(Unfit {
-            of,
-            why,
-            witness,
-            postponed_ns: None,
-        });
+        return Err(Unfit { of, why, witness });
     }
     for at in places {
         let cell = &cells[at];
@@ -268,7 +259,6 @@ fn deadline(
                     of: at,
                     why,
                     witness: None,
-                    postponed_ns: None,
                 })?;
                 let inside = test(&[*task], Policy::Edf, &supply);
                 if let Verdict::Unschedulable(witness) = inside.verdict {
@@ -277,7 +267,6 @@ fn deadline(
                         of: at,
                         why,
                         witness: Some((0, witness)),
-                        postponed_ns: Some(0),
                     });
                 }
                 inside.responses
@@ -319,25 +308,24 @@ fn reserved(
     facts: &Facts,
     measured: &[MeasuredSupply],
 ) -> Result<Bound, Unfit> {
-    let unfit = |why: String, witness, postponed_ns| Unfit {
+    let unfit = |why: String, witness| Unfit {
         of: at,
         why,
         witness,
-        postponed_ns,
     };
     let behind = postponement(own, above, facts.tick_ns()).map_err(|crowded| {
         let why = format!(
-            "the cells above it on its cpu and its own budget can take {:.3} ms of a period of {:.3} ms, overdrawn by a tick each",
+            "with tick overruns, it and the cells above it on its cpu need {:.3} ms per {:.3} ms period",
             crowded.demand as f64 / 1e6,
             crowded.period as f64 / 1e6
         );
-        unfit(why, None, None)
+        unfit(why, None)
     })?;
     let budget = held(cell.asked.enforcer, own.budget, own.period)
-        .ok_or_else(|| unfit("nothing enforces its budget".to_owned(), None, None))?;
+        .ok_or_else(|| unfit("nothing enforces its budget".to_owned(), None))?;
     let work = &cell.asked.work;
     let (supply, basis) = Supplied::of(&budget, behind, work.longest(), facts, measured)
-        .map_err(|why| unfit(why, None, None))?;
+        .map_err(|why| unfit(why, None))?;
     let inside = test(&work.tasks, work.policy, &supply);
     match inside.verdict {
         Verdict::Schedulable => Ok(Bound {
@@ -349,9 +337,9 @@ fn reserved(
         }),
         Verdict::Unschedulable(witness) => {
             let why = "its budget does not supply enough by a deadline".to_owned();
-            Err(unfit(why, Some((witness.task, witness)), Some(behind)))
+            Err(unfit(why, Some((witness.task, witness))))
         }
-        Verdict::Undecided(reason) => Err(unfit(reason.to_string(), None, Some(behind))),
+        Verdict::Undecided(reason) => Err(unfit(reason.to_string(), None)),
     }
 }
 
@@ -386,7 +374,6 @@ fn unprotected(
             of: at,
             why,
             witness,
-            postponed_ns: None,
         });
     }
     let responses = match cell.asked.work.tasks.len() {

@@ -12,6 +12,7 @@ mod asked;
 mod bands;
 mod cpu;
 mod facts;
+mod fixes;
 mod memory;
 mod neighbour;
 mod outcome;
@@ -25,6 +26,7 @@ mod supplied;
 mod tests;
 
 pub use facts::{Facts, RtRoom};
+pub use fixes::{Edit, Fix, Fixes, find_fixes};
 pub use memory::{MachineMemory, MemoryShare};
 pub use neighbour::{HeldCell, HeldTask, Neighbour};
 pub use outcome::{Admission, CpuLoad, Grant, Late, Outcome, Refused, TaskBound};
@@ -69,13 +71,13 @@ pub fn admit(
     }
     for cell in &asked {
         if let Err(why) = facts.has(cell.enforcer) {
-            let mend = "choose another with `enforcer`, or see `timecell doctor`";
+            let fix = "choose another with `enforcer`, or see `timecell doctor`";
             refuse(
                 cell.at,
                 refusal::plain(
                     cell,
                     &format!("{} cannot hold it here: {why}", cell.enforcer.name()),
-                    Some(mend),
+                    Some(fix),
                 ),
             );
         }
@@ -89,14 +91,14 @@ pub fn admit(
                 "threads of SCHED_DEADLINE cannot be kept to some of the cpus {} here: {why}",
                 cpu_list(&facts.cpus)
             );
-            let mend = "leave `cpus` out: they run on any cpu then";
-            refuse(cell.at, refusal::plain(cell, &why, Some(mend)));
+            let fix = "leave `cpus` out: they run on any cpu then";
+            refuse(cell.at, refusal::plain(cell, &why, Some(fix)));
         }
     }
     for cell in &asked {
         if let Some(why) = measured_on(cell, facts) {
-            let mend = "wait until that has ended, or choose other cpus";
-            refuse(cell.at, refusal::plain(cell, &why, Some(mend)));
+            let fix = "wait until that has ended, or choose other cpus";
+            refuse(cell.at, refusal::plain(cell, &why, Some(fix)));
         }
     }
     let share = share(facts);
@@ -149,7 +151,7 @@ pub fn admit(
         }
         outcomes[candidate.asked.at] = Some(match place {
             Ok((cpus, bound)) => Outcome::Granted(grant(candidate, cpus.clone(), bound)),
-            Err(unfit) => Outcome::Refused(refusal::unfit(candidate, unfit, &candidates, facts)),
+            Err(unfit) => Outcome::Refused(refusal::unfit(candidate, unfit, &candidates)),
         });
     }
     refusals.extend(kernel(&candidates, facts));
@@ -232,11 +234,11 @@ fn budget(
     measured: &[MeasuredSupply],
 ) -> Result<Option<(Ns, Ns)>, Box<Refused>> {
     if cell.cpus.len() > 1 && !cell.work.tasks.is_empty() {
-        let mend = "give it one cpu, or a reservation without tasks";
+        let fix = "give it one cpu, or a reservation without tasks";
         return Err(Box::new(refusal::plain(
             cell,
             "tasks of a cell on several cpus are not analysed",
-            Some(mend),
+            Some(fix),
         )));
     }
     let threads = cell.work.tasks.len() > 1 && cell.class == CellClass::Deadline;

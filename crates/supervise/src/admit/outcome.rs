@@ -1,3 +1,5 @@
+use std::fmt;
+
 use analysis::{Ns, Witness};
 use model::mission::{Band, Enforcer, Place};
 use serde::{Serialize, Serializer};
@@ -151,8 +153,9 @@ pub struct Refused {
     pub why: String,
     /// The task that is late and by how much, where one is.
     pub witness: Option<Late>,
-    /// The smallest change that would do, a clause.
-    pub mend: Option<String>,
+    /// What the user can do about it that is no change of the file, or what this says of the change, a clause. Changes of the file
+    /// that suffice are found by [`super::find_fixes`].
+    pub fix: Option<String>,
 }
 
 /// A deadline that is not shown to hold.
@@ -162,6 +165,22 @@ pub struct Late {
     pub task: String,
     /// The instant by which too little is supplied, with what is asked of it.
     pub witness: Witness,
+}
+
+impl fmt::Display for Late {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |ns: Ns| ns as f64 / 1e6;
+        let witness = &self.witness;
+        let (task, instant, demand) = (&self.task, ms(witness.instant), ms(witness.demand));
+        write!(
+            f,
+            "{task}: needs {demand:.3} ms within {instant:.3} ms of its arrival; "
+        )?;
+        match witness.supply {
+            0 => write!(f, "none is guaranteed"),
+            supply => write!(f, "{:.3} ms is guaranteed", ms(supply)),
+        }
+    }
 }
 
 /// What the cells hold of a cpu.

@@ -80,7 +80,6 @@ pub(super) fn place(
                     of: at,
                     why: "there is no cpu for cells".to_owned(),
                     witness: None,
-                    postponed_ns: None,
                 }));
             }
         } else {
@@ -130,7 +129,6 @@ pub(super) fn place(
                 of: at,
                 why: "it has no cpu".to_owned(),
                 witness: None,
-                postponed_ns: None,
             }),
         })
         .collect();

@@ -4,21 +4,20 @@ use analysis::{Ns, Verdict};
 
 use super::asked::Asked;
 use super::cpu::{Candidate, Unfit};
-use super::search::least_budget;
-use super::{Facts, Late, Refused, place_of};
+use super::{Late, Refused, place_of};
 
 fn ms(ns: Ns) -> String {
     format!("{:.3} ms", ns as f64 / 1e6)
 }
 
 /// A refusal without a witness.
-pub(super) fn plain(cell: &Asked, why: &str, mend: Option<&str>) -> Refused {
+pub(super) fn plain(cell: &Asked, why: &str, fix: Option<&str>) -> Refused {
     Refused {
         cell: cell.name.clone(),
         place: place_of(cell),
         why: why.to_owned(),
         witness: None,
-        mend: mend.map(ToOwned::to_owned),
+        fix: fix.map(ToOwned::to_owned),
     }
 }
 
@@ -26,14 +25,20 @@ pub(super) fn plain(cell: &Asked, why: &str, mend: Option<&str>) -> Refused {
 pub(super) fn no_budget(cell: &Asked, (part, whole): (Ns, Ns)) -> Refused {
     let whole_cpu = test(&cell.work.tasks, cell.work.policy, &Dedicated).verdict;
     let percent = part as f64 * 100.0 / whole.max(1) as f64;
-    let (why, witness, mend) = match whole_cpu {
+    let (why, witness, fix) = match whole_cpu {
         Verdict::Unschedulable(witness) => {
             let late = cell.names.get(witness.task).cloned().unwrap_or_default();
             let lack = witness.demand.saturating_sub(witness.supply);
             (
                 format!("not even a whole cpu lets `{late}` meet its deadline"),
-                Some(Late { task: late, witness }),
-                Some(format!("take {} of execution time out of what is due by then", ms(lack))),
+                Some(Late {
+                    task: late,
+                    witness,
+                }),
+                Some(format!(
+                    "take {} of execution time out of what is due by then",
+                    ms(lack)
+                )),
             )
         }
         Verdict::Undecided(reason) => (reason.to_string(), None, None),
@@ -42,11 +47,7 @@ pub(super) fn no_budget(cell: &Asked, (part, whole): (Ns, Ns)) -> Refused {
                 "its deadlines hold with a whole cpu, but with no budget within {percent:.1} % of one as this kernel supplies it"
             ),
             None,
-            Some(
-                "measure the supply (`timecell bench supply`), lengthen the shortest deadline, or let it run without a budget \
-                 (`enforcer = \"cpuset-only\"`)"
-                    .to_owned(),
-            ),
+            Some("measure the supply: `timecell bench supply`".to_owned()),
         ),
     };
     Refused {
@@ -54,7 +55,7 @@ pub(super) fn no_budget(cell: &Asked, (part, whole): (Ns, Ns)) -> Refused {
         place: place_of(cell),
         why,
         witness,
-        mend,
+        fix,
     }
 }
 
@@ -81,12 +82,7 @@ fn in_the_way(asked: &Asked, candidates: &[Candidate<'_>]) -> String {
 }
 
 /// It fits on no cpu, or not on its own.
-pub(super) fn unfit(
-    cell: &Candidate<'_>,
-    unfit: &Unfit,
-    candidates: &[Candidate<'_>],
-    facts: &Facts,
-) -> Refused {
+pub(super) fn unfit(cell: &Candidate<'_>, unfit: &Unfit, candidates: &[Candidate<'_>]) -> Refused {
     let asked = cell.asked;
     let mut why = unfit.why.clone();
     let late = candidates.get(unfit.of).map(|late| late.asked);
@@ -108,27 +104,11 @@ pub(super) fn unfit(
     if own && !in_the_way.is_empty() {
         why.push_str(&format!("; {in_the_way} there already"));
     }
-    let mend = (cell.budget.filter(|_| own)).and_then(|(budget, period)| {
-        let behind = unfit.postponed_ns?;
-        match least_budget(&asked.work, asked.enforcer, period, behind, facts) {
-            Some(least) if least > budget => Some(format!(
-                "a budget of {} every {} suffices by the model of the kernel's tick; it has {}",
-                ms(least),
-                ms(period),
-                ms(budget)
-            )),
-            Some(_) => None,
-            None => Some(format!(
-                "no budget with a period of {} suffices; leave the reservation out, and one is sought",
-                ms(period)
-            )),
-        }
-    });
     Refused {
         cell: asked.name.clone(),
         place: place_of(asked),
         why,
         witness,
-        mend,
+        fix: None,
     }
 }

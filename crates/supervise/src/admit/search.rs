@@ -61,18 +61,3 @@ pub(super) fn least(
     }
     best
 }
-
-/// The least budget of this period with which all deadlines hold though it comes up to `behind` ns late; `None`: not even the
-/// whole period.
-pub(super) fn least_budget(
-    work: &Work,
-    enforcer: Enforcer,
-    period_ns: Ns,
-    behind: Ns,
-    facts: &Facts,
-) -> Option<Ns> {
-    analysis::linux::least_budget(period_ns, period_ns, |budget_ns| {
-        held(enforcer, budget_ns, period_ns)
-            .is_some_and(|budget| work.holds(&budget, behind, facts, &[]))
-    })
-}

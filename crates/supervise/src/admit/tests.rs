@@ -22,7 +22,7 @@ fn machine() -> Machine {
     }
 }
 
-fn facts() -> Facts {
+pub(super) fn facts() -> Facts {
     Facts {
         cpus: vec![0, 1],
         machine: machine(),
@@ -43,7 +43,7 @@ fn facts() -> Facts {
     }
 }
 
-fn mission(cells: &str) -> Mission {
+pub(super) fn mission(cells: &str) -> Mission {
     let text = format!("schema = 1\nname = \"m\"\nlatency = \"50us\"\n{cells}");
     match MissionFile::parse("m.toml", &text) {
         Ok(file) => file.into_mission(),
@@ -51,11 +51,11 @@ fn mission(cells: &str) -> Mission {
     }
 }
 
-fn cell(name: &str, rest: &str) -> String {
+pub(super) fn cell(name: &str, rest: &str) -> String {
     format!("[[cell]]\nname = \"{name}\"\nimage = {{ binary = \"bin/{name}\" }}\n{rest}\n")
 }
 
-fn task(wcet: &str, period: &str) -> String {
+pub(super) fn task(wcet: &str, period: &str) -> String {
     format!("[[cell.task]]\nname = \"t\"\nwcet = \"{wcet}\"\nperiod = \"{period}\"\n")
 }
 
@@ -137,11 +137,19 @@ fn a_cell_that_is_too_small_is_refused_with_the_least_budget_that_would_do() {
     assert!(!admission.is_admitted());
     let refusal = refused(&admission);
     assert_eq!(refusal.witness.as_ref().unwrap().task, "t");
-    let mend = refusal.mend.as_ref().unwrap();
-    let least = mend.split(' ').nth(3).unwrap();
-    let enough = admit(&text(&format!("{least}ms")), &facts(), &[], 0);
-    assert!(enough.is_admitted(), "{mend}: {enough:?}");
-    let less = format!("{:.3}ms", least.parse::<f64>().unwrap() - 0.1);
+    let late = refusal.witness.as_ref().unwrap().to_string();
+    assert!(
+        late.starts_with("t: needs ") && late.contains("is guaranteed"),
+        "{late}"
+    );
+    let fixes = find_fixes(&text("1ms"), &facts(), &[], 0).found;
+    let budget = fixes.iter().find(|fix| fix.kind == "budget").unwrap();
+    let [Edit::Reservation(_, Some((least, _)))] = budget.edits.as_slice() else {
+        panic!("{budget:?}");
+    };
+    let enough = admit(&text(&format!("{least}ns")), &facts(), &[], 0);
+    assert!(enough.is_admitted(), "{least}: {enough:?}");
+    let less = format!("{}us", least / 1_000 - 100);
     assert!(!admit(&text(&less), &facts(), &[], 0).is_admitted());
 }
 
@@ -358,7 +366,7 @@ fn cpus_are_refused_to_threads_that_cannot_be_kept_to_them() {
             refusal.why.contains("the root domain is one"),
             "{refusal:?}"
         );
-        assert!(refusal.mend.as_ref().unwrap().contains("leave `cpus` out"));
+        assert!(refusal.fix.as_ref().unwrap().contains("leave `cpus` out"));
     }
     assert!(of("cpus = [0, 1]\n", class).is_admitted());
 }

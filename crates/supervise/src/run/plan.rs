@@ -114,10 +114,9 @@ impl Plan {
         held && is_same(before, &self.inputs, name)
     }
 
-    /// Why it is refused, a sentence each, with its line and what would mend it.
+    /// Why it is refused, a sentence each, with its line, and where to look for a fix.
     pub fn refusals(&self) -> Vec<String> {
         let file = &self.inputs.file;
-        let ms = |ns: u64| ns as f64 / 1e6;
         let mut all = Vec::new();
         for outcome in &self.admission.cells {
             let Outcome::Refused(refused) = outcome else {
@@ -131,21 +130,19 @@ impl Plan {
                 refused.why
             );
             if let Some(late) = &refused.witness {
-                why.push_str(&format!(
-                    "; {}: within {:.3} ms of its arrival {:.3} ms are asked for and {:.3} ms are certain",
-                    late.task,
-                    ms(late.witness.instant),
-                    ms(late.witness.demand),
-                    ms(late.witness.supply)
-                ));
+                why.push_str(&format!("; {late}"));
             }
-            if let Some(mend) = &refused.mend {
+            if let Some(fix) = &refused.fix {
                 why.push_str("; ");
-                why.push_str(mend);
+                why.push_str(fix);
             }
             all.push(why);
         }
         all.extend(self.admission.refusals.iter().cloned());
+        all.push(format!(
+            "`timecell admit {}` looks for changes that are admitted",
+            file.name()
+        ));
         all
     }
 }

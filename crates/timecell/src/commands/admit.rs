@@ -6,7 +6,9 @@ use std::path::Path;
 use model::InputError;
 use model::mission::{Latency, MissionFile};
 use record::supply::MeasuredSupply;
-use supervise::admit::{Admission, Basis, Facts, Grant, Outcome, Refused, TaskBound, admit};
+use supervise::admit::{
+    Admission, Basis, Facts, Fixes, Grant, Outcome, Refused, TaskBound, admit, find_fixes,
+};
 use supervise::ledger::{Entry, Holder, Ledger, unaccounted};
 use supervise::machine::{Here, rt_room};
 
@@ -39,6 +41,8 @@ pub fn run(options: &Admit) -> Result<Ended, CommandError> {
     let measured = measured(options.supply.as_deref(), &file)?;
     let latency_ns = latency(&file)?;
     let admission = admit(file.mission(), &facts, &measured, latency_ns);
+    let fixes = (!admission.is_admitted())
+        .then(|| find_fixes(file.mission(), &facts, &measured, latency_ns));
     if options.json {
         let json = serde_json::json!({
             "schema": SCHEMA,
@@ -46,10 +50,11 @@ pub fn run(options: &Admit) -> Result<Ended, CommandError> {
             "admitted": admission.is_admitted(),
             "latency_ns": latency_ns,
             "admission": admission,
+            "fixes": fixes,
         });
         out::print(&format!("{json:#}"));
     } else {
-        out::print(&text(&file, &admission, &facts));
+        out::print(&text(&file, &admission, &facts, fixes.as_ref()));
     }
     Ok(if admission.is_admitted() {
         Ended::Fine
@@ -116,7 +121,12 @@ fn ms(ns: u64) -> String {
 }
 
 /// What admission says, for people.
-pub(super) fn text(file: &MissionFile, admission: &Admission, facts: &Facts) -> String {
+pub(super) fn text(
+    file: &MissionFile,
+    admission: &Admission,
+    facts: &Facts,
+    fixes: Option<&Fixes>,
+) -> String {
     let mission = file.mission();
     let mut text = String::new();
     let verdict = if admission.is_admitted() {
@@ -158,6 +168,9 @@ pub(super) fn text(file: &MissionFile, admission: &Admission, facts: &Facts) -> 
     }
     for refusal in &admission.refusals {
         let _ = writeln!(text, "refused: {refusal}");
+    }
+    if let Some(fixes) = fixes {
+        offered(&mut text, fixes);
     }
     for note in &admission.notes {
         let _ = writeln!(text, "note: {note}");
@@ -267,17 +280,43 @@ fn refusal(text: &mut String, file: &MissionFile, refused: &Refused) {
         refused.why
     );
     if let Some(late) = &refused.witness {
-        let witness = &late.witness;
+        let _ = writeln!(text, "    {late}");
+    }
+    if let Some(fix) = &refused.fix {
+        let _ = writeln!(text, "    fix: {fix}");
+    }
+}
+
+/// Changes that were found to suffice, or what was tried in vain.
+fn offered(text: &mut String, fixes: &Fixes) {
+    let tried = || match fixes.missions {
+        1 => "1 changed mission".to_owned(),
+        many => format!("{many} changed missions"),
+    };
+    if fixes.found.is_empty() {
         let _ = writeln!(
             text,
-            "    {}: within {} of its arrival {} are asked for and {} are certain",
-            late.task,
-            ms(witness.instant),
-            ms(witness.demand),
-            ms(witness.supply)
+            "no change of this file was found that is admitted; tried {}, in {}{}",
+            fixes.tried.join(", "),
+            tried(),
+            if fixes.cut_short {
+                ", not all that there are"
+            } else {
+                ""
+            }
         );
+        return;
     }
-    if let Some(mend) = &refused.mend {
-        let _ = writeln!(text, "    mend: {mend}");
+    let _ = writeln!(
+        text,
+        "any one of these changes is admitted here ({} tried):",
+        tried()
+    );
+    for fix in &fixes.found {
+        let edits: Vec<String> = fix.edits.iter().map(ToString::to_string).collect();
+        let remark = fix
+            .remark
+            .map_or(String::new(), |remark| format!(" ({remark})"));
+        let _ = writeln!(text, "    fix, {}: {}{remark}", fix.kind, edits.join("; "));
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use model::InputError;
 use model::mission::MissionFile;
+use supervise::admit::find_fixes;
 use supervise::control::ControlError;
 use supervise::ledger::{Entry, Holder, Ledger, LedgerError, unaccounted};
 use supervise::machine::{Here, rt_room};
@@ -55,7 +56,12 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
         drop(locked);
         None
     };
-    out::print(&text(&plan.inputs.file, &plan.admission, &facts));
+    let inputs = &plan.inputs;
+    let fixes = (!plan.admission.is_admitted()).then(|| {
+        let (measured, latency_ns) = (&inputs.measured, inputs.latency_ns);
+        find_fixes(inputs.mission(), &facts, measured, latency_ns)
+    });
+    out::print(&text(&inputs.file, &plan.admission, &facts, fixes.as_ref()));
     if !plan.admission.is_admitted() {
         return Ok(Ended::Missed);
     }

@@ -26,9 +26,9 @@ pub const CASES: &[Case] = &[
         run: what_holds_is_admitted_with_its_bounds,
     },
     Case {
-        name: "missions::what_does_not_hold_is_refused_with_its_line_and_its_mend",
+        name: "missions::what_does_not_hold_is_refused_with_its_line_and_its_fix",
         needs: &[Need::RealTime, Need::GroupBudget(950)],
-        run: what_does_not_hold_is_refused_with_its_line_and_its_mend,
+        run: what_does_not_hold_is_refused_with_its_line_and_its_fix,
     },
     Case {
         name: "missions::all_faults_of_a_file_are_told_at_once",
@@ -121,7 +121,7 @@ fn what_holds_is_admitted_with_its_bounds() {
     assert!((2_000_000..=100_000_000).contains(&response), "{json}");
 }
 
-fn what_does_not_hold_is_refused_with_its_line_and_its_mend() {
+fn what_does_not_hold_is_refused_with_its_line_and_its_fix() {
     let dir = tempfile::tempdir().unwrap();
     let small = task("control", "20ms", "100ms").replace(
         "[[cell.task]]",
@@ -142,12 +142,33 @@ fn what_does_not_hold_is_refused_with_its_line_and_its_mend() {
         "mission.toml:4",
         "its budget does not supply enough",
         "loop: within",
-        "mend: ",
+        "any one of these changes is admitted here",
+        "fix, budget: reservation = ",
     ] {
         assert!(said.out.contains(part), "no `{part}` in:\n{}", said.out);
     }
+    let json = say(dir.path(), &["admit", "mission.toml", "--json"]).ends_with(3);
+    let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    let fixes = json["fixes"]["found"].as_array().unwrap();
+    let budget = fixes.iter().find(|fix| fix["kind"] == "budget").unwrap();
+    let edit = &budget["edits"][0];
+    assert_eq!(
+        (&edit["cell"], &edit["key"]),
+        (&"control".into(), &"reservation".into())
+    );
+    // What is offered is what one writes into the file.
+    let own = "reservation = { budget = \"10ms\", period = \"100ms\" }";
+    let offered = format!("reservation = {}", edit["value"].as_str().unwrap());
+    let fixed = small.replace(own, &offered);
+    mission(dir.path(), &format!("enforcer = \"rt-cgroup\"\n{fixed}"));
+    say(dir.path(), &["admit", "mission.toml"]).ends_with(0);
+    mission(dir.path(), &format!("enforcer = \"rt-cgroup\"\n{small}"));
     let said = say(dir.path(), &["up", "mission.toml", "--dir", "state"]).ends_with(3);
-    assert!(said.out.contains("refused"), "{}", said.out);
+    assert!(
+        said.out.contains("refused") && said.out.contains("fix, budget"),
+        "{}",
+        said.out
+    );
     assert!(!dir.path().join("state").exists(), "something was begun");
 }
 

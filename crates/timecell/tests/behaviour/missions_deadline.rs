@@ -263,7 +263,7 @@ fn cpus_of_their_own_are_refused_where_there_are_none() {
     for part in [
         "mission.toml:4",
         "cannot be kept to some of the cpus",
-        "mend: leave `cpus` out",
+        "fix: leave `cpus` out",
     ] {
         assert!(said.out.contains(part), "no `{part}` in:\n{}", said.out);
     }

@@ -1,0 +1,195 @@
+//! Changes that would let a refused mission be admitted, found by search: each kind proposes changed missions, and a change is
+//! offered only after the changed mission was written, read again and admitted by the same rules. Another kind is one file (or
+//! function) and one line in [`KINDS`]. Changes to the machine itself are not sought here.
+
+mod budget;
+mod cpus;
+mod edit;
+mod enforcer;
+mod fewer;
+mod search;
+#[cfg(test)]
+mod tests;
+mod times;
+
+pub use edit::Edit;
+
+use analysis::Ns;
+use model::mission::Mission;
+use record::supply::MeasuredSupply;
+use serde::Serialize;
+
+use super::Facts;
+use search::Search;
+
+/// A kind of change.
+struct Kind {
+    name: &'static str,
+    /// What is tried, a noun.
+    tries: &'static str,
+    /// What the reader should know of such a change besides.
+    remark: Option<&'static str>,
+    /// Edits after which the mission is admitted.
+    find: fn(&Search<'_>) -> Option<Vec<Edit>>,
+}
+
+/// Every kind, the one that costs the user least first.
+const KINDS: [Kind; 8] = [
+    Kind {
+        name: "cpus",
+        tries: "other cpus",
+        remark: None,
+        find: cpus::find,
+    },
+    Kind {
+        name: "budget",
+        tries: "another budget",
+        remark: None,
+        find: budget::find,
+    },
+    Kind {
+        name: "enforcer",
+        tries: "another enforcer",
+        remark: None,
+        find: enforcer::enforced,
+    },
+    Kind {
+        name: "deadline",
+        tries: "longer deadlines",
+        remark: None,
+        find: times::deadline,
+    },
+    Kind {
+        name: "period",
+        tries: "longer periods",
+        remark: None,
+        find: times::period,
+    },
+    Kind {
+        name: "wcet",
+        tries: "shorter execution times",
+        remark: Some("the program has to become faster"),
+        find: times::wcet,
+    },
+    Kind {
+        name: "fewer",
+        tries: "fewer cells",
+        remark: None,
+        find: fewer::find,
+    },
+    Kind {
+        name: "no-budget",
+        tries: "no enforced budget",
+        remark: Some(
+            "holds while every cell keeps to what it declares; nothing stops one that does not",
+        ),
+        find: enforcer::none,
+    },
+];
+
+/// A change after which the mission is admitted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fix {
+    /// Its kind, such as `cpus`.
+    pub kind: &'static str,
+    /// What is to be edited, all of it together.
+    pub edits: Vec<Edit>,
+    /// What the reader should know of it besides, a clause.
+    pub remark: Option<&'static str>,
+}
+
+impl Fix {
+    /// The mission and the machine's state after this change.
+    pub fn apply(&self, mission: &Mission, facts: &Facts) -> (Mission, Facts) {
+        let (mut mission, mut facts) = (mission.clone(), facts.clone());
+        for edit in &self.edits {
+            edit.apply(&mut mission, &mut facts);
+        }
+        (mission, facts)
+    }
+}
+
+/// What the search found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fixes {
+    /// Changes each of which suffices alone, the one that costs least first.
+    pub found: Vec<Fix>,
+    /// What was tried, as nouns.
+    pub tried: Vec<&'static str>,
+    /// How many changed missions were put to admission.
+    pub missions: usize,
+    /// Whether the search ended early, because it had tried as many missions, or taken as long, as it may.
+    pub cut_short: bool,
+}
+
+/// Looks for changes after which [`super::admit`] admits a mission that it refuses with the same arguments.
+pub fn find_fixes(
+    mission: &Mission,
+    facts: &Facts,
+    measured: &[MeasuredSupply],
+    latency_ns: Ns,
+) -> Fixes {
+    let search = Search::new(mission, facts, measured, latency_ns);
+    let (mut missions, mut cut_short) = (0, false);
+    let mut found: Vec<Fix> = Vec::new();
+    let of = |search: &Search<'_>, kind: &Kind| -> Option<Fix> {
+        search.begin();
+        let edits = (kind.find)(search).filter(|edits| search.is_proved(edits))?;
+        Some(Fix {
+            kind: kind.name,
+            edits,
+            remark: kind.remark,
+        })
+    };
+    for kind in &KINDS {
+        let Some(mut fix) = of(&search, kind) else {
+            continue;
+        };
+        fix.edits = search.pruned(&fix.edits);
+        if found.iter().all(|other| other.edits != fix.edits) {
+            found.push(fix);
+        }
+    }
+    if found.is_empty() {
+        // What the file fixes of a cell leaves room for no single change: several kinds together.
+        for base in relaxed(mission) {
+            let Some(eased) = search.based_on(&base) else {
+                continue;
+            };
+            let fix = (KINDS.iter()).find_map(|kind| of(&eased, kind));
+            missions += eased.missions();
+            cut_short |= eased.was_cut_short();
+            if let Some(fix) = fix {
+                let edits: Vec<Edit> = base.into_iter().chain(fix.edits).collect();
+                let edits = search.pruned(&edits);
+                found.push(Fix { edits, ..fix });
+                break;
+            }
+        }
+    }
+    Fixes {
+        found,
+        tried: KINDS.iter().map(|kind| kind.tries).collect(),
+        missions: missions + search.missions(),
+        cut_short: cut_short || search.was_cut_short(),
+    }
+}
+
+/// Edits that leave more to timecell: budgets, then cpus, then both, then the mechanism too.
+fn relaxed(mission: &Mission) -> [Vec<Edit>; 4] {
+    let cells = || mission.cells.iter().filter(|cell| cell.is_real_time());
+    let budgets: Vec<Edit> = cells()
+        .filter(|cell| cell.reservation.is_some() && !cell.tasks.is_empty())
+        .map(|cell| Edit::Reservation(cell.name.clone(), None))
+        .collect();
+    let whole = (!mission.cpus.is_empty()).then(|| Edit::MissionCpus(Vec::new()));
+    let cpus: Vec<Edit> = cells()
+        .filter(|cell| !cell.cpus.is_empty())
+        .map(|cell| Edit::Cpus(cell.name.clone(), Vec::new()))
+        .chain(whole)
+        .collect();
+    let both: Vec<Edit> = budgets.iter().chain(&cpus).cloned().collect();
+    let auto = mission.enforcer.map(|_| Edit::Enforcer(None));
+    let all = both.iter().cloned().chain(auto).collect();
+    [budgets, cpus, both, all]
+}

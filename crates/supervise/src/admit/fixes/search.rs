@@ -1,0 +1,249 @@
+use std::borrow::Cow;
+use std::cell::Cell as Counter;
+use std::time::{Duration, Instant};
+
+use analysis::Ns;
+use model::mission::{Cell, Mission, MissionFile};
+use record::supply::MeasuredSupply;
+
+use super::super::{Admission, Facts, Outcome, admit};
+use super::Edit;
+
+/// Changed missions that one kind may put to admission, times the cells of each: what a kind may cost.
+const CELLS_TRIED: usize = 2_400;
+
+/// How long the whole search may take: whoever asked waits for it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// At least so many missions are tried of each kind.
+const LEAST_TRIED: usize = 24;
+
+/// What the kinds ask: is the mission admitted after these edits?
+pub(super) struct Search<'a> {
+    pub(super) mission: Cow<'a, Mission>,
+    pub(super) facts: &'a Facts,
+    measured: &'a [MeasuredSupply],
+    latency_ns: Ns,
+    /// The refusal that is to be fixed.
+    pub(super) refused: Admission,
+    until: Instant,
+    tried: Counter<usize>,
+    left: Counter<usize>,
+    cut_short: Counter<bool>,
+}
+
+/// How far a mission is from being admitted: its refused cells and what is refused of it as a whole.
+fn faults(admission: &Admission) -> usize {
+    admission.refusals.len() + refused(admission).count()
+}
+
+fn refused(admission: &Admission) -> impl Iterator<Item = &super::super::Refused> {
+    admission.cells.iter().filter_map(|cell| match cell {
+        Outcome::Refused(refused) => Some(refused),
+        _ => None,
+    })
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(
+        mission: &'a Mission,
+        facts: &'a Facts,
+        measured: &'a [MeasuredSupply],
+        latency_ns: Ns,
+    ) -> Search<'a> {
+        Search {
+            mission: Cow::Borrowed(mission),
+            facts,
+            measured,
+            latency_ns,
+            until: Instant::now() + PATIENCE,
+            refused: admit(mission, facts, measured, latency_ns),
+            tried: Counter::new(0),
+            left: Counter::new(0),
+            cut_short: Counter::new(false),
+        }
+    }
+
+    /// The same search of the mission after some edits, which are not part of its answers; `None`: they change nothing.
+    pub(super) fn based_on(&self, base: &[Edit]) -> Option<Search<'a>> {
+        let mut mission = self.mission.clone().into_owned();
+        for edit in base {
+            edit.apply(&mut mission, &mut self.facts.clone());
+        }
+        (mission != *self.mission).then(|| Search {
+            refused: admit(&mission, self.facts, self.measured, self.latency_ns),
+            mission: Cow::Owned(mission),
+            facts: self.facts,
+            measured: self.measured,
+            latency_ns: self.latency_ns,
+            until: self.until,
+            tried: Counter::new(0),
+            left: Counter::new(0),
+            cut_short: Counter::new(false),
+        })
+    }
+
+    /// These edits without those that a later one makes void, and without those that are not needed.
+    pub(super) fn pruned(&self, edits: &[Edit]) -> Vec<Edit> {
+        let mut kept: Vec<Edit> = Vec::new();
+        for (at, edit) in edits.iter().enumerate() {
+            if !edits[at + 1..].iter().any(|later| later.replaces(edit)) {
+                kept.push(edit.clone());
+            }
+        }
+        let mut at = kept.len();
+        while let Some(one) = at.checked_sub(1) {
+            at = one;
+            let mut fewer = kept.clone();
+            fewer.remove(at);
+            if !fewer.is_empty() && self.is_proved(&fewer) {
+                kept = fewer;
+            }
+        }
+        kept
+    }
+
+    /// Another kind begins, with its own share of trials.
+    pub(super) fn begin(&self) {
+        let cells = self.mission.cells.len().max(1);
+        self.left.set((CELLS_TRIED / cells).max(LEAST_TRIED));
+    }
+
+    pub(super) fn missions(&self) -> usize {
+        self.tried.get()
+    }
+
+    pub(super) fn was_cut_short(&self) -> bool {
+        self.cut_short.get()
+    }
+
+    /// What admission says after these edits; `None`: no more may be tried.
+    pub(super) fn after(&self, edits: &[Edit]) -> Option<Admission> {
+        let left = self.left.get().checked_sub(1);
+        let Some(left) = left.filter(|_| Instant::now() < self.until) else {
+            self.cut_short.set(true);
+            return None;
+        };
+        self.left.set(left);
+        self.tried.set(self.tried.get() + 1);
+        let (mut mission, mut facts) = (self.mission.clone().into_owned(), self.facts.clone());
+        for edit in edits {
+            edit.apply(&mut mission, &mut facts);
+        }
+        (!mission.cells.is_empty()).then(|| admit(&mission, &facts, self.measured, self.latency_ns))
+    }
+
+    /// How far the mission is from being admitted after these edits; 0: it is.
+    pub(super) fn faults_after(&self, edits: &[Edit]) -> usize {
+        self.after(edits)
+            .map_or(usize::MAX, |admission| faults(&admission))
+    }
+
+    /// Whether the edited mission is a file that timecell reads, to the same value, and admits.
+    pub(super) fn is_proved(&self, edits: &[Edit]) -> bool {
+        let (mut mission, mut facts) = (self.mission.clone().into_owned(), self.facts.clone());
+        for edit in edits {
+            edit.apply(&mut mission, &mut facts);
+        }
+        self.tried.set(self.tried.get() + 1);
+        MissionFile::parse("edited", &mission.to_toml()).is_ok_and(|file| {
+            admit(file.mission(), &facts, self.measured, self.latency_ns).is_admitted()
+        })
+    }
+
+    /// The cells of which a change may help: those that are refused, and all real-time ones where the mission is refused as a whole.
+    pub(super) fn concerned(&self, edits: &[Edit]) -> Vec<&Cell> {
+        let after;
+        let admission = match edits {
+            [] => &self.refused,
+            edits => match self.after(edits) {
+                Some(admission) => {
+                    after = admission;
+                    &after
+                }
+                None => return Vec::new(),
+            },
+        };
+        let named: Vec<&str> = refused(admission)
+            .map(|refused| refused.cell.as_str())
+            .collect();
+        (self.mission.cells.iter())
+            .filter(|cell| cell.is_real_time())
+            .filter(|cell| named.is_empty() || named.contains(&cell.name.as_str()))
+            .collect()
+    }
+
+    /// The task that is late in a refused cell, where admission knows one.
+    pub(super) fn late(&self, cell: &Cell) -> Option<&str> {
+        let found = refused(&self.refused).find(|refused| refused.cell == cell.name)?;
+        let late = found.witness.as_ref()?;
+        let own = cell.tasks.iter().any(|task| task.name() == late.task);
+        own.then_some(late.task.as_str())
+    }
+
+    /// Edits cell by cell: of each cell concerned the first proposal after which less is refused, until nothing is.
+    /// `propose` has the cell, the edits so far and how much is refused after them.
+    pub(super) fn by_cell(
+        &self,
+        propose: impl Fn(&Cell, &[Edit], usize) -> Option<Vec<Edit>>,
+    ) -> Option<Vec<Edit>> {
+        let mut edits: Vec<Edit> = Vec::new();
+        let mut open = faults(&self.refused);
+        // Each round makes it less.
+        while open > 0 {
+            let better = (self.concerned(&edits).into_iter()).find_map(|cell| {
+                let more = propose(cell, &edits, open)?;
+                let all: Vec<Edit> = edits.iter().chain(&more).cloned().collect();
+                let left = self.faults_after(&all);
+                (left < open).then_some((all, left))
+            });
+            (edits, open) = better?;
+        }
+        (!edits.is_empty()).then_some(edits)
+    }
+
+    /// Whether less is refused with these further edits than the `open` before.
+    pub(super) fn helps(&self, edits: &[Edit], more: &[Edit], open: usize) -> bool {
+        let all: Vec<Edit> = edits.iter().chain(more).cloned().collect();
+        self.faults_after(&all) < open
+    }
+}
+
+/// The value nearest to `from` for which `holds`, to about a hundredth and with few digits, of those between `from`, for which it
+/// does not hold, and what `ladder` gives, the nearest first.
+pub(super) fn nearest(
+    from: Ns,
+    ladder: impl IntoIterator<Item = Ns>,
+    holds: impl Fn(Ns) -> bool,
+) -> Option<Ns> {
+    let mut fails = from;
+    let mut works = ladder.into_iter().find(|&value| {
+        let found = holds(value);
+        if !found {
+            fails = value;
+        }
+        found
+    })?;
+    let grid = round(fails.max(works));
+    while fails.abs_diff(works) > grid {
+        let middle = (fails.midpoint(works) / grid) * grid;
+        if middle <= fails.min(works) || middle >= fails.max(works) {
+            break;
+        }
+        if holds(middle) {
+            works = middle;
+        } else {
+            fails = middle;
+        }
+    }
+    Some(works)
+}
+
+/// A step of about a hundredth, a power of ten of at least 1 us.
+fn round(ns: Ns) -> Ns {
+    let mut step = 1_000;
+    while step * 1_000 <= ns {
+        step *= 10;
+    }
+    step
+}

@@ -1,0 +1,158 @@
+use model::mission::MissionFile;
+use proptest::prelude::*;
+
+use super::super::tests::{cell, facts, mission, task};
+use super::super::{Facts, admit};
+use super::*;
+
+const MS: Ns = 1_000_000;
+
+fn kinds(fixes: &Fixes) -> Vec<&'static str> {
+    fixes.found.iter().map(|fix| fix.kind).collect()
+}
+
+/// Each change, applied, is admitted.
+fn all_work(mission: &Mission, facts: &Facts, latency_ns: Ns) -> Fixes {
+    let fixes = find_fixes(mission, facts, &[], latency_ns);
+    for fix in &fixes.found {
+        let (mission, facts) = fix.apply(mission, facts);
+        let admission = admit(&mission, &facts, &[], latency_ns);
+        assert!(admission.is_admitted(), "{fix:?}: {admission:?}");
+    }
+    fixes
+}
+
+fn tick_of_4_ms() -> Facts {
+    let mut facts = facts();
+    facts.machine.tick_hz = Some(250);
+    facts
+}
+
+#[test]
+fn two_small_tasks_that_an_empty_board_refuses_are_told_of_the_deadline_class() {
+    let facts = tick_of_4_ms();
+    let mission = mission(&format!(
+        "{}{}",
+        cell("fast", &format!("cpus = [0]\n{}", task("1200us", "10ms"))),
+        cell("slow", &format!("cpus = [0]\n{}", task("2400us", "50ms")))
+    ));
+    assert!(!admit(&mission, &facts, &[], 0).is_admitted());
+    let fixes = all_work(&mission, &facts, 0);
+    let kinds = kinds(&fixes);
+    for kind in ["enforcer", "period"] {
+        assert!(kinds.contains(&kind), "{kinds:?}");
+    }
+    let enforcer = fixes.found.iter().find(|fix| fix.kind == "enforcer");
+    let first = enforcer.unwrap().edits[0].to_string();
+    assert_eq!(first, "class = \"deadline\" in `fast`");
+}
+
+#[test]
+fn a_full_cpu_is_left_for_a_free_one_that_is_named() {
+    let own = |name: &str| {
+        cell(
+            name,
+            &format!("cpus = [0]\nclass = \"deadline\"\n{}", task("11ms", "20ms")),
+        )
+    };
+    let mission = mission(&(own("a") + &own("b")));
+    let fixes = all_work(&mission, &facts(), 0);
+    let cpus = &fixes.found[0];
+    assert_eq!((cpus.kind, cpus.edits.len()), ("cpus", 1));
+    let edit = serde_json::to_value(&cpus.edits[0]).unwrap();
+    assert_eq!(edit["key"], "cpus");
+    assert_eq!(edit["value"], "[1]");
+}
+
+#[test]
+fn a_mission_kept_to_one_cpu_is_told_of_another() {
+    let each = |name: &str| {
+        cell(
+            name,
+            &format!("class = \"deadline\"\n{}", task("11ms", "20ms")),
+        )
+    };
+    let text = format!("cpus = [0]\n{}{}", each("a"), each("b"));
+    let mission = mission(&text);
+    assert!(!admit(&mission, &facts(), &[], 0).is_admitted());
+    let fixes = all_work(&mission, &facts(), 0);
+    assert_eq!(fixes.found[0].edits, [Edit::MissionCpus(vec![0, 1])]);
+}
+
+#[test]
+fn a_late_task_is_told_of_the_least_deadline_that_holds() {
+    let with = |deadline: &str| {
+        let late = format!("deadline = \"{deadline}\"\n");
+        mission(&cell("a", &format!("{}{late}", task("20ms", "100ms"))))
+    };
+    let mission = with("21ms");
+    assert!(!admit(&mission, &facts(), &[], 0).is_admitted());
+    let fixes = all_work(&mission, &facts(), 0);
+    let fix = fixes
+        .found
+        .iter()
+        .find(|fix| fix.kind == "deadline")
+        .unwrap();
+    let [Edit::Time(_, _, _, ns)] = fix.edits.as_slice() else {
+        panic!("{fix:?}");
+    };
+    assert!((21 * MS..100 * MS).contains(ns), "{fix:?}");
+    let less = with(&format!("{}us", (ns - MS) / 1_000));
+    assert!(!admit(&less, &facts(), &[], 0).is_admitted());
+}
+
+#[test]
+fn what_no_change_of_the_file_can_help_says_what_was_tried() {
+    let mut facts = facts();
+    facts.real_time = Err("no real-time class can be given".to_owned());
+    let mission = mission(&cell("a", &task("1ms", "100ms")));
+    let fixes = all_work(&mission, &facts, 0);
+    assert!(fixes.found.is_empty(), "{fixes:?}");
+    assert!(fixes.tried.len() == KINDS.len() && fixes.missions > 0);
+}
+
+/// A mission of a few cells that do not ask for little.
+fn crowded() -> impl Strategy<Value = String> {
+    let times = (1..2_000u64, 1..40u64, 0..3usize, 1..3usize);
+    let cell_of = (times, 0..4usize, 0..4usize);
+    (prop::collection::vec(cell_of, 1..5), 0..3usize).prop_map(|(cells, kept)| {
+        let mut text = ["", "cpus = [0]\n", "enforcer = \"rt-cgroup\"\n"][kept].to_owned();
+        for (at, ((wcet, period, held, tasks), cpu, class)) in cells.into_iter().enumerate() {
+            let mut rest = ["", "", "cpus = [0]\n", "cpus = [1]\n"][cpu].to_owned();
+            if class == 0 && kept != 2 {
+                rest.push_str("class = \"deadline\"\n");
+            } else if held == 0 {
+                let budget = (wcet * 11).min(period * 1_000);
+                rest.push_str(&format!(
+                    "reservation = {{ budget = \"{budget}us\", period = \"{period}ms\" }}\n"
+                ));
+            }
+            for number in 0..tasks {
+                let wcet = (wcet * 10).min(period * 900);
+                let named = task(&format!("{wcet}us"), &format!("{period}ms"));
+                rest.push_str(&named.replace("\"t\"", &format!("\"t{number}\"")));
+            }
+            text.push_str(&cell(&format!("c{at}"), &rest));
+        }
+        text
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_change_that_is_offered_is_admitted(text in crowded(), hz in 0..3usize) {
+        let mut facts = facts();
+        facts.machine.tick_hz = Some([100, 250, 1_000][hz]);
+        let Ok(file) = MissionFile::parse("m.toml", &format!("schema = 1\nname = \"m\"\n{text}")) else {
+            return Ok(());
+        };
+        let mission = file.into_mission();
+        if admit(&mission, &facts, &[], 0).is_admitted() {
+            return Ok(());
+        }
+        let fixes = all_work(&mission, &facts, 0);
+        prop_assert!(fixes.cut_short || !fixes.found.is_empty(), "{:?}", fixes);
+    }
+}
