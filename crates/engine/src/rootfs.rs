@@ -12,9 +12,14 @@ use std::path::{Path, PathBuf};
 pub enum RootfsError {
     /// The binary needs libraries that no cell has.
     #[error(
-        "{0} is not static, so it cannot run alone in a cell; build it with `RUSTFLAGS=\"-C target-feature=+crt-static\"` or for a musl target"
+        "{program} is not static, so it cannot run alone in a cell; build it with `RUSTFLAGS=\"-C target-feature=+crt-static\"` or for a musl target"
     )]
-    NotStatic(PathBuf),
+    NotStatic {
+        /// The binary.
+        program: PathBuf,
+        /// What loads its libraries, such as `/lib64/ld-linux-x86-64.so.2`; `None`: the file does not say it where it is looked for.
+        interpreter: Option<String>,
+    },
     /// Not a binary of this kind of machine's format.
     #[error("{0} is not a 64-bit ELF program")]
     NotElf(PathBuf),
@@ -214,7 +219,20 @@ pub(crate) fn check_static(program: &Path, named: &Path) -> Result<(), RootfsErr
             .and_then(|offset| number(table.checked_add(offset)?, 4))
             .ok_or_else(not_elf)?;
         if kind == PT_INTERP as usize {
-            return Err(RootfsError::NotStatic(named.to_owned()));
+            let word = |at: usize| {
+                let header = index.checked_mul(size)?.checked_add(table)?;
+                number(header.checked_add(at)?, 8)
+            };
+            let name = word(8)
+                .zip(word(32))
+                .and_then(|(at, length)| bytes(at, length));
+            let name = name.map(|name| name.strip_suffix(b"\0").unwrap_or(name));
+            let name = name.filter(|name| !name.is_empty());
+            return Err(RootfsError::NotStatic {
+                program: named.to_owned(),
+                interpreter: name
+                    .map(|name| String::from_utf8_lossy(name).escape_debug().to_string()),
+            });
         }
     }
     Ok(())
@@ -252,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dynamic_program_is_refused_with_the_mend() {
+    fn a_dynamic_program_is_refused_with_the_fix() {
         let dir = tempfile::tempdir().unwrap();
         let program = dir.path().join("program");
         fs::write(&program, elf(3)).unwrap();

@@ -23,6 +23,11 @@ pub enum Cause {
         /// The cell's limit in bytes; `None`: not the cell's limit was reached, the machine had no memory left.
         limit_bytes: Option<u64>,
     },
+    /// There was no program: the cell could not be made.
+    NotStarted {
+        /// Why, a clause.
+        why: String,
+    },
 }
 
 /// What the supervisor kills a cell for.
@@ -53,6 +58,7 @@ impl Cause {
     pub(crate) fn fits(&self, end: End) -> bool {
         match self {
             Cause::Memory { .. } => end == End::Unknown || is_kill(end),
+            Cause::NotStarted { .. } => end == End::Unknown,
             Cause::Asked | Cause::Supervisor { .. } => true,
         }
     }
@@ -75,6 +81,7 @@ pub fn ended(end: End, cause: Option<&Cause>) -> String {
         Some(Cause::Memory { limit_bytes: None }) => {
             "killed for memory: the machine had none left".to_owned()
         }
+        Some(Cause::NotStarted { why }) => format!("could not start: {why}"),
     }
 }
 

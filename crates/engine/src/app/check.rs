@@ -65,11 +65,18 @@ pub(super) fn check(spec: &AppSpec) -> Result<(AppSpec, Option<Program>), String
     Ok((spec, program))
 }
 
-/// That the program and its interpreters are files of the cell's image, as far as can be seen before there is a cell.
+/// That the program and its interpreters are files of the cell's image, as far as can be seen before there is a cell, and that a
+/// program which is alone in its cell is static.
 ///
 /// # Errors
 /// One sentence. What else is wrong with the image is no error here.
 pub fn check_program(spec: &AppSpec) -> Result<(), String> {
+    if let Image::Binary(path) = &spec.image
+        && spec.engine != EngineKind::Bare
+        && path.is_file()
+    {
+        alone(path, path)?;
+    }
     match spec.image {
         Image::Reference(_) => Ok(()),
         _ => Program::of(spec).map_or(Ok(()), |program| named(spec, &program)),
@@ -138,13 +145,7 @@ fn image(spec: &mut AppSpec) -> Result<(), String> {
                 return Err(format!("{} is no program", path.display()));
             }
             if spec.engine != EngineKind::Bare {
-                rootfs::check_static(&found, path).map_err(|error| match error {
-                    RootfsError::NotStatic(path) => format!(
-                        "{} is not static, so it cannot run alone in a cell; link it statically, or give it a root filesystem with its libraries",
-                        path.display()
-                    ),
-                    other => other.to_string(),
-                })?;
+                alone(&found, path)?;
                 binary_target(&found)?;
             }
             paths::check_source(&Root::live(), &found)?;
@@ -156,6 +157,19 @@ fn image(spec: &mut AppSpec) -> Result<(), String> {
         Image::Reference(_) => {}
     }
     Ok(())
+}
+
+/// That a program needs nothing but itself.
+fn alone(found: &Path, named: &Path) -> Result<(), String> {
+    rootfs::check_static(found, named).map_err(|error| match error {
+        RootfsError::NotStatic { interpreter, .. } => format!(
+            "{} is not static: it needs {}, and a cell of a `binary` holds nothing else; link it statically, or give the cell a \
+             `rootfs` with its libraries",
+            named.display(),
+            interpreter.map_or("libraries".to_owned(), |name| format!("the interpreter {name} and libraries"))
+        ),
+        other => other.to_string(),
+    })
 }
 
 fn hostname(name: &str) -> Result<(), String> {

@@ -126,7 +126,7 @@ fn sentence(entry: &Entry) -> String {
         }
         Entry::CellStarting {
             cell, generation, ..
-        } => format!("{cell}: is being made, start {generation}"),
+        } => format!("{cell}: starting (attempt {generation})"),
         Entry::CellStarted {
             cell,
             started,

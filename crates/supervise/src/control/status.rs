@@ -165,6 +165,9 @@ pub struct TaskStatus {
     pub jobs: u64,
     /// Those that were late.
     pub late: u64,
+    /// The longest response time of them, ns; `None`: no job has ended, or a supervisor of an older version does not tell.
+    #[serde(default)]
+    pub worst_response_ns: Option<i64>,
 }
 
 impl CellStatus {

@@ -282,7 +282,7 @@ fn the_only_mission_that_runs_is_found() {
     assert!(
         unknown
             .to_string()
-            .ends_with("the missions here are ended, lander, rover"),
+            .ends_with("the missions here are ended (ended), lander (ended), rover (ended)"),
         "{unknown}"
     );
     assert!(find(Place::Name("../rover"), base).is_err());
@@ -297,6 +297,7 @@ fn metrics_are_in_the_text_format() {
         task: "odd\"name\\".to_owned(),
         jobs: 12,
         late: 3,
+        worst_response_ns: Some(7_000_000),
     }];
     let status = Status {
         schema: SCHEMA,

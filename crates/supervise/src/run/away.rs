@@ -8,6 +8,9 @@ use crate::end::End;
 use crate::page::Place;
 use crate::state::Entry;
 
+/// Characters of a failed start's reason that the journal keeps.
+const WHY: usize = 500;
+
 impl Keeper<'_> {
     /// Removes the page of a cell that has ended.
     pub(super) fn remove_page(&mut self, cell: &str, beside: bool) {
@@ -118,7 +121,10 @@ impl Keeper<'_> {
             cell: cell.clone(),
             generation,
             end: End::Unknown,
-            cause: None,
+            // An engine may say a lot, and the journal is not its log: what comes after the first line tells where it failed.
+            cause: why.lines().next().map(|why| Cause::NotStarted {
+                why: why.chars().take(WHY).collect(),
+            }),
         })?;
         self.desk.failures.insert(cell.clone(), why.clone());
         (self.tell)(&Event::NotStarted { cell, why });

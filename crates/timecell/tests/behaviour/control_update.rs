@@ -357,7 +357,9 @@ fn a_start_that_fails_costs_a_line_of_events() {
         .filter(|line| line.contains("fails: "))
         .collect();
     // Each life began and ended; then the limit, and that it stays stopped.
-    let ends = lines.iter().filter(|line| line.contains("fails: exited with status 3"));
+    let ends = lines
+        .iter()
+        .filter(|line| line.contains("fails: exited with status 3"));
     assert_eq!(ends.count(), 5, "{text}");
     assert!((7..=5 * 2 + 2).contains(&lines.len()), "{text}");
     assert_eq!(text.matches("steady: ").count(), 1, "{text}");

@@ -439,6 +439,7 @@ impl CellWatch {
                 task: task.clone(),
                 jobs: totals.ended,
                 late: totals.late,
+                worst_response_ns: Some(totals.worst_response_ns).filter(|_| totals.ended > 0),
             })
             .collect()
     }
