@@ -47,15 +47,24 @@ pub enum Command {
     Analyze(Analyze),
     /// Write a run, or a task set, for other tools: tables, cyclictest's forms, rt-app.
     Export(Export),
-    /// Could this mission be started here, and what would its guarantees rest on? Nothing is started.
+    /// Print a mission that runs as it is, to begin with.
+    #[command(after_help = "Examples:
+  timecell demo > demo.toml
+  timecell admit demo.toml            what is guaranteed, and why
+  sudo timecell up demo.toml          keeps it running, until Ctrl-C
+  sudo timecell ps demo               in another terminal: jobs, late jobs, longest responses
+
+The program of its cells is timecell itself, where it is now.")]
+    Demo,
+    /// Could this mission be started here, and under which assumptions? Nothing is started.
     Admit(Admit),
     /// Admit a mission and keep it running: cells held by kernel budgets, restarted by their policies.
     Up(Up),
-    /// What runs of a mission: cells, processes, cpu time, budgets, and why what does not run does not.
+    /// What runs of a mission: cells, jobs, cpu time, budgets, and why stopped cells are stopped.
     Ps(Ps),
     /// What a cell of a mission has written.
     Logs(Logs),
-    /// What has happened to a mission, and what happens.
+    /// Past and live mission events.
     Events(Events),
     /// Stop cells of a mission with those that need them; they stay stopped until `start`.
     Stop(OfCells),
@@ -63,11 +72,11 @@ pub enum Command {
     Start(OfCells),
     /// End cells of a mission and start them anew.
     Restart(OfCells),
-    /// Make a running mission another one: new versions beside the old, taken back when they fail.
+    /// Apply a changed file to a running mission: new versions beside the old where there is room, taken back when they fail.
     Update(Update),
-    /// End a mission and leave nothing.
+    /// End a mission; its logs and journal stay.
     Down(Down),
-    /// What runs now: cells, cpu time, jobs, misses and worst latencies of a running experiment.
+    /// What runs now: cells, cpu time, jobs, late or missed ones and worst times of a mission or experiment.
     Top(Top),
     /// Save what a killed timecell had measured, and remove what it left behind: cells, cgroups, shared memory.
     Clean(Clean),
@@ -142,6 +151,12 @@ pub enum TopSort {
     Latency,
     /// Worst execution time, largest first.
     Execution,
+    /// Of a mission: late jobs, most first.
+    Late,
+    /// Of a mission: longest response time, largest first.
+    Response,
+    /// Of a mission: starts, most first.
+    Starts,
 }
 
 impl TopSort {
@@ -154,6 +169,9 @@ impl TopSort {
             TopSort::Missed => "missed",
             TopSort::Latency => "worst latency",
             TopSort::Execution => "worst execution",
+            TopSort::Late => "late",
+            TopSort::Response => "worst response",
+            TopSort::Starts => "starts",
         }
     }
 }
@@ -162,9 +180,15 @@ impl TopSort {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Keys: q or Ctrl-C quits, s sorts by the next column, r reverses, / filters, arrows and page keys \
-    scroll. It watches from outside, by reading alone; the cells do not notice it."
+    scroll. It watches an experiment from outside, by reading alone; of a mission it asks the supervisor."
 )]
 pub struct Top {
+    /// Name of a mission [default: what is measured, else the only mission that runs].
+    #[arg(value_name = "MISSION", conflicts_with = "dir")]
+    pub mission: Option<String>,
+    /// Directory of a mission, as it was given to `timecell up`.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub dir: Option<PathBuf>,
     /// Print one table and end; so it does where standard input or output is no terminal.
     #[arg(long, conflicts_with = "json")]
     pub once: bool,

@@ -31,6 +31,7 @@ fn main() {
         _ => {}
     }
     let result = match Cli::parse().command {
+        Command::Demo => commands::demo::run(),
         Command::Doctor(options) => commands::doctor::run(&options),
         Command::Bench(options) => commands::bench::run(&options),
         Command::Report(options) => commands::report::run(&options),
@@ -87,6 +88,7 @@ fn inside(words: &[String]) -> i32 {
     match words.split_first() {
         // The empty program, for timing an engine.
         Some((word, _)) if word == "nop" => Ended::Fine.code(),
+        Some((word, [role])) if word == "demo" => commands::demo::inside(role),
         Some((word, rest)) if word == "life" => probe::life(rest),
         Some((word, rest)) if word == "queens" => probe::queens(rest),
         Some((word, rest)) if word == "set" => probe::set(rest),

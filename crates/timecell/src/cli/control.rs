@@ -120,7 +120,7 @@ pub struct OfCells {
 #[derive(Debug, Args)]
 #[command(
     after_help = "The cells of a mission whose supervisor was killed are ended as well. The journal and the cells' output stay in the mission's directory.\n\n\
-    Exit codes: 0 nothing else is left; 1 something could not be removed; 2 there is no such mission; 4 no mission is up there, or no permission."
+    Exit codes: 0 all cells stopped; 1 something could not be removed; 2 there is no such mission; 4 no mission is up there, or no permission."
 )]
 pub struct Down {
     /// Which mission.

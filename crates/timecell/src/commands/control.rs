@@ -60,7 +60,7 @@ pub fn down(options: &Down) -> Result<Ended, CommandError> {
 /// What is left of a mission that was ended.
 pub(super) fn all_have_ended(dir: &Path) -> String {
     format!(
-        "all cells have ended, nothing is left of them but the journal and their output in {}",
+        "all cells stopped; journal and logs kept in {}",
         dir.display()
     )
 }
@@ -115,12 +115,12 @@ fn print_json(verb: &str, cells: &[CellDone]) {
 }
 
 /// Asks the supervisor of this directory; what it says meanwhile goes to standard error.
-pub(super) fn ask_for(dir: &Path, ask: Ask) -> Result<Say, ControlError> {
+pub(crate) fn ask_for(dir: &Path, ask: Ask) -> Result<Say, ControlError> {
     Client::connect(dir)?.ask(dir, ask, &mut |text| out::note(text))
 }
 
 /// The answer belongs to no such question.
-pub(super) fn unexpected(say: &Say) -> ControlError {
+pub(crate) fn unexpected(say: &Say) -> ControlError {
     let json = serde_json::to_string(say).unwrap_or_default();
     ControlError::NotUnderstood {
         reason: format!("`{}` was not asked for", json.get(..40).unwrap_or(&json)),
@@ -137,7 +137,8 @@ pub(super) fn directory_first(which: &WhichFirst) -> Result<PathBuf, CommandErro
     locate(which.mission.as_deref(), which.dir.as_deref())
 }
 
-fn locate(name: Option<&str>, dir: Option<&Path>) -> Result<PathBuf, CommandError> {
+/// The directory of the mission of this name, or this directory, or of the only mission that runs.
+pub(crate) fn locate(name: Option<&str>, dir: Option<&Path>) -> Result<PathBuf, CommandError> {
     let place = match (dir, name) {
         (Some(dir), _) => Place::Dir(dir),
         (None, Some(name)) => Place::Name(name),

@@ -8,6 +8,7 @@ pub mod bench_self;
 pub mod bench_series;
 pub mod clean;
 pub mod control;
+pub mod demo;
 pub mod doctor;
 pub mod events;
 pub mod export;

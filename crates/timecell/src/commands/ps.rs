@@ -6,6 +6,7 @@ use supervise::control::{
     Ask, CellState, CellStatus, ControlError, Say, Status, from_journal, prometheus,
 };
 
+use super::bench::grouped;
 use super::control::{ask_for, directory_first, unexpected};
 use crate::cli::Ps;
 use crate::exit::{CommandError, Ended};
@@ -60,7 +61,18 @@ fn text(status: &Status) -> String {
     lines.push(String::new());
     let mut rows = vec![
         [
-            "cell", "state", "pid", "starts", "for", "cpu time", "cpu", "budget", "",
+            "cell",
+            "state",
+            "pid",
+            "starts",
+            "uptime",
+            "cpu time",
+            "cpu",
+            "budget",
+            "jobs",
+            "late",
+            "worst response",
+            "",
         ]
         .map(str::to_owned)
         .to_vec(),
@@ -73,7 +85,7 @@ fn text(status: &Status) -> String {
         })
         .collect();
     // Numbers stand to the right.
-    let right = [2, 3, 4, 5];
+    let right = [2, 3, 4, 5, 8, 9, 10];
     for row in &rows {
         let cells: Vec<String> = (row.iter().zip(&widths).enumerate())
             .map(|(at, (text, width))| {
@@ -89,7 +101,8 @@ fn text(status: &Status) -> String {
     lines.join("\n")
 }
 
-fn head(status: &Status) -> String {
+/// The mission in one sentence.
+pub(crate) fn head(status: &Status) -> String {
     let running = (status.cells.iter())
         .filter(|cell| cell.state.runs())
         .count();
@@ -115,6 +128,7 @@ fn row(cell: &CellStatus) -> Vec<String> {
     let none = || "-".to_owned();
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now_ns = now.map_or(0, |now| i64::try_from(now.as_nanos()).unwrap_or(i64::MAX));
+    let reported = reported(cell);
     let since = (cell.started_unix_ns).filter(|_| cell.state.runs());
     let budget = match (cell.budget_ns, cell.period_ns) {
         (Some(budget), Some(period)) => format!(
@@ -124,23 +138,6 @@ fn row(cell: &CellStatus) -> Vec<String> {
         ),
         _ => none(),
     };
-    let why = match (&cell.why, &cell.last_end) {
-        (Some(why), Some(end)) if cell.state == CellState::Stopped => {
-            format!("{why}; {}", end.text)
-        }
-        (Some(why), _) => why.clone(),
-        (None, Some(end)) if !cell.state.runs() || cell.starts > 1 => {
-            format!("before: {}", end.text)
-        }
-        _ => String::new(),
-    };
-    let limits = cell.limits.iter().map(|limit| limit.text.clone());
-    let said = Some(why).filter(|why| !why.is_empty());
-    let why = said
-        .into_iter()
-        .chain(limits)
-        .collect::<Vec<_>>()
-        .join("; ");
     vec![
         cell.cell.clone(),
         cell.state.word().to_owned(),
@@ -153,8 +150,52 @@ fn row(cell: &CellStatus) -> Vec<String> {
             cpus => host::cpus::format_list(cpus),
         },
         budget,
-        why,
+        reported.map_or(none(), |jobs| grouped(jobs.ended)),
+        reported.map_or(none(), |jobs| grouped(jobs.late)),
+        (reported.and_then(|jobs| jobs.worst_response_ns))
+            .map_or(none(), |ns| report::time(ns as f64)),
+        why(cell),
     ]
+}
+
+/// What a cell's application reports of all its tasks together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reported {
+    /// Jobs that have ended.
+    pub(crate) ended: u64,
+    /// Those that were late.
+    pub(crate) late: u64,
+    /// The longest response time, ns.
+    pub(crate) worst_response_ns: Option<i64>,
+}
+
+/// `None`: its application reports nothing.
+pub(crate) fn reported(cell: &CellStatus) -> Option<Reported> {
+    let tasks = || cell.tasks.iter();
+    (!cell.tasks.is_empty()).then(|| Reported {
+        ended: tasks().map(|task| task.jobs).fold(0, u64::saturating_add),
+        late: tasks().map(|task| task.late).fold(0, u64::saturating_add),
+        worst_response_ns: tasks().filter_map(|task| task.worst_response_ns).max(),
+    })
+}
+
+/// Why it does not run, or how its life before ended.
+pub(crate) fn why(cell: &CellStatus) -> String {
+    let why = match (&cell.why, &cell.last_end) {
+        (Some(why), Some(end)) if cell.state == CellState::Stopped && end.text.contains(why) => {
+            Some(end.text.clone())
+        }
+        (Some(why), Some(end)) if cell.state == CellState::Stopped => {
+            Some(format!("{why}; {}", end.text))
+        }
+        (Some(why), _) => Some(why.clone()),
+        (None, Some(end)) if !cell.state.runs() || cell.starts > 1 => {
+            Some(format!("before: {}", end.text))
+        }
+        _ => None,
+    };
+    let limits = cell.limits.iter().map(|limit| limit.text.clone());
+    why.into_iter().chain(limits).collect::<Vec<_>>().join("; ")
 }
 
 /// `42 s`, `5 min 3 s`, `2 h 5 min`, `3 d 2 h`.
@@ -171,6 +212,28 @@ fn span(ns: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn jobs_of_all_tasks_are_summed_and_the_longest_response_counts() {
+        let task = |jobs, late, worst| serde_json::json!({ "task": "t", "jobs": jobs, "late": late, "worst_response_ns": worst });
+        let mut cell = serde_json::json!({
+            "cell": "a", "state": "running", "why": null, "holds": [], "pid": 7, "starts": 1,
+            "started_unix_ns": 1, "cpu_ns": 5, "enforcer": null, "budget_ns": null, "period_ns": null,
+            "cpus": [1], "guarantee": null, "last_end": null, "dir": "/d", "tasks": [],
+        });
+        let of = |cell: &serde_json::Value| -> CellStatus {
+            serde_json::from_value(cell.clone()).unwrap()
+        };
+        assert_eq!(reported(&of(&cell)), None);
+        assert_eq!(row(&of(&cell))[8..11], ["-", "-", "-"]);
+        cell["tasks"] = serde_json::json!([
+            task(1_200, 1, Some(3_000_000)),
+            task(5, 2, Some(41_500_000))
+        ]);
+        assert_eq!(row(&of(&cell))[8..11], ["1,205", "3", "41.5 ms"]);
+        cell["tasks"] = serde_json::json!([{ "task": "t", "jobs": 4, "late": 0 }]);
+        assert_eq!(row(&of(&cell))[8..11], ["4", "0", "-"]);
+    }
 
     #[test]
     fn spans_are_read_easily() {

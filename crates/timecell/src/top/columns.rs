@@ -1,7 +1,8 @@
 //! What the columns say, and the table that `--once` prints.
 
 use super::order::Order;
-use super::scene::{Row, Scene};
+use super::scene::{Kept, Row, Scene};
+use crate::cli::TopSort;
 use crate::commands::bench::grouped;
 
 /// One column: its head, whether it stands to the right, its text.
@@ -11,20 +12,121 @@ pub struct Column {
     pub text: fn(&Row) -> String,
 }
 
-/// Every column, from left to right.
-pub const COLUMNS: [Column; 11] = [
+/// A kind of thing to watch: another one is another of these.
+pub struct Kind {
+    /// From left to right.
+    pub columns: &'static [Column],
+    /// What it can be sorted by, as keys turn it.
+    pub orders: &'static [TopSort],
+    /// The states of its cells, in the order in which they are counted.
+    states: &'static [&'static str],
+    /// Keys of a scene and its rows that mean nothing here.
+    pub lacks: &'static [&'static str],
+}
+
+impl std::fmt::Debug for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Kind")
+    }
+}
+
+impl PartialEq for Kind {
+    fn eq(&self, other: &Kind) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+/// An experiment that runs.
+pub static EXPERIMENT: Kind = Kind {
+    columns: &COLUMNS,
+    orders: &[
+        TopSort::Cell,
+        TopSort::Cpu,
+        TopSort::Jobs,
+        TopSort::Missed,
+        TopSort::Latency,
+        TopSort::Execution,
+    ],
+    states: &["absent", "present", "armed", "running", "done", "failed"],
+    lacks: &[],
+};
+
+/// A mission that is kept running.
+pub static MISSION: Kind = Kind {
+    columns: &OF_MISSION,
+    orders: &[
+        TopSort::Cell,
+        TopSort::Cpu,
+        TopSort::Jobs,
+        TopSort::Late,
+        TopSort::Response,
+        TopSort::Starts,
+    ],
+    states: &[
+        "running",
+        "starting",
+        "restarting",
+        "waiting",
+        "ending",
+        "stopped",
+        "orphan",
+        "gone",
+    ],
+    lacks: &[
+        "run",
+        "left_ns",
+        "loads",
+        "shared_reservation",
+        "engine",
+        "planned",
+        "missed",
+        "lost",
+        "unseen",
+        "worst_latency_ns",
+        "worst_execution_ns",
+    ],
+};
+
+const OF_MISSION: [Column; 11] = [
+    left("cell", |row| row.id.clone()),
+    left("state", |row| row.state.to_owned()),
+    right("cpu", |row| host::cpus::format_list(&row.cpus)),
+    right("starts", |row| kept(row, |kept| Some(grouped(kept.starts)))),
+    left("budget", |row| row.reservation.clone().unwrap_or_else(none)),
+    right("cpu %", cpu_share),
+    right("cpu time", cpu_time),
+    right("jobs", |row| {
+        kept(row, |kept| kept.late.map(|_| grouped(row.jobs)))
+    }),
+    right("late", |row| kept(row, |kept| kept.late.map(grouped))),
+    right("worst response", |row| {
+        kept(row, |kept| {
+            kept.worst_response_ns.map(|ns| report::time(ns as f64))
+        })
+    }),
+    left("", |row| row.failure.clone().unwrap_or_default()),
+];
+
+fn kept(row: &Row, text: impl Fn(&Kept) -> Option<String>) -> String {
+    row.kept.as_ref().and_then(text).unwrap_or_else(none)
+}
+
+fn cpu_share(row: &Row) -> String {
+    (row.cpu_share).map_or(none(), |share| format!("{:.1}", share * 100.0))
+}
+
+fn cpu_time(row: &Row) -> String {
+    (row.cpu_ns).map_or(none(), |ns| report::time(ns as f64))
+}
+
+const COLUMNS: [Column; 11] = [
     left("cell", |row| row.id.clone()),
     left("engine", |row| row.engine.clone()),
     right("cpu", |row| host::cpus::format_list(&row.cpus)),
     left("class", class),
     left("state", |row| row.state.to_owned()),
-    right("cpu %", |row| {
-        row.cpu_share
-            .map_or(none(), |share| format!("{:.1}", share * 100.0))
-    }),
-    right("cpu time", |row| {
-        row.cpu_ns.map_or(none(), |ns| report::time(ns as f64))
-    }),
+    right("cpu %", cpu_share),
+    right("cpu time", cpu_time),
     right("jobs", jobs),
     right("missed", |row| grouped(row.missed)),
     right("worst latency", |row| worst(row, row.worst_latency_ns)),
@@ -73,8 +175,13 @@ fn worst(row: &Row, ns: Option<i64>) -> String {
 
 /// What stands above the cells, a sentence a line.
 pub fn heads(scene: &Scene) -> Vec<String> {
-    let left = report::time(scene.left_ns as f64);
-    let mut first = format!("{}; about {left} left", scene.what);
+    let mut first = scene.what.clone();
+    if scene.kind == &EXPERIMENT {
+        first.push_str(&format!(
+            "; about {} left",
+            report::time(scene.left_ns as f64)
+        ));
+    }
     if !scene.loads.is_empty() {
         first = format!("{first}; under {}", scene.loads.join(", "));
     }
@@ -95,24 +202,24 @@ pub fn heads(scene: &Scene) -> Vec<String> {
 
 /// Such as `64 cells: 60 running, 4 failed`.
 fn counts(scene: &Scene) -> String {
-    let states = ["absent", "present", "armed", "running", "done", "failed"];
-    let counted: Vec<String> = (states.iter())
+    let counted: Vec<String> = (scene.kind.states.iter())
         .filter_map(|state| {
             let count = scene.rows.iter().filter(|row| row.state == *state).count();
             (count > 0).then(|| format!("{} {state}", grouped(count as u64)))
         })
         .collect();
+    let late: u64 = (scene.rows.iter()).filter_map(|row| row.kept?.late).sum();
     let missed: u64 = scene.rows.iter().map(|row| row.missed).sum();
     let lost: u64 = scene.rows.iter().map(|row| row.lost).sum();
     let cells = match scene.rows.len() {
         1 => "1 cell".to_owned(),
         count => format!("{} cells", grouped(count as u64)),
     };
-    let mut line = format!(
-        "{cells}: {}; {} missed",
-        counted.join(", "),
-        grouped(missed)
-    );
+    let bad = match scene.kind == &MISSION {
+        true => format!("{} late", grouped(late)),
+        false => format!("{} missed", grouped(missed)),
+    };
+    let mut line = format!("{cells}: {}; {bad}", counted.join(", "));
     if lost > 0 {
         line = format!("{line}, {} lost", grouped(lost));
     }
@@ -120,8 +227,10 @@ fn counts(scene: &Scene) -> String {
 }
 
 /// Width of each column for these rows.
-pub fn widths<'a>(rows: impl Iterator<Item = &'a [String]>) -> Vec<usize> {
-    let mut widths: Vec<usize> = (COLUMNS.iter()).map(|column| column.head.len()).collect();
+pub fn widths<'a>(kind: &Kind, rows: impl Iterator<Item = &'a [String]>) -> Vec<usize> {
+    let mut widths: Vec<usize> = (kind.columns.iter())
+        .map(|column| column.head.len())
+        .collect();
     for row in rows {
         for (width, text) in widths.iter_mut().zip(row) {
             *width = (*width).max(text.chars().count());
@@ -131,14 +240,16 @@ pub fn widths<'a>(rows: impl Iterator<Item = &'a [String]>) -> Vec<usize> {
 }
 
 /// The texts of a row.
-pub fn texts(row: &Row) -> Vec<String> {
-    COLUMNS.iter().map(|column| (column.text)(row)).collect()
+pub fn texts(kind: &Kind, row: &Row) -> Vec<String> {
+    (kind.columns.iter())
+        .map(|column| (column.text)(row))
+        .collect()
 }
 
 /// Texts side by side, two blanks between.
-pub fn line(texts: &[String], widths: &[usize]) -> String {
+pub fn line(kind: &Kind, texts: &[String], widths: &[usize]) -> String {
     let mut line = String::new();
-    for ((text, width), column) in texts.iter().zip(widths).zip(&COLUMNS) {
+    for ((text, width), column) in texts.iter().zip(widths).zip(kind.columns) {
         if !line.is_empty() {
             line.push_str("  ");
         }
@@ -155,25 +266,30 @@ pub fn line(texts: &[String], widths: &[usize]) -> String {
 }
 
 /// The heads of the columns in one line.
-pub fn head_line(widths: &[usize]) -> String {
-    let heads: Vec<String> = (COLUMNS.iter())
+pub fn head_line(kind: &Kind, widths: &[usize]) -> String {
+    let heads: Vec<String> = (kind.columns.iter())
         .map(|column| column.head.to_owned())
         .collect();
-    line(&heads, widths)
+    line(kind, &heads, widths)
 }
 
 /// The whole as text.
 pub fn table(scene: &Scene, order: &Order) -> String {
-    let rows: Vec<Vec<String>> = (order.rows(scene).into_iter()).map(texts).collect();
-    let widths = widths(rows.iter().map(Vec::as_slice));
+    let kind = scene.kind;
+    let rows: Vec<Vec<String>> = (order.rows(scene).into_iter())
+        .map(|row| texts(kind, row))
+        .collect();
+    let widths = widths(kind, rows.iter().map(Vec::as_slice));
     let mut text = heads(scene).join("\n");
     text.push_str("\n\n");
-    text.push_str(&head_line(&widths));
+    text.push_str(&head_line(kind, &widths));
     for row in &rows {
         text.push('\n');
-        text.push_str(&line(row, &widths));
+        text.push_str(&line(kind, row, &widths));
     }
-    for row in &scene.rows {
+    // A mission's cells say it in a column.
+    let below = scene.rows.iter().filter(|_| kind == &EXPERIMENT);
+    for row in below {
         if let Some(why) = &row.failure {
             text.push_str(&format!("\n{}: {why}", row.id));
         }
@@ -205,6 +321,7 @@ pub mod tests {
             unseen: 0,
             worst_latency_ns: Some(48_200),
             worst_execution_ns: None,
+            kept: None,
         };
         let mut rows = vec![
             row("1-embedded", "running", 0.253, 2),
@@ -214,6 +331,7 @@ pub mod tests {
         rows[2].failure = Some("its process has ended".to_owned());
         rows[2].unseen = 4;
         Scene {
+            kind: &EXPERIMENT,
             schema: 1,
             what: "scale: trial 2 of 15, embedded-3, round 1 of 1".to_owned(),
             run: "runs/x".to_owned(),

@@ -37,6 +37,11 @@ impl Order {
             TopSort::Missed => rows.sort_by_key(|row| Reverse(row.missed)),
             TopSort::Latency => rows.sort_by_key(|row| Reverse(row.worst_latency_ns)),
             TopSort::Execution => rows.sort_by_key(|row| Reverse(row.worst_execution_ns)),
+            TopSort::Late => rows.sort_by_key(|row| Reverse(row.kept.and_then(|kept| kept.late))),
+            TopSort::Response => {
+                rows.sort_by_key(|row| Reverse(row.kept.and_then(|kept| kept.worst_response_ns)));
+            }
+            TopSort::Starts => rows.sort_by_key(|row| Reverse(row.kept.map(|kept| kept.starts))),
         }
         if self.reversed {
             rows.reverse();
@@ -49,17 +54,11 @@ impl Order {
         self.filter.is_empty() || words.iter().any(|word| word.contains(&self.filter))
     }
 
-    /// The next column.
-    pub fn turn(&mut self) {
-        use TopSort::{Cell, Cpu, Execution, Jobs, Latency, Missed};
-        self.by = match self.by {
-            Cell => Cpu,
-            Cpu => Jobs,
-            Jobs => Missed,
-            Missed => Latency,
-            Latency => Execution,
-            Execution => Cell,
-        };
+    /// The next of these columns.
+    pub fn turn(&mut self, among: &[TopSort]) {
+        let at = among.iter().position(|by| *by == self.by);
+        let next = at.map_or(0, |at| at + 1);
+        self.by = among.get(next).copied().unwrap_or(TopSort::Cell);
     }
 }
 
@@ -94,7 +93,7 @@ mod tests {
         assert_eq!(ids(&order), ["10-embedded"]);
         let mut turned = Order::of(TopSort::Cell, None);
         for _ in 0..6 {
-            turned.turn();
+            turned.turn(three().kind.orders);
         }
         assert_eq!(turned.by, TopSort::Cell, "all columns have had their turn");
     }

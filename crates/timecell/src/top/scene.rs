@@ -1,10 +1,12 @@
-//! What there is to show at one instant, wherever it comes from: a running experiment now, a mission later.
+//! What there is to show at one instant, wherever it comes from, and how it is taken from a running experiment.
 
 use bench::live::{CellView, LiveReservation, Seen, Standing, TrialView, Watcher};
 use host::cpu_use::{self, CpuTicks, RtLimit};
 use host::root::Root;
 use probe::clock;
 use serde::Serialize;
+
+use super::columns::{EXPERIMENT, Kind};
 
 /// Where rows come from.
 pub trait Source {
@@ -15,6 +17,9 @@ pub trait Source {
 /// One look.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scene {
+    /// What its columns, orders and heads are.
+    #[serde(skip)]
+    pub kind: &'static Kind,
     /// Version of this object.
     pub schema: u64,
     /// What runs, in words: experiment, trial, round.
@@ -85,26 +90,48 @@ pub struct Row {
     pub worst_latency_ns: Option<i64>,
     /// Largest execution time, ns; `None` where jobs have no work.
     pub worst_execution_ns: Option<i64>,
+    /// Of a mission: what its application reports, and its starts.
+    #[serde(flatten)]
+    pub kept: Option<Kept>,
 }
 
-/// The experiment that runs.
-pub struct Running {
-    watcher: Watcher,
+/// What is known of a cell of a mission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Kept {
+    /// Starts so far.
+    pub starts: u64,
+    /// Jobs that were late; `None`: nothing is reported.
+    pub late: Option<u64>,
+    /// The longest response time, ns.
+    pub worst_response_ns: Option<i64>,
+}
+
+impl Scene {
+    /// It as JSON, without what has no meaning for what is watched.
+    pub fn json(&self) -> String {
+        let mut json = serde_json::to_value(self).unwrap_or_default();
+        let less = |value: &mut serde_json::Value| {
+            if let Some(object) = value.as_object_mut() {
+                object.retain(|key, _| !self.kind.lacks.contains(&key.as_str()));
+            }
+        };
+        less(&mut json);
+        let rows = json["rows"].as_array_mut();
+        rows.into_iter().flatten().for_each(less);
+        json.to_string()
+    }
+}
+
+/// The cpus and this program itself, over the time between two looks.
+#[derive(Default)]
+pub struct Machine {
     ticks: Vec<CpuTicks>,
     own: Option<(i64, i64)>,
 }
 
-impl Running {
-    /// Has seen nothing yet.
-    pub fn new() -> Running {
-        Running {
-            watcher: Watcher::new(),
-            ticks: Vec::new(),
-            own: None,
-        }
-    }
-
-    fn cpus(&mut self) -> Vec<CpuShare> {
+impl Machine {
+    /// Share of each cpu that was used.
+    pub fn cpus(&mut self) -> Vec<CpuShare> {
         let now = cpu_use::ticks(&Root::live()).unwrap_or_default();
         let shares = cpu_use::shares(&self.ticks, &now);
         self.ticks = now;
@@ -112,7 +139,8 @@ impl Running {
         shares.into_iter().map(share).collect()
     }
 
-    fn own_share(&mut self) -> Option<f64> {
+    /// Share of one cpu that this program used.
+    pub fn own_share(&mut self) -> Option<f64> {
         let now = (clock::now(), own_cpu_ns());
         let (then, before) = self.own.replace(now)?;
         let window = now.0 - then;
@@ -120,13 +148,34 @@ impl Running {
     }
 }
 
+/// The experiment that runs.
+pub struct Running {
+    watcher: Watcher,
+    machine: Machine,
+}
+
+impl Running {
+    /// Has seen nothing yet.
+    pub fn new() -> Running {
+        Running {
+            watcher: Watcher::new(),
+            machine: Machine::default(),
+        }
+    }
+
+    /// Whether something measures, watchable or not.
+    pub fn is_there(&mut self) -> bool {
+        !matches!(self.watcher.look(), Seen::NoRun)
+    }
+}
+
 impl Source for Running {
     fn look(&mut self) -> Result<Scene, String> {
-        let (cpus, own_share) = (self.cpus(), self.own_share());
+        let (cpus, own_share) = (self.machine.cpus(), self.machine.own_share());
         match self.watcher.look() {
             Seen::Trial(view) => Ok(scene(view, cpus, own_share)),
             Seen::NoRun => Err(
-                "nothing runs here that this user may watch; start `timecell bench` in another terminal".to_owned(),
+                "nothing runs here that this user may watch; start `timecell bench` or `timecell up` in another terminal".to_owned(),
             ),
             Seen::NoTrial { pid, why: None } => Err(format!(
                 "process {pid} measures, but has no cells to be watched right now"
@@ -154,6 +203,7 @@ fn scene(view: &TrialView, cpus: Vec<CpuShare>, own_share: Option<f64>) -> Scene
     let live = &view.live;
     let rows = live.cells.iter().zip(&view.cells);
     Scene {
+        kind: &EXPERIMENT,
         schema: 1,
         what: format!(
             "{}: trial {} of {}, {}, round {} of {}",
@@ -164,7 +214,7 @@ fn scene(view: &TrialView, cpus: Vec<CpuShare>, own_share: Option<f64>) -> Scene
         left_ns: (live.expected_end_ns - view.at_ns).max(0),
         loads: live.loads.clone(),
         shared_reservation: live.shared_reservation.as_ref().map(words),
-        rt_limit: cpu_use::rt_limit(&Root::live()).map(limit),
+        rt_limit: rt_limit(),
         cpus,
         own_share,
         rows: rows
@@ -186,6 +236,7 @@ fn scene(view: &TrialView, cpus: Vec<CpuShare>, own_share: Option<f64>) -> Scene
                 unseen: seen.sums.unseen,
                 worst_latency_ns: seen.sums.worst_latency_ns,
                 worst_execution_ns: worked(live.works, seen),
+                kept: None,
             })
             .collect(),
     }
@@ -202,6 +253,11 @@ fn words(held: &LiveReservation) -> String {
         report::time(held.period_ns as f64),
         held.enforcer
     )
+}
+
+/// What the kernel lets real-time tasks take, in words.
+pub fn rt_limit() -> Option<String> {
+    cpu_use::rt_limit(&Root::live()).map(limit)
 }
 
 fn limit(limit: RtLimit) -> String {

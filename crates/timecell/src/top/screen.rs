@@ -94,7 +94,10 @@ impl Screen {
         }
         match key.code {
             KeyCode::Char('q') | KeyCode::Esc => return true,
-            KeyCode::Char('s') => self.order.turn(),
+            KeyCode::Char('s') => {
+                let kind = self.seen.as_ref().map(|scene| scene.kind);
+                self.order.turn(kind.unwrap_or(&columns::EXPERIMENT).orders);
+            }
             KeyCode::Char('r') => self.order.reversed = !self.order.reversed,
             KeyCode::Char('/') => self.typing = true,
             KeyCode::Down | KeyCode::Char('j') => self.top += 1,
@@ -130,13 +133,15 @@ impl Screen {
                 self.top = self.top.min(rows.len().saturating_sub(self.room));
                 // Only what is seen is put into words: 4,096 cells cost no more than 40.
                 let seen = rows.iter().skip(self.top).take(self.room);
-                let texts: Vec<Vec<String>> = seen.clone().map(|row| columns::texts(row)).collect();
-                let widths = columns::widths(texts.iter().map(Vec::as_slice));
+                let kind = scene.kind;
+                let texts: Vec<Vec<String>> =
+                    seen.clone().map(|row| columns::texts(kind, row)).collect();
+                let widths = columns::widths(kind, texts.iter().map(Vec::as_slice));
                 let bold = Style::new().add_modifier(Modifier::BOLD);
-                let head = Span::styled(columns::head_line(&widths), bold);
+                let head = Span::styled(columns::head_line(kind, &widths), bold);
                 let mut lines = vec![Line::from(head)];
                 for (text, row) in texts.iter().zip(seen) {
-                    let line = columns::line(text, &widths);
+                    let line = columns::line(kind, text, &widths);
                     lines.push(Line::from(Span::styled(line, self.style(row.state))));
                 }
                 lines

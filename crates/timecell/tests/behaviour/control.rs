@@ -193,7 +193,9 @@ fn cells_without_a_supervisor_are_ended_by_down() {
         said.out
     );
     assert!(
-        said.out.contains("nothing is left of them but the journal") && said.out.contains("/state"),
+        said.out
+            .contains("all cells stopped; journal and logs kept in")
+            && said.out.contains("/state"),
         "{}",
         said.out
     );
@@ -312,7 +314,7 @@ fn a_cell_is_restarted_and_the_mission_ended_from_outside() {
     let done = json_of(dir, &["down"]);
     assert_eq!(done["cells"].as_array().unwrap().len(), 2, "{done}");
     assert!(done["cells"][0]["end"]["killed"]["signal"] == 9, "{done}");
-    up.until("nothing is left");
+    up.until("all cells stopped; logs kept in ");
     assert_eq!(up.child.wait().unwrap().code(), Some(0));
     assert!(!runs(two));
     nothing_is_left(dir);

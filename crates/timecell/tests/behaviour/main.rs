@@ -12,6 +12,7 @@ mod contest;
 mod control;
 mod control_update;
 mod counters;
+mod demo;
 mod extreme;
 mod faults;
 mod formats;
@@ -67,6 +68,7 @@ fn main() {
         clean_up::CASES,
         contest::CASES,
         counters::CASES,
+        demo::CASES,
         control::CASES,
         control_update::CASES,
         faults::CASES,

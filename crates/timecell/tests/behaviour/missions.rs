@@ -306,7 +306,7 @@ impl Up {
     #[track_caller]
     pub fn end(mut self) {
         self.signal(libc::SIGINT);
-        self.until("nothing is left");
+        self.until("all cells stopped; logs kept in ");
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
     }
 }

@@ -1,0 +1,107 @@
+//! A mission that is kept running, as its supervisor tells of it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use probe::clock;
+use supervise::control::{Ask, CellState, CellStatus, Say, Status};
+
+use super::columns::MISSION;
+use super::scene::{Kept, Machine, Row, Scene, Source, rt_limit};
+use crate::commands::control::{ask_for, unexpected};
+use crate::commands::ps::{head, reported, why};
+
+/// The mission of a directory.
+pub struct Mission {
+    dir: PathBuf,
+    machine: Machine,
+    /// When the look before was, ns, and the cpu time that each life of a cell had then.
+    before: (i64, HashMap<Life, i64>),
+}
+
+/// A life of a cell; during an update two versions have the same name.
+type Life = (String, Option<i32>, u64);
+
+/// Whether somebody supervises the mission of this directory.
+pub fn is_up(dir: &Path) -> bool {
+    ask_for(dir, Ask::Status).is_ok()
+}
+
+impl Mission {
+    /// Has seen nothing yet.
+    pub fn new(dir: PathBuf) -> Mission {
+        Mission {
+            dir,
+            machine: Machine::default(),
+            before: (0, HashMap::new()),
+        }
+    }
+
+    fn scene(&mut self, status: &Status) -> Scene {
+        let now = clock::now();
+        let life = |cell: &CellStatus| (cell.cell.clone(), cell.pid, cell.starts);
+        let used = |cell: &CellStatus| Some((life(cell), cell.cpu_ns?));
+        let then = (now, status.cells.iter().filter_map(used).collect());
+        let (before, lives) = std::mem::replace(&mut self.before, then);
+        let share = |cell: &CellStatus| {
+            let used = cell.cpu_ns? - lives.get(&life(cell))?;
+            (now > before).then(|| used as f64 / (now - before) as f64)
+        };
+        Scene {
+            kind: &MISSION,
+            schema: 1,
+            what: head(status),
+            run: String::new(),
+            pid: (status.supervisor.as_ref()).map_or(0, |own| own.pid.cast_signed()),
+            left_ns: 0,
+            loads: Vec::new(),
+            shared_reservation: None,
+            rt_limit: rt_limit(),
+            cpus: self.machine.cpus(),
+            own_share: self.machine.own_share(),
+            rows: (status.cells.iter())
+                .map(|cell| row(cell, share(cell)))
+                .collect(),
+        }
+    }
+}
+
+fn row(cell: &CellStatus, cpu_share: Option<f64>) -> Row {
+    let reported = reported(cell);
+    let time = |ns: i64| report::time(ns as f64);
+    Row {
+        id: cell.cell.clone(),
+        engine: String::new(),
+        cpus: cell.cpus.clone(),
+        class: cell.enforcer.clone().unwrap_or_default(),
+        reservation: (cell.budget_ns.zip(cell.period_ns))
+            .map(|(budget, period)| format!("{} every {}", time(budget), time(period))),
+        state: cell.state.word(),
+        failure: Some(why(cell)).filter(|why| !why.is_empty()),
+        pid: cell.pid,
+        cpu_share: cpu_share.filter(|_| cell.state != CellState::Stopped),
+        cpu_ns: cell.cpu_ns,
+        jobs: reported.map_or(0, |reported| reported.ended),
+        planned: None,
+        missed: 0,
+        lost: 0,
+        unseen: 0,
+        worst_latency_ns: None,
+        worst_execution_ns: None,
+        kept: Some(Kept {
+            starts: cell.starts,
+            late: reported.map(|reported| reported.late),
+            worst_response_ns: reported.and_then(|reported| reported.worst_response_ns),
+        }),
+    }
+}
+
+impl Source for Mission {
+    fn look(&mut self) -> Result<Scene, String> {
+        match ask_for(&self.dir, Ask::Status) {
+            Ok(Say::Status(status)) => Ok(self.scene(&status)),
+            Ok(other) => Err(unexpected(&other).to_string()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The demo mission as it is documented, what `ps` and `top` say of a mission, and reasons of starts that failed.
+
+use std::fs;
+use std::num::NonZero;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::missions::{Up, mission, name, nothing_is_left};
+use crate::pty::{PROGRAMS, Pty};
+use crate::support::{Case, Need, eventually, say};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "demo::the_demo_mission_is_admitted_runs_and_is_watched",
+        needs: &[
+            Need::Root,
+            Need::RealTime,
+            Need::GroupBudget(250),
+            Need::Program(PROGRAMS[0]),
+            Need::Program(PROGRAMS[1]),
+            Need::Program(PROGRAMS[2]),
+        ],
+        run: the_demo_mission_is_admitted_runs_and_is_watched,
+    },
+    Case {
+        name: "demo::why_a_cell_could_not_start_is_told_by_ps_and_events",
+        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(150)],
+        run: why_a_cell_could_not_start_is_told_by_ps_and_events,
+    },
+    Case {
+        name: "demo::a_dynamic_program_without_its_libraries_is_refused_before_it_is_started",
+        needs: &[Need::Root],
+        run: a_dynamic_program_without_its_libraries_is_refused,
+    },
+];
+
+const STATE: [&str; 2] = ["--dir", "state"];
+
+fn json(dir: &Path, verb: &str, more: &[&str]) -> Value {
+    let words: Vec<&str> = [verb, "--json"]
+        .iter()
+        .chain(&STATE)
+        .chain(more)
+        .copied()
+        .collect();
+    let said = say(dir, &words).ends_with(0);
+    serde_json::from_str(&said.out).unwrap()
+}
+
+fn the_demo_mission_is_admitted_runs_and_is_watched() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let demo = say(dir, &["demo"]).ends_with(0).out;
+    // As documented, but for its name: another one of this name may run on this machine.
+    let own = demo.replace("name = \"demo\"", &format!("name = \"{}\"", name(dir)));
+    assert_ne!(own, demo);
+    fs::write(dir.join("mission.toml"), own).unwrap();
+    say(dir, &["admit", "mission.toml"]).ends_with(0);
+    let mut up = Up::start(dir);
+    up.until("flaky: runs");
+    let control = || json(dir, "ps", &[])["cells"][0].clone();
+    eventually("some jobs are reported", || {
+        control()["tasks"][0]["jobs"].as_u64() >= Some(5)
+    });
+    let worst = control()["tasks"][0]["worst_response_ns"].as_i64().unwrap();
+    assert!(worst >= 2_000_000, "{worst}");
+    let table = say(dir, &["ps", "--dir", "state"]).ends_with(0).out;
+    let heads = table.lines().nth(2).unwrap();
+    for head in ["uptime", "jobs", "late", "worst response"] {
+        assert!(heads.contains(head), "{table}");
+    }
+    let scene = json(dir, "top", &["--interval", "500ms"]);
+    let rows = scene["rows"].as_array().unwrap();
+    assert_eq!(
+        (&rows[0]["id"], &rows[0]["state"]),
+        (&"control".into(), &"running".into())
+    );
+    assert!(
+        rows[0]["jobs"].as_u64() >= Some(5) && rows[0]["worst_response_ns"].is_i64(),
+        "{scene}"
+    );
+    // 2 ms every 100 ms.
+    let share = rows[0]["cpu_share"].as_f64().unwrap();
+    assert!(share > 0.0 && share < 0.5, "{scene}");
+    // What does not exist of a mission is not said to be 0.
+    assert!(
+        rows[0].get("missed").is_none() && scene.get("left_ns").is_none(),
+        "{scene}"
+    );
+    on_a_terminal(dir);
+    up.until("flaky: exited with status 1");
+    up.until("flaky: runs");
+    say(dir, &["down", "--dir", "state"]).ends_with(0);
+    up.until("all cells stopped");
+    nothing_is_left(dir);
+    let error = say(dir, &["top", "--dir", "state", "--once"])
+        .ends_with(4)
+        .error();
+    assert!(error.contains("nobody"), "{error}");
+}
+
+fn on_a_terminal(dir: &Path) {
+    let command = format!(
+        "'{}' top --dir state --interval 200ms",
+        env!("CARGO_BIN_EXE_timecell")
+    );
+    let (rows, columns) = (NonZero::new(20).unwrap(), NonZero::new(150).unwrap());
+    let mut terminal = Pty::start(dir, rows, columns, &command);
+    let row = |lines: &[String], cell: &str| {
+        let words = |line: &&String| line.split_whitespace().next() == Some(cell);
+        lines.iter().find(words).cloned().unwrap_or_default()
+    };
+    terminal.shows("both cells", |lines| {
+        lines[0].starts_with(&format!("mission {}: ", name(dir)))
+            && lines[2].starts_with("2 cells: ")
+            && lines[2].contains("late")
+            && lines[3].contains("worst response")
+            && row(lines, "control").contains("running")
+            && !row(lines, "flaky").is_empty()
+    });
+    let before = row(&terminal.lines(), "control");
+    terminal.shows("the jobs go on", |lines| row(lines, "control") != before);
+    for by in ["cpu", "jobs", "late", "worst response", "starts", "cell"] {
+        terminal.press("s");
+        terminal.shows("another order", |lines| {
+            lines[19].starts_with(&format!("by {by}"))
+        });
+    }
+    terminal.press("q");
+    let (code, left) = terminal.ends();
+    assert_eq!(code, Some(0), "{}", left.contents());
+    assert!(!left.alternate_screen(), "the screen before is back");
+}
+
+fn why_a_cell_could_not_start_is_told_by_ps_and_events() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fs::create_dir_all(dir.join("root/bin")).unwrap();
+    mission(
+        dir,
+        "[[cell]]\nname = \"broken\"\nimage = { rootfs = \"root\" }\ncommand = [\"/bin/nothing\"]\nclass = \"other\"\n\
+         [cell.restart]\nlimit = 1\nbackoff_min = \"10ms\"\n\
+         [[cell]]\nname = \"stays\"\nimage = { rootfs = \"root\" }\ncommand = [\"/bin/cell\", \"probe\", \"demo\", \"flaky\"]\n\
+         class = \"other\"\n",
+    );
+    fs::copy(env!("CARGO_BIN_EXE_timecell"), dir.join("root/bin/cell")).unwrap();
+    let mut up = Up::start(dir);
+    let told = up.until("broken: could not be started: ");
+    let (_, reason) = told.split_once("could not be started: ").unwrap();
+    up.told("stays: runs");
+    let broken = || json(dir, "ps", &[])["cells"][0].clone();
+    eventually("it is given up", || broken()["state"] == "stopped");
+    let text = format!("could not start: {reason}");
+    assert_eq!(broken()["last_end"]["text"], text.as_str());
+    let table = say(dir, &["ps", "--dir", "state"]).ends_with(0).out;
+    assert!(table.contains(&text), "{text}\n{table}");
+    let events = say(dir, &["events", "--dir", "state"]).ends_with(0).out;
+    assert!(events.contains(&format!("broken: {text}")), "{events}");
+    assert!(events.contains("broken: starting (attempt 2)"), "{events}");
+    assert!(!events.contains("ended unseen"), "{events}");
+    up.end();
+    nothing_is_left(dir);
+}
+
+fn a_dynamic_program_without_its_libraries_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let cell = "[[cell]]\nname = \"a\"\nimage = { binary = \"/bin/ls\" }\nclass = \"other\"\n";
+    mission(dir.path(), cell);
+    let error = say(dir.path(), &["admit", "mission.toml"])
+        .ends_with(2)
+        .error();
+    let parts = [
+        "mission.toml:5: ",
+        "/bin/ls is not static",
+        "interpreter /lib",
+        "`rootfs`",
+    ];
+    for part in parts {
+        assert!(error.contains(part), "no `{part}` in: {error}");
+    }
+}
