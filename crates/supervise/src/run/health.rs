@@ -239,7 +239,7 @@ impl Keeper<'_> {
         let stamp = Stamp::now();
         let cell = &self.mission().cells[at].name;
         let number = self.state.incident_number + self.incidents.unwritten.len() as u64 + 1;
-        Some(finding.incident(
+        let mut incident = finding.incident(
             &Context {
                 number,
                 mission: &self.mission().name,
@@ -250,7 +250,15 @@ impl Keeper<'_> {
                 tasks: self.watches[at].tasks(),
             },
             evidence,
-        ))
+        );
+        let known = self.state.cells.get(cell);
+        if let (Sight::Ended(End::Unknown), Some(why)) = (
+            &finding.sight,
+            known.and_then(|cell| cell.not_started.as_ref()),
+        ) {
+            incident.observed.detail = format!("could not start: {why}");
+        }
+        Some(incident)
     }
 
     /// Writes down what has happened.
