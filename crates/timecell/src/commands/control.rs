@@ -60,7 +60,7 @@ pub fn down(options: &Down) -> Result<Ended, CommandError> {
 /// What is left of a mission that was ended.
 pub(super) fn all_have_ended(dir: &Path) -> String {
     format!(
-        "all cells stopped; journal and logs kept in {}",
+        "all cells stopped; logs kept in {}",
         dir.display()
     )
 }

@@ -194,7 +194,7 @@ fn cells_without_a_supervisor_are_ended_by_down() {
     );
     assert!(
         said.out
-            .contains("all cells stopped; journal and logs kept in")
+            .contains("all cells stopped; logs kept in")
             && said.out.contains("/state"),
         "{}",
         said.out
