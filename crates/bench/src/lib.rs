@@ -32,6 +32,7 @@ mod trial_record;
 mod verify;
 mod watch;
 
+pub use crowd::ahead;
 pub use error::BenchError;
 pub use isolation::{
     ISOLATION_ENFORCERS, ISOLATION_QUESTION, IsolationOptions, IsolationPlan, Part, run_isolation,

@@ -298,6 +298,12 @@ pub(crate) fn trials(
         if interrupt.came() {
             return Err(BenchError::Interrupted);
         }
+        if let Some(why) = &outcome.record.cut_off {
+            progress.note(&format!(
+                "trial {} ({}) was cut off, and what it had measured is kept: {why}",
+                todo.number, planned.name
+            ));
+        }
     }
     Ok(())
 }

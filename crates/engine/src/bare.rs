@@ -9,7 +9,7 @@ use model::{EngineKind, Requirement};
 use crate::identity::Identity;
 use crate::made::{self, Payload};
 use crate::note::MARK;
-use crate::{Cell, CellSpec, Engine, EngineError, cgroups, process};
+use crate::{Cell, CellSpec, Engine, EngineError, Footprint, cgroups, process};
 
 /// The engine.
 pub(crate) struct Bare;
@@ -30,6 +30,10 @@ impl Engine for Bare {
 
     fn cell_sets_class(&self) -> bool {
         true
+    }
+
+    fn footprint(&self) -> Footprint {
+        Footprint::PROCESS
     }
 
     fn create(&self, spec: &CellSpec) -> Result<Box<dyn Cell>, EngineError> {

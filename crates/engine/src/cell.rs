@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use model::{EngineKind, Requirement};
 use serde::{Deserialize, Serialize};
 
-use crate::EngineError;
+use crate::{EngineError, Footprint};
 
 /// The unprivileged user who runs a rootless cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +63,9 @@ pub trait Engine: Send + Sync {
 
     /// Whether the cell may set its own class and affinity; otherwise the coordinator does so by pid.
     fn cell_sets_class(&self) -> bool;
+
+    /// What each of its cells takes of the machine while it waits.
+    fn footprint(&self) -> Footprint;
 
     /// Creates the cell and starts its payload; returns as soon as the payload's pid is known.
     ///

@@ -3,7 +3,7 @@
 use model::{EngineKind, Requirement};
 
 use crate::identity::Identity;
-use crate::{Cell, CellSpec, Engine, EngineError, made, oci, programs};
+use crate::{Cell, CellSpec, Engine, EngineError, Footprint, made, oci, programs};
 
 /// The engine.
 pub(crate) struct Crun;
@@ -28,6 +28,16 @@ impl Engine for Crun {
 
     fn cell_sets_class(&self) -> bool {
         true
+    }
+
+    fn footprint(&self) -> Footprint {
+        // `crun run` waits beside the payload.
+        Footprint {
+            processes: 2,
+            processes_beside: 1,
+            keys: 1,
+            ..Footprint::CONTAINER
+        }
     }
 
     fn create(&self, spec: &CellSpec) -> Result<Box<dyn Cell>, EngineError> {

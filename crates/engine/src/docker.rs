@@ -7,7 +7,7 @@ use model::{EngineKind, Requirement};
 use crate::identity::Identity;
 use crate::made::{self, Payload};
 use crate::note::MARK;
-use crate::{Cell, CellSpec, Engine, EngineError, cgroups, limits, process, programs};
+use crate::{Cell, CellSpec, Engine, EngineError, Footprint, cgroups, limits, process, programs};
 
 /// The engine.
 pub(crate) struct Docker;
@@ -34,6 +34,15 @@ impl Engine for Docker {
 
     fn cell_sets_class(&self) -> bool {
         true
+    }
+
+    fn footprint(&self) -> Footprint {
+        // At the least: a shim is beside the payload, whose threads vary.
+        Footprint {
+            processes: 2,
+            keys: 1,
+            ..Footprint::CONTAINER
+        }
     }
 
     fn create(&self, spec: &CellSpec) -> Result<Box<dyn Cell>, EngineError> {

@@ -5,7 +5,7 @@ use model::{EngineKind, Requirement};
 use crate::app::podman as podman_app;
 use crate::identity::Identity;
 use crate::podman_cli::{self, Podman as Cli};
-use crate::{Cell, CellSpec, Engine, EngineError, made, programs};
+use crate::{Cell, CellSpec, Engine, EngineError, Footprint, made, programs};
 
 /// The engine.
 pub(crate) struct Podman;
@@ -29,6 +29,18 @@ impl Engine for Podman {
 
     fn cell_sets_class(&self) -> bool {
         true
+    }
+
+    fn footprint(&self) -> Footprint {
+        // conmon, and its own group; on cgroup v2 it watches for `oom_kill` by inotify.
+        Footprint {
+            processes: 2,
+            files: 36,
+            inotify_v2: 1,
+            memory_groups: 3,
+            memory_kib: 9 << 10,
+            ..Footprint::CONTAINER
+        }
     }
 
     fn create(&self, spec: &CellSpec) -> Result<Box<dyn Cell>, EngineError> {

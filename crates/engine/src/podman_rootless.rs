@@ -4,7 +4,7 @@ use model::{EngineKind, Requirement};
 
 use crate::identity::Identity;
 use crate::podman_cli::{self, Podman as Cli};
-use crate::{Cell, CellSpec, Engine, EngineError, made, reach, users};
+use crate::{Cell, CellSpec, Engine, EngineError, Footprint, made, reach, users};
 
 /// The engine.
 pub(crate) struct PodmanRootless {
@@ -33,6 +33,20 @@ impl Engine for PodmanRootless {
 
     fn cell_sets_class(&self) -> bool {
         false
+    }
+
+    fn footprint(&self) -> Footprint {
+        // conmon, and a process that keeps the user's namespaces open.
+        Footprint {
+            processes: 3,
+            processes_beside: 3,
+            files: 38,
+            mount_namespaces: 2,
+            user_namespaces: 1,
+            memory_groups: 0,
+            memory_kib: 17 << 10,
+            ..Footprint::CONTAINER
+        }
     }
 
     fn create(&self, spec: &CellSpec) -> Result<Box<dyn Cell>, EngineError> {

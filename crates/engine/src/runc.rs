@@ -3,7 +3,7 @@
 use model::{EngineKind, Requirement};
 
 use crate::identity::Identity;
-use crate::{Cell, CellSpec, Engine, EngineError, made, oci, programs};
+use crate::{Cell, CellSpec, Engine, EngineError, Footprint, made, oci, programs};
 
 /// The engine.
 pub(crate) struct Runc;
@@ -27,6 +27,13 @@ impl Engine for Runc {
 
     fn cell_sets_class(&self) -> bool {
         true
+    }
+
+    fn footprint(&self) -> Footprint {
+        Footprint {
+            keys: 1,
+            ..Footprint::CONTAINER
+        }
     }
 
     fn create(&self, spec: &CellSpec) -> Result<Box<dyn Cell>, EngineError> {

@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::value::{self, Wrong};
-use crate::{Duration, InputError};
+use crate::{Bytes, Duration, InputError};
 
 /// The candidate most like `text`, if any is like it at all. Damerau-Levenshtein sees swapped letters in
 /// short words, Jaro-Winkler sees shared beginnings of long ones.
@@ -185,6 +185,13 @@ impl<'a> Table<'a> {
     pub fn duration(&self, key: &str) -> Result<Option<Duration>, InputError> {
         self.get(key)
             .map(|value| value::duration(&label(key), value.get_ref()))
+            .transpose()
+            .map_err(|wrong| self.wrong(key, wrong))
+    }
+
+    pub fn bytes(&self, key: &str) -> Result<Option<Bytes>, InputError> {
+        self.get(key)
+            .map(|value| value::bytes(&label(key), value.get_ref()))
             .transpose()
             .map_err(|wrong| self.wrong(key, wrong))
     }

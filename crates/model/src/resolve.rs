@@ -1,8 +1,8 @@
 //! What the command line changes in an experiment.
 
 use crate::{
-    Class, Duration, EngineKind, Experiment, InputError, Keep, Limits, LoadKind, LoadPlan, Reserve,
-    TaskPolicy, scale_override,
+    Bytes, Class, Duration, EngineKind, Experiment, InputError, Keep, Limits, LoadKind, LoadPlan,
+    Reserve, TaskPolicy, scale_override,
 };
 
 /// Options of `timecell bench` that override the file. `None` and empty leave the file's value.
@@ -44,6 +44,10 @@ pub struct Overrides {
     pub failure_limit: Option<f64>,
     /// How each cell of a scale study is held to its share.
     pub reserve: Option<Reserve>,
+    /// Memory that a scale study leaves to everybody else.
+    pub memory_reserve: Option<Bytes>,
+    /// How long a scale study may keep ordinary work from running.
+    pub starvation_limit: Option<Duration>,
 }
 
 /// Trials of a smoke run that are repeated; more than these run once.

@@ -1,6 +1,6 @@
 //! `[scale]`: how does a machine bear more and more cells? Engines and counts, and the trials that follow from them.
 
-use crate::{EngineKind, Experiment, Limits, TrialPlan};
+use crate::{Bytes, Duration, EngineKind, Experiment, Limits, TrialPlan};
 
 /// Cells that run together, as in the study that stopped at 100 (zcu102 thesis, 4.1.6), and an order of magnitude on.
 pub const COUNTS: [u32; 15] = [
@@ -24,6 +24,11 @@ pub struct Scale {
     pub total_jobs: u32,
     /// How every cell's share of the cpus is held.
     pub reserve: Reserve,
+    /// Memory of the machine that is left to everybody else: no more cells are made, and those that run are stopped,
+    /// where less is available. `None`: a twentieth of the machine's, at least 128 MiB and at most half of it.
+    pub memory_reserve: Option<Bytes>,
+    /// The cells are stopped where ordinary work has had no turn for longer, [`Scale::STARVATION_NS`].
+    pub starvation_limit: Duration,
 }
 
 /// How each cell of a scale study is held to its share of the cpus.
@@ -57,6 +62,11 @@ impl Scale {
     pub const LEAST_JOBS: u32 = 300;
     /// Bounds of `parallel`.
     pub const PARALLEL: std::ops::RangeInclusive<i64> = 1..=256;
+    /// Default of `starvation_limit`.
+    pub const STARVATION_LIMIT: Duration = Duration::from_ns(5_000_000_000);
+    /// Bounds of `starvation_limit`, ns. Real-time throttling alone keeps ordinary work waiting for 950 ms; a minute
+    /// without a turn is what other watchdogs restart a machine for.
+    pub const STARVATION_NS: std::ops::RangeInclusive<i64> = 1_000_000_000..=60_000_000_000;
     /// Bounds of `total_jobs`.
     pub const TOTAL_JOBS: std::ops::RangeInclusive<i64> = 1..=*Limits::JOBS.end();
 
@@ -113,6 +123,8 @@ mod tests {
             parallel: 8,
             total_jobs: 100_000,
             reserve: Reserve::None,
+            memory_reserve: None,
+            starvation_limit: Scale::STARVATION_LIMIT,
         }
     }
 

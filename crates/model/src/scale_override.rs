@@ -1,7 +1,7 @@
 //! What the command line changes in a scale study.
 
 use crate::resolve::checked;
-use crate::scale_parse::{Fault, check_counts, check_engines, thousandths};
+use crate::scale_parse::{Fault, check_counts, check_engines, starvation, thousandths};
 use crate::{Experiment, InputError, Keep, Overrides, Scale};
 
 /// Refuses options that say nothing here.
@@ -13,6 +13,8 @@ pub(crate) fn refuse(options: &Overrides, experiment: &Experiment) -> Result<(),
             ("--parallel", options.parallel.is_some()),
             ("--failure-limit", options.failure_limit.is_some()),
             ("--reserve", options.reserve.is_some()),
+            ("--memory-reserve", options.memory_reserve.is_some()),
+            ("--starvation-limit", options.starvation_limit.is_some()),
         ];
         return match given(&of_studies) {
             None => Ok(()),
@@ -84,6 +86,12 @@ pub(crate) fn apply(options: &Overrides, experiment: &mut Experiment) -> Result<
     }
     if let Some(reserve) = options.reserve {
         scale.reserve = reserve;
+    }
+    if let Some(bytes) = options.memory_reserve {
+        scale.memory_reserve = Some(bytes);
+    }
+    if let Some(time) = options.starvation_limit {
+        scale.starvation_limit = starvation(time).map_err(faulty("--starvation-limit"))?;
     }
     experiment.rescale();
     Ok(())

@@ -7,15 +7,17 @@ use toml::de::DeValue;
 use crate::parse::{choice, quoted};
 use crate::reader::Table;
 use crate::scale::COUNTS;
-use crate::{EngineKind, InputError, Keep, Limits, Reserve, Scale, Work};
+use crate::{Duration, EngineKind, InputError, Keep, Limits, Reserve, Scale, Work};
 
-const SCALE: [&str; 6] = [
+const SCALE: [&str; 8] = [
     "engines",
     "counts",
     "failure_limit",
     "parallel",
     "total_jobs",
     "reserve",
+    "memory_reserve",
+    "starvation_limit",
 ];
 const FAILURE_LIMIT: u32 = 10;
 const PARALLEL: u32 = 8;
@@ -68,6 +70,12 @@ pub(crate) fn scale(top: &Table<'_>, keep: Keep, work: Work) -> Result<Option<Sc
             thousandths(share).map_err(|(what, mend)| table.fault("failure_limit", what, mend))?
         }
     };
+    let starvation_limit = match table.duration("starvation_limit")? {
+        None => Scale::STARVATION_LIMIT,
+        Some(time) => {
+            starvation(time).map_err(|(what, mend)| table.fault("starvation_limit", what, mend))?
+        }
+    };
     let small = |value: Option<i64>, default: u32| {
         value.map_or(default, |n| u32::try_from(n).unwrap_or(default))
     };
@@ -79,6 +87,8 @@ pub(crate) fn scale(top: &Table<'_>, keep: Keep, work: Work) -> Result<Option<Sc
         parallel: small(table.integer("parallel", &Scale::PARALLEL)?, PARALLEL),
         total_jobs: small(table.integer("total_jobs", &Scale::TOTAL_JOBS)?, TOTAL_JOBS),
         reserve: reserve.unwrap_or_default(),
+        memory_reserve: table.bytes("memory_reserve")?,
+        starvation_limit,
     }))
 }
 
@@ -87,14 +97,18 @@ pub(crate) fn write(out: &mut String, scale: &Scale) {
     let engines: Vec<String> = scale.engines.iter().map(|e| quoted(e.name())).collect();
     let _ = writeln!(
         out,
-        "\n[scale]\nengines = [{}]\ncounts = {:?}\nfailure_limit = {:?}\nparallel = {}\ntotal_jobs = {}\nreserve = \"{}\"",
+        "\n[scale]\nengines = [{}]\ncounts = {:?}\nfailure_limit = {:?}\nparallel = {}\ntotal_jobs = {}\nreserve = \"{}\"\nstarvation_limit = \"{}\"",
         engines.join(", "),
         scale.counts,
         f64::from(scale.failure_limit) / 1000.0,
         scale.parallel,
         scale.total_jobs,
         scale.reserve.name(),
+        scale.starvation_limit,
     );
+    if let Some(bytes) = scale.memory_reserve {
+        let _ = writeln!(out, "memory_reserve = \"{bytes}\"");
+    }
 }
 
 /// What is wrong, and what would be right.
@@ -145,6 +159,18 @@ pub(crate) fn thousandths(share: f64) -> Result<u32, Fault> {
     }
 }
 
+/// How long ordinary work may be kept from running.
+pub(crate) fn starvation(time: Duration) -> Result<Duration, Fault> {
+    if Scale::STARVATION_NS.contains(&time.ns()) {
+        Ok(time)
+    } else {
+        Err((
+            format!("the starvation limit is {time}"),
+            "ordinary work may be kept from running for 1s to 60s".to_owned(),
+        ))
+    }
+}
+
 fn engine(value: &DeValue<'_>) -> Result<EngineKind, String> {
     match value {
         DeValue::String(name) => name.parse(),
@@ -161,7 +187,7 @@ fn count(value: &DeValue<'_>) -> Result<u32, String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{EngineKind, Experiment, Overrides, Reserve};
+    use crate::{Bytes, Duration, EngineKind, Experiment, Overrides, Reserve};
 
     const HEAD: &str =
         "schema = 1\nname = \"x\"\nrounds = 1\n[workload]\nkind = \"mac\"\njobs = 900\n";
@@ -173,7 +199,7 @@ mod tests {
     #[test]
     fn a_study_is_read_and_written_back_to_the_same_value() {
         let text = "[scale]\nengines = [\"crun\", \"bare\"]\ncounts = [1, 3, 64]\nfailure_limit = 0.05\nparallel = 3\n\
-                    total_jobs = 1_000\nreserve = \"rt-cgroup\"\n";
+                    total_jobs = 1_000\nreserve = \"rt-cgroup\"\nmemory_reserve = \"2GiB\"\nstarvation_limit = \"3s\"\n";
         let experiment = parse(text).unwrap();
         let scale = experiment.scale.clone().unwrap();
         assert_eq!((scale.failure_limit, scale.parallel), (50, 3));
@@ -181,6 +207,8 @@ mod tests {
             (scale.total_jobs, scale.reserve),
             (1_000, Reserve::RtCgroup)
         );
+        assert_eq!(scale.memory_reserve, Some(Bytes::new(2 << 30)));
+        assert_eq!(scale.starvation_limit, Duration::from_ns(3_000_000_000));
         assert_eq!(experiment.trials.len(), 6);
         assert_eq!(experiment.baseline, "crun-1");
         assert_eq!(experiment.trials[5].jobs, Some(300));

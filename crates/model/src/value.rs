@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use toml::de::DeValue;
 
-use crate::Duration;
+use crate::{Bytes, Duration};
 
 /// What is wrong with a value, and what would be right.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,6 +50,27 @@ pub(crate) fn integer(
         _ => Err(Wrong::new(
             format!("{label} is {}", integer.as_str()),
             format!("it must be {wanted}"),
+        )),
+    }
+}
+
+/// An amount of memory.
+pub(crate) fn bytes(label: &str, value: &DeValue<'_>) -> Result<Bytes, Wrong> {
+    match value {
+        DeValue::String(text) => text
+            .parse()
+            .map_err(|error| Wrong::new(format!("{label}: {error}"), "")),
+        DeValue::Integer(number) => Err(Wrong::new(
+            format!("{label} has no unit"),
+            format!(
+                "write it as a text with a unit, such as \"{}MiB\"",
+                number.as_str()
+            ),
+        )),
+        other => Err(Wrong::of_type(
+            label,
+            other,
+            "an amount of memory such as \"512MiB\"",
         )),
     }
 }

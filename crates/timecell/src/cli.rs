@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use model::taskset::Enforcer;
-use model::{Duration, EngineKind, LoadKind};
+use model::{Bytes, Duration, EngineKind, LoadKind};
 use record::import::measured::Format as MeasuredFormat;
 
 pub use analyze::{
@@ -376,6 +376,13 @@ pub struct Bench {
     /// Scenario `scale`: how each cell is held to an equal share of the cpus in every second [default: none].
     #[arg(long, value_enum)]
     pub reserve: Option<ReserveName>,
+    /// Scenario `scale`: memory of the machine that is left to everybody else, such as 2GiB; below it no more cells are made
+    /// and those that run are stopped [default: a twentieth of the machine's].
+    #[arg(long, value_name = "SIZE")]
+    pub memory_reserve: Option<Bytes>,
+    /// Scenario `scale`: stop the cells when ordinary work has had no turn for so long, 1s to 60s [default: 5s].
+    #[arg(long, value_name = "TIME")]
+    pub starvation_limit: Option<Duration>,
     /// Scenarios `supply` and `isolation`: the enforcers to measure, comma-separated [default: both].
     #[arg(long, value_enum, value_name = "ENFORCER", value_delimiter = ',')]
     pub enforcer: Vec<EnforcerName>,

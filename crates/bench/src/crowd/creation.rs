@@ -9,11 +9,13 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use engine::Cell;
 use host::root::Root;
 use host::rtgroup::RtGroup;
+use model::{Bytes, Scale};
 use probe::control::State;
 use probe::{Barrier, clock};
 use record::crowd::GaveOut;
 use record::trial::CellRecord;
 
+use super::guard::ran_short;
 use super::{diagnosis, headroom};
 use crate::parallel::in_parallel;
 use crate::payload::{probe_words, spec};
@@ -42,6 +44,8 @@ pub(super) struct Crowd<'a> {
     pub(super) seats: Vec<Mutex<Seat>>,
     /// Cells that may fail.
     pub(super) allowed: usize,
+    /// Memory that is left to everybody else.
+    memory_reserve: Option<Bytes>,
     failed: AtomicUsize,
     /// What had given out when the first cell failed.
     gave_out: OnceLock<GaveOut>,
@@ -66,7 +70,7 @@ impl<'a> Crowd<'a> {
         watch: &'a Watch,
         shared: &'a Path,
         cells: &[CellRecord],
-        allowed: usize,
+        scale: &Scale,
     ) -> Crowd<'a> {
         let seat = |record: &CellRecord| {
             Mutex::new(Seat {
@@ -83,7 +87,8 @@ impl<'a> Crowd<'a> {
             watch,
             shared,
             seats: cells.iter().map(seat).collect(),
-            allowed,
+            allowed: cells.len() * scale.failure_limit as usize / 1_000,
+            memory_reserve: scale.memory_reserve,
             failed: AtomicUsize::new(0),
             gave_out: OnceLock::new(),
             called_off: OnceLock::new(),
@@ -102,10 +107,8 @@ impl<'a> Crowd<'a> {
         self.called_off.get().map(String::as_str)
     }
 
-    /// Ends the creation before this has run out.
-    pub(super) fn call_off(&self, what: GaveOut) {
-        let value = what.value.as_deref().unwrap_or("none is left");
-        let why = format!("stopped before the {} ran out: {value}", what.what);
+    /// Ends the trial before this has run out.
+    pub(super) fn call_off(&self, why: String, what: GaveOut) {
         let _ = self.called_off.set(why);
         let _ = self.gave_out.set(what);
     }
@@ -153,8 +156,8 @@ impl<'a> Crowd<'a> {
             // Not a failure of its own: it was never asked for.
             return;
         }
-        if let Some(short) = headroom::short_of_memory(&Root::live()) {
-            self.call_off(short);
+        if let Some(short) = headroom::short(&Root::live(), self.memory_reserve) {
+            self.call_off(ran_short(&short), short);
             return;
         }
         if let Err(why) = self.try_make(index, &mut seat) {

@@ -23,9 +23,11 @@ struct End {
 impl Growth {
     /// Takes note of a trial that has taken place.
     pub(crate) fn note(&mut self, record: &TrialRecord) {
-        let (Some(crowd), Some(failure), Some(first)) =
-            (&record.crowd, &record.failure, record.cells.first())
-        else {
+        let (Some(crowd), Some(first)) = (&record.crowd, record.cells.first()) else {
+            return;
+        };
+        let guarded = record.cut_off.as_ref().filter(|_| crowd.gave_out.is_some());
+        let Some(failure) = record.failure.as_ref().or(guarded) else {
             return;
         };
         let cells = record.cells.len();

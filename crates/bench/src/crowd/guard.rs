@@ -12,14 +12,12 @@ use std::thread::{Builder, JoinHandle};
 
 use host::root::Root;
 use host::sched;
+use model::Bytes;
 use probe::{Wake, clock};
 use record::crowd::{GaveOut, Priorities, WatchdogRecord};
 
 use super::headroom;
 
-/// Longest time that a thread of class OTHER may be kept from running, ns. Throttled real-time work leaves it 50 ms of
-/// every second.
-pub(super) const LIMIT_NS: i64 = 5_000_000_000;
 /// Between two looks, ns.
 const LOOK_NS: i64 = 100_000_000;
 /// How far above the cells the coordinator stands.
@@ -60,11 +58,21 @@ impl Drop for InFront {
     }
 }
 
+/// What a watchdog stops the cells for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct GuardLimits {
+    /// Longest time that a thread of class OTHER may be kept from running, ns. Throttled real-time work leaves it 50 ms of
+    /// every second.
+    pub(super) starvation_ns: i64,
+    /// Memory that is left to everybody else, see [`model::Scale::memory_reserve`].
+    pub(super) memory_reserve: Option<Bytes>,
+}
+
 /// The watchdog and its canary: two threads until dropped.
 pub(super) struct Watchdog {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
-    limit_ns: i64,
+    limits: GuardLimits,
     /// That it got.
     priority: u8,
 }
@@ -74,18 +82,18 @@ struct Shared {
     canary_ns: AtomicI64,
     worst_ns: AtomicI64,
     froze: AtomicBool,
-    /// Memory fell below what a crowd leaves.
+    /// Of something there was less than a crowd leaves.
     short: OnceLock<GaveOut>,
     over: AtomicBool,
 }
 
 impl Watchdog {
     /// Watches with `priority` where that is allowed, from the return on; freezes `cells` and wakes the coordinator once
-    /// the canary or the watchdog itself was kept from running for `limit_ns`.
+    /// the canary or the watchdog itself was kept from running for too long, or too little is left to everybody else.
     pub(super) fn start(
         cells: Vec<Arc<OwnedFd>>,
         priority: u8,
-        limit_ns: i64,
+        limits: GuardLimits,
         wake: Wake,
     ) -> std::io::Result<Watchdog> {
         let shared = Arc::new(Shared {
@@ -98,7 +106,7 @@ impl Watchdog {
         let mut watchdog = Watchdog {
             shared: Arc::clone(&shared),
             threads: Vec::new(),
-            limit_ns,
+            limits,
             priority: 0,
         };
         let seen = Arc::clone(&shared);
@@ -112,7 +120,7 @@ impl Watchdog {
             // Whether it was granted is asked of the kernel.
             let _ = sched::set_class(0, &sched::Class::Fifo { priority });
             let _ = tell.send(own_priority());
-            look(&shared, &cells, limit_ns, &wake);
+            look(&shared, &cells, limits, &wake);
         })?;
         watchdog.threads.push(dog);
         watchdog.priority = told.recv().map_err(std::io::Error::other)?;
@@ -124,16 +132,33 @@ impl Watchdog {
         self.shared.froze.load(Acquire)
     }
 
-    /// What had given out, if it has stopped the cells for that.
-    pub(super) fn short(&self) -> Option<GaveOut> {
-        self.shared.short.get().cloned()
+    /// Why it has stopped the cells, and what had given out; `None` where it has not.
+    pub(super) fn stopped(&self) -> Option<(String, GaveOut)> {
+        if !self.froze() {
+            return None;
+        }
+        if let Some(short) = self.shared.short.get() {
+            return Some((ran_short(short), short.clone()));
+        }
+        let seconds = self.limits.starvation_ns as f64 / 1e9;
+        let delay = self.shared.worst_ns.load(Acquire) as f64 / 1e9;
+        let gave_out = GaveOut {
+            what: "turns of ordinary work".to_owned(),
+            limit: "the time that a crowd may keep it from running".to_owned(),
+            value: Some(format!(
+                "none for {delay:.1} s, and {seconds} s are allowed"
+            )),
+            mend: "fewer or shorter jobs, or a longer limit (--starvation-limit)".to_owned(),
+        };
+        let why = format!("stopped: ordinary work had no turn for more than {seconds} s");
+        Some((why, gave_out))
     }
 
     /// What it saw, of a coordinator and cells with these SCHED_FIFO priorities, 0 for none.
     pub(super) fn record(&self, coordinator: u8, cells: u8) -> WatchdogRecord {
         WatchdogRecord {
             worst_delay_ns: self.shared.worst_ns.load(Acquire),
-            limit_ns: self.limit_ns,
+            limit_ns: self.limits.starvation_ns,
             froze: self.froze(),
             priorities: Some(Priorities {
                 coordinator,
@@ -160,7 +185,13 @@ fn sing(shared: &Shared) {
     }
 }
 
-fn look(shared: &Shared, cells: &[Arc<OwnedFd>], limit_ns: i64, wake: &Wake) {
+/// Why nothing more is made, or the cells were stopped, where so little is left.
+pub(super) fn ran_short(short: &GaveOut) -> String {
+    let value = short.value.as_deref().unwrap_or("none is left");
+    format!("stopped before the {} ran out: {value}", short.what)
+}
+
+fn look(shared: &Shared, cells: &[Arc<OwnedFd>], limits: GuardLimits, wake: &Wake) {
     let root = Root::live();
     let mut due_ns = clock::now() + LOOK_NS;
     while !shared.over.load(Acquire) {
@@ -169,8 +200,8 @@ fn look(shared: &Shared, cells: &[Arc<OwnedFd>], limit_ns: i64, wake: &Wake) {
         let silent_ns = now - shared.canary_ns.load(Acquire) - LOOK_NS / 2;
         let delay_ns = (now - due_ns).max(silent_ns);
         shared.worst_ns.fetch_max(delay_ns, Relaxed);
-        let short = headroom::short_of_memory(&root);
-        let stop = delay_ns > limit_ns || short.is_some();
+        let short = headroom::short(&root, limits.memory_reserve);
+        let stop = delay_ns > limits.starvation_ns || short.is_some();
         if let Some(short) = short {
             let _ = shared.short.set(short);
         }
@@ -205,6 +236,14 @@ mod tests {
     use super::*;
     use probe::Barrier;
 
+    /// No memory is kept.
+    fn limits(starvation_ns: i64) -> GuardLimits {
+        GuardLimits {
+            starvation_ns,
+            memory_reserve: Some(Bytes::new(0)),
+        }
+    }
+
     fn state_of(pid: u32) -> String {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         let (_, rest) = stat.rsplit_once(')').unwrap();
@@ -221,13 +260,24 @@ mod tests {
             .unwrap();
         let cell = Arc::new(crate::pidfd::open(child.id().cast_signed()).unwrap());
         // Nobody is ever on time to the nanosecond before the last look.
-        let watchdog =
-            Watchdog::start(vec![Arc::clone(&cell)], 1, -1_000_000_000, barrier.waker()).unwrap();
+        let watchdog = Watchdog::start(
+            vec![Arc::clone(&cell)],
+            1,
+            limits(-1_000_000_000),
+            barrier.waker(),
+        )
+        .unwrap();
         let until = clock::now() + 20_000_000_000;
         while !(watchdog.froze() && state_of(child.id()) == "T") && clock::now() < until {
             clock::sleep_for(1_000_000);
         }
         assert!(watchdog.record(0, 0).froze);
+        let (why, gave_out) = watchdog.stopped().unwrap();
+        assert!(
+            why.starts_with("stopped: ordinary work had no turn"),
+            "{why}"
+        );
+        assert_eq!(gave_out.what, "turns of ordinary work");
         assert_eq!(state_of(child.id()), "T");
         child.kill().unwrap();
         child.wait().unwrap();
@@ -237,10 +287,10 @@ mod tests {
     fn cells_run_on_while_all_is_well() {
         let dir = tempfile::tempdir().unwrap();
         let barrier = Barrier::create(&dir.path().join("control"), 1).unwrap();
-        let watchdog = Watchdog::start(Vec::new(), 1, i64::MAX, barrier.waker()).unwrap();
+        let watchdog = Watchdog::start(Vec::new(), 1, limits(i64::MAX), barrier.waker()).unwrap();
         clock::sleep_for(3 * LOOK_NS);
         let record = watchdog.record(7, 3);
-        assert!(!record.froze);
+        assert!(!record.froze && watchdog.stopped().is_none());
         assert!(record.worst_delay_ns > 0);
         let priorities = record.priorities.unwrap();
         assert_eq!((priorities.coordinator, priorities.cells), (7, 3));
@@ -257,7 +307,7 @@ mod tests {
             // No kernel has a priority of 100.
             for (asked, got) in [(2, if granted { 2 } else { 0 }), (100, 0)] {
                 let watchdog =
-                    Watchdog::start(Vec::new(), asked, i64::MAX, barrier.waker()).unwrap();
+                    Watchdog::start(Vec::new(), asked, limits(i64::MAX), barrier.waker()).unwrap();
                 // It inherits the class of whoever starts it, where it is refused another.
                 let got = if got == 0 { own_priority() } else { got };
                 let record = watchdog.record(0, 0);

@@ -30,9 +30,10 @@ use crate::verify::verify;
 use crate::watch::Watch;
 use crate::{BenchError, Progress};
 use creation::{Crowd, lock};
-use guard::{InFront, Watchdog};
+use guard::{GuardLimits, InFront, Watchdog};
 
 pub(crate) use growth::Growth;
+pub use headroom::ahead;
 pub(crate) use reserve::{Pot, deadline_class, requirement};
 
 /// Real-time budget that a crowd leaves in every second, us.
@@ -63,8 +64,7 @@ pub(crate) fn run(
     crate::live::write(trial, &record, &dir)?;
     let watch = Watch::start(barrier.waker())
         .map_err(|error| BenchError::Failed(format!("cannot watch the cells: {error}")))?;
-    let allowed = cells * scale.failure_limit as usize / 1_000;
-    let crowd = Crowd::new(trial, &barrier, &watch, &shared, &record.cells, allowed);
+    let crowd = Crowd::new(trial, &barrier, &watch, &shared, &record.cells, scale);
     let mut found = CrowdRecord {
         asked: count(cells),
         parallel: scale.parallel,
@@ -99,10 +99,10 @@ pub(crate) fn run(
     // Of a crowd, one sentence says it.
     leftovers.truncate(3);
     record.failure = ended.err();
-    if record.failure.as_deref() == Some(INTERRUPTED) && record.go_ns.is_some() {
+    let stopped = crowd.called_off().is_some() || record.failure.as_deref() == Some(INTERRUPTED);
+    if stopped && record.go_ns.is_some() {
         // What was measured stays.
-        record.failure = None;
-        record.cut_off = Some(INTERRUPTED.to_owned());
+        record.cut_off = record.failure.take();
     }
     if !leftovers.is_empty() {
         record
@@ -136,7 +136,8 @@ fn steps(
     let cells = crowd.seats.len();
     let kernel_before = looks::kernel_bytes();
     let limits_before = headroom::limits();
-    if let Some(told) = headroom::certain(&limits_before, cells) {
+    let footprint = trial.plan.engines[&record.cells[0].engine].footprint();
+    if let Some(told) = headroom::certain(&limits_before, &footprint, scale.memory_reserve, cells) {
         progress.note(&format!("{}: {told}", trial.planned.name));
     }
     let began = clock::now();
@@ -170,7 +171,10 @@ fn steps(
     let watchdog = Watchdog::start(
         crowd.watch.living(),
         priority.saturating_add(1).min(99),
-        guard::LIMIT_NS,
+        GuardLimits {
+            starvation_ns: scale.starvation_limit.ns(),
+            memory_reserve: scale.memory_reserve,
+        },
         crowd.barrier.waker(),
     )
     .map_err(|error| format!("cannot start the watchdog: {error}"))?;
@@ -188,15 +192,9 @@ fn steps(
         let started = crowd.barrier.slot(index).started_ns.load(Acquire);
         lock(seat).record.started_ns = (started != 0).then_some(started);
     }
-    if let Some(short) = watchdog.short() {
-        crowd.call_off(short);
-        enough(crowd)?;
-    }
-    if watchdog.froze() {
-        let seconds = guard::LIMIT_NS / 1_000_000_000;
-        return Err(format!(
-            "the watchdog stopped the cells: ordinary work was kept from running for more than {seconds} s"
-        ));
+    if let Some((why, gave_out)) = watchdog.stopped() {
+        crowd.call_off(why.clone(), gave_out);
+        return Err(why);
     }
     if !settled {
         return Err(INTERRUPTED.to_owned());

@@ -18,7 +18,9 @@ use crate::identity::Identity;
 use crate::made::{self, Payload};
 use crate::note::MARK;
 use crate::oci;
-use crate::{Cell, CellSpec, Engine, EngineError, cgroups, process, programs, reach, users};
+use crate::{
+    Cell, CellSpec, Engine, EngineError, Footprint, cgroups, process, programs, reach, users,
+};
 
 pub use child::child;
 pub(crate) use child::{RUN, chain, die_with};
@@ -46,6 +48,10 @@ impl Engine for Embedded {
 
     fn cell_sets_class(&self) -> bool {
         programs::is_root()
+    }
+
+    fn footprint(&self) -> Footprint {
+        Footprint::CONTAINER
     }
 
     fn create(&self, spec: &CellSpec) -> Result<Box<dyn Cell>, EngineError> {

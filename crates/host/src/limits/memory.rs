@@ -13,7 +13,7 @@ pub(super) fn limits(root: &Root) -> Vec<Limit> {
     found
 }
 
-fn machine(root: &Root) -> Option<Limit> {
+pub(super) fn machine(root: &Root) -> Option<Limit> {
     let text = root.read("/proc/meminfo").ok()?;
     let mebibytes = |key: &str| bytes(&text, key).map(|bytes| bytes >> 20);
     let total = mebibytes("MemTotal")?;

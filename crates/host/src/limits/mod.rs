@@ -83,6 +83,13 @@ pub fn all(root: &Root, uid: u32) -> Vec<Limit> {
     found
 }
 
+/// The limits that everybody on the machine shares, and that are read within microseconds: process ids, threads, memory.
+pub fn shared(root: &Root) -> Vec<Limit> {
+    let mut found = processes::of_machine(root);
+    found.extend(memory::machine(root));
+    found
+}
+
 /// A number in a file, as a limit of `kind`; `None` where there is no such file or it sets no limit.
 fn of_file(root: &Root, kind: Kind, what: &str, path: &str, used: Option<u64>) -> Option<Limit> {
     let most: u64 = root.read_number(path).ok()?;

@@ -5,31 +5,34 @@ use crate::root::Root;
 use std::os::unix::fs::MetadataExt;
 
 pub(super) fn limits(root: &Root, uid: u32) -> Vec<Limit> {
-    let threads = threads(root);
-    let of = |what: &str, path: &str| of_file(root, Kind::Processes, what, path, threads);
+    let mut found = of_machine(root);
     let mine = pids(root)
         .filter(|pid| {
             let dir = root.path(format!("/proc/{pid}"));
             dir.metadata().is_ok_and(|found| found.uid() == uid)
         })
         .count() as u64;
+    // Root with CAP_SYS_RESOURCE is not held to it.
+    if uid != 0 {
+        found.extend(of_process(
+            Kind::Processes,
+            "processes of the user",
+            Resource::Processes,
+            Some(mine),
+        ));
+    }
+    found
+}
+
+/// Those that all users share.
+pub(super) fn of_machine(root: &Root) -> Vec<Limit> {
+    let threads = threads(root);
     [
-        of("process ids of the machine", "/proc/sys/kernel/pid_max"),
-        of("threads of the machine", "/proc/sys/kernel/threads-max"),
-        // Root with CAP_SYS_RESOURCE is not held to it.
-        (uid != 0)
-            .then(|| {
-                of_process(
-                    Kind::Processes,
-                    "processes of the user",
-                    Resource::Processes,
-                    Some(mine),
-                )
-            })
-            .flatten(),
+        ("process ids of the machine", "/proc/sys/kernel/pid_max"),
+        ("threads of the machine", "/proc/sys/kernel/threads-max"),
     ]
     .into_iter()
-    .flatten()
+    .filter_map(|(what, path)| of_file(root, Kind::Processes, what, path, threads))
     .collect()
 }
 

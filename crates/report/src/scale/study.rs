@@ -99,7 +99,10 @@ fn of_engine(
     let limit = plan.scale.as_ref().map_or(0, |scale| scale.failure_limit);
     let within = |point: &&ScalePoint| {
         let allowed = u64::from(point.count) * u64::from(point.rounds.max(1)) * u64::from(limit);
-        point.rounds > 0 && u64::from(point.failed_cells) * 1_000 <= allowed
+        // With as many a guard stopped them.
+        let stopped = point.crowds.iter().any(|crowd| crowd.gave_out.is_some());
+        let stopped = stopped && !point.cut_off.is_empty();
+        point.rounds > 0 && !stopped && u64::from(point.failed_cells) * 1_000 <= allowed
     };
     let cpus = points
         .iter()

@@ -338,6 +338,8 @@ pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
             ReserveName::RtCgroup => Reserve::RtCgroup,
             ReserveName::Deadline => Reserve::Deadline,
         }),
+        memory_reserve: options.memory_reserve,
+        starvation_limit: options.starvation_limit,
         task_policy: options.policy.map(|policy| match policy {
             SetPolicy::Fifo => TaskPolicy::Fifo,
             SetPolicy::Deadline => TaskPolicy::Deadline,
@@ -353,12 +355,16 @@ fn header(plan: &Plan) -> String {
         1 => "   1 finding, see timecell doctor".to_owned(),
         n => format!("   {n} findings, see timecell doctor"),
     };
-    format!(
+    let mut text = format!(
         "host    {}{warnings}\nplan    {}   about {}\n",
         machine.one_line(),
         plan_line(&plan.experiment, plan.trials.len()),
         about(plan.expected_ns())
-    )
+    );
+    for limit in bench::ahead(plan) {
+        text.push_str(&format!("limit   {limit}\n"));
+    }
+    text
 }
 
 fn plan_line(experiment: &Experiment, trials: usize) -> String {

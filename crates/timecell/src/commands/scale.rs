@@ -72,8 +72,8 @@ pub fn after_bench(run: &Run, json: bool) -> Result<Ended, CommandError> {
     Ok(ended(&summary))
 }
 
-/// A cell that failed is a fact of a study that goes on. It has failed where a number of cells did, where nothing came
-/// through, or where jobs are gone and nobody knows why.
+/// A cell that failed is a fact of a study that goes on. It has failed where a number of cells did or was cut off, where
+/// nothing came through, or where jobs are gone and nobody knows why.
 fn ended(summary: &ScaleSummary) -> Ended {
     let nothing = summary
         .engines
@@ -81,7 +81,9 @@ fn ended(summary: &ScaleSummary) -> Ended {
         .all(|engine| engine.largest.is_none());
     let points = &summary.points;
     let lost = points.iter().any(|point| point.unexplained > 0);
-    let failed = points.iter().any(|point| point.failure.is_some());
+    let failed = points
+        .iter()
+        .any(|point| point.failure.is_some() || !point.cut_off.is_empty());
     if nothing || lost || failed {
         Ended::Failed
     } else {

@@ -161,6 +161,8 @@ fn refuse_ignored(options: &Bench) -> Result<(), InputError> {
         ("--counts", !options.counts.is_empty()),
         ("--parallel", options.parallel.is_some()),
         ("--failure-limit", options.failure_limit.is_some()),
+        ("--memory-reserve", options.memory_reserve.is_some()),
+        ("--starvation-limit", options.starvation_limit.is_some()),
         ("--reserve", options.reserve.is_some()),
         ("--require-rt", options.require_rt),
         ("--baseline", options.judge.baseline.is_some()),

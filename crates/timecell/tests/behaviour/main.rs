@@ -40,6 +40,7 @@ mod reporter;
 mod salvage;
 mod scale;
 mod scale_deadline;
+mod scale_guards;
 mod scale_report;
 mod series;
 mod suite;
@@ -92,6 +93,7 @@ fn main() {
         salvage::CASES,
         scale::CASES,
         scale_deadline::CASES,
+        scale_guards::CASES,
         scale_report::CASES,
         series::CASES,
         suite::CASES,

@@ -1,0 +1,190 @@
+//! A scale study says which limit will end it before it begins, and stops before others go short, with what it had
+//! measured kept.
+
+use std::io::Write as _;
+use std::process::Command;
+
+use record::run::{Run, Status};
+
+use crate::scale::started;
+use crate::support::{Case, Need, only_run, say, traces_of};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "scale_guards::the_limit_that_will_end_a_study_is_named_before_it_begins",
+        needs: &[],
+        run: foreseen,
+    },
+    Case {
+        name: "scale_guards::podman_ends_at_the_limit_that_was_named",
+        needs: &[Need::Root, Need::Program("podman")],
+        run: podman,
+    },
+    Case {
+        name: "scale_guards::cells_are_stopped_before_memory_runs_out_and_what_they_measured_is_kept",
+        needs: &[Need::Root, Need::Alone],
+        run: short_of_memory,
+    },
+    Case {
+        name: "scale_guards::none_is_made_where_the_reserve_is_not_there",
+        needs: &[Need::Root],
+        run: none_made,
+    },
+    Case {
+        name: "scale_guards::bad_limits_are_refused",
+        needs: &[],
+        run: refused,
+    },
+];
+
+/// `bench scale` of these words with so many open files; podman and its runtime need more than 30 themselves.
+fn with_files(files: u32, words: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    let script = format!(
+        "ulimit -Sn {files}; ulimit -Hn {files}; exec {} bench scale --class other --jobs 20 {words}",
+        env!("CARGO_BIN_EXE_timecell")
+    );
+    command.args(["-c", &script]);
+    command
+}
+
+fn foreseen() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = |files: u32, counts: &str| {
+        let words = format!("--engine bare --counts {counts} --dry-run");
+        let output = with_files(files, &words)
+            .current_dir(dir.path())
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = said(60, "2,60");
+    assert!(
+        text.contains("limit   bare: the limit that will end it is open files of timecell (RLIMIT_NOFILE), at about "),
+        "{text}"
+    );
+    assert!(
+        text.contains(" of 60, 1 for each cell; raise it in the shell"),
+        "{text}"
+    );
+    let text = said(60, "2,3");
+    assert!(
+        text.contains("limit   bare: no known limit ends 3 cells; the first one beyond is "),
+        "{text}"
+    );
+    let of_others = say(dir.path(), &["bench", "overhead", "--dry-run"]).ends_with(0);
+    assert!(!of_others.out.contains("limit   "), "{}", of_others.out);
+}
+
+fn podman() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = with_files(40, "--engine podman --counts 2,40,50 --parallel 4")
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let named = "podman: the limit that will end it is open files of timecell (RLIMIT_NOFILE)";
+    assert!(text.contains(named), "{text}");
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    let manifest = run.manifest().unwrap();
+    assert_eq!(manifest.status, Status::Complete);
+    assert_eq!(run.trial(1).unwrap().failure, None);
+    let crowd = run.trial(2).unwrap().crowd.unwrap();
+    assert!((3..40).contains(&crowd.created), "{}", crowd.created);
+    assert_eq!(crowd.gave_out.unwrap().limit, "RLIMIT_NOFILE");
+    assert_eq!(manifest.not_measured.len(), 1);
+    assert_eq!(manifest.not_measured[0].trial, "podman-50");
+}
+
+fn available_mb() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib: u64 = line
+        .unwrap()
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap();
+    kib >> 10
+}
+
+fn short_of_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let margin = (available_mb() / 8).min(700);
+    let reserve = format!("{}MiB", available_mb() - margin);
+    let (mut child, pids) = started(dir.path(), &["--memory-reserve", &reserve]);
+    assert_eq!(pids.len(), 12);
+    // Somebody else takes twice what the study was to leave free.
+    let mut hog = tempfile::tempfile_in("/dev/shm").unwrap();
+    let mebibyte = vec![1; 1 << 20];
+    for _ in 0..2 * margin {
+        hog.write_all(&mebibyte).unwrap();
+    }
+    let code = child.wait().unwrap().code();
+    drop(hog);
+    assert_eq!(code, Some(1));
+    let traces = traces_of(child.id());
+    assert!(traces.is_empty(), "{traces:#?}");
+    let path = only_run(dir.path());
+    let run = Run::open(&path).unwrap();
+    assert_eq!(run.manifest().unwrap().status, Status::Complete);
+    let trial = run.trial(1).unwrap();
+    assert_eq!(trial.failure, None);
+    let cut_off = trial.cut_off.unwrap();
+    assert!(
+        cut_off.starts_with("stopped before the memory of the machine ran out: "),
+        "{cut_off}"
+    );
+    let crowd = trial.crowd.unwrap();
+    assert_eq!(crowd.armed, 12);
+    assert!(crowd.watchdog.unwrap().froze);
+    for cell in &trial.cells {
+        let samples = run.samples(1, &cell.id).unwrap().unwrap();
+        assert!(samples.header.count > 0, "{}", cell.id);
+    }
+    let text = say(dir.path(), &["report", &path.to_string_lossy()]).out;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("the trial was cut off (stopped before the memory"),
+        "{text}"
+    );
+    let summary = run.scale_summary().unwrap();
+    assert_eq!(summary.engines[0].largest, None);
+    assert_eq!(summary.points[0].unexplained, 0);
+}
+
+fn none_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = [
+        "bench", "scale", "--engine", "bare", "--counts", "2,3", "--jobs", "20", "--class", "other",
+    ];
+    let mut words = words.to_vec();
+    words.extend(["--memory-reserve", "1000000GiB"]);
+    let said = say(dir.path(), &words).ends_with(1);
+    assert!(
+        said.err
+            .contains("stopped before the memory of the machine ran out: "),
+        "{}",
+        said.err
+    );
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    assert_eq!(run.trial(1).unwrap().crowd.unwrap().created, 0);
+    assert_eq!(run.manifest().unwrap().not_measured[0].trial, "bare-3");
+}
+
+fn refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = |words: &[&str]| say(dir.path(), words).ends_with(2).error();
+    assert!(
+        error(&["bench", "scale", "--starvation-limit", "10ms"])
+            .contains("--starvation-limit: the starvation limit is 10ms")
+    );
+    assert!(
+        error(&["bench", "overhead", "--memory-reserve", "1GiB"])
+            .contains("--memory-reserve: only a scale study")
+    );
+    assert!(error(&["bench", "scale", "--memory-reserve", "1"]).contains("has no unit"));
+}
