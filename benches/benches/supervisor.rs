@@ -49,6 +49,7 @@ fn journals(criterion: &mut Criterion) {
         cell: cell(),
         generation: 1,
         end: End::Exited { code: 0 },
+        cause: None,
     });
     let durable = record(Entry::CellHeld {
         cell: cell(),

@@ -7,7 +7,7 @@ use super::cell::page_dir;
 use super::notifiers::Notifiers;
 use super::watch::CellWatch;
 use super::{Event, Keeper, RunError};
-use crate::cause::{Cause, Reason};
+use crate::cause::{Cause, Reason, ended};
 use crate::end::End;
 use crate::health::{Context, Decision, Finding, Sight, Why};
 use crate::incident::{Incident, OutputTail};
@@ -252,11 +252,11 @@ impl Keeper<'_> {
             evidence,
         );
         let known = self.state.cells.get(cell);
-        if let (Sight::Ended(End::Unknown), Some(why)) = (
+        if let (Sight::Ended(End::Unknown), Some(cause @ Cause::NotStarted { .. })) = (
             &finding.sight,
-            known.and_then(|cell| cell.not_started.as_ref()),
+            known.and_then(|cell| cell.last_cause.as_ref()),
         ) {
-            incident.observed.detail = format!("could not start: {why}");
+            incident.observed.detail = ended(End::Unknown, Some(cause));
         }
         Some(incident)
     }

@@ -59,10 +59,7 @@ pub fn down(options: &Down) -> Result<Ended, CommandError> {
 
 /// What is left of a mission that was ended.
 pub(super) fn all_have_ended(dir: &Path) -> String {
-    format!(
-        "all cells stopped; logs kept in {}",
-        dir.display()
-    )
+    format!("all cells stopped; logs kept in {}", dir.display())
 }
 
 /// Ends the cells of a mission whose supervisor is gone; what could not be removed goes to `left`.

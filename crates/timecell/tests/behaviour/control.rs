@@ -193,9 +193,7 @@ fn cells_without_a_supervisor_are_ended_by_down() {
         said.out
     );
     assert!(
-        said.out
-            .contains("all cells stopped; logs kept in")
-            && said.out.contains("/state"),
+        said.out.contains("all cells stopped; logs kept in") && said.out.contains("/state"),
         "{}",
         said.out
     );
