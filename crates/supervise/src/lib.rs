@@ -17,6 +17,7 @@ pub mod machine;
 pub mod names;
 pub mod page;
 pub mod process;
+mod reserve;
 pub mod run;
 mod stamp;
 pub mod state;

@@ -147,9 +147,19 @@ impl Here {
             },
             memory: self.memory(),
             real_time: may_be_real_time(),
+            supervisor: self.supervisor(),
             beside: Vec::new(),
             outside: Vec::new(),
         }
+    }
+
+    /// The cpus on which this process may run, if its threads can have the class that a supervisor reserves for itself.
+    fn supervisor(&self) -> Result<Vec<u32>, String> {
+        may_be_real_time()?;
+        crate::reserve::can_be_had()?;
+        let own = host::sched::get_affinity(0).map_err(|error| error.to_string())?;
+        let online = self.cpus();
+        Ok(own.into_iter().filter(|cpu| online.contains(cpu)).collect())
     }
 
     /// The root domain of the whole machine, without what others may hold of it already: the kernel tells nobody.

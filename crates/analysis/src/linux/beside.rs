@@ -40,15 +40,39 @@ pub struct Crowded {
 /// assert_eq!(postponement(own, &[above], 4 * ms), Ok(14 * ms));
 /// ```
 pub fn postponement(own: Held, above: &[Held], tick: Ns) -> Result<Ns, Crowded> {
-    if above.is_empty() {
+    postponement_behind(own, above, &[], tick)
+}
+
+/// The same with others above it, `exact`, that give the cpu back as soon as their budgets are used up: they do not wait for the
+/// tick, and take ceil((w + P_j) / P_j) Q_j alone.
+///
+/// # Errors
+/// [`Crowded`] when w would exceed P.
+///
+/// ```
+/// use analysis::linux::{Held, postponement_behind};
+///
+/// let ms = 1_000_000;
+/// let own = Held { budget: 10 * ms, period: 100 * ms };
+/// let exact = Held { budget: ms, period: 20 * ms };
+/// assert_eq!(postponement_behind(own, &[], &[exact], 4 * ms), Ok(2 * ms));
+/// ```
+pub fn postponement_behind(
+    own: Held,
+    above: &[Held],
+    exact: &[Held],
+    tick: Ns,
+) -> Result<Ns, Crowded> {
+    if above.is_empty() && exact.is_empty() {
         return Ok(0);
     }
     let chunk = u128::from(own.budget) + u128::from(tick);
     let limit = u128::from(own.period);
     let mut window = chunk;
     loop {
-        let taken: u128 = (above.iter())
-            .map(|held| {
+        let overdrawn = above.iter().map(|held| (held, tick));
+        let taken: u128 = (overdrawn.chain(exact.iter().map(|held| (held, 0))))
+            .map(|(held, tick)| {
                 let (budget, period) = (u128::from(held.budget), u128::from(held.period));
                 u128::from(tick) + (window + period).div_ceil(period) * budget
             })

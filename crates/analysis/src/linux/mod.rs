@@ -16,7 +16,7 @@ mod standing;
 mod threads;
 mod tick;
 
-pub use beside::{Crowded, Held, postponement};
+pub use beside::{Crowded, Held, postponement, postponement_behind};
 pub use deadline::{DeadlineLimits, DeadlineParams, RootDomain};
 pub use hcbs::{HcbsGroup, HcbsTree};
 pub use least::{

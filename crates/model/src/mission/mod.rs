@@ -24,6 +24,7 @@ mod reference;
 mod restart;
 mod rights;
 mod schema;
+mod supervisor;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -44,6 +45,7 @@ pub use place::Place;
 pub use restart::{Restart, RestartPolicy};
 pub use rights::{Access, Device, Mount, Network, Rights, Seccomp, Tmpfs, User};
 pub use schema::schema;
+pub use supervisor::{Supervisor, SupervisorClass};
 pub use task::Task;
 pub use uids::Uids;
 
@@ -66,7 +68,8 @@ impl Limits {
     pub const TASKS: usize = 4_096;
     /// Faults that are listed; more are only said to be there.
     pub const FAULTS: usize = 1_000;
-    /// Priorities of SCHED_FIFO that cells may have. 99 is left to the kernel's own threads and to the supervisor.
+    /// Priorities of SCHED_FIFO that cells may have. 98 is theirs only where the supervisor has
+    /// no reservation, see [`Supervisor::PRIORITY`]; 99 is left to the kernel's own threads and to what watches that reservation.
     pub const PRIORITY: std::ops::RangeInclusive<i64> = 1..=98;
     /// The highest cpu number and one.
     pub const CPUS: i64 = *crate::taskset::Limits::CPUS.end();
@@ -95,6 +98,8 @@ pub struct Mission {
     pub shed: Vec<String>,
     /// User ids for its cells.
     pub uids: Uids,
+    /// What its supervisor reserves for itself.
+    pub supervisor: Supervisor,
     /// The two modes of a mixed-criticality mission; `None`: there is one.
     pub modes: Option<Modes>,
     /// The cells, in the order of the file; at least one.

@@ -36,6 +36,14 @@ impl Mission {
         texts(&mut out, "shed", &self.shed);
         let Uids { lowest, highest } = self.uids;
         let _ = writeln!(out, "uids = {{ lowest = {lowest}, highest = {highest} }}");
+        let own = &self.supervisor;
+        let _ = writeln!(
+            out,
+            "supervisor = {{ class = \"{}\", budget = \"{}\", period = \"{}\" }}",
+            own.class.name(),
+            own.budget,
+            own.period
+        );
         if let Some(modes) = &self.modes {
             let _ = writeln!(
                 out,

@@ -15,6 +15,8 @@ pub(super) struct Asked {
     pub(super) name: String,
     /// Of a cell that somebody else was granted: which and who, such as "`spin` of mission `a`".
     pub(super) holder: Option<String>,
+    /// Whether it is no cell but a supervisor, which holds itself to its budget.
+    pub(super) is_supervisor: bool,
     pub(super) enforcer: Enforcer,
     pub(super) class: CellClass,
     /// Cpus of the file; empty: to be placed.
@@ -79,6 +81,7 @@ impl Asked {
             at,
             name: cell.name.clone(),
             holder: None,
+            is_supervisor: false,
             enforcer,
             class,
             cpus: cell.cpus.clone(),

@@ -1,6 +1,6 @@
 use analysis::inside::{Policy, fixed_priority, test};
 use analysis::linux::{
-    DeadlineParams, Held, postponement, rt_most_charged, thread_of, threads_hold,
+    DeadlineParams, Held, postponement_behind, rt_most_charged, thread_of, threads_hold,
 };
 use analysis::reservation::Dedicated;
 use analysis::{Ns, Supply, Task, Verdict, Witness};
@@ -9,7 +9,7 @@ use record::supply::MeasuredSupply;
 
 use super::asked::Asked;
 use super::supplied::{Supplied, held};
-use super::{Basis, Facts, roaming};
+use super::{Basis, Facts, roaming, supervisor};
 
 /// What admission grants a cell before it knows whether it fits.
 #[derive(Debug, Clone)]
@@ -60,6 +60,9 @@ impl Candidate<'_> {
                 .map(|thread| (thread.runtime, thread.effective_period()))
                 .collect(),
             (_, Some(budget)) => vec![budget],
+            (_, None) if self.asked.work.tasks.is_empty() => {
+                self.asked.reservation.into_iter().collect()
+            }
             (_, None) => (self.asked.work.tasks.iter())
                 .map(|task| (task.wcet, task.period))
                 .collect(),
@@ -85,13 +88,21 @@ pub(super) fn check(
     let mut above: Vec<Held> = Vec::new();
     apart(cells)?;
     deadline(cells, facts, &mut bounds, &mut above)?;
+    let supervisors = supervisor::check(cells, &above)?;
+    let exact: Vec<Held> = supervisors.iter().map(|(_, _, held)| *held).collect();
     let mut order: Vec<usize> = (0..cells.len())
-        .filter(|&at| cells[at].asked.class == CellClass::Fifo)
+        .filter(|&at| cells[at].asked.class == CellClass::Fifo && !cells[at].asked.is_supervisor)
         .collect();
     order.sort_by_key(|&at| std::cmp::Reverse(cells[at].asked.band.map(|band| band.highest)));
     let mut tasks_above: Vec<Task> = (above.iter())
         .map(|held| Task::new(held.budget, held.period))
         .collect();
+    tasks_above.extend(
+        (exact.iter()).map(|held| Task::new(held.budget, held.period).jittered(held.period)),
+    );
+    for (at, bound, _) in supervisors {
+        bounds[at] = Some(bound);
+    }
     for at in order {
         let cell = &cells[at];
         let enforced =
@@ -102,7 +113,7 @@ pub(super) fn check(
                     budget: budget.budget_ns,
                     period: budget.period_ns,
                 };
-                let bound = reserved(at, cell, own, &above, facts, measured)?;
+                let bound = reserved(at, cell, own, (&above, &exact), facts, measured)?;
                 above.push(own);
                 tasks_above.push(Task::new(own.budget, own.period).jittered(own.period));
                 bound
@@ -163,17 +174,25 @@ fn within_limit(cells: &[Candidate<'_>], facts: &Facts) -> Result<(), Unfit> {
     let Some(limit) = room.limit_ns.filter(|limit| *limit < room.limit_period_ns) else {
         return Ok(());
     };
+    let window = room.limit_period_ns;
     let held = cells.iter().enumerate();
     let held = held.filter(|(_, cell)| cell.asked.enforcer == Enforcer::RtCgroup);
     let charges: Vec<(usize, Ns)> = held
         .filter_map(|(at, cell)| {
             let (budget, period) = cell.budget?;
-            let window = room.limit_period_ns;
             let most = rt_most_charged(budget, period, facts.tick_ns(), window);
             Some((at, most))
         })
         .collect();
-    let all: Ns = charges.iter().map(|(_, most)| most).sum();
+    // What supervisors take counts as well; no tick is added to it.
+    let supervisors: Ns = (cells.iter())
+        .filter(|cell| cell.asked.is_supervisor)
+        .filter_map(|cell| cell.asked.reservation)
+        .map(|(budget, period)| rt_most_charged(budget, period, 0, window))
+        .sum();
+    let all = charges
+        .iter()
+        .fold(supervisors, |sum, (_, most)| sum.saturating_add(*most));
     match charges.last() {
         Some(&(of, _)) if all > limit => Err(Unfit {
             of,
@@ -304,7 +323,7 @@ fn reserved(
     at: usize,
     cell: &Candidate<'_>,
     own: Held,
-    above: &[Held],
+    (above, exact): (&[Held], &[Held]),
     facts: &Facts,
     measured: &[MeasuredSupply],
 ) -> Result<Bound, Unfit> {
@@ -313,7 +332,7 @@ fn reserved(
         why,
         witness,
     };
-    let behind = postponement(own, above, facts.tick_ns()).map_err(|crowded| {
+    let behind = postponement_behind(own, above, exact, facts.tick_ns()).map_err(|crowded| {
         let why = format!(
             "with tick overruns, it and the cells above it on its cpu need {:.3} ms per {:.3} ms period",
             crowded.demand as f64 / 1e6,

@@ -22,6 +22,8 @@ pub struct Facts {
     pub memory: Result<MachineMemory, String>,
     /// Whether a real-time class can be given at all, or why not.
     pub real_time: Result<(), String>,
+    /// Cpus on which the supervisor runs, or why its threads cannot have a real-time class.
+    pub supervisor: Result<Vec<u32>, String>,
     /// What others on this machine hold.
     pub beside: Vec<Neighbour>,
     /// Real-time threads that nobody accounts for.

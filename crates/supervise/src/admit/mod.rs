@@ -21,6 +21,7 @@ mod place;
 mod refusal;
 mod roaming;
 mod search;
+mod supervisor;
 mod supplied;
 #[cfg(test)]
 mod tests;
@@ -31,8 +32,10 @@ pub use memory::{MachineMemory, MemoryShare};
 pub use neighbour::{HeldCell, HeldTask, Neighbour};
 pub use outcome::{Admission, CpuLoad, Grant, Late, Outcome, Refused, TaskBound};
 pub use outside::Unaccounted;
+pub use supervisor::SupervisorGrant;
 pub use supplied::Basis;
 
+use analysis::linux::Held;
 use analysis::{Ns, Task};
 use model::mission::{Cell, CellClass, Enforcer, Mission, Place};
 use record::supply::MeasuredSupply;
@@ -51,12 +54,41 @@ pub fn admit(
     measured: &[MeasuredSupply],
     latency_ns: Ns,
 ) -> Admission {
-    let mut notes = Vec::new();
+    let own = SupervisorGrant::wanted(mission, facts);
+    let mut admission = decide(mission, facts, measured, latency_ns, own);
+    if let Some(refusal) = admission
+        .supervisor
+        .refusal()
+        .filter(|_| !admission.is_admitted())
+    {
+        let none = SupervisorGrant::none(None);
+        if decide(mission, facts, measured, latency_ns, none).is_admitted() {
+            admission.refusals.push(refusal);
+        }
+    }
+    admission
+}
+
+/// Decides about every cell beside a supervisor that gets this for itself.
+fn decide(
+    mission: &Mission,
+    facts: &Facts,
+    measured: &[MeasuredSupply],
+    latency_ns: Ns,
+    mut supervisor: SupervisorGrant,
+) -> Admission {
+    let mut notes: Vec<String> = supervisor.note().into_iter().collect();
     let mut asked: Vec<Asked> = (0..mission.cells.len())
         .filter(|&at| mission.cells[at].is_real_time())
         .map(|at| Asked::of(mission, at, facts, latency_ns))
         .collect();
-    let others = neighbour::all(facts, mission.cells.len());
+    let mut others = neighbour::all(facts, mission.cells.len());
+    others.extend(supervisor.asked().map(|own| (own, None)));
+    let exact: Vec<Held> = (others.iter())
+        .filter(|(other, _)| other.is_supervisor)
+        .filter_map(|(other, _)| other.reservation)
+        .map(|(budget, period)| Held { budget, period })
+        .collect();
     let taken: Vec<_> = others.iter().filter_map(|(other, _)| other.band).collect();
     let without_band = bands::give(&mut asked, &taken);
     let mut outcomes: Vec<Option<Outcome>> = vec![None; mission.cells.len()];
@@ -113,7 +145,7 @@ pub fn admit(
         if outcomes[cell.at].is_some() {
             continue;
         }
-        match budget(cell, share, facts, measured) {
+        match budget(cell, share, &exact, facts, measured) {
             Ok(budget) => candidates.push(Candidate {
                 asked: cell,
                 budget,
@@ -135,6 +167,10 @@ pub fn admit(
     let mut refusals = Vec::new();
     let mut held = Vec::new();
     for (candidate, place) in candidates.iter().zip(&placed.cells) {
+        if let (usize::MAX, Ok((cpus, bound))) = (candidate.asked.at, place) {
+            held.push(HeldCell::of(candidate, cpus));
+            supervisor.response_ns = bound.responses.first().copied().flatten();
+        }
         if candidate.asked.holder.is_some() {
             // Its guarantee stands, whoever comes later.
             if let Err(unfit) = place {
@@ -173,6 +209,7 @@ pub fn admit(
         mission: mission.name.clone(),
         beside: facts.beside.iter().map(|other| other.who.clone()).collect(),
         unaccounted,
+        supervisor,
         held,
         cells: (outcomes.into_iter().zip(&mission.cells))
             .map(|(outcome, cell)| {
@@ -230,6 +267,7 @@ fn share(facts: &Facts) -> (Ns, Ns) {
 fn budget(
     cell: &Asked,
     share: (Ns, Ns),
+    exact: &[Held],
     facts: &Facts,
     measured: &[MeasuredSupply],
 ) -> Result<Option<(Ns, Ns)>, Box<Refused>> {
@@ -256,7 +294,7 @@ fn budget(
         None if cell.class == CellClass::Deadline || cell.enforcer == Enforcer::CpusetOnly => {
             Ok(None)
         }
-        None => match search::least(&cell.work, cell.enforcer, share, facts, measured) {
+        None => match search::least(&cell.work, cell.enforcer, share, exact, facts, measured) {
             Some(found) => Ok(Some((found.budget_ns, found.period_ns))),
             None => Err(Box::new(refusal::no_budget(cell, share))),
         },

@@ -3,9 +3,9 @@ use model::mission::{Band, CellClass, Enforcer};
 use record::supply::MeasuredSupply;
 use serde::{Deserialize, Serialize};
 
-use super::Facts;
 use super::asked::Asked;
 use super::cpu::Candidate;
+use super::{Facts, supervisor};
 
 /// What somebody else on this machine was granted; admission counts all of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +45,9 @@ pub struct HeldCell {
     pub priorities: Option<(u8, u8)>,
     /// Its tasks, the most urgent first.
     pub tasks: Vec<HeldTask>,
+    /// Whether it is no cell but the supervisor itself.
+    #[serde(default)]
+    pub supervisor: bool,
 }
 
 /// A task of a cell, with the latency that its admission allowed for.
@@ -72,6 +75,7 @@ impl HeldCell {
             reservation_ns: asked.reservation,
             priorities: (asked.band.filter(|_| asked.class == CellClass::Fifo))
                 .map(|band| (band.lowest, band.highest)),
+            supervisor: asked.is_supervisor,
             tasks: tasks
                 .map(|(name, task)| HeldTask {
                     name: name.clone(),
@@ -113,6 +117,9 @@ impl HeldCell {
         if self.class == CellClass::Other {
             return fault("the class `other`, which is granted nothing");
         }
+        if self.supervisor && self.reservation_ns.is_none() {
+            return fault("no reservation, though it is a supervisor");
+        }
         for task in &self.tasks {
             if let Err(error) = task.task.check() {
                 return fault(&format!("a task `{}` that is none: {error}", task.name));
@@ -122,9 +129,15 @@ impl HeldCell {
     }
 
     fn asked(&self, at: usize, neighbour: &Neighbour) -> Asked {
+        if let (true, Some(reservation)) = (self.supervisor, self.reservation_ns) {
+            let name = format!("{}/{}", neighbour.short, self.cell);
+            let holder = format!("the supervisor of {}", neighbour.who);
+            return supervisor::asked(at, name, holder, self.cpus.clone(), reservation);
+        }
         Asked {
             at,
             name: format!("{}/{}", neighbour.short, self.cell),
+            is_supervisor: false,
             holder: Some(format!("`{}` of {}", self.cell, neighbour.who)),
             enforcer: self.enforcer,
             class: self.class,

@@ -4,7 +4,7 @@ use analysis::{Ns, Witness};
 use model::mission::{Band, Enforcer, Place};
 use serde::{Serialize, Serializer};
 
-use super::{Basis, HeldCell, MemoryShare, Unaccounted};
+use super::{Basis, HeldCell, MemoryShare, SupervisorGrant, Unaccounted};
 
 /// What admission says of a mission.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -13,6 +13,8 @@ pub struct Admission {
     pub mission: String,
     /// Each cell in the order of the file.
     pub cells: Vec<Outcome>,
+    /// What the supervisor gets for itself.
+    pub supervisor: SupervisorGrant,
     /// What the cells hold of each cpu that they may use.
     pub cpus: Vec<CpuLoad>,
     /// What they may have of its memory; `None`: the kernel holds nobody to a limit.

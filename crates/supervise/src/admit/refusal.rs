@@ -66,7 +66,7 @@ const NAMED: usize = 4;
 fn in_the_way(asked: &Asked, candidates: &[Candidate<'_>]) -> String {
     let meets = |other: &&Asked| {
         let there = |cpu| asked.cpus.is_empty() || asked.cpus.contains(cpu);
-        other.holder.is_some() && other.cpus.iter().any(there)
+        other.holder.is_some() && !other.is_supervisor && other.cpus.iter().any(there)
     };
     let others: Vec<String> = (candidates.iter().map(|candidate| candidate.asked))
         .filter(meets)

@@ -1,5 +1,5 @@
 use analysis::inside::{Policy, holds};
-use analysis::linux::{least_reservation, less_bandwidth};
+use analysis::linux::{Held, least_reservation, less_bandwidth, postponement_behind};
 use analysis::{Ns, Task};
 use model::mission::Enforcer;
 use record::supply::{Budget, MeasuredSupply};
@@ -38,24 +38,31 @@ impl Work {
 }
 
 /// The budget of least bandwidth that lets all deadlines hold, and its period, by what this kernel supplies: of the grid
-/// by the model, and every measured budget as it is.
+/// by the model, and every measured budget as it is; behind the supervisors `exact`, which are everywhere.
 pub(super) fn least(
     work: &Work,
     enforcer: Enforcer,
     share: (Ns, Ns),
+    exact: &[Held],
     facts: &Facts,
     measured: &[MeasuredSupply],
 ) -> Option<Budget> {
+    let behind = |budget: Ns, period: Ns| {
+        postponement_behind(Held { budget, period }, &[], exact, facts.tick_ns()).ok()
+    };
     let by_model = least_reservation(&work.tasks, share, |budget_ns, period_ns| {
         held(enforcer, budget_ns, period_ns)
-            .is_some_and(|budget| work.holds(&budget, 0, facts, &[]))
+            .zip(behind(budget_ns, period_ns))
+            .is_some_and(|(budget, behind)| work.holds(&budget, behind, facts, &[]))
     });
     let mut best = by_model.and_then(|(budget_ns, period_ns)| held(enforcer, budget_ns, period_ns));
     let pair = |budget: &Budget| (budget.budget_ns, budget.period_ns);
     for supply in measured {
         let same = enforcer.analysed() == Some(supply.held.enforcer);
         let better = best.is_none_or(|best| less_bandwidth(pair(&supply.held), pair(&best)));
-        if same && better && work.holds(&supply.held, 0, facts, measured) {
+        let holds = behind(supply.held.budget_ns, supply.held.period_ns)
+            .is_some_and(|behind| work.holds(&supply.held, behind, facts, measured));
+        if same && better && holds {
             best = Some(supply.held);
         }
     }

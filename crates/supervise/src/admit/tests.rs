@@ -7,6 +7,7 @@ use record::supply::{Between, Budget, Kept, Machine, MeasuredSupply, Promise, Sh
 use super::*;
 
 mod beside;
+mod supervisor;
 
 const MS: Ns = 1_000_000;
 
@@ -38,6 +39,8 @@ pub(super) fn facts() -> Facts {
             available_bytes: 2 << 30,
         }),
         real_time: Ok(()),
+        // What stands in the tables with it is in tests/supervisor.rs.
+        supervisor: Err("not asked".to_owned()),
         beside: Vec::new(),
         outside: Vec::new(),
     }

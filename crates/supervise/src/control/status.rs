@@ -42,6 +42,18 @@ pub struct SupervisorStatus {
     pub cpu_ns: Option<i64>,
     /// Memory that it has resident, bytes.
     pub rss_bytes: Option<u64>,
+    /// What it has reserved for itself: cpu time of its threads in each period, ns; `None`: nothing, it is an ordinary process.
+    #[serde(default)]
+    pub budget_ns: Option<i64>,
+    /// The period, ns.
+    #[serde(default)]
+    pub period_ns: Option<i64>,
+    /// SCHED_FIFO priority of its threads until the budget is used up.
+    #[serde(default)]
+    pub priority: Option<u8>,
+    /// Cpus that are counted with it.
+    #[serde(default)]
+    pub cpus: Vec<u32>,
 }
 
 /// What a cell does.

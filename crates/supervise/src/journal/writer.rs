@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::{Entry, Journal, JournalError};
+use crate::reserve::Reserve;
 
 /// Time between two tries to write what could not be written.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -93,10 +94,13 @@ pub struct Writer<E> {
 impl<E: Entry + Send + 'static> Writer<E> {
     /// Begins to write; `wake` is called whenever there is something to fetch.
     ///
+    /// What it writes is on the account of `reserve`: a cell that is made waits for it.
+    ///
     /// # Errors
     /// When the system gives no thread.
-    pub fn start(
+    pub(crate) fn start(
         journal: Journal<E>,
+        reserve: Reserve,
         wake: impl Fn() + Send + 'static,
     ) -> std::io::Result<Writer<E>> {
         let (orders, to_do) = channel();
@@ -119,7 +123,7 @@ impl<E: Entry + Send + 'static> Writer<E> {
         Ok(Writer {
             orders: Some(orders),
             told,
-            thread: Some(thread.spawn(move || clerk.work(&to_do))?),
+            thread: Some(thread.spawn(move || clerk.work(&to_do, &reserve))?),
             shared,
             handed_in: 0,
             ended: None,
@@ -200,12 +204,15 @@ struct Clerk<E> {
 }
 
 impl<E: Entry> Clerk<E> {
-    fn work(mut self, to_do: &Receiver<Order<E>>) -> (Journal<E>, Left) {
+    fn work(mut self, to_do: &Receiver<Order<E>>, reserve: &Reserve) -> (Journal<E>, Left) {
+        let member = reserve.join();
         loop {
+            member.rest();
             let order = match self.stuck {
                 Some(_) => to_do.recv_timeout(AGAIN.saturating_sub(self.tried.elapsed())),
                 None => to_do.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
+            member.wake();
             match order {
                 Ok(Order::Append(entry)) => self.append(entry),
                 Ok(Order::Compact(entry)) => self.compact(&entry),
@@ -343,7 +350,7 @@ mod tests {
             let _ = woken.send(());
             let _ = seen.recv();
         };
-        let mut writer = Writer::start(journal, wake).unwrap();
+        let mut writer = Writer::start(journal, Reserve::default(), wake).unwrap();
         writer.append(Note(1));
         wakes.recv().unwrap();
         let counted = writer.seen_to();
@@ -356,7 +363,7 @@ mod tests {
     fn what_is_handed_in_is_written_and_told() {
         let dir = tempfile::tempdir().unwrap();
         let (journal, _) = Journal::<Note>::open(dir.path()).unwrap();
-        let mut writer = Writer::start(journal, || {}).unwrap();
+        let mut writer = Writer::start(journal, Reserve::default(), || {}).unwrap();
         for number in 0..5 {
             writer.append(Note(number));
         }

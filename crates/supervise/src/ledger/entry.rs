@@ -128,9 +128,10 @@ impl Entry {
         }
     }
 
-    /// Cpus on which it has something.
+    /// Cpus on which it has something for its cells; its supervisor, which seldom runs, may be elsewhere too.
     pub fn cpus(&self) -> Vec<u32> {
-        let granted = self.cells.iter().flat_map(|cell| &cell.cpus);
+        let cells = self.cells.iter().filter(|cell| !cell.supervisor);
+        let granted = cells.flat_map(|cell| &cell.cpus);
         let all: std::collections::BTreeSet<u32> =
             granted.chain(&self.measured_cpus).copied().collect();
         all.into_iter().collect()

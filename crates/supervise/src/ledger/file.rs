@@ -68,6 +68,7 @@ mod tests {
 
     pub fn entry(name: &str) -> Entry {
         let cell = HeldCell {
+            supervisor: false,
             cell: "spin".to_owned(),
             enforcer: Enforcer::RtCgroup,
             class: CellClass::Fifo,

@@ -26,6 +26,7 @@ use crate::incident::OutputTail;
 use crate::journal::{Journal, Told, Writer};
 use crate::ledger::Ledger;
 use crate::process::boot_id;
+use crate::reserve::Reserve;
 use crate::stamp::Stamp;
 use crate::state::{Entry, Hold, Mode, Record, State, Supervisor, replay};
 use crate::uids;
@@ -135,10 +136,11 @@ impl<'a> Keeper<'a> {
         let waker = Waker::new().map_err(failed())?;
         let output = Output::start(waker.clone()).map_err(failed())?;
         let wake = waker.clone();
-        let journal = Writer::start(journal, move || wake.wake())
+        let reserve = Reserve::default();
+        let journal = Writer::start(journal, reserve.clone(), move || wake.wake())
             .map_err(RunError::system("make a thread for its journal"))?;
         let mut keeper = Keeper {
-            work: Work::new(waker, output, Ballast::take(&options.dir)),
+            work: Work::new(waker, output, Ballast::take(&options.dir), reserve),
             same_boot: earlier.is_some_and(|supervisor| supervisor.boot_id == boot),
             file,
             admission,
@@ -315,6 +317,7 @@ impl<'a> Keeper<'a> {
     /// # Errors
     /// When the journal cannot be written or the system refuses to wait. Cells that run go on then.
     pub(super) fn run(mut self, signals: &Signals) -> Result<Turn, RunError> {
+        self.take_reservation();
         self.begin_update()?;
         self.pending = (0..self.mission().cells.len())
             .filter(|at| !self.live.contains_key(at) && !self.due.contains_key(at))
@@ -342,7 +345,7 @@ impl<'a> Keeper<'a> {
                 };
             }
             let until = self.next_due();
-            if wake::sleep(&self.ends(), &self.alarms(), signals, until)? {
+            if self.sleep(&self.alarms(), signals, until)? {
                 self.look_at_limits()?;
             }
             self.fetch_work()?;
@@ -359,6 +362,30 @@ impl<'a> Keeper<'a> {
         };
         self.end(signals)?;
         Ok(Turn::Over(asked))
+    }
+
+    /// Has the supervisor's own reservation as it was admitted.
+    fn take_reservation(&mut self) {
+        let own = self.admission.supervisor.reservation();
+        if let Err(why) = self.work.reserve.set(own) {
+            let text = format!(
+                "the supervisor is an ordinary process, though it was to have a reservation: {why}"
+            );
+            (self.tell)(&Event::Note { text });
+        }
+    }
+
+    /// Sleeps until something is to be done; whether one of these `alarms` wakes it.
+    fn sleep(
+        &self,
+        alarms: &[RawFd],
+        signals: &Signals,
+        until: Option<i64>,
+    ) -> Result<bool, RunError> {
+        self.work.member.rest();
+        let slept = wake::sleep(&self.ends(), alarms, signals, until);
+        self.work.member.wake();
+        slept
     }
 
     /// Whether a cell stays away because it has failed.
@@ -436,7 +463,7 @@ impl<'a> Keeper<'a> {
         self.tell_leaving_to_end();
         while !self.live.is_empty() || !self.desk.leaving.is_empty() || !self.work.is_idle() {
             let until = timecell_client::now_ns() + ENDING_NS;
-            wake::sleep(&self.ends(), &[], signals, Some(until))?;
+            self.sleep(&[], signals, Some(until))?;
             self.serve_ending();
             self.tell_lost_output();
             self.fetch_work()?;

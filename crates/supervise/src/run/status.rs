@@ -22,6 +22,8 @@ impl Keeper<'_> {
     /// The mission as it is now.
     fn status(&self) -> Status {
         let mission = self.mission();
+        let ns = |ns: Option<u64>| ns.and_then(|ns| i64::try_from(ns).ok());
+        let own = Some(&self.admission.supervisor).filter(|_| self.work.reserve.is_held());
         let mut cells = Vec::new();
         for (at, cell) in mission.cells.iter().enumerate() {
             let known = self.state.cells.get(&cell.name);
@@ -51,7 +53,6 @@ impl Keeper<'_> {
                 }
             }
             if let Some(grant) = self.admission.grant(&cell.name) {
-                let ns = |ns: Option<u64>| ns.and_then(|ns| i64::try_from(ns).ok());
                 status.enforcer = Some(grant.enforcer.name().to_owned());
                 status.cpus.clone_from(&grant.cpus);
                 status.budget_ns = ns(grant.budget_ns);
@@ -79,6 +80,10 @@ impl Keeper<'_> {
                     .ok()
                     .flatten(),
                 rss_bytes: resident_bytes(),
+                budget_ns: own.and_then(|own| ns(own.budget_ns)),
+                period_ns: own.and_then(|own| ns(own.period_ns)),
+                priority: own.and_then(|own| own.priority),
+                cpus: own.map_or(Vec::new(), |own| own.cpus.clone()),
             }),
             mode: self.state.mode,
             update: self.state.update.as_ref().map(|update| update.number),

@@ -20,6 +20,7 @@ use crate::end::End;
 use crate::enforce::MissionGroups;
 use crate::incident::OutputTail;
 use crate::page::Place;
+use crate::reserve::{Member, Reserve};
 
 /// Wakes the loop from another thread.
 #[derive(Debug, Clone)]
@@ -116,6 +117,9 @@ pub(super) struct Work {
     hand_in: Sender<Done>,
     output: Output,
     ballast: Ballast,
+    /// What the supervisor has reserved for itself, and the part of its loop in it.
+    pub(super) reserve: Reserve,
+    pub(super) member: Member,
 }
 
 /// All that a cell is made of.
@@ -128,7 +132,7 @@ pub(super) struct Making {
 }
 
 impl Work {
-    pub(super) fn new(waker: Waker, output: Output, ballast: Ballast) -> Work {
+    pub(super) fn new(waker: Waker, output: Output, ballast: Ballast, reserve: Reserve) -> Work {
         let (hand_in, done) = channel();
         Work {
             starting: BTreeMap::new(),
@@ -139,6 +143,8 @@ impl Work {
             hand_in,
             output,
             ballast,
+            member: reserve.join(),
+            reserve,
         }
     }
 
@@ -294,6 +300,7 @@ impl Work {
     /// Does a step on a thread of its own; where the system gives none, here.
     fn hand_out(&self, step: impl FnOnce() -> Done + Send + 'static) {
         let (waker, hand_in) = (self.waker.clone(), self.hand_in.clone());
+        let reserve = self.reserve.clone();
         let whole = move || {
             // Nobody is there to fetch it once the supervisor ends.
             let _ = hand_in.send(step());
@@ -306,6 +313,7 @@ impl Work {
         let spawned = thread.spawn(move || {
             let whole = theirs.lock().ok().and_then(|mut slot| slot.take());
             if let Some(whole) = whole {
+                let _member = reserve.join_for_a_step();
                 whole();
             }
         });
@@ -344,7 +352,7 @@ mod tests {
         let waker = Waker::new().unwrap();
         let dir = tempfile::tempdir().unwrap();
         let output = Output::start(waker.clone()).unwrap();
-        let mut work = Work::new(waker, output, Ballast::take(dir.path()));
+        let mut work = Work::new(waker, output, Ballast::take(dir.path()), Reserve::default());
         let removing = Removing {
             end: End::Unknown,
             cause: None,

@@ -7,7 +7,8 @@ use model::InputError;
 use model::mission::{Latency, MissionFile};
 use record::supply::MeasuredSupply;
 use supervise::admit::{
-    Admission, Basis, Facts, Fixes, Grant, Outcome, Refused, TaskBound, admit, find_fixes,
+    Admission, Basis, Facts, Fixes, Grant, Outcome, Refused, SupervisorGrant, TaskBound, admit,
+    find_fixes,
 };
 use supervise::ledger::{Entry, Holder, Ledger, unaccounted};
 use supervise::machine::{Here, rt_room};
@@ -152,6 +153,7 @@ pub(super) fn text(
             Outcome::Refused(refused) => refusal(&mut text, file, refused),
         }
     }
+    supervisor(&mut text, &admission.supervisor);
     text.push('\n');
     for cpu in &admission.cpus {
         let cells = if cpu.cells.is_empty() {
@@ -250,6 +252,28 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
     let _ = writeln!(text, "    {supply}, {basis}");
     for task in &grant.tasks {
         bound(text, task);
+    }
+}
+
+/// What the supervisor has for itself, like a cell; nothing where it is an ordinary process.
+fn supervisor(text: &mut String, own: &SupervisorGrant) {
+    let (Some((budget, period)), Some(priority)) = (own.reservation(), own.priority) else {
+        return;
+    };
+    let _ = writeln!(
+        text,
+        "supervisor\n    {}, {} every {} ({:.1} %), held by itself, FIFO {priority}",
+        cpu_list(&own.cpus),
+        ms(budget),
+        ms(period),
+        budget as f64 * 100.0 / period.max(1) as f64,
+    );
+    if let Some(response) = own.response_ns.filter(|response| *response > budget) {
+        let _ = writeln!(
+            text,
+            "    has its budget within {}, behind the threads of SCHED_DEADLINE and other supervisors",
+            ms(response)
+        );
     }
 }
 

@@ -3,7 +3,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use supervise::control::{
-    Ask, CellState, CellStatus, ControlError, Say, Status, from_journal, prometheus,
+    Ask, CellState, CellStatus, ControlError, Say, Status, SupervisorStatus, from_journal,
+    prometheus,
 };
 
 use super::bench::grouped;
@@ -78,6 +79,7 @@ fn text(status: &Status) -> String {
         .to_vec(),
     ];
     rows.extend(status.cells.iter().map(row));
+    rows.extend((status.supervisor.as_ref()).and_then(supervisor));
     let widths: Vec<usize> = (0..rows[0].len())
         .map(|at| {
             let lengths = rows.iter().map(|row| row[at].chars().count());
@@ -124,6 +126,32 @@ pub(crate) fn head(status: &Status) -> String {
     }
 }
 
+fn budget_text(budget_ns: i64, period_ns: i64) -> String {
+    format!(
+        "{} every {}",
+        report::time(budget_ns as f64),
+        report::time(period_ns as f64)
+    )
+}
+
+/// The supervisor, like a cell, where it has reserved something for itself.
+fn supervisor(own: &SupervisorStatus) -> Option<Vec<String>> {
+    let (budget, period) = own.budget_ns.zip(own.period_ns)?;
+    let cpu_ns = own.cpu_ns.map(|ns| report::time(ns as f64));
+    let none = || "-".to_owned();
+    Some(vec![
+        "supervisor".to_owned(),
+        CellState::Running.word().to_owned(),
+        own.pid.to_string(),
+        none(),
+        none(),
+        cpu_ns.unwrap_or_else(none),
+        host::cpus::format_list(&own.cpus),
+        budget_text(budget, period),
+        "itself".to_owned(),
+    ])
+}
+
 fn row(cell: &CellStatus) -> Vec<String> {
     let none = || "-".to_owned();
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -131,11 +159,7 @@ fn row(cell: &CellStatus) -> Vec<String> {
     let reported = reported(cell);
     let since = (cell.started_unix_ns).filter(|_| cell.state.runs());
     let budget = match (cell.budget_ns, cell.period_ns) {
-        (Some(budget), Some(period)) => format!(
-            "{} every {}",
-            report::time(budget as f64),
-            report::time(period as f64)
-        ),
+        (Some(budget), Some(period)) => budget_text(budget, period),
         _ => none(),
     };
     vec![

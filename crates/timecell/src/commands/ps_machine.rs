@@ -62,9 +62,10 @@ fn text(entries: &[Entry], outside: &[Unaccounted]) -> String {
 
 fn cell(cell: &HeldCell) -> String {
     let ms = |ns: u64| format!("{:.3} ms", ns as f64 / 1e6);
-    let held = match (cell.budget_ns, cell.period_ns) {
-        (Some(budget), Some(period)) => format!("{} every {}", ms(budget), ms(period)),
-        _ => "no budget for the whole cell".to_owned(),
+    let own = cell.reservation_ns.filter(|_| cell.supervisor);
+    let held = match (cell.budget_ns.zip(cell.period_ns)).or(own) {
+        Some((budget, period)) => format!("{} every {}", ms(budget), ms(period)),
+        None => "no budget for the whole cell".to_owned(),
     };
     let priorities = match cell.priorities {
         Some((lowest, highest)) if lowest == highest => format!(", FIFO {lowest}"),
@@ -75,6 +76,9 @@ fn cell(cell: &HeldCell) -> String {
         "    {}: cpu {}, {held}, {}{priorities}",
         cell.cell,
         host::cpus::format_list(&cell.cpus),
-        cell.enforcer.name()
+        match cell.supervisor {
+            true => "itself",
+            false => cell.enforcer.name(),
+        }
     )
 }

@@ -1,5 +1,5 @@
 use crate::mission::faults::Faults;
-use crate::mission::{Mission, Place, Uids};
+use crate::mission::{Mission, Place, Supervisor, Uids};
 
 /// What holds for the mission as a whole.
 pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
@@ -50,7 +50,38 @@ pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
             "exchange the two",
         );
     }
+    supervisor(mission, faults);
     cpus(mission, faults);
+}
+
+/// A budget within its period.
+fn supervisor(mission: &Mission, faults: &mut Faults<'_>) {
+    let place = Place::top().key("supervisor");
+    let own = &mission.supervisor;
+    let clear = ["budget", "period"]
+        .iter()
+        .all(|key| faults.is_clear(&place.key(key)));
+    if !clear {
+        return;
+    }
+    if own.budget > own.period {
+        faults.report(
+            &place,
+            &["budget", "period"],
+            format!(
+                "the budget of {} is longer than the period of {}",
+                own.budget, own.period
+            ),
+            "lower the budget, or lengthen the period",
+        );
+    } else if own.period.ns() > Supervisor::LONGEST_NS {
+        faults.report(
+            &place,
+            &["period"],
+            format!("the period of {} is longer than 1 s", own.period),
+            "shorten it: beyond its budget the supervisor is an ordinary process until the period is over",
+        );
+    }
 }
 
 /// Real-time cells stay on the mission's cpus.

@@ -1,12 +1,14 @@
 use super::cell::CELL;
 use super::{Key, Kind, Shape, names};
-use crate::mission::{Enforcer, Limits, ModePolicy};
+use crate::mission::{Enforcer, Limits, ModePolicy, Supervisor, SupervisorClass};
 
 /// `auto` before the names of the enforcers.
 const ENFORCERS: [&str; 4] = {
     let [first, second, third] = names(&Enforcer::NAMES);
     ["auto", first, second, third]
 };
+
+const SUPERVISOR_CLASSES: &[&str] = &names(&SupervisorClass::NAMES);
 
 const MODE_POLICIES: &[&str] = &names(&ModePolicy::NAMES);
 
@@ -106,6 +108,12 @@ pub(in super::super) static TOP: Shape = Shape {
             "user ids, and group ids of the same numbers, of which each cell gets one of its own",
         ),
         Key::without(
+            "supervisor",
+            Kind::Table(&SUPERVISOR),
+            "1 ms every 20 ms",
+            "what the supervisor reserves for itself, so that it reacts beside cells that use all that they were granted",
+        ),
+        Key::without(
             "modes",
             Kind::Table(&MODES),
             "one mode",
@@ -132,6 +140,38 @@ static UIDS: Shape = Shape {
     keys: &[
         Key::required("lowest", UID, "2000000000", "the lowest of them"),
         Key::required("highest", UID, "2000065535", "the highest of them"),
+    ],
+};
+
+/// `supervisor`.
+static SUPERVISOR: Shape = Shape {
+    title: "`supervisor`",
+    name: "supervisor",
+    doc: "The reservation of the supervisor itself: before every cell of class FIFO within its budget, an ordinary process beyond it.",
+    choice: false,
+    keys: &[
+        Key::default(
+            "class",
+            Kind::Choice(SUPERVISOR_CLASSES),
+            "\"fifo\"",
+            "`other`: it reserves nothing and is an ordinary process",
+        ),
+        Key::default(
+            "budget",
+            Kind::Time {
+                least_ns: Supervisor::LEAST_NS,
+            },
+            "\"1ms\"",
+            "cpu time of its threads together in each period; every cpu on which it may run is counted with it",
+        ),
+        Key::default(
+            "period",
+            Kind::Time {
+                least_ns: Supervisor::LEAST_NS,
+            },
+            "\"20ms\"",
+            "the period, from the budget to 1 s",
+        ),
     ],
 };
 

@@ -9,7 +9,9 @@ mod rights;
 pub(super) use node::Node;
 
 use super::keys::TOP;
-use super::{Enforcer, Latency, Mission, ModePolicy, Modes, Place, Uids};
+use super::{
+    Enforcer, Latency, Mission, ModePolicy, Modes, Place, Supervisor, SupervisorClass, Uids,
+};
 use toml::de::DeTable;
 
 /// The mission that the document says, as far as it can be read.
@@ -34,6 +36,16 @@ pub(super) fn mission(document: &DeTable<'_>) -> Mission {
                 })
             })
             .unwrap_or_default(),
+        supervisor: (top.table("supervisor")).map_or_else(Supervisor::default, |own| {
+            let standard = Supervisor::default();
+            Supervisor {
+                class: own
+                    .choice("class", &SupervisorClass::NAMES)
+                    .unwrap_or(standard.class),
+                budget: own.time("budget").unwrap_or(standard.budget),
+                period: own.time("period").unwrap_or(standard.period),
+            }
+        }),
         modes: top.table("modes").map(|modes| Modes {
             policy: modes
                 .choice("policy", &ModePolicy::NAMES)

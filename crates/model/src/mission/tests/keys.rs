@@ -137,6 +137,7 @@ fn spot(shape: &Shape) -> (&'static str, &'static str) {
     match shape.name {
         "mission" => ("schema = 1\n", "schema = 1\nKEY\n"),
         "uids" => ("{ lowest =", "{ KEY, lowest ="),
+        "supervisor" => ("supervisor = { class =", "supervisor = { KEY, class ="),
         "modes" => ("[modes]\n", "[modes]\nKEY\n"),
         "cell" => ("name = \"pilot\"\n", "name = \"pilot\"\nKEY\n"),
         "image" => ("{ rootfs =", "{ KEY, rootfs ="),

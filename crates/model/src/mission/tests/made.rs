@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use crate::mission::{
     Access, Action, Band, Cell, CellClass, Criticality, Device, Enforcer, Escalation, ExitStatus,
     Image, Latency, Mission, ModePolicy, Modes, Mount, Network, Observed, Ready, Restart,
-    RestartPolicy, Rights, Rule, Seccomp, Task, Tmpfs, Uids, User, WhenShed,
+    RestartPolicy, Rights, Rule, Seccomp, Supervisor, SupervisorClass, Task, Tmpfs, Uids, User,
+    WhenShed,
 };
 use crate::taskset::{CellTask, Reservation};
 use crate::{Bytes, Duration, EngineKind};
@@ -101,6 +102,11 @@ pub(super) fn mission(bytes: &[u8]) -> Mission {
         uids: Uids {
             lowest: 1 + dice.count(),
             highest: 3_000_000_000 + dice.count(),
+        },
+        supervisor: Supervisor {
+            class: dice.one(&SupervisorClass::NAMES),
+            budget: Duration::from_ns(Supervisor::LEAST_NS + i64::from(dice.count())),
+            period: Duration::from_ns(Supervisor::LONGEST_NS - i64::from(dice.count())),
         },
         modes,
         cells: Vec::new(),

@@ -1,0 +1,59 @@
+//! What the supervisor of a mission reserves for itself.
+
+use crate::Duration;
+
+/// The reservation of the supervisor: so long in every period its threads go before every cell of class FIFO.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Supervisor {
+    /// Class of its threads while they have some of the budget left.
+    pub class: SupervisorClass,
+    /// Cpu time of all its threads together in each period, at least [`Supervisor::LEAST_NS`].
+    pub budget: Duration,
+    /// The period, at least the budget.
+    pub period: Duration,
+}
+
+impl Supervisor {
+    /// The least budget, ns: below it, what the watching of the budget itself costs is most of it.
+    pub const LEAST_NS: i64 = 200_000;
+    /// The longest period, ns: a supervisor that has used its budget up is an ordinary process so long.
+    pub const LONGEST_NS: i64 = 1_000_000_000;
+    /// SCHED_FIFO priority of its threads.
+    pub const PRIORITY: u8 = 98;
+}
+
+impl Default for Supervisor {
+    /// 5 % of a cpu in pieces that cells with deadlines of tens of ms hardly feel.
+    fn default() -> Supervisor {
+        Supervisor {
+            class: SupervisorClass::Fifo,
+            budget: Duration::from_ns(1_000_000),
+            period: Duration::from_ns(20_000_000),
+        }
+    }
+}
+
+/// Class of a supervisor's threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SupervisorClass {
+    /// SCHED_FIFO within the budget, SCHED_OTHER beyond it.
+    Fifo,
+    /// SCHED_OTHER always: nothing is reserved.
+    Other,
+}
+
+impl SupervisorClass {
+    /// Every class and its name in files.
+    pub const NAMES: [(&'static str, SupervisorClass); 2] = [
+        ("fifo", SupervisorClass::Fifo),
+        ("other", SupervisorClass::Other),
+    ];
+
+    /// The name used in files and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SupervisorClass::Fifo => "fifo",
+            SupervisorClass::Other => "other",
+        }
+    }
+}

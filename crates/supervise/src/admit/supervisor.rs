@@ -1,0 +1,191 @@
+//! The supervisor's own reservation, admitted like a cell's: its threads have the highest priority of all cells of class FIFO
+//! until their budget is used up, which they see to themselves (see [`crate::reserve`]), to the microsecond and not to the tick.
+
+use analysis::inside::{Policy, fixed_priority};
+use analysis::linux::Held;
+use analysis::reservation::Dedicated;
+use analysis::{Ns, Task};
+use model::mission::{Band, CellClass, Enforcer, Mission, Supervisor, SupervisorClass};
+use serde::{Serialize, Serializer};
+
+use super::asked::Asked;
+use super::cpu::{Bound, Candidate, Unfit};
+use super::search::Work;
+use super::{Basis, Facts};
+
+/// Its name in tables.
+pub(super) const NAME: &str = "supervisor";
+
+/// What the supervisor of a mission gets for itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SupervisorGrant {
+    /// Class of its threads: SCHED_FIFO within the budget, or SCHED_OTHER always.
+    #[serde(serialize_with = "class_name")]
+    pub class: SupervisorClass,
+    /// Cpu time of all its threads together in each period, ns; `None`: it has no reservation.
+    pub budget_ns: Option<Ns>,
+    /// The period, ns.
+    pub period_ns: Option<Ns>,
+    /// SCHED_FIFO priority of its threads.
+    pub priority: Option<u8>,
+    /// Cpus on which it may run, all of which are counted with it.
+    pub cpus: Vec<u32>,
+    /// How late the whole budget may come where threads of SCHED_DEADLINE go before it, ns; of all its cpus the worst.
+    pub response_ns: Option<Ns>,
+    /// Why it has none though it was to have one, a clause.
+    pub why: Option<String>,
+}
+
+impl SupervisorGrant {
+    /// What a mission's supervisor is to have on this machine.
+    pub(super) fn wanted(mission: &Mission, facts: &Facts) -> SupervisorGrant {
+        let real_time = mission.cells.iter().any(|cell| cell.is_real_time());
+        let own = &mission.supervisor;
+        let ns = |time: model::Duration| time.ns().unsigned_abs();
+        match (own.class, &facts.supervisor) {
+            (SupervisorClass::Fifo, Ok(cpus)) if real_time => SupervisorGrant {
+                class: SupervisorClass::Fifo,
+                budget_ns: Some(ns(own.budget)),
+                period_ns: Some(ns(own.period)),
+                priority: Some(Supervisor::PRIORITY),
+                cpus: cpus.clone(),
+                response_ns: None,
+                why: None,
+            },
+            (SupervisorClass::Fifo, Err(why)) if real_time => SupervisorGrant::none(Some(why)),
+            _ => SupervisorGrant::none(None),
+        }
+    }
+
+    pub(super) fn none(why: Option<&String>) -> SupervisorGrant {
+        SupervisorGrant {
+            class: SupervisorClass::Other,
+            budget_ns: None,
+            period_ns: None,
+            priority: None,
+            cpus: Vec::new(),
+            response_ns: None,
+            why: why.cloned(),
+        }
+    }
+
+    /// Budget and period, ns.
+    pub fn reservation(&self) -> Option<(Ns, Ns)> {
+        self.budget_ns.zip(self.period_ns)
+    }
+
+    /// As admission takes it; `None`: there is nothing to admit.
+    pub(super) fn asked(&self) -> Option<Asked> {
+        let reservation = self.reservation()?;
+        Some(asked(
+            usize::MAX,
+            NAME.to_owned(),
+            "the supervisor".to_owned(),
+            self.cpus.clone(),
+            reservation,
+        ))
+    }
+
+    /// What there is no room for, a sentence.
+    pub(super) fn refusal(&self) -> Option<String> {
+        let (budget, period) = self.reservation()?;
+        let ms = |ns: Ns| ns as f64 / 1e6;
+        Some(format!(
+            "there is room for the cells, but not for the supervisor beside them, which reserves {:.3} ms every {:.3} ms of its cpus \
+             for itself: lower its budget (`supervisor = {{ budget = ... }}`), keep timecell to other cpus (`taskset`), or do without \
+             (`supervisor = {{ class = \"other\" }}`), and it reacts late where the cells use all that they were granted",
+            ms(budget),
+            ms(period)
+        ))
+    }
+
+    /// That it is an ordinary process where that was not asked for.
+    pub(super) fn note(&self) -> Option<String> {
+        let why = self.why.as_ref()?;
+        Some(format!(
+            "the supervisor is an ordinary process and may react late beside cells that use all that they were granted: {why}"
+        ))
+    }
+}
+
+/// A supervisor, this mission's or another one's.
+pub(super) fn asked(
+    at: usize,
+    name: String,
+    holder: String,
+    cpus: Vec<u32>,
+    reservation: (Ns, Ns),
+) -> Asked {
+    let priority = Supervisor::PRIORITY;
+    Asked {
+        at,
+        name,
+        holder: Some(holder),
+        is_supervisor: true,
+        enforcer: Enforcer::CpusetOnly,
+        class: CellClass::Fifo,
+        cpus,
+        band: Some(Band {
+            lowest: priority,
+            highest: priority,
+        }),
+        reservation: Some(reservation),
+        work: Work {
+            tasks: Vec::new(),
+            policy: Policy::FixedPriority,
+        },
+        order: Vec::new(),
+        names: Vec::new(),
+        declared: None,
+    }
+}
+
+/// The supervisors among these, all of one priority, behind the threads `above` of SCHED_DEADLINE: what is known of each, and
+/// what they may take from everybody below.
+pub(super) fn check(
+    cells: &[Candidate<'_>],
+    above: &[Held],
+) -> Result<Vec<(usize, Bound, Held)>, Unfit> {
+    let own: Vec<(usize, Held)> = (cells.iter().enumerate())
+        .filter(|(_, cell)| cell.asked.is_supervisor)
+        .filter_map(|(at, cell)| {
+            let (budget, period) = cell.asked.reservation?;
+            Some((at, Held { budget, period }))
+        })
+        .collect();
+    let mut checked = Vec::new();
+    for &(at, held) in &own {
+        // A budget is no job with a deadline: it is asked when all of it has come, however long that takes.
+        let patience = LONGEST_NS.max(held.period);
+        let others = own.iter().filter(|(other, _)| *other != at);
+        let all: Vec<Task> = (above.iter().chain(others.map(|(_, held)| held)))
+            .map(|held| Task::new(held.budget, held.period).jittered(held.period))
+            .chain([Task::new(held.budget, patience)])
+            .collect();
+        let response = fixed_priority(&all, &Dedicated).responses.pop().flatten();
+        let Some(response) = response else {
+            return Err(Unfit {
+                of: at,
+                why: "the threads of SCHED_DEADLINE on its cpu leave it too little".to_owned(),
+                witness: None,
+            });
+        };
+        let bound = Bound {
+            basis: Basis::WholeCpu,
+            rate: (held.budget, held.period),
+            delay_ns: None,
+            postponed_ns: response.saturating_sub(held.budget),
+            responses: vec![Some(response)],
+        };
+        checked.push((at, bound, held));
+    }
+    Ok(checked)
+}
+
+/// How long a budget may take to come, ns.
+const LONGEST_NS: Ns = 10_000_000_000;
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn class_name<S: Serializer>(class: &SupervisorClass, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(class.name())
+}

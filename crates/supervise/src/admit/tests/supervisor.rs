@@ -1,0 +1,161 @@
+//! The supervisor's own reservation.
+
+use super::*;
+use model::mission::SupervisorClass;
+
+const TIGHT: &str = "cpus = [1]\nreservation = { budget = \"2500us\", period = \"5ms\" }\n";
+
+fn facts() -> Facts {
+    Facts {
+        supervisor: Ok(vec![0, 1]),
+        ..super::facts()
+    }
+}
+
+fn with(key: &str, cells: &str) -> Mission {
+    mission(&format!("{key}\n{cells}"))
+}
+
+#[test]
+fn it_stands_in_the_tables_and_above_every_cell() {
+    let text = cell(
+        "c",
+        &(TIGHT.replace("5ms", "50ms") + &task("100us", "200ms")),
+    );
+    let admission = admit(&mission(&text), &facts(), &[], 0);
+    assert!(admission.is_admitted(), "{:?}", admission.refusals);
+    let own = &admission.supervisor;
+    assert_eq!(own.reservation(), Some((MS, 20 * MS)));
+    assert_eq!((own.priority, own.cpus.as_slice()), (Some(98), &[0, 1][..]));
+    assert_eq!(own.response_ns, Some(MS));
+    let load = |cpu: u32| {
+        let load = admission.cpus.iter().find(|load| load.cpu == cpu).unwrap();
+        (load.cells.clone(), (load.reserved * 1e3).round())
+    };
+    assert_eq!(load(0), (vec!["supervisor".to_owned()], 50.0));
+    assert_eq!(
+        load(1),
+        (vec!["supervisor".to_owned(), "c".to_owned()], 100.0)
+    );
+    // No tick is added to it: twice its budget, and not 2 ms more.
+    assert_eq!(granted(&admission)["c"].postponed_ns, 2 * MS);
+    let held: Vec<_> = (admission.held.iter())
+        .map(|held| (held.cell.as_str(), held.supervisor))
+        .collect();
+    assert_eq!(held, [("supervisor", true), ("c", false)]);
+    assert!(admission.held.iter().all(|held| held.check().is_ok()));
+}
+
+#[test]
+fn where_it_has_no_room_one_sentence_says_so() {
+    let text = cell("c", TIGHT);
+    let admission = admit(&mission(&text), &facts(), &[], 0);
+    assert!(!admission.is_admitted());
+    assert!(
+        admission.refusals[0].contains("not for the supervisor beside them"),
+        "{:?}",
+        admission.refusals
+    );
+    let off = with("supervisor = { class = \"other\" }", &text);
+    let admission = admit(&off, &facts(), &[], 0);
+    assert!(admission.is_admitted(), "{:?}", admission.refusals);
+    assert_eq!(admission.supervisor.class, SupervisorClass::Other);
+    let small = with("supervisor = { budget = \"200us\" }", &text);
+    assert!(admit(&small, &facts(), &[], 0).is_admitted());
+    // Where it runs elsewhere, it takes nothing.
+    let elsewhere = Facts {
+        supervisor: Ok(vec![0]),
+        ..facts()
+    };
+    assert!(admit(&mission(&text), &elsewhere, &[], 0).is_admitted());
+}
+
+#[test]
+fn what_the_kernel_lets_all_have_includes_it() {
+    let text = "cpus = [1]\nreservation = { budget = \"450ms\", period = \"500ms\" }\n";
+    let text = cell("c", text)
+        + &cell(
+            "d",
+            "cpus = [0]\nreservation = { budget = \"1ms\", period = \"100ms\" }\n",
+        );
+    let limited = |us: u64| Facts {
+        rt_cgroup: Ok(RtRoom {
+            free_us: 990_000,
+            limit_ns: Some(us * 1_000),
+            limit_period_ns: 10_000_000_000,
+        }),
+        ..facts()
+    };
+    // 21 times 450 ms and a tick, and 501 times 1 ms of the supervisor.
+    assert!(admit(&mission(&text), &limited(9_952_000), &[], 0).is_admitted());
+    assert!(!admit(&mission(&text), &limited(9_951_000), &[], 0).is_admitted());
+}
+
+#[test]
+fn a_priority_of_its_own_is_not_given_twice() {
+    let text = cell(
+        "c",
+        "cpus = [1]\nreservation = { budget = \"1ms\", period = \"50ms\" }\npriorities = { lowest = 98, highest = 98 }\n",
+    );
+    let admission = admit(&mission(&text), &facts(), &[], 0);
+    let why = &refused(&admission).why;
+    assert!(why.contains("the supervisor has the priority 98"), "{why}");
+}
+
+#[test]
+fn threads_of_sched_deadline_go_before_it_and_lose_nothing() {
+    let text = cell(
+        "c",
+        &("class = \"deadline\"\n".to_owned() + &task("9ms", "20ms")),
+    );
+    let admission = admit(&mission(&text), &facts(), &[], 0);
+    assert!(admission.is_admitted(), "{:?}", admission.refusals);
+    let with = granted(&admission)["c"].clone();
+    let without = admit(&mission(&text), &super::facts(), &[], 0);
+    assert_eq!(granted(&without)["c"].tasks, with.tasks);
+    assert!(admission.supervisor.response_ns.unwrap() > 9 * MS);
+}
+
+#[test]
+fn supervisors_of_other_missions_count_as_well() {
+    let other = Neighbour {
+        who: "mission `a`".to_owned(),
+        short: "a".to_owned(),
+        cells: admit(
+            &mission(&cell(
+                "x",
+                "cpus = [0]\nreservation = { budget = \"1ms\", period = \"50ms\" }\n",
+            )),
+            &facts(),
+            &[],
+            0,
+        )
+        .held,
+        supplies: Vec::new(),
+        measured_cpus: Vec::new(),
+    };
+    let facts = Facts {
+        beside: vec![other],
+        ..facts()
+    };
+    let text = cell(
+        "c",
+        &(TIGHT.replace("5ms", "50ms") + &task("100us", "200ms")),
+    );
+    let admission = admit(&mission(&text), &facts, &[], 0);
+    assert!(admission.is_admitted(), "{:?}", admission.refusals);
+    assert_eq!(granted(&admission)["c"].postponed_ns, 4 * MS);
+}
+
+#[test]
+fn without_the_class_it_says_so_and_counts_nothing() {
+    let text = cell("c", TIGHT);
+    let admission = admit(&mission(&text), &super::facts(), &[], 0);
+    assert!(admission.is_admitted());
+    let said = |note: &String| note.contains("the supervisor is an ordinary process");
+    assert_eq!(admission.notes.iter().filter(|note| said(note)).count(), 1);
+    // No guarantee, nothing to react for.
+    let text = cell("c", "class = \"other\"\n");
+    let admission = admit(&mission(&text), &facts(), &[], 0);
+    assert_eq!(admission.supervisor.reservation(), None);
+}
