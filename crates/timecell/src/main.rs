@@ -7,6 +7,7 @@ mod commands;
 mod crowd_row;
 mod exit;
 mod out;
+mod printer;
 mod progress;
 mod top;
 

@@ -36,6 +36,14 @@ pub enum RunError {
         /// Why.
         why: String,
     },
+    /// Somebody has asked for the end twice, and did not want to wait for steps that hang.
+    #[error(
+        "what was being done with {cells} was not waited for; the next `timecell up` of this mission clears what is left"
+    )]
+    NotWaitedFor {
+        /// Names of the cells.
+        cells: String,
+    },
     /// A health rule cannot be carried out.
     #[error("{why}")]
     Health {
@@ -53,6 +61,14 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// There is no thread that prints.
+    pub fn no_printer(source: std::io::Error) -> RunError {
+        RunError::System {
+            doing: "make a thread that prints",
+            source,
+        }
+    }
+
     pub(super) fn system(doing: &'static str) -> impl FnOnce(std::io::Error) -> RunError {
         move |source| RunError::System { doing, source }
     }

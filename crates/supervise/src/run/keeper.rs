@@ -34,6 +34,9 @@ use crate::uids;
 /// Longest sleep while cells are told to end, ns: a program that has ended is seen at once, the others are killed in time.
 const ENDING_NS: i64 = 20_000_000;
 
+/// How long somebody who has asked for the end twice waits for steps that hang, ns.
+const HURRY_NS: i64 = 2_000_000_000;
+
 /// How long the beginning waits until what an earlier supervisor left is cleared, ns.
 const CLEARING_NS: i64 = 1_000_000_000;
 
@@ -448,6 +451,33 @@ impl<'a> Keeper<'a> {
             .min()
     }
 
+    /// Names what hangs, and leaves it to the next supervisor, which finds it in the journal.
+    fn wait_no_longer(mut self) -> Result<(), RunError> {
+        self.work.output().stop();
+        let steps = (self.work.starting.keys().map(|cell| (cell, "started")))
+            .chain((self.work.removing.keys()).map(|(cell, _)| (cell, "removed")));
+        let hang: Vec<(String, &str)> = steps.map(|(cell, what)| (cell.clone(), what)).collect();
+        let running = (self.live.keys()).map(|at| self.mission().cells[*at].name.clone());
+        let running: Vec<String> = running.chain(self.desk.leaving.keys().cloned()).collect();
+        for (cell, what) in &hang {
+            let (cell, what) = (cell.clone(), format!("it is still being {what}"));
+            (self.tell)(&Event::Left { cell, what });
+        }
+        for cell in &running {
+            let (cell, what) = (cell.clone(), "it was killed and has not ended".to_owned());
+            (self.tell)(&Event::Left { cell, what });
+        }
+        self.journal.finish();
+        self.fetch_written();
+        let cells: Vec<String> = (hang.into_iter().map(|(cell, _)| cell))
+            .chain(running)
+            .map(|cell| format!("`{cell}`"))
+            .collect();
+        Err(RunError::NotWaitedFor {
+            cells: cells.join(", "),
+        })
+    }
+
     /// Ends every cell, those that others wait for last, and leaves nothing.
     fn end(mut self, signals: &Signals) -> Result<(), RunError> {
         self.due.clear();
@@ -461,6 +491,7 @@ impl<'a> Keeper<'a> {
             self.tell_to_end(at);
         }
         self.tell_leaving_to_end();
+        let mut waited_until = None;
         while !self.live.is_empty() || !self.desk.leaving.is_empty() || !self.work.is_idle() {
             let until = timecell_client::now_ns() + ENDING_NS;
             self.sleep(&[], signals, Some(until))?;
@@ -468,7 +499,12 @@ impl<'a> Keeper<'a> {
             self.tell_lost_output();
             self.fetch_work()?;
             self.fetch_written();
+            if waited_until.is_some_and(|until| until <= timecell_client::now_ns()) {
+                return self.wait_no_longer();
+            }
             if signals.came() {
+                let until = timecell_client::now_ns() + HURRY_NS;
+                waited_until.get_or_insert(until);
                 // Whoever asks twice does not want to wait.
                 let leaving = self.desk.leaving.values_mut();
                 let leaving = leaving.map(|leaving| &mut leaving.live);

@@ -8,13 +8,14 @@ use supervise::admit::find_fixes;
 use supervise::control::ControlError;
 use supervise::ledger::{Entry, Holder, Ledger, LedgerError, unaccounted};
 use supervise::machine::{Here, rt_room};
-use supervise::run::{Asked, Event, Inputs, Notify, Options, Signals, keep};
+use supervise::run::{Asked, Event, Inputs, Notify, Options, RunError, Signals, keep};
 use supervise::state::Text;
 
 use super::admit::{latency, measured, mission_text, text};
 use crate::cli::Up;
 use crate::exit::{CommandError, Ended};
 use crate::out;
+use crate::printer::Printer;
 
 /// Runs in the foreground. Exit code 3 when a guarantee cannot be kept; nothing was started then.
 pub fn run(options: &Up) -> Result<Ended, CommandError> {
@@ -66,9 +67,10 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
         return Ok(Ended::Missed);
     }
     let signals = Signals::take()?;
+    let mut printer = Printer::start().map_err(RunError::no_printer)?;
     let mut tell = |event: &Event| {
         if !is_told_already(event) {
-            out::foreign(&event.to_string());
+            printer.print(&event.to_string());
         }
     };
     let supply = options.supply.clone();
@@ -83,18 +85,25 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
     };
     let asked = keep(
         plan, &facts, &mut read, &options, notify, &signals, &mut tell,
-    )?;
-    out::print(&match asked {
-        Asked::Signal | Asked::Down => super::control::all_have_ended(&options.dir),
+    );
+    if let Ok(asked) = &asked {
+        printer.print(&last_words(*asked, &options.dir));
+    }
+    printer.finish();
+    Ok(match asked? {
+        Asked::GivenUp => Ended::Failed,
+        Asked::Signal | Asked::Down | Asked::NothingLeft => Ended::Fine,
+    })
+}
+
+fn last_words(asked: Asked, dir: &Path) -> String {
+    match asked {
+        Asked::Signal | Asked::Down => super::control::all_have_ended(dir),
         Asked::NothingLeft => "no cell runs any more, and none is to be restarted".to_owned(),
         Asked::GivenUp => {
             "no cell runs any more, and none is to be restarted, though some have failed".to_owned()
         }
-    });
-    Ok(match asked {
-        Asked::GivenUp => Ended::Failed,
-        Asked::Signal | Asked::Down | Asked::NothingLeft => Ended::Fine,
-    })
+    }
 }
 
 /// Path and text of the mission file: the one that is named, or the one that was admitted last.

@@ -31,6 +31,7 @@ mod missions_killed;
 mod missions_limits;
 mod missions_reaction;
 mod missions_recovery;
+mod missions_reserve;
 #[path = "../../../host/tests/needs/mod.rs"]
 mod needs;
 mod nqueens;
@@ -85,6 +86,7 @@ fn main() {
         missions_killed::CASES,
         missions_limits::CASES,
         missions_reaction::CASES,
+        missions_reserve::CASES,
         missions_recovery::CASES,
         missions_apart::CASES,
         missions_beside::CASES,

@@ -1,0 +1,116 @@
+//! The supervisor's own reservation, and what it is good for. `-- missions_reserve --nocapture` prints the reaction to a
+//! crash with it and without it, in turns; `TIMECELL_ROUNDS=24` makes so many of each.
+
+use std::time::{Duration, Instant};
+
+use host::sched::{Class, get_class};
+
+use crate::missions::{Up, mission, nothing_is_left, pid_of, shell};
+use crate::support::{Case, Need, say};
+
+pub const CASES: &[Case] = &[Case {
+    name: "missions_reserve::the_supervisor_has_a_reservation_beside_cells_that_use_theirs",
+    needs: &[
+        Need::Root,
+        Need::RealTime,
+        Need::TwoCpus,
+        Need::Program("busybox"),
+        Need::GroupBudget(950),
+    ],
+    run: the_supervisor_has_a_reservation_beside_cells_that_use_theirs,
+}];
+
+/// Kills in one mission.
+const KILLS: usize = 4;
+
+/// A cell that uses all that it was granted.
+fn spins(cpu: u32) -> String {
+    let held = format!("cpus = [{cpu}]\nreservation = {{ budget = \"36ms\", period = \"100ms\" }}");
+    shell(&format!("spin{cpu}"), "while :; do :; done", &held)
+}
+
+fn the_supervisor_has_a_reservation_beside_cells_that_use_theirs() {
+    let rounds = std::env::var("TIMECELL_ROUNDS").ok();
+    let rounds: usize = rounds.and_then(|text| text.parse().ok()).unwrap_or(KILLS);
+    let mut took = [Vec::new(), Vec::new()];
+    while took[1].len() < rounds {
+        for (with, took) in [false, true].into_iter().zip(&mut took) {
+            took.extend(killed(with));
+        }
+    }
+    let median = |of: &dyn Fn(&(Duration, Duration)) -> Duration, all: &[(Duration, Duration)]| {
+        let mut all: Vec<f64> = all.iter().map(|one| of(one).as_secs_f64() * 1e3).collect();
+        all.sort_by(f64::total_cmp);
+        (all[all.len() / 2], all[all.len() - 1])
+    };
+    for (which, took) in ["an ordinary process", "with a reservation"]
+        .iter()
+        .zip(&took)
+    {
+        let (seen, most_seen) = median(&|one| one.0, took);
+        let (runs, most_runs) = median(&|one| one.1, took);
+        println!(
+            "{which}, {} kills: told after {seen:.1} ms (longest {most_seen:.1}), runs again after {runs:.1} ms (longest {most_runs:.1})",
+            took.len()
+        );
+    }
+}
+
+/// Times until the end of a killed cell was told, and until it ran again.
+fn killed(with: bool) -> Vec<(Duration, Duration)> {
+    let dir = tempfile::tempdir().unwrap();
+    let class = if with { "fifo" } else { "other" };
+    let good = "cpus = [1]\nreservation = { budget = \"8ms\", period = \"100ms\" }\n\
+                restart = { limit = 1000000, backoff_min = \"0ms\", backoff_max = \"0ms\" }";
+    let good = shell("good", "/busybox sleep 1000", good);
+    let cells = format!(
+        "supervisor = {{ class = \"{class}\", budget = \"10ms\", period = \"50ms\" }}\n{}{}{good}",
+        spins(0),
+        spins(1)
+    );
+    mission(dir.path(), &cells);
+    let mut up = Up::start(dir.path());
+    let mut pid = pid_of(&up.until("good: runs"));
+    up.told("spin0: runs");
+    up.told("spin1: runs");
+    stands_in_the_tables(&up, dir.path(), with);
+    let mut took = Vec::new();
+    for round in 0..KILLS {
+        std::thread::sleep(Duration::from_millis(300 + 17 * round as u64));
+        let began = Instant::now();
+        // SAFETY: no memory is involved; the cell's first process.
+        assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
+        up.until("good: killed by signal 9");
+        let told = began.elapsed();
+        pid = pid_of(&up.until("good: runs"));
+        took.push((told, began.elapsed()));
+    }
+    up.end();
+    nothing_is_left(dir.path());
+    took
+}
+
+fn stands_in_the_tables(up: &Up, dir: &std::path::Path, with: bool) {
+    let said = say(dir, &["ps", "--dir", "state", "--json"]).ends_with(0);
+    let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let own = &json["supervisor"];
+    let priority = own["priority"].as_u64();
+    assert_eq!(priority, with.then_some(98), "{own}");
+    let table = say(dir, &["ps", "--dir", "state"]).ends_with(0).out;
+    assert_eq!(table.contains("10.0 ms every 50.0 ms"), with, "{table}");
+    let machine = say(dir, &["ps", "--machine"]).ends_with(0).out;
+    let entered = machine.contains("10.000 ms every 50.000 ms, itself, FIFO 98");
+    assert_eq!(entered, with, "{machine}");
+    // Its loop has the class whenever there is budget left; nothing that it starts ever has it.
+    let supervisor = up.child.id().cast_signed();
+    let fifo = Class::Fifo { priority: 98 };
+    let seen = (0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(5));
+        get_class(supervisor).unwrap() == fifo
+    });
+    assert_eq!(seen, with);
+    for cell in json["cells"].as_array().unwrap() {
+        let pid = i32::try_from(cell["pid"].as_i64().unwrap()).unwrap();
+        assert_ne!(get_class(pid).unwrap(), fifo, "{cell}");
+    }
+}
