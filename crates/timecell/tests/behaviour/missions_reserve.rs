@@ -60,7 +60,7 @@ fn the_supervisor_has_a_reservation_beside_cells_that_use_theirs() {
 fn killed(with: bool) -> Vec<(Duration, Duration)> {
     let dir = tempfile::tempdir().unwrap();
     let class = if with { "fifo" } else { "other" };
-    let good = "cpus = [1]\nreservation = { budget = \"8ms\", period = \"100ms\" }\n\
+    let good = "cpus = [1]\npriorities = { lowest = 95, highest = 95 }\nreservation = { budget = \"8ms\", period = \"100ms\" }\n\
                 restart = { limit = 1000000, backoff_min = \"0ms\", backoff_max = \"0ms\" }";
     let good = shell("good", "/busybox sleep 1000", good);
     let cells = format!(
