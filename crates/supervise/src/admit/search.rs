@@ -47,11 +47,25 @@ pub(super) fn least(
     facts: &Facts,
     measured: &[MeasuredSupply],
 ) -> Option<Budget> {
+    let tick = facts.tick_ns();
     let behind = |budget: Ns, period: Ns| {
-        postponement_behind(Held { budget, period }, &[], exact, facts.tick_ns()).ok()
+        postponement_behind(Held { budget, period }, &[], exact, tick).ok()
+    };
+    // The largest budget that comes within its period behind them: what holds with more is asked with so much, so that what
+    // holds with a budget holds with every larger one, as the search wants it.
+    let most = |period: Ns| {
+        let taken = |held: &Held| (period + held.period).div_ceil(held.period) * held.budget;
+        match exact {
+            [] => Some(period),
+            all => period.checked_sub(tick + all.iter().map(taken).sum::<Ns>()),
+        }
     };
     let by_model = least_reservation(&work.tasks, share, |budget_ns, period_ns| {
+        let Some(budget_ns) = most(period_ns).map(|most| budget_ns.min(most)) else {
+            return false;
+        };
         held(enforcer, budget_ns, period_ns)
+            .filter(|_| budget_ns > 0)
             .zip(behind(budget_ns, period_ns))
             .is_some_and(|(budget, behind)| work.holds(&budget, behind, facts, &[]))
     });

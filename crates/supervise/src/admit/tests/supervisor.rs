@@ -159,3 +159,18 @@ fn without_the_class_it_says_so_and_counts_nothing() {
     let admission = admit(&mission(&text), &facts(), &[], 0);
     assert_eq!(admission.supervisor.reservation(), None);
 }
+
+#[test]
+fn a_budget_is_sought_that_comes_in_time_behind_it() {
+    let text = cell("c", &task("5ms", "200ms"));
+    let coarse = Facts {
+        machine: Machine {
+            tick_hz: Some(250),
+            ..machine()
+        },
+        ..facts()
+    };
+    let admission = admit(&mission(&text), &coarse, &[], 0);
+    assert!(admission.is_admitted(), "{:?}", admission.cells);
+    assert_eq!(granted(&admission)["c"].postponed_ns, 2 * MS);
+}
