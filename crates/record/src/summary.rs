@@ -141,6 +141,11 @@ pub struct CellSummary {
     pub executed: u64,
     /// Activations missed and counted.
     pub missed: u64,
+    /// Deadlines that were not met: jobs that ended later than their task's deadline, or than the next release where only a
+    /// period is given, and every activation missed. `None` where jobs have no deadline (`pacing = "relative"`), and in
+    /// summaries of versions that did not count it.
+    #[serde(default)]
+    pub late: Option<u64>,
     /// Activations neither executed nor counted: more than 0 fails the run.
     pub unexplained: u64,
     /// Jobs that ran but were not recorded, because the reader was not scheduled in time; only where histograms were

@@ -31,7 +31,7 @@ pub fn table(summary: &RunSummary, style: Style) -> String {
         out += &grouped;
     } else if shown {
         out += &format!("{} of a job\n\n", summary.primary.title());
-        out += &render(&columns, style);
+        out += &render_parts(&columns, style);
         out += &crate::tasks::table(summary, style);
     }
     let sentences = after(summary);
@@ -95,6 +95,13 @@ fn columns(summary: &RunSummary) -> Vec<Column> {
                 .collect(),
         });
     }
+    if cells.iter().any(|cell| cell.late.is_some()) {
+        columns.push(Column {
+            heading: "late".to_owned(),
+            right: true,
+            texts: cells.iter().map(late).collect(),
+        });
+    }
     columns.push(Column {
         heading: "missed".to_owned(),
         right: true,
@@ -131,6 +138,31 @@ fn fit(columns: &mut [Column], width: usize) {
         }
     }
 }
+
+/// A table that is wider than a narrow terminal, as several below each other, each with the names. Pipes and files have 120
+/// columns, and one table.
+fn render_parts(columns: &[Column], style: Style) -> String {
+    let width = |columns: &[&Column]| columns.iter().map(|c| c.width() + 3).sum::<usize>() - 3;
+    let all: Vec<&Column> = columns.iter().collect();
+    if style.width >= PIPE || width(&all) <= style.width {
+        return render(columns, style);
+    }
+    let mut parts: Vec<Vec<&Column>> = Vec::new();
+    for column in &columns[1..] {
+        let fits = |part: &&mut Vec<&Column>| {
+            width(&part.iter().copied().chain([column]).collect::<Vec<_>>()) <= style.width
+        };
+        match parts.last_mut().filter(fits) {
+            Some(part) => part.push(column),
+            None => parts.push(vec![&columns[0], column]),
+        }
+    }
+    let texts: Vec<String> = parts.iter().map(|part| render_some(part, style)).collect();
+    texts.join("\n")
+}
+
+/// Columns of a line where nobody says how wide it may be.
+const PIPE: usize = 120;
 
 /// The unit of all times that the table shows, if one does for them.
 fn unit(cells: &[CellSummary]) -> Option<Unit> {
@@ -218,6 +250,15 @@ fn against(cell: &CellSummary, baseline: &str) -> Text {
         }
         None if cell.trial == baseline => Text("1".to_owned(), Tone::Plain),
         None => Text("not comparable".to_owned(), Tone::Caution),
+    }
+}
+
+/// Deadlines that were not met.
+fn late(cell: &CellSummary) -> Text {
+    match cell.late {
+        Some(0) => Text("0".to_owned(), Tone::Plain),
+        Some(late) => Text(count(late), Tone::Bad),
+        None => Text("-".to_owned(), Tone::Plain),
     }
 }
 
@@ -355,7 +396,11 @@ pub(crate) fn from_rows<const N: usize>(
 
 /// Columns as lines: headings first, three spaces between, nothing behind the last text.
 pub(crate) fn render(columns: &[Column], style: Style) -> String {
-    let widths: Vec<usize> = columns.iter().map(Column::width).collect();
+    render_some(&columns.iter().collect::<Vec<_>>(), style)
+}
+
+fn render_some(columns: &[&Column], style: Style) -> String {
+    let widths: Vec<usize> = columns.iter().map(|column| column.width()).collect();
     let rows = columns.iter().map(|column| column.texts.len()).max();
     let mut out = String::new();
     let headings: Vec<Text> = columns
@@ -408,7 +453,7 @@ impl Column {
     }
 }
 
-fn line(out: &mut String, style: Style, columns: &[Column], widths: &[usize], texts: &[&Text]) {
+fn line(out: &mut String, style: Style, columns: &[&Column], widths: &[usize], texts: &[&Text]) {
     let mut row = String::new();
     let mut pending = 0;
     for ((column, &width), text) in columns.iter().zip(widths).zip(texts) {

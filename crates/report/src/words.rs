@@ -58,12 +58,21 @@ pub(crate) fn interval(r: &Ratio) -> String {
 /// What a ratio of times says: `slower`, `faster`, `within noise`, or why nothing.
 pub(crate) fn verdict(r: &Ratio, rounds: u32) -> &'static str {
     match r.verdict {
+        // "The same" is not what an interval says in which one may as well be twice the other.
+        Verdict::WithinNoise if is_wide(r) => "undecided: wide interval, more rounds tell",
         Verdict::WithinNoise => "within noise",
         Verdict::Larger => "slower",
         Verdict::Smaller => "faster",
         Verdict::Undecided if rounds < 2 => "undecided: one round",
         Verdict::Undecided => "undecided: no interval",
     }
+}
+
+/// Whether the ends of an interval are further apart than a factor of two.
+fn is_wide(r: &Ratio) -> bool {
+    r.low
+        .zip(r.high)
+        .is_some_and(|(low, high)| high > 2.0 * low)
 }
 
 /// Ratio of medians, interval and verdict.
@@ -165,6 +174,25 @@ mod tests {
         assert_eq!(count(999), "999");
         assert_eq!(plural(5_000, "job"), "5,000 jobs");
         assert_eq!(plural(1, "round"), "1 round");
+    }
+
+    #[test]
+    fn an_interval_over_a_factor_of_two_is_undecided() {
+        let with = |low: f64, high: f64| {
+            let ratio = Ratio {
+                value: 1.0,
+                low: Some(low),
+                high: Some(high),
+                confidence: 0.95,
+                verdict: Verdict::WithinNoise,
+            };
+            verdict(&ratio, 2)
+        };
+        assert_eq!(with(0.98, 1.03), "within noise");
+        assert_eq!(
+            with(0.035, 52.05),
+            "undecided: wide interval, more rounds tell"
+        );
     }
 
     #[test]

@@ -45,6 +45,7 @@ fn main_table(page: &Page, rows: &[(&CellSummary, &MetricSummary)]) -> Markup {
         .cells
         .iter()
         .any(|cell| cell.trial != summary.baseline);
+    let timed = summary.cells.iter().any(|cell| cell.late.is_some());
     let title = format!("Quantiles of the {}", summary.primary.title());
     region(
         &title,
@@ -56,6 +57,7 @@ fn main_table(page: &Page, rows: &[(&CellSummary, &MetricSummary)]) -> Markup {
                 @if compared {
                     th.wrap scope="col" { "against " (super::tables::breakable(&clean(&summary.baseline))) br; span.below { "ratio, 95% interval over rounds" } }
                 }
+                @if timed { th.num scope="col" { "late" } }
                 th.num scope="col" { "missed" }
             } }
             tbody {
@@ -71,6 +73,12 @@ fn main_table(page: &Page, rows: &[(&CellSummary, &MetricSummary)]) -> Markup {
                             )),
                         }
                         @if compared { (against(cell, &summary.baseline)) }
+                        @if timed {
+                            @match cell.late {
+                                Some(late) => (super::tables::lost(late)),
+                                None => td.num { "-" },
+                            }
+                        }
                         (super::tables::lost(cell.missed))
                     }
                 }

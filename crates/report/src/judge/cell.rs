@@ -61,7 +61,17 @@ pub(super) fn verdict(
         },
         (Figure::Count(kind), Limit::Number(limit)) => {
             let number = match kind {
-                Count::Missed if !cell.real_time => return Some(absent(no_class(&cell.class))),
+                Count::Late | Count::Missed if !cell.real_time => {
+                    return Some(absent(no_class(&cell.class)));
+                }
+                Count::Late => match cell.late {
+                    Some(late) => late,
+                    None => {
+                        let what =
+                            "its jobs pause instead of having a period, and have no deadline";
+                        return Some(absent((Why::NoFigure, what.to_owned())));
+                    }
+                },
                 Count::Missed => cell.missed,
                 Count::Lost => cell.lost.saturating_add(cell.unexplained),
                 Count::Faults => cell.faults,

@@ -25,7 +25,7 @@ impl std::fmt::Display for ThresholdError {
 impl std::error::Error for ThresholdError {}
 
 const METRICS: &str = "latency, execution, response, skew, creation and memory";
-const COUNTS: &str = "missed, lost and faults";
+const COUNTS: &str = "late, missed, lost and faults";
 const STATISTICS: &str = "min, median, mean, p90, p95, p99, p99.9, p99.99, max and sd";
 
 /// A text and where its parts stand in it.

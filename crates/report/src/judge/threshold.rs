@@ -180,6 +180,8 @@ impl Statistic {
 /// Something counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
+    /// Deadlines that were not met, by jobs that ended too late and by activations missed.
+    Late,
     /// Activations missed.
     Missed,
     /// Jobs that ran and are not on record, and activations that nothing explains.
@@ -190,11 +192,12 @@ pub enum Count {
 
 impl Count {
     /// All of them.
-    pub const ALL: [Count; 3] = [Count::Missed, Count::Lost, Count::Faults];
+    pub const ALL: [Count; 4] = [Count::Late, Count::Missed, Count::Lost, Count::Faults];
 
     /// How it is written.
     pub const fn name(self) -> &'static str {
         match self {
+            Count::Late => "late",
             Count::Missed => "missed",
             Count::Lost => "lost",
             Count::Faults => "faults",

@@ -2,7 +2,7 @@
 
 use super::source::{self, Rounds, Source};
 use super::{compare_rounds, metrics};
-use model::TrialPlan;
+use model::{Pacing, TrialPlan, Workload};
 use record::RecordError;
 use record::samples::Header;
 use record::summary::{CellSummary, Metric, MetricSummary, TaskSummary};
@@ -32,12 +32,22 @@ pub(super) fn study(
     let task = cells.iter().find_map(|cell| cell.task.as_ref());
     let jobs = task.map_or(source.plan.workload_of(trial).jobs, |task| task.jobs);
     let jobs = jobs.into();
+    let deadline_ns = task.map_or_else(
+        || deadline_ns(&source.plan.workload_of(trial)),
+        |task| Some(task.deadline_ns),
+    );
+    let mut late = 0;
     let mut counts = Counts::default();
     let mut headers = Vec::new();
     let mut primary = Rounds::new();
     for record in records.iter().filter(|r| source::cell(r, id).is_some()) {
         let samples = source.samples(record, id)?;
         counts.add(record, samples.as_ref(), jobs);
+        if let (Some(deadline), Some(samples)) = (deadline_ns, &samples) {
+            let response = |sample| Metric::ResponseTime.of(sample);
+            let after = samples.samples.iter().filter(|s| response(s) > deadline);
+            late += after.count() as u64;
+        }
         if let Some(samples) = samples.filter(|_| source::is_good(record)) {
             source::add(&mut primary, record.round, &samples, metrics[0]);
             headers.push(samples.header);
@@ -93,6 +103,7 @@ pub(super) fn study(
         planned: counts.planned,
         executed: counts.executed,
         missed: counts.missed,
+        late: deadline_ns.map(|_| late + counts.missed),
         unexplained: counts.unexplained,
         metrics: summaries,
         against_baseline,
@@ -105,6 +116,11 @@ pub(super) fn study(
         lost: 0,
         histograms: None,
     })
+}
+
+/// When a job without a deadline of its own must have ended, ns after its release: at the next one, if releases are periodic.
+pub(super) fn deadline_ns(workload: &Workload) -> Option<i64> {
+    (workload.pacing == Pacing::Periodic).then(|| workload.period.ns())
 }
 
 /// Points kept of a task's distribution.

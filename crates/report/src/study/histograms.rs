@@ -148,6 +148,10 @@ fn cell(
             unexplained += u64::from(source.plan.workload_of(trial).jobs);
         }
     }
+    let late = super::cell::deadline_ns(&source.plan.workload_of(trial)).and_then(|deadline| {
+        let after = logs.iter().map(|(_, log)| after(log, deadline));
+        Some(after.sum::<Option<u64>>()? + missed)
+    });
     let mut notes = notes(&cells, &headers);
     let primary = quantiles(&pooled, metrics[0]);
     let against_baseline = against.and_then(|baseline| {
@@ -186,6 +190,7 @@ fn cell(
         planned,
         executed,
         missed,
+        late,
         unexplained,
         lost,
         metrics: metrics
@@ -201,6 +206,25 @@ fn cell(
         notes,
         histograms: Some(beside(metrics[0], &logs)),
     })
+}
+
+/// Jobs of a log that ended after their deadline, those in the bin that holds it counted as late if the largest was; `None`
+/// where response times were not kept.
+fn after(log: &HistogramLog, deadline_ns: i64) -> Option<u64> {
+    let total = (log.totals.iter()).find(|total| total.metric == Metric::ResponseTime)?;
+    if total.max_ns <= deadline_ns {
+        return Some(0);
+    }
+    let histogram = &total.histogram;
+    let deadline = deadline_ns.unsigned_abs();
+    let late = |value: u64| histogram.highest_equivalent(value) > deadline;
+    let recorded = histogram.iter_recorded();
+    Some(
+        recorded
+            .filter(|step| late(step.value_iterated_to()))
+            .map(|step| step.count_since_last_iteration())
+            .sum(),
+    )
 }
 
 fn metric_summary(metric: Metric, pooled: &BTreeMap<u32, Vec<Total>>) -> Option<MetricSummary> {

@@ -38,9 +38,9 @@ fn the_table_has_the_shape_that_was_promised() {
     let wanted = "\
 execution time of a job
 
-cell       median        p99        max   wake-up p99   wake-up max   against bare (median, 95% interval)   missed
-bare     270.2 us   270.4 us   270.4 us       2.00 us       2.00 us   1                                          0
-podman   297.2 us   297.4 us   297.4 us       2.00 us       2.00 us   1.100 (1.098..1.102) slower                2
+cell       median        p99        max   wake-up p99   wake-up max   against bare (median, 95% interval)   late   missed
+bare     270.2 us   270.4 us   270.4 us       2.00 us       2.00 us   1                                        0        0
+podman   297.2 us   297.4 us   297.4 us       2.00 us       2.00 us   1.100 (1.098..1.102) slower              2        2
 docker   not measured: no daemon answers on /run/docker.sock (apt install docker.io)
 ";
     assert_eq!(text, wanted);
@@ -110,7 +110,9 @@ fn what_was_not_real_time_says_so_everywhere() {
         .find(|line| line.starts_with("podman-rootless"))
         .unwrap();
     assert!(
-        line.ends_with("1.037 undecided: one round                 0   OTHER, not real-time"),
+        line.ends_with(
+            "1.037 undecided: one round               0        0   OTHER, not real-time"
+        ),
         "{line}"
     );
     assert!(text.contains("not real-time: 1 of 2 cells"), "{text}");
