@@ -20,6 +20,16 @@ pub const CASES: &[Case] = &[
         run: damaged,
     },
     Case {
+        name: "formats::files_of_other_tools_are_judged",
+        needs: &[],
+        run: judged,
+    },
+    Case {
+        name: "formats::an_export_is_written_over_only_when_forced",
+        needs: &[],
+        run: forced,
+    },
+    Case {
         name: "formats::what_cyclictest_writes_now_is_read",
         needs: &[Need::RealTime, Need::Program("cyclictest")],
         run: cyclictest,
@@ -54,6 +64,37 @@ fn data(name: &str) -> String {
 
 fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).expect("JSON")
+}
+
+fn judged() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = data("cyclictest-2.40.json");
+    let with = |condition: &str, code| {
+        say(dir.path(), &["report", &file, "--fail-if", condition]).ends_with(code)
+    };
+    with("latency.max > 1ns", 3);
+    with("latency.max > 1h", 0);
+    with("late > 0", 4);
+}
+
+/// A run goes out as Parquet, whose footer carries what the columns alone do not say.
+fn forced() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = experiment(dir.path(), &["bare"], 3);
+    say(dir.path(), &["bench", &file, "--class", "other"]).ends_with(0);
+    let export = ["export", "latest", "--parquet", "-o", "jobs.parquet"];
+    say(dir.path(), &export).ends_with(0);
+    let file = dir.path().join("jobs.parquet");
+    let footer = String::from_utf8_lossy(&fs::read(&file).unwrap()).into_owned();
+    for key in ["host", "kernel", "period_ns", "trial_failed", "schema"] {
+        assert!(footer.contains(key), "{key}");
+    }
+    fs::write(&file, "mine").unwrap();
+    let refused = say(dir.path(), &export).ends_with(2);
+    assert!(refused.error().contains("--force"), "{}", refused.err);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+    say(dir.path(), &[&export[..], &["--force"]].concat()).ends_with(0);
+    assert_ne!(fs::read(&file).unwrap(), b"mine");
 }
 
 fn draws_files() {
