@@ -12,6 +12,14 @@ pub const SCENARIOS: [(&str, &str); 6] = [
     ("scale", include_str!("../scenarios/scale.toml")),
 ];
 
+/// Every name that `bench` takes in place of a file.
+pub fn names() -> Vec<&'static str> {
+    let mut names: Vec<&str> = SCENARIOS.iter().map(|(name, _)| *name).collect();
+    names.extend(crate::SERIES_SCENARIOS.iter().map(|scenario| scenario.name));
+    names.extend(["supply", "isolation", "self"]);
+    names
+}
+
 /// The experiment that `what` names: a scenario, or the path of an experiment file.
 ///
 /// # Errors
@@ -23,14 +31,14 @@ pub fn find(what: &str) -> Result<Experiment, InputError> {
     let is_path =
         what.contains('/') || what.ends_with(".toml") || std::path::Path::new(what).exists();
     if !is_path {
-        let mut names: Vec<&str> = SCENARIOS.iter().map(|(name, _)| *name).collect();
-        names.extend(crate::SERIES_SCENARIOS.iter().map(|scenario| scenario.name));
-        names.extend(["supply", "isolation"]);
+        let names = names();
+        let near = model::nearest(what, &names);
+        let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
         return Err(InputError::new(
             what,
             "there is no such scenario, and no such file",
             format!(
-                "the scenarios are {}; an experiment file ends in .toml",
+                "{near}the scenarios are {}; an experiment file ends in .toml",
                 names.join(", ")
             ),
         ));

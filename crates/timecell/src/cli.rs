@@ -3,6 +3,7 @@
 mod analyze;
 mod control;
 mod judge;
+mod offered;
 
 use std::path::PathBuf;
 
@@ -18,6 +19,7 @@ pub use analyze::{
 };
 pub use control::{Down, Events, Logs, OfCells, Ps, Update, Which, WhichFirst};
 pub use judge::Judge;
+use offered::{Offered, engines, scenarios};
 
 /// Real-time containers that keep time on Linux, and prove it.
 #[derive(Debug, Parser)]
@@ -84,6 +86,8 @@ The program of its cells is timecell itself, where it is now.")]
     Completions(Completions),
     /// Write the man pages.
     Man(Man),
+    /// Print the C header with which a program in a cell reports its jobs and heartbeats.
+    Header,
 }
 
 /// Options of `up`.
@@ -224,6 +228,9 @@ pub struct Doctor {
     /// Print JSON: one object with `schema`, `machine`, `checks` and `engines`.
     #[arg(long)]
     pub json: bool,
+    /// Exit with 4 where a check is bad, as for CI; warnings are advice.
+    #[arg(long)]
+    pub strict: bool,
 }
 
 /// The classes that `--class` may ask for.
@@ -302,7 +309,7 @@ impl EnforcerName {
 )]
 pub struct Bench {
     /// Scenario, or path of an experiment file.
-    #[arg(value_hint = ValueHint::FilePath, required_unless_present_any = ["list", "list_loads", "resume", "template"])]
+    #[arg(value_hint = ValueHint::FilePath, value_parser = Offered::<String>::of(scenarios), hide_possible_values = true, required_unless_present_any = ["list", "list_loads", "resume", "template"])]
     pub experiment: Option<String>,
     /// Parts of `bench self`, or of `bench isolation` (contest, received); all when none is named.
     #[arg(value_name = "PART")]
@@ -336,7 +343,7 @@ pub struct Bench {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub rounds: Option<i64>,
     /// Only trials of these engines, comma-separated.
-    #[arg(long, value_name = "ENGINE", value_delimiter = ',')]
+    #[arg(long, value_name = "ENGINE", value_delimiter = ',', value_parser = Offered::<EngineKind>::of(engines), hide_possible_values = true)]
     pub engine: Vec<EngineKind>,
     /// Loads beside the cells of every trial, comma-separated; --list-loads shows them. In scenario `isolation` one after the
     /// other, with `idle` for none.
@@ -348,7 +355,7 @@ pub struct Bench {
     /// Keep a histogram of each such interval, 1s to 1h; a power cut takes away one interval at most.
     #[arg(long, value_name = "TIME")]
     pub interval: Option<Duration>,
-    /// Go on with this run, which ended before its time: a power cut, an interrupt, a full disk.
+    /// Go on with this run (`latest`: the newest in --out), which ended before its time: a power cut, an interrupt, a full disk.
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
         "experiment", "quick", "duration", "jobs", "period", "cpus", "priority", "class", "rounds", "engine",
         "rootless_user", "heartbeat_timeout", "enforcer", "reservation", "no_try", "utilisation", "overrun", "seed", "load", "histogram", "interval", "out",
@@ -455,7 +462,7 @@ pub struct Bench {
     3 a threshold is missed; else 1 one is undecided; else 4 one is not applicable; else 0."
 )]
 pub struct Report {
-    /// A run directory; or two, to compare; or files that other tools wrote (`-` is standard input, .gz is unpacked),
+    /// A run directory, or `latest` for the newest below runs; or two, to compare; or files that other tools wrote (`-` is standard input, .gz is unpacked),
     /// with or without a run before them.
     #[arg(value_name = "RUN|FILE", value_hint = ValueHint::AnyPath, required_unless_present = "against")]
     pub paths: Vec<PathBuf>,
@@ -519,7 +526,7 @@ fn measured_format() -> impl TypedValueParser<Value = MeasuredFormat> {
     timecell export tasks.toml --rt-app                a task set of `analyze`, for rt-app to run"
 )]
 pub struct Export {
-    /// Run directory; with --rt-app, a task-set file.
+    /// Run directory, or `latest` for the newest below runs; with --rt-app, a task-set file.
     #[arg(value_name = "RUN|TASKSET", value_hint = ValueHint::AnyPath)]
     pub run: PathBuf,
     /// Comma-separated values with a header line: every job, or every interval where histograms were kept.

@@ -20,6 +20,9 @@ pub enum Ended {
 }
 
 impl Ended {
+    /// The exit code of bad usage and input.
+    pub const BAD_INPUT: i32 = 2;
+
     /// The process's exit code.
     pub fn code(self) -> i32 {
         match self {
@@ -73,7 +76,7 @@ impl CommandError {
         match self {
             CommandError::Input(_)
             | CommandError::Inputs(_)
-            | CommandError::Bench(BenchError::Input(_)) => 2,
+            | CommandError::Bench(BenchError::Input(_)) => Ended::BAD_INPUT,
             CommandError::Record(error)
             | CommandError::Bench(
                 BenchError::Record(error) | BenchError::Unwritten { source: error, .. },

@@ -17,7 +17,7 @@ use clap::Parser;
 use supervise::control::ControlError;
 
 use crate::cli::{Cli, Command};
-use crate::exit::Ended;
+use crate::exit::{CommandError, Ended};
 
 fn main() {
     let words: Vec<String> = std::env::args_os()
@@ -31,7 +31,48 @@ fn main() {
         Some("oci-child") => exit(engine::embedded::child(&words[1..])),
         _ => {}
     }
-    let result = match Cli::parse().command {
+    let mut command = Cli::parse().command;
+    let given = commands::kinds::given(&command);
+    let resolved = commands::latest::resolve(&mut command).map_err(CommandError::from);
+    let result = resolved.and_then(|()| run(command));
+    let code = match result {
+        Ok(ended) => ended.code(),
+        Err(error) => {
+            match &error {
+                CommandError::Inputs(faults) => {
+                    faults
+                        .iter()
+                        .for_each(|fault| out::error(&fault.to_string()));
+                }
+                CommandError::Control(ControlError::Refused { why, .. }) => {
+                    why.iter().for_each(|why| out::error(why));
+                }
+                error => out::error(&error.to_string()),
+            }
+            if error.code() == Ended::BAD_INPUT
+                && let Some(hint) = given.and_then(|given| given.hint())
+            {
+                out::note(&format!("note    {hint}"));
+            }
+            error.code()
+        }
+    };
+    exit(match out::lost() {
+        Some(error) => {
+            out::error(&format!("standard output: cannot write: {error}"));
+            // A verdict already failed stays what it is.
+            if code == Ended::Fine.code() {
+                Ended::Failed.code()
+            } else {
+                code
+            }
+        }
+        None => code,
+    });
+}
+
+fn run(command: Command) -> Result<Ended, CommandError> {
+    match command {
         Command::Demo => commands::demo::run(),
         Command::Doctor(options) => commands::doctor::run(&options),
         Command::Bench(options) => commands::bench::run(&options),
@@ -52,36 +93,8 @@ fn main() {
         Command::Clean(options) => commands::clean::run(&options),
         Command::Completions(options) => commands::generate::completions(&options),
         Command::Man(options) => commands::generate::man(&options),
-    };
-    let code = match result {
-        Ok(ended) => ended.code(),
-        Err(error) => {
-            match &error {
-                exit::CommandError::Inputs(faults) => {
-                    faults
-                        .iter()
-                        .for_each(|fault| out::error(&fault.to_string()));
-                }
-                exit::CommandError::Control(ControlError::Refused { why, .. }) => {
-                    why.iter().for_each(|why| out::error(why));
-                }
-                error => out::error(&error.to_string()),
-            }
-            error.code()
-        }
-    };
-    exit(match out::lost() {
-        Some(error) => {
-            out::error(&format!("standard output: cannot write: {error}"));
-            // A verdict already failed stays what it is.
-            if code == Ended::Fine.code() {
-                Ended::Failed.code()
-            } else {
-                code
-            }
-        }
-        None => code,
-    });
+        Command::Header => commands::generate::header(),
+    }
 }
 
 /// The hidden commands of a cell's payload.

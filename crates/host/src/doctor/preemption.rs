@@ -36,7 +36,8 @@ pub(super) fn check(root: &Root) -> Check {
             .with_mend(rt_kernel),
         Some(model) => {
             let found = format!("not PREEMPT_RT; model {model}");
-            let mend = if root.exists("/sys/kernel/debug/sched/preempt") {
+            // Where the kernel is locked down the file is there, and nobody may open it.
+            let mend = if root.read("/sys/kernel/debug/sched/preempt").is_ok() {
                 format!(
                     "echo full > /sys/kernel/debug/sched/preempt (for ever: kernel parameter preempt=full); better, {rt_kernel}"
                 )
@@ -87,6 +88,25 @@ mod tests {
                 .mend
                 .unwrap()
                 .starts_with("kernel parameter preempt=full")
+        );
+    }
+
+    #[test]
+    fn a_debugfs_that_cannot_be_read_is_no_way_to_mend() {
+        let mend = |tree: Tree| {
+            let tree = tree
+                .file("/proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC\n")
+                .bytes("/proc/config.gz", &gzip("CONFIG_PREEMPT_NONE=y\n"));
+            check(&tree.root()).mend.unwrap()
+        };
+        let preempt = "/sys/kernel/debug/sched/preempt";
+        let open = mend(Tree::new().file(preempt, "(none) voluntary full\n"));
+        assert!(open.starts_with("echo full > "), "{open}");
+        // A directory in its place: there, and not to be read, as under lockdown.
+        let locked = mend(Tree::new().file(&format!("{preempt}/x"), ""));
+        assert!(
+            locked.starts_with("kernel parameter preempt=full"),
+            "{locked}"
         );
     }
 

@@ -9,7 +9,7 @@ use crate::cli::Doctor;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
-/// Prints the checks; the exit code is 0 whatever they found, since advice is not failure.
+/// Prints the checks; the exit code is 0 whatever they found, since advice is not failure, unless `--strict` asks for it.
 pub fn run(options: &Doctor) -> Result<Ended, CommandError> {
     let machine = host::provenance::Provenance::collect(env!("CARGO_PKG_VERSION"));
     let engines = engine::found(&engine::Options::default());
@@ -21,7 +21,7 @@ pub fn run(options: &Doctor) -> Result<Ended, CommandError> {
             "engines": engines,
         });
         out::print(&format!("{json:#}"));
-        return Ok(Ended::Fine);
+        return Ok(ended(&machine.checks, options.strict));
     }
     let mut text = format!("host    {}\n\n", machine.one_line());
     for check in &machine.checks {
@@ -33,7 +33,16 @@ pub fn run(options: &Doctor) -> Result<Ended, CommandError> {
     }
     let _ = writeln!(text, "\n{}", verdict(&machine.checks));
     out::print(&text);
-    Ok(Ended::Fine)
+    Ok(ended(&machine.checks, options.strict))
+}
+
+/// Whether what is bad counts.
+fn ended(checks: &[Check], strict: bool) -> Ended {
+    if strict && checks.iter().any(|check| check.state == State::Bad) {
+        Ended::Unmet
+    } else {
+        Ended::Fine
+    }
 }
 
 fn verdict(checks: &[Check]) -> String {

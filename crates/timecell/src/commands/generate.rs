@@ -16,6 +16,15 @@ pub fn completions(options: &Completions) -> Result<Ended, CommandError> {
     Ok(Ended::Fine)
 }
 
+/// Prints the header that the client's C programs include.
+pub fn header() -> Result<Ended, CommandError> {
+    out::print(HEADER.trim_end());
+    Ok(Ended::Fine)
+}
+
+/// Of the version that this binary speaks with.
+const HEADER: &str = include_str!("../../../client/include/timecell.h");
+
 /// Writes one man page for timecell and one for each verb.
 pub fn man(options: &Man) -> Result<Ended, CommandError> {
     let failed = |path: &Path| {

@@ -15,6 +15,8 @@ pub mod export;
 pub mod generate;
 pub mod isolation;
 pub mod judge;
+pub mod kinds;
+pub mod latest;
 pub mod logs;
 pub mod measured;
 pub mod ps;

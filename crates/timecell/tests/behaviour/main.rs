@@ -15,6 +15,7 @@ mod counters;
 mod demo;
 mod extreme;
 mod faults;
+mod first_steps;
 mod formats;
 mod hostile;
 mod isolation;
@@ -74,6 +75,7 @@ fn main() {
         control::CASES,
         control_update::CASES,
         faults::CASES,
+        first_steps::CASES,
         formats::CASES,
         hostile::CASES,
         isolation::CASES,

@@ -1,0 +1,230 @@
+//! What somebody meets who types the first commands: words that are nearly right, files of another kind, the newest run,
+//! deadlines that were not met.
+
+use record::run::Run;
+
+use crate::support::{Case, Need, only_run, say, timecell};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "first_steps::deadlines_that_were_not_met_are_late_and_can_be_a_threshold",
+        needs: &[Need::Root, Need::RealTime],
+        run: late,
+    },
+    Case {
+        name: "first_steps::jobs_that_pause_have_no_deadline",
+        needs: &[],
+        run: no_deadline,
+    },
+    Case {
+        name: "first_steps::the_newest_run_is_latest",
+        needs: &[],
+        run: latest,
+    },
+    Case {
+        name: "first_steps::a_file_of_another_kind_is_recognised",
+        needs: &[],
+        run: kinds,
+    },
+    Case {
+        name: "first_steps::names_that_are_nearly_right_are_suggested_and_completed",
+        needs: &[],
+        run: names,
+    },
+    Case {
+        name: "first_steps::the_header_is_in_the_binary",
+        needs: &[],
+        run: header,
+    },
+    Case {
+        name: "first_steps::a_doctor_that_is_strict_has_an_exit_code",
+        needs: &[],
+        run: strict,
+    },
+    Case {
+        name: "first_steps::a_narrow_terminal_has_a_table_that_fits",
+        needs: &[],
+        run: narrow,
+    },
+];
+
+/// Jobs of about a millisecond with a period of a tenth of it, or a pause.
+fn experiment(pacing: &str) -> String {
+    format!(
+        "schema = 1\nname = \"late\"\nrounds = 1\n[workload]\nkind = \"mac\"\nsteps = 2_000_000\nperiod = \"200us\"\n\
+         jobs = 40\npacing = \"{pacing}\"\n[[trial]]\ncells = [\"bare\"]\n"
+    )
+}
+
+fn late() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("late.toml"), experiment("periodic")).unwrap();
+    let words = ["bench", "late.toml", "--fail-if", "late > 0"];
+    let said = say(dir.path(), &words).ends_with(3);
+    assert!(said.out.contains("   late"), "{}", said.out);
+    let summary = Run::open(&only_run(dir.path())).unwrap().summary().unwrap();
+    let cell = &summary.cells[0];
+    // Every job ends after the next release, also those before which no activation was skipped.
+    assert_eq!(cell.late, Some(cell.executed + cell.missed));
+    assert!(cell.executed > 0 && cell.missed < cell.planned);
+    let page = only_run(dir.path()).join("report.html");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains(">late<"), "no column");
+    let path = only_run(dir.path());
+    let words = [
+        "report",
+        &path.to_string_lossy(),
+        "--fail-if",
+        "late > 1000",
+    ];
+    say(dir.path(), &words).ends_with(0);
+}
+
+fn no_deadline() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("late.toml"), experiment("relative")).unwrap();
+    let said = say(dir.path(), &["bench", "late.toml", "--class", "other"]).ends_with(0);
+    assert!(!said.out.contains("   late"), "{}", said.out);
+    let summary = Run::open(&only_run(dir.path())).unwrap().summary().unwrap();
+    assert_eq!(summary.cells[0].late, None);
+}
+
+fn latest() {
+    let dir = tempfile::tempdir().unwrap();
+    let none = say(dir.path(), &["report", "latest"]).ends_with(2);
+    assert!(
+        none.error().starts_with("latest: there is no run in runs"),
+        "{}",
+        none.err
+    );
+    std::fs::write(dir.path().join("e.toml"), experiment("relative")).unwrap();
+    say(
+        dir.path(),
+        &["bench", "e.toml", "--class", "other", "--jobs", "3"],
+    )
+    .ends_with(0);
+    let run = only_run(dir.path());
+    let name = run.file_name().unwrap().to_str().unwrap().to_owned();
+    let said = say(dir.path(), &["report", "latest"]).ends_with(0);
+    assert!(
+        said.out.contains(&format!("runs/{name}/report.html")),
+        "{}",
+        said.out
+    );
+    let said = say(dir.path(), &["export", "latest", "--csv", "-o", "jobs.csv"]).ends_with(0);
+    assert!(dir.path().join("jobs.csv").is_file(), "{}", said.out);
+}
+
+fn kinds() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+    write(
+        "mission.toml",
+        "schema = 1\nname = \"m\"\n[[cell]]\nname = \"a\"\n",
+    );
+    write("e.toml", &experiment("relative"));
+    write(
+        "set.toml",
+        "schema = 1\n[[cell]]\nname = \"a\"\ntask = []\n",
+    );
+    for (words, hint) in [
+        (
+            ["report", "mission.toml"],
+            "mission.toml looks like a mission: `timecell admit mission.toml` reads it",
+        ),
+        (
+            ["bench", "mission.toml"],
+            "mission.toml looks like a mission: ",
+        ),
+        (
+            ["admit", "e.toml"],
+            "e.toml looks like an experiment: `timecell bench e.toml` reads it",
+        ),
+        (["up", "e.toml"], "e.toml looks like an experiment: "),
+        (
+            ["bench", "set.toml"],
+            "set.toml looks like a task set: `timecell analyze set.toml` reads it",
+        ),
+    ] {
+        let said = say(dir.path(), &words).ends_with(2);
+        assert!(
+            said.err.contains(&format!("note    {hint}")),
+            "{words:?}: {}",
+            said.err
+        );
+    }
+    write(
+        "e.toml",
+        "schema = 1\nname = \"x\"\n[workload]\nkinds = 3\n",
+    );
+    let said = say(dir.path(), &["bench", "e.toml"]).ends_with(2);
+    assert!(!said.err.contains("looks like"), "{}", said.err);
+}
+
+fn names() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = say(dir.path(), &["bench", "overhed"]).ends_with(2);
+    assert!(
+        said.error()
+            .contains("did you mean `overhead`? the scenarios are "),
+        "{}",
+        said.err
+    );
+    let said = say(dir.path(), &["bench", "overhead", "--engine", "crum"]).ends_with(2);
+    assert!(said.err.contains("did you mean `crun`?"), "{}", said.err);
+    for shell in ["bash", "zsh", "fish"] {
+        let script = say(dir.path(), &["completions", shell]).ends_with(0).out;
+        // For fish the generator knows options only.
+        let scenario = shell == "fish" || script.contains("concurrency");
+        assert!(scenario && script.contains("podman-rootless"), "{shell}");
+    }
+}
+
+fn header() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = say(dir.path(), &["header"]).ends_with(0);
+    let file = include_str!("../../../client/include/timecell.h");
+    assert_eq!(said.out.trim_end(), file.trim_end());
+}
+
+fn strict() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = say(dir.path(), &["doctor", "--json"]).ends_with(0);
+    let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let checks = json["checks"].as_array().unwrap();
+    let bad = checks.iter().any(|check| check["state"] == "bad");
+    let code = if bad { 4 } else { 0 };
+    say(dir.path(), &["doctor", "--strict"]).ends_with(code);
+    say(dir.path(), &["doctor", "--strict", "--json"]).ends_with(code);
+}
+
+fn narrow() {
+    let dir = tempfile::tempdir().unwrap();
+    let words = [
+        "bench",
+        "overhead",
+        "--engine",
+        "bare,embedded",
+        "--jobs",
+        "20",
+    ];
+    say(dir.path(), &[&words[..], &["--class", "other"]].concat());
+    let path = only_run(dir.path());
+    for columns in ["60", "80", "100"] {
+        let output = timecell()
+            .current_dir(dir.path())
+            .args(["report", &path.to_string_lossy()])
+            .env("COLUMNS", columns)
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let most: usize = columns.parse().unwrap();
+        for line in text.lines().filter(|line| !line.starts_with("report ")) {
+            assert!(line.chars().count() <= most, "{columns}: {line}");
+        }
+        assert!(
+            text.contains("wake-up p99") && text.contains("missed"),
+            "{text}"
+        );
+    }
+}
