@@ -7,27 +7,33 @@ use super::Edit;
 use super::search::{Search, nearest};
 
 pub(super) fn find(search: &Search<'_>) -> Option<Vec<Edit>> {
-    search.by_cell(|cell, edits, open| {
-        let helps = |more: &[Edit]| search.helps(edits, more, open);
-        if let Some(own) = cell.reservation {
-            let (budget, period) = (ns(own.budget), ns(own.period));
-            if let Some(more) = larger(cell, budget, period, &helps) {
-                return Some(more);
-            }
-            let sought = vec![Edit::Reservation(cell.name.clone(), None)];
-            if !cell.tasks.is_empty() && helps(&sought) {
-                return Some(sought);
-            }
+    search.by_cell(|cell, edits, open| of_cell(search, cell, edits, open))
+}
+
+/// Of one cell, after these edits, which leave so much refused.
+pub(super) fn of_cell(
+    search: &Search<'_>,
+    cell: &Cell,
+    edits: &[Edit],
+    open: usize,
+) -> Option<Vec<Edit>> {
+    let helps = |more: &[Edit]| search.helps(edits, more, open);
+    if let Some(own) = cell.reservation {
+        let (budget, period) = (ns(own.budget), ns(own.period));
+        if let Some(more) = larger(cell, budget, period, &helps) {
+            return Some(more);
         }
-        let shortest = cell
-            .tasks
-            .iter()
-            .map(|task| ns(task.timing.deadline))
-            .min()?;
-        [1, 2, 4, 8]
-            .into_iter()
-            .find_map(|part| larger(cell, 0, (shortest / part / 1_000) * 1_000, &helps))
-    })
+        let sought = vec![Edit::Reservation(cell.name.clone(), None)];
+        if !cell.tasks.is_empty() && helps(&sought) {
+            return Some(sought);
+        }
+    }
+    let shortest = (cell.tasks.iter())
+        .map(|task| ns(task.timing.deadline))
+        .min()?;
+    [1, 2, 4, 8]
+        .into_iter()
+        .find_map(|part| larger(cell, 0, (shortest / part / 1_000) * 1_000, &helps))
 }
 
 /// A budget of this period that is larger and helps.

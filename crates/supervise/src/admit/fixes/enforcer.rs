@@ -2,20 +2,24 @@
 
 use model::mission::{Cell, CellClass, Enforcer};
 
-use super::Edit;
 use super::search::Search;
+use super::{Edit, budget};
 
 /// Mechanisms that enforce a budget.
 pub(super) fn enforced(search: &Search<'_>) -> Option<Vec<Edit>> {
-    let auto = search.mission.enforcer.map(|_| Edit::Enforcer(None));
     let by_class = |class: CellClass| {
+        let auto = search.mission.enforcer.map(|_| Edit::Enforcer(None));
+        let whole: Vec<Edit> = auto.into_iter().chain(anywhere(search, class)).collect();
         search.by_cell(|cell, edits, open| {
-            let first = auto.clone().filter(|auto| !edits.contains(auto));
-            let own = first
-                .into_iter()
-                .chain(of_class(cell, class))
-                .collect::<Vec<_>>();
-            search.helps(edits, &own, open).then_some(own)
+            let first = whole.iter().filter(|edit| !edits.contains(edit)).cloned();
+            let own: Vec<Edit> = first.chain(of_class(search, cell, class)).collect();
+            if search.helps(edits, &own, open) {
+                return Some(own);
+            }
+            // Beside those of another class its budget may have become too small.
+            (!edits.is_empty())
+                .then(|| budget::of_cell(search, cell, edits, open))
+                .flatten()
         })
     };
     [CellClass::Deadline, CellClass::Fifo]
@@ -33,11 +37,25 @@ pub(super) fn none(search: &Search<'_>) -> Option<Vec<Edit>> {
     everywhere(search, Enforcer::CpusetOnly)
 }
 
+/// Whether threads of this class run on any cpu, so that `cpus` cannot be kept.
+fn roams(search: &Search<'_>, class: CellClass) -> bool {
+    class == CellClass::Deadline && search.facts.deadline_on_one_cpu.is_err()
+}
+
+/// The mission's `cpus` left out where a class cannot keep to them.
+fn anywhere(search: &Search<'_>, class: CellClass) -> Option<Edit> {
+    let named = !search.mission.cpus.is_empty();
+    (named && roams(search, class)).then(|| Edit::MissionCpus(Vec::new()))
+}
+
 /// One class for a cell.
-fn of_class(cell: &Cell, class: CellClass) -> Vec<Edit> {
+fn of_class(search: &Search<'_>, cell: &Cell, class: CellClass) -> Vec<Edit> {
     let mut edits = vec![Edit::Class(cell.name.clone(), class)];
     if cell.priorities.is_some() && class == CellClass::Deadline {
         edits.push(Edit::NoPriorities(cell.name.clone()));
+    }
+    if !cell.cpus.is_empty() && roams(search, class) {
+        edits.push(Edit::Cpus(cell.name.clone(), Vec::new()));
     }
     edits
 }
@@ -52,15 +70,10 @@ fn everywhere(search: &Search<'_>, enforcer: Enforcer) -> Option<Vec<Edit>> {
         Enforcer::RtCgroup | Enforcer::CpusetOnly => CellClass::Fifo,
     };
     let mut edits = vec![Edit::Enforcer(Some(enforcer))];
-    for cell in search
-        .mission
-        .cells
-        .iter()
-        .filter(|cell| cell.is_real_time())
-    {
-        if cell.class.is_some_and(|own| !enforcer.holds(own)) {
-            edits.extend(of_class(cell, class));
-        }
+    edits.extend(anywhere(search, class));
+    let cells = search.mission.cells.iter();
+    for cell in cells.filter(|cell| cell.is_real_time()) {
+        edits.extend(of_class(search, cell, class));
     }
     (search.faults_after(&edits) == 0).then_some(edits)
 }

@@ -146,7 +146,15 @@ pub fn find_fixes(
             continue;
         };
         fix.edits = search.pruned(&fix.edits);
-        if found.iter().all(|other| other.edits != fix.edits) {
+        let periods = |edit: &Edit| matches!(edit, Edit::Time(_, _, edit::Time::Period, _));
+        if fix.kind == "period" && !fix.edits.iter().any(periods) {
+            fix.kind = "deadline";
+        }
+        let same = |other: &Fix| {
+            other.edits == fix.edits
+                || (other.kind == fix.kind && other.edits.len() <= fix.edits.len())
+        };
+        if !found.iter().any(same) {
             found.push(fix);
         }
     }

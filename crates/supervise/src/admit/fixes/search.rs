@@ -187,8 +187,19 @@ impl<'a> Search<'a> {
         &self,
         propose: impl Fn(&Cell, &[Edit], usize) -> Option<Vec<Edit>>,
     ) -> Option<Vec<Edit>> {
-        let mut edits: Vec<Edit> = Vec::new();
-        let mut open = faults(&self.refused);
+        self.by_cell_from(Vec::new(), propose)
+    }
+
+    /// The same after some edits.
+    pub(super) fn by_cell_from(
+        &self,
+        mut edits: Vec<Edit>,
+        propose: impl Fn(&Cell, &[Edit], usize) -> Option<Vec<Edit>>,
+    ) -> Option<Vec<Edit>> {
+        let mut open = match edits.as_slice() {
+            [] => faults(&self.refused),
+            edits => self.faults_after(edits),
+        };
         // Each round makes it less.
         while open > 0 {
             let better = (self.concerned(&edits).into_iter()).find_map(|cell| {

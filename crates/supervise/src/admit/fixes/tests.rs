@@ -48,6 +48,32 @@ fn two_small_tasks_that_an_empty_board_refuses_are_told_of_the_deadline_class() 
 }
 
 #[test]
+fn where_deadline_threads_cannot_keep_to_a_cpu_their_cpus_are_left_out() {
+    let mut facts = tick_of_4_ms();
+    facts.deadline_on_one_cpu = Err("cpusets are version 1".to_owned());
+    let mission = mission(&cell(
+        "fast",
+        &format!("cpus = [0]\n{}", task("1200us", "10ms")),
+    ));
+    assert!(!admit(&mission, &facts, &[], 0).is_admitted());
+    let fixes = all_work(&mission, &facts, 0);
+    let enforcer = fixes.found.iter().find(|fix| fix.kind == "enforcer");
+    let edits: Vec<String> = enforcer
+        .unwrap()
+        .edits
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        edits,
+        [
+            "class = \"deadline\" in `fast`",
+            "leave out `cpus` in `fast`"
+        ]
+    );
+}
+
+#[test]
 fn a_full_cpu_is_left_for_a_free_one_that_is_named() {
     let own = |name: &str| {
         cell(

@@ -3,9 +3,9 @@
 use analysis::Ns;
 use model::mission::{Cell, Task};
 
-use super::Edit;
 use super::edit::Time;
 use super::search::{Search, nearest};
+use super::{Edit, budget};
 
 /// Longer deadlines, up to the period.
 pub(super) fn deadline(search: &Search<'_>) -> Option<Vec<Edit>> {
@@ -60,7 +60,7 @@ pub(super) fn wcet(search: &Search<'_>) -> Option<Vec<Edit>> {
 }
 
 /// Scales times by as little as helps: of the late task of each cell concerned, else of all its tasks, cell by cell; or of all
-/// tasks of these cells in one proportion, where that changes no time as much. `ladder` in percent.
+/// tasks of these cells in one proportion, where that changes no time as much; with other budgets where that is not enough. `ladder` in percent.
 fn scaled(
     search: &Search<'_>,
     ladder: &[Ns],
@@ -82,9 +82,24 @@ fn scaled(
             .flat_map(|(cell, task)| edit(cell, task, fine))
             .collect()
     };
-    let together = sought(&all, &|edits| search.faults_after(edits) == 0);
+    // A budget that was sought for a cell alone may be too small beside others.
+    let with_budgets = |edits: Vec<Edit>| {
+        search.by_cell_from(edits, |cell, edits, open| {
+            budget::of_cell(search, cell, edits, open)
+        })
+    };
+    let together = sought(&all, &|edits| {
+        search.faults_after(edits) == 0 || with_budgets(edits.to_vec()).is_some()
+    })
+    .and_then(|(fine, edits)| Some((fine, with_budgets(edits)?)));
     let farthest = std::cell::Cell::new(0);
     let one_by_one = search.by_cell(|cell, edits, open| {
+        if let Some(budget) = (!edits.is_empty())
+            .then(|| budget::of_cell(search, cell, edits, open))
+            .flatten()
+        {
+            return Some(budget);
+        }
         let helps = |more: &[Edit]| search.helps(edits, more, open);
         let late = search.late(cell);
         let late = cell.tasks.iter().find(|task| late == Some(task.name()));
