@@ -315,7 +315,7 @@ fn correlation(summary: &RunSummary) -> Option<String> {
     let (cell, most) = all.max_by(|a, b| a.1.total_cmp(&b.1))?;
     (most > CORRELATED).then(|| {
         format!(
-            "Neighbouring jobs resemble each other (correlation up to {most:.2}, in {}): the intervals of quantiles \
+            "Consecutive jobs are correlated (up to {most:.2}, in {}): the intervals of quantiles \
              are too narrow there. The comparisons over rounds allow for it.",
             cell.label
         )

@@ -194,7 +194,7 @@ pub(crate) fn lines(summary: &RunSummary) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     for (tail, regimes) in regimes.found.iter().take(NAMED) {
         let line = format!(
-            "two regimes: {} for {:.1}% of jobs (mean stay {}), else {}",
+            "bimodal: {} for {:.1}% of jobs, {} at a time on average; other mode {}",
             time(regimes.slow.median_ns as f64),
             regimes.slow.share * 100.0,
             jobs(regimes.slow.dwell_jobs),

@@ -8,7 +8,7 @@ use crate::root::Root;
 const QUESTION: Question = Question {
     id: "cell-limits",
     title: "Limits on the number of cells",
-    why: "Each container takes keys, inotify instances, processes and file descriptors, and the smallest of these limits ends the row.",
+    why: "Each container takes keys, inotify instances, processes and file descriptors, and the lowest limit caps the cell count.",
 };
 
 /// Below this many keys, containers run out of keyrings before anything else.

@@ -52,7 +52,7 @@ pub(super) fn check(root: &Root) -> Check {
     let check = QUESTION.answer(state, found);
     match better {
         Some(better) => check.with_mend(format!(
-            "echo {better} > {directory}/current_clocksource (for ever: kernel parameter clocksource={better})"
+            "echo {better} > {directory}/current_clocksource (permanently: kernel parameter clocksource={better})"
         )),
         None if state == State::Bad => check
             .with_mend("kernel parameter tsc=reliable, if the machine keeps its time stamp counter steady"),

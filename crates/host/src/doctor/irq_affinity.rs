@@ -72,7 +72,7 @@ pub(super) fn check(root: &Root) -> Check {
             mend.push_str("; ");
         }
         mend.push_str(&format!(
-            "for irq in /proc/irq/[0-9]*; do echo {list} > $irq/smp_affinity_list; done (for ever: kernel parameter irqaffinity={list})"
+            "for irq in /proc/irq/[0-9]*; do echo {list} > $irq/smp_affinity_list; done (permanently: kernel parameter irqaffinity={list})"
         ));
     }
     QUESTION.answer(State::Warning, found).with_mend(mend)

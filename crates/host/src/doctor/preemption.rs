@@ -39,7 +39,7 @@ pub(super) fn check(root: &Root) -> Check {
             // Where the kernel is locked down the file is there, and nobody may open it.
             let mend = if root.read("/sys/kernel/debug/sched/preempt").is_ok() {
                 format!(
-                    "echo full > /sys/kernel/debug/sched/preempt (for ever: kernel parameter preempt=full); better, {rt_kernel}"
+                    "echo full > /sys/kernel/debug/sched/preempt (permanently: kernel parameter preempt=full); better, {rt_kernel}"
                 )
             } else if dynamic {
                 format!("kernel parameter preempt=full; better, {rt_kernel}")

@@ -46,7 +46,7 @@ pub(super) fn check(root: &Root) -> Check {
     QUESTION
         .answer(State::Warning, format!("active: {}", shared.join("; ")))
         .with_mend(
-            "echo off > /sys/devices/system/cpu/smt/control (for ever: kernel parameter nosmt)",
+            "echo off > /sys/devices/system/cpu/smt/control (permanently: kernel parameter nosmt)",
         )
 }
 

@@ -20,7 +20,7 @@ pub(super) fn check(root: &Root) -> Check {
     };
     match chosen(&text) {
         Some("always") => QUESTION.answer(State::Warning, "always").with_mend(format!(
-            "echo madvise > {file} (for ever: kernel parameter transparent_hugepage=madvise)"
+            "echo madvise > {file} (permanently: kernel parameter transparent_hugepage=madvise)"
         )),
         Some("madvise") => QUESTION.answer(State::Good, "madvise: only programs that ask for them"),
         Some("never") => QUESTION.answer(State::Good, "never"),

@@ -96,7 +96,7 @@ impl<'a> Faults<'a> {
                 InputError::new(
                     self.name,
                     format!("there are more than {} faults", Limits::FAULTS),
-                    "mend these first",
+                    "fix these first",
                 )
                 .at(last.unwrap_or(1)),
             );

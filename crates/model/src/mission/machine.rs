@@ -132,7 +132,7 @@ impl Check<'_, '_> {
             PathKind::Absent => self.faults.report_at(
                 place,
                 format!("there is no {what} `{shown}`"),
-                "make it, or mend the path",
+                "make it, or correct the path",
             ),
             found => self.faults.report_at(
                 place,

@@ -22,7 +22,7 @@ use stats::{CompareOptions, Comparison, Quantile, RoundQuantiles, Sorted};
 
 /// What a ratio of two runs is, without a full stop.
 pub(crate) const RATIO_OF_ROUNDS: &str = "Each ratio is the geometric mean over rounds of the second run's median (or \
-    p99) by the first's; the medians beside it pool the rounds, so their own quotient may be another";
+    p99) by the first's; the medians beside it pool the rounds, so dividing them may give a different ratio";
 
 /// Two runs, studied and set side by side. Ratios are of the second to the first.
 #[derive(Debug, Clone, PartialEq)]

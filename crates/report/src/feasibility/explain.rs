@@ -31,7 +31,7 @@ pub fn explanation(study: &Study, style: Style) -> String {
         if let Some(special) = &cell.special {
             said.extend(special.reasons(cell));
         }
-        let mended = said.iter().any(|line| line.starts_with("mend "));
+        let mended = said.iter().any(|line| line.starts_with("fix "));
         said.extend(mend_lines(cell, mended));
         for line in said {
             let _ = writeln!(out, "{}", style.wrap(&clean(&line), 8));
@@ -72,7 +72,7 @@ fn room(cell: &CellStudy) -> Option<String> {
     let factor = format!("{}.{:03}", room.per_mille / 1_000, room.per_mille % 1_000);
     if room.per_mille == 0 {
         return Some(format!(
-            "room    {}: it would not hold even with every wcet a thousandth as long",
+            "room    {}: cutting every WCET to 0.1 % would not help",
             cell.name
         ));
     }
@@ -155,13 +155,13 @@ pub(super) fn demands(cell: &CellStudy, witness: &Witness) -> Vec<String> {
 fn mend_lines(cell: &CellStudy, mended: bool) -> Vec<String> {
     let mends = cell.mends.iter();
     let mut lines: Vec<String> = mends
-        .map(|mend| format!("mend    {}", words(cell, mend)))
+        .map(|mend| format!("fix     {}", words(cell, mend)))
         .collect();
     if lines.is_empty() && !mended && cell.outcome == Outcome::Missed {
         lines.push(if cell.tasks.len() > MOST_TASKS {
-            format!("mend    not searched: the cell has more than {MOST_TASKS} tasks")
+            format!("fix     not searched: the cell has more than {MOST_TASKS} tasks")
         } else {
-            "mend    no change of one number alone was found".to_owned()
+            "fix     no change of one number alone was found".to_owned()
         });
     }
     lines
@@ -201,8 +201,8 @@ mod tests {
             "demand  4 ms: 2 jobs of a",
             "demand  4 ms: 1 job of b",
             "demand  1 us: blocking",
-            "mend    deadline of b +1.001 ms (7 ms -> 8.001 ms)",
-            "mend    move",
+            "fix     deadline of b +1.001 ms (7 ms -> 8.001 ms)",
+            "fix     move",
         ] {
             assert!(shown.contains(part), "`{part}` is not in\n{shown}");
         }
@@ -266,13 +266,13 @@ mod tests {
         let many: String = (0..257).map(task).collect();
         let shown = explained(&format!("{cell}{many}"));
         assert!(
-            shown.contains("mend not searched: the cell has more than 256 tasks"),
+            shown.contains("fix not searched: the cell has more than 256 tasks"),
             "{shown}"
         );
         assert!(shown.contains("247 us: 247 more tasks"), "{shown}");
         let shown = explained(&format!("{cell}{}", task(0)));
         assert!(
-            shown.contains("would not hold even with every wcet a thousandth as long"),
+            shown.contains("cutting every WCET to 0.1 % would not help"),
             "{shown}"
         );
     }

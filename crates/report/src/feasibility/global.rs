@@ -401,7 +401,7 @@ impl GlobalStudy {
         }
         if let Some(enough) = self.enough_budget_ns {
             lines.push(format!(
-                "mend    budget +{} ({} -> {} over {})",
+                "fix     budget +{} ({} -> {} over {})",
                 exact(enough.saturating_sub(cell.reservation.map_or(0, |r| r.budget_ns))),
                 exact(cell.reservation.map_or(0, |r| r.budget_ns)),
                 exact(enough),
@@ -410,7 +410,7 @@ impl GlobalStudy {
         }
         if let Some(enough) = self.enough_cpus {
             lines.push(format!(
-                "mend    {}, all its own, would be enough",
+                "fix     {}, all its own, would be enough",
                 plural(enough.into(), "cpu")
             ));
         }

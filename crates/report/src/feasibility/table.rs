@@ -161,7 +161,7 @@ mod tests {
             "holds; response-time analysis on the periodic resource model, exact",
             "7.5 ms every 11 ms",
             "cpus    holds",
-            "linux   cpu 0: admitted; c ask for",
+            "linux   cpu 0: admitted; c requests",
             "verdict every deadline holds",
         ] {
             assert!(shown.contains(part), "`{part}` is not in\n{shown}");

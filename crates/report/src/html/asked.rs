@@ -60,7 +60,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
                 dt { "plan" } dd { (plan::line(experiment)) }
                 dt { "trials" } dd { (trials.join(", ")) }
                 dt { "baseline" } dd { (clean(&experiment.baseline)) }
-                dt { "measured" } dd { (page.data.summary.primary.title()) ", the tables' and figures' subject" }
+                dt { "metric" } dd { (page.data.summary.primary.title()) }
             }
         },
     })

@@ -23,7 +23,7 @@ pub(crate) fn checks(provenance: &Provenance) -> Option<Section> {
                 table.stack {
                     thead { tr {
                         th scope="col" { "check" } th scope="col" { "state" } th scope="col" { "found" }
-                        th scope="col" { "why it matters" } th scope="col" { "mend" }
+                        th scope="col" { "why it matters" } th scope="col" { "fix" }
                     } }
                     tbody {
                         @for check in &checks {
@@ -32,7 +32,7 @@ pub(crate) fn checks(provenance: &Provenance) -> Option<Section> {
                                 td data-label="state" { span class=(check.state.to_string()) { (check.state.to_string()) } }
                                 td data-label="found" { (clean(&check.found)) }
                                 td data-label="why it matters" { (clean(&check.why)) }
-                                td data-label="mend" {
+                                td data-label="fix" {
                                     @if let Some(mend) = &check.mend { code { (clean(mend)) } } @else { "-" }
                                 }
                             }

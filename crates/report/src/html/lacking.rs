@@ -37,7 +37,7 @@ pub(crate) fn not_measured_table(what: &str, absent: &[NotMeasured]) -> Markup {
     let rows: Vec<[&str; 3]> = (absent.iter())
         .map(|n| [n.trial.as_str(), n.reason.as_str(), n.mend.as_str()])
         .collect();
-    html! { @if !rows.is_empty() { (table("Not measured", [what, "reason", "mend"], &rows)) } }
+    html! { @if !rows.is_empty() { (table("Not measured", [what, "reason", "fix"], &rows)) } }
 }
 
 /// The requirements that the machine did not meet; nothing where there are none.
@@ -51,7 +51,7 @@ pub(crate) fn unmet_table(unmet: &[Requirement]) -> Markup {
             ]
         })
         .collect();
-    html! { @if !rows.is_empty() { (table("Requirements not met", ["what", "reason", "mend"], &rows)) } }
+    html! { @if !rows.is_empty() { (table("Requirements not met", ["what", "reason", "fix"], &rows)) } }
 }
 
 /// Things that are not there: name, reason, mend.

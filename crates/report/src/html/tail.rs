@@ -18,8 +18,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
     let body = if tails.is_empty() {
         let most = summary.tails.iter().map(|tail| tail.tail.jobs).max()?;
         html! { p {
-            "The tail of a distribution is fitted from " (count(TAIL_JOBS)) " jobs of a cell on; here the most are "
-            (count(most)) "."
+            "Fitting the tail of a distribution needs " (count(TAIL_JOBS)) " jobs per cell; largest: " (count(most)) "."
         } }
     } else {
         measured(page, &tails)

@@ -231,7 +231,7 @@ fn lacking(summary: &IsolationSummary) -> Section {
                 h3 { "Failures" }
                 ul.findings { @for failure in &summary.failures { li { (sentence(&clean(failure))) } } }
             }
-            @if !absent.is_empty() { (absent_table("Not measured", ["trial", "reason", "mend"], &absent)) }
+            @if !absent.is_empty() { (absent_table("Not measured", ["trial", "reason", "fix"], &absent)) }
         },
     }
 }

@@ -278,7 +278,7 @@ fn lacking(summary: &ScaleSummary) -> Section {
         heading: "What is lacking".to_owned(),
         body: html! {
             @if nothing { p { "Nothing: every number of cells was measured and every requirement was met." } }
-            @if !out.is_empty() { (absent_table("What gave out", ["trial", "what", "mend"], &out)) }
+            @if !out.is_empty() { (absent_table("What gave out", ["trial", "what", "fix"], &out)) }
             (not_measured_table("trial", &summary.not_measured))
             (unmet_table(&summary.unmet))
             (failure_list(&summary.failures))

@@ -292,8 +292,8 @@ fn lacking(summary: &SupplySummary) -> Section {
                 h3 { "Failures" }
                 ul.findings { @for failure in &summary.failures { li { (sentence(&clean(failure))) } } }
             }
-            @if !absent.is_empty() { (absent_table("Not measured", ["budget", "reason", "mend"], &absent)) }
-            @if !untried.is_empty() { (absent_table("No set tried", ["budget", "reason", "mend"], &untried)) }
+            @if !absent.is_empty() { (absent_table("Not measured", ["budget", "reason", "fix"], &absent)) }
+            @if !untried.is_empty() { (absent_table("No set tried", ["budget", "reason", "fix"], &untried)) }
         },
     }
 }

@@ -279,7 +279,7 @@ caution: The experiments differ, and ratios may come from that.
 cell   first median   second median   second / first (over rounds, 95% interval)   p99 ratio
 bare       270.2 us        540.2 us   1.999 undecided: one round                   1.999
 
-note: each ratio is the geometric mean over rounds of the second run's median (or p99) by the first's; the medians beside it pool the rounds, so their own quotient may be another
+note: each ratio is the geometric mean over rounds of the second run's median (or p99) by the first's; the medians beside it pool the rounds, so dividing them may give a different ratio
 
 only in the first: podman
 experiment differs: plan: 3 trials x 2 rounds x 400 jobs of mac (100,000 steps), period 1ms on an absolute grid, FIFO 80, cpu chosen on the machine | 3 trials x 1 round x 400 jobs of mac (100,000 steps), period 1ms on an absolute grid, FIFO 80, cpu chosen on the machine

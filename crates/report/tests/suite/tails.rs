@@ -74,7 +74,7 @@ fn a_curve_or_the_reason() {
     for part in [
         "podman",
         "spikes to",
-        "two regimes: ",
+        "bimodal: ",
         "pWCET: one job in 60,000",
     ] {
         assert!(lines.contains(part), "{part} in {lines}");
@@ -150,7 +150,7 @@ fn few_jobs_have_no_tail() {
         }]
     );
     let page = html(&run.run, &summary).unwrap();
-    assert!(page.contains("here the most are 50."));
+    assert!(page.contains("largest: 50."));
     assert!(!findings(&summary).join(" ").contains("pWCET"));
 }
 

@@ -421,7 +421,7 @@ fn remark(mission: &Mission, candidates: &[Candidate<'_>], facts: &Facts, notes:
     let silent = (mission.cells.iter()).any(|cell| cell.is_real_time() && !cell.tasks.is_empty());
     if silent && mission.latency.is_none() {
         notes.push(
-            "no allowance is made for wake-up latency: say `latency`, or `latency_run` with a run of `timecell bench latency`"
+            "wake-up latency ignored; set `latency`, or `latency_run` to a run of `timecell bench latency`"
                 .to_owned(),
         );
     }

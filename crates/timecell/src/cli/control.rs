@@ -151,7 +151,7 @@ pub struct Update {
     /// How long new versions must run before the old ones are given up.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = window)]
     pub window: Duration,
-    /// Make this cell anew although the file says the same of it, such as for a new program under the old name. May be repeated.
+    /// Recreate this cell even if unchanged, such as for a new program under the old name. May be repeated.
     #[arg(long, value_name = "CELL")]
     pub anew: Vec<String>,
     /// Print JSON.

@@ -1,4 +1,4 @@
-//! `timecell admit`: could this mission be started here, and on what would its guarantees rest? Nothing is started.
+//! `timecell admit`: could this mission be started here, and under which assumptions? Nothing is started.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -235,11 +235,11 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
     };
     let supply = match grant.delay_ns {
         Some(delay) => format!(
-            "counts on {:.1} % of the cpu after {}{behind}",
+            "assumes {:.1} % of the cpu after waiting up to {}{behind}",
             grant.rate * 100.0,
             ms(delay)
         ),
-        None => "counts on the cpu as the others leave it".to_owned(),
+        None => "assumes the cpu as the others leave it".to_owned(),
     };
     let basis = match &grant.basis {
         Basis::Measured { to_ns } => format!("measured in all windows up to {}", ms(*to_ns)),

@@ -173,7 +173,7 @@ fn before(plan: &Plan, options: &Bench) -> Result<(), CommandError> {
     // What keeps an engine from being measured is said once, below the table.
     let of_engine = |reason: &str| plan.not_measured.iter().any(|n| n.reason == reason);
     for unmet in plan.unmet().filter(|unmet| !of_engine(&unmet.reason)) {
-        let mend = unmet.mend.as_deref().unwrap_or("no mend is known");
+        let mend = unmet.mend.as_deref().unwrap_or("no fix is known");
         out::note(&format!(
             "unmet   {}: {} ({mend})",
             unmet.what, unmet.reason

@@ -48,7 +48,7 @@ fn ended(checks: &[Check], strict: bool) -> Ended {
 fn verdict(checks: &[Check]) -> String {
     let count = |state: State| checks.iter().filter(|check| check.state == state).count();
     format!(
-        "{} checks: {} good, {} to know, {} warnings, {} bad, {} unknown",
+        "{} checks: {} good, {} informational, {} warnings, {} bad, {} unknown",
         checks.len(),
         count(State::Good),
         count(State::Info),
@@ -79,7 +79,7 @@ fn lines(check: &Check, width: usize, colour: bool) -> String {
             let _ = writeln!(
                 text,
                 "{}",
-                wrapped(&format!("mend: {mend}"), width, "        ")
+                wrapped(&format!("fix: {mend}"), width, "        ")
             );
         }
     }

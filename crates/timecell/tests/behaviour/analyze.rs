@@ -501,8 +501,8 @@ fn mends() {
             "short",
             "demand  ",
             "of log",
-            "mend    budget +",
-            "mend    move",
+            "fix     budget +",
+            "fix     move",
         ] {
             assert!(said.out.contains(part), "`{part}` is not in\n{}", said.out);
         }
@@ -623,7 +623,7 @@ fn narrow() {
             .unwrap();
         let out = String::from_utf8(output.stdout).unwrap();
         let prose = [
-            "cell ", "why ", "demand ", "mend ", "linux ", "verdict ", "room ",
+            "cell ", "why ", "demand ", "fix ", "linux ", "verdict ", "room ",
         ];
         let mut seen = 0;
         for line in out

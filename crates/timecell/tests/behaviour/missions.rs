@@ -101,8 +101,7 @@ fn what_holds_is_admitted_with_its_bounds() {
         said.out
     );
     assert!(
-        said.out
-            .contains("no allowance is made for wake-up latency"),
+        said.out.contains("wake-up latency ignored; set `latency`"),
         "{}",
         said.out
     );

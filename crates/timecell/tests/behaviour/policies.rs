@@ -116,7 +116,7 @@ fn audsley() {
         &[
             "at level 2 of 3 (1 is the most urgent) no task fits; tried: y, x; below it: z",
             "tried x at that level",
-            "mend budget +",
+            "fix budget +",
         ],
     );
     let mends = cell(dir, &["set.toml", "--explain"], 3)["mends"].clone();
@@ -178,7 +178,7 @@ fn amc() {
             "task c is not shown to meet its deadline in high mode: 41 ms of work may come before it is done, and it is \
              due after 40 ms",
             "demand 12 ms: 4 jobs of a",
-            "mend wcet_hi of c -1 ms (25 ms -> 24 ms)",
+            "fix wcet_hi of c -1 ms (25 ms -> 24 ms)",
             "verdict undecided",
         ],
     );
@@ -222,7 +222,7 @@ fn edf_vd() {
         &said.out,
         &[
             "must be at most 1; it is 1.000250",
-            "mend wcet_hi of h -1 us (3.001 ms -> 3 ms)",
+            "fix wcet_hi of h -1 us (3.001 ms -> 3 ms)",
         ],
     );
     with("criticality = \"hi\"\nwcet_hi = \"2ms\"");
@@ -279,7 +279,7 @@ fn global() {
     // A utilisation of 1.4 is no matter of tests on one cpu.
     file(dir, "policy = \"global-edf\"\ncpus = 1", &TEN);
     let said = say(dir, &["analyze", "set.toml", "--explain"]).ends_with(3);
-    has(&said.out, &["mend 2 cpus, all its own, would be enough"]);
+    has(&said.out, &["fix 2 cpus, all its own, would be enough"]);
     // Dhall's set misses, though its total is far below two cpus: it shows when all tasks arrive at once.
     let dhall = [
         ("a", 2_000, 100_000, ""),
@@ -293,7 +293,7 @@ fn global() {
         &[
             "task c misses its deadline when all tasks arrive at once",
             "after 101 ms, it has had 98 ms of its 100 ms",
-            "mend 3 cpus, all its own, would be enough",
+            "fix 3 cpus, all its own, would be enough",
         ],
     );
     let outcomes = cell(dir, &["set.toml"], 3)["tasks"].clone();
@@ -326,7 +326,7 @@ fn over_cpus() {
     let said = say(dir, &["analyze", "set.toml", "--explain"]).ends_with(1);
     has(
         &said.out,
-        &["mend budget +457 us (17 ms -> 17.457 ms over 2 cpus)"],
+        &["fix budget +457 us (17 ms -> 17.457 ms over 2 cpus)"],
     );
     reserved("global-edf", "13ms");
     say(dir, &["analyze", "set.toml"]).ends_with(3);

@@ -72,7 +72,7 @@ pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
             &Place::top(),
             &["cell"],
             format!("there are more than {CYCLES} cycles of cells that wait for each other"),
-            "mend these first",
+            "fix these first",
         );
     }
 }

@@ -220,7 +220,7 @@ fn too_much_is_refused_without_trouble() {
     assert_eq!(found.len(), Limits::FAULTS + 1);
     assert_eq!(
         found.last().unwrap(),
-        "1000: there are more than 1000 faults; mend these first"
+        "1000: there are more than 1000 faults; fix these first"
     );
 
     let cell = LEAST.split_once("[[cell]]").unwrap().1;

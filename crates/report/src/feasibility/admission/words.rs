@@ -58,23 +58,33 @@ fn bound_words(bound: &Bound) -> String {
     } else {
         "refused"
     };
+    // Where hundredths of a percent do not tell them apart, the kernel's own numbers do.
+    let near = (bound.available).is_some_and(|available| {
+        percent(available) == percent(bound.asked) && available != bound.asked
+    });
+    let said = if near { share } else { percent };
     let available = match bound.available {
-        Some(available) => format!("of the {} there are", share(available)),
+        Some(available) => format!("of the {} there are", said(available)),
         None => "without a limit".to_owned(),
     };
+    let request = match bound.cells.as_slice() {
+        [_] => "requests",
+        _ => "request",
+    };
     format!(
-        "{}: {word}; {} ask for {} {available}",
+        "{}: {word}; {} {request} {} {available}",
         bound.of,
         bound.cells.join(", "),
-        share(bound.asked)
+        said(bound.asked)
     )
 }
 
 /// `314,572 (30.00 %)`: the kernel's number in 2^-20, and what that is of a cpu.
 fn share(ratio: u64) -> String {
-    format!(
-        "{}/2^20 ({:.2} %)",
-        count(ratio),
-        ratio as f64 * 100.0 / (1u64 << 20) as f64
-    )
+    format!("{}/2^20 ({})", count(ratio), percent(ratio))
+}
+
+/// The same as a share of a cpu: `30.00 %`.
+fn percent(ratio: u64) -> String {
+    format!("{:.2} %", ratio as f64 * 100.0 / (1u64 << 20) as f64)
 }

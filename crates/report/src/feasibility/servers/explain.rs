@@ -75,10 +75,10 @@ pub(in super::super) fn lines(cell: &CellStudy, server: &ServerStudy) -> Vec<Str
         ));
     }
     for mend in &server.mends {
-        lines.push(format!("mend    {}", mend_words(mend)));
+        lines.push(format!("fix     {}", mend_words(mend)));
     }
     if server.mends.is_empty() {
-        lines.push("mend    no change of one number alone was found".to_owned());
+        lines.push("fix     no change of one number alone was found".to_owned());
     }
     lines
 }

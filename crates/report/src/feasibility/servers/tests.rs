@@ -98,7 +98,7 @@ fn a_server_without_its_budget_says_who_takes_it() {
         "3 ms short",
         "demand  3 ms: 1 budget of low",
         "demand  10 ms: 2 budgets of high",
-        "mend    budget of high -1.5 ms (5 ms -> 3.5 ms)",
+        "fix     budget of high -1.5 ms (5 ms -> 3.5 ms)",
     ] {
         assert!(
             flat(&shown).contains(&flat(part)),

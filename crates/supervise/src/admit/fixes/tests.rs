@@ -39,7 +39,7 @@ fn two_small_tasks_that_an_empty_board_refuses_are_told_of_the_deadline_class() 
     assert!(!admit(&mission, &facts, &[], 0).is_admitted());
     let fixes = all_work(&mission, &facts, 0);
     let kinds = kinds(&fixes);
-    for kind in ["enforcer", "period"] {
+    for kind in ["enforcer", "deadline"] {
         assert!(kinds.contains(&kind), "{kinds:?}");
     }
     let enforcer = fixes.found.iter().find(|fix| fix.kind == "enforcer");
