@@ -46,7 +46,7 @@ pub use restart::{Restart, RestartPolicy};
 pub use rights::{Access, Device, Mount, Network, Rights, Seccomp, Tmpfs, User};
 pub use schema::schema;
 pub use supervisor::{Supervisor, SupervisorClass};
-pub use task::Task;
+pub use task::{Arrivals, Task};
 pub use uids::Uids;
 
 use std::path::PathBuf;

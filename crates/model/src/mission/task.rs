@@ -8,6 +8,34 @@ pub struct Task {
     pub timing: CellTask,
     /// Name of its thread (`comm`, 1 to 15 bytes), by which it is found where each task is held by itself; `None`: its own.
     pub thread: Option<String>,
+    /// When its jobs come.
+    pub arrivals: Arrivals,
+}
+
+/// When the jobs of a task come, which decides what of them can be missing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Arrivals {
+    /// One in every period: one that does not come is a missed deadline.
+    #[default]
+    Periodic,
+    /// Whenever something happens, with at least a period between two.
+    Sporadic,
+}
+
+impl Arrivals {
+    /// Both and their names in files.
+    pub const NAMES: [(&'static str, Arrivals); 2] = [
+        ("periodic", Arrivals::Periodic),
+        ("sporadic", Arrivals::Sporadic),
+    ];
+
+    /// The name used in files and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Arrivals::Periodic => "periodic",
+            Arrivals::Sporadic => "sporadic",
+        }
+    }
 }
 
 impl Task {

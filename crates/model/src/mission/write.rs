@@ -1,7 +1,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::{Cell, Enforcer, Latency, Mission, Restart, Rights, Rule, SCHEMA, Task, Uids};
+use super::{
+    Arrivals, Cell, Enforcer, Latency, Mission, Restart, Rights, Rule, SCHEMA, Task, Uids,
+};
 use crate::mission::{Observed, RestartPolicy};
 use crate::parse::quoted;
 use crate::taskset::Reservation;
@@ -257,6 +259,9 @@ fn write_task(out: &mut String, task: &Task) {
     }
     if let Some(thread) = &task.thread {
         let _ = writeln!(out, "thread = {}", quoted(thread));
+    }
+    if task.arrivals != Arrivals::Periodic {
+        let _ = writeln!(out, "arrivals = \"{}\"", task.arrivals.name());
     }
 }
 

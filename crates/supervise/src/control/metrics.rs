@@ -113,7 +113,7 @@ pub fn prometheus(status: &Status) -> String {
             }
         }
     }
-    let of_tasks: [OfTask; 2] = [
+    let of_tasks: [OfTask; 3] = [
         (
             "task_jobs_total",
             "Jobs that have ended, as the application reports them.",
@@ -121,8 +121,13 @@ pub fn prometheus(status: &Status) -> String {
         ),
         (
             "task_deadline_misses_total",
-            "Jobs that were late, as the application reports them.",
+            "Jobs that were late or left out, as the application reports them.",
             |task| task.late,
+        ),
+        (
+            "task_skipped_releases_total",
+            "Releases that a periodic task has left out; among the misses.",
+            |task| task.skipped,
         ),
     ];
     for (name, help, value) in of_tasks {

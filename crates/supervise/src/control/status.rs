@@ -175,11 +175,14 @@ pub struct TaskStatus {
     pub task: String,
     /// Jobs that have ended.
     pub jobs: u64,
-    /// Those that were late.
+    /// Missed deadlines: jobs that were late or begun and never ended, and releases that were left out.
     pub late: u64,
     /// The longest response time of them, ns; `None`: no job has ended, or a supervisor of an older version does not tell.
     #[serde(default)]
     pub worst_response_ns: Option<i64>,
+    /// Releases that were left out, of a periodic task, as far as jobs after them have told since the last start.
+    #[serde(default)]
+    pub skipped: u64,
 }
 
 impl CellStatus {

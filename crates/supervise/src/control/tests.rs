@@ -298,6 +298,7 @@ fn metrics_are_in_the_text_format() {
         jobs: 12,
         late: 3,
         worst_response_ns: Some(7_000_000),
+        skipped: 1,
     }];
     let status = Status {
         schema: SCHEMA,

@@ -22,6 +22,11 @@ pub const CASES: &[Case] = &[
         run: late_jobs_stop_a_cell_as_its_rule_says,
     },
     Case {
+        name: "missions_health::releases_left_out_are_missed_deadlines",
+        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(300)],
+        run: releases_left_out_are_missed_deadlines,
+    },
+    Case {
         name: "missions_health::the_first_job_makes_a_cell_ready_and_silence_does_not",
         needs: NEEDS,
         run: the_first_job_makes_a_cell_ready_and_silence_does_not,
@@ -45,6 +50,11 @@ pub const CASES: &[Case] = &[
         name: "missions_health::an_overrun_changes_the_mode_and_idleness_brings_it_back",
         needs: &[Need::Root, Need::RealTime, Need::GroupBudget(450)],
         run: an_overrun_changes_the_mode_and_idleness_brings_it_back,
+    },
+    Case {
+        name: "missions_health::a_cell_that_makes_jobs_up_for_its_child_is_found",
+        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(450)],
+        run: a_cell_that_makes_jobs_up_for_its_child_is_found,
     },
     Case {
         name: "missions_health::a_mode_outlives_the_supervisor",
@@ -152,6 +162,50 @@ fn late_jobs_stop_a_cell_as_its_rule_says() {
     up.until("other: stays stopped: it needs `late`");
     up.until("no cell runs any more");
     assert_eq!(up.child.wait().unwrap().code(), Some(1));
+    nothing_is_left(dir.path());
+}
+
+fn releases_left_out_are_missed_deadlines() {
+    let dir = tempfile::tempdir().unwrap();
+    let skips = Reporter {
+        from: 4,
+        until: 6,
+        deed: Deed::Skip,
+        period_ms: 200,
+        ..QUIET
+    };
+    let rule = "[[cell.health]]\nwhen = \"deadline-misses\"\nmisses = 6\njobs = 8\ndo = \"log\"\n";
+    let task = "[[cell.task]]\nname = \"loop\"\nwcet = \"10ms\"\nperiod = \"200ms\"\n";
+    mission(
+        dir.path(),
+        &(cell("skips", skips, "", &format!("{task}{rule}"))
+            + &cell(
+                "events",
+                skips,
+                "",
+                &format!("{task}arrivals = \"sporadic\"\n{rule}"),
+            )),
+    );
+    let mut up = Up::start(dir.path());
+    let said = up.told("incident: ");
+    assert!(
+        said.contains("skips: deadline-misses of task loop: 6 of at most 8"),
+        "{said}"
+    );
+    crate::support::eventually("the sporadic one has come as far", || {
+        let task = crate::control::cell(dir.path(), "events")["tasks"][0].clone();
+        task["jobs"].as_u64() > Some(7)
+    });
+    let of = |name| crate::control::cell(dir.path(), name)["tasks"][0].clone();
+    // A busy machine may make jobs late besides.
+    let (skips, events) = (of("skips"), of("events"));
+    assert!(skips["skipped"].as_u64() >= Some(6), "{skips}");
+    assert!(
+        skips["late"].as_u64() >= skips["skipped"].as_u64(),
+        "{skips}"
+    );
+    assert_eq!(events["skipped"], 0, "{events}");
+    up.end();
     nothing_is_left(dir.path());
 }
 
@@ -325,6 +379,31 @@ fn an_overrun_changes_the_mode_and_idleness_brings_it_back() {
     assert!(overran.is_empty(), "no rule asks for a record: {overran:?}");
     let journal = fs::read_to_string(dir.path().join("state/journal")).unwrap();
     assert!(journal.contains("\"mode_switched\":{\"to\":\"high\"}"));
+    nothing_is_left(dir.path());
+}
+
+fn a_cell_that_makes_jobs_up_for_its_child_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let forges = Reporter {
+        period_ms: 200,
+        work_us: 1_000,
+        from: 5,
+        until: u64::MAX,
+        deed: Deed::Forge,
+    };
+    let task =
+        "[[cell.task]]\nname = \"loop\"\nwcet = \"15ms\"\nwcet_hi = \"60ms\"\nperiod = \"200ms\"\n";
+    let modes = "[modes]\nreturn_after = \"300ms\"\n";
+    let critical = cell("critical", forges, "criticality = \"hi\"", task);
+    let payload = cell("payload", QUIET, "", TASK);
+    mission(dir.path(), &format!("{modes}{critical}{payload}"));
+    let mut up = Up::start(dir.path());
+    let said = up.told("mode: ");
+    assert!(
+        said.contains("mode: high, as `critical` needs more"),
+        "{said}"
+    );
+    up.end();
     nothing_is_left(dir.path());
 }
 

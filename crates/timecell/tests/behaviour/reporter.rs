@@ -31,14 +31,20 @@ pub enum Deed {
     Long,
     /// Its job ends after its deadline, without any work.
     Late,
+    /// It leaves the releases of three periods out, and is in time.
+    Skip,
+    /// It has a child that works for ever, and makes up jobs in time, twenty a period.
+    Forge,
 }
 
-const DEEDS: [(&str, Deed); 5] = [
+const DEEDS: [(&str, Deed); 7] = [
     ("work", Deed::Work),
     ("crash", Deed::Crash),
     ("wedge", Deed::Wedge),
     ("long", Deed::Long),
     ("late", Deed::Late),
+    ("skip", Deed::Skip),
+    ("forge", Deed::Forge),
 ];
 
 impl Reporter {
@@ -85,6 +91,8 @@ fn report(told: &Reporter) -> ! {
     let period_ns = told.period_ms * 1_000_000;
     let mut release_ns = now_ns();
     for job in 0.. {
+        let skips = told.deed == Deed::Skip && (told.from..told.until).contains(&job);
+        release_ns += if skips { 3 * period_ns } else { 0 };
         let left = u64::try_from(release_ns - now_ns()).unwrap_or(0);
         std::thread::sleep(Duration::from_nanos(left));
         task.begin_released(release_ns);
@@ -99,12 +107,22 @@ fn report(told: &Reporter) -> ! {
             note("fails", now_ns());
         }
         match deed {
-            Deed::Work => spin(told.work_us * 1_000),
+            Deed::Work | Deed::Skip => spin(told.work_us * 1_000),
             Deed::Long => spin(told.work_us * 4_000),
             Deed::Late => std::thread::sleep(Duration::from_nanos(period_ns.unsigned_abs() * 2)),
             // SAFETY: the first process of a cell is not killed by signals that it does not handle, but a wrong access is no signal
             // that can be kept from it.
             Deed::Crash => unsafe { std::ptr::null_mut::<u8>().write_volatile(0) },
+            Deed::Forge => {
+                // SAFETY: this process has one thread; the child only works.
+                if job == told.from && unsafe { libc::fork() } == 0 {
+                    spin(i64::MAX / 2);
+                }
+                for _ in 0..20 {
+                    task.end();
+                    task.begin_released(now_ns());
+                }
+            }
             Deed::Wedge => loop {
                 std::thread::sleep(Duration::from_secs(1000));
             },

@@ -2,7 +2,9 @@ use super::health::RULE;
 use super::rights::RIGHTS;
 use super::top::{CELL_NAMES, CPUS};
 use super::{Key, Kind, Shape, names};
-use crate::mission::{CellClass, Criticality, ImageKind, Limits, Ready, RestartPolicy, WhenShed};
+use crate::mission::{
+    Arrivals, CellClass, Criticality, ImageKind, Limits, Ready, RestartPolicy, WhenShed,
+};
 
 const ENGINES: [&str; ImageKind::ENGINES.len()] = {
     let mut engines = [""; ImageKind::ENGINES.len()];
@@ -17,6 +19,7 @@ const CLASSES: &[&str] = &names(&CellClass::NAMES);
 const CRITICALITIES: &[&str] = &names(&Criticality::NAMES);
 const SHEDDINGS: &[&str] = &names(&WhenShed::NAMES);
 const READINESS: &[&str] = &names(&Ready::NAMES);
+const ARRIVALS: &[&str] = &names(&Arrivals::NAMES);
 const RESTARTS: &[&str] = &names(&RestartPolicy::NAMES);
 
 const ARGUMENTS: Kind = Kind::List {
@@ -315,6 +318,12 @@ static TASK: Shape = Shape {
             Kind::Thread,
             "the name of the task",
             "name of its thread (`comm`), by which it is found where each task is held by itself; each once in the cell",
+        ),
+        Key::default(
+            "arrivals",
+            Kind::Choice(ARRIVALS),
+            "\"periodic\"",
+            "`periodic`: a release that is left out is a missed deadline; `sporadic`: jobs come when something happens, with at least a period between two",
         ),
     ],
 };

@@ -3,7 +3,8 @@ use std::path::PathBuf;
 use super::node::Node;
 use super::{health, rights};
 use crate::mission::{
-    Band, Cell, CellClass, Criticality, Image, Ready, Restart, RestartPolicy, Task, WhenShed,
+    Arrivals, Band, Cell, CellClass, Criticality, Image, Ready, Restart, RestartPolicy, Task,
+    WhenShed,
 };
 use crate::taskset::{CellTask, Reservation};
 use crate::{Duration, EngineKind};
@@ -97,6 +98,7 @@ fn task(table: &Node<'_>, criticality: Criticality) -> Task {
             ..CellTask::new(table.text("name"), wcet, period)
         },
         thread: table.some_text("thread"),
+        arrivals: (table.choice("arrivals", &Arrivals::NAMES)).unwrap_or_default(),
     }
 }
 

@@ -55,6 +55,7 @@ jitter = "10us"
 blocking = "20us"
 priority = 85
 thread = "pilot-loop"
+arrivals = "sporadic"
 
 [cell.restart]
 policy = "always"

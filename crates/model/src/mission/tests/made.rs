@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::mission::{
-    Access, Action, Band, Cell, CellClass, Criticality, Device, Enforcer, Escalation, ExitStatus,
-    Image, Latency, Mission, ModePolicy, Modes, Mount, Network, Observed, Ready, Restart,
-    RestartPolicy, Rights, Rule, Seccomp, Supervisor, SupervisorClass, Task, Tmpfs, Uids, User,
-    WhenShed,
+    Access, Action, Arrivals, Band, Cell, CellClass, Criticality, Device, Enforcer, Escalation,
+    ExitStatus, Image, Latency, Mission, ModePolicy, Modes, Mount, Network, Observed, Ready,
+    Restart, RestartPolicy, Rights, Rule, Seccomp, Supervisor, SupervisorClass, Task, Tmpfs, Uids,
+    User, WhenShed,
 };
 use crate::taskset::{CellTask, Reservation};
 use crate::{Bytes, Duration, EngineKind};
@@ -300,6 +300,10 @@ fn task(
             ..CellTask::new(format!("task {number}"), wcet, period)
         },
         thread: dice.flip().then(|| format!("thread-{number}")),
+        arrivals: match dice.flip() {
+            true => Arrivals::Sporadic,
+            false => Arrivals::Periodic,
+        },
     }
 }
 

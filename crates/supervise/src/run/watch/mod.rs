@@ -6,6 +6,7 @@ mod interval;
 mod limits;
 mod outside;
 mod overrun;
+mod skipped;
 mod told;
 
 use std::collections::VecDeque;
@@ -13,13 +14,14 @@ use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 use engine::app::{Bind, Ids};
-use model::mission::{Cell, Criticality, Observed, Ready};
+use model::mission::{Arrivals, Cell, Criticality, Observed, Ready};
 
 use self::interval::{BudgetOf, Interval};
 use self::limits::Limits;
 use self::outside::Outside;
 pub(in crate::run) use self::outside::memory_hits;
 use self::overrun::Overrun;
+use self::skipped::Grid;
 use self::told::Told;
 use crate::admit::Grant;
 use crate::cause::Cause;
@@ -39,6 +41,8 @@ pub(in crate::run) struct CellWatch {
     health: CellHealth,
     names: Vec<String>,
     deadlines_ns: Vec<Option<i64>>,
+    /// Of each task, what says which of its releases are left out; `None`: its jobs come when they come.
+    grids: Vec<Option<Grid>>,
     interval: Interval,
     page: Option<Page>,
     told: Told,
@@ -118,6 +122,7 @@ impl CellWatch {
             deadlines_ns: (cell.tasks.iter())
                 .map(|task| Some(task.timing.deadline.ns()))
                 .collect(),
+            grids: grids(cell),
             interval: Interval::of(cell, grant, switches),
             page: None,
             told: Told::default(),
@@ -218,6 +223,9 @@ impl CellWatch {
     }
 
     fn begin(&mut self, now_ns: i64, ready: bool) {
+        for grid in self.grids.iter_mut().flatten() {
+            *grid = grid.anew();
+        }
         self.outside.has_run();
         self.low_from_ns = None;
         if let Some(overrun) = &mut self.overrun {
@@ -253,7 +261,7 @@ impl CellWatch {
             return looked;
         };
         // Before the jobs: what a job uses after this instant is not held against those that have ended.
-        let used_ns = self.outside.process_ns();
+        let used_ns = self.outside.cell_ns();
         if let Some(overrun) = &mut self.overrun {
             overrun.earn(now_ns);
         }
@@ -327,7 +335,18 @@ impl CellWatch {
                 overrun.ended(news.slot, news.unseen + news.jobs.len() as u64);
             }
         }
-        self.told.events(&all, since_ns, now_ns)
+        let mut events = Vec::new();
+        for news in &all {
+            if let Some(Some(grid)) = self.grids.get_mut(news.slot) {
+                let jobs = news.jobs.iter().map(|job| grid.go_on(job)).sum();
+                if jobs > 0 {
+                    let task = news.slot;
+                    events.push((since_ns.min(now_ns), Event::JobsMissed { task, jobs }));
+                }
+            }
+        }
+        events.extend(self.told.events(&all, since_ns, now_ns));
+        events
     }
 
     fn keep_samples(&mut self, news: &News) {
@@ -421,25 +440,34 @@ impl CellWatch {
 
     /// It was frozen, or goes on.
     pub(in crate::run) fn frozen(&mut self, now_ns: i64, frozen: bool) {
+        for grid in self.grids.iter_mut().flatten() {
+            grid.interrupt();
+        }
         let event = if frozen { Event::Frozen } else { Event::Thawed };
         self.health.observe(now_ns, event);
     }
 
-    /// Cpu time of its first process, ns.
+    /// Cpu time of all its processes, ns.
     pub(in crate::run) fn used_ns(&self) -> Option<i64> {
-        self.outside.process_ns()
+        self.outside.cell_ns()
     }
 
     /// What its application reports of its tasks; empty: it has no page, or no task is known by name.
     pub(in crate::run) fn reported(&self) -> Vec<TaskStatus> {
         let page = self.page.as_ref().filter(|_| self.life.is_some());
         let totals = page.and_then(|page| page.totals().ok());
-        (self.names.iter().zip(totals.into_iter().flatten()))
-            .map(|(task, totals)| TaskStatus {
-                task: task.clone(),
-                jobs: totals.ended,
-                late: totals.late,
-                worst_response_ns: Some(totals.worst_response_ns).filter(|_| totals.ended > 0),
+        let of_page = self.names.iter().zip(totals.into_iter().flatten());
+        (of_page.zip(&self.grids))
+            .map(|((task, totals), grid)| {
+                let skipped = grid.as_ref().map_or(0, Grid::skipped);
+                let missed = totals.abandoned.saturating_add(skipped);
+                TaskStatus {
+                    task: task.clone(),
+                    jobs: totals.ended,
+                    late: totals.late.saturating_add(missed),
+                    skipped,
+                    worst_response_ns: Some(totals.worst_response_ns).filter(|_| totals.ended > 0),
+                }
             })
             .collect()
     }
@@ -466,6 +494,16 @@ impl CellWatch {
             output_tail,
         }
     }
+}
+
+/// A grid for each task whose jobs come once in every period.
+fn grids(cell: &Cell) -> Vec<Option<Grid>> {
+    let periodic = |task: &model::mission::Task| {
+        let timing = &task.timing;
+        let grid = || Grid::new(timing.period.ns(), timing.jitter.ns());
+        (task.arrivals == Arrivals::Periodic).then(grid)
+    };
+    cell.tasks.iter().map(periodic).collect()
 }
 
 /// The budget of low mode on all cpus together; `None`: the cell has no reservation of its own.

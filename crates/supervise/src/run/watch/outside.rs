@@ -9,7 +9,8 @@ use super::limits::with_those_below;
 #[derive(Debug, Default)]
 pub(super) struct Outside {
     clock: Option<libc::clockid_t>,
-    usage: Option<File>,
+    usage: Vec<File>,
+    budget: Option<BudgetUsage>,
     memory: Vec<File>,
     hits: u64,
     ran_ns: i64,
@@ -18,15 +19,34 @@ pub(super) struct Outside {
     kept_ns: Option<i64>,
 }
 
+/// Cpu time in the group of a cell's budget, which outlives the cell.
+#[derive(Debug)]
+struct BudgetUsage {
+    file: File,
+    before_ns: i64,
+}
+
+impl BudgetUsage {
+    fn of(group: PathBuf) -> Option<BudgetUsage> {
+        let file = all(&[group], &USAGE, |text| usage_ns(text).is_some());
+        let file = file.into_iter().next()?;
+        let before_ns = usage_ns(&read(&file)?)?;
+        Some(BudgetUsage { file, before_ns })
+    }
+
+    fn ns(&self) -> Option<i64> {
+        Some(usage_ns(&read(&self.file)?)? - self.before_ns)
+    }
+}
+
 impl Outside {
     /// Of the cell whose first process this is and whose cgroups these are; `before`: how often it had come up against its memory
     /// limit when counting began, `None` for now.
     pub(super) fn of(pid: i32, groups: &[PathBuf], before: Option<u64>) -> Outside {
         let mut outside = Outside {
             clock: process_clock(pid),
-            usage: all(groups, &USAGE, |text| usage_ns(text).is_some())
-                .into_iter()
-                .next(),
+            usage: all(groups, &USAGE, |text| usage_ns(text).is_some()),
+            budget: budget_group(pid).and_then(BudgetUsage::of),
             memory: all(&with_those_below(groups), &MEMORY, |text| {
                 hits(text).is_some()
             }),
@@ -52,7 +72,9 @@ impl Outside {
 
     /// Cpu time of all processes of the cell, ns, up to a tick old; that of the first alone where the kernel does not count it.
     pub(super) fn cell_ns(&self) -> Option<i64> {
-        let counted = self.usage.as_ref().and_then(|file| usage_ns(&read(file)?));
+        let each = self.usage.iter().filter_map(|file| usage_ns(&read(file)?));
+        let budget = self.budget.as_ref().and_then(BudgetUsage::ns);
+        let counted = each.chain(budget).max();
         counted.max(self.process_ns()).max(self.kept_ns)
     }
 
@@ -106,6 +128,14 @@ const MEMORY: [&str; 4] = [
     "memory.oom_control",
     "memory.events",
 ];
+/// The group of its budget: where cpu and cpuacct are one hierarchy, its cpu time is counted there and not in its own.
+fn budget_group(pid: i32) -> Option<PathBuf> {
+    let path = host::rtgroup::own_group(pid).ok()?.path;
+    let name = path.file_name()?.to_string_lossy();
+    // The root group counts everybody.
+    name.starts_with("timecell-").then_some(path)
+}
+
 /// Where cpu time is counted.
 const USAGE: [&str; 2] = ["cpuacct.usage", "cpu.stat"];
 

@@ -1,6 +1,6 @@
 /// Whether a cell has used more cpu time than its tasks could have if every job kept to its wcet.
 ///
-/// Cpu time of single jobs is not to be had from outside, so it is that of the whole process which is compared, between an
+/// Cpu time of single jobs is not to be had from outside, so it is that of all processes of the cell which is compared, between an
 /// anchor and now, with what the jobs since then may have used: the wcet of each that has ended, and of the one of each
 /// task that may be running. What is found is certain; what is not found may be an overrun all the same, shorter than a wcet of
 /// each task together. The anchor moves on whenever the cell has used less than its jobs may.
