@@ -27,6 +27,7 @@ mod missions;
 mod missions_apart;
 mod missions_beside;
 mod missions_deadline;
+mod missions_disk;
 mod missions_health;
 mod missions_killed;
 mod missions_limits;
@@ -84,6 +85,7 @@ fn main() {
         loads::CASES,
         lost::CASES,
         missions::CASES,
+        missions_disk::CASES,
         missions_health::CASES,
         missions_killed::CASES,
         missions_limits::CASES,

@@ -292,6 +292,12 @@ impl Up {
         said.cloned().unwrap_or_else(|| self.until(part))
     }
 
+    /// Whether it has said this by now.
+    pub fn has_said(&mut self, part: &str) -> bool {
+        self.said.extend(self.lines.try_iter());
+        self.said.iter().any(|line| line.contains(part))
+    }
+
     /// SIGKILL; its cells go on.
     pub fn kill(mut self) {
         self.signal(libc::SIGKILL);

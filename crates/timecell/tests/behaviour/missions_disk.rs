@@ -1,0 +1,188 @@
+//! A mission whose directory is on a disk that is full: what is started, said and kept, and how it ends.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use crate::control::{ask, cell};
+use crate::missions::{Up, mission, nothing_is_left, shell};
+use crate::support::{Case, Need, eventually, timecell};
+
+const NEEDS: &[Need] = &[Need::Root, Need::RealTime, Need::Program("busybox")];
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "missions_disk::nothing_is_started_on_a_full_disk",
+        needs: NEEDS,
+        run: nothing_is_started_on_a_full_disk,
+    },
+    Case {
+        name: "missions_disk::a_stuck_journal_stops_nobody_and_is_told_at_the_end",
+        needs: NEEDS,
+        run: a_stuck_journal_stops_nobody_and_is_told_at_the_end,
+    },
+    Case {
+        name: "missions_disk::whoever_follows_events_gets_them_when_there_is_room",
+        needs: NEEDS,
+        run: whoever_follows_events_gets_them_when_there_is_room,
+    },
+];
+
+const PLAIN: &str = "class = \"other\"";
+
+/// A disk of this size at `state`, too small for what the supervisor would set aside.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn of_kib(dir: &Path, kib: u32) -> Disk {
+        let at = dir.join("state");
+        fs::create_dir_all(&at).unwrap();
+        let size = format!("size={kib}k");
+        let done = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &size, "timecell-test"])
+            .arg(&at)
+            .status();
+        assert!(done.unwrap().success());
+        Disk(at)
+    }
+
+    fn fill(&self) {
+        let mut how = fs::OpenOptions::new();
+        let mut file = how
+            .append(true)
+            .create(true)
+            .open(self.0.join("filler"))
+            .unwrap();
+        while file.write_all(&[0; 1024]).is_ok() {}
+    }
+
+    fn free(&self) {
+        fs::remove_file(self.0.join("filler")).unwrap();
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+fn nothing_is_started_on_a_full_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    mission(dir, &shell("plain", "exec /busybox sleep 1000", PLAIN));
+    let disk = Disk::of_kib(dir, 200);
+    disk.fill();
+    let said = ask(dir, &["up", "mission.toml"]).ends_with(1);
+    assert!(said.error().contains("No space left"), "{}", said.err);
+    assert!(!said.out.contains("plain: runs"), "{}", said.out);
+    // With room again, it is as if nothing had been.
+    disk.free();
+    let mut up = Up::start(dir);
+    up.told("plain: runs");
+    up.end();
+    drop(disk);
+    nothing_is_left(dir);
+}
+
+/// Stops and starts a cell until the journal takes no more. A start may fail for want of room, too.
+fn stick(disk: &Disk, dir: &Path, up: &mut Up) {
+    for _ in 0..60 {
+        // Whatever the supervisor has let go of meanwhile.
+        disk.fill();
+        ask(dir, &["stop", "plain"]);
+        ask(dir, &["start", "plain"]);
+        if up.has_said("what happens is kept in memory") {
+            return;
+        }
+    }
+    panic!("the journal takes all:\n{}", up.said.join("\n"));
+}
+
+fn a_stuck_journal_stops_nobody_and_is_told_at_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    mission(
+        dir,
+        &(shell("plain", "exec /busybox sleep 1000", PLAIN)
+            + &shell("steady", "exec /busybox sleep 1000", PLAIN)),
+    );
+    let disk = Disk::of_kib(dir, 200);
+    let mut up = Up::start(dir);
+    up.told("plain: runs");
+    up.told("steady: runs");
+    disk.fill();
+    stick(&disk, dir, &mut up);
+    assert_eq!(cell(dir, "steady")["state"], "running");
+    // Ended while the disk is full: what is not on it is told, by the exit code too.
+    up.signal(libc::SIGINT);
+    let ended = loop {
+        if let Some(ended) = up.child.try_wait().unwrap() {
+            break ended.code();
+        }
+        // What the cells leave is no room for the journal.
+        disk.fill();
+    };
+    // Whether an entry got in between is chance; the code tells which.
+    let said = ask(dir, &["ps"]);
+    let is_down = said.out.contains("no mission is up");
+    assert_eq!(ended, Some(i32::from(!is_down)), "{}", said.out);
+    disk.free();
+    // The journal says what it can; the next one goes on from there, and ends as it should.
+    let mut up = Up::start(dir);
+    up.told("plain: runs");
+    up.end();
+    drop(disk);
+    nothing_is_left(dir);
+}
+
+fn whoever_follows_events_gets_them_when_there_is_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    mission(
+        dir,
+        &(shell("plain", "exec /busybox sleep 1000", PLAIN)
+            + &shell("steady", "exec /busybox sleep 1000", PLAIN)),
+    );
+    let disk = Disk::of_kib(dir, 200);
+    let mut up = Up::start(dir);
+    up.told("plain: runs");
+    let mut follower = timecell()
+        .current_dir(dir)
+        .args(["events", "-f", "--dir", "state"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (tell, lines) = channel();
+    let out = follower.stdout.take().unwrap();
+    std::thread::spawn(move || {
+        for line in BufReader::new(out).lines().map_while(Result::ok) {
+            let _ = tell.send(line);
+        }
+    });
+    let mut told = Vec::new();
+    disk.fill();
+    stick(&disk, dir, &mut up);
+    let starts = cell(dir, "plain")["starts"].as_u64().unwrap();
+    disk.free();
+    up.told("the journal is written again");
+    let last = format!("start {starts}");
+    eventually("the follower has seen the last start", || {
+        while let Ok(line) = lines.recv_timeout(Duration::from_millis(10)) {
+            told.push(line);
+        }
+        told.iter().any(|line| line.contains(&last))
+    });
+    // Each once.
+    let ends = told
+        .iter()
+        .filter(|line| line.contains("runs (pid") && line.contains(&last));
+    assert!(ends.count() <= 1, "{told:?}");
+    up.end();
+    assert!(follower.wait().is_ok());
+    drop(disk);
+    nothing_is_left(dir);
+}
