@@ -166,9 +166,10 @@ fn decide(
     let placed = place::place(&candidates, &free, facts, &all_measured);
     let mut refusals = Vec::new();
     let mut held = Vec::new();
+    let mut own = None;
     for (candidate, place) in candidates.iter().zip(&placed.cells) {
         if let (usize::MAX, Ok((cpus, bound))) = (candidate.asked.at, place) {
-            held.push(HeldCell::of(candidate, cpus));
+            own = Some(HeldCell::of(candidate, cpus));
             supervisor.response_ns = bound.responses.first().copied().flatten();
         }
         if candidate.asked.holder.is_some() {
@@ -190,6 +191,7 @@ fn decide(
             Err(unfit) => Outcome::Refused(refusal::unfit(candidate, unfit, &candidates)),
         });
     }
+    held.extend(own);
     refusals.extend(kernel(&candidates, facts));
     let memory = memory::share(mission, facts, &mut refusals, &mut notes);
     let own: Vec<Candidate<'_>> = (candidates.iter())

@@ -152,7 +152,8 @@ fn two_missions_keep_each_others_guarantees() {
     let cpu = &first["cpus"][0];
     let greedy = takes(
         "greedy",
-        "90ms",
+        // Beside three supervisors.
+        "70ms",
         "100ms",
         &format!("cpus = [{cpu}]\npriorities = {{ lowest = 95, highest = 95 }}"),
     );

@@ -42,7 +42,7 @@ fn it_stands_in_the_tables_and_above_every_cell() {
     let held: Vec<_> = (admission.held.iter())
         .map(|held| (held.cell.as_str(), held.supervisor))
         .collect();
-    assert_eq!(held, [("supervisor", true), ("c", false)]);
+    assert_eq!(held, [("c", false), ("supervisor", true)]);
     assert!(admission.held.iter().all(|held| held.check().is_ok()));
 }
 
