@@ -59,7 +59,7 @@ pub(crate) fn interval(r: &Ratio) -> String {
 pub(crate) fn verdict(r: &Ratio, rounds: u32) -> &'static str {
     match r.verdict {
         // "The same" is not what an interval says in which one may as well be twice the other.
-        Verdict::WithinNoise if is_wide(r) => "undecided: wide interval, more rounds tell",
+        Verdict::WithinNoise if is_wide(r) => "undecided: needs more rounds",
         Verdict::WithinNoise => "within noise",
         Verdict::Larger => "slower",
         Verdict::Smaller => "faster",
@@ -189,10 +189,7 @@ mod tests {
             verdict(&ratio, 2)
         };
         assert_eq!(with(0.98, 1.03), "within noise");
-        assert_eq!(
-            with(0.035, 52.05),
-            "undecided: wide interval, more rounds tell"
-        );
+        assert_eq!(with(0.035, 52.05), "undecided: needs more rounds");
     }
 
     #[test]

@@ -148,6 +148,9 @@ fn supervisor(own: &SupervisorStatus) -> Option<Vec<String>> {
         cpu_ns.unwrap_or_else(none),
         host::cpus::format_list(&own.cpus),
         budget_text(budget, period),
+        none(),
+        none(),
+        none(),
         "itself".to_owned(),
     ])
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use supervise::enforce::MissionGroups;
 
 use crate::control::{RESERVED, ask, cell, json_of, runs};
-use crate::missions::{Up, mission, nothing_is_left, pid_of, shell};
+use crate::missions::{Up, busybox, mission, nothing_is_left, pid_of, shell};
 use crate::support::{Case, Need};
 
 const ROOT: &[Need] = &[
@@ -300,9 +300,11 @@ fn a_new_version_that_fails_is_taken_back() {
     wrote(dir, "good\n");
     let status = json_of(dir, &["ps"]);
     assert_eq!(status["cells"].as_array().unwrap().len(), 2, "{status}");
-    // One that cannot even be made.
+    // One that cannot even be made: it is of another architecture, which no look at its image tells.
     let broken = dir.join("broken");
-    std::fs::write(&broken, "this is no program").unwrap();
+    let mut program = std::fs::read(busybox()).unwrap();
+    program[18..20].copy_from_slice(&0xf00d_u16.to_le_bytes());
+    std::fs::write(&broken, program).unwrap();
     std::fs::set_permissions(&broken, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let none = format!("[[cell]]\nname = \"app\"\nimage = {{ binary = \"broken\" }}\n{RESERVED}\n");
     // One that runs and shows no sign of life, which its rule restarts.
@@ -361,7 +363,7 @@ fn a_start_that_fails_costs_a_line_of_events() {
         .iter()
         .filter(|line| line.contains("fails: exited with status 3"));
     assert_eq!(ends.count(), 5, "{text}");
-    assert!((7..=5 * 2 + 2).contains(&lines.len()), "{text}");
+    assert!((7..=5 * 2 + 3).contains(&lines.len()), "{text}");
     assert_eq!(text.matches("steady: ").count(), 1, "{text}");
     let json = ask(dir, &["events", "--json"]).out;
     assert!(

@@ -339,15 +339,19 @@ pub fn pid_of(line: &str) -> i32 {
     digits.parse().unwrap()
 }
 
-pub fn shell(name: &str, script: &str, more: &str) -> String {
-    let busybox = std::env::split_paths(&std::env::var_os("PATH").unwrap())
+/// Where busybox is.
+pub fn busybox() -> PathBuf {
+    std::env::split_paths(&std::env::var_os("PATH").unwrap())
         .map(|dir| dir.join("busybox"))
         .find(|path| path.is_file())
-        .unwrap();
+        .unwrap()
+}
+
+pub fn shell(name: &str, script: &str, more: &str) -> String {
     format!(
         "[[cell]]\nname = \"{name}\"\nimage = {{ binary = \"{}\" }}\nargs = [\"sh\", \"-c\", \"{script}\"]\n\
          stop_timeout = \"100ms\"\n{more}\n",
-        busybox.display()
+        busybox().display()
     )
 }
 
