@@ -8,7 +8,7 @@ use crate::support::{Case, Need, only_run, say, timecell};
 pub const CASES: &[Case] = &[
     Case {
         name: "first_steps::deadlines_that_were_not_met_are_late_and_can_be_a_threshold",
-        needs: &[Need::Root, Need::RealTime],
+        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(950)],
         run: late,
     },
     Case {

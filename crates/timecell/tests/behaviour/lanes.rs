@@ -13,8 +13,9 @@ use crate::support::{Case, Need};
 /// Cases at once that do not hold the machine, all groups' budgets or those of SCHED_DEADLINE.
 const SMALL: usize = 4;
 
-/// What all groups together may have, in thousandths of a cpu: the kernel keeps 5 % for others.
-const ALL_GROUPS: u16 = 950;
+/// What all groups together may have, in thousandths of a cpu: the kernel keeps 5 % for others, and the supervisor of each
+/// mission that is admitted keeps as much for itself.
+const ALL_GROUPS: u16 = 900;
 
 /// What a case holds while it runs.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +34,7 @@ impl Held {
         });
         let deadline = |need: &Need| matches!(need, Need::Deadline | Need::DeadlineBudget);
         Held {
-            groups: groups.sum(),
+            groups: groups.sum::<u16>().min(ALL_GROUPS),
             deadline: needs.iter().any(deadline),
             alone: needs.contains(&Need::Alone) || !*APART,
         }

@@ -44,7 +44,7 @@ fn run(seconds: u64) -> Now {
     let scene = Scene::start(&Setting {
         enforcer: "rt-cgroup",
         critical: "class = \"fifo\"\npriorities = { lowest = 20, highest = 30 }\n\
-                   reservation = { budget = \"16ms\", period = \"40ms\" }",
+                   reservation = { budget = \"12ms\", period = \"40ms\" }",
         hostile: &hostile,
     });
     let beside = worst_mount(Duration::from_secs(seconds));

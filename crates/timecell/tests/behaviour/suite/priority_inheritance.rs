@@ -53,7 +53,7 @@ fn fifo(seconds: u64) -> Now {
         &Setting {
             enforcer: "rt-cgroup",
             critical: "class = \"fifo\"\npriorities = { lowest = 20, highest = 30 }\n\
-                       reservation = { budget = \"16ms\", period = \"40ms\" }",
+                       reservation = { budget = \"12ms\", period = \"40ms\" }",
             hostile: &hostile,
         },
         20.0,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::{AT_IT, THE_END, WORD};
 use crate::hostile::{self, Out, jobs};
 use crate::missions::{PATIENCE, Up, mission, name, nothing_is_left, pid_of, sweep};
-use crate::support::{eventually, say};
+use crate::support::say;
 
 const PERIOD_NS: i64 = 20_000_000;
 const WORK_NS: i64 = 1_000_000;
@@ -94,9 +94,15 @@ impl Scene {
         );
         mission(dir.path(), &text);
         // Others of this machine may hold what the cells need, for a while.
-        eventually("the mission is admitted", || {
-            say(dir.path(), &["admit", "mission.toml"]).code == Some(0)
-        });
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let said = say(dir.path(), &["admit", "mission.toml"]);
+            if said.code == Some(0) {
+                break;
+            }
+            assert!(Instant::now() < end, "{}{}", said.out, said.err);
+            std::thread::sleep(Duration::from_millis(200));
+        }
         let mut up = Up::start(dir.path());
         up.until("critical: runs");
         pid_of(&up.told("hostile: runs"));
