@@ -471,6 +471,12 @@ fn root_a_page_in_its_place_cannot_grow() {
         .collect();
     // Twice: the next start of a cell makes it anew.
     Page::create(&place.page(), &tasks, 1, Some((1000, 1000))).unwrap();
+    // A process between fork and exec still has the one before.
+    let before = std::fs::File::open(place.page()).unwrap();
+    std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        drop(before);
+    });
     let mut page = Page::create(&place.page(), &tasks, 2, Some((1000, 1000))).unwrap();
     let mut task = client(&place.page()).unwrap().task("t2").unwrap();
     task.heartbeat();

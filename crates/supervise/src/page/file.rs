@@ -4,6 +4,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, fence};
+use std::time::{Duration, Instant};
 
 use timecell_client::layout::{self, DECLARED, Head, Identity, MAGIC, MAX_SLOTS, VERSION};
 use timecell_client::{Name, now_ns};
@@ -14,6 +15,9 @@ use super::{News, PageError, Totals};
 
 /// Slots of a page for a cell that declares no tasks: its application names them.
 const UNDECLARED_SLOTS: usize = 8;
+
+/// How long the memory of the page before is waited for.
+const MOMENT: Duration = Duration::from_millis(100);
 
 /// A task as the page is to show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,20 +68,7 @@ impl Page {
         let slots = Page::slots(tasks.len())?;
         let bytes = image(tasks, slots, generation)?;
         let failed = |tried| move |source| system(path, tried, source);
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(system(path, "replaced", error));
-            }
-            _ => {}
-        }
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)
-            .map_err(failed("made"))?;
-        allocate(&file, bytes.len()).map_err(failed("given its memory"))?;
+        let file = make(path, bytes.len())?;
         file.write_all_at(&bytes, 0).map_err(failed("written"))?;
         if let Some((user, group)) = owner {
             fchown(&file, Some(user), Some(group)).map_err(failed("given to its user"))?;
@@ -231,6 +222,37 @@ fn read_at(path: &Path, file: &File, buffer: &mut [u8], at: usize) -> Result<(),
         }
         system(path, "read", error)
     })
+}
+
+/// Makes the file anew, with its memory. A process that is being started, by whatever thread, may still have the one before
+/// for a moment, between fork and exec, and the place has no room for two.
+fn make(path: &Path, bytes: usize) -> Result<File, PageError> {
+    let end = Instant::now() + MOMENT;
+    loop {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(system(path, "replaced", error));
+            }
+            _ => {}
+        }
+        let opened = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path);
+        let (tried, error) = match opened {
+            Err(error) => ("made", error),
+            Ok(file) => match allocate(&file, bytes) {
+                Ok(()) => return Ok(file),
+                Err(error) => ("given its memory", error),
+            },
+        };
+        if error.kind() != io::ErrorKind::StorageFull || Instant::now() > end {
+            return Err(system(path, tried, error));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 fn allocate(file: &File, bytes: usize) -> io::Result<()> {
