@@ -1,6 +1,8 @@
 //! One value of a TOML file as text, number or duration, with what is wrong where it is none.
 
+use std::fmt::Display;
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 use toml::de::DeValue;
 
@@ -56,26 +58,25 @@ pub(crate) fn integer(
 
 /// An amount of memory.
 pub(crate) fn bytes(label: &str, value: &DeValue<'_>) -> Result<Bytes, Wrong> {
-    match value {
-        DeValue::String(text) => text
-            .parse()
-            .map_err(|error| Wrong::new(format!("{label}: {error}"), "")),
-        DeValue::Integer(number) => Err(Wrong::new(
-            format!("{label} has no unit"),
-            format!(
-                "write it as a text with a unit, such as \"{}MiB\"",
-                number.as_str()
-            ),
-        )),
-        other => Err(Wrong::of_type(
-            label,
-            other,
-            "an amount of memory such as \"512MiB\"",
-        )),
-    }
+    with_unit(
+        label,
+        value,
+        "MiB",
+        "an amount of memory such as \"512MiB\"",
+    )
 }
 
 pub(crate) fn duration(label: &str, value: &DeValue<'_>) -> Result<Duration, Wrong> {
+    with_unit(label, value, "ms", "a duration such as \"1ms\"")
+}
+
+/// A text that is a number and its unit, such as `unit`.
+fn with_unit<T: FromStr<Err: Display>>(
+    label: &str,
+    value: &DeValue<'_>,
+    unit: &str,
+    wanted: &str,
+) -> Result<T, Wrong> {
     match value {
         DeValue::String(text) => text
             .parse()
@@ -83,10 +84,10 @@ pub(crate) fn duration(label: &str, value: &DeValue<'_>) -> Result<Duration, Wro
         DeValue::Integer(number) => Err(Wrong::new(
             format!("{label} has no unit"),
             format!(
-                "write it as a text with a unit, such as \"{}ms\"",
+                "write it as a text with a unit, such as \"{}{unit}\"",
                 number.as_str()
             ),
         )),
-        other => Err(Wrong::of_type(label, other, "a duration such as \"1ms\"")),
+        other => Err(Wrong::of_type(label, other, wanted)),
     }
 }

@@ -230,7 +230,7 @@ impl Inner {
     /// Sees to it that no more is used than there is, until nobody draws on it any more.
     fn watch(&self) {
         let class = Class::Fifo { priority: WATCHER };
-        // Where the threads may have the class this may have it too.
+        // It can be had: that was tried before anything was reserved.
         let _ = sched::set_class_reset_on_fork(0, &class);
         let lock = || self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = lock();
@@ -360,16 +360,15 @@ impl Drop for Member {
     }
 }
 
-/// Whether threads of this process can have the class at all: a new one tries.
+/// Whether threads of this process can have the class, and the one that watches them its higher priority: a new one tries.
 ///
 /// # Errors
 /// Why not, a clause.
 pub(crate) fn can_be_had() -> Result<(), String> {
     let thread = std::thread::Builder::new().name("timecell-try".to_owned());
     let tried = thread.spawn(|| {
-        let class = Class::Fifo {
-            priority: Supervisor::PRIORITY,
-        };
+        // The highest of them: a budget that nobody can watch is none.
+        let class = Class::Fifo { priority: WATCHER };
         sched::set_class_reset_on_fork(0, &class).map_err(|error| error.to_string())
     });
     let tried = tried.map_err(|error| error.to_string())?;
