@@ -14,7 +14,7 @@ fn good() -> Vec<u8> {
     let entries = [
         Entry::MissionAdmitted { name: "rover".to_owned(), file: Text::new("[mission]\nname = \"rover\"\n"), unaccounted: Vec::new() },
         Entry::CellStarting { cell: cell(), generation: 1, beside: false },
-        Entry::CellEnded { cell: cell(), generation: 1, end: End::Unknown },
+        Entry::CellEnded { cell: cell(), generation: 1, end: End::Unknown, cause: None },
         Entry::CellHeld { cell: cell(), why: Hold::ByHand },
         Entry::CellReleased { cell: cell(), why: Hold::ByHand },
         Entry::CleanDown,

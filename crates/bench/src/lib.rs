@@ -6,6 +6,7 @@ mod counted;
 mod crowd;
 mod drain;
 mod error;
+mod foreign_file;
 mod interrupt;
 mod isolation;
 mod launch;

@@ -10,11 +10,14 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::BenchError;
+use crate::foreign_file;
 use crate::load::remove_network;
 use crate::salvage::{Gone, salvage};
 
 const PREFIX: &str = "timecell-";
 const OWNER: &str = "owner.json";
+/// Longest note of an owner that is read: four paths and some words.
+const MOST_OWNER_BYTES: u64 = 64 << 10;
 const ISOLATION: &str = "isolation-";
 /// Name of the directory in a run that its loads work in.
 pub(crate) const LOAD_FILES: &str = "load-files";
@@ -249,7 +252,11 @@ pub(crate) struct Living {
 
 /// Every place whose coordinator is alive and that this process may read: those of its user, for root all.
 pub(crate) fn living() -> Vec<Living> {
-    let entries = fs::read_dir(base()).into_iter().flatten().flatten();
+    living_in(&base())
+}
+
+fn living_in(base: &Path) -> Vec<Living> {
+    let entries = fs::read_dir(base).into_iter().flatten().flatten();
     let owned = entries.filter_map(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();
         let (uid, _) = name.strip_prefix(PREFIX)?.split_once('-')?;
@@ -258,9 +265,10 @@ pub(crate) fn living() -> Vec<Living> {
         if !meta.is_dir() || meta.uid() != uid || meta.mode() & 0o022 != 0 {
             return None;
         }
-        let text = fs::read(entry.path().join(OWNER)).ok()?;
-        let owner: Owner = serde_json::from_slice(&text).ok()?;
-        let alive = start_ticks(owner.pid) == Some(owner.start_ticks);
+        let owner = read_owner(&entry.path())?;
+        // Anybody may write a note that names a process of somebody else.
+        let alive = start_ticks(owner.pid) == Some(owner.start_ticks)
+            && uid_of(owner.pid).is_some_and(|of| of == uid);
         alive.then(|| Living {
             dir: entry.path(),
             pid: owner.pid,
@@ -270,15 +278,25 @@ pub(crate) fn living() -> Vec<Living> {
     owned.collect()
 }
 
+fn read_owner(dir: &Path) -> Option<Owner> {
+    let text = foreign_file::read(&dir.join(OWNER), MOST_OWNER_BYTES).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+/// The effective user of a process.
+fn uid_of(pid: i32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let ids = (status.lines()).find_map(|line| line.strip_prefix("Uid:"))?;
+    ids.split_whitespace().nth(1)?.parse().ok()
+}
+
 fn sweep(dir: &Path, unsaved: Unsaved) -> Option<Swept> {
     // Anybody may make files in /dev/shm: only a real directory of our own is trusted.
     let meta = fs::symlink_metadata(dir).ok()?;
     if !meta.is_dir() || meta.uid() != uid() || meta.mode() & 0o022 != 0 {
         return None;
     }
-    let owner: Option<Owner> = fs::read(dir.join(OWNER))
-        .ok()
-        .and_then(|text| serde_json::from_slice(&text).ok());
+    let owner = read_owner(dir);
     if let Some(owner) = &owner
         && start_ticks(owner.pid) == Some(owner.start_ticks)
     {
@@ -504,6 +522,29 @@ mod tests {
     fn one_cell_is_no_cells() {
         let words = [0, 1, 2].map(cells_in_words);
         assert_eq!(words, ["0 cells", "1 cell", "2 cells"]);
+    }
+
+    #[test]
+    fn a_note_that_names_anothers_process_is_not_believed() {
+        use std::os::unix::fs::{PermissionsExt, chown};
+        if uid() != 0 {
+            return;
+        }
+        let base = tempfile::tempdir().unwrap();
+        let own = std::process::id().cast_signed();
+        for uid in [0, 12_345] {
+            let dir = base.path().join(format!("{PREFIX}{uid}-1"));
+            fs::create_dir(&dir).unwrap();
+            fs::set_permissions(&dir, fs::Permissions::from_mode(0o711)).unwrap();
+            let note = serde_json::json!({"pid": own, "start_ticks": start_ticks(own)});
+            fs::write(dir.join(OWNER), note.to_string()).unwrap();
+            chown(&dir, Some(uid), None).unwrap();
+        }
+        let found: Vec<u32> = living_in(base.path())
+            .iter()
+            .map(|found| found.uid)
+            .collect();
+        assert_eq!(found, [0]);
     }
 
     #[test]

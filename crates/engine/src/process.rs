@@ -199,7 +199,7 @@ fn carries(pid: i32, mut meant: impl FnMut(&str) -> bool) -> bool {
     if let Some(cell) = cell_of(pid) {
         return meant(&cell);
     }
-    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let environment = first_bytes(&format!("/proc/{pid}/environ"));
     environment.split(|byte| *byte == 0).any(|word| {
         let id = word.strip_prefix(MARK.as_bytes());
         let id = id.and_then(|rest| rest.strip_prefix(b"="));
@@ -207,10 +207,22 @@ fn carries(pid: i32, mut meant: impl FnMut(&str) -> bool) -> bool {
     })
 }
 
+/// Bytes of a process's environment or words that are looked at. The longest that execve(2) hands over are 6 MiB, but a
+/// process may say later that its own lie anywhere in its memory (PR_SET_MM_MAP), a thousand GiB of it.
+const MOST_BYTES: u64 = 6 << 20;
+
+/// What such a file holds, as far as it is looked at; nothing if it cannot be read.
+fn first_bytes(path: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // What was read before it ended may still tell whose it is.
+    let _ = File::open(path).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes));
+    bytes
+}
+
 /// Whether a process that is in no cell's groups has this in its words.
 fn has_word(pid: i32, path: &str) -> bool {
     cell_of(pid).is_none() && {
-        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words = first_bytes(&format!("/proc/{pid}/cmdline"));
         String::from_utf8_lossy(&words).contains(path)
     }
 }
@@ -321,7 +333,7 @@ pub(crate) fn run_quiet(command: &mut Command, log: &Path) -> Result<(), String>
 fn run_with(command: &mut Command, log: &Path, output: Stdio) -> Result<(), String> {
     let before = log.metadata().map_or(0, |log| log.len());
     let mut child = start(command, log, output)?;
-    let status = wait(&mut child)?;
+    let status = wait(&mut child, PATIENCE)?;
     if status.success() {
         return Ok(());
     }
@@ -354,13 +366,21 @@ fn start(command: &mut Command, log: &Path, output: Stdio) -> Result<Child, Stri
 /// What `command` prints to its standard output before it ends, where it does so within the time that a program has that
 /// makes or removes a cell, and fits into a pipe; else it is killed.
 pub(crate) fn output(command: &mut Command) -> Result<(ExitStatus, String), String> {
+    output_within(command, PATIENCE)
+}
+
+/// The same within `limit`.
+pub(crate) fn output_within(
+    command: &mut Command,
+    limit: Duration,
+) -> Result<(ExitStatus, String), String> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .map_err(|error| error.to_string())?;
-    let status = wait(&mut child)?;
+    let status = wait(&mut child, limit)?;
     let mut text = Vec::new();
     if let Some(pipe) = &mut child.stdout {
         // What it has left running may hold the pipe open; nothing of that is waited for.
@@ -371,9 +391,9 @@ pub(crate) fn output(command: &mut Command) -> Result<(ExitStatus, String), Stri
     Ok((status, String::from_utf8_lossy(&text).into_owned()))
 }
 
-fn wait(child: &mut Child) -> Result<ExitStatus, String> {
+fn wait(child: &mut Child, limit: Duration) -> Result<ExitStatus, String> {
     let pidfd = pidfd_open(child.id().cast_signed()).map_err(|error| error.to_string())?;
-    let in_time = ended(&pidfd, PATIENCE);
+    let in_time = ended(&pidfd, limit);
     if !in_time {
         let _ = child.kill();
     }
@@ -381,7 +401,7 @@ fn wait(child: &mut Child) -> Result<ExitStatus, String> {
     if in_time {
         Ok(status)
     } else {
-        Err(format!("no answer within {} s", PATIENCE.as_secs()))
+        Err(format!("no answer within {} s", limit.as_secs()))
     }
 }
 
@@ -491,5 +511,15 @@ mod tests {
         }
         .kill()
         .unwrap();
+    }
+
+    #[test]
+    fn no_more_of_an_environment_is_read_than_a_program_can_be_given() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("environ");
+        File::create(&path).unwrap().set_len(1 << 36).unwrap();
+        let read = first_bytes(&path.display().to_string());
+        assert_eq!(read.len() as u64, MOST_BYTES);
+        assert!(first_bytes("/proc/0/environ").is_empty());
     }
 }

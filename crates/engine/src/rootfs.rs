@@ -192,16 +192,50 @@ fn noexec(dir: &Path) -> io::Result<bool> {
 
 /// Looks for the program header that asks for a dynamic loader.
 pub(crate) fn check_static(program: &Path, named: &Path) -> Result<(), RootfsError> {
-    const PT_INTERP: u32 = 3;
+    let file = File::open(program).map_err(io_at(named))?;
     let mut head = Vec::new();
-    File::open(program)
-        .and_then(|file| file.take(1 << 16).read_to_end(&mut head))
-        .map_err(io_at(named))?;
-    let not_elf = || RootfsError::NotElf(named.to_owned());
+    // Linkers put the headers first, so that a page tells almost always; admission reads it for every cell.
+    for most in [1 << 12, 1 << 16] {
+        head.reserve_exact(most + 1 - head.len());
+        (&file)
+            .take((most - head.len()) as u64)
+            .read_to_end(&mut head)
+            .map_err(io_at(named))?;
+        let whole = head.len() < most;
+        match loader(&head) {
+            Loader::None => return Ok(()),
+            Loader::Named(interpreter) if interpreter.is_some() || whole || most == 1 << 16 => {
+                return Err(RootfsError::NotStatic {
+                    program: named.to_owned(),
+                    interpreter,
+                });
+            }
+            Loader::Named(_) | Loader::Untold => {}
+        }
+    }
+    Err(RootfsError::NotElf(named.to_owned()))
+}
+
+/// What the opening of a program tells of the loader that it asks for.
+enum Loader {
+    None,
+    /// Its name, where that lies within the opening.
+    Named(Option<String>),
+    /// It is no ELF file of this machine's kind, or its headers are elsewhere.
+    Untold,
+}
+
+fn loader(head: &[u8]) -> Loader {
+    find_loader(head).unwrap_or(Loader::Untold)
+}
+
+/// `None`: what is looked for lies beyond the opening.
+fn find_loader(head: &[u8]) -> Option<Loader> {
+    const PT_INTERP: usize = 3;
     let bytes = |at: usize, length: usize| head.get(at..at.checked_add(length)?);
     // 64 bits, little endian: what timecell is built for.
-    if bytes(0, 6) != Some(b"\x7fELF\x02\x01") {
-        return Err(not_elf());
+    if bytes(0, 6)? != b"\x7fELF\x02\x01" {
+        return None;
     }
     let number = |at: usize, length: usize| -> Option<usize> {
         let value = bytes(at, length)?
@@ -210,32 +244,22 @@ pub(crate) fn check_static(program: &Path, named: &Path) -> Result<(), RootfsErr
             .fold(0, |sum, byte| sum << 8 | usize::from(*byte));
         Some(value)
     };
-    let table = number(32, 8).ok_or_else(not_elf)?;
-    let size = number(54, 2).ok_or_else(not_elf)?;
-    let count = number(56, 2).ok_or_else(not_elf)?;
+    let (table, size, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
     for index in 0..count {
-        let kind = index
-            .checked_mul(size)
-            .and_then(|offset| number(table.checked_add(offset)?, 4))
-            .ok_or_else(not_elf)?;
-        if kind == PT_INTERP as usize {
-            let word = |at: usize| {
-                let header = index.checked_mul(size)?.checked_add(table)?;
-                number(header.checked_add(at)?, 8)
-            };
-            let name = word(8)
-                .zip(word(32))
-                .and_then(|(at, length)| bytes(at, length));
-            let name = name.map(|name| name.strip_suffix(b"\0").unwrap_or(name));
-            let name = name.filter(|name| !name.is_empty());
-            return Err(RootfsError::NotStatic {
-                program: named.to_owned(),
-                interpreter: name
-                    .map(|name| String::from_utf8_lossy(name).escape_debug().to_string()),
-            });
+        let header = index.checked_mul(size)?.checked_add(table)?;
+        if number(header, 4)? != PT_INTERP {
+            continue;
         }
+        let word = |at: usize| number(header.checked_add(at)?, 8);
+        let name = word(8)
+            .zip(word(32))
+            .and_then(|(at, length)| bytes(at, length));
+        let name = name.map(|name| name.strip_suffix(b"\0").unwrap_or(name));
+        let name = name.filter(|name| !name.is_empty());
+        let shown = |name| String::from_utf8_lossy(name).escape_debug().to_string();
+        return Some(Loader::Named(name.map(shown)));
     }
-    Ok(())
+    Some(Loader::None)
 }
 
 #[cfg(test)]
@@ -277,6 +301,23 @@ mod tests {
         let error = prepare_with(&dir.path().join("root"), &program).unwrap_err();
         assert!(error.to_string().contains("crt-static"), "{error}");
         assert!(!dir.path().join("root").exists());
+    }
+
+    #[test]
+    fn headers_behind_the_first_page_are_read_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("program");
+        for (kind, is_static) in [(1, true), (3, false)] {
+            let mut bytes = elf(kind);
+            let headers = bytes.split_off(64);
+            bytes.resize(8_000, 0);
+            bytes[32..40].copy_from_slice(&8_000_u64.to_le_bytes());
+            bytes.extend(headers);
+            fs::write(&program, &bytes).unwrap();
+            let found = check_static(&program, &program);
+            assert_eq!(found.is_ok(), is_static, "{found:?}");
+            assert!(!matches!(found, Err(RootfsError::NotElf(_))), "{found:?}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ fn main() {
         );
         println!("         {}", check.found);
         if let Some(mend) = &check.mend {
-            println!("         mend: {mend}");
+            println!("         fix: {mend}");
         }
     }
 }

@@ -91,6 +91,15 @@ impl Root {
         })
     }
 
+    /// The names of the directories in a directory, in no order. Empty if it cannot be read.
+    pub fn dirs_in(&self, absolute: impl AsRef<Path>) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path(absolute));
+        (entries.into_iter().flatten().flatten())
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect()
+    }
+
     /// The names in a directory, sorted; numbers in them sort by value. Empty if it cannot be read.
     pub fn names_in(&self, absolute: impl AsRef<Path>) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.path(absolute)) else {

@@ -33,11 +33,19 @@ pub fn all(root: &Root) -> Vec<RtThread> {
 }
 
 fn of_process(root: &Root, pid: i32) -> Vec<RtThread> {
-    let threads = root
-        .names_in(root.path(format!("/proc/{pid}/task")))
-        .into_iter();
+    let Ok(stat) = root.read(format!("/proc/{pid}/stat")) else {
+        return Vec::new();
+    };
+    // Most processes have one thread, and a directory costs more to list than a file to read.
+    let threads = match threads_of(&stat) {
+        None => Vec::new(),
+        Some(1) => vec![pid],
+        Some(_) => (root.names_in(format!("/proc/{pid}/task")).iter())
+            .filter_map(|name| name.parse().ok())
+            .collect(),
+    };
     threads
-        .filter_map(|name| name.parse::<i32>().ok())
+        .into_iter()
         .filter_map(|tid| {
             let dir = format!("/proc/{pid}/task/{tid}");
             let stat = root.read(format!("{dir}/stat")).ok()?;
@@ -54,6 +62,13 @@ fn of_process(root: &Root, pid: i32) -> Vec<RtThread> {
             })
         })
         .collect()
+}
+
+/// How many threads a process has, by its own `stat`; `None`: it is one of the kernel's.
+fn threads_of(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let number = |at: usize| rest.split_whitespace().nth(at)?.parse::<u64>().ok();
+    (number(6)? & KERNEL_THREAD == 0).then_some(number(17)?)
 }
 
 /// Name, class and parent of a real-time thread of a program; `None`: it is another one.
@@ -79,6 +94,7 @@ fn real_time(stat: &str) -> Option<(String, String, i32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Tree;
 
     fn stat(name: &str, flags: u64, priority: u64, policy: u64) -> String {
         let zeros = |count: usize| vec!["0"; count].join(" ");
@@ -97,6 +113,35 @@ mod tests {
         assert_eq!(real_time(&stat("x", 0, 0, 0)), None);
         assert_eq!(real_time(&stat("migration/0", KERNEL_THREAD, 99, 1)), None);
         assert_eq!(real_time("7 (x) S 1"), None);
+    }
+
+    #[test]
+    fn a_process_is_listed_only_if_it_has_several_threads() {
+        let with = |threads: u64, flags: u64| {
+            let zeros = |count: usize| vec!["0"; count].join(" ");
+            format!(
+                "7 (x) S 3 7 7 0 -1 {flags} {} {threads} {} 90 1 0 0 0",
+                zeros(10),
+                zeros(19)
+            )
+        };
+        assert_eq!(threads_of(&with(3, 0)), Some(3));
+        assert_eq!(threads_of(&with(1, KERNEL_THREAD)), None);
+        let tree = |threads: u64| {
+            let status = "Name:\tx\nCpus_allowed_list:\t0-1\n";
+            let mut tree = Tree::new().file("/proc/7/stat", &with(threads, 0));
+            for tid in [7, 8] {
+                let dir = format!("/proc/7/task/{tid}");
+                tree = tree
+                    .file(&format!("{dir}/stat"), &with(threads, 0))
+                    .file(&format!("{dir}/status"), status);
+            }
+            let mut tids: Vec<i32> = all(&tree.root()).iter().map(|thread| thread.tid).collect();
+            tids.sort_unstable();
+            tids
+        };
+        assert_eq!(tree(1), [7]);
+        assert_eq!(tree(2), [7, 8]);
     }
 
     #[test]

@@ -72,6 +72,7 @@ fn single(summary: &RunSummary, trial: &str, comparison: &Comparison) -> String 
                 Verdict::Smaller => {
                     format!("faster by {:.1}%, which noise does not explain", -percent)
                 }
+                Verdict::TooWide => "undecided, more rounds are needed".to_owned(),
                 _ => "not distinguishable from noise".to_owned(),
             };
             format!(
@@ -91,6 +92,7 @@ fn single(summary: &RunSummary, trial: &str, comparison: &Comparison) -> String 
             Verdict::Larger => ", a heavier tail",
             Verdict::Smaller => ", a lighter tail",
             Verdict::WithinNoise => ", within noise",
+            Verdict::TooWide => ", undecided: more rounds are needed",
             Verdict::Undecided => "",
         };
         text += &format!(
@@ -118,6 +120,7 @@ fn several(
         (Verdict::Larger, "slower"),
         (Verdict::Smaller, "faster"),
         (Verdict::WithinNoise, "not distinguishable from noise"),
+        (Verdict::TooWide, "undecided for want of rounds"),
         (Verdict::Undecided, "undecided"),
     ];
     let parts: Vec<String> = verdicts

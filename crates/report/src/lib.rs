@@ -60,3 +60,4 @@ pub use style::Style;
 pub use supply::{supply_figures, supply_html, supply_study, supply_table};
 pub use table::table;
 pub use units::time;
+pub use words::grouped;

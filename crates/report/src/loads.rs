@@ -6,7 +6,7 @@ use record::summary::{AchievedSummary, LoadSummary};
 /// A number with three digits or more.
 pub(crate) fn number(value: f64) -> String {
     match value.abs() {
-        v if v >= 100.0 => grouped(&format!("{value:.0}")),
+        v if v >= 100.0 => grouped(format!("{value:.0}")),
         v if v >= 10.0 => format!("{value:.1}"),
         v if v >= 0.01 || v == 0.0 => format!("{value:.2}"),
         _ => format!("{value:.1e}"),

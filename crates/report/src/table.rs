@@ -244,7 +244,7 @@ fn against(cell: &CellSummary, baseline: &str) -> Text {
             let tone = match comparison.ratio_of_medians.verdict {
                 Verdict::Larger => Tone::Caution,
                 Verdict::Smaller => Tone::Good,
-                Verdict::WithinNoise | Verdict::Undecided => Tone::Plain,
+                Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => Tone::Plain,
             };
             Text(words::comparison(comparison), tone)
         }

@@ -140,7 +140,7 @@ fn gains(found: &Conditions) -> Vec<Column> {
                     let tone = match c.ratio_of_medians.verdict {
                         Verdict::Larger => Tone::Caution,
                         Verdict::Smaller => Tone::Good,
-                        Verdict::WithinNoise | Verdict::Undecided => Tone::Plain,
+                        Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => Tone::Plain,
                     };
                     let ratio = &c.ratio_of_medians;
                     Text(
@@ -198,7 +198,7 @@ pub(crate) fn findings(summary: &RunSummary) -> Option<Vec<String>> {
             verdicts.len(),
             of(Verdict::Larger),
             of(Verdict::WithinNoise),
-            of(Verdict::Undecided),
+            of(Verdict::Undecided) + of(Verdict::TooWide),
         ));
     }
     Some(sentences)

@@ -204,7 +204,7 @@ pub(crate) fn lines(summary: &RunSummary) -> Vec<(String, String)> {
     }
     for (tail, spikes) in spikes.found.iter().take(NAMED) {
         let line = format!(
-            "spikes to {} every {}{}",
+            "spikes to {} in the median every {}{}",
             time(spikes.height_ns as f64),
             jobs(spikes.period_jobs),
             in_time(spikes.period_jobs, tail.period_ns),
@@ -308,7 +308,7 @@ pub(crate) fn regimes_text(regimes: &Regimes, tail: &TailSummary) -> String {
 /// `spikes every ...`
 fn spikes_text(spikes: &Spikes, tail: &TailSummary) -> String {
     format!(
-        "spikes to {} (median {}) every {}{}, for {} each: {} of {} keep to this period, {:.2}% of all jobs; the probability \
+        "spikes to {} in the median (all jobs: {}) every {}{}, for {} each: {} of {} keep to this period, {:.2}% of all jobs; the probability \
          that it looks so by accident is {}",
         time(spikes.height_ns as f64),
         time(spikes.median_ns as f64),

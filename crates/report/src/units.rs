@@ -107,7 +107,7 @@ impl Scale {
     /// The number alone.
     pub fn number(self, ns: f64) -> String {
         let text = format!("{:.*}", self.decimals, ns / self.unit.ns());
-        grouped(&text)
+        grouped(text)
     }
 
     /// The number and the unit.
@@ -144,10 +144,7 @@ pub(crate) fn exact(ns: u64) -> String {
         "."
     };
     let fraction = if scale == 1 { "" } else { fraction };
-    format!(
-        "{}{point}{fraction} {unit}",
-        grouped(&(ns / scale).to_string())
-    )
+    format!("{}{point}{fraction} {unit}", grouped(ns / scale))
 }
 
 #[cfg(test)]

@@ -19,15 +19,19 @@ pub enum Cause {
         reason: Reason,
     },
     /// The kernel killed it for memory.
-    Memory {
-        /// The cell's limit in bytes; `None`: not the cell's limit was reached, the machine had no memory left.
-        limit_bytes: Option<u64>,
-    },
+    Memory(ForMemory),
     /// There was no program: the cell could not be made.
     NotStarted {
         /// Why, a clause.
         why: String,
     },
+}
+
+/// Whose memory the kernel had none left of when it killed a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForMemory {
+    /// The cell's limit in bytes; `None`: not the cell's limit was reached, the machine had no memory left.
+    pub limit_bytes: Option<u64>,
 }
 
 /// What the supervisor kills a cell for.
@@ -57,7 +61,7 @@ impl Cause {
     /// Whether a program that has ended so may have ended for this.
     pub(crate) fn fits(&self, end: End) -> bool {
         match self {
-            Cause::Memory { .. } => end == End::Unknown || is_kill(end),
+            Cause::Memory(_) => end == End::Unknown || is_kill(end),
             Cause::NotStarted { .. } => end == End::Unknown,
             Cause::Asked | Cause::Supervisor { .. } => true,
         }
@@ -75,13 +79,17 @@ pub fn ended(end: End, cause: Option<&Cause>) -> String {
         None => end.to_string(),
         Some(Cause::Asked) => format!("{end}, as it was told to"),
         Some(Cause::Supervisor { reason }) => format!("killed by the supervisor ({reason})"),
-        Some(Cause::Memory {
-            limit_bytes: Some(bytes),
-        }) => format!("killed for memory: limit {}", Bytes::new(*bytes)),
-        Some(Cause::Memory { limit_bytes: None }) => {
-            "killed for memory: the machine had none left".to_owned()
+        Some(Cause::Memory(memory)) => memory.to_string(),
+        Some(Cause::NotStarted { why }) => format!("could not be started: {why}"),
+    }
+}
+
+impl fmt::Display for ForMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.limit_bytes {
+            Some(bytes) => write!(f, "killed for memory: limit {}", Bytes::new(bytes)),
+            None => f.write_str("killed for memory: the machine had none left"),
         }
-        Some(Cause::NotStarted { why }) => format!("could not start: {why}"),
     }
 }
 
@@ -119,9 +127,9 @@ mod tests {
         let late = by(Reason::StopTimeout {
             waited_ns: 100_000_000,
         });
-        let limit = Cause::Memory {
+        let limit = Cause::Memory(ForMemory {
             limit_bytes: Some(64 << 20),
-        };
+        });
         for (cause, text) in [
             (None, "killed by signal 9 (SIGKILL)"),
             (
@@ -143,7 +151,7 @@ mod tests {
 
     #[test]
     fn an_exit_is_no_kill_for_memory() {
-        let cause = Cause::Memory { limit_bytes: None };
+        let cause = Cause::Memory(ForMemory { limit_bytes: None });
         assert!(cause.fits(KILL) && cause.fits(End::Unknown));
         assert!(!cause.fits(End::Exited { code: 1 }));
     }

@@ -10,6 +10,7 @@ mod end;
 pub mod enforce;
 pub mod health;
 pub mod incident;
+mod inherit;
 pub mod journal;
 pub mod ledger;
 mod lock;
@@ -23,6 +24,6 @@ mod stamp;
 pub mod state;
 mod uids;
 
-pub use cause::{Cause, Reason, ended};
+pub use cause::{Cause, ForMemory, Reason, ended};
 pub use end::End;
 pub use stamp::Stamp;

@@ -17,11 +17,26 @@ use crate::enforce::MissionGroups;
 #[derive(Debug)]
 pub struct Here {
     root: Root,
+    asks_engines: bool,
 }
 
 impl Default for Here {
     fn default() -> Here {
-        Here { root: Root::live() }
+        Here {
+            root: Root::live(),
+            asks_engines: true,
+        }
+    }
+}
+
+impl Here {
+    /// The same for a thread that must not wait: no engine is asked, which can take seconds, so that an unknown image shows
+    /// when the cell is made.
+    pub fn without_engines() -> Here {
+        Here {
+            asks_engines: false,
+            ..Here::default()
+        }
     }
 }
 
@@ -49,19 +64,8 @@ impl Machine for Here {
     }
 
     fn knows_image(&self, engine: EngineKind, reference: &str) -> Option<bool> {
-        if engine != EngineKind::Podman {
-            return None;
-        }
-        let asked = std::process::Command::new("podman")
-            .args(["image", "inspect", "--format", "{{.Id}}", "--", reference])
-            .stdin(std::process::Stdio::null())
-            .output()
-            .ok()?;
-        match asked.status.code()? {
-            0 => Some(true),
-            // No such image; whatever else went wrong is no answer.
-            1 | 125 if String::from_utf8_lossy(&asked.stderr).contains("no such") => Some(false),
-            1 | 125 if String::from_utf8_lossy(&asked.stderr).contains("not known") => Some(false),
+        match engine {
+            EngineKind::Podman if self.asks_engines => app::podman_knows(reference),
             _ => None,
         }
     }
@@ -247,6 +251,8 @@ mod tests {
         assert_eq!(here.path(Path::new("/nowhere/at/all")), PathKind::Absent);
         assert!(here.bounds().rt_period_ns >= 1_000);
         assert_eq!(here.knows_image(EngineKind::Embedded, "x"), None);
+        let unasked = Here::without_engines();
+        assert_eq!(unasked.knows_image(EngineKind::Podman, "x"), None);
         assert_eq!(here.facts().cpus, here.cpus());
     }
 }

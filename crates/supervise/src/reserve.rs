@@ -8,13 +8,14 @@
 //! them makes begin in class OTHER (`SCHED_RESET_ON_FORK`).
 
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use host::sched::{self, Class};
 use model::mission::Supervisor;
 use timecell_client::now_ns;
+
+use crate::inherit::{Bell, Had, Inheriting};
 
 /// Priority of the thread that watches the budget.
 const WATCHER: u8 = Supervisor::PRIORITY + 1;
@@ -26,26 +27,30 @@ const SHORTEST_NS: i64 = 20_000;
 const LONGEST_STEP_NS: i64 = 500_000_000;
 
 /// The reservation, shared by all threads that draw on it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Reserve(Arc<Inner>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inner {
-    state: Mutex<State>,
-    changed: Condvar,
-    /// Whether there is a budget that is used up: threads are of class OTHER.
-    exhausted: AtomicBool,
+    state: Inheriting<State>,
+    changed: Bell,
 }
 
 #[derive(Debug, Default)]
 struct State {
     /// Budget and period, ns; `None`: nothing is reserved.
     reservation: Option<(i64, i64)>,
+    /// On how many cpus threads use it up at the same time.
+    cpus: i64,
+    /// Whether the budget is used up: threads are of class OTHER.
+    exhausted: bool,
     /// When this period began, CLOCK_MONOTONIC ns.
     since_ns: i64,
     /// What threads have used in this period that sleep or are gone, ns.
     used_ns: i64,
     members: Vec<Known>,
+    /// Whether there is a thread that watches, which may not have begun yet.
+    is_watched: bool,
     watcher: Option<Known>,
     over: bool,
 }
@@ -71,6 +76,15 @@ impl Known {
     }
 }
 
+impl Default for Reserve {
+    fn default() -> Reserve {
+        Reserve(Arc::new(Inner {
+            state: Inheriting::new(State::default()),
+            changed: Bell::default(),
+        }))
+    }
+}
+
 impl Reserve {
     /// Reserves so much: budget and period, ns; `None`: nothing any more.
     ///
@@ -82,32 +96,49 @@ impl Reserve {
             let budget = ns(budget);
             ((budget - ALLOWANCE_NS).max(budget / 2), ns(period))
         });
-        if new.is_some() {
-            can_be_had()?;
-        }
         let mut state = self.lock();
         if state.reservation == new {
             return Ok(());
         }
+        // Before the watcher begins.
+        state.over = false;
+        if new.is_some() && !state.is_watched {
+            state.is_watched = true;
+            drop(state);
+            let watched = self.have_watched();
+            state = self.lock();
+            state.is_watched = watched.is_ok();
+            watched?;
+        }
+        state.cpus = online_cpus();
         state.reservation = new;
         match new {
-            Some(_) => self.refill(&mut state, now_ns()),
-            None => self.0.demote(&state),
-        }
-        let watched = state.watcher.is_some();
-        drop(state);
-        if new.is_some() && !watched {
-            let inner = Arc::clone(&self.0);
-            let thread = std::thread::Builder::new().name("timecell-budget".to_owned());
-            if let Err(error) = thread.spawn(move || inner.watch()) {
-                let mut state = self.lock();
-                state.reservation = None;
-                self.0.demote(&state);
-                return Err(format!("there is no thread to watch its budget: {error}"));
+            Some(_) => state.refill(now_ns()),
+            None => {
+                state.exhausted = false;
+                state.demote_all();
             }
         }
-        self.0.changed.notify_one();
+        drop(state);
+        self.0.changed.ring();
         Ok(())
+    }
+
+    /// Makes the thread that watches. It has its class from its beginning, which the calling thread lends it: nobody waits for it, and
+    /// what is reserved from then on is watched.
+    fn have_watched(&self) -> Result<(), String> {
+        let own = sched::get_class(0).map_err(|error| error.to_string())?;
+        let highest = Class::Fifo { priority: WATCHER };
+        // A budget that nobody can watch is none.
+        sched::set_class(0, &highest).map_err(|error| error.to_string())?;
+        let inner = Arc::clone(&self.0);
+        let thread = std::thread::Builder::new().name("timecell-budget".to_owned());
+        let spawned = thread.spawn(move || inner.watch());
+        sched::set_class(0, &own).map_err(|error| error.to_string())?;
+        match spawned {
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!("there is no thread to watch its budget: {error}")),
+        }
     }
 
     /// Whether anything is reserved.
@@ -140,7 +171,7 @@ impl Reserve {
             from_ns: 0,
             until_ns,
         });
-        if state.reservation.is_some() && !self.is_exhausted() {
+        if state.reservation.is_some() && !state.exhausted {
             promote(tid);
         }
         drop(state);
@@ -148,151 +179,109 @@ impl Reserve {
         member
     }
 
-    /// Whoever holds the lock must not wait behind a cell while others wait for it.
-    fn lock(&self) -> Locked<'_> {
-        let raised = self.is_exhausted();
-        if raised {
-            promote(0);
-        }
-        let state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
-        Locked {
-            state: Some(state),
-            inner: &self.0,
-            raised,
-        }
-    }
-
-    fn is_exhausted(&self) -> bool {
-        self.0.exhausted.load(Ordering::Relaxed)
-    }
-
-    fn refill(&self, state: &mut State, now_ns: i64) {
-        self.0.refill(state, now_ns);
+    fn lock(&self) -> Had<'_, State> {
+        self.0.state.lock()
     }
 }
 
-/// The state, and whether its holder has the class for as long as that.
-struct Locked<'a> {
-    state: Option<MutexGuard<'a, State>>,
-    inner: &'a Inner,
-    raised: bool,
-}
-
-impl std::ops::Deref for Locked<'_> {
-    type Target = State;
-
-    fn deref(&self) -> &State {
-        self.state
-            .as_ref()
-            .expect("it is there until it is dropped")
-    }
-}
-
-impl std::ops::DerefMut for Locked<'_> {
-    fn deref_mut(&mut self) -> &mut State {
-        self.state
-            .as_mut()
-            .expect("it is there until it is dropped")
-    }
-}
-
-impl Drop for Locked<'_> {
-    fn drop(&mut self) {
-        drop(self.state.take());
-        if self.raised && self.inner.exhausted.load(Ordering::Relaxed) {
-            demote(0);
-        }
-    }
-}
-
-impl Inner {
+impl State {
     /// A new period begins.
-    fn refill(&self, state: &mut State, now_ns: i64) {
-        state.since_ns = now_ns;
-        state.used_ns = 0;
-        self.exhausted.store(false, Ordering::Relaxed);
-        for member in state.members.iter_mut().chain(&mut state.watcher) {
+    fn refill(&mut self, now_ns: i64) {
+        self.since_ns = now_ns;
+        self.used_ns = 0;
+        self.exhausted = false;
+        for member in self.members.iter_mut().chain(&mut self.watcher) {
             if member.runs {
                 member.from_ns = cpu_ns(member.tid);
             }
         }
-        for member in state.members.iter().filter(|one| one.until_ns > now_ns) {
+        for member in self.members.iter().filter(|one| one.until_ns > now_ns) {
             promote(member.tid);
         }
     }
 
-    fn demote(&self, state: &State) {
-        for member in &state.members {
+    fn demote_all(&self) {
+        for member in &self.members {
             demote(member.tid);
         }
     }
 
-    /// Sees to it that no more is used than there is, until nobody draws on it any more.
-    fn watch(&self) {
-        let class = Class::Fifo { priority: WATCHER };
-        // It can be had: that was tried before anything was reserved.
-        let _ = sched::set_class_reset_on_fork(0, &class);
-        let lock = || self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut state = lock();
-        // SAFETY: it cannot fail.
-        let tid = unsafe { libc::gettid() };
-        state.watcher = Some(Known {
-            tid,
-            runs: true,
-            from_ns: cpu_ns(tid),
-            until_ns: i64::MAX,
-        });
-        while !state.over {
-            let wait_ns = self.look(&mut state, now_ns());
-            state = match wait_ns {
-                None => (self.changed.wait(state)).unwrap_or_else(PoisonError::into_inner),
-                Some(ns) => {
-                    let time = Duration::from_nanos(ns.max(SHORTEST_NS).unsigned_abs());
-                    let waited = self.changed.wait_timeout(state, time);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-        }
-        self.demote(&state);
-    }
-
     /// Looks after the budget, and says when to look again, ns from now; `None`: when something has changed.
-    fn look(&self, state: &mut State, now_ns: i64) -> Option<i64> {
-        let (budget_ns, period_ns) = state.reservation?;
-        let end_ns = state.since_ns.saturating_add(period_ns);
-        if self.exhausted.load(Ordering::Relaxed) {
+    fn look(&mut self, now_ns: i64) -> Option<i64> {
+        let (budget_ns, period_ns) = self.reservation?;
+        let end_ns = self.since_ns.saturating_add(period_ns);
+        if self.exhausted {
             if now_ns < end_ns {
                 return Some(end_ns - now_ns);
             }
-            self.refill(state, now_ns);
+            self.refill(now_ns);
         }
         let mut over = 0;
-        for member in &mut state.members {
+        for member in &mut self.members {
             if member.runs && member.until_ns <= now_ns {
                 over += member.used_ns();
                 member.runs = false;
                 demote(member.tid);
             }
         }
-        state.used_ns += over;
-        let running = state.members.iter().filter(|member| member.runs).count();
+        self.used_ns += over;
+        let running = self.members.iter().filter(|member| member.runs).count();
         if running == 0 {
             return None;
         }
         if now_ns >= end_ns {
-            self.refill(state, now_ns);
-            return Some(budget_ns);
+            self.refill(now_ns);
+            return Some(soonest_ns(budget_ns, running, self.cpus));
         }
-        let all = state.members.iter().chain(&state.watcher);
-        let used_ns = state.used_ns + all.map(Known::used_ns).sum::<i64>();
+        let all = self.members.iter().chain(&self.watcher);
+        let used_ns = self.used_ns + all.map(Known::used_ns).sum::<i64>();
         if used_ns >= budget_ns {
-            self.exhausted.store(true, Ordering::Relaxed);
-            self.demote(state);
+            self.exhausted = true;
+            self.demote_all();
             return Some(end_ns - now_ns);
         }
-        // All of them at once use it up so much sooner.
-        let least = (budget_ns - used_ns) / i64::try_from(running).unwrap_or(i64::MAX);
-        Some(least.min(end_ns - now_ns))
+        let soonest_ns = soonest_ns(budget_ns - used_ns, running, self.cpus);
+        Some(soonest_ns.min(end_ns - now_ns))
+    }
+}
+
+/// When so much can be used up at the soonest, ns from now: by all threads that do something at once, one on each cpu.
+fn soonest_ns(left_ns: i64, running: usize, cpus: i64) -> i64 {
+    let at_once = i64::try_from(running).unwrap_or(i64::MAX).min(cpus);
+    left_ns / at_once.max(1)
+}
+
+/// One more comes into use hardly ever, and costs a late look at most.
+fn online_cpus() -> i64 {
+    // SAFETY: a question about the system.
+    unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1)
+}
+
+impl Inner {
+    /// Sees to it that no more is used than there is, until nobody draws on it any more.
+    fn watch(&self) {
+        // SAFETY: it cannot fail.
+        let tid = unsafe { libc::gettid() };
+        self.state.lock().watcher = Some(Known {
+            tid,
+            runs: true,
+            from_ns: cpu_ns(tid),
+            until_ns: i64::MAX,
+        });
+        loop {
+            let rung = self.changed.rung();
+            let mut state = self.state.lock();
+            if state.over {
+                state.demote_all();
+                state.watcher = None;
+                state.is_watched = false;
+                return;
+            }
+            let wait_ns = state.look(now_ns());
+            drop(state);
+            let time = |ns: i64| Duration::from_nanos(ns.max(SHORTEST_NS).unsigned_abs());
+            self.changed.wait(rung, wait_ns.map(time));
+        }
     }
 }
 
@@ -315,14 +304,14 @@ impl Member {
         self.turn(false);
     }
 
+    /// Also where nothing is reserved: what it does is counted from the instant at which something is.
     fn turn(&self, runs: bool) {
         let mut state = self.reserve.lock();
-        let Some((_, period_ns)) = state.reservation else {
-            return;
-        };
         let now = now_ns();
-        if runs && now >= state.since_ns.saturating_add(period_ns) {
-            self.reserve.refill(&mut state, now);
+        let period_ns = state.reservation.map(|(_, period_ns)| period_ns);
+        let is_over = |period_ns: i64| now >= state.since_ns.saturating_add(period_ns);
+        if runs && period_ns.is_some_and(is_over) {
+            state.refill(now);
         }
         let mut used_ns = 0;
         for member in state.members.iter_mut().filter(|one| one.tid == self.tid) {
@@ -332,8 +321,8 @@ impl Member {
         }
         state.used_ns += used_ns;
         drop(state);
-        if runs {
-            self.reserve.0.changed.notify_one();
+        if runs && period_ns.is_some() {
+            self.reserve.0.changed.ring();
         }
     }
 }
@@ -355,7 +344,7 @@ impl Drop for Member {
             demote(0);
         }
         if last {
-            self.reserve.0.changed.notify_one();
+            self.reserve.0.changed.ring();
         }
     }
 }
@@ -429,7 +418,6 @@ mod tests {
             priority: Supervisor::PRIORITY,
         };
         assert_eq!(class_of(0), fifo);
-        member.wake();
         // What it makes begins in class OTHER.
         let child = std::thread::spawn(|| class_of(0));
         assert_eq!(child.join().unwrap(), Class::Other);
@@ -441,6 +429,72 @@ mod tests {
         assert_eq!(class_of(0), fifo);
         drop(member);
         assert_eq!(class_of(0), Class::Other);
+    }
+
+    #[test]
+    fn a_step_that_began_before_the_reservation_is_held_to_it() {
+        if can_be_had().is_err() {
+            eprintln!("not tested: a real-time class needs CAP_SYS_NICE");
+            return;
+        }
+        let reserve = Reserve::default();
+        let _main = reserve.join();
+        let (joined, wait) = std::sync::mpsc::channel();
+        let (go_on, told) = std::sync::mpsc::channel::<()>();
+        let theirs = reserve.clone();
+        let step = std::thread::spawn(move || {
+            let _member = theirs.join_for_a_step();
+            joined.send(()).unwrap();
+            told.recv().unwrap();
+            spin(6_000_000);
+            class_of(0)
+        });
+        wait.recv().unwrap();
+        reserve.set(Some((2_000_000, 100_000_000_000))).unwrap();
+        let count = || {
+            let state = reserve.lock();
+            let runs = state.members.iter().filter(|member| member.runs);
+            (runs.count(), state.exhausted)
+        };
+        assert_eq!(count(), (2, false));
+        go_on.send(()).unwrap();
+        assert_eq!(step.join().unwrap(), Class::Other);
+        assert_eq!(count(), (1, true));
+        reserve.set(None).unwrap();
+        assert_eq!(count(), (1, false));
+    }
+
+    #[test]
+    fn a_second_reservation_has_no_second_watcher_and_an_end_is_no_end_for_ever() {
+        if can_be_had().is_err() {
+            eprintln!("not tested: a real-time class needs CAP_SYS_NICE");
+            return;
+        }
+        let reserve = Reserve::default();
+        let others = || Arc::strong_count(&reserve.0) - 1;
+        reserve.set(Some((2_000_000, 500_000_000))).unwrap();
+        assert_eq!(class_of(0), Class::Other);
+        reserve.set(Some((3_000_000, 500_000_000))).unwrap();
+        reserve.set(None).unwrap();
+        reserve.set(Some((3_000_000, 500_000_000))).unwrap();
+        assert_eq!(others(), 1);
+        drop(reserve.join());
+        assert!(!reserve.is_held());
+        while others() > 0 {
+            std::thread::yield_now();
+        }
+        let member = reserve.join();
+        reserve.set(Some((2_000_000, 500_000_000))).unwrap();
+        assert_eq!(others(), 2);
+        drop(member);
+    }
+
+    #[test]
+    fn threads_that_wait_for_a_cpu_use_nothing_up() {
+        assert_eq!(soonest_ns(900, 1, 2), 900);
+        assert_eq!(soonest_ns(900, 2, 2), 450);
+        assert_eq!(soonest_ns(900, 20, 2), 450);
+        assert_eq!(soonest_ns(900, 20, 0), 900);
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! One line for each trial of a scale study, told while the study goes on.
 
 use record::trial::TrialRecord;
-
-use crate::commands::bench::grouped;
+use report::grouped;
 
 /// What stands above the columns of [`row`].
 pub const HEAD: &str = "engine            cells    armed  finished   created/s  memory a cell  cpu while waiting   start skew";
@@ -37,9 +36,9 @@ pub fn row(record: &TrialRecord) -> Option<String> {
     Some(format!(
         "{:<16}{:>7}{:>9}{:>10}{rate:>12}{memory:>15}{waiting:>19}{skew:>13}",
         engine.name(),
-        grouped(crowd.asked.into()),
-        grouped(crowd.armed.into()),
-        grouped(crowd.finished.into()),
+        grouped(crowd.asked),
+        grouped(crowd.armed),
+        grouped(crowd.finished),
     ))
 }
 

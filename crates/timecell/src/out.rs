@@ -42,6 +42,11 @@ pub fn foreign(text: &str) {
     }
 }
 
+/// A name that its owner chose, within a line of ours: nothing in it ends the line or reaches a terminal as it is.
+pub fn name(text: &str) -> String {
+    visible(text).replace('\n', "\\n").replace('\t', "\\t")
+}
+
 /// As [`foreign`], for bytes, of which nothing is changed where no terminal shows them.
 pub fn foreign_raw(bytes: &[u8]) {
     if std::io::stdout().is_terminal() {
@@ -141,6 +146,11 @@ mod tests {
             visible("a\tb\n\u{1b}]0;title\u{7}\u{9b}2J\r\u{202e}é\n"),
             "a\tb\n\\u{1b}]0;title\\u{7}\\u{9b}2J\\r\\u{202e}é\n"
         );
+    }
+
+    #[test]
+    fn a_name_stays_within_its_line() {
+        assert_eq!(name("\u{1b}[31mX\n\ty"), "\\u{1b}[31mX\\n\\ty");
     }
 
     #[test]

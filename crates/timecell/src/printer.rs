@@ -2,7 +2,7 @@
 //! stopped reading holds up nobody.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::out;
 
@@ -10,6 +10,8 @@ use crate::out;
 const WAITING: usize = 4096;
 /// How long the last lines may take.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Between two tries to have it printed how many were lost.
+const STEP: Duration = Duration::from_millis(5);
 
 /// Prints on a thread of its own.
 #[derive(Debug)]
@@ -26,6 +28,14 @@ impl Printer {
     /// When the system gives none.
     pub fn start() -> std::io::Result<Printer> {
         Printer::of(out::foreign)
+    }
+
+    /// The same on standard error, whose reader may be the same.
+    ///
+    /// # Errors
+    /// When the system gives none.
+    pub fn of_errors() -> std::io::Result<Printer> {
+        Printer::of(out::note)
     }
 
     fn of(print: impl Fn(&str) + Send + 'static) -> std::io::Result<Printer> {
@@ -48,25 +58,52 @@ impl Printer {
 
     /// Has a line printed, with how many before it were lost.
     pub fn print(&mut self, line: &str) {
-        let Some(lines) = &self.lines else { return };
-        if self.lost > 0 {
-            let told = format!("{} lines were not printed: nobody read them", self.lost);
-            if lines.try_send(told).is_err() {
-                self.lost += 1;
-                return;
-            }
-            self.lost = 0;
+        if self.lost > 0 && !self.tell_lost() {
+            self.lost += 1;
+            return;
         }
+        let Some(lines) = &self.lines else { return };
         if let Err(TrySendError::Full(_)) = lines.try_send(line.to_owned()) {
             self.lost += 1;
         }
     }
 
-    /// Waits for a while until all is printed; whether it is.
-    pub fn finish(mut self) -> bool {
+    /// Waits for a while until all is printed, with how many of the last lines were lost; what was not printed by then, a
+    /// sentence.
+    pub fn finish(mut self) -> Result<(), String> {
+        let until = Instant::now() + PATIENCE;
+        while self.lost > 0 && !self.tell_lost() && Instant::now() < until {
+            std::thread::sleep(STEP);
+        }
         self.lines = None;
-        self.ended.recv_timeout(PATIENCE).is_ok()
+        let left = until.saturating_duration_since(Instant::now());
+        match self.ended.recv_timeout(left) {
+            Ok(()) => Ok(()),
+            Err(_) if self.lost == 0 => {
+                Err("the last lines were not printed: nobody read them".to_owned())
+            }
+            Err(_) => Err(format!(
+                "the last lines were not printed, and {} more were lost: nobody read them",
+                self.lost
+            )),
+        }
     }
+
+    /// Has it printed how many lines were lost; whether that could be.
+    fn tell_lost(&mut self) -> bool {
+        let Some(lines) = &self.lines else {
+            return false;
+        };
+        let told = lines.try_send(lost(self.lost)).is_ok();
+        if told {
+            self.lost = 0;
+        }
+        told
+    }
+}
+
+fn lost(lines: u64) -> String {
+    format!("{lines} lines were not printed: nobody read them")
 }
 
 #[cfg(test)]
@@ -82,7 +119,7 @@ mod tests {
             Printer::of(move |line| theirs.lock().unwrap().push(line.to_owned())).unwrap();
         printer.print("a");
         printer.print("b");
-        assert!(printer.finish());
+        assert_eq!(printer.finish(), Ok(()));
         assert_eq!(*said.lock().unwrap(), ["a", "b"]);
     }
 
@@ -93,6 +130,32 @@ mod tests {
             printer.print("x");
         }
         assert!(printer.lost >= 9, "{}", printer.lost);
-        assert!(!printer.finish());
+        assert!(
+            printer
+                .finish()
+                .is_err_and(|why| why.contains("not printed"))
+        );
+    }
+
+    #[test]
+    fn how_many_of_the_last_lines_were_lost_is_told_once_somebody_reads_again() {
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let theirs = Arc::clone(&said);
+        let (read, reads) = channel::<()>();
+        let mut printer = Printer::of(move |line| {
+            // Nobody reads until it is said so; from then on somebody does.
+            let _ = reads.recv();
+            theirs.lock().unwrap().push(line.to_owned());
+        })
+        .unwrap();
+        for _ in 0..WAITING + 10 {
+            printer.print("x");
+        }
+        let lost = printer.lost;
+        drop(read);
+        assert_eq!(printer.finish(), Ok(()));
+        let said = said.lock().unwrap();
+        let told = format!("{lost} lines were not printed: nobody read them");
+        assert_eq!(said.last(), Some(&told));
     }
 }

@@ -7,8 +7,8 @@ use bench::{Going, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use record::run::Run;
 use record::trial::TrialRecord;
+use report::grouped;
 
-use crate::commands::bench::grouped;
 use crate::crowd_row;
 use crate::out;
 
@@ -119,8 +119,8 @@ impl Progress for Teller {
             bar.set_message(format!(
                 "{}   {} of {} cells are there",
                 self.trial,
-                grouped(created.into()),
-                grouped(asked.into())
+                grouped(created),
+                grouped(asked)
             ));
         }
     }

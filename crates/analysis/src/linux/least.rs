@@ -86,15 +86,18 @@ pub fn least_reservation(
     share: (Ns, Ns),
     holds: impl Fn(Ns, Ns) -> bool,
 ) -> Option<(Ns, Ns)> {
-    (reservation_periods(tasks).into_iter())
-        .filter_map(|period| {
-            let budget = least_budget(period, part(period, share), |budget| holds(budget, period))?;
-            Some((budget, period))
-        })
-        .fold(None, |best: Option<(Ns, Ns)>, found| match best {
-            Some(best) if !less_bandwidth(found, best) => Some(best),
-            _ => Some(found),
-        })
+    let mut best: Option<(Ns, Ns)> = None;
+    for period in reservation_periods(tasks) {
+        // A larger budget would take more than what is found already: most periods cost one question.
+        let cap = part(period, share).min(best.map_or(Ns::MAX, |best| part(period, best)));
+        let found = least_budget(period, cap, |budget| holds(budget, period));
+        let found = found.map(|budget| (budget, period));
+        best = match (found, best) {
+            (Some(found), Some(best)) if !less_bandwidth(found, best) => Some(best),
+            (found, best) => found.or(best),
+        };
+    }
+    best
 }
 
 /// Whether a (budget, period) takes less bandwidth than another, or the same with a longer period.
@@ -139,6 +142,49 @@ mod tests {
                 ),
             }
         }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_found_is_the_least_of_all_periods_for_few_questions(
+            period_ms in 1u64..60, part in 1u64..100, more_us in 0u64..5_000, whole in 100u64..120,
+        ) {
+            let tasks = [Task::new(1, period_ms * 1_000_000)];
+            let needed = |period: Ns| period * part / 100 + more_us * 1_000;
+            let of = |period: Ns| {
+                let budget = least_budget(period, super::part(period, (95, whole)), |budget| budget >= needed(period))?;
+                Some((budget, period))
+            };
+            let all = reservation_periods(&tasks).into_iter().filter_map(of);
+            let least = all.reduce(|best, found| match less_bandwidth(found, best) {
+                true => found,
+                false => best,
+            });
+            let found = least_reservation(&tasks, (95, whole), |budget, period| budget >= needed(period));
+            prop_assert_eq!(found, least);
+        }
+    }
+
+    #[test]
+    fn most_periods_cost_one_question() {
+        let tasks = [Task::new(1, 64_000_000)];
+        let asked = std::cell::Cell::new(0);
+        let found = least_reservation(&tasks, (95, 100), |budget, period| {
+            asked.set(asked.get() + 1);
+            budget >= period / 10 + 1_000_000
+        });
+        assert_eq!(found, Some((13_800_000, 128_000_000)));
+        // By the longest period of all, so that each is better than those before.
+        let of_falling = asked.replace(0);
+        least_reservation(&tasks, (95, 100), |budget, period| {
+            asked.set(asked.get() + 1);
+            budget >= period / 10 + period / 50
+        });
+        assert!(
+            asked.get() < of_falling / 2,
+            "{} of {of_falling}",
+            asked.get()
+        );
     }
 
     #[test]

@@ -11,7 +11,11 @@ use super::files::{Allowance, Kept};
 use super::note::{FILE, LIVE_SCHEMA, Live};
 use super::page::{Page, SlotSeen};
 use super::tail::{Sums, Tail};
+use crate::foreign_file;
 use crate::place::{self, Living};
+
+/// Longest note of a trial that is read: thousands of cells.
+const MOST_NOTE_BYTES: u64 = 64 << 20;
 
 /// Looks at the run of this user; root sees another's where it has none itself.
 #[derive(Debug)]
@@ -161,7 +165,8 @@ fn newest_trial(place: &Path) -> Option<PathBuf> {
 impl Watched {
     fn new(run: &Living, dir: PathBuf, allowance: &Allowance) -> Result<Watched, String> {
         let path = dir.join(FILE);
-        let text = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let text = foreign_file::read(&path, MOST_NOTE_BYTES)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
         let live: Live = serde_json::from_slice(&text)
             .map_err(|error| format!("{}: {error}", path.display()))?;
         if live.schema != LIVE_SCHEMA {

@@ -1,5 +1,6 @@
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -117,7 +118,8 @@ impl Bundle {
     /// Reads the bundle in this directory.
     ///
     /// # Errors
-    /// When there is no `config.json`, or it is not one of OCI 1.x with a program and a root.
+    /// When there is no `config.json`, or it is not one of OCI 1.x with a program and a root, which lies
+    /// beneath this directory unless that and the file are root's or the caller's own.
     pub fn read(dir: &Path) -> Result<Bundle, BundleError> {
         let path = dir.join("config.json");
         let failed = |what: String| BundleError {
@@ -125,8 +127,16 @@ impl Bundle {
             what,
         };
         let mut bytes = Vec::new();
-        let file = File::open(&path)
+        // Whoever made the bundle may not be who reads it: a pipe in the place of the file would be waited for.
+        let file = (OpenOptions::new().read(true))
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW)
+            .open(&path)
             .map_err(|error| failed(format!("{error}; an OCI bundle has this file")))?;
+        let about = (file.metadata()).map_err(|error| failed(error.to_string()))?;
+        if !about.is_file() {
+            return Err(failed("is no regular file".to_owned()));
+        }
+        let owners = [about.uid(), dir.metadata().map_or(0, |dir| dir.uid())];
         (file.take(MOST_BYTES + 1).read_to_end(&mut bytes))
             .map_err(|error| failed(error.to_string()))?;
         if bytes.len() as u64 > MOST_BYTES {
@@ -137,6 +147,16 @@ impl Bundle {
         if !root.is_dir() {
             return Err(failed(format!(
                 "`root.path`: {} is no directory",
+                root.display()
+            )));
+        }
+        let root = (root.canonicalize()).map_err(|error| failed(error.to_string()))?;
+        let beneath = (dir.canonicalize()).is_ok_and(|dir| root.starts_with(dir));
+        // SAFETY: always succeeds.
+        let own = unsafe { libc::geteuid() };
+        if !beneath && owners.iter().any(|owner| ![0, own].contains(owner)) {
+            return Err(failed(format!(
+                "`root.path`: {} leads out of the bundle, which is another user's; give the directory as `rootfs`",
                 root.display()
             )));
         }
@@ -297,5 +317,43 @@ mod tests {
             let error = parse(text).unwrap_err();
             assert!(error.contains(says), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_bundle_holds_its_own_root_and_a_plain_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let bundle = dir.path().join("bundle");
+        let config = bundle.join("config.json");
+        std::fs::create_dir_all(bundle.join("rootfs")).unwrap();
+        std::os::unix::fs::symlink("../..", bundle.join("link")).unwrap();
+        let read = |root: &str| {
+            let text = format!(
+                r#"{{"ociVersion": "1.0", "root": {{"path": "{root}"}}, "process": {{"cwd": "/"}}}}"#
+            );
+            std::fs::write(&config, text).unwrap();
+            Bundle::read(&bundle).map_err(|error| error.to_string())
+        };
+        let inside = bundle.canonicalize().unwrap().join("rootfs");
+        assert_eq!(read("rootfs").unwrap().root, inside);
+        assert_eq!(read(&inside.display().to_string()).unwrap().root, inside);
+        let etc = Path::new("/etc").canonicalize().unwrap();
+        assert_eq!(read("/etc").unwrap().root, etc, "one's own is believed");
+        // Only root can give it to another user.
+        if std::os::unix::fs::chown(&bundle, Some(65_534), None).is_ok() {
+            assert_eq!(read("rootfs").unwrap().root, inside);
+            for outside in ["..", "/etc", "link", "rootfs/../.."] {
+                let error = read(outside).unwrap_err();
+                assert!(error.contains("leads out of the bundle"), "{error}");
+            }
+        }
+        std::fs::rename(&config, bundle.join("other")).unwrap();
+        std::os::unix::fs::symlink("other", &config).unwrap();
+        assert!(Bundle::read(&bundle).is_err());
+        std::fs::remove_file(&config).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&config).status();
+        assert!(made.unwrap().success());
+        // Without a writer, opening it would wait for ever.
+        let error = Bundle::read(&bundle).unwrap_err();
+        assert_eq!(error.what, "is no regular file");
     }
 }

@@ -38,6 +38,7 @@ pub use freezer::Freezing;
 pub use grants::{Grants, Scheduling, Seccomp};
 pub use log::{DRAINED_BYTES, Log};
 pub use making::{Launcher, Streams};
+pub use podman::knows as podman_knows;
 pub use spec::{Access, AppSpec, Bind, Device, Ids, Image, Limits, Network, Tmpfs};
 
 pub(crate) use child::{APP, child};

@@ -6,6 +6,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use model::Requirement;
 use serde_json::json;
@@ -292,6 +293,19 @@ pub(crate) fn wipe_monitor(cell: &dyn Identity) -> Result<(), String> {
         process.kill()?;
     }
     Ok(())
+}
+
+/// Whether podman's storage has an image of this name; `None` where podman does not tell within 10 s.
+pub fn knows(name: &str) -> Option<bool> {
+    let mut exists = Command::new(programs::find("podman")?);
+    exists.args(["image", "exists", "--", name]);
+    let (status, _) = process::output_within(&mut exists, Duration::from_secs(10)).ok()?;
+    // Others than these two are failures of podman itself.
+    match status.code()? {
+        0 => Some(true),
+        1 => Some(false),
+        _ => None,
+    }
 }
 
 /// That podman's storage has an image of this name.

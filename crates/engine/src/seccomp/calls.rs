@@ -55,6 +55,7 @@ const fn flag(bit: i32) -> When {
         argument: 0,
         mask: bit.cast_unsigned(),
         value: bit.cast_unsigned(),
+        also: None,
     }
 }
 
@@ -64,6 +65,7 @@ const fn class(policy: u32) -> When {
         argument: 1,
         mask: !libc::SCHED_RESET_ON_FORK.cast_unsigned(),
         value: policy,
+        also: None,
     }
 }
 
@@ -107,6 +109,7 @@ pub(super) const SHARES: [Refusal; 3] = [
             argument: 0,
             mask: u32::MAX,
             value: 62, // PR_SCHED_CORE
+            also: None,
         }],
     ),
 ];
@@ -119,6 +122,7 @@ const fn operation(number: u32) -> When {
         argument: 1,
         mask: !(PRIVATE | CLOCK_REALTIME),
         value: number,
+        also: None,
     }
 }
 
@@ -189,6 +193,66 @@ pub(super) const MACHINE: [Refusal; 17] = [
     refuse("quotactl", libc::SYS_quotactl),
     refuse("quotactl_fd", libc::SYS_quotactl_fd),
     refuse("syslog", libc::SYS_syslog),
+];
+
+/// An option of setsockopt(2).
+const fn option(name: i32, level: &'static When) -> When {
+    When {
+        argument: 2,
+        mask: u32::MAX,
+        value: name.cast_unsigned(),
+        also: Some(level),
+    }
+}
+
+/// The level at which an option of setsockopt(2) stands.
+const fn level(number: i32) -> When {
+    When {
+        argument: 1,
+        mask: u32::MAX,
+        value: number.cast_unsigned(),
+        also: None,
+    }
+}
+
+const SOCKET_LEVEL: When = level(libc::SOL_SOCKET);
+const PACKET_LEVEL: When = level(libc::SOL_PACKET);
+
+/// Programs for packets. The kernel translates each and has one small store for all that are translated, whoever they
+/// are for (`bpf_jit_limit`): once it is full, no cell gets its filter of system calls, and none starts.
+pub(super) const SOCKET_FILTERS: Refusal = refuse_when(
+    "setsockopt",
+    libc::SYS_setsockopt,
+    &[
+        option(libc::SO_ATTACH_FILTER, &SOCKET_LEVEL),
+        option(libc::SO_ATTACH_REUSEPORT_CBPF, &SOCKET_LEVEL),
+        option(22, &PACKET_LEVEL), // PACKET_FANOUT_DATA
+    ],
+);
+
+/// A bit of the flags of a call.
+const fn bit(argument: u8, bit: i32) -> When {
+    When {
+        argument,
+        ..flag(bit)
+    }
+}
+
+/// What the machine has a fixed number of, which no limit of a cell counts: huge pages, and contexts of asynchronous
+/// input and output (`fs.aio-max-nr`).
+pub(super) const UNCOUNTED: [Refusal; 4] = [
+    refuse_when("mmap", libc::SYS_mmap, &[bit(3, libc::MAP_HUGETLB)]),
+    refuse_when("shmget", libc::SYS_shmget, &[bit(2, libc::SHM_HUGETLB)]),
+    refuse_when(
+        "memfd_create",
+        libc::SYS_memfd_create,
+        &[bit(1, libc::MFD_HUGETLB.cast_signed())],
+    ),
+    // Told that there is no such call, programs read and write otherwise.
+    Refusal {
+        errno: libc::ENOSYS,
+        ..refuse("io_setup", libc::SYS_io_setup)
+    },
 ];
 
 /// The ports of a PC.

@@ -9,7 +9,7 @@ use libc::c_long;
 
 use super::calls::refuse;
 use super::{Refusal, When};
-use crate::app::Network;
+use crate::app::{Network, Seccomp};
 
 /// Divided by network namespaces: a cell reaches with them what its own namespace holds. AF_PACKET asks for
 /// CAP_NET_RAW beside.
@@ -34,12 +34,21 @@ const AF_QIPCRTR: i32 = 42;
 
 const REFUSED_WITHOUT_NETWORK: [When; count(DIVIDED)] = others(DIVIDED);
 const REFUSED_ON_THE_HOSTS: [When; count(OF_THE_HOST)] = others(OF_THE_HOST);
+const ROUTES_WITHOUT_NETWORK: [When; count(DIVIDED) + NETLINK_BITS] =
+    and_netlink(REFUSED_WITHOUT_NETWORK);
+const ROUTES_ON_THE_HOSTS: [When; count(OF_THE_HOST) + NETLINK_BITS] =
+    and_netlink(REFUSED_ON_THE_HOSTS);
+
+/// The kernel itself refuses netlink protocols from 32 on.
+const NETLINK_BITS: usize = 5;
 
 /// What keeps a cell to the families of its network.
-pub(super) fn refusals(network: Network) -> [Refusal; 5] {
-    let when: &[When] = match network {
-        Network::None => &REFUSED_WITHOUT_NETWORK,
-        Network::Host => &REFUSED_ON_THE_HOSTS,
+pub(super) fn refusals(network: Network, level: Seccomp) -> [Refusal; 5] {
+    let when: &[When] = match (network, level) {
+        (Network::None, Seccomp::Default) => &ROUTES_WITHOUT_NETWORK,
+        (Network::Host, Seccomp::Default) => &ROUTES_ON_THE_HOSTS,
+        (Network::None, _) => &REFUSED_WITHOUT_NETWORK,
+        (Network::Host, _) => &REFUSED_ON_THE_HOSTS,
     };
     let unknown = |name, number: c_long| Refusal {
         name,
@@ -73,6 +82,7 @@ const fn others<const N: usize>(allowed: u64) -> [When; N] {
         argument: 0,
         mask: u32::MAX,
         value: 0,
+        also: None,
     }; N];
     let (mut next, mut number) = (0, 0);
     while number < ONE_BY_ONE {
@@ -92,13 +102,41 @@ const fn others<const N: usize>(allowed: u64) -> [When; N] {
     all
 }
 
+/// These, and every netlink protocol but NETLINK_ROUTE, which is 0: audit, connectors, crypto and others are the machine's,
+/// and each has a part of the kernel behind it that a program seldom needs.
+const fn and_netlink<const N: usize, const M: usize>(families: [When; N]) -> [When; M] {
+    const NETLINK: When = When {
+        argument: 0,
+        mask: u32::MAX,
+        value: libc::AF_NETLINK.cast_unsigned(),
+        also: None,
+    };
+    let mut all = [NETLINK; M];
+    let mut next = 0;
+    while next < M {
+        all[next] = if next < N {
+            families[next]
+        } else {
+            let bit = 1 << (next - N);
+            When {
+                argument: 2,
+                mask: bit,
+                value: bit,
+                also: Some(&NETLINK),
+            }
+        };
+        next += 1;
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn is_refused(network: Network, family: i32) -> bool {
         let family = family.cast_unsigned();
-        let [socket, ..] = refusals(network);
+        let [socket, ..] = refusals(network, Seccomp::Cage);
         (socket.when.iter()).any(|when| family & when.mask == when.value)
     }
 

@@ -59,7 +59,7 @@ fn compile<'a>(
     let mut rules = BTreeMap::new();
     for refusal in refused {
         let conditions: Result<Vec<SeccompRule>, _> = (refusal.when.iter())
-            .map(|when| condition(when).and_then(|condition| SeccompRule::new(vec![condition])))
+            .map(|when| SeccompRule::new(when.all().map(condition).collect::<Result<_, _>>()?))
             .collect();
         rules.insert(refusal.number, conditions.map_err(failed)?);
     }
@@ -240,6 +240,65 @@ mod tests {
     }
 
     #[test]
+    fn what_shares_a_number_with_a_refused_option_is_allowed() {
+        let cage = Grants {
+            seccomp: Seccomp::Cage,
+            ..Grants::default()
+        };
+        // SAFETY: plain system calls with numbers and one integer that outlives them.
+        let option = |family: i32, level: i32, name: i32| unsafe {
+            let socket = libc::syscall(libc::SYS_socket, family, libc::SOCK_STREAM, 0);
+            let on = 1_i32;
+            libc::syscall(libc::SYS_setsockopt, socket, level, name, &raw const on, 4)
+        };
+        for grants in [&Grants::default(), &cage] {
+            let answer = |level, name| answer(grants, || option(libc::AF_UNIX, level, name));
+            for name in [libc::SO_ATTACH_FILTER, libc::SO_ATTACH_REUSEPORT_CBPF] {
+                assert_eq!(answer(libc::SOL_SOCKET, name), EPERM);
+            }
+            assert_eq!(answer(libc::SOL_SOCKET, libc::SO_KEEPALIVE), 0);
+            // IPV6_V6ONLY has the number of SO_ATTACH_FILTER; a UNIX socket has no such level.
+            let other = answer(libc::IPPROTO_IPV6, libc::IPV6_V6ONLY);
+            assert_eq!(other, libc::EOPNOTSUPP);
+        }
+    }
+
+    #[test]
+    fn huge_pages_asynchronous_contexts_and_netlink_are_the_default_levels_to_refuse() {
+        let (default, cage) = (
+            Grants::default(),
+            Grants {
+                seccomp: Seccomp::Cage,
+                ..Grants::default()
+            },
+        );
+        // SAFETY: plain system calls with numbers alone.
+        let netlink = |protocol: i32| unsafe {
+            libc::syscall(
+                libc::SYS_socket,
+                libc::AF_NETLINK,
+                libc::SOCK_RAW | libc::SOCK_CLOEXEC,
+                protocol,
+            )
+        };
+        assert_eq!(answer(&default, || netlink(libc::NETLINK_ROUTE)), 0);
+        for protocol in (1..32).chain([33]) {
+            let answer = answer(&default, || netlink(protocol));
+            assert_eq!(answer, libc::EAFNOSUPPORT, "{protocol}");
+        }
+        assert_eq!(answer(&cage, || netlink(libc::NETLINK_KOBJECT_UEVENT)), 0);
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let map = |flags: i32| unsafe {
+            libc::syscall(libc::SYS_mmap, 0, 4096, libc::PROT_READ, flags, -1, 0)
+        };
+        assert_eq!(answer(&default, || map(flags)), 0);
+        assert_eq!(answer(&default, || map(flags | libc::MAP_HUGETLB)), EPERM);
+        let contexts = || unsafe { libc::syscall(libc::SYS_io_setup, 1, 0) };
+        assert_eq!(answer(&default, contexts), libc::ENOSYS);
+        assert_eq!(answer(&cage, contexts), libc::EFAULT);
+    }
+
+    #[test]
     fn calls_that_nobody_looked_at_do_not_exist() {
         // SAFETY: no such call.
         let newer = || unsafe { libc::syscall(i64::from(calls::HIGHEST) + 1) };
@@ -268,7 +327,7 @@ mod tests {
         for refusal in policy(&Grants::default(), Network::None) {
             let arguments = |when: Option<&When>| {
                 let mut arguments = [0_i64; 6];
-                if let Some(when) = when {
+                for when in when.into_iter().flat_map(When::all) {
                     arguments[usize::from(when.argument)] = when.value.into();
                 }
                 arguments

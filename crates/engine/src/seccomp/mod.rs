@@ -32,4 +32,13 @@ pub(crate) struct When {
     pub(crate) argument: u8,
     pub(crate) mask: u32,
     pub(crate) value: u32,
+    /// What must hold of another argument beside.
+    pub(crate) also: Option<&'static When>,
+}
+
+impl When {
+    /// This condition and those that must hold with it.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &When> {
+        std::iter::successors(Some(self), |when| when.also)
+    }
 }

@@ -26,15 +26,18 @@ pub(crate) fn profile(policy: &[Refusal]) -> Option<Value> {
             calls.push(rule);
             continue;
         }
-        // Several conditions in one rule must hold together; each has a rule of its own here.
+        // Several conditions in one rule must hold together; those that need not have rules of their own.
         for when in refusal.when {
             let mut rule = rule.clone();
-            rule["args"] = json!([{
-                "index": when.argument,
-                "op": "SCMP_CMP_MASKED_EQ",
-                "value": when.mask,
-                "valueTwo": when.value,
-            }]);
+            let arguments = when.all().map(|when| {
+                json!({
+                    "index": when.argument,
+                    "op": "SCMP_CMP_MASKED_EQ",
+                    "value": when.mask,
+                    "valueTwo": when.value,
+                })
+            });
+            rule["args"] = arguments.collect();
             calls.push(rule);
         }
     }
@@ -61,6 +64,9 @@ mod tests {
             .iter()
             .filter(|call| call.names() == &["unshare".to_owned()]);
         assert_eq!(unshare.count(), 8);
+        let option = (calls.iter()).find(|call| call.names() == &["setsockopt".to_owned()]);
+        let arguments = option.unwrap().args().as_ref().unwrap();
+        assert_eq!(arguments.len(), 2, "level and name");
         let off = Grants {
             seccomp: Seccomp::Off,
             ..Grants::default()

@@ -1,6 +1,6 @@
 use super::calls::{
     INHERITANCE, MACHINE, MOUNTS, NAMESPACES, PORTS, SELDOM_USED, SET_AFFINITY, SET_ATTRIBUTES,
-    SET_CLASS, SET_FOREIGN_CLASS, SET_PRIORITY, SHARES,
+    SET_CLASS, SET_FOREIGN_CLASS, SET_PRIORITY, SHARES, SOCKET_FILTERS, UNCOUNTED,
 };
 use super::{Refusal, families};
 use crate::app::{Grants, Network, Scheduling, Seccomp};
@@ -33,9 +33,11 @@ pub(crate) fn policy(grants: &Grants, network: Network) -> Vec<Refusal> {
     refused.extend(MOUNTS);
     refused.extend(MACHINE);
     refused.extend(PORTS);
-    refused.extend(families::refusals(network));
+    refused.extend(families::refusals(network, grants.seccomp));
+    refused.push(SOCKET_FILTERS);
     if grants.seccomp == Seccomp::Default {
         refused.extend(SELDOM_USED);
+        refused.extend(UNCOUNTED);
     }
     refused
 }

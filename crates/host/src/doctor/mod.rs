@@ -20,6 +20,7 @@ mod rt_throttling;
 mod smt;
 mod steal_time;
 mod swap;
+mod timer_migration;
 mod timer_resolution;
 mod transparent_huge_pages;
 
@@ -39,6 +40,7 @@ const CHECKS: &[fn(&Root) -> Check] = &[
     transparent_huge_pages::check,
     clocksource::check,
     timer_resolution::check,
+    timer_migration::check,
     hypervisor::check,
     steal_time::check,
     cgroup_layout::check,
@@ -208,7 +210,7 @@ mod tests {
     }
 
     /// Files the checks read.
-    const FILES: [&str; 38] = [
+    const FILES: [&str; 39] = [
         "/proc/sys/kernel/version",
         "/proc/sys/kernel/osrelease",
         "/sys/kernel/realtime",
@@ -231,6 +233,7 @@ mod tests {
         "/sys/devices/system/clocksource/clocksource0/current_clocksource",
         "/sys/devices/system/clocksource/clocksource0/available_clocksource",
         "/proc/timer_list",
+        "/proc/sys/kernel/timer_migration",
         "/proc/cpuinfo",
         "/proc/stat",
         "/proc/self/mountinfo",

@@ -110,7 +110,7 @@ pub fn largest_free_runtime() -> Result<u64, RtGroupError> {
 pub fn free_in(root: &Root, group: &Path) -> Result<u64, RtGroupError> {
     let has = budget_of(root, group)?.per_second_us();
     let held: u64 = root
-        .names_in(group)
+        .dirs_in(group)
         .iter()
         .filter_map(|child| budget_of(root, &group.join(child)).ok())
         .map(|budget| budget.scaled(true))
@@ -313,11 +313,8 @@ pub fn remove_group(path: &Path) -> Result<(), RtGroupError> {
 /// As [`remove_group`], of the first that stays.
 pub fn remove_group_with_inner(path: &Path) -> Result<(), RtGroupError> {
     let mut result = Ok(());
-    for name in Root::live().names_in(path) {
-        let inner = path.join(name);
-        if inner.is_dir() {
-            result = result.and(remove_group_with_inner(&inner));
-        }
+    for name in Root::live().dirs_in(path) {
+        result = result.and(remove_group_with_inner(&path.join(name)));
     }
     result.and(remove_group(path))
 }

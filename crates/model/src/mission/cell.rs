@@ -164,6 +164,9 @@ impl Ready {
 }
 
 impl Cell {
+    /// How long it may take to end where its file does not say it.
+    pub const STOP_TIMEOUT: Duration = Duration::from_ns(1_000_000_000);
+
     /// Whether it has a guarantee: it is anything but best effort.
     pub fn is_real_time(&self) -> bool {
         self.class != Some(CellClass::Other)

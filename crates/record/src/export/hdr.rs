@@ -1,5 +1,5 @@
-//! Interval logs for HdrHistogram's own tools: one file per trial, cell and metric, without our comment lines and
-//! without tags, which some of those tools do not know.
+//! Interval logs for HdrHistogram's own tools: one file per trial, cell and metric, without tags, which some of those
+//! tools do not know. Of our comment lines one is left, [`METRIC`], by which a reader knows what was measured.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,6 +15,9 @@ use crate::RecordError;
 use crate::histogram::{Interval, visit};
 use crate::run::Run;
 use crate::summary::Metric;
+
+/// What begins the comment that names the metric by its tag; the values are nanoseconds then.
+pub(crate) const METRIC: &str = "timecell-metric ";
 
 /// Writes the interval logs of the run into `dir` as `<trial>-<cell>-<metric>.hlog`. Returns the number of files.
 ///
@@ -97,6 +100,7 @@ impl Logs {
             builder
                 .add_comment("[Histogram log format version 1.3]")
                 .add_comment("[Values are nanoseconds]")
+                .add_comment(&format!("{METRIC}{}", metric.tag()))
                 .with_start_time(self.begun)
                 .with_base_time(self.begun);
         }

@@ -24,6 +24,7 @@ mod supply;
 
 pub use self::csv::write_csv;
 pub use self::cyclictest::{Exported, Form, write_cyclictest};
+pub(crate) use self::hdr::METRIC;
 pub use self::hdr::write_hdr;
 pub use self::measured::measured;
 pub use self::parquet::write_parquet;

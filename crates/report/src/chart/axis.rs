@@ -187,7 +187,7 @@ impl Axis {
             .take_while(|&value| value * unit <= self.high * (1.0 + 1e-12) + 1e-12)
             .map(|value| Tick {
                 value: value * unit,
-                text: Some(grouped(&format!("{:.decimals$}", value + 0.0))),
+                text: Some(grouped(format!("{:.decimals$}", value + 0.0))),
             })
             .collect()
     }
@@ -199,7 +199,7 @@ fn plain(value: f64) -> String {
         return format!("{value:.0e}");
     }
     let decimals = (-value.log10().floor()).clamp(0.0, 9.0) as usize;
-    grouped(&format!("{value:.decimals$}"))
+    grouped(format!("{value:.decimals$}"))
 }
 
 /// Where a logarithmic axis may begin or end within a decade.

@@ -158,7 +158,7 @@ fn ratio(ratio: Option<&stats::Ratio>, rounds: u32) -> Markup {
     let class = match ratio.verdict {
         Verdict::Larger => "slower",
         Verdict::Smaller => "faster",
-        Verdict::WithinNoise | Verdict::Undecided => "quiet",
+        Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => "quiet",
     };
     html! { td.verdict { (interval(ratio)) " " span class=(class) { (verdict(ratio, rounds)) } } }
 }

@@ -70,7 +70,7 @@ fn medians(pair: &Pair) -> Text {
             let tone = match c.ratio_of_medians.verdict {
                 Verdict::Larger => Tone::Caution,
                 Verdict::Smaller => Tone::Good,
-                Verdict::WithinNoise | Verdict::Undecided => Tone::Plain,
+                Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => Tone::Plain,
             };
             Text(comparison(c), tone)
         }

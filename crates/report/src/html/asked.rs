@@ -51,13 +51,18 @@ pub(super) fn section(page: &Page) -> Option<Section> {
             }
         })
         .collect();
+    // The terminal's plan counts the trials that can run here; the reason of the others stands with the results.
+    let not_measured = match page.data.summary.not_measured.len() {
+        0 => String::new(),
+        n => format!("; {n} of these trials could not be measured"),
+    };
     Some(Section {
         id: "asked",
         heading: "What was asked".to_owned(),
         body: html! {
             @if !experiment.question.is_empty() { p.question { (clean(&experiment.question)) } }
             dl {
-                dt { "plan" } dd { (plan::line(experiment)) }
+                dt { "plan" } dd { (plan::line(experiment)) (not_measured) }
                 dt { "trials" } dd { (trials.join(", ")) }
                 dt { "baseline" } dd { (clean(&experiment.baseline)) }
                 dt { "metric" } dd { (page.data.summary.primary.title()) }

@@ -103,7 +103,7 @@ fn against(cell: &CellSummary, baseline: &str) -> Markup {
     let class = match medians.verdict {
         Verdict::Larger => "slower",
         Verdict::Smaller => "faster",
-        Verdict::WithinNoise | Verdict::Undecided => "quiet",
+        Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => "quiet",
     };
     html! {
         td.verdict {

@@ -14,8 +14,10 @@ pub(super) fn section(page: &Page) -> Option<Section> {
     if data.provenance.virtualization.virtual_machine == Some(true) {
         limits.push("It was measured in a virtual machine: the hypervisor's delays are in the tails, for every engine alike, and cannot be told apart from the system's own.");
     }
-    if data.provenance.preempt_rt != Some(true) {
-        limits.push("The kernel is not known to be a PREEMPT_RT one, so long delays inside the kernel are to be expected for every engine.");
+    match data.provenance.preempt_rt {
+        Some(true) => {}
+        Some(false) => limits.push("The kernel is not a PREEMPT_RT one, so long delays inside it are to be expected for every engine."),
+        None => limits.push("It is not known whether the kernel is a PREEMPT_RT one; if not, long delays inside it are to be expected for every engine."),
     }
     if data.plan.rounds < 2 {
         limits.push("There was one round, so no comparison has an interval.");

@@ -68,7 +68,7 @@ pub(super) fn measured(cell: &CellVerdict) -> String {
         }
         Unit::Count => count(value as u64),
         Unit::Bytes => {
-            let mb = |bytes: f64| grouped(&format!("{:.3}", bytes / 1e6));
+            let mb = |bytes: f64| grouped(format!("{:.3}", bytes / 1e6));
             let interval = ends.map(|[low, high]| format!(" ({}..{})", mb(low), mb(high)));
             format!("{} MB{}", mb(value), interval.unwrap_or_default())
         }

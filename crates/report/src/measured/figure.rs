@@ -77,14 +77,16 @@ fn value_axis(values: impl Iterator<Item = i64>) -> Axis {
 }
 
 /// At most [`POINTS`] of the points, the rarest tenth of them always.
-fn thinned<T: Copy>(points: &[T]) -> Vec<T> {
-    if points.len() <= POINTS {
-        return points.to_vec();
+fn thinned<T>(points: impl Iterator<Item = T> + Clone) -> Vec<T> {
+    let count = points.clone().count();
+    if count <= POINTS {
+        return points.collect();
     }
-    let tail = points.len() - POINTS / 2;
+    let tail = count - POINTS / 2;
     let step = tail.div_ceil(POINTS / 2);
-    let body = points[..tail].iter().step_by(step);
-    body.chain(&points[tail..]).copied().collect()
+    let kept = |at: usize| at >= tail || at.is_multiple_of(step);
+    let points = points.enumerate().filter(|(at, _)| kept(*at));
+    points.map(|(_, point)| point).collect()
 }
 
 fn entries(curves: &[Curve]) -> Vec<(usize, String)> {
@@ -95,10 +97,7 @@ fn entries(curves: &[Curve]) -> Vec<(usize, String)> {
 }
 
 fn tails(curves: &[Curve], quantity: &str, number: usize, note: &str) -> Option<Figure> {
-    let points: Vec<Vec<(i64, f64)>> = curves
-        .iter()
-        .map(|curve| thinned(&curve.d.ccdf()))
-        .collect();
+    let points: Vec<Vec<(i64, f64)>> = curves.iter().map(|curve| thinned(curve.d.ccdf())).collect();
     let all = || points.iter().flatten();
     all().next()?;
     let least = all().map(|point| point.1).fold(1.0, f64::min);

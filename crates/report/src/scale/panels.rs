@@ -284,7 +284,7 @@ fn range(low: i64, high: i64) -> String {
     let unit = Unit::of(high as f64);
     let span = ((high - low) as f64 / unit.ns()).max(1e-3);
     let decimals = (1.0 - span.log10().floor()).clamp(1.0, 4.0) as usize;
-    let number = |ns: i64| grouped(&format!("{:.decimals$}", ns as f64 / unit.ns()));
+    let number = |ns: i64| grouped(format!("{:.decimals$}", ns as f64 / unit.ns()));
     format!("{}..{} {}", number(low), number(high), unit.name())
 }
 

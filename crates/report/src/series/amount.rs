@@ -32,10 +32,10 @@ impl Amount {
         match self {
             Amount::Time(scale) => scale.show(value),
             Amount::Plain(divisor, decimals, "") => {
-                grouped(&format!("{:.decimals$}", value / divisor))
+                grouped(format!("{:.decimals$}", value / divisor))
             }
             Amount::Plain(divisor, decimals, symbol) => {
-                let number = grouped(&format!("{:.decimals$}", value / divisor));
+                let number = grouped(format!("{:.decimals$}", value / divisor));
                 format!("{number} {symbol}")
             }
         }
@@ -46,7 +46,7 @@ impl Amount {
         match self {
             Amount::Time(scale) => scale.number(value),
             Amount::Plain(divisor, decimals, _) => {
-                grouped(&format!("{:.decimals$}", value / divisor))
+                grouped(format!("{:.decimals$}", value / divisor))
             }
         }
     }

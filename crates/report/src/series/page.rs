@@ -192,7 +192,7 @@ fn against(figure: &SeriesFigure, baseline: &str) -> Markup {
     let class = match ratio.verdict {
         Verdict::Larger => "slower",
         Verdict::Smaller => "faster",
-        Verdict::WithinNoise | Verdict::Undecided => "quiet",
+        Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => "quiet",
     };
     html! { td.verdict { span class=(class) { (said(ratio, figure.unit)) } } }
 }

@@ -93,7 +93,7 @@ fn against(figure: &SeriesFigure, baseline: &str) -> Text {
             let tone = match ratio.verdict {
                 Verdict::Larger => Tone::Caution,
                 Verdict::Smaller => Tone::Good,
-                Verdict::WithinNoise | Verdict::Undecided => Tone::Plain,
+                Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => Tone::Plain,
             };
             Text(said(ratio, figure.unit), tone)
         }
@@ -110,6 +110,7 @@ pub(super) fn said(ratio: &Ratio, unit: Quantity) -> String {
         (Verdict::Larger, _) => "more",
         (Verdict::Smaller, _) => "less",
         (Verdict::WithinNoise, _) => "within noise",
+        (Verdict::TooWide, _) => "undecided: needs more rounds",
         (Verdict::Undecided, _) => "undecided",
     };
     format!("{} {word}", interval(ratio))

@@ -9,6 +9,9 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub enum Verdict {
     /// The interval encloses 1: no difference was shown, which does not show that there is none.
     WithinNoise,
+    /// The interval encloses 1 and its ends are further apart than a factor of [`TOO_WIDE`]: one may as well be twice the
+    /// other, so that more rounds are needed to say anything.
+    TooWide,
     /// The whole interval lies above 1.
     Larger,
     /// The whole interval lies below 1.
@@ -16,6 +19,9 @@ pub enum Verdict {
     /// There is no interval, so nothing can be said about noise.
     Undecided,
 }
+
+/// The factor between the ends of an interval around 1 beyond which it does not say "the same".
+pub const TOO_WIDE: f64 = 2.0;
 
 /// A ratio without unit, of the other to the baseline, and its confidence interval: low <= value <= high.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,6 +58,7 @@ impl Ratio {
         let verdict = match (low, high) {
             (Some(low), Some(_)) if low > 1.0 => Verdict::Larger,
             (Some(_), Some(high)) if high < 1.0 => Verdict::Smaller,
+            (Some(low), Some(high)) if high > TOO_WIDE * low => Verdict::TooWide,
             (Some(_), Some(_)) => Verdict::WithinNoise,
             _ => Verdict::Undecided,
         };
@@ -102,13 +109,14 @@ mod tests {
         assert_eq!(verdict(0.9, Some(0.001)), Verdict::Smaller);
         assert_eq!(verdict(1.1, Some(0.1)), Verdict::WithinNoise);
         assert_eq!(verdict(1.0, Some(0.0)), Verdict::WithinNoise);
+        assert_eq!(verdict(1.1, Some(0.3)), Verdict::TooWide);
         assert_eq!(verdict(1.1, None), Verdict::Undecided);
     }
 
     #[test]
     fn ends_stay_finite_and_positive() {
         let ratio = Ratio::new(40.0, Some(1e6), 0.0, 2, 0.95);
-        assert_eq!(ratio.verdict, Verdict::WithinNoise);
+        assert_eq!(ratio.verdict, Verdict::TooWide);
         assert!(ratio.low.unwrap() > 0.0 && ratio.high.unwrap().is_finite());
     }
 }

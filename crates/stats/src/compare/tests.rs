@@ -24,7 +24,7 @@ fn the_estimate_is_the_geometric_mean_of_the_ratios_of_rounds() {
         "{comparison:?}"
     );
     assert_eq!(comparison.rounds, 2);
-    assert_eq!(comparison.ratio_of_medians.verdict, Verdict::WithinNoise);
+    assert_eq!(comparison.ratio_of_medians.verdict, Verdict::TooWide);
 }
 
 /// Without noise inside rounds the standard error is that of the mean of the logarithms alone: for three rounds with

@@ -45,7 +45,8 @@ fn enforcer(mission: &Mission, cell: &Cell, facts: &Facts) -> Enforcer {
 }
 
 /// A time of the model; negative ones do not pass the parser.
-fn ns(time: model::Duration) -> Ns {
+/// As the analysis takes it.
+pub(super) fn ns(time: model::Duration) -> Ns {
     time.ns().unsigned_abs()
 }
 

@@ -54,8 +54,7 @@ pub fn admit(
     measured: &[MeasuredSupply],
     latency_ns: Ns,
 ) -> Admission {
-    let own = SupervisorGrant::wanted(mission, facts);
-    let mut admission = decide(mission, facts, measured, latency_ns, own);
+    let mut admission = decision(mission, facts, measured, latency_ns);
     if let Some(refusal) = admission
         .supervisor
         .refusal()
@@ -67,6 +66,18 @@ pub fn admit(
         }
     }
     admission
+}
+
+/// The same, but where there is room for the cells alone and not for the supervisor beside them, that is not said: to find it out
+/// is to decide twice.
+pub(crate) fn decision(
+    mission: &Mission,
+    facts: &Facts,
+    measured: &[MeasuredSupply],
+    latency_ns: Ns,
+) -> Admission {
+    let own = SupervisorGrant::wanted(mission, facts);
+    decide(mission, facts, measured, latency_ns, own)
 }
 
 /// Decides about every cell beside a supervisor that gets this for itself.

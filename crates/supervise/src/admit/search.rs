@@ -5,7 +5,7 @@ use model::mission::Enforcer;
 use record::supply::{Budget, MeasuredSupply};
 
 use super::Facts;
-use super::supplied::{Supplied, held};
+use super::supplied::{Supplied, held, model};
 
 /// The tasks of a cell as the analysis takes them, the most urgent first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +34,12 @@ impl Work {
     ) -> bool {
         Supplied::of(budget, behind, self.longest(), facts, measured)
             .is_ok_and(|(supply, _)| holds(&self.tasks, self.policy, &supply) == Ok(true))
+    }
+
+    /// The same by the model of the kernel's tick alone, which allows for whatever the budget comes behind.
+    fn holds_by_model(&self, budget: &Budget, facts: &Facts) -> bool {
+        model(budget, facts)
+            .is_ok_and(|supply| holds(&self.tasks, self.policy, &supply) == Ok(true))
     }
 }
 
@@ -67,7 +73,7 @@ pub(super) fn least(
         held(enforcer, budget_ns, period_ns)
             .filter(|_| budget_ns > 0)
             .zip(behind(budget_ns, period_ns))
-            .is_some_and(|(budget, behind)| work.holds(&budget, behind, facts, &[]))
+            .is_some_and(|(budget, _)| work.holds_by_model(&budget, facts))
     });
     let mut best = by_model.and_then(|(budget_ns, period_ns)| held(enforcer, budget_ns, period_ns));
     let pair = |budget: &Budget| (budget.budget_ns, budget.period_ns);

@@ -8,7 +8,7 @@ use analysis::{Ns, Task};
 use model::mission::{Band, CellClass, Enforcer, Mission, Supervisor, SupervisorClass};
 use serde::{Serialize, Serializer};
 
-use super::asked::Asked;
+use super::asked::{Asked, ns};
 use super::cpu::{Bound, Candidate, Unfit};
 use super::search::Work;
 use super::{Basis, Facts};
@@ -41,7 +41,6 @@ impl SupervisorGrant {
     pub(super) fn wanted(mission: &Mission, facts: &Facts) -> SupervisorGrant {
         let real_time = mission.cells.iter().any(|cell| cell.is_real_time());
         let own = &mission.supervisor;
-        let ns = |time: model::Duration| time.ns().unsigned_abs();
         match (own.class, &facts.supervisor) {
             (SupervisorClass::Fifo, Ok(cpus)) if real_time => SupervisorGrant {
                 class: SupervisorClass::Fifo,

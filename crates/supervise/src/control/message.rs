@@ -57,6 +57,17 @@ pub enum Ask {
     },
 }
 
+/// Whether an update may have this health window, ns: while one goes on, nothing else can be asked for.
+///
+/// # Errors
+/// A sentence with the range.
+pub(crate) fn check_window(window_ns: i64) -> Result<(), &'static str> {
+    match window_ns {
+        0..=86_400_000_000_000 => Ok(()),
+        _ => Err("`window_ns` is 0 to 86400000000000, which is a day"),
+    }
+}
+
 /// What the supervisor sends: one line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {

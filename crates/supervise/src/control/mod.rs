@@ -32,6 +32,7 @@ pub use error::ControlError;
 pub use find::{Place, base_dir, find, running};
 pub use happening::{Happening, history};
 pub use line::{LineBuffer, TooLong};
+pub(crate) use message::check_window;
 pub use message::{
     Answer, Ask, CellDone, CellUpdate, Change, MOST_REQUEST_BYTES, Refusal, Request, Say, Updated,
     VERSION,

@@ -330,3 +330,13 @@ fn metrics_are_in_the_text_format() {
     series.dedup();
     assert_eq!(series.len(), count, "{text}");
 }
+
+#[test]
+fn a_health_window_is_at_most_a_day() {
+    for good in [0, 1, 86_400_000_000_000] {
+        assert_eq!(super::check_window(good), Ok(()));
+    }
+    for bad in [-1, 86_400_000_000_001, i64::MAX, i64::MIN] {
+        assert!(super::check_window(bad).unwrap_err().contains("a day"));
+    }
+}

@@ -5,6 +5,7 @@
 //! in the journal: a supervisor that is killed then does not know of it.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -61,6 +62,8 @@ pub struct Written {
 struct Shared {
     /// Entries that were seen to.
     done: Mutex<u64>,
+    /// Those of them that are not written: kept in memory, or lost.
+    unwritten: AtomicU64,
     more: Condvar,
 }
 
@@ -167,15 +170,34 @@ impl<E: Entry + Send + 'static> Writer<E> {
     }
 
     /// Writes what there is to write, once more also what could not be written, and ends the thread. The journal keeps its lock
-    /// until this writer is dropped.
-    pub fn finish(&mut self) -> Left {
+    /// until this writer is dropped. `None`: that takes longer, and may be asked for again.
+    pub fn finish_within(&mut self, time: Duration) -> Option<Left> {
         self.orders = None;
-        match self.thread.take().map(JoinHandle::join) {
+        let until = Instant::now() + time;
+        while (self.thread.as_ref()).is_some_and(|thread| !thread.is_finished()) {
+            if Instant::now() >= until {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Some(match self.thread.take().map(JoinHandle::join) {
             Some(Ok((journal, left))) => {
                 self.ended = Some(journal);
                 left
             }
             _ => Left::default(),
+        })
+    }
+
+    /// The thread is not waited for any more: it has the journal and its lock until it or the process ends.
+    pub fn give_up(&mut self) -> Left {
+        self.orders = None;
+        let hangs = self.thread.take().is_some();
+        let not_seen_to = self.handed_in.saturating_sub(self.seen_to());
+        let entries = not_seen_to + self.shared.unwritten.load(Ordering::Relaxed);
+        let why = || "the disk does not answer".to_owned();
+        Left {
+            unwritten: (hangs && entries > 0).then(|| (entries, why())),
         }
     }
 }
@@ -219,6 +241,8 @@ impl<E: Entry> Clerk<E> {
                 Err(RecvTimeoutError::Timeout) => self.again(),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
+            let unwritten = self.kept.len() as u64 + self.lost;
+            self.shared.unwritten.store(unwritten, Ordering::Relaxed);
         }
         if self.stuck.is_some() {
             self.again();
@@ -340,6 +364,31 @@ mod tests {
         }
     }
 
+    const LONG: Duration = Duration::from_secs(600);
+
+    /// A disk that does not answer keeps the thread as this does.
+    #[test]
+    fn what_hangs_is_not_waited_for_and_its_entries_are_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let (journal, _) = Journal::<Note>::open(dir.path()).unwrap();
+        let (go_on, hangs) = channel::<()>();
+        let wake = move || {
+            let _ = hangs.recv();
+        };
+        let mut writer = Writer::start(journal, Reserve::default(), wake).unwrap();
+        for number in 0..3 {
+            writer.append(Note(number));
+        }
+        let mut first = writer.written();
+        first.mark = 1;
+        first.wait();
+        assert_eq!(writer.finish_within(Duration::ZERO), None);
+        let (entries, _) = writer.give_up().unwritten.unwrap();
+        assert_eq!(entries, 2);
+        drop(writer);
+        drop(go_on);
+    }
+
     #[test]
     fn whoever_is_woken_finds_the_entry_counted() {
         let dir = tempfile::tempdir().unwrap();
@@ -356,7 +405,7 @@ mod tests {
         let counted = writer.seen_to();
         drop(go_on);
         assert_eq!(counted, 1);
-        assert_eq!(writer.finish(), Left::default());
+        assert_eq!(writer.finish_within(LONG), Some(Left::default()));
     }
 
     #[test]
@@ -369,7 +418,7 @@ mod tests {
         }
         writer.written().wait();
         assert_eq!(writer.seen_to(), 5);
-        assert_eq!(writer.finish(), Left::default());
+        assert_eq!(writer.finish_within(LONG), Some(Left::default()));
         let numbers = (writer.fetch().into_iter()).filter_map(|told| match told {
             Told::Noted(sequence, _) => Some(sequence),
             _ => None,

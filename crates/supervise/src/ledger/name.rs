@@ -1,8 +1,8 @@
 //! The lock of a mission's name: one supervisor of that name on the machine, whatever its directory.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::LedgerError;
@@ -49,7 +49,12 @@ impl NameLock {
                 source,
             }
         };
-        (DirBuilder::new().mode(0o755).recursive(true).create(&names))
+        // The place itself is everybody's to read; a lock is not: who can open a file can lock it, and keep a mission from
+        // starting and from ending. Those of earlier versions could be opened, so both modes are set again.
+        (DirBuilder::new().mode(0o755).recursive(true).create(base))
+            .map_err(failed(base, "made"))?;
+        (DirBuilder::new().mode(0o700).recursive(true).create(&names))
+            .and_then(|()| fs::set_permissions(&names, Permissions::from_mode(0o700)))
             .map_err(failed(&names, "made"))?;
         let path = names.join(mission);
         let mut file = OpenOptions::new()
@@ -57,10 +62,11 @@ impl NameLock {
             .write(true)
             .create(true)
             .truncate(false)
-            .mode(0o644)
+            .mode(0o600)
             .custom_flags(libc::O_NOFOLLOW)
             .open(&path)
             .map_err(failed(&path, "opened"))?;
+        (file.set_permissions(Permissions::from_mode(0o600))).map_err(failed(&path, "closed"))?;
         let locked = match file.try_lock() {
             Ok(()) => true,
             Err(TryLockError::WouldBlock) => false,
@@ -125,6 +131,26 @@ mod tests {
         // Its own directory takes it over; and once nothing runs, so does any other.
         drop(take("a", "/one", true).unwrap());
         drop(take("a", "/two", false).unwrap());
+    }
+
+    #[test]
+    fn nobody_else_can_open_a_lock_to_keep_it() {
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let base = tempfile::tempdir().unwrap();
+        let names = base.path().join("place/missions");
+        let take = |name| {
+            let (base, dir) = (base.path().join("place"), Path::new("/one"));
+            drop(NameLock::take_in(&base, name, dir, &|_| false).unwrap());
+        };
+        take("a");
+        assert_eq!(mode(&base.path().join("place")), 0o755);
+        assert_eq!((mode(&names), mode(&names.join("a"))), (0o700, 0o600));
+        // One that an earlier version has made.
+        for (path, open) in [(names.join("a"), 0o644), (names.clone(), 0o755)] {
+            fs::set_permissions(path, Permissions::from_mode(open)).unwrap();
+        }
+        take("a");
+        assert_eq!((mode(&names), mode(&names.join("a"))), (0o700, 0o600));
     }
 
     #[test]

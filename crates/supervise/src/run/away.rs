@@ -1,6 +1,7 @@
 //! Ends and beginnings of cells' lives as other threads have brought them about.
 
 use super::cell::{Live, page_dir};
+use super::making::Made;
 use super::work::{Done, Removing};
 use super::{Event, Keeper, RunError};
 use crate::cause::Cause;
@@ -83,7 +84,7 @@ impl Keeper<'_> {
     }
 
     /// A cell was made, or could not be.
-    fn made(&mut self, cell: &str, result: Result<Box<Live>, String>) -> Result<(), RunError> {
+    fn made(&mut self, cell: &str, result: Result<Box<Made>, String>) -> Result<(), RunError> {
         let Some(starting) = self.work.starting.remove(cell) else {
             return Ok(());
         };
@@ -92,8 +93,8 @@ impl Keeper<'_> {
             return Ok(());
         };
         match result {
-            Ok(live) => {
-                self.started(at, *live, starting.began_ns)?;
+            Ok(made) => {
+                self.started(at, *made, starting.began_ns)?;
                 if starting.is_to_end {
                     self.tell_to_end(at);
                 }

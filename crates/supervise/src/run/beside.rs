@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::Plan;
 use super::plan::pin;
-use crate::admit::{Admission, Facts, Outcome, admit};
+use crate::admit::{Admission, Facts, Outcome, decision};
 use crate::run::cell::place;
 
 /// Which cells of the old mission may run beside the new one for a while: those of `old`, in that order, as long as admission
@@ -34,7 +34,7 @@ pub(super) fn may_stay(
     let holds = |together: &model::mission::Mission| {
         let inputs = &after.inputs;
         let latency_ns = inputs.latency_ns.max(before.inputs.latency_ns);
-        refusal(&admit(together, facts, &inputs.measured, latency_ns))
+        refusal(&decision(together, facts, &inputs.measured, latency_ns))
     };
     let held = |name: &String| {
         let outcome = before.admission.cells.iter();

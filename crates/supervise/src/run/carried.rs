@@ -86,6 +86,7 @@ impl<'a> Keeper<'a> {
             last_output: BTreeMap::new(),
             shed_by_mode: shed.collect(),
             incidents: carried.incidents,
+            limits_looked_ns: 0,
             mode: carried.mode,
             back: carried.back,
             same_boot: carried.same_boot,

@@ -18,6 +18,7 @@ use crate::end::End;
 use crate::enforce::{
     BestEffort, CpusetOnly, Deadline, Enforce, EnforceError, Inside, MissionGroups, leave_real_time,
 };
+use crate::page::Place;
 
 /// A cell that runs.
 pub(super) struct Live {
@@ -270,13 +271,7 @@ impl Live {
     /// Removes it with all that was made for it: how it ended, where that is known only now, and what could not be removed, as
     /// sentences.
     pub(super) fn remove(mut self) -> (Option<End>, Vec<String>) {
-        let mut left = Vec::new();
-        // One that has just ended cannot be killed; what is left of it is told by its removal.
-        let _ = self.app.kill(libc::SIGKILL);
-        leave_real_time(&self.inside());
-        if let Err(error) = self.app.remove() {
-            left.push(error.to_string());
-        }
+        let mut left: Vec<String> = take_down(&mut self.app).into_iter().collect();
         if let Some(mut hold) = self.hold.take()
             && let Err(error) = hold.release()
         {
@@ -312,12 +307,27 @@ fn inside(app: &AppCell) -> Inside {
     }
 }
 
-/// Before what is left of a cell is removed that nobody watches: takes what still runs out of a class that the kernel would
-/// count on.
-pub(super) fn leave_class(work_dir: &Path) {
+/// Kills a cell and removes it: what could not be, a sentence. A class that the kernel would count on is left first.
+pub(super) fn take_down(app: &mut AppCell) -> Option<String> {
+    // One that has just ended cannot be killed; what is left of it is told by its removal.
+    let _ = app.kill(libc::SIGKILL);
+    leave_real_time(&inside(app));
+    app.remove().err().map(|error| error.to_string())
+}
+
+/// The same of what is left of a cell that nobody watches.
+pub(super) fn sweep(work_dir: &Path) -> Option<String> {
     if let Ok(app::Adoption::Taken(app)) = app::adopt(work_dir) {
         leave_real_time(&inside(&app));
     }
+    let swept = engine::sweep(work_dir);
+    swept.err().map(|error| error.to_string())
+}
+
+/// Removes the page of a cell: why it could not be, a sentence.
+pub(super) fn remove_page(page_dir: &Path) -> Option<String> {
+    let removed = Place::at(page_dir).remove();
+    removed.err().map(|error| error.to_string())
 }
 
 /// Name of one of a cell's two places: a version that runs beside another one is made in the second. No cell's name has a dot.

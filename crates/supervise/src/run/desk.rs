@@ -8,7 +8,7 @@ use super::keeper::Keeper;
 use super::notify::Notify;
 use super::update::{TRYING_NS, Updating};
 use super::watch::CellWatch;
-use crate::control::{Ask, CellDone, Refusal, Say, Server};
+use crate::control::{Ask, CellDone, Refusal, Say, Server, check_window};
 use crate::ledger::Ledger;
 use crate::state::{Hold, Record};
 
@@ -251,7 +251,7 @@ impl Keeper<'_> {
     fn carry_out(&mut self, client: u64, ask: Ask) -> Result<(), RunError> {
         match ask {
             Ask::Status => {
-                self.look_at_limits()?;
+                self.look_at_limits_again()?;
                 self.say_status(client);
             }
             Ask::Metrics => self.say_metrics(client),
@@ -274,7 +274,9 @@ impl Keeper<'_> {
                 anew,
                 window_ns,
             } => {
-                if !self.desk.pending.is_empty() {
+                if let Err(why) = check_window(window_ns) {
+                    self.desk.refuse(client, Refusal::BadRequest, why);
+                } else if !self.desk.pending.is_empty() {
                     let why = "cells are being stopped or restarted; try again when they are";
                     self.desk.refuse(client, Refusal::Busy, why);
                 } else if anew.is_empty() || self.known(client, &anew).is_some() {

@@ -37,12 +37,12 @@ pub enum RunError {
         why: String,
     },
     /// Somebody has asked for the end twice, and did not want to wait for steps that hang.
-    #[error(
-        "what was being done with {cells} was not waited for; the next `timecell up` of this mission clears what is left"
-    )]
+    #[error("{}", not_waited_for(cells, unwritten.as_ref()))]
     NotWaitedFor {
-        /// Names of the cells.
+        /// Names of the cells; empty: nothing was being done with any.
         cells: String,
+        /// How many entries the journal lacks, and why.
+        unwritten: Option<(u64, String)>,
     },
     /// A health rule cannot be carried out.
     #[error("{why}")]
@@ -71,5 +71,36 @@ impl RunError {
 
     pub(super) fn system(doing: &'static str) -> impl FnOnce(std::io::Error) -> RunError {
         move |source| RunError::System { doing, source }
+    }
+}
+
+fn not_waited_for(cells: &str, unwritten: Option<&(u64, String)>) -> String {
+    let steps = (!cells.is_empty()).then(|| format!("what was being done with {cells}"));
+    let journal = unwritten
+        .map(|(entries, why)| format!("the writing of {entries} entries of the journal ({why})"));
+    let what: Vec<String> = steps.into_iter().chain(journal).collect();
+    let what = match what.is_empty() {
+        true => "the journal".to_owned(),
+        false => what.join(" and "),
+    };
+    format!("{what} was not waited for; the next `timecell up` of this mission clears what is left")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_waited_for_is_named_with_what_the_journal_lacks() {
+        let said = |cells: &str, unwritten| {
+            let cells = cells.to_owned();
+            RunError::NotWaitedFor { cells, unwritten }.to_string()
+        };
+        let lacks = || Some((3, "no space".to_owned()));
+        assert!(said("`a`", None).starts_with("what was being done with `a` was not waited for"));
+        let both = "what was being done with `a` and the writing of 3 entries of the journal (no space) was not";
+        assert!(said("`a`", lacks()).starts_with(both));
+        assert!(said("", lacks()).starts_with("the writing of 3 entries"));
+        assert!(said("", None).starts_with("the journal was not waited for"));
     }
 }

@@ -17,6 +17,8 @@ use crate::state::{Entry, Hold, Limit, Mode};
 /// Incidents of one cell that are recorded in a second; more are counted.
 const INCIDENTS_PER_SECOND: u32 = 16;
 const SECOND_NS: i64 = 1_000_000_000;
+/// How old what is told of limits may be, ns.
+const LIMITS_NS: i64 = SECOND_NS / 2;
 
 /// What becomes of incidents.
 #[derive(Debug, Default)]
@@ -68,7 +70,11 @@ impl Keeper<'_> {
     ) -> Result<CellWatch, RunError> {
         let modes = self.mission().modes.is_some();
         let grant = self.admission.grant(&cell.name);
-        CellWatch::new(cell, grant, modes, restarts_ns).map_err(|why| RunError::Health { why })
+        let cpus = grant.map(|grant| grant.cpus.as_slice());
+        let cpus = cpus.or_else(|| self.admission.best_effort(&cell.name));
+        let cpus = cpus.map_or(1, <[u32]>::len);
+        CellWatch::new(cell, grant, cpus, modes, restarts_ns)
+            .map_err(|why| RunError::Health { why })
     }
 
     /// Looks at the cells whose time has come, and does what their rules say.
@@ -96,7 +102,7 @@ impl Keeper<'_> {
                     took_ns,
                 });
             }
-            if looked.memory {
+            if looked.limits {
                 self.tell_limits(at, None)?;
             }
             self.judge(at, looked.findings)?;
@@ -112,8 +118,19 @@ impl Keeper<'_> {
         self.watches.iter().flat_map(CellWatch::alarms).collect()
     }
 
+    /// As [`Keeper::look_at_limits`], unless that was done a moment ago: several files of every cell are read for it, and anybody may
+    /// ask as often as he likes.
+    pub(super) fn look_at_limits_again(&mut self) -> Result<(), RunError> {
+        let since_ns = timecell_client::now_ns() - self.limits_looked_ns;
+        match since_ns < LIMITS_NS {
+            true => Ok(()),
+            false => self.look_at_limits(),
+        }
+    }
+
     /// Sees whether cells have come up against limits that nobody was told of.
     pub(super) fn look_at_limits(&mut self) -> Result<(), RunError> {
+        self.limits_looked_ns = timecell_client::now_ns();
         for at in 0..self.watches.len() {
             self.tell_limits(at, None)?;
         }
@@ -122,10 +139,10 @@ impl Keeper<'_> {
 
     /// Tells of the limits that a cell has come up against, but for what is told as the cause of its end.
     pub(super) fn tell_limits(&mut self, at: usize, cause: Option<&Cause>) -> Result<(), RunError> {
-        let reached = self.watches[at].limits_reached();
-        let killed = matches!(cause, Some(Cause::Memory { .. }));
+        let reached = self.watches[at].limits_reached(timecell_client::now_ns());
+        let killed = matches!(cause, Some(Cause::Memory(_)));
         for limit in reached {
-            if killed && matches!(limit, Limit::Memory { .. }) {
+            if killed && matches!(limit, Limit::Memory(_)) {
                 continue;
             }
             let cell = self.mission().cells[at].name.clone();
@@ -153,7 +170,7 @@ impl Keeper<'_> {
     /// A cell that could not even be started.
     pub(super) fn never_started(&mut self, at: usize) -> Result<(), RunError> {
         let now_ns = timecell_client::now_ns();
-        self.watches[at].started(0, &[], None, now_ns);
+        self.watches[at].started(None, 0, &[], None, now_ns);
         self.ended_untold(at, End::Unknown)
     }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use engine::Cell as _;
 use model::mission::{Mission, MissionFile};
@@ -35,7 +36,9 @@ use crate::uids;
 const ENDING_NS: i64 = 20_000_000;
 
 /// How long somebody who has asked for the end twice waits for steps that hang, ns.
-const HURRY_NS: i64 = 2_000_000_000;
+const HURRY_NS: i64 = 1_500_000_000;
+/// And for the journal after that.
+const LAST_WRITING: Duration = Duration::from_millis(500);
 
 /// How long the beginning waits until what an earlier supervisor left is cleared, ns.
 const CLEARING_NS: i64 = 1_000_000_000;
@@ -91,6 +94,8 @@ pub(super) struct Keeper<'a> {
     /// What cells had written that are gone, until their end is on record.
     pub(super) last_output: BTreeMap<usize, OutputTail>,
     pub(super) incidents: Incidents,
+    /// When all cells were last looked at for the limits that they have come up against, CLOCK_MONOTONIC ns.
+    pub(super) limits_looked_ns: i64,
     pub(super) mode: Mode,
     pub(super) back: Option<Return>,
     pub(super) shed_by_mode: BTreeSet<usize>,
@@ -159,6 +164,7 @@ impl<'a> Keeper<'a> {
             watches: Vec::new(),
             last_output: BTreeMap::new(),
             incidents: Incidents::default(),
+            limits_looked_ns: 0,
             mode: Mode::Low,
             back: None,
             shed_by_mode: BTreeSet::new(),
@@ -173,7 +179,7 @@ impl<'a> Keeper<'a> {
         keeper.adopt()?;
         let until = timecell_client::now_ns() + CLEARING_NS;
         while !keeper.work.is_idle() && timecell_client::now_ns() < until {
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            std::thread::sleep(Duration::from_millis(1));
             keeper.fetch_work()?;
             keeper.fetch_written();
         }
@@ -441,10 +447,8 @@ impl<'a> Keeper<'a> {
         let tended = self.live.values().filter_map(|live| live.tended.due_ns());
         // One that is being made or taken down tells when it is time.
         let due = self.due.iter().filter(|(at, _)| !self.is_there(**at));
-        let turn = self.next_turn().filter(|next| {
-            // Once it has come, only what is ready or ends changes anything.
-            !self.pending.is_empty() && *next > timecell_client::now_ns()
-        });
+        let turn = self.work.asks_for_turn_ns();
+        let turn = turn.filter(|_| !self.pending.is_empty());
         (due.map(|(_, due)| *due).chain(told).chain(others))
             .chain(turn)
             .chain(tended)
@@ -467,7 +471,8 @@ impl<'a> Keeper<'a> {
             let (cell, what) = (cell.clone(), "it was killed and has not ended".to_owned());
             (self.tell)(&Event::Left { cell, what });
         }
-        self.journal.finish();
+        let left = self.journal.finish_within(LAST_WRITING);
+        let left = left.unwrap_or_else(|| self.journal.give_up());
         self.fetch_written();
         let cells: Vec<String> = (hang.into_iter().map(|(cell, _)| cell))
             .chain(running)
@@ -475,6 +480,7 @@ impl<'a> Keeper<'a> {
             .collect();
         Err(RunError::NotWaitedFor {
             cells: cells.join(", "),
+            unwritten: left.unwritten,
         })
     }
 
@@ -499,12 +505,11 @@ impl<'a> Keeper<'a> {
             self.tell_lost_output();
             self.fetch_work()?;
             self.fetch_written();
-            if waited_until.is_some_and(|until| until <= timecell_client::now_ns()) {
+            if is_over(waited_until) {
                 return self.wait_no_longer();
             }
             if signals.came() {
-                let until = timecell_client::now_ns() + HURRY_NS;
-                waited_until.get_or_insert(until);
+                waited_until.get_or_insert_with(hurry);
                 // Whoever asks twice does not want to wait.
                 let leaving = self.desk.leaving.values_mut();
                 let leaving = leaving.map(|leaving| &mut leaving.live);
@@ -524,7 +529,18 @@ impl<'a> Keeper<'a> {
             }
         }
         self.note(Entry::CleanDown)?;
-        let left = self.journal.finish();
+        let turn = Duration::from_nanos(ENDING_NS.unsigned_abs());
+        let left = loop {
+            if let Some(left) = self.journal.finish_within(turn) {
+                break left;
+            }
+            if signals.came() {
+                waited_until.get_or_insert_with(hurry);
+            }
+            if is_over(waited_until) {
+                return self.wait_no_longer();
+            }
+        };
         self.fetch_written();
         if let Some(groups) = self.groups.take() {
             groups.keep_only(&[])?;
@@ -538,4 +554,13 @@ impl<'a> Keeper<'a> {
             None => Ok(()),
         }
     }
+}
+
+/// Until when somebody who has just asked for the end again waits for what hangs.
+fn hurry() -> i64 {
+    timecell_client::now_ns() + HURRY_NS
+}
+
+fn is_over(until_ns: Option<i64>) -> bool {
+    until_ns.is_some_and(|until| until <= timecell_client::now_ns())
 }

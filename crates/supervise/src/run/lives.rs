@@ -1,31 +1,24 @@
 //! The lives of a mission's cells: whose turn it is to start, what a cell is made of, and what follows when one ends.
 
 use engine::Cell as _;
-use model::mission::Cell;
 
-use super::cell::{Given, Live, page_dir, work_dir};
-use super::spec::Own;
-use super::work::{Making, Starting};
+use super::cell::{Given, page_dir, work_dir};
+use super::making::{Made, Making};
+use super::work::Starting;
 use super::{Event, Keeper, RunError, spec};
 use crate::process::Process;
 use crate::state::{Enforced, Entry, Hold, Started};
-use crate::uids;
-
-/// How long a cell's start is waited for before the next one's begins, ns: they come one after the other, but one that hangs
-/// keeps nobody else.
-const IN_TURN_NS: i64 = 1_000_000_000;
 
 impl Keeper<'_> {
     /// Starts the cells whose turn has come: each once those that it waits for are ready, or will not be.
     pub(super) fn start_pending(&mut self) -> Result<(), RunError> {
+        // Also where nothing is started: what keeps it is told when it is over.
+        self.work.turn_has_come(timecell_client::now_ns());
         if self.pending.is_empty() || self.awaits_room() {
             return Ok(());
         }
         for at in self.mission().start_order() {
-            if self
-                .next_turn()
-                .is_some_and(|next| next > timecell_client::now_ns())
-            {
+            if !self.work.turn_has_come(timecell_client::now_ns()) {
                 return Ok(());
             }
             if self.pending.contains(&at) && !self.is_there(at) && !self.waits(at) {
@@ -35,12 +28,6 @@ impl Keeper<'_> {
             }
         }
         Ok(())
-    }
-
-    /// When the next of those that wait for their first start may be started although others still are, CLOCK_MONOTONIC ns.
-    pub(super) fn next_turn(&self) -> Option<i64> {
-        let last = self.work.starting.get(self.work.in_turn.as_ref()?)?;
-        Some(last.began_ns.saturating_add(IN_TURN_NS))
     }
 
     /// Whether a cell that this one comes after is still to become ready.
@@ -96,19 +83,7 @@ impl Keeper<'_> {
         let began_ns = timecell_client::now_ns();
         let given = Given::to(self.admission, &name, beside);
         let dir = work_dir(&self.dir, &name, beside);
-        let own = match self.own(cell) {
-            Ok(own) => own,
-            Err(why) => return self.not_made(at, generation, why),
-        };
-        let mut spec = spec::of(self.file, cell, given.grant(), own, &dir);
-        let page = page_dir(&self.dir, &name, beside);
-        match self.watches[at].prepare(&page, generation, spec::user(&spec)) {
-            Ok(page) => spec.binds.push(page),
-            Err(what) => (self.tell)(&Event::Unwatched {
-                cell: name.clone(),
-                what,
-            }),
-        }
+        let spec = spec::of(self.file, cell, given.grant(), self.memory_bytes(), &dir);
         let starting = Starting {
             generation,
             beside,
@@ -116,35 +91,34 @@ impl Keeper<'_> {
             is_to_end: false,
         };
         let making = Making {
+            mission: self.mission().name.clone(),
+            uids: self.mission().uids,
             spec,
             groups: self.groups.clone(),
             given,
             cell: cell.clone(),
             generation,
+            paging: self.watches[at].paging(),
+            page: page_dir(&self.dir, &name, beside),
         };
         let written = self.journal.written();
         self.work.start(starting, move || written.wait(), making);
         Ok(())
     }
 
-    /// What a cell gets for itself of what the file leaves open.
-    fn own(&self, cell: &Cell) -> Result<Own, String> {
-        let mission = self.mission();
-        let uid =
-            || uids::Record::of_this_machine().set_aside(&mission.name, &cell.name, mission.uids);
-        Ok(Own {
-            uid: spec::has_no_user(cell).then(uid).transpose()?,
-            memory_bytes: self
-                .admission
-                .memory
-                .as_ref()
-                .and_then(|memory| memory.default_bytes),
-        })
+    /// The most memory of a cell for which the file leaves it open.
+    fn memory_bytes(&self) -> Option<u64> {
+        (self.admission.memory.as_ref()).and_then(|memory| memory.default_bytes)
     }
 
     /// A cell has been made and runs.
-    pub(super) fn started(&mut self, at: usize, live: Live, began_ns: i64) -> Result<(), RunError> {
+    pub(super) fn started(&mut self, at: usize, made: Made, began_ns: i64) -> Result<(), RunError> {
         let name = self.mission().cells[at].name.clone();
+        let Made { live, page } = made;
+        let page = page.map_err(|what| {
+            let cell = name.clone();
+            (self.tell)(&Event::Unwatched { cell, what });
+        });
         let pid = live.app.pid();
         let grant = self.admission.grant(&name);
         let guarantee = match &live.hold {
@@ -162,7 +136,7 @@ impl Keeper<'_> {
         let process = Process::of(pid)?;
         // From here on it is watched, whatever the journal says.
         let groups = live.app.groups();
-        self.watches[at].started(pid, &groups, live.memory_hits, live.started_ns);
+        self.watches[at].started(page.ok(), pid, &groups, live.memory_hits, live.started_ns);
         self.insert_live(at, live);
         self.desk.failures.remove(&name);
         if let Some(process) = process {
@@ -200,7 +174,7 @@ impl Keeper<'_> {
             let over = live.over()?;
             if over.is_some() || live.app.end().is_some() {
                 // Its groups may go with it.
-                self.watches[at].keep_counters();
+                self.watches[at].keep_counters(timecell_client::now_ns());
             }
             let Some((end, cause)) = over else {
                 continue;

@@ -16,6 +16,7 @@ mod event;
 mod health;
 mod keeper;
 mod lives;
+mod making;
 mod modes;
 mod notifiers;
 mod notify;

@@ -1,22 +1,21 @@
 //! Ending a mission whose supervisor is gone: its cells, and all that was made for them, by what its journal says.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use engine::Cell as _;
 use engine::app::{self, Adoption, AppCell};
-use model::mission::MissionFile;
+use model::mission::{self, MissionFile};
 
-use super::cell::{end_of, leave_class, page_dir, work_dir};
+use super::cell::{end_of, page_dir, place, remove_page, sweep, take_down, work_dir};
 use super::{Event, RunError};
 use crate::cause::{Cause, Reason, ended};
 use crate::control::{self, CellDone};
 use crate::end::End;
-use crate::enforce::{Inside, MissionGroups, leave_real_time};
+use crate::enforce::MissionGroups;
 use crate::journal::Journal;
 use crate::ledger::{Ledger, LedgerError};
-use crate::page::Place;
 use crate::stamp::Stamp;
 use crate::state::{Entry, Record, State, replay};
 use crate::uids;
@@ -42,6 +41,8 @@ struct Orphan {
     generation: u64,
     beside: bool,
     app: Option<Box<AppCell>>,
+    /// Why it could not be taken over, and so not be asked to end.
+    strange: Option<String>,
     patience: Duration,
     end: End,
     cause: Option<Cause>,
@@ -49,7 +50,7 @@ struct Orphan {
 
 /// Ends every cell of the mission in this directory, of which nobody is the supervisor, and leaves nothing of them: SIGTERM, the
 /// time that the mission file gives, SIGKILL. Returns what became of each, nothing if no mission is up; what could not be removed
-/// is told.
+/// is told, and stays in the journal, so that it can be tried again.
 ///
 /// # Errors
 /// When somebody supervises it after all, or the journal cannot be had or written.
@@ -65,45 +66,52 @@ pub fn end_orphans(
     let _name = ledger.name(&name, dir)?;
     let (mut journal, loaded) = Journal::<Record>::open(dir).map_err(RunError::from)?;
     let state = replay(loaded.entries.iter().map(|(_, record)| record));
-    let mut orphans = find(dir, &state, tell);
+    let mut orphans = find(dir, &state);
     end(&mut orphans);
     let mut done = Vec::new();
     let mut records = Vec::new();
+    let mut stay = Vec::new();
     for (cell, orphan) in orphans {
-        let entry = Entry::CellEnded {
-            cell: cell.clone(),
-            generation: orphan.generation,
-            end: orphan.end,
-            cause: orphan.cause.clone(),
-        };
-        let text = match orphan.app {
-            Some(_) => ended(orphan.end, orphan.cause.as_ref()),
-            None => "had ended before".to_owned(),
-        };
-        for what in clear(dir, &cell, orphan) {
+        let at = place(&cell, orphan.beside);
+        let text = orphan.text();
+        let (generation, end, cause) = (orphan.generation, orphan.end, orphan.cause.clone());
+        let left = clear(dir, &cell, orphan);
+        if left.is_empty() {
+            records.push(Entry::CellEnded {
+                cell: cell.clone(),
+                generation,
+                end,
+                cause,
+            });
+        } else {
+            stay.push(at);
+        }
+        for what in left {
             let cell = cell.clone();
             tell(&Event::Left { cell, what });
         }
-        let end = match &entry {
-            Entry::CellEnded { end, .. } => Some(*end),
-            _ => None,
-        };
-        records.push(entry);
         done.push(CellDone {
             cell,
             pid: None,
-            end,
+            end: Some(end),
             text,
         });
     }
-    let mut note = |text: String| tell(&Event::Note { text });
-    if let Err(why) = let_go(&name) {
-        note(why);
+    let mut is_clean = stay.is_empty();
+    let mut note = |result: Result<(), String>| {
+        if let Err(text) = result {
+            is_clean = false;
+            tell(&Event::Note { text });
+        }
+    };
+    note(let_go(&name, &stay));
+    // Where something may still run as one of these users, nobody else becomes that user.
+    if stay.is_empty() {
+        note(uids::Record::of_this_machine().free(&name));
     }
-    if let Err(why) = uids::Record::of_this_machine().free(&name) {
-        note(why);
+    if is_clean {
+        records.push(Entry::CleanDown);
     }
-    records.push(Entry::CleanDown);
     for entry in records {
         let at = Stamp::now();
         journal
@@ -114,39 +122,74 @@ pub fn end_orphans(
     Ok(done)
 }
 
-/// Every cell that the journal says may be there, by name; of two versions of one, each.
-fn find(dir: &Path, state: &State, tell: &mut dyn FnMut(&Event)) -> Vec<(String, Orphan)> {
-    let file = state.file.as_ref();
-    let file = file.and_then(|file| MissionFile::parse("mission", &file.text).ok());
-    let patience: BTreeMap<String, u64> = file
-        .iter()
-        .flat_map(|file| &file.mission().cells)
-        .map(|cell| (cell.name.clone(), cell.stop_timeout.ns().unsigned_abs()))
-        .collect();
+/// Every cell that the journal says may be there, those first for which no other waits; of two versions of one, each.
+fn find(dir: &Path, state: &State) -> Vec<(String, Orphan)> {
+    let known = Known::of(state);
     let instances = state.instances();
-    instances
+    let mut orphans: Vec<(String, Orphan)> = instances
         .map(|(cell, generation, instance)| {
-            let app = match app::adopt(&work_dir(dir, cell, instance.beside)) {
-                Ok(Adoption::Taken(app)) => Some(app),
-                Ok(Adoption::Ended | Adoption::Nothing) => None,
-                Err(error) => {
-                    let what = error.to_string();
-                    let cell = cell.to_owned();
-                    tell(&Event::Left { cell, what });
-                    None
-                }
+            let (app, strange) = match app::adopt(&work_dir(dir, cell, instance.beside)) {
+                Ok(Adoption::Taken(app)) => (Some(app), None),
+                Ok(Adoption::Ended | Adoption::Nothing) => (None, None),
+                Err(error) => (None, Some(error.to_string())),
             };
             let orphan = Orphan {
                 generation,
                 beside: instance.beside,
                 app,
-                patience: Duration::from_nanos(patience.get(cell).copied().unwrap_or(0)),
+                strange,
+                patience: known.patience(cell),
                 end: End::Unknown,
                 cause: None,
             };
             (cell.to_owned(), orphan)
         })
-        .collect()
+        .collect();
+    orphans.sort_by_key(|(cell, _)| known.turn(cell));
+    orphans
+}
+
+/// What the mission file says of ending its cells: place in the order of starting, and the time that each has, by name.
+struct Known(BTreeMap<String, (usize, Duration)>);
+
+impl Known {
+    fn of(state: &State) -> Known {
+        let file = state.file.as_ref();
+        let file = file.and_then(|file| MissionFile::parse("mission", &file.text).ok());
+        let mission = file.as_ref().map(MissionFile::mission);
+        let order = mission.map_or(Vec::new(), mission::Mission::start_order);
+        let cells = order.into_iter().enumerate().filter_map(|(turn, at)| {
+            let cell = mission?.cells.get(at)?;
+            Some((cell.name.clone(), (turn, span(cell.stop_timeout))))
+        });
+        Known(cells.collect())
+    }
+
+    /// How long it may take to end; one that the file does not know, or no file that can be read, gets what a file says by default.
+    fn patience(&self, cell: &str) -> Duration {
+        let known = self.0.get(cell).map(|(_, patience)| *patience);
+        known.unwrap_or(span(mission::Cell::STOP_TIMEOUT))
+    }
+
+    /// When it is asked to end: the reverse of the order of starting, before all others those of which nothing is known.
+    fn turn(&self, cell: &str) -> Reverse<usize> {
+        Reverse(self.0.get(cell).map_or(usize::MAX, |(turn, _)| *turn))
+    }
+}
+
+fn span(time: model::Duration) -> Duration {
+    Duration::from_nanos(time.ns().unsigned_abs())
+}
+
+impl Orphan {
+    /// What became of it, a clause.
+    fn text(&self) -> String {
+        match (&self.app, &self.strange) {
+            (Some(_), _) => ended(self.end, self.cause.as_ref()),
+            (None, Some(why)) => format!("could not be asked to end: {why}"),
+            (None, None) => "had ended before".to_owned(),
+        }
+    }
 }
 
 /// Asks all to end, and kills those that do not in their time.
@@ -192,38 +235,63 @@ fn end(orphans: &mut [(String, Orphan)]) {
 
 /// Removes all that is left of a cell; what could not be, as sentences.
 fn clear(dir: &Path, cell: &str, orphan: Orphan) -> Vec<String> {
-    let work = work_dir(dir, cell, orphan.beside);
     let cleared = match orphan.app {
-        Some(mut app) => {
-            let _ = app.kill(libc::SIGKILL);
-            leave_real_time(&Inside {
-                pid: app.pid(),
-                groups: app.groups(),
-            });
-            app.remove()
-        }
-        None => {
-            leave_class(&work);
-            engine::sweep(&work)
-        }
+        Some(mut app) => take_down(&mut app),
+        None => sweep(&work_dir(dir, cell, orphan.beside)),
     };
-    let page = Place::at(&page_dir(dir, cell, orphan.beside)).remove();
-    let cleared = cleared.err().map(|error| error.to_string());
-    let page = page.err().map(|error| error.to_string());
+    let page = remove_page(&page_dir(dir, cell, orphan.beside));
     cleared.into_iter().chain(page).collect()
 }
 
-/// Removes the real-time groups of the mission, once the kernel lets it.
-fn let_go(mission: &str) -> Result<(), String> {
+/// Removes the real-time groups of the mission but those of these places, once the kernel lets it.
+fn let_go(mission: &str, stay: &[String]) -> Result<(), String> {
     let Ok(groups) = MissionGroups::of(mission) else {
         return Ok(());
     };
     let began = Instant::now();
     loop {
-        match groups.keep_only(&[]) {
+        match groups.keep_only(stay) {
             Ok(()) => return Ok(()),
             Err(error) if began.elapsed() > LETTING_GO => return Err(error.to_string()),
             Err(_) => std::thread::sleep(STEP),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::Text;
+
+    fn known(text: &str) -> Known {
+        Known::of(&State {
+            file: Some(Text::new(text)),
+            ..State::default()
+        })
+    }
+
+    #[test]
+    fn who_waits_for_another_is_asked_to_end_before_it() {
+        let cell = |name: &str, more: &str| {
+            format!(
+                "[[cell]]\nname = \"{name}\"\nimage = {{ binary = \"/bin/true\" }}\nclass = \"other\"\n{more}\n"
+            )
+        };
+        let file = format!(
+            "schema = 1\nname = \"m\"\n{}{}{}",
+            cell("a", "needs = [\"z\"]\nstop_timeout = \"3s\""),
+            cell("m", "after = [\"a\"]"),
+            cell("z", ""),
+        );
+        let known = known(&file);
+        let mut names = ["a", "gone", "m", "z"];
+        names.sort_by_key(|name| known.turn(name));
+        assert_eq!(names, ["gone", "m", "a", "z"]);
+        assert_eq!(known.patience("a"), Duration::from_secs(3));
+    }
+
+    #[test]
+    fn who_is_not_in_a_readable_file_still_gets_time_to_end() {
+        assert_eq!(known("no mission").patience("a"), Duration::from_secs(1));
     }
 }

@@ -94,10 +94,8 @@ pub(super) fn is_same(before: &Plan, after: &Inputs, name: &str) -> bool {
         return false;
     };
     // A file elsewhere may mean other files by the same relative paths.
-    let made = |file: &MissionFile, cell| {
-        let own = spec::Own::default();
-        spec::of(file, cell, None, own, std::path::Path::new(name))
-    };
+    let made =
+        |file: &MissionFile, cell| spec::of(file, cell, None, None, std::path::Path::new(name));
     cell == new_cell
         && old.enforcer == new.enforcer
         && made(&before.inputs.file, cell) == made(&after.file, new_cell)

@@ -122,7 +122,7 @@ fn decide(
     let (stay, no_room) = beside::may_stay(plan, &next, &old, &facts);
     // Those of the old version are held until they have ended.
     let leaving: Vec<HeldCell> = (plan.admission.held.iter())
-        .filter(|held| old.contains(&held.cell))
+        .filter(|held| !held.supervisor && old.contains(&held.cell))
         .cloned()
         .collect();
     let entry = entry(&next, &options.dir, &leaving).map_err(unknown)?;

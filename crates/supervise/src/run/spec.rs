@@ -14,13 +14,14 @@ const OOM_BEST_EFFORT: u16 = 900;
 const OOM_LOW: u16 = 600;
 const OOM_HIGH: u16 = 300;
 
-/// What the engine is asked for: a cell of the mission with what was granted to it and nothing else. Its threads' class and
+/// What the engine is asked for: a cell of the mission with what was granted to it and nothing else, `memory_bytes` where the file
+/// does not say how much memory. Its threads' class and
 /// priority come from outside; within its band it may change them where it has several tasks of class FIFO.
 pub(super) fn of(
     file: &MissionFile,
     cell: &Cell,
     grant: Option<&Grant>,
-    own: Own,
+    memory_bytes: Option<u64>,
     work_dir: &Path,
 ) -> AppSpec {
     let path = |path: &Path| -> PathBuf {
@@ -46,8 +47,6 @@ pub(super) fn of(
         uid: user.uid,
         gid: user.gid,
     });
-    let set_aside = own.uid.filter(|_| has_no_user(cell));
-    spec.ids = (spec.ids).or(set_aside.map(|id| Ids { uid: id, gid: id }));
     spec.oom_score_adj = match cell.criticality {
         _ if !cell.is_real_time() => OOM_BEST_EFFORT,
         mission::Criticality::Low => OOM_LOW,
@@ -83,7 +82,7 @@ pub(super) fn of(
         mission::Network::Host => Network::Host,
     };
     spec.limits = Limits {
-        memory_bytes: (rights.memory.map(model::Bytes::bytes)).or(own.memory_bytes),
+        memory_bytes: (rights.memory.map(model::Bytes::bytes)).or(memory_bytes),
         pids: rights.pids,
     };
     spec.grants = Grants {
@@ -97,8 +96,7 @@ pub(super) fn of(
         pending_signals: rights.pending_signals.into(),
         message_queue_bytes: rights.message_queues.bytes(),
         // The kernel counts all processes of a user: a limit for one whom others share would be theirs as well.
-        // One more than its group may have, so that the group's limit is the one that is met, and counted.
-        processes: set_aside.map(|_| u64::from(rights.pids) + 1),
+        processes: None,
         seccomp: match rights.seccomp {
             mission::Seccomp::Default => Seccomp::Default,
             mission::Seccomp::Cage => Seccomp::Cage,
@@ -113,13 +111,11 @@ fn is_held(grant: &Grant) -> bool {
     by_budget && grant.budget_ns.is_some()
 }
 
-/// What a cell gets for itself of what its file leaves open.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Own {
-    /// User and group id.
-    pub(super) uid: Option<u32>,
-    /// The most memory, bytes.
-    pub(super) memory_bytes: Option<u64>,
+/// Gives a cell that has none ([`has_no_user`]) a user of its own.
+pub(super) fn give_user(spec: &mut AppSpec, cell: &Cell, id: u32) {
+    spec.ids = Some(Ids { uid: id, gid: id });
+    // One more than its group may have, so that the group's limit is the one that is met, and counted.
+    spec.grants.processes = Some(u64::from(cell.rights.pids) + 1);
 }
 
 /// Whether neither the file nor the image says who runs a cell's program.

@@ -4,6 +4,7 @@ use engine::Cell as _;
 
 use super::cell::Live;
 use super::keeper::Keeper;
+use super::watch::CellWatch;
 use crate::control::{CellState, CellStatus, SCHEMA, Say, Status, SupervisorStatus, prometheus};
 use crate::stamp::Stamp;
 use crate::state::{Cell, Hold};
@@ -31,7 +32,7 @@ impl Keeper<'_> {
             let mut status = CellStatus::of(&cell.name, known, dir);
             match self.live.get(&at) {
                 Some(live) => {
-                    show_live(&mut status, live, known);
+                    show_live(&mut status, live, Some(&self.watches[at]), known);
                     status.tasks = self.watches[at].reported();
                 }
                 None => {
@@ -63,7 +64,7 @@ impl Keeper<'_> {
         for (name, leaving) in &self.desk.leaving {
             let known = self.state.cells.get(name);
             let mut status = CellStatus::of(name, known, leaving.output.clone());
-            show_live(&mut status, &leaving.live, known);
+            show_live(&mut status, &leaving.live, leaving.watch.as_ref(), known);
             status.why = Some("the version before the update".to_owned());
             cells.push(status);
         }
@@ -97,7 +98,12 @@ impl Keeper<'_> {
     }
 }
 
-fn show_live(status: &mut CellStatus, live: &Live, known: Option<&Cell>) {
+fn show_live(
+    status: &mut CellStatus,
+    live: &Live,
+    watch: Option<&CellWatch>,
+    known: Option<&Cell>,
+) {
     status.state = match live.told_until_ns {
         Some(_) => CellState::Ending,
         None => CellState::Running,
@@ -108,32 +114,9 @@ fn show_live(status: &mut CellStatus, live: &Live, known: Option<&Cell>) {
     }
     status.pid = Some(live.app.pid());
     status.guarantee = live.hold.as_ref().map(|hold| hold.guarantee());
-    status.cpu_ns = cpu_ns(live);
+    status.cpu_ns = watch.and_then(CellWatch::used_ns);
     let instance = known.and_then(|known| known.instances.get(&live.generation));
     status.started_unix_ns = instance.map(|instance| instance.since.wall_unix_ns);
-}
-
-/// Cpu time of all processes of a cell, ns: what its group counts, also of those that have ended; else what its first process's
-/// threads have.
-fn cpu_ns(live: &Live) -> Option<i64> {
-    let counted = |group: PathBuf| {
-        let usage = std::fs::read_to_string(group.join("cpuacct.usage"));
-        if let Ok(usage) = usage {
-            return usage.trim().parse::<i64>().ok();
-        }
-        let stat = std::fs::read_to_string(group.join("cpu.stat")).ok()?;
-        let usec = stat
-            .lines()
-            .find_map(|line| line.strip_prefix("usage_usec "))?;
-        usec.trim().parse::<i64>().ok()?.checked_mul(1_000)
-    };
-    // Where cpu and cpuacct are one hierarchy, the cell has been moved to the group of its budget, and its own counts nothing.
-    let groups = live.app.groups().into_iter().filter_map(counted).max();
-    groups.filter(|ns| *ns > 0).or_else(|| {
-        host::process::cpu_ns_of_threads(live.app.pid())
-            .ok()
-            .flatten()
-    })
 }
 
 /// `VmRSS` of `/proc/self/status`: read without walking the page tables, as the sum of `smaps` would be.

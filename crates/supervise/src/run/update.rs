@@ -556,10 +556,8 @@ pub(super) fn outdated(before: Option<&Text>, file: &MissionFile) -> BTreeSet<St
         // Written by another version; what runs is taken to be what is meant.
         return BTreeSet::new();
     };
-    let made = |file: &MissionFile, cell| {
-        let own = spec::Own::default();
-        spec::of(file, cell, None, own, std::path::Path::new("place"))
-    };
+    let made =
+        |file: &MissionFile, cell| spec::of(file, cell, None, None, std::path::Path::new("place"));
     (file.mission().cells.iter())
         .filter(|cell| match old.mission().cell(&cell.name) {
             Some(known) => known != *cell || made(&old, known) != made(file, cell),

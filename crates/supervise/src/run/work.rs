@@ -9,18 +9,21 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-use engine::app::{AppSpec, Freezing};
-use model::mission;
+use engine::app::Freezing;
 
 use super::ballast::Ballast;
-use super::cell::{Given, Live, leave_class};
+use super::cell::{Live, remove_page, sweep};
+use super::making::{Made, Making};
 use super::output::Output;
 use crate::cause::Cause;
 use crate::end::End;
 use crate::enforce::MissionGroups;
 use crate::incident::OutputTail;
-use crate::page::Place;
 use crate::reserve::{Member, Reserve};
+
+/// How long a cell's start is waited for before the next one's begins, ns: they come one after the other, but one that hangs
+/// keeps nobody else.
+const IN_TURN_NS: i64 = 1_000_000_000;
 
 /// Wakes the loop from another thread.
 #[derive(Debug, Clone)]
@@ -86,7 +89,7 @@ pub(super) struct Removing {
 pub(super) enum Done {
     Started {
         cell: String,
-        result: Result<Box<Live>, String>,
+        result: Result<Box<Made>, String>,
     },
     Removed {
         cell: String,
@@ -110,6 +113,8 @@ pub(super) struct Work {
     pub(super) starting: BTreeMap<String, Starting>,
     /// The cell of those that are started one after the other whose turn it is, until it was made.
     pub(super) in_turn: Option<String>,
+    /// When it was last seen whose turn has come, CLOCK_MONOTONIC ns.
+    turn_seen_ns: i64,
     /// By name and generation: an update may have two versions of a cell removed.
     pub(super) removing: BTreeMap<(String, u64), Removing>,
     waker: Waker,
@@ -122,21 +127,13 @@ pub(super) struct Work {
     pub(super) member: Member,
 }
 
-/// All that a cell is made of.
-pub(super) struct Making {
-    pub(super) spec: AppSpec,
-    pub(super) groups: Option<MissionGroups>,
-    pub(super) given: Given,
-    pub(super) cell: mission::Cell,
-    pub(super) generation: u64,
-}
-
 impl Work {
     pub(super) fn new(waker: Waker, output: Output, ballast: Ballast, reserve: Reserve) -> Work {
         let (hand_in, done) = channel();
         Work {
             starting: BTreeMap::new(),
             in_turn: None,
+            turn_seen_ns: 0,
             removing: BTreeMap::new(),
             waker,
             done,
@@ -160,6 +157,23 @@ impl Work {
     /// Whether nothing is under way.
     pub(super) fn is_idle(&self) -> bool {
         self.starting.is_empty() && self.removing.is_empty()
+    }
+
+    /// Whether the next of those that wait for their first start may be started at this instant, although others still are.
+    pub(super) fn turn_has_come(&mut self, now_ns: i64) -> bool {
+        self.turn_seen_ns = now_ns;
+        self.next_turn().is_none_or(|next| next <= now_ns)
+    }
+
+    /// When [`Work::turn_has_come`] is to be asked again, CLOCK_MONOTONIC ns. Once it has been seen to have come, only what is ready
+    /// or ends changes anything; one that has come since is not lost.
+    pub(super) fn asks_for_turn_ns(&self) -> Option<i64> {
+        self.next_turn().filter(|next| *next > self.turn_seen_ns)
+    }
+
+    fn next_turn(&self) -> Option<i64> {
+        let last = self.starting.get(self.in_turn.as_ref()?)?;
+        Some(last.began_ns.saturating_add(IN_TURN_NS))
     }
 
     /// Whether this cell is being made or taken down; one that was put aside is another.
@@ -212,18 +226,11 @@ impl Work {
         self.hand_out(move || {
             before();
             ballast.release();
-            let Making {
-                spec,
-                groups,
-                given,
-                cell: meant,
-                generation,
-            } = making;
-            let live = Live::start(&spec, groups.as_ref(), &given, &meant, generation);
+            let made = making.make();
             ballast.hold();
             Done::Started {
                 cell,
-                result: live.map(Box::new),
+                result: made.map(Box::new),
             }
         });
     }
@@ -261,14 +268,8 @@ impl Work {
     ) {
         self.removing.insert((cell.clone(), generation), removing);
         self.hand_out(move || {
-            leave_class(&what.dir);
-            let swept = engine::sweep(&what.dir)
-                .err()
-                .map(|error| error.to_string());
-            let page = Place::at(&what.page)
-                .remove()
-                .err()
-                .map(|error| error.to_string());
+            let swept = sweep(&what.dir);
+            let page = remove_page(&what.page);
             if let Some(groups) = &what.groups {
                 groups.forget(&what.place);
             }
@@ -335,6 +336,8 @@ pub(super) struct Clearing {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -347,12 +350,37 @@ mod tests {
         assert!(!waker.was_woken());
     }
 
+    fn no_work(dir: &Path) -> Work {
+        let waker = Waker::new().unwrap();
+        let output = Output::start(waker.clone()).unwrap();
+        Work::new(waker, output, Ballast::take(dir), Reserve::default())
+    }
+
+    #[test]
+    fn a_turn_that_comes_while_nobody_looks_is_not_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut work = no_work(dir.path());
+        assert!(work.turn_has_come(5));
+        let starting = Starting {
+            generation: 1,
+            beside: false,
+            began_ns: 10,
+            is_to_end: false,
+        };
+        work.starting.insert("a".to_owned(), starting);
+        work.in_turn = Some("a".to_owned());
+        let next = 10 + IN_TURN_NS;
+        assert!(!work.turn_has_come(next - 1));
+        // However late that is asked.
+        assert_eq!(work.asks_for_turn_ns(), Some(next));
+        assert!(work.turn_has_come(next));
+        assert_eq!(work.asks_for_turn_ns(), None);
+    }
+
     #[test]
     fn a_step_comes_out_and_wakes() {
-        let waker = Waker::new().unwrap();
         let dir = tempfile::tempdir().unwrap();
-        let output = Output::start(waker.clone()).unwrap();
-        let mut work = Work::new(waker, output, Ballast::take(dir.path()), Reserve::default());
+        let mut work = no_work(dir.path());
         let removing = Removing {
             end: End::Unknown,
             cause: None,

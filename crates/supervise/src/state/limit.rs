@@ -2,18 +2,16 @@
 
 use std::fmt;
 
-use model::Bytes;
 use serde::{Deserialize, Serialize};
+
+use crate::cause::ForMemory;
 
 /// Which limit, and how large it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "limit", rename_all = "kebab-case")]
 pub enum Limit {
     /// The kernel has killed a process of the cell for memory.
-    Memory {
-        /// The cell's limit in bytes; `None`: not the cell's limit was reached, the machine had no memory left.
-        limit_bytes: Option<u64>,
-    },
+    Memory(ForMemory),
     /// The cell was refused a process or thread.
     Pids {
         /// The most that it may have; `None`: not known.
@@ -31,16 +29,7 @@ impl Limit {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Limit::Memory {
-                limit_bytes: Some(bytes),
-            } => write!(
-                f,
-                "a process of it was killed for memory: limit {}",
-                Bytes::new(bytes)
-            ),
-            Limit::Memory { limit_bytes: None } => {
-                f.write_str("a process of it was killed for memory: the machine had none left")
-            }
+            Limit::Memory(memory) => write!(f, "a process of it was {memory}"),
             Limit::Pids { most: Some(most) } => {
                 write!(f, "it was refused a process or thread: `pids` is {most}")
             }

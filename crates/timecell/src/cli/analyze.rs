@@ -17,7 +17,7 @@ use report::feasibility::{Fit, RtLimit};
     3 a deadline can be missed.\n\nWhere a test is sufficient only (two criticalities, several \
     cpus), its no is undecided, unless a miss is proved.\n\nA file whose name is that of a subcommand is given as ./design.\n\n\
     Examples:\n  \
-    timecell analyze tasks.toml --explain              each verdict with its witness and mends\n  \
+    timecell analyze tasks.toml --explain              each verdict with its witness and fixes\n  \
     timecell analyze tasks.toml --plot demand.svg      demand against supply\n  \
     timecell analyze design tasks.toml                 the least reservations, and which cell goes where\n  \
     timecell export tasks.toml --rt-app                the same tasks, for rt-app to run"
@@ -71,7 +71,7 @@ pub struct Check {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
-    /// Print the witness of each refusal, the smallest changes that would mend it, and how much more work each cell bears.
+    /// Print the witness of each refusal, the smallest changes that would fix it, and how much more work each cell bears.
     #[arg(long)]
     pub explain: bool,
     /// Draw demand against supply of the cell that misses a deadline, or comes nearest to it, as SVG.

@@ -1,16 +1,17 @@
 //! `timecell bench`.
 
-use bench::{BenchError, Plan, PlannedTrial, Settings, scenario};
+use bench::{BenchError, Plan, Settings, scenario};
 use host::handover::{self, Owner};
 use host::provenance::Provenance;
-use model::{Class, Experiment, InputError, Overrides, Pacing, Reserve, TaskPolicy, Work};
+use model::{InputError, Overrides, Reserve, TaskPolicy};
 use record::run::Run;
 
 use crate::cli::{Bench, ClassName, ReserveName, SetPolicy};
 use crate::commands::bench_hold;
+use crate::commands::bench_plan::{dry, header};
 use crate::commands::judge::Asked;
 use crate::exit::{CommandError, Ended};
-use crate::progress::{Teller, about};
+use crate::progress::Teller;
 use crate::{commands, out};
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -347,188 +348,6 @@ pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
     })
 }
 
-/// The first two lines: what is measured on, and what will be done.
-fn header(plan: &Plan) -> String {
-    let machine = Provenance::collect(VERSION);
-    let warnings = match machine.warnings() {
-        0 => String::new(),
-        1 => "   1 finding, see timecell doctor".to_owned(),
-        n => format!("   {n} findings, see timecell doctor"),
-    };
-    let mut text = format!(
-        "host    {}{warnings}\nplan    {}   about {}\n",
-        machine.one_line(),
-        plan_line(&plan.experiment, plan.trials.len()),
-        about(plan.expected_ns())
-    );
-    for limit in bench::ahead(plan) {
-        text.push_str(&format!("limit   {limit}\n"));
-    }
-    text
-}
-
-fn plan_line(experiment: &Experiment, trials: usize) -> String {
-    let workload = &experiment.workload;
-    if let Some(tasks) = &experiment.tasks {
-        let threads: usize = tasks.cells.iter().map(|cell| cell.tasks.len()).sum();
-        return format!(
-            "{trials} trials x {} rounds x {} of {threads} tasks in {} cells (class {})",
-            experiment.rounds,
-            tasks.duration,
-            tasks.cells.len(),
-            tasks.policy.name()
-        );
-    }
-    let reserve = experiment.scale.as_ref().map(|scale| scale.reserve);
-    let class = match experiment.scheduling.class {
-        Class::Fifo { .. } if reserve == Some(Reserve::Deadline) => {
-            "DEADLINE, equal shares".to_owned()
-        }
-        Class::Fifo { priority } => format!("FIFO {priority}"),
-        Class::Other => "OTHER, not real-time".to_owned(),
-    };
-    let pacing = match workload.pacing {
-        Pacing::Periodic => "period",
-        Pacing::Relative => "pause",
-    };
-    let work = match workload.work {
-        Work::Mac { steps } => format!("mac, {} steps", grouped(steps.into())),
-        Work::Timer => "timer".to_owned(),
-        Work::Busy => "busy work".to_owned(),
-    };
-    let all = experiment.cpus();
-    let cpus = format!(
-        "{} {}",
-        if all.len() == 1 { "cpu" } else { "cpus" },
-        host::cpus::format_list(&all)
-    );
-    let jobs = match experiment.jobs() {
-        (least, most) if least == most => grouped(most.into()),
-        (least, most) => format!("{} to {}", grouped(least.into()), grouped(most.into())),
-    };
-    let periods: Vec<String> = (experiment.periods().iter())
-        .map(ToString::to_string)
-        .collect();
-    format!(
-        "{trials} trials x {} rounds x {jobs} jobs of {work} ({pacing} {}, {class}, {cpus})",
-        experiment.rounds,
-        periods.join(", "),
-    )
-}
-
-/// 5000 as `5,000`.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-fn dry(plan: &Plan) -> String {
-    let mut text = String::from("trials of each round, in this order\n");
-    let named = plan.trials.iter().map(|trial| &trial.name);
-    let absent = plan.not_measured.iter().map(|absent| &absent.trial);
-    let width = named.chain(absent).map(String::len).max().unwrap_or(0);
-    let width = width.max(16);
-    for trial in &plan.trials {
-        let cells: Vec<String> = (trial.cells.iter())
-            .map(|(kind, cpu)| match plan.deadline() {
-                true => format!("{kind} on any cpu"),
-                false => format!("{kind} on cpu {cpu}"),
-            })
-            .collect();
-        let loads: Vec<String> = (trial.loads.iter())
-            .map(|load| format!("{} ({}, {})", load.plan.name, load.form, load.place()))
-            .collect();
-        let under = if loads.is_empty() {
-            String::new()
-        } else {
-            format!(" under {}", loads.join(", "))
-        };
-        let own = if trial.workload == plan.experiment.workload {
-            String::new()
-        } else {
-            let jobs = grouped(trial.workload.jobs.into());
-            format!(", {jobs} jobs of {}", trial.workload.period)
-        };
-        let alone = if trial.isolate {
-            ", cpus kept free of other work"
-        } else {
-            ""
-        };
-        let cells = if trial.tasks.is_empty() {
-            condensed(&cells)
-        } else {
-            threads(trial)
-        };
-        text.push_str(&format!(
-            "  {:<width$}  {cells}{under}{own}{alone}\n",
-            trial.name
-        ));
-    }
-    for missing in &plan.not_measured {
-        text.push_str(&format!(
-            "  {:<width$}  will not be measured: {} ({})\n",
-            missing.trial, missing.reason, missing.mend
-        ));
-    }
-    text.push_str("\nrequirements\n");
-    for requirement in &plan.requirements {
-        let state = if requirement.met { "met" } else { "unmet" };
-        text.push_str(&format!(
-            "  {state:<8}{}: {}{}\n",
-            requirement.what,
-            requirement.reason,
-            (requirement.mend.as_ref())
-                .map(|mend| format!(" ({mend})"))
-                .unwrap_or_default()
-        ));
-    }
-    text.push_str(&format!(
-        "\nshared memory for one trial {} MB, run directory up to {} MB\n",
-        (plan.trial_bytes() >> 20) + 1,
-        (plan.run_bytes() >> 20) + 1
-    ));
-    text
-}
-
-/// Every thread of a task set on a line of its own.
-fn threads(trial: &PlannedTrial) -> String {
-    let engine = trial.cells[0].0;
-    let lines = trial.tasks.iter().map(|planned| {
-        let task = &planned.task;
-        format!(
-            "\n    cell {} ({engine}, {})  {:<12}{} every {}, deadline {}, {}, cpu {}",
-            planned.cell,
-            planned.cell_name,
-            task.name,
-            task.wcet,
-            task.period,
-            task.deadline,
-            planned.class,
-            host::cpus::format_list(&planned.cpus)
-        )
-    });
-    format!("{} threads{}", trial.tasks.len(), lines.collect::<String>())
-}
-
-/// Equal neighbours as `3 x podman on cpu 1`.
-fn condensed(cells: &[String]) -> String {
-    cells
-        .chunk_by(|a, b| a == b)
-        .map(|same| match same.len() {
-            1 => same[0].clone(),
-            n => format!("{n} x {}", same[0]),
-        })
-        .collect::<Vec<_>>()
-        .join(", ")
-}
-
 fn not_real_time(plan: &Plan) -> String {
     let why = plan
         .unmet()
@@ -549,6 +368,8 @@ fn not_real_time(plan: &Plan) -> String {
 
 #[cfg(test)]
 mod tests {
+    use model::Experiment;
+
     use super::*;
 
     #[test]
@@ -581,23 +402,5 @@ mod tests {
         let keys: Vec<&str> = keys.collect();
         let growing = parse(&format!("{head}[scale]\n{}", keys.join("\n"))).unwrap();
         assert_eq!(growing.trials.len(), 3);
-    }
-
-    #[test]
-    fn numbers_are_grouped() {
-        for (number, text) in [
-            (0, "0"),
-            (999, "999"),
-            (5000, "5,000"),
-            (1_234_567, "1,234,567"),
-        ] {
-            assert_eq!(grouped(number), text);
-        }
-    }
-
-    #[test]
-    fn equal_cells_are_condensed() {
-        let cells = ["a", "a", "b"].map(str::to_owned);
-        assert_eq!(condensed(&cells), "2 x a, b");
     }
 }

@@ -4,6 +4,7 @@ use bench::selfcheck::{Finding, PARTS, Section, Setup};
 use model::{InputError, Limits};
 
 use crate::cli::Bench;
+use crate::commands::ignored;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
@@ -22,25 +23,11 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
             InputError::new("bench self", format!("there is no part `{unknown}`"), mend).into(),
         );
     }
-    let ignored = [
-        ("--duration", options.duration.is_some()),
-        ("--jobs", options.jobs.is_some()),
-        ("--period", options.period.is_some()),
-        ("--rounds", options.rounds.is_some()),
-        ("--class", options.class.is_some()),
-        ("--engine", !options.engine.is_empty()),
-        ("--rootless-user", options.rootless_user.is_some()),
-        ("--fail-if", !options.judge.fail_if.is_empty()),
-        ("--baseline", options.judge.baseline.is_some()),
-    ];
-    if let Some((option, _)) = ignored.iter().find(|(_, given)| *given) {
-        return Err(InputError::new(
-            *option,
-            "`bench self` sets this itself, so that its figures can be compared",
-            "remove the option; --quick, --cpus and --priority are allowed",
-        )
-        .into());
-    }
+    ignored::refuse(
+        options,
+        &["--quick", "--cpus", "--priority", "--load"],
+        "`bench self` sets this itself, so that its figures can be compared",
+    )?;
     let asked = |name: &str| options.parts.is_empty() || options.parts.iter().any(|p| p == name);
     let setup = setup(options)?;
     if options.dry_run {

@@ -123,29 +123,20 @@ fn refuse_ignored(scenario: &str, options: &Bench) -> Result<(), InputError> {
             "remove the word",
         ));
     }
-    let ignored = [
-        ("--duration", options.duration.is_some()),
-        ("--jobs", options.jobs.is_some()),
-        ("--period", options.period.is_some()),
-        ("--class", options.class.is_some()),
-        ("--priority", options.priority.is_some()),
-        ("--cpus", options.cpus.is_some() && scenario != "nqueens"),
-        ("--tasks", options.tasks.is_some()),
-        ("--policy", options.policy.is_some()),
-        ("--require-rt", options.require_rt),
-        ("--baseline", options.judge.baseline.is_some()),
-        ("--load", !options.load.is_empty()),
-        ("--histogram", options.histogram),
-        ("--interval", options.interval.is_some()),
+    let mut applied = vec![
+        "--rounds",
+        "--quick",
+        "--engine",
+        "--rootless-user",
+        "--fail-if",
     ];
-    match ignored.iter().find(|(_, given)| *given) {
-        None => Ok(()),
-        Some((option, _)) => Err(InputError::new(
-            *option,
-            format!("scenario `{scenario}` has no periodic jobs that this could apply to"),
-            "remove the option; --rounds, --quick, --engine, --rootless-user and for `nqueens` --cpus are allowed",
-        )),
-    }
+    applied.extend(match scenario {
+        "nqueens" => Some("--cpus"),
+        "recovery" => Some("--heartbeat-timeout"),
+        _ => None,
+    });
+    let why = format!("scenario `{scenario}` has no periodic jobs that this could apply to");
+    commands::ignored::refuse(options, &applied, &why)
 }
 
 /// The first two lines: what is measured on, and what will be done.

@@ -7,6 +7,7 @@ use record::run::{Run, write_atomically};
 
 use crate::cli::{Bench, Report};
 use crate::commands::bench::{VERSION, give_to_sudo_user};
+use crate::commands::ignored;
 use crate::commands::judge::{Asked, Found};
 use crate::commands::report::{style, write_figures};
 use crate::commands::supply::{
@@ -129,37 +130,24 @@ fn wanted(options: &Bench) -> Result<IsolationOptions, InputError> {
 
 fn refuse_ignored(options: &Bench) -> Result<(), InputError> {
     refuse_no_try(NAME, options)?;
-    let ignored = [
-        ("--jobs", options.jobs.is_some()),
-        ("--period", options.period.is_some()),
-        ("--class", options.class.is_some()),
-        ("--engine", !options.engine.is_empty()),
-        ("--rootless-user", options.rootless_user.is_some()),
-        ("--tasks", options.tasks.is_some()),
-        ("--policy", options.policy.is_some()),
-        ("--counts", !options.counts.is_empty()),
-        ("--parallel", options.parallel.is_some()),
-        ("--failure-limit", options.failure_limit.is_some()),
-        ("--memory-reserve", options.memory_reserve.is_some()),
-        ("--starvation-limit", options.starvation_limit.is_some()),
-        ("--reserve", options.reserve.is_some()),
-        ("--require-rt", options.require_rt),
-        ("--baseline", options.judge.baseline.is_some()),
-        ("--histogram", options.histogram),
-        ("--interval", options.interval.is_some()),
-        ("--heartbeat-timeout", options.heartbeat_timeout.is_some()),
+    let applied = [
+        "--utilisation",
+        "--overrun",
+        "--seed",
+        "--enforcer",
+        "--reservation",
+        "--load",
+        "--duration",
+        "--rounds",
+        "--quick",
+        "--cpus",
+        "--priority",
+        "--fail-if",
     ];
-    match ignored.iter().find(|(_, given)| *given) {
-        None => Ok(()),
-        Some((option, _)) => Err(InputError::new(
-            *option,
-            format!(
-                "scenario `{NAME}` runs sets of its own in two cells and has nothing that this could apply to"
-            ),
-            "remove the option; --utilisation, --overrun, --seed, --enforcer, --reservation, --load, --duration, --rounds, \
-             --quick, --cpus, --priority and --fail-if are allowed",
-        )),
-    }
+    let why = format!(
+        "scenario `{NAME}` runs sets of its own in two cells and has nothing that this could apply to"
+    );
+    ignored::refuse(options, &applied, &why)
 }
 
 /// The first two lines: what is measured on, and what will be done.

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use crate::cli::Command;
+use crate::cli::{Analyze, AnalyzeCommand, Command};
 
 /// What a file or directory of timecell's is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Kind {
 /// What a verb was given, and the kinds that it reads.
 pub struct Given(PathBuf, &'static [Kind]);
 
-/// The file that a command line names; `None` for verbs that read none of these.
+/// The file that a command line names; `None` for one that names none, and for verbs that read no file of these kinds.
 pub fn given(command: &Command) -> Option<Given> {
     let (path, wanted): (&Path, &'static [Kind]) = match command {
         Command::Bench(options) => (
@@ -39,9 +39,22 @@ pub fn given(command: &Command) -> Option<Given> {
         Command::Report(options) => (options.paths.first()?, &[Kind::Run]),
         Command::Admit(options) => (options.mission.as_deref()?, &[Kind::Mission]),
         Command::Up(options) => (options.mission.as_deref()?, &[Kind::Mission]),
+        Command::Update(options) => (&options.mission, &[Kind::Mission]),
+        Command::Export(options) if options.rt_app => (&options.run, &[Kind::TaskSet]),
+        Command::Export(options) => (&options.run, &[Kind::Run]),
+        Command::Analyze(options) => (set_of(options)?, &[Kind::TaskSet]),
         _ => return None,
     };
     Some(Given(path.to_owned(), wanted))
+}
+
+/// The task set that `analyze` is asked about.
+fn set_of(options: &Analyze) -> Option<&Path> {
+    match &options.command {
+        None => options.check.source.file.as_deref(),
+        Some(AnalyzeCommand::Design(design)) => design.source.file.as_deref(),
+        Some(AnalyzeCommand::Generate(_) | AnalyzeCommand::Schedulability(_)) => None,
+    }
 }
 
 impl Given {

@@ -4,6 +4,7 @@ pub mod admit;
 pub mod analyze;
 pub mod bench;
 pub mod bench_hold;
+pub mod bench_plan;
 pub mod bench_self;
 pub mod bench_series;
 pub mod clean;
@@ -13,6 +14,7 @@ pub mod doctor;
 pub mod events;
 pub mod export;
 pub mod generate;
+pub mod ignored;
 pub mod isolation;
 pub mod judge;
 pub mod kinds;
@@ -27,15 +29,28 @@ pub mod supply;
 pub mod up;
 pub mod update;
 
+use std::fs::OpenOptions;
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// A text file of the user's, of no more than so many bytes.
+/// What leads to descriptors that this process was given, which may be pipes: standard input, `<(COMMAND)` of a shell.
+const GIVEN: [&str; 3] = ["/dev/stdin", "/dev/fd", "/proc/self/fd"];
+
+/// A text file of the user's, of no more than so many bytes; never waits for a pipe that has no writer.
 ///
 /// # Errors
 /// What is wrong with it, a clause.
 fn read_text(path: &Path, most_bytes: u64) -> Result<String, String> {
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let given = GIVEN.iter().any(|given| path.starts_with(given));
+    let file = (OpenOptions::new().read(true))
+        .custom_flags(if given { 0 } else { libc::O_NONBLOCK })
+        .open(path)
+        .map_err(|error| error.to_string())?;
+    let about = file.metadata().map_err(|error| error.to_string())?;
+    if !given && !about.is_file() && !about.is_dir() {
+        return Err("it is no regular file; a pipe is given as /dev/stdin".to_owned());
+    }
     let mut bytes = Vec::new();
     file.take(most_bytes + 1)
         .read_to_end(&mut bytes)
@@ -44,4 +59,28 @@ fn read_text(path: &Path, most_bytes: u64) -> Result<String, String> {
         return Err(format!("the file is larger than {} MB", most_bytes >> 20));
     }
     String::from_utf8(bytes).map_err(|_| "the file is not UTF-8 text".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_without_a_writer_is_refused_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mission.toml");
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        let error = read_text(&path, 1 << 20).unwrap_err();
+        assert!(error.contains("no regular file"), "{error}");
+        assert!(read_text(Path::new("/dev/zero"), 1 << 20).is_err());
+        assert!(
+            read_text(dir.path(), 1 << 20)
+                .unwrap_err()
+                .contains("directory")
+        );
+        std::fs::write(dir.path().join("plain"), "text").unwrap();
+        let plain = read_text(&dir.path().join("plain"), 1 << 20);
+        assert_eq!(plain.as_deref(), Ok("text"));
+    }
 }

@@ -2,12 +2,12 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use report::grouped;
 use supervise::control::{
     Ask, CellState, CellStatus, ControlError, Say, Status, SupervisorStatus, from_journal,
     prometheus,
 };
 
-use super::bench::grouped;
 use super::control::{ask_for, directory_first, unexpected};
 use crate::cli::Ps;
 use crate::exit::{CommandError, Ended};
@@ -126,7 +126,8 @@ pub(crate) fn head(status: &Status) -> String {
     }
 }
 
-fn budget_text(budget_ns: i64, period_ns: i64) -> String {
+/// A budget and its period.
+pub(crate) fn budget_text(budget_ns: i64, period_ns: i64) -> String {
     format!(
         "{} every {}",
         report::time(budget_ns as f64),

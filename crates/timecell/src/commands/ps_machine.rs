@@ -21,7 +21,7 @@ pub fn run(json: bool) -> Result<Ended, CommandError> {
         });
         out::print(&format!("{json:#}"));
     } else {
-        out::print(&text(&entries, &outside));
+        out::foreign(&text(&entries, &outside));
     }
     Ok(Ended::Fine)
 }
@@ -53,7 +53,7 @@ fn text(entries: &[Entry], outside: &[Unaccounted]) -> String {
             thread.class,
             thread.pid,
             thread.tid,
-            thread.name,
+            out::name(&thread.name),
             host::cpus::format_list(&thread.cpus)
         ));
     }
@@ -81,4 +81,23 @@ fn cell(cell: &HeldCell) -> String {
             false => cell.enforcer.name(),
         }
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threads_name_cannot_add_lines_or_escapes() {
+        let thread = Unaccounted {
+            pid: 7,
+            tid: 8,
+            name: "\u{1b}[31mX\nnothing".to_owned(),
+            class: "FIFO 90".to_owned(),
+            cpus: vec![1],
+        };
+        let text = text(&[], &[thread]);
+        assert_eq!(text.lines().count(), 4, "{text}");
+        assert!(!text.contains('\u{1b}'), "{text}");
+    }
 }

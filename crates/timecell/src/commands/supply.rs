@@ -8,9 +8,9 @@ use record::supply::SupplySummary;
 
 use crate::cli::{Bench, Report};
 use crate::commands::bench::{VERSION, give_to_sudo_user};
-use crate::commands::isolation;
 use crate::commands::judge::{Asked, Found};
 use crate::commands::report::{style, write_figures};
+use crate::commands::{ignored, isolation};
 use crate::exit::{CommandError, Ended};
 use crate::out;
 use crate::progress::{Teller, about};
@@ -150,36 +150,20 @@ fn refuse_ignored(options: &Bench) -> Result<(), InputError> {
         return Err(InputError::new(part, what, "remove the word"));
     }
     isolation::refuse_elsewhere(NAME, options)?;
-    let ignored = [
-        ("--jobs", options.jobs.is_some()),
-        ("--period", options.period.is_some()),
-        ("--class", options.class.is_some()),
-        ("--engine", !options.engine.is_empty()),
-        ("--rootless-user", options.rootless_user.is_some()),
-        ("--tasks", options.tasks.is_some()),
-        ("--policy", options.policy.is_some()),
-        ("--counts", !options.counts.is_empty()),
-        ("--parallel", options.parallel.is_some()),
-        ("--failure-limit", options.failure_limit.is_some()),
-        ("--memory-reserve", options.memory_reserve.is_some()),
-        ("--starvation-limit", options.starvation_limit.is_some()),
-        ("--reserve", options.reserve.is_some()),
-        ("--require-rt", options.require_rt),
-        ("--baseline", options.judge.baseline.is_some()),
-        ("--load", !options.load.is_empty()),
-        ("--histogram", options.histogram),
-        ("--interval", options.interval.is_some()),
-        ("--heartbeat-timeout", options.heartbeat_timeout.is_some()),
+    let applied = [
+        "--enforcer",
+        "--reservation",
+        "--duration",
+        "--rounds",
+        "--quick",
+        "--no-try",
+        "--cpus",
+        "--priority",
+        "--fail-if",
     ];
-    match ignored.iter().find(|(_, given)| *given) {
-        None => Ok(()),
-        Some((option, _)) => Err(InputError::new(
-            *option,
-            format!("scenario `{NAME}` spins in a budget and has nothing that this could apply to"),
-            "remove the option; --enforcer, --reservation, --duration, --rounds, --quick, --no-try, --cpus, --priority and \
-             --fail-if are allowed",
-        )),
-    }
+    let why =
+        format!("scenario `{NAME}` spins in a budget and has nothing that this could apply to");
+    ignored::refuse(options, &applied, &why)
 }
 
 /// The first two lines: what is measured on, and what will be done.

@@ -74,6 +74,8 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
         }
     };
     let supply = options.supply.clone();
+    // Read in the thread that watches the cells.
+    let here = Here::without_engines();
     let mut read = |path: &Path| {
         let source = mission_text(path).map_err(|fault| vec![fault.to_string()])?;
         inputs_again(path, source, &here, supply.as_deref())
@@ -89,7 +91,13 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
     if let Ok(asked) = &asked {
         printer.print(&last_words(*asked, &options.dir));
     }
-    printer.finish();
+    if let Err(why) = printer.finish()
+        && let Ok(mut errors) = Printer::of_errors()
+    {
+        errors.print(&why);
+        // Who reads neither has been told all that can be.
+        let _ = errors.finish();
+    }
     Ok(match asked? {
         Asked::GivenUp => Ended::Failed,
         Asked::Signal | Asked::Down | Asked::NothingLeft => Ended::Fine,

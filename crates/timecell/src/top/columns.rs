@@ -1,9 +1,12 @@
 //! What the columns say, and the table that `--once` prints.
 
+use clap::ValueEnum as _;
+use model::InputError;
+use report::grouped;
+
 use super::order::Order;
 use super::scene::{Kept, Row, Scene};
 use crate::cli::TopSort;
-use crate::commands::bench::grouped;
 
 /// One column: its head, whether it stands to the right, its text.
 pub struct Column {
@@ -14,6 +17,8 @@ pub struct Column {
 
 /// A kind of thing to watch: another one is another of these.
 pub struct Kind {
+    /// What it is, a noun.
+    what: &'static str,
     /// From left to right.
     pub columns: &'static [Column],
     /// What it can be sorted by, as keys turn it.
@@ -36,8 +41,26 @@ impl PartialEq for Kind {
     }
 }
 
+impl Kind {
+    /// Why it cannot be sorted by this; `None`: it can.
+    pub fn refuses(&self, by: TopSort) -> Option<InputError> {
+        let word = |by: TopSort| {
+            by.to_possible_value()
+                .map(|value| value.get_name().to_owned())
+        };
+        let orders: Vec<String> = self.orders.iter().filter_map(|by| word(*by)).collect();
+        (!self.orders.contains(&by)).then(|| {
+            let by = word(by).unwrap_or_default();
+            let what = format!("{} has no column `{by}`", self.what);
+            let mend = format!("it can be sorted by {}", orders.join(", "));
+            InputError::new("--sort", what, mend)
+        })
+    }
+}
+
 /// An experiment that runs.
 pub static EXPERIMENT: Kind = Kind {
+    what: "an experiment",
     columns: &COLUMNS,
     orders: &[
         TopSort::Cell,
@@ -48,11 +71,12 @@ pub static EXPERIMENT: Kind = Kind {
         TopSort::Execution,
     ],
     states: &["absent", "present", "armed", "running", "done", "failed"],
-    lacks: &[],
+    lacks: &["enforcer"],
 };
 
 /// A mission that is kept running.
 pub static MISSION: Kind = Kind {
+    what: "a mission",
     columns: &OF_MISSION,
     orders: &[
         TopSort::Cell,
@@ -205,7 +229,7 @@ fn counts(scene: &Scene) -> String {
     let counted: Vec<String> = (scene.kind.states.iter())
         .filter_map(|state| {
             let count = scene.rows.iter().filter(|row| row.state == *state).count();
-            (count > 0).then(|| format!("{} {state}", grouped(count as u64)))
+            (count > 0).then(|| format!("{} {state}", grouped(count)))
         })
         .collect();
     let late: u64 = (scene.rows.iter()).filter_map(|row| row.kept?.late).sum();
@@ -213,7 +237,7 @@ fn counts(scene: &Scene) -> String {
     let lost: u64 = scene.rows.iter().map(|row| row.lost).sum();
     let cells = match scene.rows.len() {
         1 => "1 cell".to_owned(),
-        count => format!("{} cells", grouped(count as u64)),
+        count => format!("{} cells", grouped(count)),
     };
     let bad = match scene.kind == &MISSION {
         true => format!("{} late", grouped(late)),
@@ -308,6 +332,7 @@ pub mod tests {
             engine: "embedded".to_owned(),
             cpus: vec![1],
             class: "FIFO 80".to_owned(),
+            enforcer: None,
             reservation: None,
             state,
             failure: None,
@@ -344,6 +369,27 @@ pub mod tests {
             own_share: Some(0.004),
             rows,
         }
+    }
+
+    #[test]
+    fn what_has_no_column_is_not_sorted_by() {
+        let refused = |kind: &Kind| {
+            let all = TopSort::value_variants().iter();
+            let all = all.filter(|by| kind.refuses(**by).is_some());
+            all.copied().collect::<Vec<_>>()
+        };
+        assert_eq!(
+            refused(&EXPERIMENT),
+            [TopSort::Late, TopSort::Response, TopSort::Starts]
+        );
+        assert_eq!(
+            refused(&MISSION),
+            [TopSort::Missed, TopSort::Latency, TopSort::Execution]
+        );
+        assert_eq!(
+            MISSION.refuses(TopSort::Missed).unwrap().to_string(),
+            "--sort: a mission has no column `missed`; it can be sorted by cell, cpu, jobs, late, response, starts"
+        );
     }
 
     #[test]

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use probe::clock;
 use supervise::control::{Ask, CellState, CellStatus, Say, Status};
 
-use super::columns::MISSION;
+use super::columns::{Kind, MISSION};
 use super::scene::{Kept, Machine, Row, Scene, Source, rt_limit};
 use crate::commands::control::{ask_for, unexpected};
-use crate::commands::ps::{head, reported, why};
+use crate::commands::ps::{budget_text, head, reported, why};
 
 /// The mission of a directory.
 pub struct Mission {
@@ -68,14 +68,16 @@ impl Mission {
 
 fn row(cell: &CellStatus, cpu_share: Option<f64>) -> Row {
     let reported = reported(cell);
-    let time = |ns: i64| report::time(ns as f64);
     Row {
         id: cell.cell.clone(),
         engine: String::new(),
         cpus: cell.cpus.clone(),
-        class: cell.enforcer.clone().unwrap_or_default(),
+        class: (cell.pid)
+            .and_then(|pid| host::sched::get_class(pid).ok())
+            .map_or_else(String::new, |class| class.to_string()),
+        enforcer: cell.enforcer.clone(),
         reservation: (cell.budget_ns.zip(cell.period_ns))
-            .map(|(budget, period)| format!("{} every {}", time(budget), time(period))),
+            .map(|(budget, period)| budget_text(budget, period)),
         state: cell.state.word(),
         failure: Some(why(cell)).filter(|why| !why.is_empty()),
         pid: cell.pid,
@@ -97,6 +99,10 @@ fn row(cell: &CellStatus, cpu_share: Option<f64>) -> Row {
 }
 
 impl Source for Mission {
+    fn kind(&self) -> &'static Kind {
+        &MISSION
+    }
+
     fn look(&mut self) -> Result<Scene, String> {
         match ask_for(&self.dir, Ask::Status) {
             Ok(Say::Status(status)) => Ok(self.scene(&status)),

@@ -27,6 +27,9 @@ pub fn run(options: &Top) -> Result<Ended, CommandError> {
     let interval = Duration::from_nanos(options.interval.ns().unsigned_abs());
     let mut source = source(options)?;
     let source = source.as_mut();
+    if let Some(why) = source.kind().refuses(options.sort) {
+        return Err(why.into());
+    }
     if options.json {
         return lines(source, interval, options.count.unwrap_or(1));
     }

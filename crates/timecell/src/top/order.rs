@@ -50,8 +50,9 @@ impl Order {
     }
 
     fn shows(&self, row: &Row) -> bool {
-        let words = [&row.id, &row.engine, &row.class, &row.state.to_owned()];
-        self.filter.is_empty() || words.iter().any(|word| word.contains(&self.filter))
+        let words = [&row.id, &row.engine, &row.class, row.state];
+        let mut words = words.into_iter().chain(row.enforcer.as_deref());
+        self.filter.is_empty() || words.any(|word| word.contains(&self.filter))
     }
 
     /// The next of these columns.

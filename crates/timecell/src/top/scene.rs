@@ -10,6 +10,8 @@ use super::columns::{EXPERIMENT, Kind};
 
 /// Where rows come from.
 pub trait Source {
+    /// What there is to see.
+    fn kind(&self) -> &'static Kind;
     /// Looks once; a sentence where there is nothing to see.
     fn look(&mut self) -> Result<Scene, String>;
 }
@@ -62,8 +64,10 @@ pub struct Row {
     pub engine: String,
     /// Cpus that it may use.
     pub cpus: Vec<u32>,
-    /// Its scheduling class.
+    /// Its scheduling class; of a mission that of its first thread, empty where nothing runs.
     pub class: String,
+    /// Of a mission: the mechanism that holds it to its budget.
+    pub enforcer: Option<String>,
     /// Its own reservation.
     pub reservation: Option<String>,
     /// Where it stands.
@@ -170,6 +174,10 @@ impl Running {
 }
 
 impl Source for Running {
+    fn kind(&self) -> &'static Kind {
+        &EXPERIMENT
+    }
+
     fn look(&mut self) -> Result<Scene, String> {
         let (cpus, own_share) = (self.machine.cpus(), self.machine.own_share());
         match self.watcher.look() {
@@ -223,6 +231,7 @@ fn scene(view: &TrialView, cpus: Vec<CpuShare>, own_share: Option<f64>) -> Scene
                 engine: cell.engine.name().to_owned(),
                 cpus: cell.cpus.clone(),
                 class: cell.class.clone(),
+                enforcer: None,
                 reservation: cell.reservation.as_ref().map(words),
                 state: state(seen.standing),
                 failure: seen.failure.clone(),

@@ -112,6 +112,14 @@ fn sentences() {
     refused(&["bench", "overhead", "--cpus", "x"], &["--cpus"]);
     refused(&["bench", "overhead", "extra"], &["extra", "self"]);
     refused(&["bench", "self", "tea"], &["no part `tea`", "wakeup"]);
+    refused(
+        &["bench", "self", "--histogram"],
+        &["--histogram", "--quick, "],
+    );
+    refused(
+        &["bench", "startup", "--parallel", "3"],
+        &["--parallel", "startup"],
+    );
     refused(&["report", "absent"], &["absent", "not a run"]);
     refused(&["export", "absent", "--csv"], &["absent", "not a run"]);
     // These are clap's own: a sentence of another form, the same code.

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::missions::{Up, mission, nothing_is_left, pid_of, shell};
 use crate::support::{Case, Need, copy_program, eventually, say, timecell};
 
-const ROOT: &[Need] = &[
+pub const ROOT: &[Need] = &[
     Need::Root,
     Need::RealTime,
     Need::Program("busybox"),
@@ -25,11 +25,6 @@ pub const CASES: &[Case] = &[
         name: "control::what_runs_is_told_by_the_supervisor_and_without_it_by_the_journal",
         needs: ROOT,
         run: what_runs_is_told_by_the_supervisor_and_without_it_by_the_journal,
-    },
-    Case {
-        name: "control::cells_without_a_supervisor_are_ended_by_down_also_over_a_restart_of_the_supervisor",
-        needs: ROOT,
-        run: cells_without_a_supervisor_are_ended_by_down,
     },
     Case {
         name: "control::a_stopped_cell_stays_so_until_it_is_started_also_over_a_restart_of_the_supervisor",
@@ -75,7 +70,7 @@ pub const CASES: &[Case] = &[
 
 /// Little enough for many cells in two versions beside whatever else runs on the machine.
 pub const RESERVED: &str = "reservation = { budget = \"2ms\", period = \"200ms\" }";
-const SLEEPS: &str = "/busybox sleep 1000";
+pub const SLEEPS: &str = "/busybox sleep 1000";
 
 /// Runs a verb on the mission of this test.
 pub fn ask(dir: &Path, words: &[&str]) -> crate::support::Said {
@@ -172,42 +167,6 @@ fn what_runs_is_told_by_the_supervisor_and_without_it_by_the_journal() {
     assert!(said.out.contains("no mission is up"), "{}", said.out);
     assert!(!dir.join("state/control").exists());
     nothing_is_left(dir);
-}
-
-fn cells_without_a_supervisor_are_ended_by_down() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
-    let deaf = "trap \\\"\\\" TERM; while true; do /busybox sleep 1; done";
-    let cells = shell("steady", SLEEPS, RESERVED)
-        + &shell("deaf", deaf, RESERVED)
-        + &shell("plain", "exec /busybox sleep 1000", "class = \"other\"");
-    mission(dir, &cells);
-    let mut up = Up::start(dir);
-    let pids = ["steady", "deaf", "plain"].map(|name| pid_of(&up.told(&format!("{name}: runs"))));
-    up.kill();
-    let said = ask(dir, &["down"]).ends_with(0);
-    let killed = "killed by the supervisor (it did not end within 100ms of SIGTERM)";
-    assert!(
-        said.out.contains(&format!("deaf: {killed}")),
-        "{}",
-        said.out
-    );
-    assert!(
-        said.out.contains("all cells stopped; logs kept in") && said.out.contains("/state"),
-        "{}",
-        said.out
-    );
-    for pid in pids {
-        assert!(!runs(pid));
-    }
-    assert!(!dir.join("state/control").exists());
-    nothing_is_left(dir);
-    let again = ask(dir, &["down"]).ends_with(4);
-    assert!(again.err.contains("no mission is up"), "{}", again.err);
-    assert_eq!(json_of(dir, &["ps"])["mission"], Value::Null);
-    let mut up = Up::start(dir);
-    up.told("steady: runs");
-    up.end();
 }
 
 fn a_stopped_cell_stays_so_until_it_is_started() {

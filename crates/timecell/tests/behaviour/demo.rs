@@ -80,6 +80,20 @@ fn the_demo_mission_is_admitted_runs_and_is_watched() {
         rows[0]["jobs"].as_u64() >= Some(5) && rows[0]["worst_response_ns"].is_i64(),
         "{scene}"
     );
+    let class = rows[0]["class"].as_str().unwrap_or_default();
+    let enforcer = rows[0]["enforcer"].as_str().unwrap_or_default();
+    assert!(
+        class.starts_with("FIFO ") || class.starts_with("DEADLINE "),
+        "{scene}"
+    );
+    assert!(["rt-cgroup", "deadline"].contains(&enforcer), "{scene}");
+    // What it has no column for is no order either.
+    let no_order = ["top", "--dir", "state", "--once", "--sort", "missed"];
+    let error = say(dir, &no_order).ends_with(2).error();
+    assert!(
+        error.contains("a mission has no column `missed`"),
+        "{error}"
+    );
     // 2 ms every 100 ms.
     let share = rows[0]["cpu_share"].as_f64().unwrap();
     assert!(share > 0.0 && share < 0.5, "{scene}");
@@ -151,7 +165,7 @@ fn why_a_cell_could_not_start_is_told_by_ps_and_events() {
     up.told("stays: runs");
     let broken = || json(dir, "ps", &[])["cells"][0].clone();
     eventually("it is given up", || broken()["state"] == "stopped");
-    let text = format!("could not start: {reason}");
+    let text = format!("could not be started: {reason}");
     assert_eq!(broken()["last_end"]["text"], text.as_str());
     let table = say(dir, &["ps", "--dir", "state"]).ends_with(0).out;
     assert!(table.contains(&text), "{text}\n{table}");

@@ -127,6 +127,8 @@ fn kinds() {
         "set.toml",
         "schema = 1\n[[cell]]\nname = \"a\"\ntask = []\n",
     );
+    std::fs::create_dir(dir.path().join("run")).unwrap();
+    write("run/run.json", "{}");
     for (words, hint) in [
         (
             ["report", "mission.toml"],
@@ -145,6 +147,20 @@ fn kinds() {
             ["bench", "set.toml"],
             "set.toml looks like a task set: `timecell analyze set.toml` reads it",
         ),
+        (["update", "set.toml"], "set.toml looks like a task set: "),
+        (["update", "e.toml"], "e.toml looks like an experiment: "),
+        (
+            ["analyze", "mission.toml"],
+            "mission.toml looks like a mission: `timecell admit mission.toml` reads it",
+        ),
+        (["analyze", "e.toml"], "e.toml looks like an experiment: "),
+        (
+            ["analyze", "run"],
+            "run looks like a run: `timecell report run` reads it",
+        ),
+        (["admit", "run"], "run looks like a run: "),
+        (["update", "run"], "run looks like a run: "),
+        (["bench", "run"], "run looks like a run: "),
     ] {
         let said = say(dir.path(), &words).ends_with(2);
         assert!(
@@ -152,6 +168,25 @@ fn kinds() {
             "{words:?}: {}",
             said.err
         );
+    }
+    for (words, hint) in [
+        (
+            ["export", "e.toml", "--csv"],
+            "e.toml looks like an experiment: ",
+        ),
+        (
+            ["export", "set.toml", "--hdr"],
+            "set.toml looks like a task set: ",
+        ),
+        (["export", "run", "--rt-app"], "run looks like a run: "),
+        (
+            ["export", "mission.toml", "--rt-app"],
+            "mission.toml looks like a mission: ",
+        ),
+        (["analyze", "design", "run"], "run looks like a run: "),
+    ] {
+        let said = say(dir.path(), &words).ends_with(2);
+        assert!(said.err.contains(hint), "{words:?}: {}", said.err);
     }
     write(
         "e.toml",

@@ -54,6 +54,8 @@ struct Lanes {
     alone: bool,
     /// Cases that wait and would run beside others: those that want to be alone come after them.
     waiting: usize,
+    /// Those among them that want all groups' budgets: who wants a part of them comes after, or small ones would keep taking what is free.
+    waiting_for_all: usize,
 }
 
 impl Lanes {
@@ -61,7 +63,9 @@ impl Lanes {
         if held.alone {
             return self.running == 0 && self.waiting == 0;
         }
+        let gives_way = (1..ALL_GROUPS).contains(&held.groups) && self.waiting_for_all > 0;
         let taken = self.alone
+            || gives_way
             || self.groups + held.groups > ALL_GROUPS
             || (held.deadline && self.deadline)
             || (held.is_small() && self.small == SMALL);
@@ -92,6 +96,7 @@ static LANES: Mutex<Lanes> = Mutex::new(Lanes {
     deadline: false,
     alone: false,
     waiting: 0,
+    waiting_for_all: 0,
 });
 static CHANGED: Condvar = Condvar::new();
 
@@ -142,11 +147,14 @@ pub fn run(case: &'static Case) {
     let held = Held::by(case.needs);
     let mut lanes = LANES.lock().unwrap();
     let shares = usize::from(!held.alone);
+    let for_all = usize::from(!held.alone && held.groups >= ALL_GROUPS);
     lanes.waiting += shares;
+    lanes.waiting_for_all += for_all;
     lanes = CHANGED
         .wait_while(lanes, |lanes| !lanes.has_room(held))
         .unwrap();
     lanes.waiting -= shares;
+    lanes.waiting_for_all -= for_all;
     lanes.enter(held);
     drop(lanes);
     let began = Instant::now();

@@ -120,6 +120,7 @@ fn short() {
             "2-2-bare-wakeup_latency.hlog"
         ]
     );
+    comes_back_with_its_metric(dir.path(), &path);
     goes_out_as_cyclictest(dir.path(), &run, &summary);
     // A run against itself: every ratio is 1, and one round is no reason to be sure of it.
     let same = [
@@ -144,6 +145,34 @@ fn short() {
         .ends_with(2)
         .error();
     assert!(error.contains("the run is complete"), "{error}");
+}
+
+/// What is written for HdrHistogram's tools is read back as what it is, and so is a log within the run.
+fn comes_back_with_its_metric(dir: &Path, run: &Path) {
+    let within = run.join("trials/1/1-bare.hlog");
+    for file in [
+        "logs/1-1-bare-wakeup_latency.hlog",
+        &within.to_string_lossy(),
+    ] {
+        let said = say(dir, &["report", file, "--json"]).ends_with(0);
+        let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        let file = &json["files"][0];
+        let first = &file["distributions"][0];
+        assert_eq!(first["quantity"], "wake-up latency", "{}", said.out);
+        assert!(first["max_ns"].as_i64().unwrap() > 0, "{}", said.out);
+        assert!(
+            !file["notes"].to_string().contains("no unit"),
+            "{}",
+            said.out
+        );
+    }
+    let file = "logs/1-1-bare-wakeup_latency.hlog";
+    let judged = ["report", file, "--fail-if", "latency.max > 1ns"];
+    say(dir, &judged).ends_with(3);
+    let error = say(dir, &["report", file, "--unit", "ms"])
+        .ends_with(2)
+        .error();
+    assert!(error.contains("timecell wrote the file, in ns"), "{error}");
 }
 
 /// A thread for each cell, every job in it, the largest latency exact; and the run stands beside that file.

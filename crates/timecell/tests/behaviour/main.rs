@@ -10,6 +10,7 @@ mod bench;
 mod clean_up;
 mod contest;
 mod control;
+mod control_orphans;
 mod control_update;
 mod counters;
 mod demo;
@@ -37,6 +38,7 @@ mod missions_reserve;
 #[path = "../../../host/tests/needs/mod.rs"]
 mod needs;
 mod nqueens;
+mod parquet;
 mod policies;
 mod pty;
 mod reporter;
@@ -74,6 +76,7 @@ fn main() {
         counters::CASES,
         demo::CASES,
         control::CASES,
+        control_orphans::CASES,
         control_update::CASES,
         faults::CASES,
         first_steps::CASES,
@@ -95,6 +98,7 @@ fn main() {
         missions_apart::CASES,
         missions_beside::CASES,
         missions_deadline::CASES,
+        parquet::CASES,
         policies::CASES,
         salvage::CASES,
         scale::CASES,

@@ -90,6 +90,12 @@ fn memory(engine: &str) {
         up.told("parent: a process of it was killed for memory: limit 8MiB");
         let limits = &cell(dir, "parent")["limits"];
         assert_eq!(limits[0]["limit"], "memory", "{limits}");
+        // Whoever kills the first process later is not the kernel for memory.
+        std::thread::sleep(std::time::Duration::from_millis(1_200));
+        let pid = cell(dir, "parent")["pid"].as_i64().unwrap();
+        // SAFETY: a cell of this test.
+        unsafe { libc::kill(i32::try_from(pid).unwrap(), libc::SIGKILL) };
+        up.told("parent: killed by signal 9 (SIGKILL)");
     }
     eventually("the end is on record", || {
         cell(dir, "hog")["last_end"]["cause"]["by"] == "memory"

@@ -6,8 +6,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::control::cell;
 use crate::missions::{Up, mission, nothing_is_left, pid_of, shell};
-use crate::support::{Case, Need, timecell};
+use crate::support::{Case, Need, eventually, timecell};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -57,6 +58,11 @@ pub const CASES: &[Case] = &[
         name: "missions_reaction::who_asks_twice_does_not_wait_for_a_start_that_hangs",
         needs: &[Need::Root, Need::Program("busybox"), Need::Program("crun")],
         run: who_asks_twice_does_not_wait_for_a_start_that_hangs,
+    },
+    Case {
+        name: "missions_reaction::a_locked_record_of_user_ids_holds_up_its_start_only",
+        needs: NEEDS,
+        run: a_locked_record_of_user_ids_holds_up_its_start_only,
     },
 ];
 
@@ -228,6 +234,35 @@ fn who_asks_twice_does_not_wait_for_a_start_that_hangs() {
     mission(dir.path(), &shell("good", "/busybox sleep 1000", PLAIN));
     let mut up = Up::start(dir.path());
     up.until("good: runs");
+    up.end();
+    nothing_is_left(dir.path());
+}
+
+/// The supervisor answers while the start waits.
+fn a_locked_record_of_user_ids_holds_up_its_start_only() {
+    let dir = tempfile::tempdir().unwrap();
+    mission(
+        dir.path(),
+        &shell("a", "/busybox sleep 1000", "class = \"other\""),
+    );
+    let mut up = Up::start(dir.path());
+    up.until("a: runs");
+    let lock = fs::File::options()
+        .write(true)
+        .open("/run/timecell/uids.lock");
+    let lock = lock.unwrap();
+    lock.lock().unwrap();
+    let mut restart = timecell()
+        .current_dir(dir.path())
+        .args(["restart", "--dir", "state", "a"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("the start is seen", || {
+        cell(dir.path(), "a")["state"] == "starting"
+    });
+    lock.unlock().unwrap();
+    assert!(restart.wait().unwrap().success());
     up.end();
     nothing_is_left(dir.path());
 }

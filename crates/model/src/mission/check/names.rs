@@ -3,7 +3,10 @@ use std::collections::HashMap;
 use crate::mission::faults::Faults;
 use crate::mission::{Mission, Place};
 
-/// Names that stand twice.
+/// Stands among the cells in tables and in what a mission holds of the machine.
+const SUPERVISOR: &str = "supervisor";
+
+/// Names that stand twice, or stand for something else.
 pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
     let mut cells = HashMap::new();
     for (index, cell) in mission.cells.iter().enumerate() {
@@ -11,6 +14,11 @@ pub(super) fn check(mission: &Mission, faults: &mut Faults<'_>) {
         if let Some(first) = first(&mut cells, &cell.name, place.clone()) {
             let what = format!("there are two cells named `{}`", cell.name);
             twice(faults, &place, &first, "name", what);
+        }
+        if cell.name == SUPERVISOR {
+            let what = format!("`{SUPERVISOR}` is what the mission's own supervisor is called");
+            let mend = "give the cell another name".to_owned();
+            faults.report(&place, &["name"], what, mend);
         }
         let (mut tasks, mut threads) = (HashMap::new(), HashMap::new());
         for (number, task) in cell.tasks.iter().enumerate() {

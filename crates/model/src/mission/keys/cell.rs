@@ -47,7 +47,7 @@ pub(super) static CELL: Shape = Shape {
             "name",
             Kind::Name,
             "\"control\"",
-            "its name; each once in the mission",
+            "its name; each once in the mission, and none is `supervisor`",
         ),
         Key::default("description", Kind::Text, "\"\"", "what it does"),
         Key::required(
@@ -231,8 +231,18 @@ static PRIORITIES: Shape = Shape {
     doc: "A band of SCHED_FIFO priorities; a larger number is more urgent.",
     choice: false,
     keys: &[
-        Key::required("lowest", PRIORITY, "40", "the lowest of them"),
-        Key::required("highest", PRIORITY, "49", "the highest of them"),
+        Key::required(
+            "lowest",
+            PRIORITY,
+            "40",
+            "the lowest of them; 98 only where the class of `supervisor` is `other`",
+        ),
+        Key::required(
+            "highest",
+            PRIORITY,
+            "49",
+            "the highest of them; 98 only where the class of `supervisor` is `other`",
+        ),
     ],
 };
 
@@ -311,7 +321,7 @@ static TASK: Shape = Shape {
             "priority",
             PRIORITY,
             "found by admission",
-            "SCHED_FIFO priority of its thread; all tasks of a cell or none, each its own, within the cell's `priorities`",
+            "SCHED_FIFO priority of its thread; all tasks of a cell or none, each its own, within the cell's `priorities`; 98 only where the class of `supervisor` is `other`",
         ),
         Key::without(
             "thread",

@@ -1,7 +1,7 @@
 use super::{LEAST, json, parse, shipped, validator};
 use crate::mission::{
-    Action, CellClass, Criticality, Enforcer, Image, Latency, Network, Observed, Ready, Restart,
-    RestartPolicy, Seccomp, WhenShed,
+    Action, Cell, CellClass, Criticality, Enforcer, Image, Latency, Network, Observed, Ready,
+    Restart, RestartPolicy, Seccomp, WhenShed,
 };
 use crate::taskset::{Order, Policy, TaskCell};
 use crate::{Duration, EngineKind};
@@ -33,6 +33,7 @@ fn the_least_mission_grants_nothing() {
     assert_eq!(cell.criticality, Criticality::Low);
     assert!(cell.cpus.is_empty() && cell.is_real_time());
     assert_eq!(cell.ready, Ready::Started);
+    assert_eq!(cell.stop_timeout, Cell::STOP_TIMEOUT);
     let second = 1_000_000_000;
     assert_eq!(
         cell.restart,

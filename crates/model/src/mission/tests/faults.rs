@@ -22,6 +22,10 @@ fn a_fault_names_its_line_and_the_mend() {
              use 1 to 64 letters, digits, `-` and `_`, a letter or digit first",
         ),
         (
+            with("\"control\"", "\"supervisor\""),
+            "4: `supervisor` is what the mission's own supervisor is called; give the cell another name",
+        ),
+        (
             with("image", "imgae"),
             "5: unknown key `imgae` in [[cell]]; did you mean `image`?",
         ),

@@ -151,21 +151,25 @@ impl Distribution {
     }
 
     /// Points (value in ns, share of values that reach it), the overflowed counted among those that do, so that the
-    /// curve ends above 0 where the histogram was cut off. Empty without a histogram or a total.
-    pub fn ccdf(&self) -> Vec<(i64, f64)> {
-        let Some(total) = self.total().filter(|&total| total > 0) else {
-            return Vec::new();
-        };
+    /// curve ends above 0 where the histogram was cut off. Nothing without a histogram or a total. One by one, since there
+    /// may be millions.
+    pub fn ccdf(&self) -> impl Iterator<Item = (i64, f64)> + Clone + '_ {
+        let total = self.total().unwrap_or(0);
+        let counts = if total > 0 { &self.counts[..] } else { &[] };
+        let beyond = total
+            - counts
+                .iter()
+                .map(|pair| pair.1)
+                .fold(0, u64::saturating_add);
+        let share = move |reached: u64| reached as f64 / total as f64;
         let mut reached = total;
-        let mut points = Vec::with_capacity(self.counts.len() + 1);
-        for &(value, count) in &self.counts {
-            points.push((value, reached as f64 / total as f64));
+        let within = counts.iter().map(move |&(value, count)| {
+            let point = (value, share(reached));
             reached -= count;
-        }
-        if let Some(overflow) = self.overflow.filter(|_| reached > 0) {
-            points.push((overflow.at_least_ns, reached as f64 / total as f64));
-        }
-        points
+            point
+        });
+        let overflow = self.overflow.filter(|_| beyond > 0);
+        within.chain(overflow.map(|overflow| (overflow.at_least_ns, share(beyond))))
     }
 
     /// Moves counts from the lower ends of buckets that are `width_ns` wide to the largest whole unit in them, so that
@@ -302,7 +306,10 @@ mod tests {
         assert_eq!(d.quantile(0.99), Reach::At(20));
         assert_eq!(d.quantile(0.999), Reach::Above(100));
         assert_eq!((d.max_ns(), d.mean_ns()), (None, None));
-        assert_eq!(d.ccdf(), [(10, 1.0), (20, 0.02), (100, 0.01)]);
+        assert_eq!(
+            d.ccdf().collect::<Vec<_>>(),
+            [(10, 1.0), (20, 0.02), (100, 0.01)]
+        );
     }
 
     #[test]
@@ -310,7 +317,7 @@ mod tests {
         let d = cut(&[(10, 98)], None);
         assert_eq!(d.quantile(0.5), Reach::Unknown);
         assert_eq!(d.total(), None);
-        assert!(d.ccdf().is_empty());
+        assert_eq!(d.ccdf().next(), None);
         let mut hidden = Distribution::new("t", "latency", 1_000);
         hidden.fill([(5_000, 10)]);
         hidden.said.max_ns = Some(5_900);

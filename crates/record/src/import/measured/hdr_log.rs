@@ -1,5 +1,6 @@
 //! Interval logs of HdrHistogram (`.hlog`), those of `timecell export --hdr` among them: the histograms of all intervals
-//! added up, one distribution for each tag. The format names no unit.
+//! added up, one distribution for each tag. The format names no unit and no quantity; those of timecell say both in a
+//! comment.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,8 @@ use model::InputError;
 
 use super::sense::{Head, Reader};
 use super::{Distribution, Measured, Options, Source, Unit, excerpt, fault, scaled};
+use crate::export::METRIC;
+use crate::summary::Metric;
 
 pub(super) const READER: Reader = Reader {
     unit_is_open: true,
@@ -22,6 +25,38 @@ fn senses(head: &Head) -> bool {
         line.starts_with("#[Histogram log format version")
             || line.starts_with("\"StartTimestamp\",\"Interval_Length\"")
     })
+}
+
+/// A log that timecell wrote, which says what was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ours {
+    /// For other tools: one metric, named in a comment.
+    Exported(Metric),
+    /// Within a run: the tags are the metrics.
+    Kept,
+}
+
+impl Ours {
+    /// What a comment says.
+    fn of(line: &str) -> Option<Ours> {
+        let comment = line.strip_prefix('#')?;
+        if comment.starts_with("timecell-begin ") {
+            return Some(Ours::Kept);
+        }
+        metric(comment.strip_prefix(METRIC)?.trim()).map(Ours::Exported)
+    }
+
+    fn quantity(self, tag: &str) -> &'static str {
+        let metric = match self {
+            Ours::Exported(metric) => Some(metric),
+            Ours::Kept => metric(tag),
+        };
+        metric.map_or("recorded value", Metric::title)
+    }
+}
+
+fn metric(tag: &str) -> Option<Metric> {
+    Metric::ALL.into_iter().find(|metric| metric.tag() == tag)
 }
 
 /// The histogram of one line, and its tag.
@@ -44,9 +79,17 @@ fn entry(line: &str) -> Result<(String, Histogram<u64>), String> {
 
 fn read(source: &mut Source, options: Options) -> Result<Measured, InputError> {
     let name = source.name().to_owned();
-    let unit_ns = options.unit.unwrap_or(Unit::Ns).ns();
     let mut tags: BTreeMap<String, Histogram<u64>> = BTreeMap::new();
+    let mut ours = None;
     while let Some((line, number)) = source.line()? {
+        if let Some(found) = Ours::of(line) {
+            if ours.is_some_and(|known| known != found) {
+                let what = "a log of another metric begins";
+                return Err(fault(&name, number, what, "give each a file of its own"));
+            }
+            ours = Some(found);
+            continue;
+        }
         let at = |what: String| fault(&name, number, what, "");
         if line.trim().is_empty() || line.starts_with('#') || line.starts_with('"') {
             continue;
@@ -65,9 +108,19 @@ fn read(source: &mut Source, options: Options) -> Result<Measured, InputError> {
             }
         }
     }
-    let mut measured = Measured::by("HdrHistogram");
+    if ours.is_some() && options.unit.is_some_and(|unit| unit != Unit::Ns) {
+        let what = "timecell wrote the file, in ns";
+        return Err(InputError::new(&name, what, "remove --unit"));
+    }
+    let unit_ns = options.unit.unwrap_or(Unit::Ns).ns();
+    let mut measured = Measured::by(if ours.is_some() {
+        "timecell"
+    } else {
+        "HdrHistogram"
+    });
     for (tag, histogram) in tags {
-        let mut d = Distribution::new(tag, "recorded value", unit_ns);
+        let quantity = ours.map_or("recorded value", |ours| ours.quantity(&tag));
+        let mut d = Distribution::new(tag, quantity, unit_ns);
         for bin in histogram.iter_recorded() {
             let upper = histogram.highest_equivalent(bin.value_iterated_to());
             let upper = i64::try_from(upper).unwrap_or(i64::MAX);
@@ -84,7 +137,7 @@ fn read(source: &mut Source, options: Options) -> Result<Measured, InputError> {
     measured.notes.push(
         "values stand at the upper ends of their bins; the width is that of the widest".to_owned(),
     );
-    if options.unit.is_none() {
+    if options.unit.is_none() && ours.is_none() {
         measured.notes.push(
             "an interval log names no unit; nanoseconds are assumed, as timecell writes (--unit)"
                 .to_owned(),

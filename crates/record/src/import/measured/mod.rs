@@ -19,6 +19,7 @@ mod raw;
 mod rt_app_log;
 mod rt_tests_json;
 mod rt_tests_text;
+mod rteval_xml;
 mod rtla;
 mod rtla_top;
 mod sense;

@@ -369,7 +369,7 @@ proptest! {
             Ok(read) => {
                 for d in read.distributions {
                     prop_assert!(d.counts.windows(2).all(|pair| pair[0].0 < pair[1].0));
-                    prop_assert!(d.ccdf().iter().all(|point| (0.0..=1.0).contains(&point.1)));
+                    prop_assert!(d.ccdf().all(|point| (0.0..=1.0).contains(&point.1)));
                     let _ = (d.quantile(0.99), d.mean_ns(), d.max_ns());
                 }
             }

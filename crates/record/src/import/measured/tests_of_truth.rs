@@ -403,4 +403,84 @@ fn an_interval_log_of_hdr_histogram_is_added_up() {
     assert!(d.counts[0].0 >= 1_000 && d.counts[1].0 >= 50_000 && d.counts[1].0 < 51_000);
     let text = String::from_utf8(whole).unwrap();
     refused(&text[..text.len() - 40], "histogram");
+    assert_eq!(
+        (d.quantity.as_str(), read_log.notes.len()),
+        ("recorded value", 2)
+    );
+    // timecell's own say what was measured, and that it is in nanoseconds.
+    let ours = format!("#timecell-metric execution_time\n{text}");
+    let read_ours = read_bytes(ours.as_bytes()).unwrap();
+    assert_eq!(read_ours.distributions[0].quantity, "execution time");
+    assert_eq!(
+        (read_ours.tool.as_str(), read_ours.notes.len()),
+        ("timecell", 1)
+    );
+    refused(
+        &format!("{ours}#timecell-metric wakeup_latency\n"),
+        "another metric",
+    );
+}
+
+/// A summary of rteval, with what its cyclictest holds.
+fn rteval(cyclictest: &str) -> String {
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<rteval version=\"3.8\">\n<SystemInfo><uname><node>board</node>\
+         <kernel is_RT=\"1\">6.6.30-rt30</kernel><arch>x86_64</arch></uname></SystemInfo>\n\
+         <Measurements><Profile loads=\"1\" parallel=\"1\">{cyclictest}</Profile></Measurements>\n</rteval>\n"
+    )
+}
+
+const RTEVAL_CORES: &str = "<cyclictest command_line=\"cyclictest -i100 -qmu -h 3500 -p95\">\
+    <system description=\"(2 cores)\"><statistics><samples>6</samples><minimum unit=\"us\">2</minimum></statistics></system>\
+    <core id=\"0\" priority=\"95\"><statistics><samples>5</samples><minimum unit=\"us\">2</minimum>\
+    <maximum unit=\"us\">9</maximum><mean unit=\"us\">3.8</mean></statistics>\
+    <histogram nbuckets=\"3500\"><bucket index=\"2\" value=\"3\"/><bucket index=\"4\" value=\"1\"/><bucket index=\"9\" value=\"1\"/></histogram></core>\
+    <core id=\"3\" priority=\"95\"><statistics><samples>1</samples><minimum unit=\"us\">7</minimum>\
+    <maximum unit=\"us\">7</maximum><mean unit=\"us\">0.0</mean></statistics>\
+    <histogram nbuckets=\"3500\"><bucket index=\"7\" value=\"1\"/></histogram></core></cyclictest>";
+
+#[test]
+fn a_summary_of_rteval_gives_the_histogram_of_each_core() {
+    let read = read(&rteval(RTEVAL_CORES)).unwrap();
+    assert_eq!(read.format.map(Format::name), Some("rteval-xml"));
+    assert_eq!(read.machine.as_deref(), Some("Linux 6.6.30-rt30 x86_64"));
+    let [first, second] = read.distributions.as_slice() else {
+        panic!("{:?}", read.distributions);
+    };
+    assert_eq!(first.counts, [(2_000, 3), (4_000, 1), (9_000, 1)]);
+    assert_eq!((first.cpu, second.cpu), (Some(0), Some(3)));
+    assert_eq!(first.quantity, "wake-up latency");
+    assert_eq!(first.said.mean_ns, Some(3_800.0));
+    assert_eq!(second.said.mean_ns, None, "it writes 0 for one sample");
+}
+
+#[test]
+fn what_rteval_leaves_out_or_adds_up_is_refused_with_the_reason() {
+    let cut = rteval(RTEVAL_CORES);
+    for (text, part) in [
+        (cut[..cut.len() - 12].to_owned(), "cut short"),
+        (
+            rteval("<cyclictest command_line=\"c\"/>"),
+            "beyond its histogram",
+        ),
+        (
+            rteval(
+                "<timerlat><core id=\"0\"><histogram><bucket index=\"1\" value=\"1\"/></histogram></core></timerlat>",
+            ),
+            "adds up",
+        ),
+        (rteval("<sysstat/>"), "without a latency test"),
+        (
+            rteval(&RTEVAL_CORES.replace("<samples>5", "<samples>4")),
+            "cpu 0",
+        ),
+    ] {
+        let error = read(&text).expect_err(part);
+        assert!(error.contains(part), "{error}");
+    }
+    // Older versions kept the statistics where the maximum lay beyond the histogram.
+    let hidden = RTEVAL_CORES.replace("\"us\">9<", "\"us\">4000<");
+    let read = read(&rteval(&hidden)).unwrap();
+    let over = read.distributions[0].overflow.expect("an overflow");
+    assert_eq!((over.count, over.at_least_ns), (None, 10_000));
 }

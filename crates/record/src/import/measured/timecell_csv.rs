@@ -23,6 +23,10 @@ fn senses(head: &Head) -> bool {
 
 /// The fields of one line.
 fn fields(line: &str) -> Option<csv::StringRecord> {
+    // Most lines quote nothing, and a reader of quotes takes 0.1 ms to be made.
+    if !line.contains('"') {
+        return Some(line.split(',').collect());
+    }
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
         .from_reader(line.as_bytes());

@@ -3,6 +3,7 @@
 use analysis::Ns;
 use model::mission::Cell;
 
+use super::super::asked::ns;
 use super::Edit;
 use super::search::{Search, nearest};
 
@@ -50,8 +51,4 @@ fn larger(
         helps(&edit(budget))
     })?;
     Some(edit(found))
-}
-
-fn ns(time: model::Duration) -> Ns {
-    time.ns().unsigned_abs()
 }

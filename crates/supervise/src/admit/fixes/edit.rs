@@ -116,6 +116,20 @@ impl Edit {
         }
     }
 
+    /// The kind of change that it is.
+    pub(super) const fn kind(&self) -> &'static str {
+        match self {
+            Edit::MissionCpus(_) | Edit::Cpus(..) => "cpus",
+            Edit::Reservation(..) => "budget",
+            Edit::Enforcer(Some(Enforcer::CpusetOnly)) => "no-budget",
+            Edit::Enforcer(_) | Edit::Class(..) | Edit::NoPriorities(_) => "enforcer",
+            Edit::Time(_, _, Time::Deadline, _) => "deadline",
+            Edit::Time(_, _, Time::Period, _) => "period",
+            Edit::Time(_, _, Time::Wcet | Time::WcetHigh, _) => "wcet",
+            Edit::LeaveOut(_) | Edit::End(_) => "fewer",
+        }
+    }
+
     /// Whether it sets what the other sets.
     pub(super) fn replaces(&self, other: &Edit) -> bool {
         self.key().is_some()

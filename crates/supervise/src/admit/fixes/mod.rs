@@ -99,6 +99,18 @@ pub struct Fix {
 }
 
 impl Fix {
+    /// Of the kind of that one of its edits which costs the user most.
+    fn of(edits: Vec<Edit>) -> Fix {
+        let at = |edit: &Edit| KINDS.iter().position(|kind| kind.name == edit.kind());
+        let dearest = edits.iter().filter_map(at).max().unwrap_or(0);
+        let kind = &KINDS[dearest];
+        Fix {
+            kind: kind.name,
+            edits,
+            remark: kind.remark,
+        }
+    }
+
     /// The mission and the machine's state after this change.
     pub fn apply(&self, mission: &Mission, facts: &Facts) -> (Mission, Facts) {
         let (mut mission, mut facts) = (mission.clone(), facts.clone());
@@ -132,24 +144,16 @@ pub fn find_fixes(
     let search = Search::new(mission, facts, measured, latency_ns);
     let (mut missions, mut cut_short) = (0, false);
     let mut found: Vec<Fix> = Vec::new();
-    let of = |search: &Search<'_>, kind: &Kind| -> Option<Fix> {
+    let of = |search: &Search<'_>, kind: &Kind| -> Option<Vec<Edit>> {
         search.begin();
-        let edits = (kind.find)(search).filter(|edits| search.is_proved(edits))?;
-        Some(Fix {
-            kind: kind.name,
-            edits,
-            remark: kind.remark,
-        })
+        (kind.find)(search).filter(|edits| search.is_proved(edits))
     };
     for kind in &KINDS {
-        let Some(mut fix) = of(&search, kind) else {
+        let Some(edits) = of(&search, kind) else {
             continue;
         };
-        fix.edits = search.pruned(&fix.edits);
-        let periods = |edit: &Edit| matches!(edit, Edit::Time(_, _, edit::Time::Period, _));
-        if fix.kind == "period" && !fix.edits.iter().any(periods) {
-            fix.kind = "deadline";
-        }
+        // What is not needed of it may have been what the kind is called after.
+        let fix = Fix::of(search.pruned(&edits));
         let same = |other: &Fix| {
             other.edits == fix.edits
                 || (other.kind == fix.kind && other.edits.len() <= fix.edits.len())
@@ -164,13 +168,15 @@ pub fn find_fixes(
             let Some(eased) = search.based_on(&base) else {
                 continue;
             };
-            let fix = (KINDS.iter()).find_map(|kind| of(&eased, kind));
+            let more = match eased.refused.is_admitted() {
+                true => search.is_proved(&base).then(Vec::new),
+                false => KINDS.iter().find_map(|kind| of(&eased, kind)),
+            };
             missions += eased.missions();
             cut_short |= eased.was_cut_short();
-            if let Some(fix) = fix {
-                let edits: Vec<Edit> = base.into_iter().chain(fix.edits).collect();
-                let edits = search.pruned(&edits);
-                found.push(Fix { edits, ..fix });
+            if let Some(more) = more {
+                let edits: Vec<Edit> = base.into_iter().chain(more).collect();
+                found.push(Fix::of(search.pruned(&edits)));
                 break;
             }
         }

@@ -6,13 +6,13 @@ use analysis::Ns;
 use model::mission::{Cell, Mission, MissionFile};
 use record::supply::MeasuredSupply;
 
-use super::super::{Admission, Facts, Outcome, admit};
+use super::super::{Admission, Facts, Outcome, decision};
 use super::Edit;
 
 /// Changed missions that one kind may put to admission, times the cells of each: what a kind may cost.
 const CELLS_TRIED: usize = 2_400;
 
-/// How long the whole search may take: whoever asked waits for it.
+/// How long the whole search may take: whoever asked waits for it. What is found by then is still proved.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// At least so many missions are tried of each kind.
@@ -57,7 +57,7 @@ impl<'a> Search<'a> {
             measured,
             latency_ns,
             until: Instant::now() + PATIENCE,
-            refused: admit(mission, facts, measured, latency_ns),
+            refused: decision(mission, facts, measured, latency_ns),
             tried: Counter::new(0),
             left: Counter::new(0),
             cut_short: Counter::new(false),
@@ -70,20 +70,21 @@ impl<'a> Search<'a> {
         for edit in base {
             edit.apply(&mut mission, &mut self.facts.clone());
         }
-        (mission != *self.mission).then(|| Search {
-            refused: admit(&mission, self.facts, self.measured, self.latency_ns),
+        (mission != *self.mission && self.has_time()).then(|| Search {
+            refused: decision(&mission, self.facts, self.measured, self.latency_ns),
             mission: Cow::Owned(mission),
             facts: self.facts,
             measured: self.measured,
             latency_ns: self.latency_ns,
             until: self.until,
-            tried: Counter::new(0),
+            tried: Counter::new(1),
             left: Counter::new(0),
             cut_short: Counter::new(false),
         })
     }
 
-    /// These edits without those that a later one makes void, and without those that are not needed.
+    /// These edits without those that a later one makes void, and, as far as there is time to find them, without those that are
+    /// not needed.
     pub(super) fn pruned(&self, edits: &[Edit]) -> Vec<Edit> {
         let mut kept: Vec<Edit> = Vec::new();
         for (at, edit) in edits.iter().enumerate() {
@@ -96,7 +97,7 @@ impl<'a> Search<'a> {
             at = one;
             let mut fewer = kept.clone();
             fewer.remove(at);
-            if !fewer.is_empty() && self.is_proved(&fewer) {
+            if !fewer.is_empty() && self.has_time() && self.is_proved(&fewer) {
                 kept = fewer;
             }
         }
@@ -107,6 +108,15 @@ impl<'a> Search<'a> {
     pub(super) fn begin(&self) {
         let cells = self.mission.cells.len().max(1);
         self.left.set((CELLS_TRIED / cells).max(LEAST_TRIED));
+    }
+
+    /// Whether the search may go on; that it may not is remembered.
+    fn has_time(&self) -> bool {
+        let has_time = Instant::now() < self.until;
+        if !has_time {
+            self.cut_short.set(true);
+        }
+        has_time
     }
 
     pub(super) fn missions(&self) -> usize {
@@ -120,7 +130,7 @@ impl<'a> Search<'a> {
     /// What admission says after these edits; `None`: no more may be tried.
     pub(super) fn after(&self, edits: &[Edit]) -> Option<Admission> {
         let left = self.left.get().checked_sub(1);
-        let Some(left) = left.filter(|_| Instant::now() < self.until) else {
+        let Some(left) = left.filter(|_| self.has_time()) else {
             self.cut_short.set(true);
             return None;
         };
@@ -130,7 +140,8 @@ impl<'a> Search<'a> {
         for edit in edits {
             edit.apply(&mut mission, &mut facts);
         }
-        (!mission.cells.is_empty()).then(|| admit(&mission, &facts, self.measured, self.latency_ns))
+        (!mission.cells.is_empty())
+            .then(|| decision(&mission, &facts, self.measured, self.latency_ns))
     }
 
     /// How far the mission is from being admitted after these edits; 0: it is.
@@ -147,7 +158,7 @@ impl<'a> Search<'a> {
         }
         self.tried.set(self.tried.get() + 1);
         MissionFile::parse("edited", &mission.to_toml()).is_ok_and(|file| {
-            admit(file.mission(), &facts, self.measured, self.latency_ns).is_admitted()
+            decision(file.mission(), &facts, self.measured, self.latency_ns).is_admitted()
         })
     }
 
@@ -257,4 +268,28 @@ fn round(ns: Ns) -> Ns {
         step *= 10;
     }
     step
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::tests::{cell, facts, mission, task};
+    use super::*;
+
+    #[test]
+    fn when_its_time_is_over_nothing_more_is_tried() {
+        let (facts, mission) = (facts(), mission(&cell("a", &task("1ms", "100ms"))));
+        let mut search = Search::new(&mission, &facts, &[], 0);
+        let edits = [
+            Edit::MissionCpus(vec![0]),
+            Edit::NoPriorities("a".to_owned()),
+        ];
+        assert_eq!(search.pruned(&edits).len(), 1);
+        assert!(!search.was_cut_short());
+        let tried = search.missions();
+        search.until = Instant::now();
+        assert_eq!(search.pruned(&edits), edits);
+        assert!(search.based_on(&edits).is_none() && search.after(&edits).is_none());
+        assert_eq!(search.missions(), tried);
+        assert!(search.was_cut_short());
+    }
 }

@@ -1,8 +1,9 @@
-use model::mission::MissionFile;
+use model::mission::{CellClass, Enforcer, MissionFile};
 use proptest::prelude::*;
 
 use super::super::tests::{cell, facts, mission, task};
 use super::super::{Facts, admit};
+use super::edit::Time;
 use super::*;
 
 const MS: Ns = 1_000_000;
@@ -18,6 +19,8 @@ fn all_work(mission: &Mission, facts: &Facts, latency_ns: Ns) -> Fixes {
         let (mission, facts) = fix.apply(mission, facts);
         let admission = admit(&mission, &facts, &[], latency_ns);
         assert!(admission.is_admitted(), "{fix:?}: {admission:?}");
+        let named = fix.edits.iter().any(|edit| edit.kind() == fix.kind);
+        assert!(named, "not what it is called: {fix:?}");
     }
     fixes
 }
@@ -125,6 +128,60 @@ fn a_late_task_is_told_of_the_least_deadline_that_holds() {
     assert!((21 * MS..100 * MS).contains(ns), "{fix:?}");
     let less = with(&format!("{}us", (ns - MS) / 1_000));
     assert!(!admit(&less, &facts(), &[], 0).is_admitted());
+}
+
+#[test]
+fn what_suffices_when_more_is_left_to_timecell_is_called_what_it_is() {
+    // Neither of the two suffices alone, and with both nothing else is to be changed.
+    let rest = "cpus = [0, 1]\nreservation = { budget = \"1ms\", period = \"100ms\" }\n";
+    let mission = mission(&cell("a", &format!("{rest}{}", task("20ms", "100ms"))));
+    assert!(!admit(&mission, &facts(), &[], 0).is_admitted());
+    let fixes = all_work(&mission, &facts(), 0);
+    let budget = fixes.found.iter().find(|fix| fix.kind == "budget");
+    assert_eq!(budget.map(|fix| fix.edits.len()), Some(2), "{fixes:?}");
+    assert!(
+        fixes.found.iter().all(|fix| fix.remark.is_none()),
+        "{fixes:?}"
+    );
+}
+
+#[test]
+fn every_edit_is_of_a_kind_that_is_listed() {
+    let (cell, task) = (|| "a".to_owned(), || "t".to_owned());
+    for (edits, kind) in [
+        (vec![Edit::Cpus(cell(), vec![])], "cpus"),
+        (
+            vec![Edit::Reservation(cell(), None), Edit::MissionCpus(vec![])],
+            "budget",
+        ),
+        (
+            vec![
+                Edit::Class(cell(), CellClass::Deadline),
+                Edit::Cpus(cell(), vec![]),
+            ],
+            "enforcer",
+        ),
+        (
+            vec![Edit::Time(cell(), task(), Time::Deadline, 1)],
+            "deadline",
+        ),
+        (
+            vec![
+                Edit::Time(cell(), task(), Time::Period, 1),
+                Edit::Time(cell(), task(), Time::Deadline, 1),
+            ],
+            "period",
+        ),
+        (vec![Edit::Time(cell(), task(), Time::WcetHigh, 1)], "wcet"),
+        (vec![Edit::End("mission `b`".to_owned())], "fewer"),
+        (
+            vec![Edit::Enforcer(Some(Enforcer::CpusetOnly))],
+            "no-budget",
+        ),
+    ] {
+        assert!(KINDS.iter().any(|known| known.name == kind));
+        assert_eq!(Fix::of(edits).kind, kind);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use analysis::Ns;
 use model::mission::{Cell, Task};
 
+use super::super::asked::ns;
 use super::edit::Time;
 use super::search::{Search, nearest};
 use super::{Edit, budget};
@@ -10,10 +11,10 @@ use super::{Edit, budget};
 /// Longer deadlines, up to the period.
 pub(super) fn deadline(search: &Search<'_>) -> Option<Vec<Edit>> {
     let up = [110, 125, 150, 200, 300, 400, 600, 800, 1_600];
-    scaled(search, &up, |cell, task, percent| {
+    scaled(search, &up, |cell, task, fine| {
         let timing = &task.timing;
         let (own, period) = (ns(timing.deadline), ns(timing.period));
-        let longer = part(own, percent).min(period);
+        let longer = part(own, fine).min(period);
         if longer <= own {
             return Vec::new();
         }
@@ -27,10 +28,10 @@ pub(super) fn period(search: &Search<'_>) -> Option<Vec<Edit>> {
     let up = [
         110, 125, 150, 200, 300, 400, 600, 800, 1_200, 1_600, 3_200, 6_400, 12_800,
     ];
-    scaled(search, &up, |cell, task, percent| {
+    scaled(search, &up, |cell, task, fine| {
         let timing = &task.timing;
         let edit = |which, own| {
-            let longer = part(ns(own), percent);
+            let longer = part(ns(own), fine);
             Edit::Time(cell.name.clone(), task.name().to_owned(), which, longer)
         };
         // Written out also where the file leaves it out, so that the edits mean the same in every file.
@@ -43,20 +44,16 @@ pub(super) fn period(search: &Search<'_>) -> Option<Vec<Edit>> {
 
 /// Shorter execution times.
 pub(super) fn wcet(search: &Search<'_>) -> Option<Vec<Edit>> {
-    scaled(
-        search,
-        &[90, 75, 50, 25, 10, 5, 1],
-        |cell, task, percent| {
-            let timing = &task.timing;
-            let edit = |which, own| {
-                let shorter = part(ns(own), percent).max(1_000);
-                Edit::Time(cell.name.clone(), task.name().to_owned(), which, shorter)
-            };
-            let low = edit(Time::Wcet, timing.wcet);
-            let high = timing.wcet_high.map(|high| edit(Time::WcetHigh, high));
-            [low].into_iter().chain(high).collect()
-        },
-    )
+    scaled(search, &[90, 75, 50, 25, 10, 5, 1], |cell, task, fine| {
+        let timing = &task.timing;
+        let edit = |which, own| {
+            let shorter = part(ns(own), fine).max(1_000);
+            Edit::Time(cell.name.clone(), task.name().to_owned(), which, shorter)
+        };
+        let low = edit(Time::Wcet, timing.wcet);
+        let high = timing.wcet_high.map(|high| edit(Time::WcetHigh, high));
+        [low].into_iter().chain(high).collect()
+    })
 }
 
 /// Scales times by as little as helps: of the late task of each cell concerned, else of all its tasks, cell by cell; or of all
@@ -144,8 +141,4 @@ fn part(own: Ns, fine: Ns) -> Ns {
         true => scaled.div_ceil(step).saturating_mul(step),
         false => (scaled / step) * step,
     }
-}
-
-fn ns(time: model::Duration) -> Ns {
-    time.ns().unsigned_abs()
 }

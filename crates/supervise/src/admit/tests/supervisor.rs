@@ -56,6 +56,9 @@ fn where_it_has_no_room_one_sentence_says_so() {
         "{:?}",
         admission.refusals
     );
+    // Whoever only asks whether does not have everything decided twice for it.
+    let whether = decision(&mission(&text), &facts(), &[], 0);
+    assert!(!whether.is_admitted() && whether.refusals.is_empty());
     let off = with("supervisor = { class = \"other\" }", &text);
     let admission = admit(&off, &facts(), &[], 0);
     assert!(admission.is_admitted(), "{:?}", admission.refusals);

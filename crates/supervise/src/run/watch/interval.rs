@@ -1,3 +1,5 @@
+//! How often a cell is looked at, and for what.
+
 use model::mission::{Cell, Observed, Ready};
 
 use crate::admit::Grant;
@@ -11,6 +13,8 @@ const LONGEST_NS: i64 = 500 * MS;
 const SHORTEST_NS: i64 = MS;
 /// How often memory is looked at, ns.
 const MEMORY_NS: i64 = 200 * MS;
+/// How often refused forks are looked for, ns.
+const FORKS_NS: i64 = 500 * MS;
 /// Heartbeats have no times of their own: with them a cell is looked at so often, at the least, ns.
 const HEARTBEAT_NS: i64 = 10 * MS;
 /// Jobs of the shortest period between two looks: half of what the page keeps.
@@ -30,6 +34,8 @@ pub(super) struct Interval {
     pub(super) still: bool,
     /// Whether its memory limit is.
     pub(super) memory: bool,
+    /// Whether forks that are refused are, which the kernel does not signal.
+    pub(super) forks: bool,
     /// The budget, if its use is.
     pub(super) budget: Option<BudgetOf>,
 }
@@ -97,6 +103,7 @@ impl Interval {
             ready: cell.ready,
             still: still.is_some(),
             memory,
+            forks: false,
             budget,
         }
     }
@@ -109,7 +116,8 @@ impl Interval {
             (!ready).then_some(AWAITED_NS),
         ];
         let of_page = of_page.into_iter().flatten().filter(|_| page);
-        of_page.chain(self.outside_ns).min()
+        let forks = self.forks.then_some(FORKS_NS);
+        of_page.chain(self.outside_ns).chain(forks).min()
     }
 }
 

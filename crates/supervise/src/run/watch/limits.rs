@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 
 use super::outside::{all, number, read};
-use crate::cause::Cause;
+use crate::cause::{Cause, ForMemory};
 use crate::state::Limit;
 
 /// The counters of one life of a cell.
@@ -24,7 +24,18 @@ pub(super) struct Limits {
     memory_bytes: Option<u64>,
     pids: Option<u64>,
     told: Vec<Limit>,
+    /// Whether refused forks are counted and not signalled: version 1 of control groups does so.
+    silent: bool,
+    /// Kills that were counted when it was last looked at, and when the last of them was seen, CLOCK_MONOTONIC ns.
+    seen_kills: u64,
+    last_kill_ns: Option<i64>,
+    /// Whether the program may have ended for memory; `None`: it has not ended.
+    ended_for_memory: Option<bool>,
 }
+
+/// A kill that was seen so shortly before the end of a program may be what ended it, ns: the kernel counts a kill before it
+/// sends the signal, and a large process takes its time to go.
+const JUST_NS: i64 = 1_000_000_000;
 
 impl Limits {
     /// Of these groups and those below them, where engines put what they make; `told`: what this life was told of before.
@@ -46,34 +57,63 @@ impl Limits {
             memory_bytes: least(["memory.max", "memory.limit_in_bytes"]),
             pids: least(["pids.max", "pids.max"]),
             told: told.to_vec(),
+            silent: (groups.iter()).any(|group| {
+                group.join("pids.events").exists() && !group.join("cgroup.controllers").exists()
+            }),
+            seen_kills: 0,
+            last_kill_ns: None,
+            ended_for_memory: None,
         }
     }
 
-    /// The program has ended: what is counted now stands when its groups are gone.
-    pub(super) fn keep(&mut self) {
+    /// Its program runs: it has not ended of what was counted up to now.
+    pub(super) fn outlived(mut self) -> Limits {
+        self.seen_kills = self.kills.now();
+        self
+    }
+
+    /// The program has ended: what is counted now stands when its groups are gone. Nothing is left to wake anybody for: files
+    /// of groups that are gone are always "changed".
+    pub(super) fn keep(&mut self, now_ns: i64) {
         self.kills.keep();
         self.own.keep();
         self.peak.keep();
         self.forks.keep();
+        self.forks.files.clear();
+        // The first time: what is killed later is what the program has left behind.
+        if self.ended_for_memory.is_none() {
+            self.look_at_kills(now_ns);
+            let just = |at_ns: i64| now_ns - at_ns <= JUST_NS;
+            self.ended_for_memory = Some(self.last_kill_ns.is_some_and(just));
+        }
     }
 
-    /// Why the kernel has killed a process of the cell, if it has for memory.
+    fn look_at_kills(&mut self, now_ns: i64) {
+        let kills = self.kills.now();
+        if kills > self.seen_kills {
+            self.seen_kills = kills;
+            self.last_kill_ns = Some(now_ns);
+        }
+    }
+
+    /// Whether and why the kernel may have killed the program, which has ended, for memory: another process of the cell may
+    /// have been killed long before.
     pub(super) fn memory_kill(&self) -> Option<Cause> {
-        (self.kills.now() > 0).then(|| Cause::Memory {
+        (self.ended_for_memory == Some(true)).then(|| Cause::Memory(self.for_memory()))
+    }
+
+    fn for_memory(&self) -> ForMemory {
+        ForMemory {
             limit_bytes: (self.memory_bytes)
                 .filter(|limit| self.own.now() > 0 || self.peak.now() >= limit - limit / 8),
-        })
+        }
     }
 
     /// The limits that were reached and are told for the first time.
-    pub(super) fn reached(&mut self) -> Vec<Limit> {
-        let memory = self.memory_kill().map(|cause| Limit::Memory {
-            limit_bytes: match cause {
-                Cause::Memory { limit_bytes } => limit_bytes,
-                _ => None,
-            },
-        });
-        let forks = (self.forks.now() > 0).then_some(Limit::Pids { most: self.pids });
+    pub(super) fn reached(&mut self, now_ns: i64) -> Vec<Limit> {
+        self.look_at_kills(now_ns);
+        let memory = (self.kills.now() > 0).then(|| Limit::Memory(self.for_memory()));
+        let forks = (self.forks.look() > 0).then_some(Limit::Pids { most: self.pids });
         let mut new: Vec<Limit> = memory.into_iter().chain(forks).collect();
         new.retain(|limit| !self.told.iter().any(|told| told.is_like(*limit)));
         self.told.extend(&new);
@@ -86,6 +126,17 @@ impl Limits {
             self.forks.files.clear();
         }
         new
+    }
+
+    /// Whether refused forks are to be looked for, as nobody is woken for them.
+    pub(super) fn forks_are_silent(&self) -> bool {
+        self.silent
+    }
+
+    /// Whether a fork was refused that nobody was told of.
+    pub(super) fn has_refused_forks(&self) -> bool {
+        let told = (self.told.iter()).any(|told| matches!(told, Limit::Pids { .. }));
+        !told && self.forks.now() > 0
     }
 
     /// What the kernel signals (POLLPRI) when a fork is refused.
@@ -125,6 +176,19 @@ impl Counter {
             .iter()
             .filter_map(|file| value(&read(file)?, self.key));
         each.max().map_or(self.kept, |now| now.max(self.kept))
+    }
+
+    /// The same, and the files of groups that are gone are let go of: an engine may take its group away before the end of the
+    /// program is seen. Each file is read once, which takes its signal back: a second time could take that of a later change.
+    fn look(&mut self) -> u64 {
+        let (kept, key) = (&mut self.kept, self.key);
+        self.files.retain(|file| {
+            let text = read(file);
+            let now = text.as_ref().and_then(|text| value(text, key));
+            *kept = now.unwrap_or(0).max(*kept);
+            text.is_some()
+        });
+        self.kept
     }
 
     fn keep(&mut self) {
@@ -192,21 +256,88 @@ mod tests {
                 put("memory.max_usage_in_bytes", "40000000\n");
             }
             let mut limits = Limits::of(&[dir.path().to_owned()], &[]);
-            assert_eq!((limits.memory_kill(), limits.reached()), (None, vec![]));
+            assert_eq!((limits.memory_kill(), limits.reached(1)), (None, vec![]));
             put(events, after);
             if events == "memory.oom_control" {
-                let machine = Cause::Memory { limit_bytes: None };
-                assert_eq!(limits.memory_kill(), Some(machine));
+                let machine = Limit::Memory(ForMemory { limit_bytes: None });
+                let mut other = Limits::of(&[dir.path().to_owned()], &[]);
+                assert_eq!(other.reached(2), [machine]);
                 put("memory.max_usage_in_bytes", "67043328\n");
             }
-            limits.keep();
-            let limit_bytes = Some(64 << 20);
+            limits.keep(3);
+            let memory = ForMemory {
+                limit_bytes: Some(64 << 20),
+            };
             // The group is gone, what it had counted is not.
             put(events, "");
-            assert_eq!(limits.memory_kill(), Some(Cause::Memory { limit_bytes }));
-            assert_eq!(limits.reached(), [Limit::Memory { limit_bytes }]);
-            assert_eq!(limits.reached(), []);
+            assert_eq!(limits.memory_kill(), Some(Cause::Memory(memory)));
+            assert_eq!(limits.reached(4), [Limit::Memory(memory)]);
+            assert_eq!(limits.reached(5), []);
         }
+    }
+
+    #[test]
+    fn a_kill_long_before_has_not_ended_the_program() {
+        let dir = tempfile::tempdir().unwrap();
+        let events = dir.path().join("memory.events");
+        let put = |kills: u32| fs::write(&events, format!("oom 1\noom_kill {kills}\n")).unwrap();
+        let groups = [dir.path().to_owned()];
+        put(1);
+        let killed = |mut limits: Limits, now_ns: i64| {
+            limits.keep(now_ns);
+            limits.memory_kill().is_some()
+        };
+        let hour_ns = 3_600 * JUST_NS;
+        let after = |look_ns: i64| {
+            let mut limits = Limits::of(&groups, &[]);
+            assert_eq!(limits.reached(look_ns).len(), 1);
+            limits
+        };
+        assert!(killed(Limits::of(&groups, &[]), 1));
+        // The kill was counted, and seen, a moment before the program was gone.
+        assert!(killed(after(1), JUST_NS / 2));
+        assert!(!killed(after(1), hour_ns));
+        // One that was taken over had outlived what was counted before.
+        assert!(!killed(Limits::of(&groups, &[]).outlived(), 1));
+        let (again, adopted) = (after(1), Limits::of(&groups, &[]).outlived());
+        put(2);
+        assert!(killed(again, hour_ns) && killed(adopted, hour_ns));
+        // What the program has left behind is killed after its end.
+        let mut ended = after(1);
+        put(1);
+        ended.keep(hour_ns);
+        put(3);
+        ended.keep(hour_ns + 1);
+        assert_eq!(ended.memory_kill(), None);
+    }
+
+    #[test]
+    fn nobody_is_woken_for_a_program_that_has_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("pids.events"), "max 0\n").unwrap();
+        let mut limits = Limits::of(&[dir.path().to_owned()], &[]);
+        assert_eq!(limits.alarms().count(), 1);
+        limits.keep(1);
+        assert_eq!(limits.alarms().count(), 0);
+    }
+
+    #[test]
+    fn nobody_is_woken_twice_for_a_group_that_is_gone() {
+        let group = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"]
+            .map(|root| PathBuf::from(root).join(format!("timecell-test-{}", std::process::id())))
+            .into_iter()
+            .find(|group| fs::create_dir(group).is_ok());
+        let Some(group) = group
+            .filter(|group| group.join("pids.events").exists() || fs::remove_dir(group).is_err())
+        else {
+            eprintln!("not tested: no group with a limit of processes can be made here");
+            return;
+        };
+        let mut limits = Limits::of(std::slice::from_ref(&group), &[]);
+        fs::remove_dir(&group).unwrap();
+        assert_eq!(limits.alarms().count(), 1);
+        assert_eq!(limits.reached(1), []);
+        assert_eq!(limits.alarms().count(), 0);
     }
 
     #[test]
@@ -219,9 +350,9 @@ mod tests {
         let groups = [dir.path().to_owned()];
         let mut limits = Limits::of(&groups, &[]);
         assert_eq!(limits.alarms().count(), 1);
-        assert_eq!(limits.reached(), [Limit::Pids { most: Some(16) }]);
-        assert_eq!((limits.reached(), limits.alarms().count()), (vec![], 0));
+        assert_eq!(limits.reached(1), [Limit::Pids { most: Some(16) }]);
+        assert_eq!((limits.reached(2), limits.alarms().count()), (vec![], 0));
         let mut again = Limits::of(&groups, &[Limit::Pids { most: None }]);
-        assert_eq!(again.reached(), []);
+        assert_eq!(again.reached(1), []);
     }
 }

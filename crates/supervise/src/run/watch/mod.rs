@@ -6,6 +6,7 @@ mod interval;
 mod limits;
 mod outside;
 mod overrun;
+mod paging;
 mod skipped;
 mod told;
 
@@ -13,7 +14,6 @@ use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
-use engine::app::{Bind, Ids};
 use model::mission::{Arrivals, Cell, Criticality, Observed, Ready};
 
 use self::interval::{BudgetOf, Interval};
@@ -21,6 +21,7 @@ use self::limits::Limits;
 use self::outside::Outside;
 pub(in crate::run) use self::outside::memory_hits;
 use self::overrun::Overrun;
+pub(in crate::run) use self::paging::Paging;
 use self::skipped::Grid;
 use self::told::Told;
 use crate::admit::Grant;
@@ -29,11 +30,8 @@ use crate::control::TaskStatus;
 use crate::end::End;
 use crate::health::{CellHealth, Config, Event, Finding, TaskTimes};
 use crate::incident::{Evidence, JobSample, OutputTail};
-use crate::page::{Declared, News, Page, Place};
+use crate::page::{News, Page, Place};
 use crate::state::Limit;
-
-/// Where a cell finds its page.
-const IN_THE_CELL: &str = "/cell/page";
 
 /// One cell as it is watched, over all its lives.
 #[derive(Debug)]
@@ -81,17 +79,18 @@ pub(in crate::run) struct Looked {
     pub(in crate::run) ready: bool,
     /// It has used more than its times of low mode.
     pub(in crate::run) overran: bool,
-    /// It has come up against its memory limit.
-    pub(in crate::run) memory: bool,
+    /// It has come up against a limit.
+    pub(in crate::run) limits: bool,
     /// What cannot be believed or read of its page, as a sentence; told once a life.
     pub(in crate::run) broken: Option<String>,
 }
 
 impl CellWatch {
-    /// Of a cell that does not run yet. `past_restarts_ns` count to its restart limit.
+    /// Of a cell that does not run yet and may use so many cpus. `past_restarts_ns` count to its restart limit.
     pub(in crate::run) fn new(
         cell: &Cell,
         grant: Option<&Grant>,
+        cpus: usize,
         modes: bool,
         past_restarts_ns: &[i64],
     ) -> Result<CellWatch, String> {
@@ -112,6 +111,7 @@ impl CellWatch {
         let ruled = (cell.health.iter()).any(|rule| matches!(rule.when, Observed::Overrun { .. }));
         let times_ns =
             |task: &model::mission::Task| (task.timing.wcet.ns(), task.timing.period.ns());
+        let unseen_ns = outside::unseen_ns(cpus);
         Ok(CellWatch {
             health,
             names: cell
@@ -130,10 +130,13 @@ impl CellWatch {
             limits: Limits::default(),
             overrun: match (switches || ruled, low_budget(cell)) {
                 (true, _) if !cell.tasks.is_empty() => {
-                    Some(Overrun::new(cell.tasks.iter().map(times_ns)))
+                    Some(Overrun::new(cell.tasks.iter().map(times_ns), unseen_ns))
                 }
                 // A budget that falls into a window in part at both ends.
-                (true, Some(low)) => Some(Overrun::new([(low.budget_ns, low.period_ns); 2])),
+                (true, Some(low)) => {
+                    let both = [(low.budget_ns, low.period_ns); 2];
+                    Some(Overrun::new(both, unseen_ns))
+                }
                 _ => None,
             },
             low: low_budget(cell).filter(|_| cell.tasks.is_empty()),
@@ -143,58 +146,25 @@ impl CellWatch {
         })
     }
 
-    /// Makes the page of the cell's next life; what is to be mounted into it, or why there is none.
-    pub(in crate::run) fn prepare(
-        &mut self,
-        dir: &Path,
-        generation: u64,
-        owner: Option<Ids>,
-    ) -> Result<Bind, String> {
-        self.page = None;
-        let Some(owner) = owner else {
-            return Err("its user is not known before it runs; say it in `rights`".to_owned());
-        };
-        let tasks: Vec<Declared> = (self.names.iter().zip(&self.deadlines_ns))
-            .map(|(name, deadline_ns)| Declared {
-                name: name.clone(),
-                deadline_ns: *deadline_ns,
-            })
-            .collect();
-        let slots = Page::slots(tasks.len()).map_err(|error| error.to_string())?;
-        let made =
-            |place: &Path| Page::create(place, &tasks, generation, Some((owner.uid, owner.gid)));
-        let place = Place::at(dir).page();
-        // A page of the life before is replaced in its place, which is as large as the page.
-        let page = match place.exists().then(|| made(&place)) {
-            Some(Ok(page)) => page,
-            _ => {
-                let again = Place::at(dir)
-                    .remove()
-                    .and_then(|()| Place::mount(dir, slots));
-                let fresh = again.and_then(|fresh| made(&fresh.page()));
-                fresh.map_err(|error| error.to_string())?
-            }
-        };
-        let source = page.path().to_owned();
-        self.page = Some(page);
-        Ok(Bind {
-            source,
-            target: IN_THE_CELL.into(),
-            writable: true,
-        })
+    /// What the page of the cell's next life is made of.
+    pub(in crate::run) fn paging(&self) -> Paging {
+        Paging::of(&self.names, &self.deadlines_ns)
     }
 
-    /// The cell runs. `groups` are its cgroups; `hits`: how often their memory limit had been reached before its first
-    /// instruction.
+    /// The cell runs, and reports to this page. `groups` are its cgroups; `hits`: how often their memory limit had been reached
+    /// before its first instruction.
     pub(in crate::run) fn started(
         &mut self,
+        page: Option<Page>,
         pid: i32,
         groups: &[PathBuf],
         hits: Option<u64>,
         now_ns: i64,
     ) {
+        self.page = page;
         self.outside = Outside::of(pid, groups, hits);
         self.limits = Limits::of(groups, &[]);
+        self.interval.forks = self.limits.forks_are_silent();
         self.begin(now_ns, false);
         self.told.forget();
         // A start is no finding.
@@ -217,7 +187,8 @@ impl CellWatch {
             false => None,
         };
         self.outside = Outside::of(pid, groups, None);
-        self.limits = Limits::of(groups, told);
+        self.limits = Limits::of(groups, told).outlived();
+        self.interval.forks = self.limits.forks_are_silent();
         self.begin(now_ns, true);
         self.health.observe(now_ns, Event::Started);
     }
@@ -284,9 +255,10 @@ impl CellWatch {
             events.push((now_ns, Event::Ran));
         }
         if self.interval.memory && self.outside.memory_hits() > 0 {
-            looked.memory = true;
+            looked.limits = true;
             events.push((now_ns, Event::MemoryLimit));
         }
+        looked.limits |= self.interval.forks && self.limits.has_refused_forks();
         for (at_ns, event) in events {
             looked.findings.extend(self.health.observe(at_ns, event));
         }
@@ -397,9 +369,9 @@ impl CellWatch {
     }
 
     /// Its program has ended, and its groups are still there: what they count stays known.
-    pub(in crate::run) fn keep_counters(&mut self) {
+    pub(in crate::run) fn keep_counters(&mut self, now_ns: i64) {
         self.outside.keep();
-        self.limits.keep();
+        self.limits.keep(now_ns);
     }
 
     /// Why the kernel has killed its program, which has ended so, if it has for memory.
@@ -408,9 +380,9 @@ impl CellWatch {
     }
 
     /// The limits that it has come up against, each once a life.
-    pub(in crate::run) fn limits_reached(&mut self) -> Vec<Limit> {
+    pub(in crate::run) fn limits_reached(&mut self, now_ns: i64) -> Vec<Limit> {
         match self.life {
-            Some(_) => self.limits.reached(),
+            Some(_) => self.limits.reached(now_ns),
             None => Vec::new(),
         }
     }
@@ -452,9 +424,11 @@ impl CellWatch {
         self.outside.cell_ns()
     }
 
-    /// What its application reports of its tasks; empty: it has no page, or no task is known by name.
+    /// What its application reports of its tasks; empty: it has no page, or one that cannot be believed, or no task is known by
+    /// name.
     pub(in crate::run) fn reported(&self) -> Vec<TaskStatus> {
-        let page = self.page.as_ref().filter(|_| self.life.is_some());
+        let believed = self.life.is_some() && !self.told.is_unbelievable();
+        let page = self.page.as_ref().filter(|_| believed);
         let totals = page.and_then(|page| page.totals().ok());
         let of_page = self.names.iter().zip(totals.into_iter().flatten());
         (of_page.zip(&self.grids))

@@ -3,6 +3,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
+use host::root::Root;
+
 use super::limits::with_those_below;
 
 /// What can be seen of a cell without its help: cpu time and memory.
@@ -56,8 +58,8 @@ impl Outside {
         outside
     }
 
-    /// Cpu time of all threads of the first process, those that have ended included, ns: exact, and none of its children's. `None`
-    /// once it is gone.
+    /// Cpu time of all threads of the first process, those that have ended included, ns, and none of its children's; up to a tick of
+    /// each cpu is missing. `None` once it is gone.
     pub(super) fn process_ns(&self) -> Option<i64> {
         let mut time = libc::timespec {
             tv_sec: 0,
@@ -70,7 +72,8 @@ impl Outside {
         }
     }
 
-    /// Cpu time of all processes of the cell, ns, up to a tick old; that of the first alone where the kernel does not count it.
+    /// Cpu time of all processes of the cell, ns, of which up to a tick of each cpu is missing ([`unseen_ns`]); that of the first
+    /// alone where the kernel does not count it.
     pub(super) fn cell_ns(&self) -> Option<i64> {
         let each = self.usage.iter().filter_map(|file| usage_ns(&read(file)?));
         let budget = self.budget.as_ref().and_then(BudgetUsage::ns);
@@ -106,6 +109,15 @@ impl Outside {
         self.kept_hits = self.read_hits();
         self.kept_ns = self.cell_ns();
     }
+}
+
+/// What may be missing of the cpu time of a cell on so many cpus, ns: the kernel counts at its tick and when a thread stops.
+pub(super) fn unseen_ns(cpus: usize) -> i64 {
+    /// Where nothing tells.
+    const LONGEST_TICK_NS: i64 = 10_000_000;
+    let hz = host::kernel::tick_hz(&Root::live());
+    let tick_ns = hz.map_or(LONGEST_TICK_NS, |hz| 1_000_000_000 / i64::from(hz.max(1)));
+    tick_ns.saturating_mul(i64::try_from(cpus.max(1)).unwrap_or(i64::MAX))
 }
 
 /// How often the cell of these groups has come up against its memory limit; `None` where nobody counts.

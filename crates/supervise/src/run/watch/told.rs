@@ -28,6 +28,11 @@ impl Told {
         first.then(|| format!("its page cannot be believed: {what}"))
     }
 
+    /// Whether something was told that an honest application cannot have written.
+    pub(super) fn is_unbelievable(&self) -> bool {
+        self.nonsense
+    }
+
     /// What the news say, in the order in which it happened, each with its instant: between the look before and this one.
     pub(super) fn events(&mut self, all: &[News], since_ns: i64, now_ns: i64) -> Vec<(i64, Event)> {
         let mut events = Vec::new();
@@ -127,7 +132,9 @@ mod tests {
         };
         assert_eq!(told.events(&[again], 200, 300), []);
         let nonsense = Nonsense::Record { job: 3 };
+        assert!(!told.is_unbelievable());
         assert!(told.nonsense_once(nonsense).is_some());
+        assert!(told.is_unbelievable());
         assert_eq!(told.nonsense_once(nonsense), None);
     }
 }

@@ -47,7 +47,7 @@ pub fn run(options: &Check) -> Result<Ended, CommandError> {
             text.push_str(&explained);
         }
     } else if study.outcome() == Outcome::Missed {
-        text.push_str("        --explain says why, and what would mend it\n");
+        text.push_str("        --explain says why, and what would fix it\n");
     }
     out::print(&text);
     if let Some(plot) = plot {

@@ -1,0 +1,61 @@
+//! Files in directories where anybody may make some: what is read of them is bounded, and opening never waits.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Opens a regular file for reading. A FIFO would wait for its writer, a link might lead to a device without end.
+///
+/// # Errors
+/// When it is something else, or what the system says.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is no regular file",
+        ));
+    }
+    Ok(file)
+}
+
+/// All that a regular file of at most so many bytes holds.
+///
+/// # Errors
+/// As [`open`], or when there is more.
+pub(crate) fn read(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(most_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most_bytes {
+        let why = format!("it is longer than {most_bytes} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn only_a_short_regular_file_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::write(path("file"), "1234").unwrap();
+        assert_eq!(read(&path("file"), 4).unwrap(), b"1234");
+        assert!(read(&path("file"), 3).is_err());
+        std::os::unix::fs::symlink("/dev/zero", path("link")).unwrap();
+        assert!(read(&path("link"), 4).is_err());
+        let fifo = std::ffi::CString::new(path("fifo").as_os_str().as_bytes()).unwrap();
+        // SAFETY: a path that ends in NUL.
+        assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
+        // It answers: without a writer, opening would wait for ever.
+        assert!(read(&path("fifo"), 4).is_err());
+        assert!(read(dir.path(), 4).is_err());
+    }
+}

@@ -1,0 +1,48 @@
+//! Timer migration: do timers expire on the cpu that armed them, or on whichever is busy?
+
+use super::{Check, Question, State};
+use crate::root::Root;
+
+const QUESTION: Question = Question {
+    id: "timer-migration",
+    title: "Timer migration",
+    why: "Timers that an idle cpu leaves to a busy one expire there in interrupts that no budget holds and no priority keeps off, also those of programs that are kept off that cpu.",
+};
+
+pub(super) fn check(root: &Root) -> Check {
+    match root.read_number::<u32>("/proc/sys/kernel/timer_migration") {
+        Ok(0) => QUESTION.answer(State::Good, "off: timers expire on the cpu that armed them"),
+        Ok(_) => QUESTION
+            .answer(
+                State::Warning,
+                "on: timers of idle cpus expire on busy ones",
+            )
+            .with_mend("sysctl -w kernel.timer_migration=0"),
+        Err(reason) => QUESTION.unknown(&reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Tree;
+
+    #[test]
+    fn timers_that_move_are_warned_of_with_the_mend() {
+        let of = |text: &str| {
+            check(
+                &Tree::new()
+                    .file("/proc/sys/kernel/timer_migration", text)
+                    .root(),
+            )
+        };
+        assert_eq!(of("0\n").state, State::Good);
+        let on = of("1\n");
+        assert_eq!(on.state, State::Warning);
+        assert_eq!(
+            on.mend.as_deref(),
+            Some("sysctl -w kernel.timer_migration=0")
+        );
+        assert_eq!(of("some\n").state, State::Unknown);
+    }
+}

@@ -1,0 +1,56 @@
+//! All that a cell is made of, and its making: on a thread of its own, since others may keep the record of user ids locked, the
+//! memory of the page before may be a while in going, and engines take their time.
+
+use std::path::PathBuf;
+
+use engine::app::AppSpec;
+use model::mission::{self, Uids};
+
+use super::cell::{Given, Live};
+use super::spec;
+use super::watch::Paging;
+use crate::enforce::MissionGroups;
+use crate::page::Page;
+use crate::uids;
+
+/// All that a cell is made of.
+pub(super) struct Making {
+    pub(super) mission: String,
+    /// Those that the mission may give its cells.
+    pub(super) uids: Uids,
+    pub(super) spec: AppSpec,
+    pub(super) groups: Option<MissionGroups>,
+    pub(super) given: Given,
+    pub(super) cell: mission::Cell,
+    pub(super) generation: u64,
+    pub(super) paging: Paging,
+    /// Where its page is to lie.
+    pub(super) page: PathBuf,
+}
+
+/// A cell that has been made and runs.
+pub(super) struct Made {
+    pub(super) live: Live,
+    /// Its page, or why it has none.
+    pub(super) page: Result<Page, String>,
+}
+
+impl Making {
+    /// Makes it; else why not, a sentence.
+    pub(super) fn make(mut self) -> Result<Made, String> {
+        if spec::has_no_user(&self.cell) {
+            let record = uids::Record::of_this_machine();
+            let uid = record.set_aside(&self.mission, &self.cell.name, self.uids)?;
+            spec::give_user(&mut self.spec, &self.cell, uid);
+        }
+        let owner = spec::user(&self.spec);
+        let page = self.paging.make(&self.page, self.generation, owner);
+        let page = page.map(|(page, bind)| {
+            self.spec.binds.push(bind);
+            page
+        });
+        let groups = self.groups.as_ref();
+        let live = Live::start(&self.spec, groups, &self.given, &self.cell, self.generation)?;
+        Ok(Made { live, page })
+    }
+}

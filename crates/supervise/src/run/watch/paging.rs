@@ -1,0 +1,61 @@
+//! The page of a cell's next life, as it is made before the cell is: where that may take a moment.
+
+use std::path::Path;
+
+use engine::app::{Bind, Ids};
+
+use crate::page::{Declared, Page, Place};
+
+/// Where a cell finds its page.
+const IN_THE_CELL: &str = "/cell/page";
+
+/// What the page of a cell is made of.
+#[derive(Debug)]
+pub(in crate::run) struct Paging {
+    tasks: Vec<Declared>,
+}
+
+impl Paging {
+    pub(super) fn of(names: &[String], deadlines_ns: &[Option<i64>]) -> Paging {
+        let declared = |(name, deadline_ns): (&String, &Option<i64>)| Declared {
+            name: name.clone(),
+            deadline_ns: *deadline_ns,
+        };
+        Paging {
+            tasks: names.iter().zip(deadlines_ns).map(declared).collect(),
+        }
+    }
+
+    /// Makes it in this directory: the page, and what is to be mounted into the cell; else why there is none.
+    pub(in crate::run) fn make(
+        &self,
+        dir: &Path,
+        generation: u64,
+        owner: Option<Ids>,
+    ) -> Result<(Page, Bind), String> {
+        let Some(owner) = owner else {
+            return Err("its user is not known before it runs; say it in `rights`".to_owned());
+        };
+        let slots = Page::slots(self.tasks.len()).map_err(|error| error.to_string())?;
+        let owner = Some((owner.uid, owner.gid));
+        let made = |place: &Path| Page::create(place, &self.tasks, generation, owner);
+        let place = Place::at(dir).page();
+        // A page of the life before is replaced in its place, which is as large as the page.
+        let page = match place.exists().then(|| made(&place)) {
+            Some(Ok(page)) => page,
+            _ => {
+                let again = Place::at(dir)
+                    .remove()
+                    .and_then(|()| Place::mount(dir, slots));
+                let fresh = again.and_then(|fresh| made(&fresh.page()));
+                fresh.map_err(|error| error.to_string())?
+            }
+        };
+        let bind = Bind {
+            source: page.path().to_owned(),
+            target: IN_THE_CELL.into(),
+            writable: true,
+        };
+        Ok((page, bind))
+    }
+}

@@ -1,0 +1,86 @@
+//! Cells whose supervisor was killed, ended by `timecell down`.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::control::{RESERVED, ROOT, SLEEPS, ask, json_of};
+use crate::missions::{Up, mission, nothing_is_left, pid_of, runs, shell};
+use crate::support::Case;
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "control::cells_without_a_supervisor_are_ended_by_down_also_over_a_restart_of_the_supervisor",
+        needs: ROOT,
+        run: cells_without_a_supervisor_are_ended_by_down,
+    },
+    Case {
+        name: "control::what_down_could_not_remove_is_tried_again",
+        needs: ROOT,
+        run: what_down_could_not_remove_is_tried_again,
+    },
+];
+
+fn cells_without_a_supervisor_are_ended_by_down() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let deaf = "trap \\\"\\\" TERM; while true; do /busybox sleep 1; done";
+    let cells = shell("steady", SLEEPS, RESERVED)
+        + &shell("deaf", deaf, RESERVED)
+        + &shell("plain", "exec /busybox sleep 1000", "class = \"other\"");
+    mission(dir, &cells);
+    let mut up = Up::start(dir);
+    let pids = ["steady", "deaf", "plain"].map(|name| pid_of(&up.told(&format!("{name}: runs"))));
+    up.kill();
+    let said = ask(dir, &["down"]).ends_with(0);
+    let killed = "killed by the supervisor (it did not end within 100ms of SIGTERM)";
+    assert!(
+        said.out.contains(&format!("deaf: {killed}")),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.out.contains("all cells stopped; logs kept in") && said.out.contains("/state"),
+        "{}",
+        said.out
+    );
+    for pid in pids {
+        assert!(!runs(pid));
+    }
+    assert!(!dir.join("state/control").exists());
+    nothing_is_left(dir);
+    let again = ask(dir, &["down"]).ends_with(4);
+    assert!(again.err.contains("no mission is up"), "{}", again.err);
+    assert_eq!(json_of(dir, &["ps"])["mission"], Value::Null);
+    let mut up = Up::start(dir);
+    up.told("steady: runs");
+    up.end();
+}
+
+fn what_down_could_not_remove_is_tried_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let cells = shell("whole", SLEEPS, RESERVED) + &shell("broken", SLEEPS, RESERVED);
+    mission(dir, &cells);
+    let mut up = Up::start(dir);
+    let pids = ["whole", "broken"].map(|name| pid_of(&up.told(&format!("{name}: runs"))));
+    up.kill();
+    let note = dir.join("state/cells/broken/cell.json");
+    let said = fs::read(&note).unwrap();
+    fs::write(&note, "{").unwrap();
+    let down = ask(dir, &["down"]).ends_with(1);
+    assert!(
+        down.out.contains("broken: could not be asked to end: "),
+        "{}",
+        down.out
+    );
+    assert!(!down.out.contains("had ended before"), "{}", down.out);
+    assert!(!runs(pids[0]) && runs(pids[1]));
+    let again = ask(dir, &["down"]).ends_with(1);
+    assert!(!again.out.contains("whole: "), "{}", again.out);
+    fs::write(&note, said).unwrap();
+    let down = ask(dir, &["down"]).ends_with(0);
+    assert!(down.out.contains("broken: killed by"), "{}", down.out);
+    assert!(!runs(pids[1]));
+    nothing_is_left(dir);
+}

@@ -1,0 +1,227 @@
+//! Exported Parquet, decoded by the parquet crate alone: columns, types, units and values, of several runs put together
+//! in one file.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parquet::basic::{LogicalType, Repetition, TimeUnit, Type as Physical};
+use parquet::column::writer::ColumnCloseResult;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::record::Field;
+use record::run::Run;
+
+use crate::support::{Case, experiment, say};
+
+pub const CASES: &[Case] = &[Case {
+    name: "parquet::runs_put_together_hold_every_job_with_its_units",
+    needs: &[],
+    run: decoded,
+}];
+
+/// The columns, in their order, as docs/src/run-formats.md has them.
+const COLUMNS: [(&str, Kind); 22] = [
+    ("run", Kind::Text),
+    ("host", Kind::Text),
+    ("trial", Kind::Integer),
+    ("round", Kind::Integer),
+    ("trial_failed", Kind::Flag),
+    ("trial_name", Kind::Text),
+    ("started", Kind::Instant),
+    ("cell", Kind::Text),
+    ("engine", Kind::Text),
+    ("class", Kind::Text),
+    ("cpu", Kind::Integer),
+    ("load", Kind::Text),
+    ("period_ns", Kind::Integer),
+    ("job", Kind::Integer),
+    ("missed_before", Kind::Integer),
+    ("release_ns", Kind::Integer),
+    ("start_ns", Kind::Integer),
+    ("end_ns", Kind::Integer),
+    ("wakeup_latency_ns", Kind::Integer),
+    ("execution_time_ns", Kind::Integer),
+    ("response_time_ns", Kind::Integer),
+    ("missed_after", Kind::Integer),
+];
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Integer,
+    Flag,
+    Text,
+    Instant,
+}
+
+fn open(file: &Path) -> SerializedFileReader<File> {
+    SerializedFileReader::new(File::open(file).unwrap()).unwrap()
+}
+
+fn decoded() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut runs, mut files): (Vec<PathBuf>, Vec<PathBuf>) = Default::default();
+    for jobs in [20, 30] {
+        let file = experiment(dir.path(), &["bare"], jobs);
+        // Both below one directory, which gives runs of the same second names of their own.
+        let bench = ["bench", &file, "--class", "other", "--out", "runs"];
+        say(dir.path(), &bench).ends_with(0);
+        let run = newest(&dir.path().join("runs"), &runs);
+        let parquet = format!("{jobs}.parquet");
+        let export = ["export", run.to_str().unwrap(), "--parquet", "-o", &parquet];
+        say(dir.path(), &export).ends_with(0);
+        files.push(dir.path().join(parquet));
+        runs.push(run);
+    }
+    for file in &files {
+        columns(&open(file));
+    }
+    let both = dir.path().join("both.parquet");
+    put_together(&files, &both);
+    let reader = open(&both);
+    columns(&reader);
+    let mut rows = reader.get_row_iter(None).unwrap();
+    for run in &runs {
+        holds(&Run::open(run).unwrap(), &mut rows);
+    }
+    assert!(rows.next().is_none());
+    let said = say(dir.path(), &["report", "both.parquet", "--json"]).ends_with(0);
+    let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let latencies = json["files"][0]["distributions"].as_array().unwrap();
+    let counted = latencies
+        .iter()
+        .filter(|d| d["quantity"] == "wake-up latency")
+        .map(|d| d["counted"].as_u64().unwrap());
+    assert_eq!(counted.count(), 2, "{}", said.out);
+}
+
+/// The one run below a directory that is not among those known.
+fn newest(dir: &Path, known: &[PathBuf]) -> PathBuf {
+    let mut runs = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|run| !known.contains(run));
+    let run = runs.next().expect("a run");
+    assert!(runs.next().is_none());
+    run
+}
+
+/// Names, types and what the metadata say of units.
+fn columns(reader: &SerializedFileReader<File>) {
+    let about = reader.metadata().file_metadata();
+    let columns = about.schema_descr().columns();
+    assert_eq!(columns.len(), COLUMNS.len());
+    for (column, (name, kind)) in columns.iter().zip(COLUMNS) {
+        assert_eq!(column.name(), name);
+        let (physical, logical) = match kind {
+            Kind::Integer => (Physical::INT64, None),
+            Kind::Flag => (Physical::BOOLEAN, None),
+            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            Kind::Instant => (
+                Physical::INT64,
+                Some(LogicalType::timestamp(true, TimeUnit::NANOS)),
+            ),
+        };
+        assert_eq!(column.physical_type(), physical, "{name}");
+        assert_eq!(column.logical_type_ref(), logical.as_ref(), "{name}");
+        let repetition = match kind {
+            Kind::Instant => Repetition::OPTIONAL,
+            _ => Repetition::REQUIRED,
+        };
+        let info = column.self_type().get_basic_info();
+        assert_eq!(info.repetition(), repetition, "{name}");
+    }
+    let of = |key: &str| {
+        let pairs = about.key_value_metadata().expect("metadata");
+        let key = format!("timecell.{key}");
+        let pair = pairs.iter().find(|pair| pair.key == key);
+        pair.and_then(|pair| pair.value.clone()).expect(&key)
+    };
+    assert_eq!(of("schema"), "2");
+    assert_eq!(of("experiment"), "small");
+    assert_eq!(of("version"), env!("CARGO_PKG_VERSION"));
+    let units = of("units");
+    for part in ["_ns: nanoseconds", "CLOCK_MONOTONIC", "UTC"] {
+        assert!(units.contains(part), "{units}");
+    }
+    for key in ["run", "run_started", "host", "kernel", "machine"] {
+        assert!(!of(key).is_empty(), "{key}");
+    }
+}
+
+/// Row groups of several files in one, their bytes as they are.
+fn put_together(files: &[PathBuf], into: &Path) {
+    let first = open(&files[0]);
+    let about = first.metadata().file_metadata();
+    let schema = Arc::new(about.schema().clone());
+    let properties = parquet::file::properties::WriterProperties::builder()
+        .set_key_value_metadata(about.key_value_metadata().cloned())
+        .build();
+    let mut writer =
+        SerializedFileWriter::new(File::create(into).unwrap(), schema, Arc::new(properties))
+            .unwrap();
+    for file in files {
+        let reader = open(file);
+        let bytes = File::open(file).unwrap();
+        for group in reader.metadata().row_groups() {
+            let mut to = writer.next_row_group().unwrap();
+            for column in group.columns() {
+                let close = ColumnCloseResult {
+                    bytes_written: column.compressed_size().try_into().unwrap(),
+                    rows_written: group.num_rows().try_into().unwrap(),
+                    metadata: column.clone(),
+                    bloom_filter: None,
+                    column_index: None,
+                    offset_index: None,
+                };
+                to.append_column(&bytes, close).unwrap();
+            }
+            to.close().unwrap();
+        }
+    }
+    writer.close().unwrap();
+}
+
+/// The next rows are the jobs of this run, as its raw samples have them.
+fn holds(run: &Run, rows: &mut parquet::record::reader::RowIter<'_>) {
+    let period_ns = run.experiment().unwrap().workload.period.ns();
+    for number in run.trial_numbers().unwrap() {
+        let trial = run.trial(number).unwrap();
+        for cell in &trial.cells {
+            let samples = run.samples(number, &cell.id).unwrap().unwrap().samples;
+            assert!(!samples.is_empty());
+            for sample in samples {
+                let row = rows.next().expect("a row").unwrap();
+                let of = |name: &str| {
+                    let mut columns = row.get_column_iter();
+                    columns.find(|column| column.0 == name).expect(name).1
+                };
+                let text = |name: &str, value: &str| {
+                    assert_eq!(of(name), &Field::Str(value.to_owned()), "{name}");
+                };
+                text("run", &run.name());
+                text("trial_name", &trial.name);
+                text("cell", &cell.id);
+                text("engine", "bare");
+                text("load", "idle");
+                assert_eq!(of("trial_failed"), &Field::Bool(false));
+                for (name, value) in [
+                    ("trial", i64::from(number)),
+                    ("round", i64::from(trial.round)),
+                    ("cpu", i64::from(cell.cpu)),
+                    ("period_ns", period_ns),
+                    ("job", i64::from(sample.index)),
+                    ("missed_before", i64::from(sample.missed)),
+                    ("release_ns", sample.release_ns),
+                    ("start_ns", sample.start_ns),
+                    ("end_ns", sample.end_ns),
+                    ("wakeup_latency_ns", sample.start_ns - sample.release_ns),
+                    ("execution_time_ns", sample.end_ns - sample.start_ns),
+                    ("response_time_ns", sample.end_ns - sample.release_ns),
+                ] {
+                    assert_eq!(of(name), &Field::Long(value), "{name}");
+                }
+            }
+        }
+    }
+}
