@@ -70,14 +70,28 @@ fn says(dir: &Path, cell: &str, what: &str) -> String {
     fs::read_to_string(&path).unwrap()
 }
 
-/// What deadline threads hold altogether is what it was, as soon as nobody else changes it.
+/// What deadline threads hold altogether is what it was, as soon as nobody else changes it. Or nobody holds anything and
+/// the kernel, made to count anew, admits no more than without that: then it had lost count before the test and admitted
+/// too much.
 #[track_caller]
 fn all_is_given_back(before_us: u64) {
-    let cpus = host::sched::get_affinity(0).unwrap();
-    eventually("the bandwidth is given back", || {
+    let mut tries = 0;
+    eventually(&format!("{before_us} us are free again"), || {
+        tries += 1;
         // 1 ms in every second is less than any cell here holds.
-        bandwidth::free_bandwidth_us(&cpus).is_ok_and(|free_us| free_us + 1_000 >= before_us)
+        let free = free_us();
+        free + 1_000 >= before_us || (tries % 50 == 0 && counted_anew_is_no_more(before_us, free))
     });
+}
+
+fn counted_anew_is_no_more(before_us: u64, free: u64) -> bool {
+    let held = bandwidth::bandwidth_held_us();
+    let counted = bandwidth::recount();
+    let anew = free_us();
+    eprintln!(
+        "free before: {before_us} us, now: {free} us, counted anew ({counted:?}): {anew} us, held: {held} us"
+    );
+    held == 0 && counted.is_ok() && anew <= free + 1_000
 }
 
 fn free_us() -> u64 {
