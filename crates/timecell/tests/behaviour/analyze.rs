@@ -1,12 +1,12 @@
 //! `analyze` as its user meets it: verdicts and exit codes, faults with their lines, files of other tools, mends that
-//! mend, pictures.
+//! mend.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Case, say, timecell};
+use crate::support::{Case, say};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -44,24 +44,9 @@ pub const CASES: &[Case] = &[
         needs: &[],
         run: latency,
     },
-    Case {
-        name: "analyze::plots_are_svg",
-        needs: &[],
-        run: plots,
-    },
-    Case {
-        name: "analyze::a_set_that_cannot_be_drawn_is_analysed_all_the_same",
-        needs: &[],
-        run: undrawn,
-    },
-    Case {
-        name: "analyze::sentences_are_as_wide_as_the_terminal",
-        needs: &[],
-        run: narrow,
-    },
 ];
 
-const SET: &str = r#"schema = 1
+pub const SET: &str = r#"schema = 1
 
 [[cell]]
 name = "control"
@@ -86,7 +71,7 @@ pub fn file(dir: &Path, name: &str, text: &str) -> String {
 }
 
 /// The set with a log that runs too long.
-fn late() -> String {
+pub fn late() -> String {
     SET.replace("\"3ms\"", "\"8ms\"")
 }
 
@@ -558,81 +543,4 @@ fn latency() {
     );
     say(dir, &["analyze", &name, "--latency", "10ms"]).ends_with(3);
     say(dir, &["analyze", &name, "--latency", "10"]).ends_with(2);
-}
-
-fn plots() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
-    let good = file(dir, "good.toml", SET);
-    let bad = file(dir, "bad.toml", &late());
-    say(dir, &["analyze", &good, "--plot", "good.svg"]).ends_with(0);
-    say(dir, &["analyze", &bad, "--plot", "bad.svg"]).ends_with(3);
-    let read = |name: &str| fs::read_to_string(dir.join(name)).unwrap();
-    for name in ["good.svg", "bad.svg"] {
-        let svg = read(name);
-        assert!(svg.starts_with("<svg") && svg.ends_with("</svg>"), "{svg}");
-    }
-    assert!(
-        read("bad.svg").contains("witness at 24.0 ms"),
-        "{}",
-        read("bad.svg")
-    );
-    assert!(!read("good.svg").contains("witness at"));
-    let said = say(dir, &["analyze", &bad, "--plot", "bad.svg"]).ends_with(3);
-    assert!(
-        said.out
-            .contains("plot    bad.svg: Cell control (fp dm): deadline of log"),
-        "{}",
-        said.out
-    );
-    for place in [".", "absent/x.svg"] {
-        let error = say(dir, &["analyze", &good, "--plot", place])
-            .ends_with(2)
-            .error();
-        assert!(error.contains(place), "{error}");
-    }
-}
-
-fn undrawn() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
-    let text = SET
-        .replace("\"fp\"", "\"global-edf\"\ncpus = 2")
-        .replace("reservation", "# reservation");
-    let global = file(dir, "global.toml", &text);
-    let plain = say(dir, &["analyze", &global]).ends_with(0);
-    let said = say(dir, &["analyze", &global, "--plot", "x.svg"]).ends_with(0);
-    assert_eq!(said.out, plain.out);
-    assert!(
-        said.err.contains("no plot: no cell can be drawn"),
-        "{}",
-        said.err
-    );
-    assert!(!dir.join("x.svg").exists());
-}
-
-fn narrow() {
-    let dir = tempfile::tempdir().unwrap();
-    let name = file(dir.path(), "bad.toml", &late());
-    for (columns, widest) in [("80", 80), ("60", 60)] {
-        let output = timecell()
-            .current_dir(dir.path())
-            .env("COLUMNS", columns)
-            .args(["analyze", &name, "--explain"])
-            .output()
-            .unwrap();
-        let out = String::from_utf8(output.stdout).unwrap();
-        let prose = [
-            "cell ", "why ", "demand ", "fix ", "linux ", "verdict ", "room ",
-        ];
-        let mut seen = 0;
-        for line in out
-            .lines()
-            .skip_while(|line| !line.starts_with("cell    control"))
-        {
-            assert!(line.chars().count() <= widest, "{columns}: {line}");
-            seen += usize::from(prose.iter().any(|word| line.starts_with(word)));
-        }
-        assert!(seen >= 5, "{out}");
-    }
 }

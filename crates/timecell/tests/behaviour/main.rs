@@ -3,6 +3,7 @@
 //! A test whose need is unmet is counted as ignored, with the need in its name.
 
 mod analyze;
+mod analyze_drawn;
 mod analyze_random;
 mod analyze_servers;
 mod bad_input;
@@ -67,6 +68,7 @@ fn main() {
     suite::run_if_asked();
     let groups: &[&[Case]] = &[
         analyze::CASES,
+        analyze_drawn::CASES,
         analyze_random::CASES,
         analyze_servers::CASES,
         bad_input::CASES,

@@ -3,7 +3,7 @@
 //! prints it beside the bound that admission states.
 
 #[allow(dead_code, reason = "the attacks are those of the cells' own tests")]
-#[path = "../../applications/attacks.rs"]
+#[path = "../../applications/attacks/mod.rs"]
 pub mod attacks;
 pub mod jobs;
 pub mod program;
