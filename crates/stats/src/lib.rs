@@ -33,6 +33,7 @@ mod closed;
 mod compare;
 mod correlation;
 mod fairness;
+mod interleaved;
 mod knee;
 mod moments;
 mod quantile;
@@ -55,6 +56,9 @@ pub use compare::{
 };
 pub use correlation::{pearson, spearman};
 pub use fairness::{BatchMean, Even, Fairness, Spread, gini, lorenz};
+pub use interleaved::{
+    Share, States, Turn, WithinStates, compare_turns, confidence_of_each_look, foreseen_half_width,
+};
 pub use knee::{Growth, Knee};
 pub use quantile::{DEFAULT_CONFIDENCE, Quantile, needed_count};
 pub use rank_sum::larger;

@@ -14,6 +14,7 @@ mod round;
 pub use error::{CompareError, Side};
 pub use options::CompareOptions;
 pub use quantiles::{RoundQuantiles, compare_quantiles};
+pub(crate) use ratio::student;
 pub use ratio::{Ratio, Verdict};
 
 use crate::{DEFAULT_CONFIDENCE, needed_count};

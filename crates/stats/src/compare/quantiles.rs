@@ -1,6 +1,5 @@
 //! Comparing rounds of which only quantiles are known.
 
-use super::bootstrap::mean;
 use super::{CompareError, Comparison, Ratio, Side};
 use crate::DEFAULT_CONFIDENCE;
 
@@ -53,29 +52,15 @@ pub fn compare_quantiles(
         })
         .collect();
     Ok(Comparison {
-        ratio_of_medians: ratio(&medians, resolution).ok_or(CompareError::NoRounds)?,
-        ratio_of_p99: p99.and_then(|logs| ratio(&logs, resolution)),
+        ratio_of_medians: Ratio::of_logs(&medians, resolution, DEFAULT_CONFIDENCE)
+            .ok_or(CompareError::NoRounds)?,
+        ratio_of_p99: p99.and_then(|logs| Ratio::of_logs(&logs, resolution, DEFAULT_CONFIDENCE)),
         rounds: u32::try_from(baseline.len()).unwrap_or(u32::MAX),
     })
 }
 
 fn log(baseline: i64, other: i64) -> f64 {
     (other as f64).ln() - (baseline as f64).ln()
-}
-
-fn ratio(logs: &[f64], resolution: f64) -> Option<Ratio> {
-    let centre = mean(logs.iter().copied())?;
-    let squares = mean(logs.iter().map(|log| (log - centre).powi(2)))?;
-    // The standard error that a bootstrap over rounds has, which lacks the factor that `Ratio` brings.
-    let error = (squares / logs.len() as f64).sqrt();
-    let resolution = resolution.max(0.0).ln_1p();
-    Some(Ratio::new(
-        centre,
-        Some(error),
-        resolution,
-        logs.len(),
-        DEFAULT_CONFIDENCE,
-    ))
 }
 
 #[cfg(test)]

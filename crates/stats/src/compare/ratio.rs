@@ -1,5 +1,6 @@
 //! A ratio, how sure it is, and what it says.
 
+use super::bootstrap::mean;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -40,6 +41,23 @@ pub struct Ratio {
 }
 
 impl Ratio {
+    /// From the logarithms of the ratios of independent rounds, and what each may be off by the resolution of its values
+    /// (relative): the geometric mean with Student's interval. `None` without a round.
+    pub(crate) fn of_logs(logs: &[f64], resolution: f64, confidence: f64) -> Option<Self> {
+        let centre = mean(logs.iter().copied())?;
+        let squares = mean(logs.iter().map(|log| (log - centre).powi(2)))?;
+        // The standard error that a bootstrap over rounds has, which lacks the factor that `new` brings.
+        let error = (squares / logs.len() as f64).sqrt();
+        let resolution = resolution.max(0.0).ln_1p();
+        Some(Self::new(
+            centre,
+            Some(error),
+            resolution,
+            logs.len(),
+            confidence,
+        ))
+    }
+
     /// From the estimate of the logarithm, the bootstrap standard error of it (if there is one), what the logarithm may
     /// be off by the resolution of its values, and the rounds both rest on. Ends are kept within 2^±63, as no ratio of positive 64-bit nanoseconds lies outside.
     pub(super) fn new(
@@ -75,13 +93,17 @@ impl Ratio {
 /// √(n/(n-1)) · t(n-1): the half width of an interval in bootstrap standard errors over n rounds, see
 /// [`compare`](super::compare()). `None` with fewer than 2 rounds.
 fn calibration(rounds: usize, confidence: f64) -> Option<f64> {
-    (rounds >= 2).then_some(())?;
-    let freedom = (rounds - 1) as f64;
-    let t = StudentsT::new(0.0, 1.0, freedom)
-        .ok()?
-        .inverse_cdf(0.5 + confidence / 2.0);
-    let factor = (rounds as f64 / freedom).sqrt() * t;
+    let t = student(rounds, confidence)?;
+    let factor = (rounds as f64 / (rounds - 1) as f64).sqrt() * t;
     factor.is_finite().then_some(factor)
+}
+
+/// Student's t with one degree of freedom less than rounds that encloses so much. `None` with fewer than 2 rounds.
+pub(crate) fn student(rounds: usize, confidence: f64) -> Option<f64> {
+    (rounds >= 2).then_some(())?;
+    let distribution = StudentsT::new(0.0, 1.0, (rounds - 1) as f64).ok()?;
+    let t = distribution.inverse_cdf(0.5 + confidence / 2.0);
+    t.is_finite().then_some(t)
 }
 
 #[cfg(test)]

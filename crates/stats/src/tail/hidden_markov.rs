@@ -9,7 +9,7 @@ pub(super) const PARAMETERS: f64 = 6.0;
 
 /// The model: state 1 has the larger mean.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct HiddenMarkov {
+pub(crate) struct HiddenMarkov {
     pub mean: [f64; 2],
     pub sd: [f64; 2],
     /// Probability of staying in each state.

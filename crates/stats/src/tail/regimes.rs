@@ -6,7 +6,7 @@ use crate::median_of;
 use serde::{Deserialize, Serialize};
 
 /// Jobs in the shortest block: its median does not feel a single long job.
-const SHORTEST: usize = 3;
+pub(crate) const SHORTEST: usize = 3;
 /// Blocks at most.
 const BLOCKS: usize = 50_000;
 /// Two regimes must be better by this in Bayes' information criterion; 10 counts as very strong evidence.
@@ -17,7 +17,7 @@ const DWELL_BLOCKS: f64 = 2.0;
 /// Bird and Zepf, "Detecting bimodality in astronomical datasets", Astronomical Journal 108, 1994).
 const APART: f64 = 2.0;
 /// The slow regime's median is at least this multiple of the fast one's.
-const SLOWER: f64 = 1.1;
+pub(crate) const SLOWER: f64 = 1.1;
 
 /// One of two regimes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,16 +63,7 @@ pub(super) fn find(rounds: &[TailRound]) -> Option<Regimes> {
         .iter()
         .map(|round| round.iter().map(log).collect())
         .collect();
-    let count = sequences.iter().map(Vec::len).sum::<usize>() as f64;
-    let model = HiddenMarkov::fit(&sequences)?;
-    let spread = ((model.sd[0].powi(2) + model.sd[1].powi(2)) / 2.0).sqrt();
-    (model.mean[1] - model.mean[0] >= APART * spread).then_some(())?;
-    let criterion = |likelihood: f64, parameters: f64| parameters * count.ln() - 2.0 * likelihood;
-    let two = criterion(model.log_likelihood, hidden_markov::PARAMETERS);
-    let drift = criterion(hidden_markov::autoregression(&sequences), 3.0);
-    let tail = criterion(hidden_markov::mixture(&sequences, &model), 5.0);
-    let evidence = drift.min(tail) - two;
-    (evidence >= BETTER).then_some(())?;
+    let (model, evidence) = two(&sequences)?;
     let [fast, slow] = describe(rounds, &model, block)?;
     let long = |regime: &Regime| regime.dwell_jobs >= DWELL_BLOCKS * block as f64;
     let real = long(&fast)
@@ -84,6 +75,21 @@ pub(super) fn find(rounds: &[TailRound]) -> Option<Regimes> {
         slow,
         evidence,
     })
+}
+
+/// A model of two regimes for sequences of logarithms, and how much better it describes them than the better of the
+/// alternatives does. `None` where they are not apart or it is not better.
+pub(crate) fn two(sequences: &[Vec<f64>]) -> Option<(HiddenMarkov, f64)> {
+    let count = sequences.iter().map(Vec::len).sum::<usize>() as f64;
+    let model = HiddenMarkov::fit(sequences)?;
+    let spread = ((model.sd[0].powi(2) + model.sd[1].powi(2)) / 2.0).sqrt();
+    (model.mean[1] - model.mean[0] >= APART * spread).then_some(())?;
+    let criterion = |likelihood: f64, parameters: f64| parameters * count.ln() - 2.0 * likelihood;
+    let two = criterion(model.log_likelihood, hidden_markov::PARAMETERS);
+    let drift = criterion(hidden_markov::autoregression(sequences), 3.0);
+    let tail = criterion(hidden_markov::mixture(sequences, &model), 5.0);
+    let evidence = drift.min(tail) - two;
+    (evidence >= BETTER).then_some((model, evidence))
 }
 
 /// Both regimes in the jobs' own values; `None` unless they alternate within a round.

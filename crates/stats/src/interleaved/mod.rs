@@ -1,0 +1,207 @@
+//! Arms that took turns on the same cpu: is one slower than another, by turns that lay beside each other in time?
+//!
+//! Whole rounds of one thing after another average over whatever the machine does for seconds: a neighbour on the sibling
+//! thread, heat, a clock that steps down. Turns of some milliseconds meet the same machine, so the ratio of two
+//! neighbouring turns is free of it, and a round has hundreds of such pairs. A lap is one turn of each arm; the k-th turns
+//! of two arms in a round belong to the same lap.
+//!
+//! Turns of a round share what was drawn when its cells were made (pages, caches, addresses) and are correlated with their
+//! neighbours. Rounds are neither, if cells are made anew in each. Intervals are therefore those of the rounds' means:
+//! the method of batch means (Law and Carson, "A sequential procedure for determining the length of a steady-state
+//! simulation", Operations Research 27(5), 1979) with rounds as batches. It needs no model of the correlation within.
+
+mod looks;
+mod pilot;
+mod states;
+
+pub use looks::confidence_of_each_look;
+pub use pilot::foreseen_half_width;
+pub use states::{Share, States, WithinStates};
+
+use crate::compare::{CompareError, Comparison, Ratio, Side};
+use crate::{DEFAULT_CONFIDENCE, Sorted, median_of, needed_count};
+
+/// One turn of one arm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Whose it was: an index, the same in all rounds.
+    pub arm: usize,
+    /// Its jobs' values in nanoseconds, in the order recorded, without those that are dropped to let it settle.
+    pub values_ns: Vec<i64>,
+}
+
+/// Compares two arms by their turns (outer index: round; within it turns in the order of time).
+///
+/// The ratio of medians is the geometric mean over rounds of the geometric mean over laps of (median of the other's turn /
+/// median of the baseline's). Laps in which a turn has no jobs are left out. The ratio of 99th percentiles is the geometric
+/// mean over rounds of those of all jobs of a round. Both intervals are Student's for the mean of the rounds' logarithms.
+///
+/// # Errors
+/// When there is no round, a round has no lap with jobs of both, or the median of a turn is not positive.
+pub fn compare_turns(
+    rounds: &[Vec<Turn>],
+    baseline: usize,
+    other: usize,
+    confidence: f64,
+) -> Result<Comparison, CompareError> {
+    if !(confidence > 0.0 && confidence < 1.0) {
+        return Err(CompareError::Confidence);
+    }
+    let arms = [baseline, other];
+    let mut medians = Vec::with_capacity(rounds.len());
+    for (round, turns) in rounds.iter().enumerate() {
+        let laps = lap_logs(turns, arms).map_err(|(side, median_ns)| match median_ns {
+            Some(median_ns) => CompareError::NonPositiveMedian {
+                side,
+                round,
+                median_ns,
+            },
+            None => CompareError::EmptyRound { side, round },
+        })?;
+        medians.push(mean(&laps));
+    }
+    let p99: Option<Vec<f64>> = rounds.iter().map(|turns| p99_log(turns, arms)).collect();
+    Ok(Comparison {
+        ratio_of_medians: Ratio::of_logs(&medians, 0.0, confidence)
+            .ok_or(CompareError::NoRounds)?,
+        ratio_of_p99: p99.and_then(|logs| Ratio::of_logs(&logs, 0.0, confidence)),
+        rounds: u32::try_from(rounds.len()).unwrap_or(u32::MAX),
+    })
+}
+
+/// An arm's turns in a round.
+fn turns_of(turns: &[Turn], arm: usize) -> impl Iterator<Item = &Turn> {
+    turns.iter().filter(move |turn| turn.arm == arm)
+}
+
+/// For each lap in which both arms have jobs, the logarithm of the other's median over the baseline's; never none.
+///
+/// Errors: the side without jobs, or the one with a median that is not positive, and that.
+fn lap_logs(turns: &[Turn], arms: [usize; 2]) -> Result<Vec<f64>, (Side, Option<i64>)> {
+    let mut logs = Vec::new();
+    for pair in turns_of(turns, arms[0]).zip(turns_of(turns, arms[1])) {
+        let medians = [pair.0, pair.1].map(|turn| median_of(&turn.values_ns));
+        if let [Some(baseline), Some(other)] = medians {
+            logs.push(log(Side::Other, other)? - log(Side::Baseline, baseline)?);
+        }
+    }
+    if logs.is_empty() {
+        let has_jobs = |arm| turns_of(turns, arm).any(|turn| !turn.values_ns.is_empty());
+        let side = if has_jobs(arms[0]) {
+            Side::Other
+        } else {
+            Side::Baseline
+        };
+        return Err((side, None));
+    }
+    Ok(logs)
+}
+
+fn log(side: Side, median_ns: i64) -> Result<f64, (Side, Option<i64>)> {
+    if median_ns > 0 {
+        Ok((median_ns as f64).ln())
+    } else {
+        Err((side, Some(median_ns)))
+    }
+}
+
+/// The logarithm of the ratio of 99th percentiles of a round; `None` where one has too few jobs to bound it or is not
+/// positive.
+fn p99_log(turns: &[Turn], arms: [usize; 2]) -> Option<f64> {
+    let needed = needed_count(0.99, DEFAULT_CONFIDENCE)?;
+    let logs = arms.map(|arm| {
+        let values = turns_of(turns, arm).flat_map(|turn| &turn.values_ns);
+        let values = Sorted::new(values.copied().collect());
+        let p99 = values
+            .nearest_rank(0.99)
+            .filter(|_| values.len() as u64 >= needed)?;
+        (p99 > 0).then(|| (p99 as f64).ln())
+    });
+    Some(logs[1]? - logs[0]?)
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Verdict;
+
+    fn turn(arm: usize, values_ns: &[i64]) -> Turn {
+        Turn {
+            arm,
+            values_ns: values_ns.to_vec(),
+        }
+    }
+
+    #[test]
+    fn laps_are_paired_in_whatever_order_their_turns_came() {
+        // The machine is twice as slow in the second lap, and the other arm 10 % slower than the baseline in both.
+        let round = || {
+            vec![
+                turn(0, &[1000, 1000, 9000]),
+                turn(1, &[1100, 1100]),
+                turn(1, &[2200]),
+                turn(0, &[2000, 2000]),
+            ]
+        };
+        let rounds = [round(), round(), round()];
+        let ratio = compare_turns(&rounds, 0, 1, 0.95).unwrap().ratio_of_medians;
+        assert!((ratio.value - 1.1).abs() < 1e-12, "{ratio:?}");
+        assert!(ratio.high.unwrap() - ratio.low.unwrap() < 1e-9, "{ratio:?}");
+        assert_eq!(ratio.verdict, Verdict::Larger);
+    }
+
+    #[test]
+    fn a_lap_without_jobs_is_left_out_and_a_round_without_laps_is_an_error() {
+        let rounds = [vec![
+            turn(0, &[10]),
+            turn(1, &[]),
+            turn(0, &[10]),
+            turn(1, &[20]),
+        ]];
+        let ratio = compare_turns(&rounds, 0, 1, 0.95).unwrap().ratio_of_medians;
+        assert!((ratio.value - 2.0).abs() < 1e-12);
+        assert_eq!((ratio.low, ratio.verdict), (None, Verdict::Undecided));
+        let empty = |side| CompareError::EmptyRound { side, round: 0 };
+        let compare = |turns: &[Turn]| compare_turns(&[turns.to_vec()], 0, 1, 0.95).unwrap_err();
+        assert_eq!(compare(&[turn(0, &[10])]), empty(Side::Other));
+        assert_eq!(compare(&[turn(1, &[10])]), empty(Side::Baseline));
+        assert_eq!(compare_turns(&[], 0, 1, 0.95), Err(CompareError::NoRounds));
+        assert_eq!(
+            compare_turns(&rounds, 0, 1, 1.0),
+            Err(CompareError::Confidence)
+        );
+    }
+
+    #[test]
+    fn a_median_that_is_not_positive_has_no_ratio() {
+        let rounds = [vec![turn(0, &[10]), turn(1, &[-4])]];
+        assert_eq!(
+            compare_turns(&rounds, 0, 1, 0.95),
+            Err(CompareError::NonPositiveMedian {
+                side: Side::Other,
+                round: 0,
+                median_ns: -4
+            })
+        );
+    }
+
+    #[test]
+    fn p99_is_that_of_all_jobs_of_a_round_and_needs_enough_of_them() {
+        let round = |jobs: i64, factor: i64| {
+            (0..jobs)
+                .flat_map(|job| [turn(0, &[1000 + job]), turn(1, &[(1000 + job) * factor])])
+                .collect::<Vec<_>>()
+        };
+        let p99 = |jobs| {
+            compare_turns(&[round(jobs, 3), round(jobs, 3)], 0, 1, 0.95)
+                .unwrap()
+                .ratio_of_p99
+        };
+        assert!((p99(299).unwrap().value - 3.0).abs() < 1e-9);
+        assert_eq!(p99(298), None);
+    }
+}
