@@ -76,8 +76,7 @@ pub(crate) fn words(threads: &[Thread<'_>], first: usize, cpu: u32, cpus: &[u32]
                 cpu,
                 class_by: ClassBy::Cell,
                 barrier: BarrierKind::Futex,
-                rest_ns: 0,
-                counters: model::Counters::None,
+                ..ProbeArgs::default()
             },
             wcet_ns: thread.work_ns,
             bounded: thread.bounded,

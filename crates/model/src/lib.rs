@@ -24,6 +24,7 @@ mod scale_parse;
 pub mod task_load;
 mod task_parse;
 pub mod taskset;
+mod timetable;
 mod trials;
 mod value;
 
@@ -42,3 +43,4 @@ pub use requirement::Requirement;
 pub use resolve::{Overrides, quick};
 pub use scale::{COUNTS, Reserve, Scale};
 pub use task_load::{TaskLoad, TaskPolicy};
+pub use timetable::{MOST_ARMS, Timetable};

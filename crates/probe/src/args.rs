@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use host::sched::Class;
-use model::{Counters, Pacing, Work};
+use model::{Counters, Pacing, Timetable, Work};
 
 /// Who sets class and affinity.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,12 +107,82 @@ pub struct ProbeArgs {
     /// Whether the thread counts its own activations; the samples file then has room for the counts. Windows are read
     /// from outside and are none of its business.
     pub counters: Counters,
+    /// Its turns, where cells take turns; their period is the one above.
+    pub turns: Option<TurnsArgs>,
+}
+
+/// A cell's part in a timetable, but for the period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TurnsArgs {
+    /// Jobs of a turn.
+    pub jobs: u32,
+    /// Arms that take turns.
+    pub arms: u32,
+    /// Which of them this cell belongs to.
+    pub arm: u32,
+    /// What the order is drawn from.
+    pub seed: u64,
+}
+
+impl TurnsArgs {
+    fn to_word(self) -> String {
+        format!(
+            "turns={},{},{},{}",
+            self.jobs, self.arms, self.arm, self.seed
+        )
+    }
+
+    fn from_value(value: &str) -> Option<TurnsArgs> {
+        let mut words = value.split(',');
+        let args = TurnsArgs {
+            jobs: words.next()?.parse().ok()?,
+            arms: words.next()?.parse().ok()?,
+            arm: words.next()?.parse().ok()?,
+            seed: words.next()?.parse().ok()?,
+        };
+        (words.next().is_none() && args.timetable(1).is_possible()).then_some(args)
+    }
+
+    /// The timetable of a task of this period, ns.
+    pub fn timetable(self, period_ns: i64) -> Timetable {
+        Timetable {
+            jobs: self.jobs,
+            period_ns,
+            arms: self.arms,
+            arm: self.arm,
+            seed: self.seed,
+        }
+    }
 }
 
 /// A word that is not understood. Only seen when versions are mixed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("probe: {0}")]
 pub struct ArgsError(pub(crate) String);
+
+impl Default for ProbeArgs {
+    /// What is not said: nothing is recorded, at best effort, on cpu 0.
+    fn default() -> ProbeArgs {
+        ProbeArgs {
+            control: PathBuf::new(),
+            slot: 0,
+            samples: None,
+            ring: false,
+            work: Work::Timer,
+            pacing: Pacing::Periodic,
+            period_ns: 0,
+            jobs: 0,
+            fifo: None,
+            deadline: None,
+            cpu: 0,
+            class_by: ClassBy::Cell,
+            barrier: BarrierKind::Futex,
+            rest_ns: 0,
+            counters: Counters::None,
+            turns: None,
+        }
+    }
+}
 
 impl ProbeArgs {
     /// The words, to stand behind `timecell probe run`.
@@ -156,6 +226,7 @@ impl ProbeArgs {
             Counters::WhereCheap => words.push("count=cheap".to_owned()),
             Counters::Activations => words.push("count=each".to_owned()),
         }
+        words.extend(self.turns.map(TurnsArgs::to_word));
         words
     }
 
@@ -164,23 +235,7 @@ impl ProbeArgs {
     /// # Errors
     /// Names the word that is missing or not understood.
     pub fn from_words(words: &[String]) -> Result<ProbeArgs, ArgsError> {
-        let mut args = ProbeArgs {
-            control: PathBuf::new(),
-            slot: 0,
-            samples: None,
-            ring: false,
-            work: Work::Timer,
-            pacing: Pacing::Periodic,
-            period_ns: 0,
-            jobs: 0,
-            fifo: None,
-            deadline: None,
-            cpu: 0,
-            class_by: ClassBy::Cell,
-            barrier: BarrierKind::Futex,
-            rest_ns: 0,
-            counters: Counters::None,
-        };
+        let mut args = ProbeArgs::default();
         for word in words {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
             let bad = || ArgsError(format!("cannot read `{word}`"));
@@ -211,6 +266,7 @@ impl ProbeArgs {
                         _ => return Err(bad()),
                     }
                 }
+                "turns" => args.turns = Some(TurnsArgs::from_value(value).ok_or_else(bad)?),
                 "poll" => args.barrier = BarrierKind::PollFile(value.into()),
                 _ => return Err(bad()),
             }
@@ -238,6 +294,7 @@ mod tests {
             samples in any::<bool>(), ring in any::<bool>(), relative in any::<bool>(), outside in any::<bool>(), poll in any::<bool>(),
             rest in 0i64..1_000_000_000, deadline in prop::option::of(any::<[u64; 3]>()), also in 0u32..100,
             counters in prop::sample::select(vec![Counters::None, Counters::WhereCheap, Counters::Activations]),
+            turns in prop::option::of((1u32.., 1u32..=64, any::<u64>())),
         ) {
             let args = ProbeArgs {
                 control: "/cell/control".into(),
@@ -260,6 +317,7 @@ mod tests {
                 barrier: if poll { BarrierKind::PollFile("/cell/GO".into()) } else { BarrierKind::Futex },
                 rest_ns: rest,
                 counters,
+                turns: turns.map(|(jobs, arms, seed)| TurnsArgs { jobs, arms, arm: arms - 1, seed }),
             };
             prop_assert_eq!(ProbeArgs::from_words(&args.to_words()), Ok(args));
         }

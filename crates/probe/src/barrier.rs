@@ -236,8 +236,7 @@ mod tests {
             cpu: host::cpus::default_rt_cpu(),
             class_by: ClassBy::Coordinator,
             barrier: BarrierKind::Futex,
-            rest_ns: 0,
-            counters: model::Counters::None,
+            ..ProbeArgs::default()
         }
     }
 

@@ -144,9 +144,10 @@ pub(crate) fn live(
 
     let (go_ns, started_ns) = released(args, control)?;
     slot.started_ns.store(started_ns, Release);
-    // Where the loop begins: at the release, or after the rest.
-    let begin = if args.rest_ns > 0 && samples.is_some() {
-        let first_ns = go_ns + args.rest_ns;
+    // Where the loop begins: at the release, after the rest, or with the first turn.
+    let turns = args.turns.map(|turns| turns.timetable(args.period_ns));
+    let begin = if (args.rest_ns > 0 || turns.is_some()) && samples.is_some() {
+        let first_ns = go_ns + args.rest_ns + turns.map_or(0, |turns| turns.turn_ns(0));
         clock::sleep_until(first_ns);
         (first_ns, clock::now())
     } else {
@@ -286,6 +287,7 @@ fn measured<R: Recorder>(
         pacing: args.pacing,
         period_ns: args.period_ns,
         jobs: args.jobs,
+        turns: args.turns.map(|turns| turns.timetable(args.period_ns)),
     };
     sheet.write_header(&header);
     let before = arm::usage();

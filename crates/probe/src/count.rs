@@ -232,6 +232,7 @@ mod tests {
             period_ns: 1_000_000,
             jobs,
             cpu_ns: 0,
+            turns: None,
         };
         let go_ns = clock::now();
         let tally = measure::run(&plan, &mut sheet, go_ns, go_ns);

@@ -1,6 +1,6 @@
 //! The measuring loop. After it is armed: no allocation, no lock, no system call but the clock and the sleep.
 
-use model::{Pacing, Work};
+use model::{Pacing, Timetable, Work};
 use record::samples::layout::{HEADER_BYTES, Header, Sample};
 
 use crate::clock;
@@ -17,6 +17,8 @@ pub(crate) struct Plan {
     pub pacing: Pacing,
     pub period_ns: i64,
     pub jobs: u32,
+    /// When its turns are, for periodic jobs; `None`: nobody else's lie between them.
+    pub turns: Option<Timetable>,
 }
 
 /// Where the loop leaves its records. Compiled into the loop for each kind; nothing is called through a pointer.
@@ -118,11 +120,13 @@ pub(crate) struct Tally {
 ///
 /// Periodic: release k is `go_ns + k * period`. A job that ends past later releases leaves the newest of them
 /// to run at once, late; the ones before it are missed and counted. Executed and missed always add up to the plan.
+/// Where cells take turns, a release belongs to its turn, and a job does not start once that is over: it is missed.
 #[inline(never)]
 pub(crate) fn run<R: Recorder>(plan: &Plan, sheet: &mut R, go_ns: i64, started_ns: i64) -> Tally {
-    match plan.pacing {
-        Pacing::Periodic => periodic(plan, sheet, go_ns, started_ns),
-        Pacing::Relative => relative(plan, sheet, go_ns, started_ns),
+    match (plan.pacing, plan.turns) {
+        (Pacing::Periodic, None) => periodic(plan, sheet, go_ns, started_ns),
+        (Pacing::Periodic, Some(turns)) => in_turns(plan, turns, sheet, go_ns, started_ns),
+        (Pacing::Relative, _) => relative(plan, sheet, go_ns, started_ns),
     }
 }
 
@@ -197,6 +201,99 @@ fn periodic<R: Recorder>(plan: &Plan, sheet: &mut R, go_ns: i64, started_ns: i64
             clock::sleep_until(release);
         }
         start = clock::now();
+    }
+}
+
+fn in_turns<R: Recorder>(
+    plan: &Plan,
+    turns: Timetable,
+    sheet: &mut R,
+    go_ns: i64,
+    started_ns: i64,
+) -> Tally {
+    let mut tally = Tally {
+        executed: 0,
+        missed: 0,
+        over: 0,
+    };
+    let mut releases = Releases::new(turns, go_ns);
+    let (mut index, mut missed) = (0, 0);
+    let (mut release, mut start) = (go_ns, started_ns);
+    loop {
+        let end = job(plan.work, plan.cpu_ns, &mut tally.over, start);
+        sheet.put(Sample {
+            index,
+            missed,
+            release_ns: release,
+            start_ns: start,
+            end_ns: end,
+        });
+        tally.executed += 1;
+        let next = releases.next(index, end, plan.jobs);
+        missed = next - index - 1;
+        tally.missed += missed;
+        index = next;
+        if index >= plan.jobs {
+            return tally;
+        }
+        release = releases.of(index);
+        if end < release {
+            clock::sleep_until(release);
+        }
+        start = clock::now();
+    }
+}
+
+/// The releases of one arm of a timetable. The beginning of the turn last asked for is kept: working it out takes some
+/// hundred nanoseconds, once in a turn, between the end of a job and the sleep.
+struct Releases {
+    turns: Timetable,
+    /// What the timetable counts from.
+    origin_ns: i64,
+    lap: u32,
+    turn_ns: i64,
+}
+
+impl Releases {
+    /// Those whose first is at `first_ns`.
+    fn new(turns: Timetable, first_ns: i64) -> Releases {
+        Releases {
+            turns,
+            origin_ns: first_ns - turns.turn_ns(0),
+            lap: 0,
+            turn_ns: first_ns,
+        }
+    }
+
+    fn of(&mut self, index: u32) -> i64 {
+        let lap = index / self.turns.jobs;
+        if lap != self.lap {
+            self.lap = lap;
+            self.turn_ns = self.origin_ns + self.turns.turn_ns(lap);
+        }
+        self.turn_ns + i64::from(index % self.turns.jobs) * self.turns.period_ns
+    }
+
+    /// The job that comes after `index`, which ended at `end`; `jobs` if there is none.
+    fn next(&mut self, index: u32, end: i64, jobs: u32) -> u32 {
+        let mut next = index + 1;
+        loop {
+            if next >= jobs {
+                return jobs;
+            }
+            let of_turn = next % self.turns.jobs;
+            let release = self.of(next);
+            let left = i64::from(self.turns.jobs - of_turn);
+            if release + left * self.turns.period_ns <= end {
+                // This turn is over.
+                next += left as u32;
+            } else if release + self.turns.period_ns <= end {
+                // The newest release before the end is not missed: it starts at once, late.
+                next += ((end - release) / self.turns.period_ns) as u32;
+            } else {
+                return next;
+            }
+        }
     }
 }
 
@@ -304,6 +401,7 @@ mod tests {
             pacing: Pacing::Periodic,
             period_ns: 200_000,
             jobs: 50,
+            turns: None,
         };
         let read = measured(plan, || clock::now() + 1_000_000);
         let go = read.samples[0].release_ns;
@@ -323,6 +421,7 @@ mod tests {
             pacing: Pacing::Periodic,
             period_ns: 50_000_000,
             jobs: 12,
+            turns: None,
         };
         let read = measured(plan, || clock::now() - 10 * 50_000_000);
         assert_eq!(read.samples[0].index, 0);
@@ -338,6 +437,7 @@ mod tests {
             pacing: Pacing::Periodic,
             period_ns: 10_000,
             jobs: 500,
+            turns: None,
         };
         let read = measured(plan, clock::now);
         assert!(read.header.missed > 0);
@@ -356,6 +456,7 @@ mod tests {
             pacing: Pacing::Periodic,
             period_ns: 2_000_000,
             jobs: 3,
+            turns: None,
         };
         let read = measured(plan, clock::now);
         assert_eq!(read.header.count + read.header.missed, 3);
@@ -370,6 +471,7 @@ mod tests {
             pacing: Pacing::Relative,
             period_ns: 300_000,
             jobs: 20,
+            turns: None,
         };
         let read = measured(plan, clock::now);
         for pair in read.samples.windows(2) {
@@ -384,6 +486,66 @@ mod tests {
         fn skipping_goes_to_the_newest_release(late in 0i64..1 << 40, period in 1i64..1 << 30, left in 0u32..1000) {
             let next = (late / period).max(1).min(i64::from(left) + 1);
             prop_assert_eq!(i64::from(skipped(late, period, left)), next - 1);
+        }
+    }
+
+    fn two_arms(arm: u32) -> Timetable {
+        Timetable {
+            jobs: 3,
+            period_ns: 1_000_000,
+            arms: 2,
+            arm,
+            seed: 11,
+        }
+    }
+
+    #[test]
+    fn arms_keep_to_their_own_turns() {
+        let plan = |arm| Plan {
+            work: Work::Timer,
+            cpu_ns: 0,
+            pacing: Pacing::Periodic,
+            period_ns: 1_000_000,
+            jobs: 10,
+            turns: Some(two_arms(arm)),
+        };
+        let begin = clock::now() + 5_000_000;
+        let samples: Vec<_> = std::thread::scope(|scope| {
+            let arms = [0, 1].map(|arm| {
+                let first = begin + two_arms(arm).turn_ns(0);
+                scope.spawn(move || measured(plan(arm), || first))
+            });
+            arms.map(|arm| arm.join().unwrap()).into()
+        });
+        for (arm, read) in samples.iter().enumerate() {
+            let table = two_arms(arm as u32);
+            assert_eq!(read.header.count + read.header.missed, 10);
+            for sample in &read.samples {
+                let (lap, job) = (sample.index / 3, i64::from(sample.index % 3));
+                let due = begin + table.turn_ns(lap) + job * 1_000_000;
+                assert_eq!(sample.release_ns, due);
+                assert!(sample.start_ns >= due);
+            }
+        }
+    }
+
+    proptest! {
+        /// The rule of `in_turns`, by looking at every release.
+        #[test]
+        fn what_is_missed_is_what_had_passed(index in 0u32..40, late in 0i64..60_000_000) {
+            let jobs = 30;
+            let table = two_arms(1);
+            let due = |index: u32| table.turn_ns(index / 3) + i64::from(index % 3) * 1_000_000;
+            let mut releases = Releases::new(table, table.turn_ns(0));
+            prop_assert_eq!(releases.of(index), due(index));
+            let end = due(index) + late;
+            let over = |index: u32| table.turn_ns(index / 3) + 3_000_000;
+            let may_start = |next: u32| {
+                let newer = next % 3 < 2 && next + 1 < jobs && due(next + 1) <= end;
+                over(next) > end && !newer
+            };
+            let expected = (index + 1..jobs).find(|next| may_start(*next)).unwrap_or(jobs);
+            prop_assert_eq!(releases.next(index, end, jobs), expected);
         }
     }
 }

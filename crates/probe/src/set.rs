@@ -174,8 +174,7 @@ mod tests {
                 cpu: host::cpus::default_rt_cpu(),
                 class_by: ClassBy::Cell,
                 barrier: BarrierKind::Futex,
-                rest_ns: 0,
-                counters: model::Counters::None,
+                ..ProbeArgs::default()
             },
             wcet_ns: 300_000,
             bounded: false,

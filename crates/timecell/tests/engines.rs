@@ -121,8 +121,7 @@ impl Place {
             cpu: 0,
             class_by: ClassBy::Coordinator,
             barrier: BarrierKind::Futex,
-            rest_ns: 0,
-            counters: model::Counters::None,
+            ..ProbeArgs::default()
         };
         let words = ["probe".to_owned(), "run".to_owned()]
             .into_iter()

@@ -100,8 +100,7 @@ impl Probe<'_> {
             cpu: self.cpu,
             class_by: ClassBy::Cell,
             barrier: BarrierKind::Futex,
-            rest_ns: 0,
-            counters: model::Counters::None,
+            ..ProbeArgs::default()
         };
         let child = Command::new("/proc/self/exe")
             .args(["probe", "run"])

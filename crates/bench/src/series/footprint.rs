@@ -158,8 +158,7 @@ impl Footprint {
                 ClassBy::Coordinator
             },
             barrier: BarrierKind::Futex,
-            rest_ns: 0,
-            counters: model::Counters::None,
+            ..ProbeArgs::default()
         };
         let words = ["probe".to_owned(), "run".to_owned()];
         let words = words.into_iter().chain(args.to_words()).collect();

@@ -226,8 +226,7 @@ impl Stage {
                 How::PollProbe => BarrierKind::PollFile("/cell/GO".into()),
                 _ => BarrierKind::Futex,
             },
-            rest_ns: 0,
-            counters: model::Counters::None,
+            ..ProbeArgs::default()
         };
         let words = if how == How::PollShell {
             shell::words(index)
