@@ -194,6 +194,8 @@ pub struct Experiment {
     pub counters: crate::Counters,
     /// The study of growing numbers of cells that the trials are the points of.
     pub scale: Option<crate::Scale>,
+    /// How trials that differ in nothing but their cells take turns; `None`: one runs after the other.
+    pub turns: Option<crate::Turns>,
     /// The matrix.
     pub trials: Vec<TrialPlan>,
 }

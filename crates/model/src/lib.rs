@@ -26,6 +26,7 @@ mod task_parse;
 pub mod taskset;
 mod timetable;
 mod trials;
+mod turns;
 mod value;
 
 pub use bytes::{Bytes, BytesError};
@@ -44,3 +45,4 @@ pub use resolve::{Overrides, quick};
 pub use scale::{COUNTS, Reserve, Scale};
 pub use task_load::{TaskLoad, TaskPolicy};
 pub use timetable::{MOST_ARMS, Timetable};
+pub use turns::Turns;

@@ -7,10 +7,10 @@ use toml::de::DeTable;
 use crate::reader::{Source, Table, nearest};
 use crate::{
     Class, Counters, Duration, Experiment, InputError, Keep, Limits, Pacing, SCHEMA, Scheduling,
-    TaskLoad, Work, Workload, loads, scale_parse, task_parse, trials,
+    TaskLoad, Work, Workload, loads, scale_parse, task_parse, trials, turns,
 };
 
-const TOP: [&str; 14] = [
+const TOP: [&str; 15] = [
     "schema",
     "name",
     "question",
@@ -25,6 +25,7 @@ const TOP: [&str; 14] = [
     "trial",
     "matrix",
     "scale",
+    "turns",
 ];
 const WORKLOAD: [&str; 10] = [
     "kind", "jobs", "period", "pacing", "steps", "policy", "margin", "duration", "tasks", "task",
@@ -58,10 +59,18 @@ impl Experiment {
         let keep = keep(&top)?;
         let (workload, tasks) = workload(&top, keep)?;
         let scale = scale_parse::scale(&top, keep, workload.work)?;
+        let turns = turns::turns(&top, keep, workload.pacing)?;
         let trials = match &scale {
             Some(scale) => scale.trials(workload.jobs),
             None => trials::trials(&top, keep)?,
         };
+        if tasks.is_some() && turns.is_some() {
+            return Err(top.fault(
+                "turns",
+                "the cells of a task set run all the time",
+                "remove [turns]",
+            ));
+        }
         if tasks.is_some() && keep != Keep::Samples {
             return Err(top.fault(
                 "record",
@@ -118,6 +127,7 @@ impl Experiment {
             rootless_user,
             counters: Counters::of(&top)?,
             scale,
+            turns,
             trials,
         })
     }
@@ -168,6 +178,9 @@ impl Experiment {
             scale_parse::write(&mut out, scale);
             return out;
         }
+        if let Some(turns) = self.turns {
+            turns::write(&mut out, turns);
+        }
         for trial in &self.trials {
             let cells: Vec<String> = trial.cells.iter().map(|c| quoted(c.name())).collect();
             let _ = writeln!(
@@ -215,7 +228,7 @@ pub(crate) fn is_name(text: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }
 
-fn small(value: Option<i64>, default: u32) -> u32 {
+pub(crate) fn small(value: Option<i64>, default: u32) -> u32 {
     value.map_or(default, |n| u32::try_from(n).unwrap_or(u32::MAX))
 }
 

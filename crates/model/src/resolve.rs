@@ -59,15 +59,27 @@ pub fn quick(experiment: &mut Experiment) {
     if experiment.scale.is_some() {
         return scale_override::quick(experiment);
     }
-    experiment.workload.jobs = half_a_second(experiment.workload.period);
-    for trial in &mut experiment.trials {
-        trial.jobs = trial.period.map(half_a_second);
-    }
-    experiment.rounds = if experiment.trials.len() > REPEATED {
-        1
-    } else {
-        2
+    let jobs = |period: Duration| match experiment.turns {
+        Some(turns) => quarter_of_a_second(period).max(2 * turns.jobs(period)),
+        None => half_a_second(period),
     };
+    experiment.workload.jobs = jobs(experiment.workload.period);
+    for trial in &mut experiment.trials {
+        trial.jobs = trial.period.map(jobs);
+    }
+    let many = experiment.trials.len() > REPEATED;
+    experiment.rounds = match (experiment.turns, many) {
+        // Rounds are what an interval rests on; turns make each of them count.
+        (Some(_), false) => 5,
+        (Some(_), true) => 2,
+        (None, false) => 2,
+        (None, true) => 1,
+    };
+}
+
+/// The jobs of this period that take about a quarter of a second.
+fn quarter_of_a_second(period: Duration) -> u32 {
+    u32::try_from(250_000_000 / period.ns().max(1)).unwrap_or(u32::MAX)
 }
 
 /// The jobs of this period that take about half a second, 2 to 500.
@@ -134,6 +146,10 @@ impl Overrides {
                 ));
             }
             experiment.keep = Keep::Histograms { interval };
+        }
+        if experiment.keep != Keep::Samples {
+            // Turns are compared job by job.
+            experiment.turns = None;
         }
         let allowed = experiment.keep.jobs();
         if self.quick {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{EngineKind, LoadForm, LoadKind, LoadPlan, TrialPlan};
+use crate::{EngineKind, LoadForm, LoadKind, LoadPlan, TrialPlan, Turns};
 use proptest::prelude::*;
 
 const GOOD: &str = r#"schema = 1
@@ -265,6 +265,10 @@ fn experiments() -> impl Strategy<Value = Experiment> {
                     rootless_user: periodic.then(|| "ann".to_owned()),
                     counters,
                     scale: None,
+                    turns: (interval.is_none() && periodic).then_some(Turns {
+                        length: Duration::from_ns(12_000_000),
+                        settle: rounds % 101,
+                    }),
                     trials: trials
                         .into_iter()
                         .enumerate()
