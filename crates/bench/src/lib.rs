@@ -30,6 +30,7 @@ mod tasks;
 mod together;
 mod trial;
 mod trial_record;
+mod turns;
 mod verify;
 mod watch;
 
@@ -48,3 +49,4 @@ pub use supply::{
     SupplyStudy, run_supply,
 };
 pub use tasks::PlannedTask;
+pub use turns::PlannedTurns;

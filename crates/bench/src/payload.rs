@@ -129,17 +129,19 @@ fn probe_args(trial: &Trial<'_>, cell: &CellRecord, index: usize) -> ProbeArgs {
         } else {
             model::Counters::None
         },
+        turns: trial.planned.turns.as_ref().map(|turns| turns.args(index)),
     }
 }
 
-/// Of a crowd, the start of every cell is stamped before any of them works: without it the last one's start would be
+/// Of a crowd and of cells that take turns, the start of every cell is stamped before any of them works: without it the last one's start would be
 /// the work of all that share its cpu, and tell nothing of the release.
 fn rest_ns(trial: &Trial<'_>) -> i64 {
     const LEAST_NS: i64 = 2_000_000;
     const EACH_NS: i64 = 50_000;
-    match trial.plan.experiment.scale {
-        Some(_) => LEAST_NS + EACH_NS * trial.planned.cells.len() as i64,
-        None => 0,
+    if trial.plan.experiment.scale.is_some() || trial.planned.turns.is_some() {
+        LEAST_NS + EACH_NS * trial.planned.cells.len() as i64
+    } else {
+        0
     }
 }
 

@@ -13,7 +13,9 @@ use record::summary::NotMeasured;
 use crate::crowd;
 use crate::load::{self, PlannedLoad};
 use crate::place;
+use crate::run::{self, Todo};
 use crate::tasks::{self, PlannedTask};
+use crate::turns::{self, PlannedTurns};
 
 /// One trial that will take place in every round.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub struct PlannedTrial {
     pub tasks: Vec<PlannedTask>,
     /// Cells that are created at the same time; 1 but in a scale study.
     pub parallel: u32,
+    /// The trials that it joins, which take turns; `None`: it is one trial.
+    pub turns: Option<PlannedTurns>,
 }
 
 /// What a run will do.
@@ -179,8 +183,9 @@ impl Plan {
 
     /// How long the run should take, ns: the loops and some creation time.
     pub fn expected_ns(&self) -> i64 {
-        let round =
-            (self.trials.iter()).fold(0i64, |sum, trial| sum.saturating_add(trial.expected_ns()));
+        let round = (self.round().iter()).fold(0i64, |sum, todo| {
+            sum.saturating_add(todo.planned.expected_ns())
+        });
         round.saturating_mul(i64::from(self.experiment.rounds))
     }
 
@@ -188,7 +193,15 @@ impl Plan {
     pub fn trial_bytes(&self) -> u64 {
         let bytes =
             |trial: &PlannedTrial| trial.cell_bytes(&self.experiment) * trial.cells.len() as u64;
-        self.trials.iter().map(bytes).max().unwrap_or(0)
+        (self.round().iter())
+            .map(|todo| bytes(&todo.planned))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// What runs at a time, in one round.
+    fn round(&self) -> Vec<Todo<'_>> {
+        turns::joined(self, run::round(self, 1, 1))
     }
 
     /// Bytes of samples or histograms of the whole run on disk.
@@ -244,9 +257,14 @@ impl PlannedTrial {
         let work = Plan::work_ns(&self.workload).saturating_mul(i64::from(self.workload.jobs));
         let rounds = self.cells.len() / self.cpus().len().max(1);
         let crowded = work.saturating_mul(rounds as i64);
-        Plan::loop_ns(&self.workload)
-            .max(crowded)
-            .saturating_add(creation / i64::from(self.parallel.clamp(1, 4)))
+        let turns = self.turns.as_ref();
+        let work = match turns
+            .map(|turns| turns.whole_ns(self.workload.jobs, self.workload.period.ns()))
+        {
+            Some(in_turns) => in_turns,
+            None => Plan::loop_ns(&self.workload).max(crowded),
+        };
+        work.saturating_add(creation / i64::from(self.parallel.clamp(1, 4)))
             .saturating_add(100_000_000)
             .saturating_add(self.loads.len() as i64 * LOAD_GUESS_NS)
     }
@@ -338,6 +356,7 @@ fn planned(
         loads,
         isolate: trial.isolate,
         parallel: experiment.scale.as_ref().map_or(1, |scale| scale.parallel),
+        turns: None,
     })
 }
 

@@ -3,6 +3,7 @@
 //! Trials on record stay as they are. One that was cut off in its middle is continued by a trial
 //! of its own with the jobs that are left; the others of the plan take place as planned. The gap is on record.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use host::provenance::Provenance;
@@ -73,7 +74,7 @@ pub fn resume(
     };
     let mut manifest = manifest;
     progress.began(&run, manifest.trials_planned);
-    let result = trials(plan, &todo, &run, &interrupt, &mut manifest, progress);
+    let result = trials(plan, todo, &run, &interrupt, &mut manifest, progress);
     finish(run, manifest, result)
 }
 
@@ -258,7 +259,7 @@ fn left<'a>(run: &Run, plan: &'a Plan) -> Result<Vec<Todo<'a>>, BenchError> {
             };
             number += 1;
             todo.push(Todo {
-                planned,
+                planned: Cow::Borrowed(planned),
                 number,
                 round,
                 jobs,

@@ -1,5 +1,6 @@
 //! The whole experiment: rounds of trials, interleaved, from plan to record.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -11,7 +12,7 @@ use model::EngineKind;
 use record::histogram::Counts;
 use record::run::{Manifest, RUN_SCHEMA, Run, Status};
 use record::summary::Metric;
-use record::trial::TrialRecord;
+use record::trial::{Part, TrialRecord};
 
 use crate::crowd::{self, Growth, Pot};
 use crate::interrupt::Interrupt;
@@ -19,6 +20,7 @@ use crate::load::Ground;
 use crate::place::{self, Place, Unsaved};
 use crate::salvage;
 use crate::trial::{self, Trial};
+use crate::turns;
 use crate::{BenchError, Plan, PlannedTrial};
 
 /// Where and as what a run is recorded.
@@ -81,7 +83,7 @@ pub fn run(
     let (run, interrupt, mut manifest) =
         prepare(plan, settings, progress).map_err(|error| (None, error))?;
     let todo = all(plan);
-    let result = trials(plan, &todo, &run, &interrupt, &mut manifest, progress);
+    let result = trials(plan, todo, &run, &interrupt, &mut manifest, progress);
     finish(run, manifest, result)
 }
 
@@ -170,7 +172,7 @@ pub(crate) fn provenance(plan: &Plan, settings: &Settings) -> Provenance {
 
 /// One trial that is to take place.
 pub(crate) struct Todo<'a> {
-    pub planned: &'a PlannedTrial,
+    pub planned: Cow<'a, PlannedTrial>,
     pub number: u32,
     pub round: u32,
     /// Activations of each cell.
@@ -181,11 +183,17 @@ pub(crate) struct Todo<'a> {
 
 /// Every trial of the plan, interleaved.
 fn all(plan: &Plan) -> Vec<Todo<'_>> {
+    let trials = plan.trials.len() as u32;
     (1..=plan.experiment.rounds)
-        .flat_map(|round| plan.trials.iter().map(move |planned| (round, planned)))
-        .zip(1..)
-        .map(|((round, planned), number)| Todo {
-            planned,
+        .flat_map(|of| round(plan, of, (of - 1) * trials + 1))
+        .collect()
+}
+
+/// The trials of one round, whose numbers begin with `first`.
+pub(crate) fn round(plan: &Plan, round: u32, first: u32) -> Vec<Todo<'_>> {
+    (plan.trials.iter().zip(first..))
+        .map(|(planned, number)| Todo {
+            planned: Cow::Borrowed(planned),
             number,
             round,
             jobs: planned.jobs(),
@@ -196,12 +204,13 @@ fn all(plan: &Plan) -> Vec<Todo<'_>> {
 
 pub(crate) fn trials(
     plan: &Plan,
-    todo: &[Todo<'_>],
+    todo: Vec<Todo<'_>>,
     run: &Run,
     interrupt: &Interrupt,
     manifest: &mut Manifest,
     progress: &mut dyn Progress,
 ) -> Result<(), BenchError> {
+    let todo = turns::joined(plan, todo);
     let mut place = Place::create()?;
     place.note_run(run.dir())?;
     let rootfs = place.rootfs()?;
@@ -214,11 +223,11 @@ pub(crate) fn trials(
     let _elsewhere = Elsewhere::than(&plan.cpus());
     let _awake = hold_awake(plan, progress);
     let began = Instant::now();
-    let expected = expected_ns(todo);
+    let expected = expected_ns(&todo);
     let mut growth = Growth::default();
     for (done, todo) in todo.iter().enumerate() {
         let left = left_ns(&expected, began, done);
-        let planned = todo.planned;
+        let planned: &PlannedTrial = &todo.planned;
         if let Some(ended) = growth.ended(planned) {
             manifest.trials_planned = manifest.trials_planned.saturating_sub(1);
             if !manifest.not_measured.contains(&ended) {
@@ -266,34 +275,41 @@ pub(crate) fn trials(
         if interrupt.came() && outcome.record.go_ns.is_none() {
             // Nothing was measured yet.
             outcome.discard();
-            run.forget_trial(todo.number);
+            for part in outcome.record.clone().parts() {
+                run.forget_trial(part.record.number);
+            }
             return Err(BenchError::Interrupted);
         }
         // Without it what the cells were released with is on record, which is enough to write the trial later.
         let _ = salvage::note_ended(&place, &outcome.record);
-        let written = if outcome.begun {
-            run.end_trial(&outcome.record)
-        } else {
-            run.write_trial(&outcome.record, &outcome.samples)
-        };
-        if let Err(source) = written {
-            place.keep_trial(todo.number, &source)?;
-            return Err(BenchError::Unwritten {
-                number: todo.number,
-                source,
-                place: place.dir().to_owned(),
-            });
+        let parts = outcome.record.clone().parts();
+        for part in &parts {
+            let written = if outcome.begun {
+                run.end_trial(&part.record)
+            } else {
+                run.write_trial(&part.record, &outcome.samples_of(part))
+            };
+            if let Err(source) = written {
+                place.keep_trial(todo.number, &source)?;
+                return Err(BenchError::Unwritten {
+                    number: part.record.number,
+                    source,
+                    place: place.dir().to_owned(),
+                });
+            }
         }
         outcome.discard();
-        manifest.trials_done += 1;
+        manifest.trials_done += u32::try_from(parts.len()).unwrap_or(u32::MAX);
         run.write_manifest(manifest)?;
         growth.note(&outcome.record);
-        progress.ended(&outcome.record);
-        if let Some(failure) = &outcome.record.failure {
-            progress.note(&format!(
-                "trial {} ({}) failed: {failure}",
-                todo.number, planned.name
-            ));
+        for Part { record, .. } in &parts {
+            progress.ended(record);
+            if let Some(failure) = &record.failure {
+                progress.note(&format!(
+                    "trial {} ({}) failed: {failure}",
+                    record.number, record.name
+                ));
+            }
         }
         if interrupt.came() {
             return Err(BenchError::Interrupted);

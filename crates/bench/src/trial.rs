@@ -1,5 +1,6 @@
 //! One trial: cells created, placed, armed, released together, measured, removed.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{Acquire, Release};
 
@@ -14,7 +15,7 @@ use probe::{Barrier, BarrierError, clock};
 use record::crowd::Reservation;
 use record::run::Run;
 use record::summary::Metric;
-use record::trial::{CellRecord, SetBy, TrialRecord};
+use record::trial::{CellRecord, Part, SetBy, TrialRecord};
 
 use crate::counted;
 use crate::drain::{Drain, Rings};
@@ -25,6 +26,7 @@ use crate::place::{Place, failed, holds_cells};
 use crate::salvage;
 use crate::sampler::{Sampler, Subject};
 use crate::trial_record::{longest_loop_ns, new_record};
+use crate::turns::PlannedTurns;
 use crate::verify::{allowed, verify, verify_thread};
 use crate::watch::Watch;
 use crate::{BenchError, Plan, PlannedTask, PlannedTrial, Progress};
@@ -69,6 +71,14 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
+    /// The samples of a part, with the names that its cells have there.
+    pub(crate) fn samples_of(&self, part: &Part) -> Vec<(String, PathBuf)> {
+        let found = |joint: &String| self.samples.iter().find(|(id, _)| id == joint);
+        (part.record.cells.iter().zip(&part.joint_ids))
+            .filter_map(|(cell, joint)| Some((cell.id.clone(), found(joint)?.1.clone())))
+            .collect()
+    }
+
     /// Gives the shared memory back, unless cells are left.
     pub(crate) fn discard(&self) {
         // The note of a cell that could not be removed is what it is found by later.
@@ -246,6 +256,11 @@ fn steps(
             join(trial, barrier, &watch, index, record, live)?;
             continue;
         }
+        if record.cells[index].failure.is_some() {
+            // Another cell of its arm could not be made.
+            live.cells.push(None);
+            continue;
+        }
         create(trial, barrier, &watch, shared, index, record, live)?;
     }
     let patience = clock::now() + ARMING_NS;
@@ -265,9 +280,7 @@ fn steps(
         let locked = barrier.slot(index).memory_locked.load(Acquire);
         verify(&class, live.pid, locked, cell);
     }
-    if let Some(failure) = first_failure(record) {
-        return Err(Ended::Failed(failure));
-    }
+    mind_failures(trial, barrier, record, live)?;
 
     start_loads(trial, barrier, &watch, record, live)?;
     let keep = trial.plan.experiment.keep;
@@ -456,7 +469,7 @@ fn create(
         Err(error) => {
             live.cells.push(None);
             cell.failure = Some(error.to_string());
-            return Err(Ended::Failed(error.to_string()));
+            return mind_failures(trial, barrier, record, live).map(drop);
         }
     }
     let patience = asked_ns + CREATION_NS;
@@ -464,16 +477,19 @@ fn create(
         barrier.wait_cell(index, State::Present, "present", patience, stop)
     })?;
     let cell = &mut record.cells[index];
+    if cell.failure.is_some() {
+        return Ok(());
+    }
     let present_ns = barrier.slot(index).present_ns.load(Acquire);
     cell.create_ns = Some(present_ns - asked_ns);
     let partition = (live.isolation.as_ref())
         .and_then(Isolation::group)
         .map(Path::to_owned);
-    if let Some(live) = live.cells[index].as_ref()
-        && let Err(why) = place_cell(trial, partition.as_deref(), cell, live.pid)
+    if let Some(made) = live.cells[index].as_ref()
+        && let Err(why) = place_cell(trial, partition.as_deref(), cell, made.pid)
     {
-        cell.failure = Some(why.clone());
-        return Err(Ended::Failed(format!("{}: {why}", cell.id)));
+        cell.failure = Some(why);
+        return mind_failures(trial, barrier, record, live).map(drop);
     }
     barrier.permit(index);
     Ok(())
@@ -508,15 +524,81 @@ fn first_failure(record: &TrialRecord) -> Option<String> {
     (record.cells.iter()).find_map(|cell| Some(format!("{}: {}", cell.id, cell.failure.as_ref()?)))
 }
 
-/// Waits on the barrier and turns what went wrong into sentences of the cells.
+/// Waits on the barrier until what is waited for has come or the trial cannot go on.
 fn wait(
     trial: &Trial<'_>,
     barrier: &Barrier,
     watch: &Watch,
     record: &mut TrialRecord,
-    live: &Members,
-    waiting: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<(), BarrierError>,
+    live: &mut Members,
+    mut waiting: impl FnMut(&mut dyn FnMut() -> bool) -> Result<(), BarrierError>,
 ) -> Result<(), Ended> {
+    loop {
+        let result = wait_once(trial, barrier, watch, record, live, &mut waiting);
+        let given_up = mind_failures(trial, barrier, record, live)?;
+        if let Some(failure) = load_failure(record) {
+            return Err(Ended::Failed(failure));
+        }
+        match result {
+            Ok(()) => return Ok(()),
+            // Those that died are not waited for any more; the others still are.
+            Err(BarrierError::Stopped) if given_up && !trial.interrupt.came() => {}
+            Err(BarrierError::Stopped) => return Err(Ended::Failed(INTERRUPTED.to_owned())),
+            Err(late) => return Err(Ended::Failed(late.to_string())),
+        }
+    }
+}
+
+/// What failures of cells mean: the end of the trial, or where trials take turns the end of those that the cells belong
+/// to, as long as there is another. Answers whether cells were given up now.
+fn mind_failures(
+    trial: &Trial<'_>,
+    barrier: &Barrier,
+    record: &mut TrialRecord,
+    live: &mut Members,
+) -> Result<bool, Ended> {
+    let Some(failure) = first_failure(record) else {
+        return Ok(false);
+    };
+    let failed = |cells: &Range<usize>| {
+        let mut cells = record.cells[cells.clone()].iter();
+        cells.find_map(|cell| Some(format!("{}: {}", cell.id, cell.failure.as_ref()?)))
+    };
+    let arms: Vec<(Range<usize>, Option<String>)> = (trial.planned.turns.iter())
+        .flat_map(PlannedTurns::cells)
+        .map(|cells| (cells.clone(), failed(&cells)))
+        .collect();
+    if arms.iter().all(|(_, failure)| failure.is_some()) {
+        return Err(Ended::Failed(failure));
+    }
+    let mut given_up = false;
+    for (cells, failure) in arms {
+        let Some(failure) = failure else { continue };
+        for index in cells {
+            let cell = &mut record.cells[index];
+            cell.failure
+                .get_or_insert_with(|| format!("given up with {failure}"));
+            if let Some(mut gone) = live.cells.get_mut(index).and_then(Option::take) {
+                given_up = true;
+                if let Err(error) = gone.cell.remove() {
+                    cell.notes.push(format!("it could not be removed: {error}"));
+                }
+            }
+            barrier.give_up(index);
+        }
+    }
+    Ok(given_up)
+}
+
+/// Waits once, and turns what went wrong into sentences of the cells and loads.
+fn wait_once(
+    trial: &Trial<'_>,
+    barrier: &Barrier,
+    watch: &Watch,
+    record: &mut TrialRecord,
+    live: &Members,
+    waiting: &mut impl FnMut(&mut dyn FnMut() -> bool) -> Result<(), BarrierError>,
+) -> Result<(), BarrierError> {
     let cells = record.cells.len();
     let ended_early = || -> Vec<usize> {
         (watch.dead().into_iter())
@@ -561,12 +643,5 @@ fn wait(
             }
         });
     }
-    if let Some(failure) = first_failure(record).or_else(|| load_failure(record)) {
-        return Err(Ended::Failed(failure));
-    }
-    match result {
-        Ok(()) => Ok(()),
-        Err(BarrierError::Stopped) => Err(Ended::Failed(INTERRUPTED.to_owned())),
-        Err(late) => Err(Ended::Failed(late.to_string())),
-    }
+    result
 }

@@ -7,6 +7,7 @@ use crate::load;
 use crate::payload::{class, task_record};
 use crate::tasks::PlannedTask;
 use crate::trial::Trial;
+use crate::turns::PlannedTurns;
 
 pub(crate) fn new_record(trial: &Trial<'_>) -> TrialRecord {
     let class = class(trial);
@@ -60,6 +61,8 @@ pub(crate) fn new_record(trial: &Trial<'_>) -> TrialRecord {
         continues: trial.continues,
         cut_off: None,
         crowd: None,
+        turns: trial.planned.turns.as_ref().map(PlannedTurns::record),
+        arms: (trial.planned.turns.as_ref()).map_or_else(Vec::new, |turns| turns.arms.clone()),
     }
 }
 

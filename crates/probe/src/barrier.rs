@@ -167,6 +167,12 @@ impl Barrier {
         futex::wake_all(&slot.permit);
     }
 
+    /// Nobody waits for cell `index` any more: its process is gone, or will be.
+    pub fn give_up(&self, index: usize) {
+        let slot = self.slot(index);
+        slot.state.store(State::Failed as u32, Release);
+    }
+
     /// Publishes the instant `lead_ns` from now and wakes the armed cells; returns it.
     pub fn open(&self, lead_ns: i64) -> i64 {
         let head = self.control.head();

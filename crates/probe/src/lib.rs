@@ -21,7 +21,7 @@ mod set;
 mod supply;
 mod work;
 
-pub use args::{ArgsError, BarrierKind, ClassBy, DeadlineArgs, ProbeArgs};
+pub use args::{ArgsError, BarrierKind, ClassBy, DeadlineArgs, ProbeArgs, TurnsArgs};
 pub use barrier::{Barrier, BarrierError, Wake};
 pub use cell::{EXIT_ABANDONED, EXIT_BAD_ARGS, EXIT_FAILED, run};
 pub use life::{Life, life};

@@ -16,5 +16,6 @@ pub mod summary;
 pub mod supply;
 pub mod thresholds;
 pub mod trial;
+mod turns;
 
 pub use error::RecordError;

@@ -1,6 +1,7 @@
 //! What one trial did, apart from its samples: `trials/<n>/trial.json`.
 
 pub use crate::crowd::CrowdRecord;
+pub use crate::turns::{Arm, Part, TurnsRecord, cell_id};
 use std::path::Path;
 
 use model::{EngineKind, LoadKind};
@@ -54,6 +55,12 @@ pub struct TrialRecord {
     /// What a trial of a scale study tells beyond its cells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crowd: Option<CrowdRecord>,
+    /// Its part in the turns of its round; `None` where it had the cpus to itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<TurnsRecord>,
+    /// While they run: the trials that this record joins, in the order of their cells. Empty in a run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arms: Vec<Arm>,
 }
 
 /// Who gave a cell its scheduling class and its cpu.

@@ -138,8 +138,8 @@ impl Received<'_> {
                 class: self.spin_class(place),
                 cpus: cpus.to_vec(),
                 stretches: vec![(self.setting.received_ns, 0)],
+                rest_ns: 0,
                 grid_ns: i64::try_from(self.setting.tick_ns).unwrap_or(i64::MAX),
-                ..ProbeArgs::default()
             };
             members.push(Member {
                 name: format!("cell-{}", place + 1),

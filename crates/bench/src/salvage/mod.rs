@@ -104,12 +104,16 @@ fn salvage_to(gone: &Gone<'_>, notes: &[PathBuf]) -> Result<Vec<String>, RecordE
             Ok(record) => (true, record),
             Err(_) => (false, TrialRecord::read(&dir.join(BEGUN))?),
         };
-        if known.contains(&record.number) {
-            continue;
-        }
         let shared = dir.join("shared");
         if !histograms {
-            samples::trial(&run, &shared, record, ended, &why, &mut found)?;
+            for part in record.parts() {
+                if !known.contains(&part.record.number) {
+                    samples::trial(&run, &shared, part, ended, &why, &mut found)?;
+                }
+            }
+            continue;
+        }
+        if known.contains(&record.number) {
             continue;
         }
         logs::complete(&run, &shared, &record)?;

@@ -7,7 +7,7 @@ use std::path::Path;
 use record::RecordError;
 use record::run::Run;
 use record::samples::{self, Header, Samples};
-use record::trial::TrialRecord;
+use record::trial::Part;
 
 use super::Found;
 
@@ -22,15 +22,19 @@ pub(crate) fn was_released(path: &Path) -> bool {
 pub(super) fn trial(
     run: &Run,
     shared: &Path,
-    mut record: TrialRecord,
+    part: Part,
     ended: bool,
     why: &str,
     found: &mut Found,
 ) -> Result<(), RecordError> {
+    let Part {
+        mut record,
+        joint_ids,
+    } = part;
     let mut kept = Vec::new();
     let (mut finished, mut jobs) = (0u32, 0u64);
-    for cell in &mut record.cells {
-        let path = shared.join(format!("{}.samples", cell.id));
+    for (cell, joint) in record.cells.iter_mut().zip(&joint_ids) {
+        let path = shared.join(format!("{joint}.samples"));
         if !was_released(&path) {
             continue;
         }

@@ -176,6 +176,8 @@ impl Synthetic {
             continues: None,
             cut_off: None,
             crowd: self.crowd.take(),
+            turns: None,
+            arms: Vec::new(),
         }
     }
 

@@ -1,0 +1,144 @@
+//! Trials of a round that differ in nothing but their cells run as one: all cells exist, and each trial has the cpus in
+//! its turns.
+
+use std::borrow::Cow;
+
+use model::{MOST_ARMS, Timetable};
+use probe::TurnsArgs;
+use record::trial::{Arm, TurnsRecord};
+
+use crate::run::Todo;
+use crate::{Plan, PlannedTrial};
+
+/// How the trials that were joined take turns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedTurns {
+    jobs: u32,
+    settle: u32,
+    seed: u64,
+    pub(crate) arms: Vec<Arm>,
+}
+
+impl PlannedTurns {
+    /// What a cell of the joint trial is told.
+    pub(crate) fn args(&self, cell: usize) -> TurnsArgs {
+        TurnsArgs {
+            jobs: self.jobs,
+            arms: self.count(),
+            arm: self.arm_of(cell),
+            seed: self.seed,
+        }
+    }
+
+    /// What goes on record; the arm is each part's own.
+    pub(crate) fn record(&self) -> TurnsRecord {
+        TurnsRecord {
+            jobs: self.jobs,
+            settle: self.settle,
+            arms: self.count(),
+            arm: 0,
+            seed: self.seed,
+        }
+    }
+
+    /// How long it takes until every arm has had turns for so many jobs, ns.
+    pub(crate) fn whole_ns(&self, jobs: u32, period_ns: i64) -> i64 {
+        self.timetable(period_ns).whole_ns(jobs)
+    }
+
+    /// The cells of each arm, as places in the joint trial.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
+        self.arms.iter().scan(0, |next, arm| {
+            let first = *next;
+            *next += arm.cells;
+            Some(first..*next)
+        })
+    }
+
+    fn timetable(&self, period_ns: i64) -> Timetable {
+        self.args(0).timetable(period_ns)
+    }
+
+    fn arm_of(&self, cell: usize) -> u32 {
+        let arm = self.cells().position(|cells| cells.contains(&cell));
+        arm.unwrap_or(0) as u32
+    }
+
+    fn count(&self) -> u32 {
+        self.arms.len() as u32
+    }
+}
+
+/// Joins what may take turns, where the experiment asks for it; the order stays.
+pub(crate) fn joined<'a>(plan: &Plan, todo: Vec<Todo<'a>>) -> Vec<Todo<'a>> {
+    let Some(turns) = plan.experiment.turns else {
+        return todo;
+    };
+    let mut groups: Vec<Vec<Todo<'a>>> = Vec::new();
+    for next in todo {
+        let group = groups.iter_mut().find(|group| {
+            group[0].round == next.round
+                && alike(&group[0].planned, &next.planned)
+                && group.len() < MOST_ARMS as usize
+        });
+        match group {
+            Some(group) => group.push(next),
+            None => groups.push(vec![next]),
+        }
+    }
+    let groups = groups.into_iter().zip(0..);
+    groups
+        .map(|(group, place)| join(group, turns, place))
+        .collect()
+}
+
+/// Whether two trials may have the machine in turns: the same disturbs them, and their jobs come at the same pace.
+fn alike(one: &PlannedTrial, other: &PlannedTrial) -> bool {
+    let pace = |trial: &PlannedTrial| (trial.workload.period, trial.workload.work);
+    pace(one) == pace(other) && one.loads == other.loads && one.isolate == other.isolate
+}
+
+fn join<'a>(mut group: Vec<Todo<'a>>, turns: model::Turns, place: u64) -> Todo<'a> {
+    if group.len() == 1 {
+        return group.remove(0);
+    }
+    let first = &group[0];
+    let arms = group.iter().map(|todo| Arm {
+        number: todo.number,
+        name: todo.planned.name.clone(),
+        continues: todo.continues,
+        cells: todo.planned.cells.len(),
+    });
+    let names: Vec<&str> = group
+        .iter()
+        .map(|todo| todo.planned.name.as_str())
+        .collect();
+    let planned = PlannedTrial {
+        name: format!("in turns: {}", names.join(", ")),
+        cells: group
+            .iter()
+            .flat_map(|todo| todo.planned.cells.clone())
+            .collect(),
+        turns: Some(PlannedTurns {
+            jobs: turns.jobs(first.planned.workload.period),
+            settle: turns.settle,
+            seed: seed(place),
+            arms: arms.collect(),
+        }),
+        ..first.planned.clone().into_owned()
+    };
+    Todo {
+        planned: Cow::Owned(planned),
+        number: first.number,
+        round: first.round,
+        jobs: group.iter().flat_map(|todo| todo.jobs.clone()).collect(),
+        continues: None,
+    }
+}
+
+/// Another order for each round of each run.
+fn seed(place: u64) -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.map_or(0, |now| now.as_nanos() as u64);
+    now.rotate_left(20).wrapping_add(place)
+}
