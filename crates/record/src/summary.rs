@@ -156,6 +156,9 @@ pub struct CellSummary {
     pub metrics: Vec<MetricSummary>,
     /// Comparison of the primary metric with the baseline; `None` for the baseline itself.
     pub against_baseline: Option<stats::Comparison>,
+    /// The same for each metric, turn by turn, where it took turns with the baseline; empty otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub in_turns: Vec<InTurns>,
     /// Median wall time of creation, from the request until the payload's first message, ns.
     pub create_median_ns: Option<i64>,
     /// Cpu time of the measuring thread per activation, ns, work included.
@@ -171,6 +174,21 @@ pub struct CellSummary {
     /// What histograms tell beside the metrics; `None` where samples were kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histograms: Option<HistogramSummary>,
+}
+
+/// One metric of a cell against the baseline, from turns that lay beside each other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InTurns {
+    /// What is compared.
+    pub metric: Metric,
+    /// Pairs of turns that it rests on, over all rounds.
+    pub laps: u64,
+    /// The ratios over all jobs.
+    pub comparison: stats::Comparison,
+    /// The factor between the machine's slow state and its fast one, where the jobs of all cells show two.
+    pub slow_over_fast: Option<f64>,
+    /// The ratios within each of them.
+    pub within: Option<stats::WithinStates>,
 }
 
 /// What was kept of a cell instead of its samples.

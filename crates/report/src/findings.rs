@@ -1,6 +1,7 @@
 //! What was found, in sentences made from the numbers with their intervals. Where there are too few samples or
 //! rounds, the sentence says so instead of a number.
 
+use crate::conclusion;
 use crate::tails;
 use crate::units::time;
 use crate::words::{count, interval, plural, ratio};
@@ -13,10 +14,13 @@ pub fn findings(summary: &RunSummary) -> Vec<String> {
     if summary.cells.iter().all(|cell| cell.metrics.is_empty()) {
         return vec!["No trial ended well, so there is nothing to say about times.".to_owned()];
     }
+    sentences.extend(conclusion::conclusion(summary));
     match crate::table_conditions::findings(summary) {
         Some(of_conditions) => sentences.extend(of_conditions),
         None => overheads(summary, &mut sentences),
     }
+    let states = conclusion::states(summary).into_iter();
+    sentences.extend(states.map(|(name, sentence)| format!("{name}: {sentence}.")));
     sentences.extend(worst_tail(summary));
     sentences.extend(largest(summary));
     sentences.push(missed(summary));

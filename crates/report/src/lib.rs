@@ -9,6 +9,7 @@
 
 mod chart;
 mod compare;
+mod conclusion;
 mod conditions;
 mod data;
 mod data_of_conditions;

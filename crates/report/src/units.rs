@@ -147,6 +147,16 @@ pub(crate) fn exact(ns: u64) -> String {
     format!("{}{point}{fraction} {unit}", grouped(ns / scale))
 }
 
+/// A share in percent with two digits, or one below a tenth of a percent: `0.04%`, `1.3%`, `24%`.
+pub(crate) fn percent(share: f64) -> String {
+    let value = 100.0 * share;
+    match value.abs() {
+        v if v < 0.095 => format!("{value:.2}%"),
+        v if v < 9.95 => format!("{value:.1}%"),
+        _ => format!("{value:.0}%"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -33,6 +33,7 @@ mod closed;
 mod compare;
 mod correlation;
 mod fairness;
+mod holm;
 mod interleaved;
 mod knee;
 mod moments;
@@ -56,6 +57,7 @@ pub use compare::{
 };
 pub use correlation::{pearson, spearman};
 pub use fairness::{BatchMean, Even, Fairness, Spread, gini, lorenz};
+pub use holm::holm;
 pub use interleaved::{
     Share, States, Turn, WithinStates, compare_turns, confidence_of_each_look, foreseen_half_width,
 };

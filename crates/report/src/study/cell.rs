@@ -107,6 +107,7 @@ pub(super) fn study(
         unexplained: counts.unexplained,
         metrics: summaries,
         against_baseline,
+        in_turns: Vec::new(),
         create_median_ns: median_of(&created),
         cpu_time_per_activation_ns: (executed > 0).then(|| cpu_time as f64 / executed as f64),
         clock_cost_ns: median_cost(&headers, |h| h.clock_cost_ns),

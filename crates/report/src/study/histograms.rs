@@ -198,6 +198,7 @@ fn cell(
             .filter_map(|metric| metric_summary(*metric, &pooled))
             .collect(),
         against_baseline,
+        in_turns: Vec::new(),
         create_median_ns: median_of(&created),
         cpu_time_per_activation_ns: (timed > 0 && done > 0).then(|| cpu_time as f64 / timed as f64),
         clock_cost_ns: median_cost(&headers, |h| h.clock_cost_ns),

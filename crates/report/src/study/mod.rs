@@ -14,6 +14,7 @@ mod points;
 mod skews;
 mod source;
 mod tails;
+mod turns;
 mod unmeasured;
 
 pub(crate) use against::{compare_rounds, pooled_rounds};
@@ -25,6 +26,7 @@ pub(crate) use unmeasured::study as not_measured;
 use crate::tasks;
 use model::Keep;
 use std::collections::BTreeMap;
+use turns::Turned;
 
 use record::RecordError;
 use record::run::Run;
@@ -73,6 +75,9 @@ pub fn study(run: &Run) -> Result<RunSummary, RecordError> {
 fn cells_of_samples(source: &Source, primary: Metric) -> Result<Vec<CellSummary>, RecordError> {
     let plan = &source.plan;
     let baseline = pooled_rounds(source, &plan.baseline, primary)?;
+    let turned = (metrics(plan.workload.work).iter())
+        .filter_map(|&metric| Turned::read(source, metric).transpose())
+        .collect::<Result<Vec<Turned>, RecordError>>()?;
     let mut cells = Vec::new();
     for trial in &plan.trials {
         let records = source.records(&trial.name);
@@ -86,6 +91,7 @@ fn cells_of_samples(source: &Source, primary: Metric) -> Result<Vec<CellSummary>
             let baseline = own.as_ref().unwrap_or(&baseline);
             let against = (trial.name != plan.baseline).then_some(baseline);
             let mut cell = cell::study(source, trial, &id, against)?;
+            compare_in_turns(&turned, &mut cell);
             if let Some(task) = &mut cell.task {
                 task.bound_ns = bounds.get(&id).copied();
             }
@@ -93,6 +99,25 @@ fn cells_of_samples(source: &Source, primary: Metric) -> Result<Vec<CellSummary>
         }
     }
     Ok(cells)
+}
+
+/// Replaces a comparison of whole rounds by that of turns, where there were any.
+fn compare_in_turns(turned: &[Turned], cell: &mut CellSummary) {
+    for (place, turned) in turned.iter().enumerate() {
+        match turned.compare(&cell.trial, &cell.cell) {
+            Some(Ok(in_turns)) => {
+                if place == 0 {
+                    cell.against_baseline = Some(in_turns.comparison.clone());
+                }
+                cell.in_turns.push(in_turns);
+            }
+            Some(Err(error)) if place == 0 => {
+                cell.against_baseline = None;
+                cell.notes.push(format!("turns are not compared: {error}"));
+            }
+            Some(Err(_)) | None => {}
+        }
+    }
 }
 
 /// What is measured of a job of this work, the metric that comparisons are about first.

@@ -41,6 +41,18 @@ pub struct Ratio {
 }
 
 impl Ratio {
+    /// How probable a ratio as far from 1 as this is where there is no difference, from 0 to 1, if the interval rests on so
+    /// many rounds. `None` without an interval.
+    pub fn p_value(&self, rounds: u32) -> Option<f64> {
+        let t = student(rounds as usize, self.confidence)?;
+        let error = (self.high? / self.low?).ln() / 2.0 / t;
+        if error <= 0.0 {
+            return Some(f64::from(u8::from(self.value == 1.0)));
+        }
+        let distribution = StudentsT::new(0.0, 1.0, f64::from(rounds - 1)).ok()?;
+        Some(2.0 * distribution.cdf(-self.value.ln().abs() / error))
+    }
+
     /// From the logarithms of the ratios of independent rounds, and what each may be off by the resolution of its values
     /// (relative): the geometric mean with Student's interval. `None` without a round.
     pub(crate) fn of_logs(logs: &[f64], resolution: f64, confidence: f64) -> Option<Self> {
@@ -122,6 +134,20 @@ mod tests {
             );
         }
         assert_eq!(calibration(1, 0.95), None);
+    }
+
+    #[test]
+    fn an_interval_that_ends_at_1_has_the_p_value_of_its_confidence() {
+        let logs = [0.01, 0.02, 0.03, 0.05];
+        let ratio = Ratio::of_logs(&logs, 0.0, 0.95).unwrap();
+        let p = ratio.p_value(4).unwrap();
+        let at = Ratio::of_logs(&logs, 0.0, 1.0 - p).unwrap();
+        assert!((at.low.unwrap() - 1.0).abs() < 1e-9, "{at:?}");
+        assert_eq!(
+            Ratio::of_logs(&[0.0, 0.0], 0.0, 0.95).unwrap().p_value(2),
+            Some(1.0)
+        );
+        assert_eq!(Ratio::of_logs(&[0.1], 0.0, 0.95).unwrap().p_value(1), None);
     }
 
     #[test]

@@ -98,12 +98,12 @@ impl States {
                 .then(|| Ratio::of_logs(&logs, 0.0, confidence))
                 .flatten()
         };
-        let shares = |arm| -> Vec<f64> {
-            (rounds.iter().zip(&self.slow))
-                .map(|(turns, states)| slow_share(turns, states, arm))
-                .collect()
-        };
-        let (of_baseline, of_other) = (shares(baseline), shares(other));
+        let (of_baseline, of_other): (Vec<f64>, Vec<f64>) = (rounds.iter().zip(&self.slow))
+            .filter_map(|(turns, states)| {
+                let share = |arm| slow_share(turns, states, arm);
+                Some((share(baseline)?, share(other)?))
+            })
+            .unzip();
         let difference: Vec<f64> = (of_baseline.iter().zip(&of_other))
             .map(|(baseline, other)| other - baseline)
             .collect();
@@ -174,13 +174,13 @@ fn pure_turns(turns: &[Turn], states: &[Vec<bool>], slow: bool) -> Vec<Turn> {
         .collect()
 }
 
-/// The share of an arm's jobs in the slow state; 0 without jobs.
-fn slow_share(turns: &[Turn], states: &[Vec<bool>], arm: usize) -> f64 {
+/// The share of an arm's jobs in the slow state; `None` without jobs.
+fn slow_share(turns: &[Turn], states: &[Vec<bool>], arm: usize) -> Option<f64> {
     let jobs: Vec<f64> = (turns.iter().zip(states))
         .filter(|(turn, _)| turn.arm == arm)
         .flat_map(|(_, states)| states.iter().map(|&slow| f64::from(u8::from(slow))))
         .collect();
-    mean(&jobs)
+    (!jobs.is_empty()).then(|| mean(&jobs))
 }
 
 /// The median over laps of the logarithm of each arm's ratio to the first; `None` where an arm has none.

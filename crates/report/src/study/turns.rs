@@ -1,0 +1,169 @@
+//! Trials that took turns, compared turn by turn, also within the states that the machine was in.
+
+use std::collections::BTreeMap;
+
+use record::RecordError;
+use record::summary::{InTurns, Metric};
+use record::trial::TurnsRecord;
+use stats::{CompareError, DEFAULT_CONFIDENCE, States, Turn, compare_turns};
+
+use super::source::Source;
+
+/// One metric of all cells that took turns with the baseline: arm 0 is the baseline, all its cells together.
+pub(super) struct Turned {
+    metric: Metric,
+    /// Trial and cell of each arm behind the baseline.
+    arms: Vec<(String, String)>,
+    /// Turns in the order of time; each arm has one, perhaps without jobs, in each lap in which another has one.
+    rounds: BTreeMap<u32, Vec<Turn>>,
+    states: Option<States>,
+}
+
+/// A turn of a lap while they are gathered: when it began, whose it was, and its jobs.
+struct Gathered {
+    begin_ns: i64,
+    turn: Turn,
+}
+
+/// The laps of a round: those with the same seed were drawn together.
+type Laps = BTreeMap<(u64, u32), Vec<Gathered>>;
+
+impl Turned {
+    /// Reads one metric of everything that took turns with the baseline; `None` where nothing did.
+    pub fn read(source: &Source, metric: Metric) -> Result<Option<Turned>, RecordError> {
+        let plan = &source.plan;
+        if plan.turns.is_none() {
+            return Ok(None);
+        }
+        let mut rounds: BTreeMap<u32, Laps> = BTreeMap::new();
+        for id in source.cell_ids(&plan.baseline) {
+            gather(source, &plan.baseline, &id, metric, 0, &mut rounds)?;
+        }
+        let with_baseline: Vec<u64> = (rounds.values())
+            .flat_map(|laps| laps.keys().map(|(seed, _)| *seed))
+            .collect();
+        let mut arms = Vec::new();
+        for trial in plan.trials.iter().filter(|t| t.name != plan.baseline) {
+            for id in source.cell_ids(&trial.name) {
+                arms.push((trial.name.clone(), id.clone()));
+                gather(source, &trial.name, &id, metric, arms.len(), &mut rounds)?;
+            }
+        }
+        for laps in rounds.values_mut() {
+            laps.retain(|(seed, _), _| with_baseline.contains(seed));
+        }
+        let rounds: BTreeMap<u32, Vec<Turn>> = (rounds.into_iter())
+            .map(|(round, laps)| (round, in_order(laps, arms.len() + 1)))
+            .filter(|(_, turns)| !turns.is_empty())
+            .collect();
+        if rounds.is_empty() {
+            return Ok(None);
+        }
+        let all: Vec<Vec<Turn>> = rounds.values().cloned().collect();
+        Ok(Some(Turned {
+            metric,
+            arms,
+            states: States::find(&all),
+            rounds,
+        }))
+    }
+
+    /// One cell against the baseline; `None` where it took no turns with it.
+    pub fn compare(&self, trial: &str, id: &str) -> Option<Result<InTurns, CompareError>> {
+        let own = |(of, cell): &(String, String)| of == trial && cell == id;
+        let arm = self.arms.iter().position(own)? + 1;
+        let has_jobs = |turns: &[Turn], arm: usize| {
+            (turns.iter()).any(|turn| turn.arm == arm && !turn.values_ns.is_empty())
+        };
+        let both: Vec<Vec<Turn>> = (self.rounds.values())
+            .filter(|turns| has_jobs(turns, 0) && has_jobs(turns, arm))
+            .cloned()
+            .collect();
+        if both.is_empty() {
+            return None;
+        }
+        let comparison = match compare_turns(&both, 0, arm, DEFAULT_CONFIDENCE) {
+            Ok(comparison) => comparison,
+            Err(error) => return Some(Err(error)),
+        };
+        let all: Vec<Vec<Turn>> = self.rounds.values().cloned().collect();
+        let within =
+            (self.states.as_ref()).map(|states| states.compare(&all, 0, arm, DEFAULT_CONFIDENCE));
+        let laps = |turns: &Vec<Turn>| {
+            let own = |arm: usize| turns.iter().filter(move |turn| turn.arm == arm);
+            let pairs = own(0).zip(own(arm));
+            let full = pairs.filter(|(a, b)| !a.values_ns.is_empty() && !b.values_ns.is_empty());
+            full.count() as u64
+        };
+        Some(Ok(InTurns {
+            metric: self.metric,
+            laps: both.iter().map(laps).sum(),
+            comparison,
+            slow_over_fast: self.states.as_ref().map(|states| states.factor),
+            within,
+        }))
+    }
+}
+
+/// Adds the turns of one cell to those of its arm.
+fn gather(
+    source: &Source,
+    trial: &str,
+    id: &str,
+    metric: Metric,
+    arm: usize,
+    rounds: &mut BTreeMap<u32, Laps>,
+) -> Result<(), RecordError> {
+    for record in source.good(trial) {
+        let Some(turns) = record.turns else { continue };
+        let Some(samples) = source.samples(record, id)? else {
+            continue;
+        };
+        let laps = rounds.entry(record.round).or_default();
+        for sample in &samples.samples {
+            let Some(lap) = lap_of(&turns, sample.index) else {
+                continue;
+            };
+            let lap = laps.entry((turns.seed, lap)).or_default();
+            let value = metric.of(sample);
+            match lap.iter_mut().find(|gathered| gathered.turn.arm == arm) {
+                Some(gathered) => gathered.turn.values_ns.push(value),
+                None => lap.push(Gathered {
+                    begin_ns: sample.release_ns,
+                    turn: Turn {
+                        arm,
+                        values_ns: vec![value],
+                    },
+                }),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The lap of a job that is compared; `None` for one that lets its turn settle.
+fn lap_of(turns: &TurnsRecord, index: u32) -> Option<u32> {
+    let jobs = turns.jobs.max(1);
+    (index % jobs >= turns.settle).then_some(index / jobs)
+}
+
+/// All turns in the order of time, an empty one for each arm that had no jobs in a lap.
+fn in_order(laps: Laps, arms: usize) -> Vec<Turn> {
+    let mut all: Vec<Gathered> = Vec::new();
+    for (_, mut lap) in laps {
+        let begin_ns = lap.iter().map(|gathered| gathered.begin_ns).min();
+        let absent: Vec<usize> = (0..arms)
+            .filter(|arm| lap.iter().all(|gathered| gathered.turn.arm != *arm))
+            .collect();
+        lap.extend(absent.into_iter().map(|arm| Gathered {
+            begin_ns: begin_ns.unwrap_or(0),
+            turn: Turn {
+                arm,
+                values_ns: Vec::new(),
+            },
+        }));
+        all.extend(lap);
+    }
+    all.sort_by_key(|gathered| gathered.begin_ns);
+    all.into_iter().map(|gathered| gathered.turn).collect()
+}
