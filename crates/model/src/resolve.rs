@@ -59,11 +59,13 @@ pub fn quick(experiment: &mut Experiment) {
     if experiment.scale.is_some() {
         return scale_override::quick(experiment);
     }
-    let jobs = |period: Duration| match experiment.turns {
+    let turns = experiment.turns;
+    let jobs = |period: Duration| match turns {
         Some(turns) => quarter_of_a_second(period).max(2 * turns.jobs(period)),
         None => half_a_second(period),
     };
-    experiment.workload.jobs = jobs(experiment.workload.period);
+    let workload = &mut experiment.workload;
+    workload.jobs = jobs(workload.period);
     for trial in &mut experiment.trials {
         trial.jobs = trial.period.map(jobs);
     }

@@ -67,7 +67,7 @@ impl Timetable {
         }
         let place = (order.iter()).position(|&arm| arm == self.arm);
         let place = place.map_or(0, |place| place as u32);
-        if lap % 2 == 0 {
+        if lap.is_multiple_of(2) {
             place
         } else {
             self.arms - 1 - place
