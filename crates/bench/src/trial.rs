@@ -1,6 +1,8 @@
 //! One trial: cells created, placed, armed, released together, measured, removed.
 
-use std::ops::Range;
+mod apart;
+mod waiting;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{Acquire, Release};
 
@@ -26,10 +28,11 @@ use crate::place::{Place, failed, holds_cells};
 use crate::salvage;
 use crate::sampler::{Sampler, Subject};
 use crate::trial_record::{longest_loop_ns, new_record};
-use crate::turns::PlannedTurns;
 use crate::verify::{allowed, verify, verify_thread};
 use crate::watch::Watch;
 use crate::{BenchError, Plan, PlannedTask, PlannedTrial, Progress};
+use apart::{Ahead, isolate};
+use waiting::{load_failure, mind_failures, wait};
 
 /// Longest time for one cell from the request to its first message, ns. Podman on a loaded board takes tens of seconds.
 pub(crate) const CREATION_NS: i64 = 120_000_000_000;
@@ -189,40 +192,6 @@ pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outc
         begun,
         dir,
     })
-}
-
-/// Takes other work off the cells' cpus, if the trial asks for it.
-fn isolate(trial: &Trial<'_>, record: &mut TrialRecord, live: &mut Members) -> Result<(), Ended> {
-    if trial.planned.isolate {
-        let journal = trial.place.isolation_journal(trial.number);
-        let isolation = Isolation::hold(&trial.planned.cpus(), &journal)
-            .map_err(|error| Ended::Failed(format!("the cpus cannot be kept free: {error}")))?;
-        record.isolation = Some(isolation.found().clone());
-        live.isolation = Some(isolation);
-        live.ahead = Ahead::of_loads();
-    }
-    Ok(())
-}
-
-/// The coordinator in front of the loads that share its few cpus: behind hundreds of them it would take minutes to
-/// start and end a trial. What it starts is in class OTHER as ever.
-struct Ahead {
-    before: sched::Class,
-}
-
-impl Ahead {
-    fn of_loads() -> Option<Ahead> {
-        let before = sched::get_class(0).ok()?;
-        sched::set_class_reset_on_fork(0, &sched::Class::Fifo { priority: 1 })
-            .ok()
-            .map(|()| Ahead { before })
-    }
-}
-
-impl Drop for Ahead {
-    fn drop(&mut self) {
-        let _ = sched::set_class(0, &self.before);
-    }
 }
 
 /// Why the steps ended before their end.
@@ -408,11 +377,6 @@ fn start_loads(
     Ok(())
 }
 
-fn load_failure(record: &TrialRecord) -> Option<String> {
-    (record.loads.iter())
-        .find_map(|load| Some(format!("load {}: {}", load.name, load.failure.as_ref()?)))
-}
-
 /// A thread of a cell that is there already: only to be waited for and let go on.
 fn join(
     trial: &Trial<'_>,
@@ -518,130 +482,4 @@ pub(crate) fn place_cell(
         set_class_when_free(pid, &class(trial), GIVEN_BACK).map_err(|error| error.to_string())?;
     }
     Ok(())
-}
-
-fn first_failure(record: &TrialRecord) -> Option<String> {
-    (record.cells.iter()).find_map(|cell| Some(format!("{}: {}", cell.id, cell.failure.as_ref()?)))
-}
-
-/// Waits on the barrier until what is waited for has come or the trial cannot go on.
-fn wait(
-    trial: &Trial<'_>,
-    barrier: &Barrier,
-    watch: &Watch,
-    record: &mut TrialRecord,
-    live: &mut Members,
-    mut waiting: impl FnMut(&mut dyn FnMut() -> bool) -> Result<(), BarrierError>,
-) -> Result<(), Ended> {
-    loop {
-        let result = wait_once(trial, barrier, watch, record, live, &mut waiting);
-        let given_up = mind_failures(trial, barrier, record, live)?;
-        if let Some(failure) = load_failure(record) {
-            return Err(Ended::Failed(failure));
-        }
-        match result {
-            Ok(()) => return Ok(()),
-            // Those that died are not waited for any more; the others still are.
-            Err(BarrierError::Stopped) if given_up && !trial.interrupt.came() => {}
-            Err(BarrierError::Stopped) => return Err(Ended::Failed(INTERRUPTED.to_owned())),
-            Err(late) => return Err(Ended::Failed(late.to_string())),
-        }
-    }
-}
-
-/// What failures of cells mean: the end of the trial, or where trials take turns the end of those that the cells belong
-/// to, as long as there is another. Answers whether cells were given up now.
-fn mind_failures(
-    trial: &Trial<'_>,
-    barrier: &Barrier,
-    record: &mut TrialRecord,
-    live: &mut Members,
-) -> Result<bool, Ended> {
-    let Some(failure) = first_failure(record) else {
-        return Ok(false);
-    };
-    let failed = |cells: &Range<usize>| {
-        let mut cells = record.cells[cells.clone()].iter();
-        cells.find_map(|cell| Some(format!("{}: {}", cell.id, cell.failure.as_ref()?)))
-    };
-    let arms: Vec<(Range<usize>, Option<String>)> = (trial.planned.turns.iter())
-        .flat_map(PlannedTurns::cells)
-        .map(|cells| (cells.clone(), failed(&cells)))
-        .collect();
-    if arms.iter().all(|(_, failure)| failure.is_some()) {
-        return Err(Ended::Failed(failure));
-    }
-    let mut given_up = false;
-    for (cells, failure) in arms {
-        let Some(failure) = failure else { continue };
-        for index in cells {
-            let cell = &mut record.cells[index];
-            cell.failure
-                .get_or_insert_with(|| format!("given up with {failure}"));
-            if let Some(mut gone) = live.cells.get_mut(index).and_then(Option::take) {
-                given_up = true;
-                if let Err(error) = gone.cell.remove() {
-                    cell.notes.push(format!("it could not be removed: {error}"));
-                }
-            }
-            barrier.give_up(index);
-        }
-    }
-    Ok(given_up)
-}
-
-/// Waits once, and turns what went wrong into sentences of the cells and loads.
-fn wait_once(
-    trial: &Trial<'_>,
-    barrier: &Barrier,
-    watch: &Watch,
-    record: &mut TrialRecord,
-    live: &Members,
-    waiting: &mut impl FnMut(&mut dyn FnMut() -> bool) -> Result<(), BarrierError>,
-) -> Result<(), BarrierError> {
-    let cells = record.cells.len();
-    let ended_early = || -> Vec<usize> {
-        (watch.dead().into_iter())
-            // Behind the cells come the loads, which never end by themselves.
-            .filter(|index| {
-                let waiting = |seat: usize| barrier.state(seat) < State::Done;
-                *index >= cells || trial.planned.sharing(*index).into_iter().any(waiting)
-            })
-            .collect()
-    };
-    let mut stop = || trial.interrupt.came() || !ended_early().is_empty();
-    let result = waiting(&mut stop);
-    for (index, cell) in record.cells.iter_mut().enumerate() {
-        if cell.failure.is_none() {
-            cell.failure = barrier.failure(index);
-        }
-    }
-    for index in ended_early() {
-        if let Some(load) = index.checked_sub(cells) {
-            let said = live.loads.get(load).map(Running::last_words);
-            record.loads[load].failure.get_or_insert_with(|| {
-                load::with_words(
-                    "ended before the cells were done",
-                    &said.unwrap_or_default(),
-                )
-            });
-            continue;
-        }
-        let said = live
-            .cells
-            .get(index)
-            .and_then(|l| l.as_ref())
-            .map(|l| l.cell.log_tail())
-            .unwrap_or_default();
-        let said = said.trim();
-        let cell = &mut record.cells[index];
-        cell.failure.get_or_insert_with(|| {
-            if said.is_empty() {
-                "its process ended before its jobs were done".to_owned()
-            } else {
-                format!("its process ended before its jobs were done, saying: {said}")
-            }
-        });
-    }
-    result
 }

@@ -142,3 +142,53 @@ fn seed(place: u64) -> u64 {
     let now = now.map_or(0, |now| now.as_nanos() as u64);
     now.rotate_left(20).wrapping_add(place)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Experiment;
+
+    fn plan(trials: &str) -> Plan {
+        let text = format!(
+            "schema = 1\nname = \"x\"\nrounds = 2\n[workload]\nkind = \"timer\"\njobs = 24\n[scheduling]\nclass = \"other\"\ncpus = [0]\n[turns]\n{trials}"
+        );
+        Plan::new(Experiment::parse("x", &text).unwrap(), "x").unwrap()
+    }
+
+    const FOUR: &str = "[[trial]]\nname = \"a\"\ncells = [\"bare\"]\n[[trial]]\nname = \"slow\"\nperiod = \"2ms\"\ncells = [\"bare\"]\n\
+        [[trial]]\nname = \"b\"\ncells = [\"bare\", \"bare\"]\n[[trial]]\nname = \"loaded\"\ncells = [\"bare\"]\nloads = [\"cpu\"]\n";
+
+    #[test]
+    fn what_is_alike_is_joined_and_the_rest_stays_apart() {
+        let plan = plan(FOUR);
+        let joined = joined(&plan, crate::run::round(&plan, 1, 1));
+        let [both, slow, loaded] = joined.as_slice() else {
+            panic!("{}", joined.len());
+        };
+        assert_eq!((both.number, slow.number, loaded.number), (1, 2, 4));
+        assert_eq!(both.planned.cells.len(), 3);
+        assert_eq!(both.jobs, [24, 24, 24]);
+        let turns = both.planned.turns.as_ref().unwrap();
+        let arms: Vec<(u32, &str)> = turns
+            .arms
+            .iter()
+            .map(|arm| (arm.number, arm.name.as_str()))
+            .collect();
+        assert_eq!(arms, [(1, "a"), (3, "b")]);
+        let of = |cell| turns.args(cell).arm;
+        assert_eq!([of(0), of(1), of(2)], [0, 1, 1]);
+        assert!(slow.planned.turns.is_none() && loaded.planned.turns.is_none());
+    }
+
+    #[test]
+    fn joint_trials_take_as_long_as_their_turns_and_need_room_for_all() {
+        let together = plan(
+            "[[trial]]\nname = \"a\"\ncells = [\"bare\"]\n[[trial]]\nname = \"b\"\ncells = [\"bare\"]\n",
+        );
+        // Two laps of two turns of 12 jobs and two periods each.
+        let turns = 2 * 2 * 14 * 1_000_000;
+        assert!(together.expected_ns() >= 2 * turns);
+        let alone = plan("[[trial]]\nname = \"a\"\ncells = [\"bare\"]\n");
+        assert_eq!(together.trial_bytes(), 2 * alone.trial_bytes());
+    }
+}

@@ -90,7 +90,7 @@ pub struct Bench {
     /// Parts of `bench self`, or of `bench isolation` (contest, received); all when none is named.
     #[arg(value_name = "PART")]
     pub parts: Vec<String>,
-    /// Smoke run: fewer jobs and 2 rounds, under 30 s; a matrix of more than 12 trials runs once, under 60 s.
+    /// Smoke run: fewer jobs and rounds, under 30 s; under 60 s where there are more than 12 trials.
     #[arg(long)]
     pub quick: bool,
     /// Length of each cell's measurement in each round, such as 10s; sets the number of jobs.

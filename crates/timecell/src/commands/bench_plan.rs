@@ -57,6 +57,10 @@ fn plan_line(experiment: &Experiment, trials: usize) -> String {
         Work::Timer => "timer".to_owned(),
         Work::Busy => "busy work".to_owned(),
     };
+    let turns = match experiment.turns {
+        Some(turns) => format!(", in turns of {}", turns.length),
+        None => String::new(),
+    };
     let all = experiment.cpus();
     let cpus = format!(
         "{} {}",
@@ -71,7 +75,7 @@ fn plan_line(experiment: &Experiment, trials: usize) -> String {
         .map(ToString::to_string)
         .collect();
     format!(
-        "{trials} trials x {} rounds x {jobs} jobs of {work} ({pacing} {}, {class}, {cpus})",
+        "{trials} trials x {} rounds x {jobs} jobs of {work} ({pacing} {}, {class}, {cpus}{turns})",
         experiment.rounds,
         periods.join(", "),
     )

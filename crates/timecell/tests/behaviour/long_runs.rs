@@ -200,7 +200,7 @@ fn goes_out_as_cyclictest(dir: &Path, run: &str, summary: &RunSummary) {
 }
 
 /// Starts a bench, waits until `there` is true of its run, and ends it with `signal`.
-fn ended_by(dir: &Path, file: &str, signal: i32, there: impl Fn(&Path) -> bool) -> PathBuf {
+pub fn ended_by(dir: &Path, file: &str, signal: i32, there: impl Fn(&Path) -> bool) -> PathBuf {
     let mut child = timecell()
         .current_dir(dir)
         .args(["bench", file])

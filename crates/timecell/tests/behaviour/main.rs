@@ -55,6 +55,7 @@ mod support;
 mod taskset;
 mod thresholds;
 mod top;
+mod turns;
 mod unprivileged;
 mod verbs;
 
@@ -114,6 +115,7 @@ fn main() {
         taskset::CASES,
         thresholds::CASES,
         top::CASES,
+        turns::CASES,
         unprivileged::CASES,
         verbs::CASES,
     ];

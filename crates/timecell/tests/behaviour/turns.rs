@@ -1,0 +1,168 @@
+//! Trials that take turns on their cpus.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use record::run::{Run, Status};
+use record::summary::RunSummary;
+
+use crate::long_runs::ended_by;
+use crate::support::{
+    Case, Need, eventually, in_its_loop, only_run, payloads, say, timecell, traces_of,
+};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "turns::nobody_works_in_the_turn_of_another",
+        needs: &[Need::GroupBudget(950)],
+        run: apart,
+    },
+    Case {
+        name: "turns::a_killed_cell_fails_its_trial_and_no_other",
+        needs: &[Need::Root, Need::GroupBudget(950)],
+        run: killed_cell,
+    },
+    Case {
+        name: "turns::killed_and_resumed_the_totals_add_up",
+        needs: &[Need::GroupBudget(950)],
+        run: killed_and_resumed,
+    },
+];
+
+/// Trials `one`, `two` (a pair of cells) and `three` in turns, and `other`, which is not alike and has the machine to itself.
+fn file(dir: &Path, rounds: u32, jobs: u32) -> String {
+    let text = format!(
+        "schema = 1\nname = \"small\"\nrounds = {rounds}\n[workload]\nkind = \"mac\"\nsteps = 1000\njobs = {jobs}\n\
+         [turns]\n\
+         [[trial]]\nname = \"one\"\ncells = [\"bare\"]\n\
+         [[trial]]\nname = \"two\"\ncells = [\"embedded\", \"embedded\"]\n\
+         [[trial]]\nname = \"three\"\ncells = [\"bare\"]\n\
+         [[trial]]\nname = \"other\"\nperiod = \"2ms\"\njobs = 20\ncells = [\"bare\"]\n"
+    );
+    let path = dir.join("small.toml");
+    fs::write(&path, text).unwrap();
+    path.to_string_lossy().into_owned()
+}
+
+fn summary(run: &Path) -> RunSummary {
+    serde_json::from_slice(&fs::read(run.join("summary.json")).unwrap()).unwrap()
+}
+
+fn apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = file(dir.path(), 2, 60);
+    let plan = say(dir.path(), &["bench", &file, "--dry-run"]).ends_with(0);
+    assert!(plan.out.contains("in turns of 12ms"), "{}", plan.out);
+    let said = say(dir.path(), &["bench", &file]).ends_with(0);
+    let path = only_run(dir.path());
+    let run = Run::open(&path).unwrap();
+    let trials: Vec<_> = (1..=8).map(|n| run.trial(n).unwrap()).collect();
+    for round in trials.chunks(4) {
+        let turns: Vec<_> = round[..3].iter().map(|t| t.turns.unwrap()).collect();
+        assert_eq!(round[3].turns, None);
+        assert!(
+            turns
+                .iter()
+                .all(|t| (t.jobs, t.arms, t.seed) == (12, 3, turns[0].seed))
+        );
+        assert_eq!([0, 1, 2], [turns[0].arm, turns[1].arm, turns[2].arm]);
+        // First and last release of each turn of each trial.
+        let mut spans: Vec<(i64, i64, usize)> = Vec::new();
+        for (place, trial) in round[..3].iter().enumerate() {
+            for cell in &trial.cells {
+                let samples = run.samples(trial.number, &cell.id).unwrap().unwrap();
+                assert_eq!(samples.header.count + samples.header.missed, 60);
+                for lap in 0..5 {
+                    let own = samples.samples.iter().filter(|s| s.index / 12 == lap);
+                    let releases: Vec<i64> = own.map(|s| s.release_ns).collect();
+                    if let (Some(first), Some(last)) = (releases.first(), releases.last()) {
+                        spans.push((*first, *last, place));
+                    }
+                }
+            }
+        }
+        spans.sort_unstable();
+        for pair in spans.windows(2) {
+            let [(_, end, of), (begin, _, next)] = [pair[0], pair[1]];
+            assert!(of == next || begin - end >= 2_000_000, "{spans:?}");
+        }
+    }
+    assert_ne!(trials[0].turns.unwrap().seed, trials[4].turns.unwrap().seed);
+    let cells = summary(&path).cells;
+    for cell in &cells {
+        let laps: Vec<u64> = cell.in_turns.iter().map(|turns| turns.laps).collect();
+        match cell.trial.as_str() {
+            "two" | "three" => {
+                assert_eq!(laps.len(), 3, "one for each metric");
+                // A lap counts unless the machine held all ten jobs of a turn up.
+                assert!(laps.iter().all(|laps| (1..=10).contains(laps)), "{laps:?}");
+                assert!(cell.against_baseline.is_some());
+            }
+            _ => assert!(laps.is_empty()),
+        }
+    }
+    assert!(
+        said.out.contains("the median execution time"),
+        "{}",
+        said.out
+    );
+}
+
+fn killed_cell() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = file(dir.path(), 1, 1_500);
+    let child = timecell()
+        .current_dir(dir.path())
+        .args(["bench", &file])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // One process for each of the four cells; the second is the first of the pair.
+    eventually("the cells run", || payloads(child.id()).len() == 4);
+    let first_of_pair = payloads(child.id())
+        .into_iter()
+        .find(|(_, environment)| environment.contains("-2-embedded"));
+    let (pid, _) = first_of_pair.expect("a cell named after its place");
+    eventually("the cell has run some jobs", || in_its_loop(pid));
+    // SAFETY: a process that the bench under test started.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    let id = child.id();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    assert_eq!(run.manifest().unwrap().status, Status::Complete);
+    let failure = |n: u32| run.trial(n).unwrap().failure;
+    assert_eq!([failure(1), failure(3), failure(4)], [None, None, None]);
+    let why = failure(2).unwrap();
+    assert!(why.contains("ended before its jobs were done"), "{why}");
+    for (trial, cell) in [(1, "1-bare"), (3, "1-bare")] {
+        let samples = run.samples(trial, cell).unwrap().unwrap();
+        assert_eq!(samples.header.count + samples.header.missed, 1_500);
+    }
+    let kept = run.samples(2, "1-embedded").unwrap().unwrap();
+    assert!(
+        kept.unexplained() > 0,
+        "what was measured until then is kept"
+    );
+    assert!(traces_of(id).is_empty());
+}
+
+fn killed_and_resumed() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = file(dir.path(), 2, 600);
+    let run = ended_by(dir.path(), &file, libc::SIGKILL, |run| {
+        run.join("trials/4").exists()
+    });
+    say(dir.path(), &["bench", "--resume", &run.to_string_lossy()]).ends_with(0);
+    let manifest = Run::open(&run).unwrap().manifest().unwrap();
+    assert_eq!(manifest.status, Status::Complete);
+    for cell in summary(&run).cells {
+        let planned = if cell.trial == "other" { 40 } else { 1_200 };
+        assert_eq!(
+            (cell.planned, cell.executed + cell.missed),
+            (planned, planned)
+        );
+    }
+}
