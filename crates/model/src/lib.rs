@@ -44,5 +44,5 @@ pub use requirement::Requirement;
 pub use resolve::{Overrides, quick};
 pub use scale::{COUNTS, Reserve, Scale};
 pub use task_load::{TaskLoad, TaskPolicy};
-pub use timetable::{MOST_ARMS, Timetable};
+pub use timetable::{MOST_ARMS, Timetable, shuffle};
 pub use turns::Turns;

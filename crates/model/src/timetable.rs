@@ -58,13 +58,9 @@ impl Timetable {
 
     /// This arm's place in a lap, from 0.
     fn place(&self, lap: u32) -> u32 {
-        // Fisher and Yates' shuffle; the remainder's bias is below 64 in 2^64.
         let mut order: [u32; MOST_ARMS as usize] = std::array::from_fn(|arm| arm as u32);
-        let mut word = mix(self.seed.wrapping_add(u64::from(lap / 2)));
-        for last in (1..self.arms).rev() {
-            word = mix(word);
-            order.swap(last as usize, (word % u64::from(last + 1)) as usize);
-        }
+        let drawn = &mut order[..self.arms as usize];
+        shuffle(drawn, self.seed.wrapping_add(u64::from(lap / 2)));
         let place = (order.iter()).position(|&arm| arm == self.arm);
         let place = place.map_or(0, |place| place as u32);
         if lap.is_multiple_of(2) {
@@ -72,6 +68,16 @@ impl Timetable {
         } else {
             self.arms - 1 - place
         }
+    }
+}
+
+/// Puts things into an order that is drawn from the seed (Fisher and Yates' shuffle; for fewer than 2^32 things the
+/// remainder's bias is below 2^-32).
+pub fn shuffle<T>(things: &mut [T], seed: u64) {
+    let mut word = mix(seed);
+    for last in (1..things.len()).rev() {
+        word = mix(word);
+        things.swap(last, (word % (last as u64 + 1)) as usize);
     }
 }
 

@@ -1,11 +1,14 @@
 //! What a run whose trials took turns comes to, in a sentence or two, and what was seen within the machine's states.
 
+use model::EngineKind;
 use record::summary::{CellSummary, InTurns, RunSummary};
 use stats::{Ratio, Share, holm};
 
 use crate::units::percent;
 use crate::words::{count, interval};
 
+/// States matter when both take at least this share of jobs: what is rarer shows in p99.
+const MATERIAL_SHARE: f64 = 0.1;
 /// The probability with which any of the differences told may be chance.
 const LEVEL: f64 = 0.05;
 
@@ -37,10 +40,17 @@ pub(crate) fn conclusion(summary: &RunSummary) -> Vec<String> {
     let seen = (alike.iter().filter_map(|(_, ratio)| unseen(ratio))).fold(0.0, f64::max);
     let mut sentences = Vec::new();
     for (cell, ratio) in &differ {
-        sentences.push(differs(cell, ratio, metric, baseline));
+        sentences.push(match is_baseline_again(summary, cell) {
+            true => format!(
+                "The machine tells {baseline} from itself by {}: trust no difference of that size.",
+                percent((ratio.value - 1.0).abs())
+            ),
+            false => differs(cell, ratio, metric, baseline),
+        });
     }
+    differ.retain(|(cell, _)| !is_baseline_again(summary, cell));
     match (differ.is_empty(), alike.is_empty()) {
-        (true, _) => sentences.push(format!(
+        (true, false) => sentences.push(format!(
             "Nothing was shown to change the median {metric} of {baseline}: differences above {} would have been seen.",
             percent(seen)
         )),
@@ -48,10 +58,19 @@ pub(crate) fn conclusion(summary: &RunSummary) -> Vec<String> {
             "No other was shown to change it: differences above {} would have been seen.",
             percent(seen)
         )),
-        (false, true) => {}
+        (_, true) => {}
     }
     sentences.extend(machine(summary));
     sentences
+}
+
+/// Whether a trial is the baseline once more.
+fn is_baseline_again(summary: &RunSummary, cell: &CellSummary) -> bool {
+    let engines = |trial: &str| -> Vec<EngineKind> {
+        let of = summary.cells.iter().filter(|cell| cell.trial == trial);
+        of.map(|cell| cell.engine).collect()
+    };
+    engines(&cell.trial) == engines(&summary.baseline)
 }
 
 fn differs(cell: &CellSummary, ratio: &Ratio, metric: &str, baseline: &str) -> String {
@@ -89,20 +108,23 @@ fn machine(summary: &RunSummary) -> Option<String> {
     })
 }
 
-/// A sentence for each cell and metric that was compared within states, with the cell's name.
-pub(crate) fn states(summary: &RunSummary) -> Vec<(String, String)> {
-    let cells = summary.cells.iter();
-    cells
-        .flat_map(|cell| cell.in_turns.iter().map(move |in_turns| (cell, in_turns)))
-        .filter_map(|(cell, in_turns)| {
-            let sentence = state(in_turns, &summary.baseline)?;
-            Some((cell.label.clone(), sentence))
-        })
-        .collect()
+/// A sentence for each cell that was compared within states, with the cell's name: about the primary metric, or about
+/// all.
+pub(crate) fn states(summary: &RunSummary, all: bool) -> Vec<(String, String)> {
+    let told = |in_turns: &&InTurns| all || in_turns.metric == summary.primary;
+    let sentences = summary.cells.iter().flat_map(|cell| {
+        (cell.in_turns.iter().filter(told))
+            .filter_map(|in_turns| Some((cell.label.clone(), state(in_turns, &summary.baseline)?)))
+    });
+    sentences.collect()
 }
 
 fn state(in_turns: &InTurns, baseline: &str) -> Option<String> {
     let (within, factor) = (in_turns.within.as_ref()?, in_turns.slow_over_fast?);
+    let share = within.slow_share_of_baseline.value;
+    (MATERIAL_SHARE..=1.0 - MATERIAL_SHARE)
+        .contains(&share)
+        .then_some(())?;
     let told = |ratio: &Option<Ratio>| match ratio {
         Some(ratio) => format!("{} times {baseline}", interval(ratio)),
         None => "too few turns to compare".to_owned(),
