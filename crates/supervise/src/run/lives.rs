@@ -83,7 +83,8 @@ impl Keeper<'_> {
         let began_ns = timecell_client::now_ns();
         let given = Given::to(self.admission, &name, beside);
         let dir = work_dir(&self.dir, &name, beside);
-        let spec = spec::of(self.file, cell, given.grant(), self.memory_bytes(), &dir);
+        let mut spec = spec::of(self.file, cell, given.grant(), self.memory_bytes(), &dir);
+        spec.written_by_cells = spec::written_by_cells(self.file);
         let starting = Starting {
             generation,
             beside,
