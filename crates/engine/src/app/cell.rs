@@ -40,6 +40,8 @@ pub struct AppCell {
     /// When a process that is not ours was first seen to have ended.
     pub(super) gone: Option<Instant>,
     pub(super) removed: bool,
+    /// Bytes of output of earlier cells in its place: what [`Cell::log_tail`] quotes is this one's own.
+    pub(super) said_before: u64,
 }
 
 impl AppCell {
@@ -285,7 +287,10 @@ impl Cell for AppCell {
 
     fn log_tail(&self) -> String {
         const MOST_BYTES: usize = 4096;
-        let output = log::tail(&self.spec.work_dir, MOST_BYTES).unwrap_or_default();
+        let dir = &self.spec.work_dir;
+        let own = log::position(dir).saturating_sub(self.said_before);
+        let most = usize::try_from(own).unwrap_or(usize::MAX).min(MOST_BYTES);
+        let output = log::tail(dir, most).unwrap_or_default();
         let output = String::from_utf8_lossy(&output);
         let engine = process::tail(&made::log(&self.spec));
         [output.trim_end(), engine.as_str()]

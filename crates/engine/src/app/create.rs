@@ -8,7 +8,7 @@ use model::{EngineKind, Requirement};
 
 use super::cell::AppCell;
 use super::check::check;
-use super::log::Log;
+use super::log::{self, Log};
 use super::making::{Ends, Launcher, Streams};
 use super::program::Program;
 use super::record::Record;
@@ -73,6 +73,7 @@ fn make(
     let state = made::state(spec);
     (DirBuilder::new().mode(0o700).recursive(true).create(&state))
         .map_err(|error| format!("{}: {error}", state.display()))?;
+    let said_before = log::position(&spec.work_dir);
     let Ends {
         stdout,
         stderr,
@@ -129,6 +130,7 @@ fn make(
         ended: None,
         gone: None,
         removed: false,
+        said_before,
     })
 }
 
@@ -195,6 +197,7 @@ pub fn adopt(work_dir: &Path) -> Result<Adoption, EngineError> {
         ended: None,
         gone: None,
         removed: false,
+        said_before: 0,
     })))
 }
 

@@ -186,6 +186,14 @@ pub(super) fn tail(dir: &Path, most_bytes: usize) -> io::Result<Vec<u8>> {
     Ok(bytes.split_off(bytes.len().saturating_sub(most_bytes)))
 }
 
+/// Bytes of output that the cells with this private directory have written, kept or dropped.
+pub(super) fn position(dir: &Path) -> u64 {
+    let dropped = fs::read_to_string(dropped_path(dir)).unwrap_or_default();
+    let kept =
+        [old_path(dir), new_path(dir)].map(|path| fs::metadata(path).map_or(0, |file| file.len()));
+    dropped.trim().parse::<u64>().unwrap_or(0) + kept.iter().sum::<u64>()
+}
+
 fn append(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .create(true)
@@ -250,6 +258,20 @@ mod tests {
             moved += now;
         }
         writer.join().unwrap();
+    }
+
+    #[test]
+    fn the_position_counts_what_was_dropped_too() {
+        let dir = place();
+        assert_eq!(position(dir.path()), 0);
+        let (mut log, end) = Log::make(dir.path(), 1000, own_ids()).unwrap();
+        let mut end = File::from(end);
+        for written in 1..=9_u64 {
+            end.write_all(&[b'x'; 300]).unwrap();
+            log.drain().unwrap();
+            assert_eq!(position(dir.path()), 300 * written);
+        }
+        assert!(log.dropped_bytes() > 0);
     }
 
     #[test]

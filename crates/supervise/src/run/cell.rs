@@ -117,6 +117,10 @@ impl Live {
         let memory_hits = memory_hits(&app.groups());
         let started = held.and_then(|()| app.start().map_err(|error| error.to_string()));
         if let Err(why) = started {
+            // What it said last is in its pipe yet.
+            if let Some(log) = app.log() {
+                let _ = log.drain();
+            }
             let said = app.log_tail();
             let why = match said.trim() {
                 "" => why,

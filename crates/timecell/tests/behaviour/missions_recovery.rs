@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use crate::missions::{Up, mission, nothing_is_left};
+use crate::missions::{Up, busybox, mission, nothing_is_left};
 use crate::reporter::{Deed, NOTES, Reporter};
-use crate::support::{Case, Need};
+use crate::support::{Case, Need, eventually, say};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -29,6 +29,11 @@ pub const CASES: &[Case] = &[
         name: "missions_recovery::after_a_wedge_with_a_budget_that_holds_the_start",
         needs: &[Need::Root, Need::RealTime, Need::GroupBudget(250)],
         run: || recovers(Deed::Wedge, ROOM),
+    },
+    Case {
+        name: "missions_recovery::a_failed_start_quotes_its_own_life_only",
+        needs: &[Need::Root, Need::Program("busybox")],
+        run: a_failed_start_quotes_its_own_life_only,
     },
 ];
 
@@ -130,4 +135,34 @@ fn print(deed: Deed, reservation: &str, mut gone: Vec<i64>) {
         ms(0.95),
         ms(1.0)
     );
+}
+
+/// The program is gone when the cell is started again: what its first life had written explains nothing.
+fn a_failed_start_quotes_its_own_life_only() {
+    for engine in ["embedded", "crun"] {
+        if engine != "embedded" && Need::Program(engine).unmet().is_some() {
+            continue;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let inside = dir.path().join("root/busybox");
+        fs::create_dir(dir.path().join("root")).unwrap();
+        fs::copy(busybox(), &inside).unwrap();
+        let script = "echo a word of the first life; /busybox sleep 2; exit 1";
+        let cell = format!(
+            "[[cell]]\nname = \"one\"\nclass = \"other\"\nengine = \"{engine}\"\nimage = {{ rootfs = \"root\" }}\n\
+             command = [\"/busybox\", \"sh\", \"-c\", \"{script}\"]\n"
+        );
+        mission(dir.path(), &cell);
+        let mut up = Up::start(dir.path());
+        up.until("one: runs");
+        eventually("its output is kept", || {
+            let said = say(dir.path(), &["logs", "one", "--dir", "state"]);
+            said.out.contains("a word of the first life")
+        });
+        fs::remove_file(&inside).unwrap();
+        let line = up.until("one: could not be started");
+        assert!(!line.contains("first life"), "{line}");
+        up.end();
+        nothing_is_left(dir.path());
+    }
 }
