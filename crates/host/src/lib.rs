@@ -15,6 +15,7 @@ pub mod isolate;
 pub mod kernel;
 pub mod latency;
 pub mod limits;
+pub mod loopback;
 pub mod process;
 pub mod provenance;
 pub mod quick_moves;

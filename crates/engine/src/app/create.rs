@@ -12,7 +12,7 @@ use super::log::{self, Log};
 use super::making::{Ends, Launcher, Streams};
 use super::program::Program;
 use super::record::Record;
-use super::spec::{AppSpec, Image};
+use super::spec::{AppSpec, Image, Network};
 use super::{Seccomp, config, podman, start};
 use crate::process::Process;
 use crate::{EngineError, cgroups, limits, made, note, oci, process, seccomp, sweep};
@@ -108,8 +108,16 @@ fn make(
             config::write(spec, program)?;
             process::run(&mut call(), &engine_log)?;
             drop(end);
-            let report = (engine == EngineKind::Embedded).then_some(report);
-            (oci::read_pid(&oci::pid_file(spec))?, report)
+            let pid = oci::read_pid(&oci::pid_file(spec))?;
+            if engine != EngineKind::Embedded {
+                (pid, None)
+            } else {
+                if spec.network == Network::None {
+                    host::loopback::up(pid)
+                        .map_err(|error| format!("its loopback device stays down: {error}"))?;
+                }
+                (pid, Some(report))
+            }
         }
         (_, None) => return Err("nothing is known of the image".to_owned()),
     };

@@ -9,7 +9,7 @@ use host::root::Root;
 use host::sched;
 
 use crate::missions::{RESERVED, Up, mission, nothing_is_left, pid_of, shell};
-use crate::support::{Case, Need, say};
+use crate::support::{Case, Need, eventually, say};
 
 const CELLS: &[Need] = &[Need::Root, Need::TwoCpus, Need::Program("busybox")];
 
@@ -18,6 +18,11 @@ pub const CASES: &[Case] = &[
         name: "missions_apart::a_best_effort_cell_runs_on_its_cpus_and_nowhere_else",
         needs: CELLS,
         run: a_best_effort_cell_runs_on_its_cpus_and_nowhere_else,
+    },
+    Case {
+        name: "missions_apart::a_cell_has_its_own_loopback",
+        needs: CELLS,
+        run: a_cell_has_its_own_loopback,
     },
     Case {
         name: "missions_apart::no_mount_leads_through_what_a_cell_writes",
@@ -265,6 +270,26 @@ fn no_mount_leads_through_what_a_cell_writes() {
             line.contains("reader") && line.contains("leads through"),
             "{line}"
         );
+        up.end();
+        nothing_is_left(dir.path());
+    }
+}
+
+fn a_cell_has_its_own_loopback() {
+    for engine in engines() {
+        let dir = tempfile::tempdir().unwrap();
+        let more = format!("class = \"other\"\nengine = \"{engine}\"");
+        let script = "/busybox ifconfig -a; /busybox sleep 1000";
+        mission(dir.path(), &shell("plain", script, &more));
+        let mut up = Up::start(dir.path());
+        up.until("plain: runs");
+        let mut said = String::new();
+        eventually("it has looked at its devices", || {
+            said = say(dir.path(), &["logs", "plain", "--dir", "state"]).out;
+            said.contains("LOOPBACK") && said.contains("TX packets")
+        });
+        assert!(said.contains("UP LOOPBACK RUNNING"), "{engine}: {said}");
+        assert_eq!(said.matches("Link encap").count(), 1, "{engine}: {said}");
         up.end();
         nothing_is_left(dir.path());
     }

@@ -1,0 +1,66 @@
+//! The loopback device of a process's network namespace, which is down in a new one.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Brings it up in the network namespace of process `pid`.
+///
+/// # Errors
+/// What the kernel says: the process is gone, or this one lacks CAP_SYS_ADMIN or CAP_NET_ADMIN there.
+pub fn up(pid: i32) -> io::Result<()> {
+    let namespace = File::open(format!("/proc/{pid}/ns/net"))?;
+    // A namespace is a thread's: one that ends here takes it along.
+    let thread = std::thread::Builder::new().name("loopback".to_owned());
+    let done = thread.spawn(move || {
+        // SAFETY: an open namespace; only this thread moves.
+        if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        up_here()
+    })?;
+    done.join()
+        .unwrap_or_else(|_| Err(io::Error::other("the thread that brings it up has ended")))
+}
+
+/// Brings it up in the namespace of this thread.
+fn up_here() -> io::Result<()> {
+    // SAFETY: no memory is passed.
+    let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+    if socket < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a descriptor that was just opened, and nobody else's.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    // SAFETY: a structure of plain numbers, for which zeros are a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(c"lo".to_bytes()) {
+        *to = *from as libc::c_char;
+    }
+    // SAFETY: the request is as long as the kernel expects, and the name ends in NUL.
+    if unsafe {
+        libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCGIFFLAGS as _,
+            &raw mut request,
+        )
+    } != 0
+    {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call above has filled in the flags.
+    let flags = unsafe { request.ifr_ifru.ifru_flags };
+    request.ifr_ifru.ifru_flags = flags | libc::IFF_UP as libc::c_short;
+    // SAFETY: as above.
+    if unsafe {
+        libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCSIFFLAGS as _,
+            &raw mut request,
+        )
+    } != 0
+    {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
