@@ -219,16 +219,17 @@ fn in_threads(many: usize, end: u64, work: impl Fn(usize) + Sync) {
 }
 
 fn loopback() -> Box<dyn FnMut(u64)> {
-    // Loopback may be down in a network of its own; then packets go nowhere, which is all that the cell can have.
     let sockets: Vec<UdpSocket> = (0..4)
-        .filter_map(|_| UdpSocket::bind("127.0.0.1:0").ok())
+        .map(|_| UdpSocket::bind("127.0.0.1:0").expect("a cell has a loopback device"))
         .collect();
-    println!("loopback: {} sockets", sockets.len());
+    let to = sockets[0].local_addr().expect("the socket is bound");
+    let sent = sockets[1].send_to(&[0; 1_024], to);
+    println!(
+        "loopback: {} sockets, first packet: {sent:?}",
+        sockets.len()
+    );
+    sent.expect("loopback is up");
     Box::new(move |end| {
-        if sockets.is_empty() {
-            sleep_until(end);
-            return;
-        }
         in_threads(sockets.len(), end, |at| {
             let socket = &sockets[at];
             if let Ok(to) = socket.local_addr() {
