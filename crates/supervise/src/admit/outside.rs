@@ -30,7 +30,7 @@ impl fmt::Display for Unaccounted {
             "{} thread of process {} ({}) on cpu {} is not accounted for",
             self.class,
             self.pid,
-            self.name,
+            self.name.escape_debug(),
             host::cpus::format_list(&self.cpus)
         )
     }
@@ -67,4 +67,24 @@ pub(super) fn notes(threads: &[Unaccounted]) -> Vec<String> {
         ));
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_a_terminal_would_obey_is_shown_as_text() {
+        let thread = Unaccounted {
+            pid: 7,
+            tid: 7,
+            name: "a\u{1b}[2J".to_owned(),
+            class: "FIFO 99".to_owned(),
+            cpus: vec![0, 1],
+        };
+        assert_eq!(
+            thread.to_string(),
+            "FIFO 99 thread of process 7 (a\\u{1b}[2J) on cpu 0-1 is not accounted for"
+        );
+    }
 }

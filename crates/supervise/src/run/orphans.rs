@@ -105,6 +105,9 @@ pub fn end_orphans(
         }
     };
     note(let_go(&name, &stay));
+    for left in other_pages(dir, &stay) {
+        note(Err(left));
+    }
     // Where something may still run as one of these users, nobody else becomes that user.
     if stay.is_empty() {
         note(uids::Record::of_this_machine().free(&name));
@@ -241,6 +244,20 @@ fn clear(dir: &Path, cell: &str, orphan: Orphan) -> Vec<String> {
     };
     let page = remove_page(&page_dir(dir, cell, orphan.beside));
     cleared.into_iter().chain(page).collect()
+}
+
+/// Removes the pages of cells that had ended before: a supervisor keeps them until its own end. What could not be removed, as
+/// sentences.
+fn other_pages(dir: &Path, stay: &[String]) -> Vec<String> {
+    let places = std::fs::read_dir(dir.join("pages")).into_iter().flatten();
+    places
+        .flatten()
+        .filter(|place| {
+            let name = place.file_name();
+            !stay.iter().any(|stays| name == stays.as_str())
+        })
+        .filter_map(|place| remove_page(&place.path()))
+        .collect()
 }
 
 /// Removes the real-time groups of the mission but those of these places, once the kernel lets it.

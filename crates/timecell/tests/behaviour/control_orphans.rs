@@ -25,12 +25,15 @@ fn cells_without_a_supervisor_are_ended_by_down() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let deaf = "trap \\\"\\\" TERM; while true; do /busybox sleep 1; done";
+    let once = "class = \"other\"\nrestart = { policy = \"never\" }";
     let cells = shell("steady", SLEEPS, RESERVED)
         + &shell("deaf", deaf, RESERVED)
+        + &shell("once", "exit 0", once)
         + &shell("plain", "exec /busybox sleep 1000", "class = \"other\"");
     mission(dir, &cells);
     let mut up = Up::start(dir);
     let pids = ["steady", "deaf", "plain"].map(|name| pid_of(&up.told(&format!("{name}: runs"))));
+    up.told("once: stays stopped");
     up.kill();
     let said = ask(dir, &["down"]).ends_with(0);
     let killed = "killed by the supervisor (it did not end within 100ms of SIGTERM)";
