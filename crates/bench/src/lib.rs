@@ -6,7 +6,6 @@ mod counted;
 mod crowd;
 mod drain;
 mod error;
-mod foreign_file;
 mod interrupt;
 mod isolation;
 mod launch;

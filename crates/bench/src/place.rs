@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::BenchError;
-use crate::foreign_file;
 use crate::load::remove_network;
 use crate::salvage::{Gone, salvage};
+use host::foreign_file;
 
 const PREFIX: &str = "timecell-";
 const OWNER: &str = "owner.json";

@@ -10,6 +10,7 @@ pub mod counters;
 pub mod cpu_use;
 pub mod cpus;
 pub mod doctor;
+pub mod foreign_file;
 pub mod handover;
 pub mod isolate;
 pub mod kernel;

@@ -11,8 +11,8 @@ use super::files::{Allowance, Kept};
 use super::note::{FILE, LIVE_SCHEMA, Live};
 use super::page::{Page, SlotSeen};
 use super::tail::{Sums, Tail};
-use crate::foreign_file;
 use crate::place::{self, Living};
+use host::foreign_file;
 
 /// Longest note of a trial that is read: thousands of cells.
 const MOST_NOTE_BYTES: u64 = 64 << 20;

@@ -1,8 +1,10 @@
-use std::fs::OpenOptions;
-use std::io::Read;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+//! OCI bundles: what a cell takes from one, and what is left out.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use host::foreign_file;
 use serde::Deserialize;
 
 use super::Ids;
@@ -126,22 +128,15 @@ impl Bundle {
             file: path.display().to_string(),
             what,
         };
-        let mut bytes = Vec::new();
-        // Whoever made the bundle may not be who reads it: a pipe in the place of the file would be waited for.
-        let file = (OpenOptions::new().read(true))
-            .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW)
-            .open(&path)
-            .map_err(|error| failed(format!("{error}; an OCI bundle has this file")))?;
+        // Whoever made the bundle may not be who reads it.
+        let file = foreign_file::open(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => failed(format!("{error}; an OCI bundle has this file")),
+            _ => failed(error.to_string()),
+        })?;
         let about = (file.metadata()).map_err(|error| failed(error.to_string()))?;
-        if !about.is_file() {
-            return Err(failed("is no regular file".to_owned()));
-        }
         let owners = [about.uid(), dir.metadata().map_or(0, |dir| dir.uid())];
-        (file.take(MOST_BYTES + 1).read_to_end(&mut bytes))
-            .map_err(|error| failed(error.to_string()))?;
-        if bytes.len() as u64 > MOST_BYTES {
-            return Err(failed(format!("longer than {} MiB", MOST_BYTES >> 20)));
-        }
+        let bytes =
+            foreign_file::read_from(file, MOST_BYTES).map_err(|error| failed(error.to_string()))?;
         let bundle = Bundle::parse(&path, &bytes)?;
         let root = dir.join(&bundle.root);
         if !root.is_dir() {
@@ -354,6 +349,6 @@ mod tests {
         assert!(made.unwrap().success());
         // Without a writer, opening it would wait for ever.
         let error = Bundle::read(&bundle).unwrap_err();
-        assert_eq!(error.what, "is no regular file");
+        assert_eq!(error.what, "it is no regular file");
     }
 }

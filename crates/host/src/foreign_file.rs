@@ -9,7 +9,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// When it is something else, or what the system says.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
+pub fn open(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
@@ -26,10 +26,18 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 /// All that a regular file of at most so many bytes holds.
 ///
 /// # Errors
-/// As [`open`], or when there is more.
-pub(crate) fn read(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
+/// As [`open()`], or when there is more.
+pub fn read(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
+    read_from(open(path)?, most_bytes)
+}
+
+/// The same of one that is open.
+///
+/// # Errors
+/// When there is more, or what the system says.
+pub fn read_from(file: File, most_bytes: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(path)?.take(most_bytes + 1).read_to_end(&mut bytes)?;
+    file.take(most_bytes + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most_bytes {
         let why = format!("it is longer than {most_bytes} bytes");
         return Err(io::Error::new(io::ErrorKind::InvalidData, why));
