@@ -48,6 +48,11 @@ pub trait Progress {
     fn ended(&mut self, record: &TrialRecord) {
         let _ = record;
     }
+    /// A round has ended after which a run may end early: whether all that it asks is decided.
+    fn decided(&mut self, run: &Run, round: u32) -> bool {
+        let _ = (run, round);
+        false
+    }
     /// Something the user should know now, one sentence.
     fn note(&mut self, text: &str);
 }
@@ -225,6 +230,9 @@ pub(crate) fn trials(
     let began = Instant::now();
     let expected = expected_ns(&todo);
     let mut growth = Growth::default();
+    let next_round = |done: usize| todo.get(done + 1).map(|next| next.round);
+    let looks =
+        (plan.experiment.turns).map_or_else(Vec::new, |turns| turns.looks(plan.experiment.rounds));
     for (done, todo) in todo.iter().enumerate() {
         let left = left_ns(&expected, began, done);
         let planned: &PlannedTrial = &todo.planned;
@@ -319,6 +327,16 @@ pub(crate) fn trials(
                 "trial {} ({}) was cut off, and what it had measured is kept: {why}",
                 todo.number, planned.name
             ));
+        }
+        let ends_round = next_round(done) != Some(todo.round);
+        if ends_round
+            && next_round(done).is_some()
+            && looks.contains(&todo.round)
+            && progress.decided(run, todo.round)
+        {
+            manifest.trials_planned = manifest.trials_done;
+            run.write_manifest(manifest)?;
+            break;
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::{
     Bytes, Class, Duration, EngineKind, Experiment, InputError, Keep, Limits, LoadKind, LoadPlan,
-    Reserve, TaskPolicy, scale_override,
+    Reserve, TaskPolicy, scale_override, turns::ten_thousandths,
 };
 
 /// Options of `timecell bench` that override the file. `None` and empty leave the file's value.
@@ -24,6 +24,8 @@ pub struct Overrides {
     pub fifo: Option<bool>,
     /// Repetitions of every trial.
     pub rounds: Option<i64>,
+    /// How well every ratio is to be known, as a part of it; `rounds` are then the most.
+    pub decide: Option<f64>,
     /// Loads that run beside the cells of every trial, too.
     pub loads: Vec<LoadKind>,
     /// Keep only trials whose cells all use these engines.
@@ -77,6 +79,22 @@ pub fn quick(experiment: &mut Experiment) {
         (None, false) => 2,
         (None, true) => 1,
     };
+}
+
+/// Lets the run end once every ratio is known so well, and gives it up to four times the rounds for it.
+fn decide(experiment: &mut Experiment, share: f64) -> Result<(), InputError> {
+    let parts =
+        ten_thousandths(share).map_err(|(what, mend)| InputError::new("--decide", what, mend))?;
+    let Some(turns) = &mut experiment.turns else {
+        return Err(InputError::new(
+            "--decide",
+            format!("the trials of `{}` take no turns", experiment.name),
+            "add [turns] to the experiment, keep samples, or say how many rounds with --rounds",
+        ));
+    };
+    turns.decide = Some(parts);
+    experiment.rounds = experiment.rounds.saturating_mul(4).min(10_000);
+    Ok(())
 }
 
 /// The jobs of this period that take about a quarter of a second.
@@ -193,6 +211,9 @@ impl Overrides {
         scale_override::refuse(self, experiment)?;
         for &kind in &self.loads {
             add_load(experiment, kind)?;
+        }
+        if let Some(share) = self.decide {
+            decide(experiment, share)?;
         }
         if let Some(rounds) = self.rounds {
             experiment.rounds = checked("--rounds", "number of rounds", rounds, &Limits::ROUNDS)?;

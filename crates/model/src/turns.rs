@@ -6,7 +6,7 @@ use crate::parse::small;
 use crate::reader::Table;
 use crate::{Duration, InputError, Keep, Pacing};
 
-const TURNS: [&str; 2] = ["length", "settle"];
+const TURNS: [&str; 3] = ["length", "settle", "decide"];
 const LENGTH: Duration = Duration::from_ns(12_000_000);
 const LENGTH_NS: std::ops::RangeInclusive<i64> = 1_000_000..=60_000_000_000;
 const SETTLE: u32 = 2;
@@ -22,13 +22,22 @@ pub struct Turns {
     /// Jobs at the beginning of a turn that are recorded and not compared, 0 to 100: they find the caches as the turn before
     /// left them.
     pub settle: u32,
+    /// How well every ratio is to be known, in ten-thousandths of it, 1 to 10,000: the run ends once each is, or is shown to
+    /// differ from 1, and after all rounds whatever is known. `None`: all rounds take place.
+    pub decide: Option<u32>,
 }
+
+/// How often a run that may end early is looked at, at most.
+const LOOKS: u32 = 5;
+/// Rounds below which no look decides.
+const FEWEST_ROUNDS: u32 = 3;
 
 impl Default for Turns {
     fn default() -> Turns {
         Turns {
             length: LENGTH,
             settle: SETTLE,
+            decide: None,
         }
     }
 }
@@ -40,6 +49,25 @@ impl Turns {
         u32::try_from(jobs)
             .unwrap_or(u32::MAX)
             .max(self.settle + FEWEST_KEPT)
+    }
+
+    /// How well every ratio is to be known, as a part of it.
+    pub fn decides_within(&self) -> Option<f64> {
+        self.decide.map(|share| f64::from(share) / 10_000.0)
+    }
+
+    /// The rounds after which it is looked whether everything is decided, the last of them at the end: one where all rounds
+    /// take place.
+    pub fn looks(&self, rounds: u32) -> Vec<u32> {
+        if self.decide.is_none() {
+            return vec![rounds];
+        }
+        let mut looks: Vec<u32> = (1..=LOOKS)
+            .map(|look| (u64::from(rounds) * u64::from(look)).div_ceil(LOOKS.into()) as u32)
+            .filter(|&after| after >= FEWEST_ROUNDS || after == rounds)
+            .collect();
+        looks.dedup();
+        looks
     }
 }
 
@@ -79,7 +107,25 @@ pub(crate) fn turns(
         return Err(table.fault("length", what, "it must be 1ms to 60s"));
     }
     let settle = small(table.integer("settle", &(0..=MOST_SETTLE))?, SETTLE);
-    Ok(Some(Turns { length, settle }))
+    let decide = table.number("decide")?.map(ten_thousandths).transpose();
+    let decide = decide.map_err(|(what, mend)| table.fault("decide", what, mend))?;
+    Ok(Some(Turns {
+        length,
+        settle,
+        decide,
+    }))
+}
+
+/// A share as [`Turns::decide`] has it.
+pub(crate) fn ten_thousandths(share: f64) -> Result<u32, (String, String)> {
+    let parts = (share * 10_000.0).round();
+    if (1.0..=10_000.0).contains(&parts) {
+        return Ok(parts as u32);
+    }
+    Err((
+        format!("{share} is nothing that a ratio could be known to"),
+        "use 0.0001 to 1, such as 0.02 for two parts in a hundred".to_owned(),
+    ))
 }
 
 /// The table as it is read back.
@@ -89,6 +135,9 @@ pub(crate) fn write(out: &mut String, turns: Turns) {
         "\n[turns]\nlength = \"{}\"\nsettle = {}",
         turns.length, turns.settle
     );
+    if let Some(share) = turns.decides_within() {
+        let _ = writeln!(out, "decide = {share:?}");
+    }
 }
 
 #[cfg(test)]
@@ -112,6 +161,7 @@ mod tests {
         let own = Turns {
             length: Duration::from_ns(50_000_000),
             settle: 0,
+            decide: None,
         };
         assert_eq!(
             parsed("[turns]\nlength = \"50ms\"\nsettle = 0"),
@@ -130,6 +180,29 @@ mod tests {
         let text = "schema = 1\nname = \"x\"\n[workload]\nkind = \"timer\"\npacing = \"relative\"\n[[trial]]\ncells = [\"bare\"]\n[turns]\n";
         let error = Experiment::parse("x", text).unwrap_err().to_string();
         assert!(error.contains("periodic"), "{error}");
+    }
+
+    #[test]
+    fn a_run_that_may_end_early_is_looked_at_five_times() {
+        let turns = |decide| Turns {
+            decide,
+            ..Turns::default()
+        };
+        assert_eq!(turns(None).looks(10), [10]);
+        assert_eq!(turns(Some(200)).looks(40), [8, 16, 24, 32, 40]);
+        assert_eq!(turns(Some(200)).looks(10), [4, 6, 8, 10]);
+        assert_eq!(turns(Some(200)).looks(3), [3]);
+        assert_eq!(turns(Some(200)).looks(2), [2]);
+        let read = parsed("[turns]\ndecide = 0.02").unwrap().unwrap();
+        assert_eq!(
+            (read.decide, read.decides_within()),
+            (Some(200), Some(0.02))
+        );
+        assert!(
+            parsed("[turns]\ndecide = 2.0")
+                .unwrap_err()
+                .contains("0.0001 to 1")
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use bench::{Going, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use record::run::Run;
 use record::trial::TrialRecord;
-use report::grouped;
+use report::{Standing, grouped};
 
 use crate::crowd_row;
 use crate::out;
@@ -138,6 +138,26 @@ impl Progress for Teller {
             Some(bar) => bar.suspend(|| out::note(&text)),
             None => out::note(&text),
         }
+    }
+
+    fn decided(&mut self, run: &Run, round: u32) -> bool {
+        let standing = match Standing::of(run) {
+            Ok(standing) => standing,
+            Err(error) => {
+                self.note(&format!("how the run stands is not known: {error}"));
+                return false;
+            }
+        };
+        let open = standing.undecided.len();
+        self.note(&match open {
+            0 => format!("after round {round} every ratio is known well enough, or differs from 1"),
+            _ => format!(
+                "after round {round} {open} of {} ratios are open: {}",
+                standing.compared,
+                standing.undecided.join(", ")
+            ),
+        });
+        open == 0
     }
 
     fn note(&mut self, text: &str) {

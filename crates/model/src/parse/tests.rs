@@ -268,6 +268,7 @@ fn experiments() -> impl Strategy<Value = Experiment> {
                     turns: (interval.is_none() && periodic).then_some(Turns {
                         length: Duration::from_ns(12_000_000),
                         settle: rounds % 101,
+                        decide: (rounds > 5_000).then_some(rounds),
                     }),
                     trials: trials
                         .into_iter()

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use record::RecordError;
+use record::run::Run;
 use record::summary::{InTurns, Metric};
 use record::trial::TurnsRecord;
-use stats::{CompareError, DEFAULT_CONFIDENCE, States, Turn, compare_turns};
+use stats::{
+    CompareError, DEFAULT_CONFIDENCE, States, Turn, Verdict, compare_turns, confidence_of_each_look,
+};
 
 use super::source::Source;
 
@@ -17,6 +20,8 @@ pub(super) struct Turned {
     /// Turns in the order of time; each arm has one, perhaps without jobs, in each lap in which another has one.
     rounds: BTreeMap<u32, Vec<Turn>>,
     states: Option<States>,
+    /// Of every interval.
+    confidence: f64,
 }
 
 /// A turn of a lap while they are gathered: when it began, whose it was, and its jobs.
@@ -32,9 +37,9 @@ impl Turned {
     /// Reads one metric of everything that took turns with the baseline; `None` where nothing did.
     pub fn read(source: &Source, metric: Metric) -> Result<Option<Turned>, RecordError> {
         let plan = &source.plan;
-        if plan.turns.is_none() {
+        let Some(turns) = plan.turns else {
             return Ok(None);
-        }
+        };
         let mut rounds: BTreeMap<u32, Laps> = BTreeMap::new();
         for id in source.cell_ids(&plan.baseline) {
             gather(source, &plan.baseline, &id, metric, 0, &mut rounds)?;
@@ -65,6 +70,8 @@ impl Turned {
             arms,
             states: States::find(&all),
             rounds,
+            confidence: confidence_of_each_look(turns.looks(plan.rounds).len())
+                .unwrap_or(DEFAULT_CONFIDENCE),
         }))
     }
 
@@ -82,13 +89,13 @@ impl Turned {
         if both.is_empty() {
             return None;
         }
-        let comparison = match compare_turns(&both, 0, arm, DEFAULT_CONFIDENCE) {
+        let comparison = match compare_turns(&both, 0, arm, self.confidence) {
             Ok(comparison) => comparison,
             Err(error) => return Some(Err(error)),
         };
         let all: Vec<Vec<Turn>> = self.rounds.values().cloned().collect();
         let within =
-            (self.states.as_ref()).map(|states| states.compare(&all, 0, arm, DEFAULT_CONFIDENCE));
+            (self.states.as_ref()).map(|states| states.compare(&all, 0, arm, self.confidence));
         let laps = |turns: &Vec<Turn>| {
             let own = |arm: usize| turns.iter().filter(move |turn| turn.arm == arm);
             let pairs = own(0).zip(own(arm));
@@ -102,6 +109,51 @@ impl Turned {
             slow_over_fast: self.states.as_ref().map(|states| states.factor),
             within,
         }))
+    }
+}
+
+/// How a run that ends once everything is decided stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Cells that are compared with the baseline.
+    pub compared: usize,
+    /// Those among them whose ratio of medians is neither known well enough nor shown to differ from 1, by trial and cell.
+    pub undecided: Vec<String>,
+}
+
+impl Standing {
+    /// Looks at the trials of a run that are on record.
+    ///
+    /// # Errors
+    /// When one cannot be read.
+    pub fn of(run: &Run) -> Result<Standing, RecordError> {
+        let source = Source::open(run)?;
+        let primary = super::metrics(source.plan.workload.work)[0];
+        let within = source.plan.turns.and_then(|turns| turns.decides_within());
+        let mut standing = Standing {
+            compared: 0,
+            undecided: Vec::new(),
+        };
+        let (Some(within), Some(turned)) = (within, Turned::read(&source, primary)?) else {
+            return Ok(standing);
+        };
+        for (trial, cell) in &turned.arms {
+            let Some(in_turns) = turned.compare(trial, cell) else {
+                continue;
+            };
+            standing.compared += 1;
+            let is_decided = in_turns.is_ok_and(|in_turns| {
+                let ratio = &in_turns.comparison.ratio_of_medians;
+                let differs = matches!(ratio.verdict, Verdict::Larger | Verdict::Smaller);
+                let known = (ratio.low.zip(ratio.high))
+                    .is_some_and(|(low, high)| (high - low) / 2.0 <= within * ratio.value);
+                differs || known
+            });
+            if !is_decided {
+                standing.undecided.push(format!("{trial}/{cell}"));
+            }
+        }
+        Ok(standing)
     }
 }
 

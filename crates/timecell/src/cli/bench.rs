@@ -118,6 +118,10 @@ pub struct Bench {
     /// How often every trial is repeated, interleaved.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub rounds: Option<i64>,
+    /// Ends once every ratio to the baseline is known to within so much, such as 2%, or is shown to differ from 1: looks up to
+    /// five times, and after four times the rounds, or --rounds, at the latest. Only where trials take turns.
+    #[arg(long, value_name = "PART", value_parser = part)]
+    pub decide: Option<f64>,
     /// Only trials of these engines, comma-separated.
     #[arg(long, value_name = "ENGINE", value_delimiter = ',', value_parser = Offered::<EngineKind>::of(engines), hide_possible_values = true)]
     pub engine: Vec<EngineKind>,
@@ -133,7 +137,7 @@ pub struct Bench {
     pub interval: Option<Duration>,
     /// Go on with this run (`latest`: the newest below runs), which ended before its time: a power cut, an interrupt, a full disk.
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
-        "experiment", "quick", "duration", "jobs", "period", "cpus", "priority", "class", "rounds", "engine",
+        "experiment", "quick", "duration", "jobs", "period", "cpus", "priority", "class", "rounds", "decide", "engine",
         "rootless_user", "heartbeat_timeout", "enforcer", "reservation", "no_try", "utilisation", "overrun", "seed", "load", "histogram", "interval", "out",
     ])]
     pub resume: Option<PathBuf>,
@@ -217,6 +221,17 @@ pub struct Bench {
     /// List the loads: what each does, its program and the Debian package that has it.
     #[arg(long)]
     pub list_loads: bool,
+}
+
+/// A part of a whole, in percent or as a number.
+fn part(text: &str) -> Result<f64, String> {
+    let (number, whole) = match text.strip_suffix('%') {
+        Some(percent) => (percent.trim(), 100.0),
+        None => (text, 1.0),
+    };
+    let number: f64 =
+        (number.parse()).map_err(|_| "a part such as 2% or 0.02 is wanted".to_owned())?;
+    Ok(number / whole)
 }
 
 /// A load's name; `idle` stands for none.

@@ -326,6 +326,7 @@ pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
         priority: options.priority,
         fifo: options.class.map(|class| matches!(class, ClassName::Fifo)),
         rounds: options.rounds,
+        decide: options.decide,
         loads: options.load.iter().copied().flatten().collect(),
         engines: options.engine.clone(),
         histogram: options.histogram,

@@ -6,7 +6,7 @@ use model::InputError;
 use crate::cli::Bench;
 
 /// Every option that says what is measured or how it is judged, and whether it was given.
-fn given(options: &Bench) -> [(&'static str, bool); 31] {
+fn given(options: &Bench) -> [(&'static str, bool); 32] {
     let Bench {
         experiment: _,
         parts: _,
@@ -20,6 +20,7 @@ fn given(options: &Bench) -> [(&'static str, bool); 31] {
         priority,
         class,
         rounds,
+        decide,
         engine,
         load,
         histogram,
@@ -61,6 +62,7 @@ fn given(options: &Bench) -> [(&'static str, bool); 31] {
         ("--jobs", jobs.is_some()),
         ("--period", period.is_some()),
         ("--rounds", rounds.is_some()),
+        ("--decide", decide.is_some()),
         ("--quick", *quick),
         ("--no-try", *no_try),
         ("--engine", !engine.is_empty()),
