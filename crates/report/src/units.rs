@@ -148,7 +148,7 @@ pub(crate) fn exact(ns: u64) -> String {
 }
 
 /// A share in percent with two digits, or one below a tenth of a percent: `0.04%`, `1.3%`, `24%`.
-pub(crate) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     let value = 100.0 * share;
     match value.abs() {
         v if v < 0.095 => format!("{value:.2}%"),

@@ -152,7 +152,7 @@ impl Progress for Teller {
         self.note(&match open {
             0 => format!("after round {round} every ratio is known well enough, or differs from 1"),
             _ => format!(
-                "after round {round} {open} of {} ratios are open: {}",
+                "after round {round} {open} of {} ratios are not known well enough: {}",
                 standing.compared,
                 standing.undecided.join(", ")
             ),

@@ -21,7 +21,7 @@ pub(crate) use against::{compare_rounds, pooled_rounds};
 pub(crate) use histograms::{binned, logs, round_quantiles};
 pub(crate) use points::pairs;
 pub(crate) use source::Source;
-pub use turns::Standing;
+pub use turns::{Standing, foresee};
 pub(crate) use unmeasured::study as not_measured;
 
 use crate::tasks;

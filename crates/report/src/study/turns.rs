@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use model::Experiment;
 use record::RecordError;
 use record::run::Run;
 use record::summary::{InTurns, Metric};
@@ -155,6 +156,37 @@ impl Standing {
         }
         Ok(standing)
     }
+}
+
+/// The half width that the intervals of an experiment will have, as a part of the ratio, from a pilot whose trial `again` is its
+/// baseline once more; after the first look where it may end early. `None` where the pilot does not tell.
+///
+/// # Errors
+/// When the pilot cannot be read.
+pub fn foresee(
+    pilot: &Run,
+    again: &str,
+    experiment: &Experiment,
+) -> Result<Option<f64>, RecordError> {
+    let source = Source::open(pilot)?;
+    let primary = super::metrics(source.plan.workload.work)[0];
+    let (Some(turns), Some(turned)) = (experiment.turns, Turned::read(&source, primary)?) else {
+        return Ok(None);
+    };
+    let Some(arm) = turned.arms.iter().position(|(trial, _)| trial == again) else {
+        return Ok(None);
+    };
+    let workload = &experiment.workload;
+    let laps = workload.jobs.div_ceil(turns.jobs(workload.period));
+    let looks = turns.looks(experiment.rounds);
+    let rounds: Vec<Vec<Turn>> = turned.rounds.values().cloned().collect();
+    Ok(stats::foreseen_half_width(
+        &rounds,
+        [0, arm + 1],
+        laps as usize,
+        looks.first().map_or(0, |&first| first as usize),
+        confidence_of_each_look(looks.len()).unwrap_or(DEFAULT_CONFIDENCE),
+    ))
 }
 
 /// Adds the turns of one cell to those of its arm.

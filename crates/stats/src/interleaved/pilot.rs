@@ -7,22 +7,42 @@ use crate::compare::student;
 const FEWEST_LAPS: usize = 8;
 
 /// The half width of the interval around the ratio of two arms that `rounds` rounds of `laps` laps each will have, as a part of the
-/// ratio, from the turns of one round of a pilot. It counts what varies within rounds; what each new round's cells bring
-/// comes on top, and no pilot of a single round shows it. `None` with fewer than 8 laps in the pilot, fewer than 2 rounds, or without
+/// ratio, from the rounds of a pilot. `None` with a round of fewer than 8 laps in the pilot, fewer than 2 rounds, or without
 /// positive medians.
 ///
-/// Neighbouring laps are correlated, so the variance of their mean comes from means of overlapping batches of √n laps
-/// (Meketon and Schmeiser, "Overlapping batch means: something for nothing?", Winter Simulation Conference, 1984).
+/// Two things make rounds differ. Laps vary: neighbouring ones are correlated, so the variance of their mean comes from means of
+/// overlapping batches of √n laps (Meketon and Schmeiser, "Overlapping batch means: something for nothing?", Winter
+/// Simulation Conference, 1984). And each round has cells of its own: what the pilot's rounds differ by beyond their laps stays,
+/// however long a round is. A pilot of few rounds knows the latter to a factor of about two.
 pub fn foreseen_half_width(
-    pilot: &[Turn],
+    pilot: &[Vec<Turn>],
     arms: [usize; 2],
     laps: usize,
     rounds: usize,
     confidence: f64,
 ) -> Option<f64> {
-    let logs = lap_logs(pilot, arms).ok()?;
-    (logs.len() >= FEWEST_LAPS && laps > 0).then_some(())?;
-    let error = (long_run_variance(&logs) / (laps as f64 * rounds as f64)).sqrt();
+    let logs: Vec<Vec<f64>> = (pilot.iter())
+        .map(|turns| {
+            lap_logs(turns, arms)
+                .ok()
+                .filter(|logs| logs.len() >= FEWEST_LAPS)
+        })
+        .collect::<Option<_>>()?;
+    (!logs.is_empty() && laps > 0).then_some(())?;
+    let of_laps: Vec<f64> = logs.iter().map(|logs| long_run_variance(logs)).collect();
+    let of_laps = mean(&of_laps);
+    let means: Vec<f64> = logs.iter().map(|logs| mean(logs)).collect();
+    let lengths: Vec<f64> = logs.iter().map(|logs| 1.0 / logs.len() as f64).collect();
+    let explained = of_laps * mean(&lengths);
+    let of_cells = match means.len() {
+        1 => 0.0,
+        n => {
+            let centre = mean(&means);
+            let squares: f64 = means.iter().map(|mean| (mean - centre).powi(2)).sum();
+            (squares / (n - 1) as f64 - explained).max(0.0)
+        }
+    };
+    let error = ((of_cells + of_laps / laps as f64) / rounds as f64).sqrt();
     Some((error * student(rounds, confidence)?).exp_m1())
 }
 
@@ -65,16 +85,32 @@ mod tests {
             arm,
             values_ns: vec![value],
         };
-        let turns: Vec<Turn> = signs(4_000, 1)
-            .into_iter()
-            .map(|sign| (1e9 * (0.01 * sign).exp()) as i64)
-            .flat_map(|value| [turn(0, 1_000_000_000), turn(1, value)])
-            .collect();
-        let half = foreseen_half_width(&turns, [0, 1], 100, 10, 0.95).unwrap();
+        let turns = |skip: usize, by: f64| -> Vec<Turn> {
+            signs(4_000 + skip as u32, 1)
+                .into_iter()
+                .skip(skip)
+                .map(|sign| (1e9 * (0.01 * sign + by).exp()) as i64)
+                .flat_map(|value| [turn(0, 1_000_000_000), turn(1, value)])
+                .collect()
+        };
+        let foresee =
+            |pilot: &[Vec<Turn>], rounds| foreseen_half_width(pilot, [0, 1], 100, rounds, 0.95);
+        let half = foresee(&[turns(0, 0.0)], 10).unwrap();
         let expected = 2.262_16 * 0.01 / 1000_f64.sqrt();
         assert!((half / expected - 1.0).abs() < 0.2, "{half} {expected}");
-        assert!(foreseen_half_width(&turns, [0, 1], 100, 1, 0.95).is_none());
-        assert!(foreseen_half_width(&turns[..14], [0, 1], 100, 10, 0.95).is_none());
+        assert!(foresee(&[turns(0, 0.0)], 1).is_none());
+        assert!(foresee(&[turns(0, 0.0)[..14].to_vec()], 10).is_none());
+        assert!(foresee(&[], 10).is_none());
+        // Cells that differ by ±1 % from round to round are not to be had away by longer rounds.
+        let rounds = [
+            turns(0, 0.01),
+            turns(7, -0.01),
+            turns(13, 0.01),
+            turns(29, -0.01),
+        ];
+        let half = foresee(&rounds, 10).unwrap();
+        let expected = 2.262_16 * (0.01_f64.powi(2) * 4.0 / 3.0 / 10.0).sqrt();
+        assert!((half / expected - 1.0).abs() < 0.1, "{half} {expected}");
     }
 
     /// Laps of which ten at a time agree are worth a tenth.

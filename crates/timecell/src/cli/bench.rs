@@ -200,7 +200,7 @@ pub struct Bench {
     /// Directory in which the run directory is made.
     #[arg(long, value_name = "DIR", default_value = "runs", value_hint = ValueHint::DirPath)]
     pub out: PathBuf,
-    /// Print the plan and its unmet requirements; measure nothing.
+    /// Print the plan and its unmet requirements; measure nothing, but for a second where trials take turns.
     #[arg(long)]
     pub dry_run: bool,
     /// Refuse to measure without a real-time class (exit code 4).

@@ -7,9 +7,9 @@ use model::{InputError, Overrides, Reserve, TaskPolicy};
 use record::run::Run;
 
 use crate::cli::{Bench, ClassName, ReserveName, SetPolicy};
-use crate::commands::bench_hold;
 use crate::commands::bench_plan::{dry, header};
 use crate::commands::judge::Asked;
+use crate::commands::{bench_hold, bench_pilot};
 use crate::exit::{CommandError, Ended};
 use crate::progress::Teller;
 use crate::{commands, out};
@@ -95,7 +95,11 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     asked.fits(&plan.experiment, options.judge.allow_unlike)?;
     let header = header(&plan);
     if options.dry_run {
-        out::print(&format!("{header}\n{}", dry(&plan)));
+        out::print(&header);
+        if let Some(line) = bench_pilot::line(&plan, what, options)? {
+            out::print(&line);
+        }
+        out::print(&format!("\n{}", dry(&plan)));
         let refused = (options.require_rt && !plan.real_time) || plan.trials.is_empty();
         return Ok(if refused { Ended::Unmet } else { Ended::Fine });
     }
@@ -105,6 +109,12 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
         out::print(&header);
     }
     before(&plan, options)?;
+    if let Some(line) = bench_pilot::line(&plan, what, options)? {
+        match options.json {
+            true => out::note(&line),
+            false => out::print(&line),
+        }
+    }
     let _held = bench_hold::of_plan(&plan, what, options)?;
     let settings = settings(options);
     let mut teller = Teller::new(plan.experiment.rounds);

@@ -17,9 +17,13 @@ pub fn header(plan: &Plan) -> String {
         n => format!("   {n} findings, see timecell doctor"),
     };
     let mut text = format!(
-        "host    {}{warnings}\nplan    {}   about {}\n",
+        "host    {}{warnings}\nplan    {}   {}about {}\n",
         machine.one_line(),
         plan_line(&plan.experiment, plan.trials.len()),
+        match plan.experiment.turns.and_then(|turns| turns.decide) {
+            Some(_) => "at most ",
+            None => "",
+        },
         about(plan.expected_ns())
     );
     for limit in bench::ahead(plan) {

@@ -4,6 +4,7 @@ pub mod admit;
 pub mod analyze;
 pub mod bench;
 pub mod bench_hold;
+pub mod bench_pilot;
 pub mod bench_plan;
 pub mod bench_self;
 pub mod bench_series;

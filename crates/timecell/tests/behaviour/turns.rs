@@ -24,6 +24,11 @@ pub const CASES: &[Case] = &[
         run: killed_cell,
     },
     Case {
+        name: "turns::a_run_ends_once_every_ratio_is_known",
+        needs: &[Need::GroupBudget(950)],
+        run: decided,
+    },
+    Case {
         name: "turns::killed_and_resumed_the_totals_add_up",
         needs: &[Need::GroupBudget(950)],
         run: killed_and_resumed,
@@ -66,7 +71,10 @@ fn apart() {
                 .iter()
                 .all(|t| (t.jobs, t.arms, t.seed) == (12, 3, turns[0].seed))
         );
-        assert_eq!([0, 1, 2], [turns[0].arm, turns[1].arm, turns[2].arm]);
+        // Whose cells are made first is drawn.
+        let mut arms: Vec<u32> = turns.iter().map(|t| t.arm).collect();
+        arms.sort_unstable();
+        assert_eq!(arms, [0, 1, 2]);
         // First and last release of each turn of each trial.
         let mut spans: Vec<(i64, i64, usize)> = Vec::new();
         for (place, trial) in round[..3].iter().enumerate() {
@@ -119,12 +127,12 @@ fn killed_cell() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // One process for each of the four cells; the second is the first of the pair.
+    // One process for each of the four cells.
     eventually("the cells run", || payloads(child.id()).len() == 4);
-    let first_of_pair = payloads(child.id())
+    let of_pair = payloads(child.id())
         .into_iter()
-        .find(|(_, environment)| environment.contains("-2-embedded"));
-    let (pid, _) = first_of_pair.expect("a cell named after its place");
+        .find(|(_, environment)| environment.contains("-embedded"));
+    let (pid, _) = of_pair.expect("a cell named after its engine");
     eventually("the cell has run some jobs", || in_its_loop(pid));
     // SAFETY: a process that the bench under test started.
     unsafe { libc::kill(pid, libc::SIGKILL) };
@@ -147,6 +155,45 @@ fn killed_cell() {
         "what was measured until then is kept"
     );
     assert!(traces_of(id).is_empty());
+}
+
+/// Whatever the machine does, two plain processes are alike to within a factor of two, and not to within a ten-thousandth.
+fn decided() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "schema = 1\nname = \"small\"\nrounds = 2\n[workload]\nkind = \"mac\"\nsteps = 1000\njobs = 36\n[turns]\n\
+                [[trial]]\nname = \"one\"\ncells = [\"bare\"]\n[[trial]]\nname = \"two\"\ncells = [\"bare\"]\n";
+    fs::write(dir.path().join("small.toml"), text).unwrap();
+    let rounds_of = |words: &[&str]| {
+        let said = say(dir.path(), &[&["bench", "small.toml"], words].concat()).ends_with(0);
+        let path = only_run(dir.path());
+        let run = Run::open(&path).unwrap();
+        let manifest = run.manifest().unwrap();
+        assert_eq!(manifest.status, Status::Complete);
+        assert_eq!(manifest.trials_done, manifest.trials_planned);
+        let rounds = run.trial_numbers().unwrap().len() / 2;
+        let summary = summary(&path);
+        let two = summary.cells.iter().find(|cell| cell.trial == "two");
+        let ratio = &two.unwrap().in_turns[0].comparison;
+        assert_eq!(ratio.rounds as usize, rounds);
+        fs::remove_dir_all(dir.path().join("runs")).unwrap();
+        (said, rounds, ratio.ratio_of_medians.confidence)
+    };
+    let (said, rounds, _) = rounds_of(&[]);
+    assert_eq!(rounds, 2);
+    assert!(
+        said.out.contains("sees    differences of the median"),
+        "{}",
+        said.out
+    );
+    // Eight rounds at most, looked at after four, five, seven and eight.
+    let (said, rounds, confidence) = rounds_of(&["--decide", "100%"]);
+    assert!([4, 5, 7, 8].contains(&rounds), "{}", said.err);
+    assert!((confidence - (1.0 - 0.0182)).abs() < 1e-9, "{confidence}");
+    assert!(said.err.contains("after round 4"), "{}", said.err);
+    let (_, rounds, _) = rounds_of(&["--decide", "0.01%", "--rounds", "4"]);
+    assert_eq!(rounds, 4);
+    let refused = say(dir.path(), &["bench", "small.toml", "--decide", "5"]).ends_with(2);
+    assert!(refused.err.contains("0.0001 to 1"), "{}", refused.err);
 }
 
 fn killed_and_resumed() {
