@@ -24,6 +24,7 @@ pub(crate) fn line(plan: &Experiment) -> String {
     }
     let work = work(load.work);
     let pacing = match load.pacing {
+        Pacing::Periodic if plan.turns.is_some() => "on the grid of turns",
         Pacing::Periodic => "on an absolute grid",
         Pacing::Relative => "after the end of the job before",
     };
