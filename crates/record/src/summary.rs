@@ -181,6 +181,8 @@ pub struct CellSummary {
 pub struct InTurns {
     /// What is compared.
     pub metric: Metric,
+    /// The trial that it took turns with and is compared with: the baseline, or what the same load disturbs in its place.
+    pub against: String,
     /// Pairs of turns that it rests on, over all rounds.
     pub laps: u64,
     /// The ratios over all jobs.

@@ -5,7 +5,7 @@ use record::summary::{CellSummary, InTurns, RunSummary};
 use stats::{Ratio, Share, holm};
 
 use crate::units::percent;
-use crate::words::{count, interval};
+use crate::words::{comparison, count, interval};
 
 /// States matter when both take at least this share of jobs: what is rarer shows in p99.
 const MATERIAL_SHARE: f64 = 0.1;
@@ -29,17 +29,27 @@ pub(crate) fn conclusion(summary: &RunSummary) -> Vec<String> {
     let shown = holm(&p_values, LEVEL);
     let (mut differ, mut alike) = (Vec::new(), Vec::new());
     for ((cell, in_turns), shown) in compared.iter().zip(shown) {
-        let ratio = &in_turns.comparison.ratio_of_medians;
         match shown {
-            true => differ.push((*cell, ratio)),
-            false => alike.push((*cell, ratio)),
+            true => differ.push((*cell, *in_turns)),
+            false => alike.push(&in_turns.comparison.ratio_of_medians),
         }
     }
     let metric = summary.primary.title();
-    let baseline = &summary.baseline;
-    let seen = (alike.iter().filter_map(|(_, ratio)| unseen(ratio))).fold(0.0, f64::max);
+    let mut against: Vec<&str> = Vec::new();
+    for (_, in_turns) in &compared {
+        if !against.contains(&in_turns.against.as_str()) {
+            against.push(&in_turns.against);
+        }
+    }
+    let baselines = match against.as_slice() {
+        [one] => (*one).to_owned(),
+        many => format!("{}, each against its own", many.join(", ")),
+    };
+    let seen = (alike.iter().filter_map(|ratio| unseen(ratio))).fold(0.0, f64::max);
     let mut sentences = Vec::new();
-    for (cell, ratio) in &differ {
+    for (cell, in_turns) in &differ {
+        let baseline = &in_turns.against;
+        let ratio = &in_turns.comparison.ratio_of_medians;
         sentences.push(match is_baseline_again(summary, cell) {
             true => format!(
                 "The machine tells {baseline} from itself by {}: trust no difference of that size.",
@@ -51,7 +61,7 @@ pub(crate) fn conclusion(summary: &RunSummary) -> Vec<String> {
     differ.retain(|(cell, _)| !is_baseline_again(summary, cell));
     match (differ.is_empty(), alike.is_empty()) {
         (true, false) => sentences.push(format!(
-            "Nothing was shown to change the median {metric} of {baseline}: differences above {} would have been seen.",
+            "Nothing was shown to change the median {metric} of {baselines}: differences above {} would have been seen.",
             percent(seen)
         )),
         (false, false) => sentences.push(format!(
@@ -114,12 +124,29 @@ pub(crate) fn states(summary: &RunSummary, all: bool) -> Vec<(String, String)> {
     let told = |in_turns: &&InTurns| all || in_turns.metric == summary.primary;
     let sentences = summary.cells.iter().flat_map(|cell| {
         (cell.in_turns.iter().filter(told))
-            .filter_map(|in_turns| Some((cell.label.clone(), state(in_turns, &summary.baseline)?)))
+            .filter_map(|in_turns| Some((cell.label.clone(), state(in_turns)?)))
     });
     sentences.collect()
 }
 
-fn state(in_turns: &InTurns, baseline: &str) -> Option<String> {
+/// A sentence for each cell that took turns with another than the baseline, with the cell's name.
+pub(crate) fn beside_own(summary: &RunSummary) -> Vec<(String, String)> {
+    let sentence = |cell: &CellSummary| {
+        let in_turns = (cell.in_turns.first()).filter(|turns| turns.against != summary.baseline)?;
+        Some((
+            cell.label.clone(),
+            format!(
+                "in turns against {}, which the same disturbs: {}",
+                in_turns.against,
+                comparison(&in_turns.comparison)
+            ),
+        ))
+    };
+    summary.cells.iter().filter_map(sentence).collect()
+}
+
+fn state(in_turns: &InTurns) -> Option<String> {
+    let baseline = &in_turns.against;
     let (within, factor) = (in_turns.within.as_ref()?, in_turns.slow_over_fast?);
     let share = within.slow_share_of_baseline.value;
     (MATERIAL_SHARE..=1.0 - MATERIAL_SHARE)

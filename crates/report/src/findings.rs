@@ -19,7 +19,8 @@ pub fn findings(summary: &RunSummary) -> Vec<String> {
         Some(of_conditions) => sentences.extend(of_conditions),
         None => overheads(summary, &mut sentences),
     }
-    let states = conclusion::states(summary, true).into_iter();
+    let states = conclusion::beside_own(summary).into_iter();
+    let states = states.chain(conclusion::states(summary, true));
     sentences.extend(states.map(|(name, sentence)| format!("{name}: {sentence}.")));
     sentences.extend(worst_tail(summary));
     sentences.extend(largest(summary));

@@ -292,6 +292,7 @@ fn after(summary: &RunSummary) -> Vec<(String, String)> {
     sentences.extend(not_measured(summary));
     let of_run = of_run(summary, crowded).into_iter();
     sentences.extend(of_run.map(|sentence| (String::new(), sentence)));
+    sentences.extend(crate::conclusion::beside_own(summary));
     sentences.extend(crate::conclusion::states(summary, false));
     let conclusion = crate::conclusion::conclusion(summary).into_iter();
     sentences.extend(conclusion.map(|sentence| (String::new(), sentence)));

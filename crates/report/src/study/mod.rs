@@ -77,8 +77,8 @@ fn cells_of_samples(source: &Source, primary: Metric) -> Result<Vec<CellSummary>
     let plan = &source.plan;
     let baseline = pooled_rounds(source, &plan.baseline, primary)?;
     let turned = (metrics(plan.workload.work).iter())
-        .filter_map(|&metric| Turned::read(source, metric).transpose())
-        .collect::<Result<Vec<Turned>, RecordError>>()?;
+        .map(|&metric| Turned::read_all(source, metric))
+        .collect::<Result<Vec<Vec<Turned>>, RecordError>>()?;
     let mut cells = Vec::new();
     for trial in &plan.trials {
         let records = source.records(&trial.name);
@@ -92,7 +92,7 @@ fn cells_of_samples(source: &Source, primary: Metric) -> Result<Vec<CellSummary>
             let baseline = own.as_ref().unwrap_or(&baseline);
             let against = (trial.name != plan.baseline).then_some(baseline);
             let mut cell = cell::study(source, trial, &id, against)?;
-            compare_in_turns(&turned, &mut cell);
+            compare_in_turns(&plan.baseline, &turned, &mut cell);
             if let Some(task) = &mut cell.task {
                 task.bound_ns = bounds.get(&id).copied();
             }
@@ -102,18 +102,18 @@ fn cells_of_samples(source: &Source, primary: Metric) -> Result<Vec<CellSummary>
     Ok(cells)
 }
 
-/// Replaces a comparison of whole rounds by that of turns, where there were any.
-fn compare_in_turns(turned: &[Turned], cell: &mut CellSummary) {
-    for (place, turned) in turned.iter().enumerate() {
-        match turned.compare(&cell.trial, &cell.cell) {
+/// Replaces a comparison of whole rounds by that of turns, where there were any with the baseline; `turned` by metric.
+fn compare_in_turns(baseline: &str, turned: &[Vec<Turned>], cell: &mut CellSummary) {
+    for (place, groups) in turned.iter().enumerate() {
+        let mut compared = groups.iter();
+        match compared.find_map(|turned| turned.compare(&cell.trial, &cell.cell)) {
             Some(Ok(in_turns)) => {
-                if place == 0 {
+                if place == 0 && in_turns.against == baseline {
                     cell.against_baseline = Some(in_turns.comparison.clone());
                 }
                 cell.in_turns.push(in_turns);
             }
             Some(Err(error)) if place == 0 => {
-                cell.against_baseline = None;
                 cell.notes.push(format!("turns are not compared: {error}"));
             }
             Some(Err(_)) | None => {}

@@ -13,9 +13,11 @@ use stats::{
 
 use super::source::Source;
 
-/// One metric of all cells that took turns with the baseline: arm 0 is the baseline, all its cells together.
+/// One metric of all cells that took turns with a baseline: arm 0 is the baseline, all its cells together.
 pub(super) struct Turned {
     metric: Metric,
+    /// The experiment's baseline, or the trial of the same cells that is disturbed by the same load as the others.
+    baseline: String,
     /// Trial and cell of each arm behind the baseline.
     arms: Vec<(String, String)>,
     /// Turns in the order of time; each arm has one, perhaps without jobs, in each lap in which another has one.
@@ -35,21 +37,35 @@ struct Gathered {
 type Laps = BTreeMap<(u64, u32), Vec<Gathered>>;
 
 impl Turned {
-    /// Reads one metric of everything that took turns with the baseline; `None` where nothing did.
-    pub fn read(source: &Source, metric: Metric) -> Result<Option<Turned>, RecordError> {
+    /// Reads one metric of everything that took turns, once for each group that did: those with the experiment's baseline first,
+    /// then those with a trial of the same cells.
+    pub fn read_all(source: &Source, metric: Metric) -> Result<Vec<Turned>, RecordError> {
+        let mut groups: Vec<Turned> = Vec::new();
+        for baseline in baselines(source) {
+            groups.extend(Turned::read(source, metric, baseline)?);
+        }
+        Ok(groups)
+    }
+
+    /// Reads one metric of everything that took turns with this baseline; `None` where nothing did.
+    fn read(
+        source: &Source,
+        metric: Metric,
+        baseline: &str,
+    ) -> Result<Option<Turned>, RecordError> {
         let plan = &source.plan;
         let Some(turns) = plan.turns else {
             return Ok(None);
         };
         let mut rounds: BTreeMap<u32, Laps> = BTreeMap::new();
-        for id in source.cell_ids(&plan.baseline) {
-            gather(source, &plan.baseline, &id, metric, 0, &mut rounds)?;
+        for id in source.cell_ids(baseline) {
+            gather(source, baseline, &id, metric, 0, &mut rounds)?;
         }
         let with_baseline: Vec<u64> = (rounds.values())
             .flat_map(|laps| laps.keys().map(|(seed, _)| *seed))
             .collect();
         let mut arms = Vec::new();
-        for trial in plan.trials.iter().filter(|t| t.name != plan.baseline) {
+        for trial in plan.trials.iter().filter(|t| t.name != baseline) {
             for id in source.cell_ids(&trial.name) {
                 arms.push((trial.name.clone(), id.clone()));
                 gather(source, &trial.name, &id, metric, arms.len(), &mut rounds)?;
@@ -68,6 +84,7 @@ impl Turned {
         let all: Vec<Vec<Turn>> = rounds.values().cloned().collect();
         Ok(Some(Turned {
             metric,
+            baseline: baseline.to_owned(),
             arms,
             states: States::find(&all),
             rounds,
@@ -105,6 +122,7 @@ impl Turned {
         };
         Some(Ok(InTurns {
             metric: self.metric,
+            against: self.baseline.clone(),
             laps: both.iter().map(laps).sum(),
             comparison,
             slow_over_fast: self.states.as_ref().map(|states| states.factor),
@@ -135,13 +153,15 @@ impl Standing {
             compared: 0,
             undecided: Vec::new(),
         };
-        let (Some(within), Some(turned)) = (within, Turned::read(&source, primary)?) else {
+        let Some(within) = within else {
             return Ok(standing);
         };
-        for (trial, cell) in &turned.arms {
-            let Some(in_turns) = turned.compare(trial, cell) else {
-                continue;
-            };
+        let groups = Turned::read_all(&source, primary)?;
+        let cells = groups.iter().flat_map(|turned| {
+            let cells = turned.arms.iter();
+            cells.filter_map(|(trial, cell)| Some((trial, cell, turned.compare(trial, cell)?)))
+        });
+        for (trial, cell, in_turns) in cells {
             standing.compared += 1;
             let is_decided = in_turns.is_ok_and(|in_turns| {
                 let ratio = &in_turns.comparison.ratio_of_medians;
@@ -170,7 +190,8 @@ pub fn foresee(
 ) -> Result<Option<f64>, RecordError> {
     let source = Source::open(pilot)?;
     let primary = super::metrics(source.plan.workload.work)[0];
-    let (Some(turns), Some(turned)) = (experiment.turns, Turned::read(&source, primary)?) else {
+    let turned = Turned::read(&source, primary, &source.plan.baseline)?;
+    let (Some(turns), Some(turned)) = (experiment.turns, turned) else {
         return Ok(None);
     };
     let Some(arm) = turned.arms.iter().position(|(trial, _)| trial == again) else {
@@ -187,6 +208,35 @@ pub fn foresee(
         looks.first().map_or(0, |&first| first as usize),
         confidence_of_each_look(looks.len()).unwrap_or(DEFAULT_CONFIDENCE),
     ))
+}
+
+/// The trials that others are compared with turn by turn: the experiment's baseline, and those of the same cells that took turns with none
+/// of these.
+fn baselines<'s>(source: &'s Source<'_>) -> Vec<&'s str> {
+    let plan = &source.plan;
+    let seeds = |trial: &str| -> Vec<u64> {
+        let records = source.good(trial).into_iter();
+        records
+            .filter_map(|record| Some(record.turns?.seed))
+            .collect()
+    };
+    let Some(first) = plan.trials.iter().find(|trial| trial.name == plan.baseline) else {
+        return Vec::new();
+    };
+    let mut found = vec![first.name.as_str()];
+    let mut known = seeds(&first.name);
+    for trial in plan
+        .trials
+        .iter()
+        .filter(|trial| trial.cells == first.cells)
+    {
+        let own = seeds(&trial.name);
+        if !own.is_empty() && own.iter().all(|seed| !known.contains(seed)) {
+            found.push(&trial.name);
+            known.extend(own);
+        }
+    }
+    found
 }
 
 /// Adds the turns of one cell to those of its arm.

@@ -13,3 +13,4 @@ mod scale;
 mod study;
 mod synthetic;
 mod tails;
+mod turns;

@@ -183,21 +183,17 @@ fn slow_share(turns: &[Turn], states: &[Vec<bool>], arm: usize) -> Option<f64> {
     (!jobs.is_empty()).then(|| mean(&jobs))
 }
 
-/// The median over laps of the logarithm of each arm's ratio to the first; `None` where an arm has none.
+/// The median over laps of the logarithm of each arm's ratio to the first; 0 where they have no lap in common. `None` without
+/// turns.
 fn first_levels(rounds: &[Vec<Turn>]) -> Option<Vec<f64>> {
     let arms = rounds.iter().flatten().map(|turn| turn.arm).max()? + 1;
-    (0..arms)
-        .map(|arm| {
-            let logs = rounds
-                .iter()
-                .filter(|turns| turns_of(turns, arm).next().is_some());
-            median(
-                logs.filter_map(|turns| lap_logs(turns, [0, arm]).ok())
-                    .flatten()
-                    .collect(),
-            )
-        })
-        .collect()
+    let level = |arm: usize| {
+        let logs = rounds
+            .iter()
+            .filter_map(|turns| lap_logs(turns, [0, arm]).ok());
+        median(logs.flatten().collect()).unwrap_or(0.0)
+    };
+    Some((0..arms).map(level).collect())
 }
 
 /// For each round the logarithms of the medians of its blocks, less their arms' levels. `None` where a median is not

@@ -11,7 +11,9 @@ use record::histogram::Collector;
 use record::run::{Manifest, RUN_SCHEMA, Run, Status};
 use record::samples::{HEADER_BYTES, Header, Sample};
 use record::summary::{Metric, NotMeasured};
-use record::trial::{CellRecord, CrowdRecord, LoadRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
+use record::trial::{
+    CellRecord, CrowdRecord, LoadRecord, SetBy, TRIAL_SCHEMA, TrialRecord, TurnsRecord,
+};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -44,6 +46,8 @@ pub struct Synthetic {
     pub loads: Vec<LoadRecord>,
     /// What the next trial tells beyond its cells.
     pub crowd: Option<CrowdRecord>,
+    /// The part of the next trial in turns.
+    pub turns: Option<TurnsRecord>,
     next: u32,
 }
 
@@ -89,6 +93,7 @@ impl Synthetic {
             jobs: experiment.workload.jobs.into(),
             loads: Vec::new(),
             crowd: None,
+            turns: None,
             next: 1,
         }
     }
@@ -176,7 +181,7 @@ impl Synthetic {
             continues: None,
             cut_off: None,
             crowd: self.crowd.take(),
-            turns: None,
+            turns: self.turns.take(),
             arms: Vec::new(),
         }
     }

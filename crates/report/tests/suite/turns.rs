@@ -1,0 +1,173 @@
+//! Trials that took turns: what is compared with what, within which states, and what it comes to.
+
+use crate::synthetic::{Chance, GO, Synthetic, cell};
+use model::EngineKind;
+use record::summary::{CellSummary, InTurns, RunSummary};
+use record::trial::TurnsRecord;
+use report::{Style, findings, study, table};
+use stats::Verdict;
+
+const TURN: u32 = 12;
+const LAPS: u32 = 40;
+const ROUNDS: u32 = 6;
+/// Slots of a lap: a turn, and what lies between two.
+const SLOT_NS: i64 = 14_000_000;
+
+const PLAN: &str = "schema = 1\nname = \"t\"\nrounds = 6\nbaseline = \"bare\"\n[workload]\nkind = \"mac\"\njobs = 480\n[turns]\n\
+    [[trial]]\nname = \"bare\"\ncells = [\"bare\"]\n[[trial]]\nname = \"again\"\ncells = [\"bare\"]\n\
+    [[trial]]\nname = \"slow\"\ncells = [\"crun\"]\n\
+    [[trial]]\nname = \"bare-cpu\"\ncells = [\"bare\"]\nloads = [\"cpu\"]\n\
+    [[trial]]\nname = \"slow-cpu\"\ncells = [\"crun\"]\nloads = [\"cpu\"]\n";
+
+/// The machine that all arms of a session share: two states, the slow one 1.9 times, in stays of 10 to 160 slots of time.
+struct Machine {
+    chance: Chance,
+    states: bool,
+}
+
+impl Machine {
+    /// The factor in each millisecond of a session of so many arms.
+    fn session(&mut self, arms: i64) -> Vec<f64> {
+        let length = usize::try_from(i64::from(LAPS) * arms * SLOT_NS / 1_000_000).unwrap();
+        let mut factors = Vec::new();
+        let mut slow = false;
+        while factors.len() < length {
+            let stay = 10.0 * 16_f64.powf(self.chance.unit());
+            let factor = if slow && self.states { 1.9 } else { 1.0 };
+            factors.extend(std::iter::repeat_n(factor, stay as usize));
+            slow = !slow;
+        }
+        factors
+    }
+}
+
+/// Six rounds of two groups: in each, arm 0 and 1 are alike and the last takes 5 % longer.
+fn run(base: &std::path::Path, states: bool) -> RunSummary {
+    let mut run = Synthetic::new(base, PLAN);
+    run.jobs = u64::from(TURN * LAPS);
+    let mut machine = Machine {
+        chance: Chance(11),
+        states,
+    };
+    for round in 1..=ROUNDS {
+        for (group, trials) in [
+            [("bare", 1.0), ("again", 1.0), ("slow", 1.05)].as_slice(),
+            [("bare-cpu", 2.0), ("slow-cpu", 2.1)].as_slice(),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let arms = trials.len() as i64;
+            let factors = machine.session(arms);
+            for (arm, (name, level)) in trials.iter().enumerate() {
+                let jobs: Vec<(i64, i64, i64)> = (0..TURN * LAPS)
+                    .map(|index| {
+                        let (lap, job) = (i64::from(index / TURN), i64::from(index % TURN));
+                        // A B C, C B A.
+                        let place = if lap % 2 == 0 {
+                            arm as i64
+                        } else {
+                            arms - 1 - arm as i64
+                        };
+                        let at = (lap * arms + place) * SLOT_NS + job * 1_000_000;
+                        let factor = factors[(at / 1_000_000) as usize];
+                        // The first two jobs of a turn are five times as long: they must not count.
+                        let settling = if job < 2 { 5.0 } else { 1.0 };
+                        let noise = 1.0 + 0.01 * machine.chance.normal();
+                        let long = 50_000.0 * level * factor * settling * noise;
+                        (GO + at, GO + at + 3_000, GO + at + 3_000 + long as i64)
+                    })
+                    .collect();
+                run.turns = Some(TurnsRecord {
+                    jobs: TURN,
+                    settle: 2,
+                    arms: arms as u32,
+                    arm: arm as u32,
+                    seed: u64::from(round) * 10 + group as u64,
+                });
+                let engine = if name.starts_with("slow") {
+                    EngineKind::Crun
+                } else {
+                    EngineKind::Bare
+                };
+                run.trial(
+                    name,
+                    round,
+                    vec![cell(&format!("1-{engine}"), engine, &jobs)],
+                );
+            }
+        }
+    }
+    run.finish();
+    study(&run.run).unwrap()
+}
+
+fn of<'a>(summary: &'a RunSummary, trial: &str) -> (&'a CellSummary, &'a InTurns) {
+    let cell = summary
+        .cells
+        .iter()
+        .find(|cell| cell.trial == trial)
+        .unwrap();
+    (cell, &cell.in_turns[0])
+}
+
+#[test]
+fn each_is_compared_with_whom_it_shared_the_machine() {
+    let dir = tempfile::tempdir().unwrap();
+    let summary = run(dir.path(), true);
+    let bare = summary
+        .cells
+        .iter()
+        .find(|cell| cell.trial == "bare")
+        .unwrap();
+    assert!(bare.in_turns.is_empty());
+    let (again, turns) = of(&summary, "again");
+    assert_eq!(
+        (turns.against.as_str(), turns.laps),
+        ("bare", u64::from(LAPS * ROUNDS))
+    );
+    assert_eq!(again.against_baseline.as_ref(), Some(&turns.comparison));
+    // Under the load it is the plain process under the same load.
+    let (slow_cpu, turns) = of(&summary, "slow-cpu");
+    assert_eq!(turns.against, "bare-cpu");
+    let ratio = turns.comparison.ratio_of_medians.value;
+    assert!((1.0..1.1).contains(&ratio), "{ratio}");
+    // The table's column is against the baseline, which it took no turns with.
+    let against = slow_cpu.against_baseline.as_ref().unwrap();
+    assert!(against.ratio_of_medians.value > 1.8);
+}
+
+#[test]
+fn within_states_five_percent_are_seen_that_drown_over_all_jobs() {
+    let dir = tempfile::tempdir().unwrap();
+    let summary = run(dir.path(), true);
+    let (_, turns) = of(&summary, "slow");
+    assert!((turns.slow_over_fast.unwrap() - 1.9).abs() < 0.05);
+    let within = turns.within.as_ref().unwrap();
+    for ratio in [within.fast.as_ref().unwrap(), within.slow.as_ref().unwrap()] {
+        assert_eq!(ratio.verdict, Verdict::Larger);
+        assert!((ratio.value - 1.05).abs() < 0.005, "{ratio:?}");
+    }
+    assert!((0.3..0.7).contains(&within.slow_share_of_baseline.value));
+    let said = table(&summary, Style::default());
+    assert!(said.contains("in the fast state 1.05"), "{said}");
+    assert!(said.contains("equally long within noise"), "{said}");
+}
+
+#[test]
+fn a_quiet_machine_has_one_state_and_a_plain_conclusion() {
+    let dir = tempfile::tempdir().unwrap();
+    let summary = run(dir.path(), false);
+    let (_, turns) = of(&summary, "again");
+    assert_eq!((turns.slow_over_fast, &turns.within), (None, &None));
+    let found = findings(&summary);
+    assert!(
+        found[0].starts_with("slow: the median execution time is 5.0% longer than that of bare"),
+        "{found:#?}"
+    );
+    assert!(found[1].starts_with("slow-cpu: "), "{found:#?}");
+    assert!(
+        found[2].starts_with("No other was shown to change it: differences above 0."),
+        "{found:#?}"
+    );
+}
