@@ -7,7 +7,7 @@ use supervise::enforce::MissionGroups;
 
 use crate::control::{RESERVED, ask, cell, json_of, runs};
 use crate::missions::{Up, busybox, mission, nothing_is_left, pid_of, shell};
-use crate::support::{Case, Need};
+use crate::support::{Case, Need, eventually};
 
 const ROOT: &[Need] = &[
     Need::Root,
@@ -354,7 +354,12 @@ fn a_start_that_fails_costs_a_line_of_events() {
     );
     let mut up = Up::start(dir);
     up.told("fails: stays stopped");
-    let text = ask(dir, &["events"]).out;
+    // The journal is written behind what is said.
+    let mut text = String::new();
+    eventually("it is on record", || {
+        text = ask(dir, &["events"]).out;
+        text.contains("fails: stays stopped")
+    });
     let lines: Vec<&str> = text
         .lines()
         .filter(|line| line.contains("fails: "))
