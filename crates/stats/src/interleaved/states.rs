@@ -1,7 +1,7 @@
 //! Two states of the machine that every arm meets, such as a neighbour on the sibling thread at work or not, and the ratio
 //! within each: like compared with like.
 
-use super::{Turn, lap_logs, mean, turns_of};
+use super::{Turn, lap_logs, mean};
 use crate::compare::{Ratio, student};
 use crate::median_of;
 use crate::tail::regimes::{self, SHORTEST, SLOWER};
