@@ -21,8 +21,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long [`RtGroup::create`] tries again when the kernel still counts a group that is gone: until the end of an RCU grace
-/// period, which a loaded machine puts off by hundreds of milliseconds.
-pub const CREATE_PATIENCE: Duration = Duration::from_millis(2_000);
+/// period, which a loaded machine puts off by hundreds of milliseconds, and by seconds where a thread of class IDLE is kept from its cpu
+/// while it reads.
+pub const CREATE_PATIENCE: Duration = Duration::from_millis(10_000);
 /// How long [`RtGroup::remove`] waits for tasks to leave and for the group to become removable.
 pub const REMOVE_PATIENCE: Duration = Duration::from_millis(1_000);
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
