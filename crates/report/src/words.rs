@@ -61,7 +61,7 @@ pub(crate) fn interval(r: &Ratio) -> String {
 /// What a ratio of times says: `slower`, `faster`, `within noise`, or why nothing.
 pub(crate) fn verdict(r: &Ratio, rounds: u32) -> &'static str {
     match r.verdict {
-        Verdict::TooWide => "undecided: needs more rounds",
+        Verdict::TooWide => "undecided: more rounds",
         Verdict::WithinNoise => "within noise",
         Verdict::Larger => "slower",
         Verdict::Smaller => "faster",
@@ -184,7 +184,7 @@ mod tests {
             verdict(&ratio, 2)
         };
         assert_eq!(with(Verdict::WithinNoise), "within noise");
-        assert_eq!(with(Verdict::TooWide), "undecided: needs more rounds");
+        assert_eq!(with(Verdict::TooWide), "undecided: more rounds");
     }
 
     #[test]

@@ -110,7 +110,7 @@ pub(super) fn said(ratio: &Ratio, unit: Quantity) -> String {
         (Verdict::Larger, _) => "more",
         (Verdict::Smaller, _) => "less",
         (Verdict::WithinNoise, _) => "within noise",
-        (Verdict::TooWide, _) => "undecided: needs more rounds",
+        (Verdict::TooWide, _) => "undecided: more rounds",
         (Verdict::Undecided, _) => "undecided",
     };
     format!("{} {word}", interval(ratio))
