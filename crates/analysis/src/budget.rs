@@ -1,3 +1,5 @@
+//! How long an analysis may think.
+
 use crate::Undecided;
 
 /// The steps that an analysis may take before it says [`Undecided`]: 2^30, some seconds of one core.

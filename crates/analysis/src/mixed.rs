@@ -1,3 +1,5 @@
+//! Tasks of two criticalities.
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Ns, Task};

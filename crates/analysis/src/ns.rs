@@ -1,3 +1,5 @@
+//! Time in whole nanoseconds.
+
 /// A span of time or an instant in integer nanoseconds.
 pub type Ns = u64;
 

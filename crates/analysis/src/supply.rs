@@ -1,3 +1,5 @@
+//! What every model of a reservation answers: how much cpu time comes for certain, and when.
+
 use crate::Ns;
 
 /// The least cpu time that a reservation is certain to supply.

@@ -1,3 +1,5 @@
+//! A sporadic task.
+
 use serde::{Deserialize, Serialize};
 
 use crate::{MAX_NS, Ns};

@@ -1,3 +1,5 @@
+//! What an analysis answers.
+
 use serde::{Deserialize, Serialize};
 
 use crate::Ns;

@@ -1,3 +1,5 @@
+//! Why an experiment could not be run to its end.
+
 use std::path::PathBuf;
 
 /// Why an experiment could not be run to its end. Each prints as one sentence.

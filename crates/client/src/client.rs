@@ -1,3 +1,5 @@
+//! The application's end of the page.
+
 use core::ffi::CStr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 

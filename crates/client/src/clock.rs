@@ -1,3 +1,5 @@
+//! The clock of every time in the page.
+
 /// CLOCK_MONOTONIC in ns, the clock of every time in the page. Read through the vDSO: no system call on the usual machines.
 #[inline]
 pub fn now_ns() -> i64 {

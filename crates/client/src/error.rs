@@ -1,3 +1,5 @@
+//! Why the page or a task of it cannot be had.
+
 use core::ffi::CStr;
 use core::fmt;
 

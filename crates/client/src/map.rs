@@ -1,3 +1,5 @@
+//! Mapping the page.
+
 use core::ffi::CStr;
 use core::sync::atomic::Ordering::Relaxed;
 

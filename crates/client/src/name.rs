@@ -1,3 +1,5 @@
+//! Names of tasks as they stand in the page.
+
 use core::fmt;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 

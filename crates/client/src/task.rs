@@ -1,3 +1,5 @@
+//! A task that reports its jobs.
+
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, fence};
 

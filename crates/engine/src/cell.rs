@@ -1,3 +1,5 @@
+//! What an engine and its cells can do, whichever they are.
+
 use std::path::PathBuf;
 
 use model::{EngineKind, Requirement};

@@ -1,3 +1,5 @@
+//! Why a cell could not be made or removed.
+
 use model::EngineKind;
 
 /// Why an engine could not make, or not remove, a cell.

@@ -1,3 +1,5 @@
+//! What is known of every cell, enough to find and remove all of it.
+
 use std::path::{Path, PathBuf};
 
 use model::EngineKind;

@@ -1,3 +1,5 @@
+//! The engines that there are.
+
 use host::provenance::EngineFound;
 use model::EngineKind;
 

@@ -1,3 +1,5 @@
+//! The command that runs a cell from its creation to its end in one call, with the instants of its steps.
+
 use std::path::PathBuf;
 use std::process::Command;
 

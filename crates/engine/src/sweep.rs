@@ -1,3 +1,5 @@
+//! Removing what cells left behind when their coordinator was killed.
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,3 +1,5 @@
+//! Amounts of memory.
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,3 +1,5 @@
+//! Spans of time.
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,3 +1,5 @@
+//! The kinds of engines.
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,3 +1,5 @@
+//! What an experiment file says.
+
 use crate::{Duration, EngineKind, LoadPlan, TaskLoad, load};
 
 /// Version of the experiment file that this timecell reads and writes.

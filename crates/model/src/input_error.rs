@@ -1,3 +1,5 @@
+//! A fault in something that the user wrote.
+
 use std::fmt;
 
 /// A fault in something the user wrote: where it is, what is wrong, what would be right.

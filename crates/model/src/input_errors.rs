@@ -1,3 +1,5 @@
+//! All faults of one file.
+
 use std::fmt;
 
 use crate::InputError;

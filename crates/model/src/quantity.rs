@@ -1,3 +1,5 @@
+//! Numbers with a unit.
+
 /// Why a text is no quantity: a number and a unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {

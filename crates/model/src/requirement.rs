@@ -1,3 +1,5 @@
+//! What a trial needs of the machine.
+
 use serde::{Deserialize, Serialize};
 
 /// Something a trial needs of the machine: a privilege, a kernel feature, a program.

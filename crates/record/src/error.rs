@@ -1,3 +1,5 @@
+//! Why a record could not be written or read.
+
 use std::path::{Path, PathBuf};
 
 /// Why a record could not be written or read. Each variant prints as one sentence that names the file.

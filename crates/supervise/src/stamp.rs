@@ -1,3 +1,5 @@
+//! Instants on both clocks.
+
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};

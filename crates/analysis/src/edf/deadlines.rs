@@ -1,3 +1,5 @@
+//! Walking the deadlines of a task set in order.
+
 use crate::{Ns, Task};
 
 /// The instants at which jobs can be due, in order, and the work due by each, blocking included. No task's jitter reaches

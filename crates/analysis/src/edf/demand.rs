@@ -1,3 +1,5 @@
+//! Demand under EDF: the work that must be done by an instant.
+
 use crate::{Ns, Part, Task};
 
 /// Demand-bound function: the most work, in ns, of jobs that are both released and due in an interval of `t` ns,

@@ -1,3 +1,5 @@
+//! How far an exact EDF test has to look.
+
 use std::cmp::Ordering;
 
 use crate::budget::Budget;

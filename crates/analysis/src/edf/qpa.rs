@@ -1,3 +1,5 @@
+//! Processor demand analysis: the exact EDF test, and the earliest violation where it fails.
+
 use std::cmp::Ordering;
 
 use crate::budget::{Budget, STEPS};

@@ -1,3 +1,5 @@
+//! Worst-case response times under EDF.
+
 use std::cmp::Ordering;
 
 use crate::budget::{Budget, STEPS};

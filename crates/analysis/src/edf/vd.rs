@@ -1,3 +1,5 @@
+//! EDF with virtual deadlines, for task sets of two criticalities.
+
 use crate::fp::legal;
 use crate::utilization::gcd;
 use crate::{MixedTask, Ns, Task, Undecided};

@@ -1,3 +1,5 @@
+//! Several bounded delays as one supply.
+
 use crate::reservation::BoundedDelay;
 use crate::{Ns, Supply};
 

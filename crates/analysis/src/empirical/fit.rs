@@ -1,3 +1,5 @@
+//! Models fitted to what a thread was seen to receive.
+
 use super::Span;
 use crate::Ns;
 

@@ -1,3 +1,5 @@
+//! Windows in which less was received than a model promises.
+
 use super::Span;
 use crate::{Ns, Supply};
 

@@ -1,3 +1,5 @@
+//! A span of measured time with its gaps.
+
 use crate::{MAX_NS, Ns};
 
 /// Time in which a thread that wanted the cpu did not have it, `begin < end`, ns.

@@ -1,3 +1,5 @@
+//! Adaptive mixed criticality under fixed priorities (AMC-rtb).
+
 use crate::budget::{Budget, STEPS};
 use crate::inside::fixed_priority;
 use crate::reservation::Dedicated;

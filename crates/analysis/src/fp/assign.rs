@@ -1,3 +1,5 @@
+//! Orders of fixed priorities, the optimal one among them.
+
 use std::cmp::{Ordering, Reverse};
 
 use crate::budget::{Budget, STEPS};

@@ -1,3 +1,5 @@
+//! Response times under fixed priorities in plain 64-bit numbers, for the sets that fit.
+
 use crate::{MAX_NS, Ns, Task};
 
 /// How far [`response_times_into`] came.

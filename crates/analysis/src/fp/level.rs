@@ -1,3 +1,5 @@
+//! The recurrence of one task behind those before it.
+
 use std::cmp::Ordering;
 
 use crate::budget::Budget;

@@ -1,3 +1,5 @@
+//! Worst-case response times under fixed priorities.
+
 use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! Fixed priorities with sections that cannot be preempted.
+
 use serde::{Deserialize, Serialize};
 
 use crate::budget::{Budget, STEPS};

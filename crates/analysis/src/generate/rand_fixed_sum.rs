@@ -1,3 +1,5 @@
+//! Utilisations with a fixed sum and bounds on each.
+
 use super::Random;
 
 /// The most tasks of a RandFixedSum: its table has a cell for each pair of them.

@@ -1,3 +1,5 @@
+//! Random numbers that a seed determines.
+
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 

@@ -1,3 +1,5 @@
+//! What a random task set is drawn by.
+
 use super::{Random, rand_fixed_sum_within, uunifast, uunifast_discard};
 use crate::{MAX_NS, Ns, Task};
 

@@ -1,3 +1,5 @@
+//! Utilisations with a fixed sum.
+
 use super::Random;
 
 /// Utilisations that sum to `total`, uniform over all such vectors (UUniFast).

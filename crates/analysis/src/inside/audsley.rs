@@ -1,3 +1,5 @@
+//! The optimal order of priorities inside a reservation.
+
 use std::cmp::Reverse;
 
 use super::fixed_priority::{response, witness};

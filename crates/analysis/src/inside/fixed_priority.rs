@@ -1,3 +1,5 @@
+//! Fixed priorities inside a reservation.
+
 use super::{Inside, in_range};
 use crate::budget::{Budget, STEPS};
 use crate::utilization::{compare_fractions_with_one, gcd};

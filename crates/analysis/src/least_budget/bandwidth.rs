@@ -1,3 +1,5 @@
+//! The period at which a reservation needs the least bandwidth.
+
 use super::{DEFAULT_GRID, most, within};
 use crate::budget::{Budget, STEPS};
 use crate::inside::{Policy, in_range};

@@ -1,3 +1,5 @@
+//! The least budget by plain bisection, to check the others by.
+
 use super::{check, most};
 use crate::budget::{Budget, STEPS};
 use crate::inside::{Policy, holds_by};

@@ -1,3 +1,5 @@
+//! The least budget for EDF inside a reservation.
+
 use std::cmp::Ordering;
 
 use super::{most, needed_budget, on_grid};

@@ -1,3 +1,5 @@
+//! The least budget for fixed priorities inside a reservation.
+
 use super::{bisection, most, needed_budget, on_grid};
 use crate::budget::Budget;
 use crate::inside::Policy;

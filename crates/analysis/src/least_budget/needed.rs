@@ -1,3 +1,5 @@
+//! The least budget for one demand by one instant.
+
 use crate::Ns;
 
 /// The least budget Q in ns with which the periodic model of Q every `period` ns supplies at least `work` ns in any

@@ -1,3 +1,5 @@
+//! Cells that are held to a budget, as those below them feel it.
+
 use crate::Ns;
 
 /// A cell held to a budget on some cpu, as those below it feel it.

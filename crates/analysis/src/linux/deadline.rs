@@ -1,3 +1,5 @@
+//! Admission of SCHED_DEADLINE, as the kernel does it.
+
 use serde::{Deserialize, Serialize};
 
 use super::ratio::{Bandwidth, to_ratio};

@@ -1,3 +1,5 @@
+//! Admission of the hierarchical constant bandwidth servers of cgroup v2.
+
 use super::deadline::RootDomain;
 use super::ratio::Bandwidth;
 use super::refusal::Refusal;

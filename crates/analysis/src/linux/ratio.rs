@@ -1,3 +1,5 @@
+//! Bandwidths as the kernel computes them.
+
 use serde::{Deserialize, Serialize};
 
 use crate::Ns;

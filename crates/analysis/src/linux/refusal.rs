@@ -1,3 +1,5 @@
+//! What the kernel answers to a reservation that it does not take.
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};

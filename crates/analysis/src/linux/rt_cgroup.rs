@@ -1,3 +1,5 @@
+//! Admission of real-time groups of cgroup v1, as the kernel does it.
+
 use super::ratio::Bandwidth;
 use super::refusal::Refusal;
 use crate::Ns;

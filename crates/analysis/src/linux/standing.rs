@@ -1,3 +1,5 @@
+//! Where a set of reservations stands, by the kernel and by theory.
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};

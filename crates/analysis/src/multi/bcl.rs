@@ -1,3 +1,5 @@
+//! The tests of Bertogna, Cirinei and Lipari for global scheduling.
+
 use super::covered::{Extras, clamp, covered};
 use crate::{Ns, Part, Task, Verdict, Witness};
 

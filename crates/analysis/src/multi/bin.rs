@@ -1,3 +1,5 @@
+//! What tasks can be packed into: whole cpus, or reservations.
+
 use std::cmp::Ordering;
 
 use super::partition::BinTest;

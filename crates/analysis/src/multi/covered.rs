@@ -1,3 +1,5 @@
+//! What each global test covers of a task set.
+
 use crate::{Ns, Part, Task, TaskError, Undecided, Verdict, Witness};
 
 /// What a global test takes besides wcet, period and deadline.

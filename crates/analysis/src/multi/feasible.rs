@@ -1,3 +1,5 @@
+//! Proofs that no scheduler can hold the deadlines.
+
 use std::cmp::Ordering;
 
 use super::covered::{Extras, clamp, covered};

@@ -1,3 +1,5 @@
+//! Exact fractions and their sums.
+
 use std::cmp::Ordering;
 
 /// An exact non-negative fraction; `den` is never 0.

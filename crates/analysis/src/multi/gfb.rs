@@ -1,3 +1,5 @@
+//! The density bound of global EDF.
+
 use std::cmp::Ordering;
 
 use super::covered::{Extras, clamp, covered};

@@ -1,3 +1,5 @@
+//! The least multiprocessor periodic resource for a task set.
+
 use std::ops::RangeInclusive;
 
 use super::mpr::{Mpr, MprError};

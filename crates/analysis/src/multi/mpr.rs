@@ -1,3 +1,5 @@
+//! The multiprocessor periodic resource model.
+
 use super::covered::clamp;
 use crate::{MAX_NS, Ns};
 

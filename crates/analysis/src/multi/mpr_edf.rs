@@ -1,3 +1,5 @@
+//! Global EDF inside a multiprocessor periodic resource.
+
 use std::cmp::Ordering;
 
 use super::covered::{Extras, clamp, covered};

@@ -1,3 +1,5 @@
+//! Global fixed priorities inside a multiprocessor periodic resource.
+
 use super::bcl::carried_in_workload;
 use super::covered::{Extras, clamp, covered};
 use super::mpr::Mpr;

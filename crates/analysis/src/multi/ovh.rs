@@ -1,3 +1,5 @@
+//! The heuristic "Ovh", reconstructed: packing tasks onto virtual cpus.
+
 use std::cmp::Ordering;
 
 use super::fraction::{Fraction, ONE, RatioSum};

@@ -1,3 +1,5 @@
+//! Packing tasks onto bins, such as cpus.
+
 use std::cmp::Ordering;
 
 use super::fraction::RatioSum;

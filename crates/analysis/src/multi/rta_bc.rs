@@ -1,3 +1,5 @@
+//! Response times under global scheduling (Bertogna and Cirinei).
+
 use super::bcl::edf_workload;
 use super::covered::{Extras, clamp, covered};
 use super::walk::{MAX_WORK, Piece, capped, walk};

@@ -1,3 +1,5 @@
+//! Response times under global fixed priorities, with few carry-in jobs.
+
 use super::covered::{Extras, clamp, covered};
 use super::walk::{MAX_WORK, Piece, capped, walk};
 use crate::{Ns, Part, Task, Undecided, Verdict, Witness};

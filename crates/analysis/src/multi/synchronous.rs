@@ -1,3 +1,5 @@
+//! Running a set from the synchronous arrival until a job is late.
+
 use serde::{Deserialize, Serialize};
 
 use super::Inside;

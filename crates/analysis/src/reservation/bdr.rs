@@ -1,3 +1,5 @@
+//! The bounded-delay model.
+
 use serde::Serialize;
 
 use super::{Periodic, ReservationError, check};

@@ -1,3 +1,5 @@
+//! A cpu of one's own.
+
 use serde::Serialize;
 
 use crate::{Ns, Supply};

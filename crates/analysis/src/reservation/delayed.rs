@@ -1,3 +1,5 @@
+//! A supply that comes late.
+
 use crate::{Ns, Supply};
 
 /// Another supply, every part of which comes up to `by` ns later: sbf(t) = sbf'(t - by).

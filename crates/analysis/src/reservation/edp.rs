@@ -1,3 +1,5 @@
+//! The explicit-deadline periodic model.
+
 use serde::Serialize;
 
 use super::{ReservationError, check};

@@ -1,3 +1,5 @@
+//! The periodic resource model.
+
 use serde::Serialize;
 
 use super::{ReservationError, check};

@@ -1,3 +1,5 @@
+//! Tasks inside servers: their responses, server by server and cell by cell.
+
 use serde::{Deserialize, Serialize};
 
 use super::supply::response_within;

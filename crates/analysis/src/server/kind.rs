@@ -1,3 +1,5 @@
+//! The kinds of servers, and when each gets new budget.
+
 use serde::{Deserialize, Serialize};
 
 use crate::{MAX_NS, Ns};

@@ -1,3 +1,5 @@
+//! The supply of one server among others.
+
 use super::{Kind, LocalTask, Refill, Response, Server};
 use crate::budget::{Budget, STEPS};
 use crate::{MAX_NS, Ns, Part, Supply, Undecided, Verdict, Witness};

@@ -1,3 +1,5 @@
+//! Utilisation bounds for servers.
+
 use super::{Kind, Server};
 use crate::Task;
 

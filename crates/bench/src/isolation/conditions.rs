@@ -1,3 +1,5 @@
+//! Under which conditions an isolation study is run, for the record.
+
 use record::series::Condition;
 
 use super::contest::HONEST_PERMILLE;

@@ -1,3 +1,5 @@
+//! One contest: a victim and an attacker beside each other.
+
 use host::rtgroup::RtGroup;
 use host::sched::Class;
 use model::taskset::Enforcer;

@@ -1,3 +1,5 @@
+//! What may be chosen about an isolation study, and what stands where nothing is said.
+
 use model::taskset::Enforcer;
 use model::{Duration, InputError, Limits, LoadKind};
 

@@ -1,3 +1,5 @@
+//! One trial of budgets received beside each other.
+
 use std::path::PathBuf;
 
 use host::rtgroup::RtGroup;

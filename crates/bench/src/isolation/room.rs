@@ -1,3 +1,5 @@
+//! What the machine has room for.
+
 use analysis::linux::{Bandwidth, DeadlineLimits, RootDomain};
 use host::root::Root;
 use host::sched::bandwidth::{bandwidth_limit_us, period_bounds_us};

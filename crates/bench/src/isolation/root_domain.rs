@@ -1,3 +1,5 @@
+//! A root domain of the trial's own, in which SCHED_DEADLINE threads are bound to a cpu.
+
 use std::path::Path;
 
 use host::isolate::Isolation;

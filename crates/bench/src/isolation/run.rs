@@ -1,3 +1,5 @@
+//! Running an isolation study.
+
 use std::time::Instant;
 
 use host::latency::DmaLatency;

@@ -1,3 +1,5 @@
+//! Launching by a program that does everything in one call.
+
 use std::path::PathBuf;
 use std::process::Command;
 

@@ -1,3 +1,5 @@
+//! What may be chosen about a supply study, and what stands where nothing is said.
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,3 +1,5 @@
+//! What each enforcer needs of the machine.
+
 use host::rtgroup;
 use host::sched::{self, Class};
 use model::Requirement;

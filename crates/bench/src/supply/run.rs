@@ -1,3 +1,5 @@
+//! Running a supply study.
+
 use std::time::Instant;
 
 use host::latency::DmaLatency;

@@ -1,3 +1,5 @@
+//! Where the stretches lie in which a thread wants the cpu.
+
 use host::cpu_use::{RtLimit, rt_limit};
 use host::root::Root;
 

@@ -1,3 +1,5 @@
+//! One trial: a thread that spins inside a budget.
+
 use engine::{Cell, CellSpec, Rights};
 use host::cpu_use;
 use host::root::Root;

@@ -1,3 +1,5 @@
+//! A cell of an application: starting, watching, freezing, ending, removing it.
+
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;

@@ -1,3 +1,5 @@
+//! Making a cell of an application, and taking one over.
+
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;

@@ -1,3 +1,5 @@
+//! What a cell's processes may do beyond what every process may.
+
 use serde::{Deserialize, Serialize};
 
 /// What a cell's processes may do beyond what every process may; nothing by default.

@@ -1,3 +1,5 @@
+//! The output of a cell, kept in files of bounded size.
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

@@ -1,3 +1,5 @@
+//! The program that a cell executes.
+
 use std::path::{Path, PathBuf};
 
 use super::bundle::Bundle;

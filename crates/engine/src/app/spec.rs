@@ -1,3 +1,5 @@
+//! What is asked of a cell of an application.
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -1,3 +1,5 @@
+//! The child that makes an embedded cell and starts its payload.
+
 use std::fmt::Write;
 use std::path::Path;
 

@@ -1,3 +1,5 @@
+//! Seccomp programs for the kernel.
+
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,3 +1,5 @@
+//! A policy as an OCI bundle says it.
+
 use serde_json::{Value, json};
 
 use super::Refusal;

@@ -1,3 +1,5 @@
+//! Budgets of real-time groups, as the kernel keeps them.
+
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! Why there are no real-time groups, or why one was refused.
+
 /// Why there are no real-time groups here, or why one was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RtGroupError {

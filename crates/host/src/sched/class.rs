@@ -1,3 +1,5 @@
+//! Scheduling classes.
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! Why the kernel refused what was asked of the scheduler.
+
 use super::Class;
 
 /// Why the kernel did not do what was asked of the scheduler.

@@ -1,3 +1,5 @@
+//! The priorities that a cell's threads may have.
+
 use std::fmt;
 
 /// The priorities of SCHED_FIFO that a cell's threads may have, both ends included; a larger number is more urgent.

@@ -1,3 +1,5 @@
+//! The bounds that a kernel sets to budgets and periods.
+
 use super::Enforcer;
 use crate::Duration;
 use crate::taskset::Reservation;

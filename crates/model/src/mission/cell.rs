@@ -1,3 +1,5 @@
+//! A cell of a mission.
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

@@ -1,3 +1,5 @@
+//! The mechanisms that hold the cells of a mission to their budgets.
+
 use super::CellClass;
 use crate::taskset;
 

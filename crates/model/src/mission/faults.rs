@@ -1,3 +1,5 @@
+//! Collecting the faults of one file.
+
 use std::collections::HashSet;
 
 use super::lines::Lines;

@@ -1,3 +1,5 @@
+//! A mission file: its values, and where each stands.
+
 use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;

@@ -1,3 +1,5 @@
+//! The health rules of a cell.
+
 use crate::Duration;
 
 /// A health rule of a cell: what is observed, and what is done about it. In the spirit of the health monitors of ARINC 653

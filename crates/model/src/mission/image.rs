@@ -1,3 +1,5 @@
+//! What a cell is made from.
+
 use std::path::{Path, PathBuf};
 
 use crate::EngineKind;

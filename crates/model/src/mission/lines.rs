@@ -1,3 +1,5 @@
+//! The line of every key and item of a file.
+
 use std::collections::HashMap;
 
 use toml::de::{DeTable, DeValue};

@@ -1,3 +1,5 @@
+//! Whether a machine has what a mission names.
+
 use std::path::Path;
 
 use super::check::{candidates, is_below, list, runs_by_deadline};

@@ -1,3 +1,5 @@
+//! The two modes of a mission.
+
 use crate::Duration;
 
 /// Two modes, as in mixed-criticality scheduling. In low mode every cell runs and keeps to its low budget; when a cell of high

@@ -1,3 +1,5 @@
+//! Places in a mission file.
+
 use std::fmt;
 
 /// A place in a mission file, as a JSON pointer (RFC 6901): `/cell/2/task/0/wcet` is the `wcet` of the first task of the third

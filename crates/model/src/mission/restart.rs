@@ -1,3 +1,5 @@
+//! What follows when a cell's program has ended by itself.
+
 use crate::Duration;
 
 /// What follows when a cell's program has ended without having been told to.

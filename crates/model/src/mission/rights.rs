@@ -1,3 +1,5 @@
+//! What a cell may have of the machine beside cpu time.
+
 use std::path::PathBuf;
 
 use crate::Bytes;

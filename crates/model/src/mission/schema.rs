@@ -1,3 +1,5 @@
+//! The JSON Schema of the mission file.
+
 use serde_json::{Map, Value, json};
 
 use super::SCHEMA;

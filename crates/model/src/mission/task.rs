@@ -1,3 +1,5 @@
+//! A task of a cell.
+
 use crate::taskset::CellTask;
 
 /// A task of a cell, and how to recognise its thread.

@@ -1,3 +1,5 @@
+//! The user ids that cells get.
+
 /// User ids, and group ids of the same numbers, that cells without a user of their own get one each of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Uids {

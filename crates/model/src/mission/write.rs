@@ -1,3 +1,5 @@
+//! A mission as a file that reads back to the same value.
+
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -1,3 +1,5 @@
+//! Experiment files: their defaults, their faults, and reading back what was written.
+
 use super::*;
 use crate::{EngineKind, LoadForm, LoadKind, LoadPlan, TrialPlan, Turns};
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! The mechanisms of Linux that hold cells to their reservations.
+
 use serde::{Deserialize, Serialize};
 
 /// The mechanism of Linux that is to hold cells to their reservations.

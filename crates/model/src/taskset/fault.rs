@@ -1,3 +1,5 @@
+//! What is wrong with a task set, whichever file it came from.
+
 use super::{CellTask, Limits, Order, Reservation, TaskCell};
 use crate::Duration;
 

@@ -1,3 +1,5 @@
+//! How a cell's tasks are scheduled among themselves.
+
 /// How a cell's tasks are scheduled among themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {

@@ -1,3 +1,5 @@
+//! Servers: how a reservation is kept among others on its cpu.
+
 use std::collections::HashMap;
 
 use super::{Fault, Order, Policy, TaskCell, TaskSet};

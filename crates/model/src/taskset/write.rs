@@ -1,3 +1,5 @@
+//! A task set as a file that reads back to the same value.
+
 use std::fmt::Write as _;
 
 use super::{CellTask, Order, Refill, SCHEMA, TaskCell, TaskSet};

@@ -1,3 +1,5 @@
+//! The jobs of runs as CSV.
+
 use std::io::Write;
 use std::path::Path;
 

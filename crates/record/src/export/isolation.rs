@@ -1,3 +1,5 @@
+//! An isolation study as CSV.
+
 use std::io::Write;
 use std::path::Path;
 

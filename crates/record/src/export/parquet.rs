@@ -1,3 +1,5 @@
+//! The jobs of runs as Parquet.
+
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+//! Single measurements as CSV.
+
 use std::io::Write;
 use std::path::Path;
 

@@ -1,3 +1,5 @@
+//! A supply study as CSV.
+
 use std::io::Write;
 use std::path::Path;
 

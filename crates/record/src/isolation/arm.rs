@@ -1,3 +1,5 @@
+//! The arms of a contest.
+
 use model::taskset::Enforcer;
 use serde::{Deserialize, Serialize};
 

@@ -1,3 +1,5 @@
+//! The task sets of an isolation study, and how they were drawn.
+
 use serde::{Deserialize, Serialize};
 
 use crate::summary::NotMeasured;

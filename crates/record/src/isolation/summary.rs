@@ -1,3 +1,5 @@
+//! The summary of an isolation study.
+
 use model::Requirement;
 use model::taskset::Enforcer;
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! The trials of an isolation study.
+
 use serde::{Deserialize, Serialize};
 
 use super::Arm;

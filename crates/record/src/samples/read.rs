@@ -1,3 +1,5 @@
+//! Reading a samples file, checked.
+
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;

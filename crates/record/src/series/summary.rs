@@ -1,3 +1,5 @@
+//! The summary of a run of single measurements.
+
 use model::Requirement;
 use serde::{Deserialize, Serialize};
 

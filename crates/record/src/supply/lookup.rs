@@ -1,3 +1,5 @@
+//! Finding a measurement of supply that may stand for a budget here.
+
 use std::path::Path;
 
 use super::{Budget, Machine, MeasuredSupply};

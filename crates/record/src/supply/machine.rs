@@ -1,3 +1,5 @@
+//! What the supply of a kernel depends on.
+
 use host::root::Root;
 use host::{cpus, kernel, provenance, virt};
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! The summary of a supply study.
+
 use model::Requirement;
 use serde::{Deserialize, Serialize};
 

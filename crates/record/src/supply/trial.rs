@@ -1,3 +1,5 @@
+//! The trials of a supply study.
+
 use model::taskset::Enforcer;
 use serde::{Deserialize, Serialize};
 

@@ -1,3 +1,5 @@
+//! Task sets that were run inside budgets.
+
 use serde::{Deserialize, Serialize};
 
 use super::Budget;

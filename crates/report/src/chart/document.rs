@@ -1,3 +1,5 @@
+//! A figure that stands alone.
+
 use super::{css, n};
 use crate::style::Style;
 use maud::{Markup, PreEscaped, html};

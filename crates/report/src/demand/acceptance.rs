@@ -1,3 +1,5 @@
+//! Acceptance ratios as a figure.
+
 use super::{WIDTH, line};
 use crate::chart::{
     Axis, Band, Dress, Entry, LOOKS, Mark, document, legend, legend_height, marks, title_below,

@@ -1,3 +1,5 @@
+//! Demand and supply as a figure.
+
 use super::{WIDTH, line};
 use crate::chart::{
     Axis, Band, Dress, Entry, document, legend, legend_height, n, sample, title_below, title_left,

@@ -1,3 +1,5 @@
+//! Acceptance ratios as a table.
+
 use crate::demand::Acceptance;
 use crate::style::Style;
 use crate::table::{Column, render};

@@ -1,3 +1,5 @@
+//! Choosing reservations, and placing them on cpus.
+
 use analysis::design::{self, Cell, Fit, Placement};
 use analysis::least_budget::Periods;
 use analysis::multi::{Mpr, least_theta};

@@ -1,3 +1,5 @@
+//! Why a deadline is missed, and what would mend it, in words.
+
 use std::fmt::Write;
 
 use analysis::{Part, Verdict, Witness};

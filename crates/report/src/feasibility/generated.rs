@@ -1,3 +1,5 @@
+//! A random set as a task set of one cell.
+
 use analysis::generate::{GenerateError, Recipe};
 use model::Duration;
 use model::taskset::{CellTask, Policy, Refill, TaskCell, TaskSet};

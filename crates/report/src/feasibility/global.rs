@@ -1,3 +1,5 @@
+//! The study of cells that are scheduled over several cpus.
+
 use analysis::inside::Inside;
 use analysis::multi::{
     Inside as Within, LateJob, Mpr, bcl_edf_with_slack, bcl_fp, gfb, late_in_synchronous_run,

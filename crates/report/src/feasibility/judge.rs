@@ -1,3 +1,5 @@
+//! Whether a cell holds its deadlines inside what it is certain to get.
+
 use analysis::inside::{self, Inside};
 use analysis::reservation::{Dedicated, ExplicitDeadline};
 use analysis::server::ServerSupply;

@@ -1,3 +1,5 @@
+//! The least changes that make a set hold.
+
 use model::Duration;
 use model::taskset::{Order, Policy, TaskCell};
 use serde::Serialize;

@@ -1,3 +1,5 @@
+//! The study of cells of two levels of criticality.
+
 use analysis::edf::{EdfVd, EdfVdLoad, edf_vd, edf_vd_load};
 use analysis::fp::{AmcRefusal, AmcResponse, Response, amc_rtb, amc_rtb_refusal};
 use analysis::inside::Inside;

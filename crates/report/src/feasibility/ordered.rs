@@ -1,3 +1,5 @@
+//! The study of cells whose priorities are to be found.
+
 use std::borrow::Cow;
 
 use analysis::inside::{Inside, NoOrder, OptimalOrder, fixed_priority, optimal_order};

@@ -1,3 +1,5 @@
+//! What is said of cells whose policy needs more than response times.
+
 use analysis::{Verdict, Witness};
 use model::taskset::{Order, Policy, TaskCell};
 use serde::Serialize;

@@ -1,3 +1,5 @@
+//! The study of a task set: every test that applies, with its witness.
+
 use analysis::inside::{self, Inside, verdict_within};
 use analysis::sensitivity::{Scaling, critical_scaling};
 use analysis::{Ns, Task, Undecided, Verdict, edf, fp};

@@ -1,3 +1,5 @@
+//! Acceptance ratios: many random sets put to each test.
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 

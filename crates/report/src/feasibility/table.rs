@@ -1,3 +1,5 @@
+//! The study of a task set as a table.
+
 use super::admission::admission_text;
 use super::study::{CellStudy, Outcome, Study, TaskStudy};
 use crate::style::{Style, Tone};

@@ -1,3 +1,5 @@
+//! Whether reservations fit on the cpus together.
+
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 

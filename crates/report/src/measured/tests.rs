@@ -1,3 +1,5 @@
+//! Measurements of other tools, in every output.
+
 use super::*;
 use crate::Style;
 use record::import::measured::{Options, import};

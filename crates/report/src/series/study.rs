@@ -1,3 +1,5 @@
+//! Summing up a run of single measurements.
+
 use std::collections::BTreeMap;
 
 use super::amount::amount;

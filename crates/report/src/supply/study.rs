@@ -1,3 +1,5 @@
+//! Summing up a supply study: fits, and what they promise.
+
 use analysis::empirical::{self, Span, cyclic_rate, least_delay, least_of, shortfall, windows};
 use analysis::linux::TickSupply;
 use analysis::reservation::{BoundedDelay, Periodic};

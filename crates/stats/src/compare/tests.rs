@@ -1,3 +1,5 @@
+//! Comparisons of rounds: estimates, intervals, and what cannot be compared.
+
 use super::*;
 
 fn options() -> CompareOptions {

@@ -1,3 +1,5 @@
+//! What a real-time cell asks for.
+
 use analysis::Ns;
 use analysis::Task;
 use analysis::inside::Policy;

@@ -1,3 +1,5 @@
+//! Giving priorities to cells that name none.
+
 use model::mission::{Band, Limits};
 
 use super::asked::Asked;

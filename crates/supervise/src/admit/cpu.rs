@@ -1,3 +1,5 @@
+//! Whether a cell fits on a cpu beside those that are there.
+
 use analysis::inside::{Policy, fixed_priority, test};
 use analysis::linux::{
     DeadlineParams, Held, postponement_behind, rt_most_charged, thread_of, threads_hold,

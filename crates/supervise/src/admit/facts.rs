@@ -1,3 +1,5 @@
+//! What admission knows of the machine.
+
 use analysis::linux::RootDomain;
 use model::mission::Enforcer;
 use record::supply::Machine;

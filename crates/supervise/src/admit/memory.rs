@@ -1,3 +1,5 @@
+//! Dividing the machine's memory among cells.
+
 use model::mission::{Cell, Mission};
 use serde::Serialize;
 

@@ -1,3 +1,5 @@
+//! What others on this machine were granted.
+
 use analysis::{Ns, Task};
 use model::mission::{Band, CellClass, Enforcer};
 use record::supply::MeasuredSupply;

@@ -1,3 +1,5 @@
+//! What admission says of a mission.
+
 use std::fmt;
 
 use analysis::{Ns, Witness};

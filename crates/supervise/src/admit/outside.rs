@@ -1,3 +1,5 @@
+//! Real-time threads that nobody accounts for.
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};

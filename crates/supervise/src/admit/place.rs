@@ -1,3 +1,5 @@
+//! Finding cpus for cells.
+
 use record::supply::MeasuredSupply;
 
 use super::cpu::{Bound, Candidate, Unfit, check};

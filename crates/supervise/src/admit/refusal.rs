@@ -1,3 +1,5 @@
+//! Refusals without a witness, in words.
+
 use analysis::inside::test;
 use analysis::reservation::Dedicated;
 use analysis::{Ns, Verdict};

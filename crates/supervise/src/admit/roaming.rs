@@ -1,3 +1,5 @@
+//! Whether threads of SCHED_DEADLINE that may run on several cpus hold.
+
 use analysis::linux::DeadlineParams;
 use analysis::multi::bcl_edf_with_slack;
 use analysis::{Ns, Task, Verdict};

@@ -1,3 +1,5 @@
+//! Finding the least budget for a cell.
+
 use analysis::inside::{Policy, holds};
 use analysis::linux::{Held, least_reservation, less_bandwidth, postponement_behind};
 use analysis::{Ns, Task};

@@ -1,3 +1,5 @@
+//! The supply that admission counts on.
+
 use analysis::empirical::Envelope;
 use analysis::linux::TickSupply;
 use analysis::reservation::{BoundedDelay, Delayed};

@@ -1,3 +1,5 @@
+//! Admission on machines that are made up.
+
 use std::collections::BTreeMap;
 
 use analysis::linux::RootDomain;

@@ -1,3 +1,5 @@
+//! The client's end of the control socket.
+
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;

@@ -1,3 +1,5 @@
+//! Why a mission cannot be controlled.
+
 use std::io;
 use std::path::PathBuf;
 

@@ -1,3 +1,5 @@
+//! Which mission a command means.
+
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -1,3 +1,5 @@
+//! What happened, as it is told to clients.
+
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! Cutting what comes in into lines.
+
 /// Bytes that come in, cut into lines of bounded length.
 #[derive(Debug, Default)]
 pub struct LineBuffer {

@@ -1,3 +1,5 @@
+//! The messages between a client and a supervisor.
+
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! How a mission stands, as Prometheus reads it.
+
 use std::fmt::Write as _;
 
 use super::{CellStatus, Status, TaskStatus};

@@ -1,3 +1,5 @@
+//! Who is at the other end of a connection.
+
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 

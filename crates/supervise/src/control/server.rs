@@ -1,3 +1,5 @@
+//! The supervisor's end of the control socket.
+
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};

@@ -1,3 +1,5 @@
+//! How a mission stands, as it is told to clients.
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 

@@ -1,3 +1,5 @@
+//! The control socket with clients that behave and that do not.
+
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;

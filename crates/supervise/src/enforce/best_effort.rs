@@ -1,3 +1,5 @@
+//! Cells that were promised nothing.
+
 use host::confine::confine;
 
 use super::{Enforce, EnforceError};

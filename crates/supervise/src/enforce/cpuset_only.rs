@@ -1,3 +1,5 @@
+//! Cells with cpus and a class, and no budget that is enforced.
+
 use super::rt_cgroup::{join, place};
 use super::{Enforce, EnforceError, first_priority};
 use crate::admit::Grant;

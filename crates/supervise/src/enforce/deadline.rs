@@ -1,3 +1,5 @@
+//! Budgets held by SCHED_DEADLINE.
+
 use std::fs;
 use std::time::Duration;
 

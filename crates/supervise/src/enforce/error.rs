@@ -1,3 +1,5 @@
+//! Why a cell cannot be held as it was admitted.
+
 use host::rtgroup::RtGroupError;
 use host::sched::SchedError;
 

@@ -1,3 +1,5 @@
+//! A cell's processes, as the host sees them.
+
 use std::fs;
 use std::path::PathBuf;
 

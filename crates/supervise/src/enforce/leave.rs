@@ -1,3 +1,5 @@
+//! Taking threads out of real-time classes.
+
 use host::sched::{self, Class, bandwidth};
 
 use super::Inside;

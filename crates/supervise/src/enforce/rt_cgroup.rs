@@ -1,3 +1,5 @@
+//! Budgets held by the real-time groups of cgroup v1.
+
 use std::path::{Path, PathBuf};
 
 use host::root::Root;

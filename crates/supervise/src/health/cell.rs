@@ -1,3 +1,5 @@
+//! The health of one cell: its rules, and what they wish.
+
 use crate::End;
 
 use super::counting::{Counting, Verdict};

@@ -1,3 +1,5 @@
+//! Counting within a window that moves with time.
+
 use std::collections::VecDeque;
 
 use model::mission::{Action, Rule};

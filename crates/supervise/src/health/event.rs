@@ -1,3 +1,5 @@
+//! What the supervisor has seen of a cell.
+
 use crate::End;
 
 /// Something that the supervisor has seen of a cell. A task is its index in [`super::Config::tasks`], or, in a cell that declares

@@ -1,3 +1,5 @@
+//! What was observed, and what is to be done about it.
+
 use crate::incident::{Evidence, Incident, SCHEMA, Seen, Taken};
 use crate::{End, Stamp};
 

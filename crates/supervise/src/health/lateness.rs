@@ -1,3 +1,5 @@
+//! Constraints on how many jobs may be late.
+
 use std::collections::VecDeque;
 
 /// An (m, n) constraint on the jobs of one task: fewer than m of any n jobs in a row are late. When it is broken the late jobs

@@ -1,3 +1,5 @@
+//! How often and how soon a cell is restarted.
+
 use super::counting::Within;
 use model::mission::Restart;
 

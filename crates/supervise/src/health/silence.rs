@@ -1,3 +1,5 @@
+//! Noticing silence.
+
 /// A silence that may last so long. When it has lasted, it is told once, and the next one begins.
 #[derive(Debug, Clone)]
 pub(super) struct Silence {

@@ -1,3 +1,5 @@
+//! Why a journal cannot be used.
+
 use std::io;
 use std::path::PathBuf;
 

@@ -1,3 +1,5 @@
+//! The file of a journal: opened, appended to, compacted.
+
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::marker::PhantomData;

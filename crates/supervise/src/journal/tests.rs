@@ -1,3 +1,5 @@
+//! Journals that are cut, torn and compacted.
+
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 

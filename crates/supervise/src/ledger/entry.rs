@@ -1,3 +1,5 @@
+//! Who holds what of the machine.
+
 use std::fmt;
 use std::path::PathBuf;
 

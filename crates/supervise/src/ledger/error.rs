@@ -1,3 +1,5 @@
+//! Why the ledger cannot be used, or a name not be had.
+
 use std::io;
 use std::path::PathBuf;
 

@@ -1,3 +1,5 @@
+//! The ledger: what is taken, given back and left behind.
+
 use super::*;
 
 fn mission(name: &str) -> Holder {

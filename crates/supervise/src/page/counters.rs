@@ -1,3 +1,5 @@
+//! The counters of a page, copied out.
+
 use timecell_client::layout::{Counters, JobRecord, RING, Ring};
 
 use super::Totals;

@@ -1,3 +1,5 @@
+//! Why a page could not be made or read.
+
 use std::path::PathBuf;
 
 use timecell_client::layout::MAX_SLOTS;

@@ -1,3 +1,5 @@
+//! The file of a page: made, opened, scanned.
+
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;

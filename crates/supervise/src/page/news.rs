@@ -1,3 +1,5 @@
+//! What a scan of a page found.
+
 /// What has changed in one slot since the last scan. All of it is what the cell says: its times are plausible, not proven.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct News {

@@ -1,3 +1,5 @@
+//! The mount that a page lies in.
+
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;

@@ -1,3 +1,5 @@
+//! Which cells may run in two versions for a while.
+
 use std::collections::BTreeMap;
 
 use super::Plan;

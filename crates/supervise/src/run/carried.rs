@@ -1,3 +1,5 @@
+//! What is carried over from one mission file to the next.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 

@@ -1,3 +1,5 @@
+//! A cell that runs: started, ended, removed.
+
 use std::os::fd::{AsFd as _, AsRawFd as _, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+//! What clients have asked for and wait for.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

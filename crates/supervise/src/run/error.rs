@@ -1,3 +1,5 @@
+//! Why a mission cannot be kept running.
+
 use crate::enforce::EnforceError;
 use crate::journal::JournalError;
 use crate::process::ProcUnreadable;

@@ -1,3 +1,5 @@
+//! What happens while a mission is kept running.
+
 use std::fmt;
 
 use crate::cause::{Cause, ended};

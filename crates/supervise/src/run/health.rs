@@ -1,3 +1,5 @@
+//! Acting on what the health rules wish, and recording it.
+
 use std::os::fd::RawFd;
 
 use engine::Cell as _;

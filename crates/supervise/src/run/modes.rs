@@ -1,3 +1,5 @@
+//! Changing between the modes of a mission.
+
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -1,3 +1,5 @@
+//! The program that is told of incidents.
+
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
 

@@ -1,3 +1,5 @@
+//! What the service manager is told.
+
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};

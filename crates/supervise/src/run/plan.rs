@@ -1,3 +1,5 @@
+//! A mission with its admission, as it is to be run.
+
 use model::mission::{Mission, MissionFile};
 use record::supply::MeasuredSupply;
 

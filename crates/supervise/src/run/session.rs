@@ -1,3 +1,5 @@
+//! A mission from its admission to its end, through all updates.
+
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -1,3 +1,5 @@
+//! What the engine is asked for: a cell of the mission with what was granted to it.
+
 use std::path::{Path, PathBuf};
 
 use engine::app::{

@@ -1,3 +1,5 @@
+//! How the mission stands, put together for clients.
+
 use std::path::PathBuf;
 
 use engine::Cell as _;

@@ -1,3 +1,5 @@
+//! When each cell is looked after.
+
 use std::collections::BTreeMap;
 
 use model::mission::{Cell, Mission};

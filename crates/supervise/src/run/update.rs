@@ -1,3 +1,5 @@
+//! Changing a mission while it runs.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::Cell as _;

@@ -1,3 +1,5 @@
+//! Signals that ask the supervisor to end the mission.
+
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 

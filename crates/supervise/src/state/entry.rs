@@ -1,3 +1,5 @@
+//! The entries of a mission's journal.
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 

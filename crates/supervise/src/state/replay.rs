@@ -1,3 +1,5 @@
+//! What the entries of a journal add up to.
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! What journals add up to.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! EDF inside reservations against a simulation and against every instant.
+
 use proptest::prelude::*;
 
 use std::cmp::Ordering;

@@ -1,3 +1,5 @@
+//! What a budget supplies where the kernel takes note of time only at its tick.
+
 use serde::Serialize;
 
 use crate::Ns;

@@ -1,3 +1,5 @@
+//! The supply under a tick against a simulation of it, step by step.
+
 use super::*;
 use crate::Supply;
 use crate::empirical::{Gap, Span, least_delay, least_of, shortfall};

@@ -1,3 +1,5 @@
+//! How long a simulation must run to have seen everything.
+
 use analysis::Task;
 
 /// Every period of the sets for which exact answers are sought divides this.

@@ -1,3 +1,5 @@
+//! The simulated machine: servers, queues and who runs.
+
 use super::Job;
 use analysis::server::Kind;
 

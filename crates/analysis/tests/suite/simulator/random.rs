@@ -1,3 +1,5 @@
+//! Random numbers that are the same everywhere.
+
 use analysis::Task;
 
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): the same numbers everywhere, one seed for each set.

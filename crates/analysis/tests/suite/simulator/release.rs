@@ -1,3 +1,5 @@
+//! When jobs are released.
+
 use super::Random;
 use analysis::Task;
 

@@ -1,3 +1,5 @@
+//! One run of a task set inside a budget.
+
 use host::rtgroup::RtGroup;
 use host::sched::Class;
 use record::run::Run;

@@ -1,3 +1,5 @@
+//! Checks of health rules.
+
 use crate::mission::faults::Faults;
 use crate::mission::keys::PARAMETERS;
 use crate::mission::{Action, Cell, Enforcer, Mission, Observed, Place, Rule};

@@ -1,3 +1,5 @@
+//! Checks of image, engine and command.
+
 use crate::mission::faults::Faults;
 use crate::mission::{Cell, Image, Place};
 

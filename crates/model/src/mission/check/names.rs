@@ -1,3 +1,5 @@
+//! Checks of names.
+
 use std::collections::HashMap;
 
 use crate::mission::faults::Faults;

@@ -1,3 +1,5 @@
+//! Checks of the order in which cells are started.
+
 use crate::mission::faults::Faults;
 use crate::mission::order::cycles;
 use crate::mission::{Mission, Place};

@@ -1,3 +1,5 @@
+//! Checks of priorities, within a cell and among those that meet on a cpu.
+
 use super::tasks::runs_by_deadline;
 use super::top::list;
 use crate::mission::faults::Faults;

@@ -1,3 +1,5 @@
+//! Checks of reservations.
+
 use super::tasks::{high, runs_by_deadline};
 use crate::mission::bounds::fixed;
 use crate::mission::faults::Faults;

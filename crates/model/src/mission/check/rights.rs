@@ -1,3 +1,5 @@
+//! Checks of what cells may have: nothing that breaks the cage.
+
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 

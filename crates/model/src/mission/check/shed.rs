@@ -1,3 +1,5 @@
+//! Checks of the order of shedding.
+
 use super::order::unknown;
 use crate::mission::faults::Faults;
 use crate::mission::{Cell, Mission, Place};

@@ -1,3 +1,5 @@
+//! Checks of a cell's tasks.
+
 use crate::mission::faults::Faults;
 use crate::mission::{Cell, CellClass, Enforcer, Mission, Place};
 

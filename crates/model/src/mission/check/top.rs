@@ -1,3 +1,5 @@
+//! Checks of the mission as a whole.
+
 use crate::mission::faults::Faults;
 use crate::mission::{Mission, Place, Supervisor, Uids};
 

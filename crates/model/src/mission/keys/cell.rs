@@ -1,3 +1,5 @@
+//! The keys of a cell.
+
 use super::health::RULE;
 use super::rights::RIGHTS;
 use super::top::{CELL_NAMES, CPUS};

@@ -1,3 +1,5 @@
+//! The keys of health rules.
+
 use super::{Key, Kind, Need, Shape, names};
 use crate::mission::{Action, ExitStatus, Observed};
 

@@ -1,3 +1,5 @@
+//! Types and ranges of values.
+
 use std::path::{Component, Path};
 
 use toml::de::DeValue;

@@ -1,3 +1,5 @@
+//! The keys of a cell's rights.
+
 use super::{Key, Kind, Shape, names};
 use crate::mission::{Access, Network, Seccomp};
 

@@ -1,3 +1,5 @@
+//! Holding a document against the declared keys.
+
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

@@ -1,3 +1,5 @@
+//! The keys of the mission itself.
+
 use super::cell::CELL;
 use super::{Key, Kind, Shape, names};
 use crate::mission::{Enforcer, Limits, ModePolicy, Supervisor, SupervisorClass};

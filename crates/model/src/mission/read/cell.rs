@@ -1,3 +1,5 @@
+//! Reading a cell.
+
 use std::path::PathBuf;
 
 use super::node::Node;

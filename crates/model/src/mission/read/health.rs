@@ -1,3 +1,5 @@
+//! Reading health rules.
+
 use super::node::Node;
 use crate::mission::{Action, Escalation, ExitStatus, Observed, Rule};
 

@@ -1,3 +1,5 @@
+//! Tables of a document that was found to be in order.
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

@@ -1,3 +1,5 @@
+//! Reading the rights of a cell.
+
 use super::node::Node;
 use crate::Bytes;
 use crate::mission::{Access, Device, Mount, Network, Rights, Seccomp, Tmpfs, User};

@@ -1,3 +1,5 @@
+//! A mission in which nearly everything is wrong.
+
 use super::faults;
 
 /// A mission in which nearly everything is wrong.

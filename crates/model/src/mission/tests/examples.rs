@@ -1,3 +1,5 @@
+//! The missions that are shipped.
+
 use super::{LEAST, json, parse, shipped, validator};
 use crate::mission::{
     Action, Cell, CellClass, Criticality, Enforcer, Image, Latency, Network, Observed, Ready,

@@ -1,3 +1,5 @@
+//! Faults of mission files, each with its line and mend.
+
 use super::{LEAST, faults, parse};
 use crate::mission::Limits;
 

@@ -1,3 +1,5 @@
+//! A mission that says every key there is.
+
 /// A mission that says every key there is, each with another value than its default.
 pub(super) const FULL: &str = r#"schema = 1
 name = "full"

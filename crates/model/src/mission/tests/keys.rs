@@ -1,3 +1,5 @@
+//! Every key of the format is read, checked and described.
+
 use std::collections::BTreeSet;
 
 use toml::{Table, Value};

@@ -1,3 +1,5 @@
+//! Missions held against machines that are made up.
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 

@@ -1,3 +1,5 @@
+//! What holds for every mission that was read.
+
 use std::collections::HashSet;
 
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! The cells of a task-set file.
+
 use std::collections::HashSet;
 
 use super::super::{Limits, Policy, Reservation, TaskCell};

@@ -1,3 +1,5 @@
+//! Values of a task-set file.
+
 use std::collections::HashSet;
 
 use super::super::Fault;

@@ -1,3 +1,5 @@
+//! The policy of a cell.
+
 use super::super::{CellTask, Limits, Order, Policy};
 use super::field::choice;
 use crate::InputError;

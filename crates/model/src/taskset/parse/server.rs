@@ -1,3 +1,5 @@
+//! The keys of a cell's server.
+
 use super::super::{CellServer, Limits, Refill, ServerKind, TaskSet};
 use super::field::{choice, faulty};
 use crate::InputError;

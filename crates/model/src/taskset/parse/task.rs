@@ -1,3 +1,5 @@
+//! The tasks of a cell.
+
 use std::collections::HashSet;
 
 use super::super::CellTask;

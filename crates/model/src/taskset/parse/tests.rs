@@ -1,3 +1,5 @@
+//! Task-set files: their defaults, and each fault with its line and mend.
+
 use super::super::{
     CellServer, CellTask, Enforcer, Limits, Order, Policy, Refill, Reservation, ServerKind,
     TaskCell, TaskSet,

@@ -1,3 +1,5 @@
+//! What may be asked of Linux' arithmetic.
+
 use std::str::FromStr;
 
 use analysis::linux::Bandwidth;

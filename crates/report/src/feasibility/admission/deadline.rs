@@ -1,3 +1,5 @@
+//! Reservations as threads of SCHED_DEADLINE.
+
 use std::collections::BTreeSet;
 
 use analysis::Task;

@@ -1,3 +1,5 @@
+//! Reservations as groups of the cpu controller.
+
 use std::collections::HashSet;
 
 use analysis::Ns;

@@ -1,3 +1,5 @@
+//! What the kernel says beside what is true.
+
 use serde::Serialize;
 
 use super::super::study::Outcome;

@@ -1,3 +1,5 @@
+//! What Linux says of reservations beside what is true.
+
 use model::taskset::{Enforcer, TaskSet};
 
 use super::*;

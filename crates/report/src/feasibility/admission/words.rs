@@ -1,3 +1,5 @@
+//! What Linux says, in words.
+
 use std::fmt::Write;
 
 use super::{Admission, Bound};

@@ -1,3 +1,5 @@
+//! Mends against the whole test: each is the least of its kind.
+
 use super::super::judge::judge;
 use super::super::sample::{small_cell, us};
 use super::*;

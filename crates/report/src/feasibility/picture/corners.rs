@@ -1,3 +1,5 @@
+//! Where the curve of a supply bends.
+
 use analysis::{Ns, Supply};
 
 use super::MOST_POINTS;

@@ -1,3 +1,5 @@
+//! The curve of a demand, and where it comes closest to the supply.
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 

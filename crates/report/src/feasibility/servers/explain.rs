@@ -1,3 +1,5 @@
+//! What is said of servers, in words.
+
 use super::super::special;
 use super::super::study::{CellStudy, Outcome};
 use super::mend::ServerMend;

@@ -1,3 +1,5 @@
+//! The servers on one cpu.
+
 use analysis::inside::{self, Inside};
 use analysis::server::{
     Analysis, Cell, Kind, LocalTask, Refill, Response, Server, ServerSupply, analyze,

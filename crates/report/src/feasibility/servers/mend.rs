@@ -1,3 +1,5 @@
+//! The least changes that make servers fit.
+
 use std::collections::BTreeSet;
 
 use analysis::Witness;

@@ -1,3 +1,5 @@
+//! Proofs that servers ask for more than their cpu gives.
+
 use analysis::inside::Inside;
 use analysis::server::{Kind, Server};
 use analysis::{Ns, Part, Task, Undecided, Verdict, Witness};

@@ -1,3 +1,5 @@
+//! The study of servers among each other.
+
 use std::collections::{BTreeSet, HashMap};
 
 use analysis::inside::{self, verdict_within};

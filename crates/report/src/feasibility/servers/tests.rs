@@ -1,3 +1,5 @@
+//! Studies of servers, and their mends.
+
 use model::taskset::TaskSet;
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Studies of supplies that are made up.
+
 use super::*;
 
 const MS: Ns = 1_000_000;

@@ -1,3 +1,5 @@
+//! One change of a mission file.
+
 use std::fmt;
 
 use analysis::Ns;

@@ -1,3 +1,5 @@
+//! Searching for the least change that is admitted.
+
 use std::borrow::Cow;
 use std::cell::Cell as Counter;
 use std::time::{Duration, Instant};

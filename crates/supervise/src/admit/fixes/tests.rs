@@ -1,3 +1,5 @@
+//! Fixes of refusals: each, applied, is admitted.
+
 use model::mission::{CellClass, Enforcer, MissionFile};
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! What can be seen of a cell without its help.
+
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;

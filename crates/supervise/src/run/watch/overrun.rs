@@ -1,3 +1,5 @@
+//! Noticing that a cell uses more cpu time than its tasks could.
+
 /// Whether a cell has used more cpu time than its tasks could have if every job kept to its wcet.
 ///
 /// Cpu time of single jobs is not to be had from outside, so it is that of all processes of the cell which is compared, between an

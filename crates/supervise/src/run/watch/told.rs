@@ -1,3 +1,5 @@
+//! What a page has told of one life of a cell.
+
 use std::collections::BTreeMap;
 
 use crate::health::Event;

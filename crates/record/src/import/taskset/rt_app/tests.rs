@@ -1,3 +1,5 @@
+//! Files of rt-app as task sets.
+
 use super::*;
 
 const GOOD: &str = r#"{
