@@ -56,7 +56,7 @@ pub(super) fn check(spec: &AppSpec) -> Result<(AppSpec, Option<Program>), String
     };
     // A bundle's root may be anywhere.
     if let Some(root) = program.as_ref().and_then(|program| program.root.as_ref()) {
-        paths::find("the root filesystem", root, &spec.written_by_cells)?;
+        paths::find("the root filesystem", root)?;
         paths::check_source(&Root::live(), root)?;
     }
     if let Some(program) = &program {
@@ -127,9 +127,8 @@ fn engine(spec: &AppSpec) -> Result<(), String> {
 }
 
 fn image(spec: &mut AppSpec) -> Result<(), String> {
-    let written = &spec.written_by_cells;
     let is_dir = |what: &str, path: &Path| -> Result<PathBuf, String> {
-        let found = paths::find(what, path, written)?;
+        let found = paths::find(what, path)?;
         if found.is_dir() {
             Ok(found)
         } else {
@@ -140,7 +139,7 @@ fn image(spec: &mut AppSpec) -> Result<(), String> {
         Image::Rootfs(path) => *path = is_dir("the root filesystem", path)?,
         Image::Bundle(path) => *path = is_dir("the bundle", path)?,
         Image::Binary(path) => {
-            let found = paths::find("the program", path, written)?;
+            let found = paths::find("the program", path)?;
             let about = fs::metadata(&found).map_err(|error| error.to_string())?;
             if !about.is_file() || about.permissions().mode() & 0o111 == 0 {
                 return Err(format!("{} is no program", path.display()));
@@ -187,7 +186,7 @@ fn mounts(spec: &mut AppSpec) -> Result<(), String> {
     let mut targets = BTreeSet::new();
     for bind in &mut spec.binds {
         paths::check_target("the mount's target", &bind.target)?;
-        bind.source = paths::find("the mount's source", &bind.source, &spec.written_by_cells)?;
+        bind.source = paths::find("the mount's source", &bind.source)?;
         paths::check_source(&Root::live(), &bind.source)?;
         if !targets.insert(bind.target.clone()) {
             return Err(format!("{} is mounted twice", bind.target.display()));

@@ -39,10 +39,6 @@ pub struct AppSpec {
     pub writable_root: bool,
     /// Files and directories of the host.
     pub binds: Vec<Bind>,
-    /// What cells may write to, this one or others: nothing that the cell is made from or given may be found through a
-    /// directory in there, where a cell could put a link in the place of anything.
-    #[serde(default)]
-    pub written_by_cells: Vec<PathBuf>,
     /// Directories in memory.
     pub tmpfs: Vec<Tmpfs>,
     /// Devices of the host beyond those that every cell has.
@@ -76,7 +72,6 @@ impl AppSpec {
             hostname: None,
             writable_root: false,
             binds: Vec::new(),
-            written_by_cells: Vec::new(),
             tmpfs: Vec::new(),
             devices: Vec::new(),
             network: Network::None,

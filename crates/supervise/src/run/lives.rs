@@ -83,8 +83,7 @@ impl Keeper<'_> {
         let began_ns = timecell_client::now_ns();
         let given = Given::to(self.admission, &name, beside);
         let dir = work_dir(&self.dir, &name, beside);
-        let mut spec = spec::of(self.file, cell, given.grant(), self.memory_bytes(), &dir);
-        spec.written_by_cells = spec::written_by_cells(self.file);
+        let spec = spec::of(self.file, cell, given.grant(), self.memory_bytes(), &dir);
         let starting = Starting {
             generation,
             beside,

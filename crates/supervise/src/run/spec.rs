@@ -16,25 +16,6 @@ const OOM_BEST_EFFORT: u16 = 900;
 const OOM_LOW: u16 = 600;
 const OOM_HIGH: u16 = 300;
 
-/// What the mission's cells may write to.
-pub(super) fn written_by_cells(file: &MissionFile) -> Vec<PathBuf> {
-    let mounts = file
-        .mission()
-        .cells
-        .iter()
-        .flat_map(|cell| &cell.rights.mounts);
-    mounts
-        .filter(|mount| mount.writable)
-        .map(|mount| absolute(file, &mount.source))
-        .collect()
-}
-
-/// A path of the file, as it is seen from anywhere.
-fn absolute(file: &MissionFile, path: &Path) -> PathBuf {
-    let path = file.resolve(path);
-    std::path::absolute(&path).unwrap_or(path)
-}
-
 /// What the engine is asked for: a cell of the mission with what was granted to it and nothing else, `memory_bytes` where the file
 /// does not say how much memory. Its threads' class and
 /// priority come from outside; within its band it may change them where it has several tasks of class FIFO.
@@ -45,7 +26,10 @@ pub(super) fn of(
     memory_bytes: Option<u64>,
     work_dir: &Path,
 ) -> AppSpec {
-    let path = |path: &Path| absolute(file, path);
+    let path = |path: &Path| -> PathBuf {
+        let path = file.resolve(path);
+        std::path::absolute(&path).unwrap_or(path)
+    };
     let image = match &cell.image {
         mission::Image::Rootfs(dir) => Image::Rootfs(path(dir)),
         mission::Image::Bundle(dir) => Image::Bundle(path(dir)),

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use host::root::Root;
@@ -23,11 +22,6 @@ pub const CASES: &[Case] = &[
         name: "missions_apart::a_cell_has_its_own_loopback",
         needs: CELLS,
         run: a_cell_has_its_own_loopback,
-    },
-    Case {
-        name: "missions_apart::no_mount_leads_through_what_a_cell_writes",
-        needs: CELLS,
-        run: no_mount_leads_through_what_a_cell_writes,
     },
     Case {
         name: "missions_apart::each_cell_is_a_user_of_its_own_with_limits",
@@ -232,47 +226,6 @@ fn a_cell_without_memory_is_limited_and_goes_first() {
     let said = say(dir.path(), &["up", "mission.toml", "--dir", "state2"]).ends_with(3);
     assert!(said.out.contains("lower it by"), "{}", said.out);
     assert!(!Path::new(&dir.path().join("state2")).exists());
-}
-
-/// A cell puts a link to a directory of the host in the place of one that another cell is given.
-fn no_mount_leads_through_what_a_cell_writes() {
-    let writer = "/busybox rm -r /out/sub; /busybox ln -s /etc /out/sub; /busybox sleep 1000";
-    let rights =
-        "[cell.rights]\nmounts = [{ source = \"open\", target = \"/out\", writable = true }]\n";
-    let reader = |source: &str| {
-        format!("[cell.rights]\nmounts = [{{ source = \"{source}\", target = \"/in\" }}]\n")
-    };
-    for engine in engines() {
-        let dir = tempfile::tempdir().unwrap();
-        let at = |name: &str| dir.path().join(name);
-        fs::create_dir_all(at("open/sub")).unwrap();
-        for open in ["open", "open/sub"] {
-            fs::set_permissions(at(open), fs::Permissions::from_mode(0o777)).unwrap();
-        }
-        std::os::unix::fs::symlink("open/sub", at("way")).unwrap();
-        let more = format!("class = \"other\"\nengine = \"{engine}\"");
-        let cells = |source: &str| {
-            let writer = shell("writer", writer, &format!("{more}\n{rights}"));
-            let late = "/busybox sleep 1; /busybox ls /in; /busybox sleep 1000";
-            format!(
-                "{writer}{}",
-                shell("reader", late, &format!("{more}\n{}", reader(source)))
-            )
-        };
-        mission(dir.path(), &cells("open/sub"));
-        let said = say(dir.path(), &["admit", "mission.toml"]).ends_with(2);
-        assert!(said.err.contains("could put a link"), "{}", said.err);
-        // The text of the file does not show this one.
-        mission(dir.path(), &cells("way"));
-        let mut up = Up::start(dir.path());
-        let line = up.until("where a cell may write");
-        assert!(
-            line.contains("reader") && line.contains("leads through"),
-            "{line}"
-        );
-        up.end();
-        nothing_is_left(dir.path());
-    }
 }
 
 fn a_cell_has_its_own_loopback() {

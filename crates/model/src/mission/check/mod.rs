@@ -38,7 +38,6 @@ pub(super) fn mission(mission: &Mission, faults: &mut Faults<'_>) {
         shed::of_cell(cell, &place, faults);
         restart(cell, &place.key("restart"), faults);
     }
-    rights::sources(mission, faults);
     priorities::check(mission, faults);
     shed::check(mission, faults);
 }

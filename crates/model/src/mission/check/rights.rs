@@ -1,11 +1,11 @@
 //! Checks of what cells may have: nothing that breaks the cage.
 
 use std::collections::HashMap;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
 use crate::mission::capability::{allowed, escape, is_known};
 use crate::mission::faults::Faults;
-use crate::mission::{Cell, Mission, Place};
+use crate::mission::{Cell, Place};
 use crate::reader::nearest;
 
 /// File systems of the kernel, through which a cell could reach out of its cage.
@@ -147,45 +147,9 @@ fn mounts(cell: &Cell, at: &Place, faults: &mut Faults<'_>) {
     }
 }
 
-/// Mounts of what lies in a directory that a cell may write to: the cell could put a link to anything in its place. Links
-/// that are there already are followed when a cell is started.
-pub(super) fn sources(mission: &Mission, faults: &mut Faults<'_>) {
-    let all = || {
-        let cells = mission.cells.iter().enumerate();
-        cells.flat_map(|(cell, of)| {
-            let mounts = of.rights.mounts.iter().enumerate();
-            mounts.map(move |(index, mount)| (cell, index, mount))
-        })
-    };
-    for (cell, index, mount) in all() {
-        let source = plain(&mount.source);
-        let outer = all().find(|(_, _, other)| {
-            let dir = plain(&other.source);
-            other.writable && source != dir && source.starts_with(&dir)
-        });
-        let Some((writer, _, outer)) = outer else {
-            continue;
-        };
-        let place = Place::cell(cell).key("rights").key("mounts").item(index);
-        let what = format!(
-            "cell `{}` may write to `{}` and could put a link to any directory of the host in the place of `{}`",
-            mission.cells[writer].name,
-            outer.source.display(),
-            mount.source.display()
-        );
-        let mend = "mount the outer directory, or give each cell a directory beside it";
-        faults.report(&place, &["source"], what, mend);
-    }
-}
-
-/// Whether a path is the directory or something below it, as far as its text tells.
+/// Whether a path is the directory or something below it, as far as its text tells: `..` is followed, links are not.
 pub(in super::super) fn is_below(path: &Path, directory: &str) -> bool {
-    plain(path).starts_with(directory)
-}
-
-/// A path as far as its text tells: `..` is followed, links are not.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
+    let mut plain = std::path::PathBuf::new();
     for part in path.components() {
         match part {
             Component::ParentDir => {
@@ -195,7 +159,7 @@ fn plain(path: &Path) -> PathBuf {
             part => plain.push(part),
         }
     }
-    plain
+    plain.starts_with(directory)
 }
 
 #[cfg(test)]

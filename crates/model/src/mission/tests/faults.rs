@@ -11,42 +11,6 @@ fn with(from: &str, to: &str) -> Vec<String> {
 }
 
 #[test]
-fn nothing_is_mounted_from_below_what_a_cell_writes() {
-    let mission = |first: &str, second: &str| {
-        let mut text = LEAST.to_owned();
-        for (name, mount) in [("one", first), ("two", second)] {
-            text += &format!(
-                "[[cell]]\nname = \"{name}\"\nimage = {{ rootfs = \"r\" }}\ncommand = [\"/x\"]\nclass = \"other\"\n\
-                 [cell.rights]\nmounts = [{mount}]\n"
-            );
-        }
-        text
-    };
-    let mount = |source: &str, writable: bool| {
-        format!("{{ source = \"{source}\", target = \"/in\", writable = {writable} }}")
-    };
-    let found = faults(&mission(
-        &mount("/srv/x", true),
-        &mount("/srv/y/../x/sub", false),
-    ));
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert!(
-        found[0].contains("cell `one` may write to `/srv/x`")
-            && found[0].contains("`/srv/y/../x/sub`"),
-        "{found:?}"
-    );
-    // The same directory, one beside it, one around it, and one below what nobody writes to.
-    for (first, second) in [
-        (mount("/srv/x", true), mount("/srv/x", true)),
-        (mount("/srv/x", true), mount("/srv/xy", true)),
-        (mount("/srv/x", true), mount("/srv", false)),
-        (mount("/srv/x", false), mount("/srv/x/sub", true)),
-    ] {
-        assert!(parse(&mission(&first, &second)).is_ok(), "{first} {second}");
-    }
-}
-
-#[test]
 fn a_fault_names_its_line_and_the_mend() {
     let command = |line: &str| with("command", &format!("{line}\ncommand"));
     for (found, wanted) in [
