@@ -55,11 +55,7 @@ pub(super) fn of(
     spec.hostname = Some(cell.name.clone());
     spec.writable_root = rights.writable_root;
     spec.binds = (rights.mounts.iter())
-        .map(|mount| Bind {
-            source: path(&mount.source),
-            target: mount.target.clone(),
-            writable: mount.writable,
-        })
+        .map(|mount| Bind::new(path(&mount.source), &mount.target, mount.writable))
         .collect();
     spec.tmpfs = (rights.tmpfs.iter())
         .map(|tmpfs| Tmpfs {
