@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -102,6 +103,7 @@ fn happening(sequence: u64) -> Happening {
                 name: "rover".to_owned(),
                 file: Text::new("x".repeat(1_000)).at("/m.toml"),
                 unaccounted: Vec::new(),
+                sources: BTreeMap::new(),
             },
         },
     )
