@@ -55,6 +55,37 @@ pub(crate) fn mount_with(
     }
 }
 
+/// Mounts a source of the host that was resolved before, as it is now: by its descriptor, so that nobody can put a link in its way
+/// between the look at it and the mount.
+///
+/// # Errors
+/// When a part of its path has become a link since.
+pub(crate) fn bind_source(source: &Path, place: &Path, flags: libc::c_ulong) -> Result<(), String> {
+    let failed = |error: io::Error| match error.raw_os_error() {
+        Some(libc::ELOOP) => format!(
+            "the mount's source {} leads elsewhere since it was looked at: a part of it has become a link",
+            source.display()
+        ),
+        _ => format!("the mount's source {}: {error}", source.display()),
+    };
+    let opened = open_without_links(source, libc::O_PATH).map_err(failed)?;
+    let about = opened.metadata().map_err(failed)?;
+    make_place(place, about.is_dir())?;
+    let way = format!("/proc/self/fd/{}", opened.as_raw_fd());
+    mount(Some(Path::new(&way)), place, None, libc::MS_BIND | flags)
+}
+
+/// Makes what a directory, or anything else, is mounted on.
+pub(crate) fn make_place(place: &Path, is_dir: bool) -> Result<(), String> {
+    let made = if is_dir {
+        fs::create_dir_all(place)
+    } else {
+        (place.parent().map_or(Ok(()), fs::create_dir_all))
+            .and_then(|()| File::create(place).map(|_| ()))
+    };
+    made.map_err(|error| format!("{}: {error}", place.display()))
+}
+
 /// Unmounts everything below `dir`, the newest first.
 ///
 /// What lies below may belong to a user, who can mount there (FUSE) and then put a link to elsewhere in the way: no link is
@@ -139,6 +170,17 @@ mod tests {
             let refused = open_without_links(&dir.join(path), libc::O_PATH).unwrap_err();
             assert_eq!(refused.raw_os_error(), Some(libc::ELOOP), "{path}");
         }
+    }
+
+    #[test]
+    fn a_source_that_has_become_a_link_is_not_mounted() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = fs::canonicalize(dir.path()).unwrap();
+        fs::create_dir(dir.join("secret")).unwrap();
+        symlink(dir.join("secret"), dir.join("shared")).unwrap();
+        let why = bind_source(&dir.join("shared"), &dir.join("place"), 0).unwrap_err();
+        assert!(why.contains("has become a link"), "{why}");
+        assert!(!dir.join("place").exists());
     }
 
     #[test]

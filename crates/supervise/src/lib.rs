@@ -23,6 +23,7 @@ pub mod run;
 mod stamp;
 pub mod state;
 mod uids;
+mod way;
 
 pub use cause::{Cause, ForMemory, Reason, ended};
 pub use end::End;

@@ -8,7 +8,7 @@ use engine::app::{self, AppSpec};
 use host::root::Root;
 use host::{caps, cpus, rtgroup};
 use model::EngineKind;
-use model::mission::{Cell, Image, KernelBounds, Machine, PathKind};
+use model::mission::{Cell, Image, KernelBounds, Machine, PathKind, Way};
 
 use crate::admit::{Facts, MachineMemory, RtRoom};
 use crate::enforce::MissionGroups;
@@ -61,6 +61,10 @@ impl Machine for Here {
         } else {
             PathKind::Other
         }
+    }
+
+    fn way(&self, path: &Path) -> Option<Way> {
+        crate::way::of(path).ok()
     }
 
     fn knows_image(&self, engine: EngineKind, reference: &str) -> Option<bool> {

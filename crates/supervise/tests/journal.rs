@@ -3,6 +3,7 @@
 #[path = "../../host/tests/needs/mod.rs"]
 mod needs;
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -160,6 +161,7 @@ fn fill(dir: &Path) {
         name: "rover".to_owned(),
         file: Text::new(text),
         unaccounted: Vec::new(),
+        sources: BTreeMap::new(),
     });
     let mut written = 0;
     let error = loop {

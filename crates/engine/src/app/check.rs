@@ -186,7 +186,17 @@ fn mounts(spec: &mut AppSpec) -> Result<(), String> {
     let mut targets = BTreeSet::new();
     for bind in &mut spec.binds {
         paths::check_target("the mount's target", &bind.target)?;
-        bind.source = paths::find("the mount's source", &bind.source)?;
+        let found = paths::find("the mount's source", &bind.source)?;
+        if let Some(before) = bind.leads_to.as_ref().filter(|before| **before != found) {
+            return Err(format!(
+                "the mount's source {} now leads to {}, and no longer to {}; lead it back there, or end the mission and start it \
+                 again if that is meant",
+                bind.source.display(),
+                found.display(),
+                before.display()
+            ));
+        }
+        bind.source = found;
         paths::check_source(&Root::live(), &bind.source)?;
         if !targets.insert(bind.target.clone()) {
             return Err(format!("{} is mounted twice", bind.target.display()));
@@ -278,11 +288,7 @@ mod tests {
             return;
         }
         assert_eq!(fault(|_| ()), "");
-        let bind = |source: &str, target: &str| Bind {
-            source: source.into(),
-            target: target.into(),
-            writable: false,
-        };
+        let bind = |source: &str, target: &str| Bind::new(source, target, false);
         type Change = Box<dyn FnOnce(&mut AppSpec)>;
         let faults: Vec<(Change, &str)> = vec![
             (Box::new(|s| s.id = "../x".into()), "not a name for a cell"),

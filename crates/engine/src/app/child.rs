@@ -4,7 +4,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use host::sched::Class;
 use libcontainer::container::builder::ContainerBuilder;
@@ -16,7 +16,8 @@ use super::program::Program;
 use super::spec::{AppSpec, Image};
 use super::{bare, groups, podman, root, runtime};
 use crate::embedded::groups::Groups;
-use crate::embedded::{chain, die_with, private_root};
+use crate::embedded::private_root::{self, Seen};
+use crate::embedded::{chain, die_with};
 use crate::seccomp::{Filter, policy};
 use crate::{made, note, oci};
 
@@ -107,9 +108,7 @@ fn embedded(spec: &AppSpec, program: &Program, handed: Handed) -> Result<(), Str
     let mut groups = Groups::make(&spec.id)?;
     groups::limit(spec)?;
     let state = made::state(spec);
-    let seen = seen(spec, program);
-    let seen: Vec<&Path> = seen.iter().map(PathBuf::as_path).collect();
-    private_root::enter(&state, &seen)?;
+    private_root::enter(&state, &seen(spec, program))?;
     root::build(spec, program)?;
     // SAFETY: handed down by the supervisor for this, and nobody else's here.
     let (stdout, stderr) = unsafe {
@@ -141,17 +140,20 @@ fn embedded(spec: &AppSpec, program: &Program, handed: Handed) -> Result<(), Str
 }
 
 /// What of the host making this cell takes, outer directories first.
-fn seen(spec: &AppSpec, program: &Program) -> Vec<PathBuf> {
+fn seen(spec: &AppSpec, program: &Program) -> Vec<Seen> {
     let binary = match &spec.image {
         Image::Binary(binary) => Some(binary.clone()),
         _ => None,
     };
-    let binds = spec.binds.iter().map(|bind| bind.source.clone());
-    let mut seen: Vec<PathBuf> = (program.root.clone().into_iter())
+    let binds = spec.binds.iter().map(|bind| Seen {
+        path: bind.source.clone(),
+        follows: false,
+    });
+    let mut seen: Vec<Seen> = (program.root.clone().into_iter())
         .chain(binary)
+        .map(Seen::following)
         .chain(binds)
         .collect();
     seen.sort();
-    seen.dedup();
     seen
 }

@@ -143,12 +143,10 @@ fn mounts(spec: &AppSpec) -> Result<Vec<Value>, String> {
         let options = ["nosuid", "nodev", "mode=1777", size.as_str()];
         own.push((tmpfs.target.clone(), mount(&target, "tmpfs", &options)));
     }
-    for bind in &spec.binds {
+    for (index, bind) in spec.binds.iter().enumerate() {
         let writable = if bind.writable { "rw" } else { "ro" };
-        own.push((
-            bind.target.clone(),
-            bound(&bind.source, &bind.target, writable),
-        ));
+        let source = root::source(spec, index);
+        own.push((bind.target.clone(), bound(&source, &bind.target, writable)));
     }
     if let Image::Binary(binary) = &spec.image {
         let target = binary_target(binary)?;
@@ -246,11 +244,7 @@ mod tests {
     #[test]
     fn outer_directories_are_mounted_first() {
         let mut spec = spec(EngineKind::Embedded);
-        spec.binds.push(Bind {
-            source: "/etc".into(),
-            target: "/data/etc".into(),
-            writable: false,
-        });
+        spec.binds.push(Bind::new("/etc", "/data/etc", false));
         spec.tmpfs.push(Tmpfs {
             target: "/data".into(),
             size_bytes: 4096,

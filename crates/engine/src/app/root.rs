@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use super::program::Program;
 use super::spec::AppSpec;
 use crate::made;
-use crate::mounts::{mount, mount_with};
+use crate::mounts::{bind_source, mount, mount_with};
 
 /// What every cell's runtime mounts on.
 const MOUNT_POINTS: [&str; 3] = ["/proc", "/dev", "/sys"];
@@ -22,6 +22,12 @@ const MOUNT_POINTS: [&str; 3] = ["/proc", "/dev", "/sys"];
 /// Where the root of a cell is, for its runtime.
 pub(super) fn place(spec: &AppSpec) -> PathBuf {
     private(spec).join("root")
+}
+
+/// Where a mount's source is, for the cell's runtime: not where it is on the host, whose directories others may change while
+/// the runtime looks.
+pub(super) fn source(spec: &AppSpec, index: usize) -> PathBuf {
+    private(spec).join("sources").join(index.to_string())
 }
 
 fn private(spec: &AppSpec) -> PathBuf {
@@ -42,6 +48,9 @@ pub(super) fn build(spec: &AppSpec, program: &Program) -> Result<(), String> {
         libc::MS_NOSUID | libc::MS_NODEV,
         Some("mode=755"),
     )?;
+    for (index, bind) in spec.binds.iter().enumerate() {
+        bind_source(&bind.source, &source(spec, index), 0)?;
+    }
     let place = place(spec);
     make_dir(&place)?;
     let Some(root) = &program.root else {
@@ -159,11 +168,7 @@ mod tests {
             Path::new("/w"),
         );
         assert_eq!(missing(root, &spec), None);
-        let bind = |target: &str| Bind {
-            source: "/etc".into(),
-            target: target.into(),
-            writable: false,
-        };
+        let bind = |target: &str| Bind::new("/etc", target, false);
         spec.binds = vec![bind("/var/run")];
         assert_eq!(missing(root, &spec), None);
         spec.binds = vec![bind("/var/run/lock")];

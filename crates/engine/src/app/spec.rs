@@ -136,6 +136,22 @@ pub struct Bind {
     pub target: PathBuf,
     /// Whether the cell may write to it.
     pub writable: bool,
+    /// Where the source leads, links followed, if that has been decided before: a source that leads elsewhere by now is refused,
+    /// since whoever may write to a directory on its way could have replaced a part of it by a link. `None`: wherever it leads.
+    #[serde(default)]
+    pub leads_to: Option<PathBuf>,
+}
+
+impl Bind {
+    /// A source that leads wherever it does.
+    pub fn new(source: impl Into<PathBuf>, target: impl Into<PathBuf>, writable: bool) -> Bind {
+        Bind {
+            source: source.into(),
+            target: target.into(),
+            writable,
+            leads_to: None,
+        }
+    }
 }
 
 /// A directory in memory, empty at first and writable by all of the cell's users.

@@ -8,7 +8,7 @@ use libcontainer::container::builder::ContainerBuilder;
 use libcontainer::syscall::syscall::SyscallType;
 
 use super::groups::Groups;
-use super::private_root;
+use super::private_root::{self, Seen};
 use super::stamps::Stamps;
 use super::words::Errors;
 use crate::app::{self, APP};
@@ -54,7 +54,7 @@ fn deed(words: &[String]) -> Result<(), String> {
         None
     };
     stamps.take("cgroups made");
-    private_root::enter(state, &[Path::new(rootfs), Path::new(shared)])?;
+    private_root::enter(state, &[rootfs, shared].map(Seen::following))?;
     // Entering a user namespace forgets it.
     die_with(parent)?;
     stamps.take("private root entered");

@@ -8,12 +8,29 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::mounts::mount;
+use crate::mounts::{bind_source, make_place, mount};
 
-/// Enters it; `state` and the files and directories `seen` keep their paths. A directory stands before what is in it.
-pub(crate) fn enter(state: &Path, seen: &[&Path]) -> Result<(), String> {
+/// A file or directory of the host that keeps its path in the private root.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Seen {
+    pub(crate) path: PathBuf,
+    /// Whether a link on the way is followed.
+    pub(crate) follows: bool,
+}
+
+impl Seen {
+    pub(crate) fn following(path: impl Into<PathBuf>) -> Seen {
+        Seen {
+            path: path.into(),
+            follows: true,
+        }
+    }
+}
+
+/// Enters it; `state` and what is `seen` keep their paths. A directory stands before what is in it.
+pub(crate) fn enter(state: &Path, seen: &[Seen]) -> Result<(), String> {
     // SAFETY: no arguments, cannot fail.
     let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
     let root = state.join("root");
@@ -46,15 +63,22 @@ pub(crate) fn enter(state: &Path, seen: &[&Path]) -> Result<(), String> {
         Some(c"tmpfs"),
         libc::MS_NOSUID,
     )?;
-    for tree in [Path::new("/proc"), Path::new("/dev")] {
-        bind(&root, tree, true)?;
+    let mut shown = Vec::new();
+    for tree in ["/proc", "/dev"] {
+        bind(&root, &Seen::following(tree), true)?;
+        shown.push(PathBuf::from(tree));
     }
     // A directory for the library to look at: no cgroup file system is mounted there.
     let groups = root.join("sys/fs/cgroup");
     fs::create_dir_all(&groups).map_err(|error| format!("{}: {error}", groups.display()))?;
-    bind(&root, state, false)?;
-    for path in seen {
-        bind(&root, path, true)?;
+    bind(&root, &Seen::following(state), false)?;
+    shown.push(state.to_owned());
+    for one in seen {
+        // What is in a directory that is shown is there with it. Nothing is made in it, nor followed: it may be a cell's.
+        if !shown.iter().any(|outer| one.path.starts_with(outer)) {
+            bind(&root, one, true)?;
+            shown.push(one.path.clone());
+        }
     }
 
     std::env::set_current_dir(&root).map_err(|error| format!("{}: {error}", root.display()))?;
@@ -69,20 +93,18 @@ pub(crate) fn enter(state: &Path, seen: &[&Path]) -> Result<(), String> {
     std::env::set_current_dir("/").map_err(|error| error.to_string())
 }
 
-/// Shows `path` at the same place below `root`, unless it is there already.
-fn bind(root: &Path, path: &Path, whole_tree: bool) -> Result<(), String> {
+/// Shows it at the same place below `root`, unless something is there already.
+fn bind(root: &Path, seen: &Seen, whole_tree: bool) -> Result<(), String> {
+    let path = &seen.path;
     let place = root.join(path.strip_prefix("/").unwrap_or(path));
     if place.exists() {
         return Ok(());
     }
-    let made = if path.is_dir() {
-        fs::create_dir_all(&place)
-    } else {
-        (place.parent().map_or(Ok(()), fs::create_dir_all))
-            .and_then(|()| fs::File::create(&place).map(|_| ()))
-    };
-    made.map_err(|error| format!("{}: {error}", place.display()))?;
     let recursive = if whole_tree { libc::MS_REC } else { 0 };
+    if !seen.follows {
+        return bind_source(path, &place, recursive);
+    }
+    make_place(&place, path.is_dir())?;
     mount(Some(path), &place, None, libc::MS_BIND | recursive)
 }
 

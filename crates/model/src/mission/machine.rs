@@ -5,7 +5,7 @@ use std::path::Path;
 use super::check::{candidates, is_below, list, runs_by_deadline};
 use super::faults::Faults;
 use super::file::resolve;
-use super::{Cell, Enforcer, Image, KernelBounds, Latency, Mission, Place};
+use super::{Cell, Enforcer, Image, KernelBounds, Latency, Mission, Place, Way, swaps};
 use crate::EngineKind;
 
 /// What a mission needs to know of a machine. It is asked, and nothing is changed.
@@ -15,6 +15,12 @@ pub trait Machine {
 
     /// What stands at an absolute or relative path of the host.
     fn path(&self, path: &Path) -> PathKind;
+
+    /// How a path of the host is followed; `None` where it does not lead to anything.
+    fn way(&self, path: &Path) -> Option<Way> {
+        let _ = path;
+        None
+    }
 
     /// Whether an engine knows an image of this name; `None` where it cannot be asked, which is an unmet requirement and no
     /// fault of the file.
@@ -91,6 +97,7 @@ pub(super) fn check(file: &str, mission: &Mission, machine: &dyn Machine, faults
         check.rights(cell, &place.key("rights"));
         check.bounds(mission, cell, &place);
     }
+    swaps::check(file, mission, machine, faults);
 }
 
 struct Check<'c, 'f> {

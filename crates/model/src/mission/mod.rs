@@ -25,6 +25,7 @@ mod restart;
 mod rights;
 mod schema;
 mod supervisor;
+mod swaps;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -46,6 +47,7 @@ pub use restart::{Restart, RestartPolicy};
 pub use rights::{Access, Device, Mount, Network, Rights, Seccomp, Tmpfs, User};
 pub use schema::schema;
 pub use supervisor::{Supervisor, SupervisorClass};
+pub use swaps::Way;
 pub use task::{Arrivals, Task};
 pub use uids::Uids;
 

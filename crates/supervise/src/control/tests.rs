@@ -1,5 +1,6 @@
 //! The control socket with clients that behave and that do not.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -104,6 +105,7 @@ fn happening(sequence: u64) -> Happening {
                 name: "rover".to_owned(),
                 file: Text::new("x".repeat(1_000)).at("/m.toml"),
                 unaccounted: Vec::new(),
+                sources: BTreeMap::new(),
             },
         },
     )

@@ -11,7 +11,7 @@ use super::modes::Return;
 use super::update::Updating;
 use super::watch::CellWatch;
 use super::work::Work;
-use super::{Event, Plan, RunError};
+use super::{Event, Plan, RunError, sources};
 use crate::control::{CellUpdate, Change, Refusal, Say};
 use crate::enforce::MissionGroups;
 use crate::journal::Writer;
@@ -171,10 +171,12 @@ impl Carried {
         let holds = (self.state.cells.iter())
             .map(|(name, cell)| (name.clone(), cell.holds.clone()))
             .collect();
+        let files = [&before.inputs.file, &next.inputs.file];
+        let sources = sources::of(files, &self.state.sources);
         self.desk.updating = Some(Updating::new(
             self.state.updates + 1,
             &decided,
-            next.inputs.noted(),
+            (next.inputs.noted(), sources),
             cells.collect(),
             first,
             holds,

@@ -17,7 +17,7 @@ use super::output::Output;
 use super::update::{Turn, outdated};
 use super::watch::CellWatch;
 use super::work::{Clearing, Removing, Waker, Work};
-use super::{Event, Notify, Plan, RunError, Signals, protect, tend, wake};
+use super::{Event, Notify, Plan, RunError, Signals, protect, sources, tend, wake};
 use crate::admit::Admission;
 use crate::cause::Reason;
 use crate::control::Server;
@@ -186,10 +186,12 @@ impl<'a> Keeper<'a> {
         keeper.take_over_mode();
         keeper.take_back_unfinished()?;
         keeper.fit_groups()?;
+        let sources = sources::of([file], &keeper.state.sources);
         keeper.note(Entry::MissionAdmitted {
             name: mission.name.clone(),
             file: plan.inputs.noted(),
             unaccounted: plan.admission.unaccounted.clone(),
+            sources,
         })?;
         Ok(keeper)
     }

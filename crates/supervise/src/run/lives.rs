@@ -5,7 +5,7 @@ use engine::Cell as _;
 use super::cell::{Given, page_dir, work_dir};
 use super::making::{Made, Making};
 use super::work::Starting;
-use super::{Event, Keeper, RunError, spec};
+use super::{Event, Keeper, RunError, sources, spec};
 use crate::process::Process;
 use crate::state::{Enforced, Entry, Hold, Started};
 
@@ -83,7 +83,8 @@ impl Keeper<'_> {
         let began_ns = timecell_client::now_ns();
         let given = Given::to(self.admission, &name, beside);
         let dir = work_dir(&self.dir, &name, beside);
-        let spec = spec::of(self.file, cell, given.grant(), self.memory_bytes(), &dir);
+        let mut spec = spec::of(self.file, cell, given.grant(), self.memory_bytes(), &dir);
+        sources::hold(&mut spec, &self.state.sources);
         let starting = Starting {
             generation,
             beside,

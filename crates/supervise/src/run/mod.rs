@@ -25,6 +25,7 @@ mod output;
 mod plan;
 mod protect;
 mod session;
+mod sources;
 mod spec;
 mod status;
 mod tend;

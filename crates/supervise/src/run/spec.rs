@@ -26,10 +26,7 @@ pub(super) fn of(
     memory_bytes: Option<u64>,
     work_dir: &Path,
 ) -> AppSpec {
-    let path = |path: &Path| -> PathBuf {
-        let path = file.resolve(path);
-        std::path::absolute(&path).unwrap_or(path)
-    };
+    let path = |path: &Path| host_path(file, path);
     let image = match &cell.image {
         mission::Image::Rootfs(dir) => Image::Rootfs(path(dir)),
         mission::Image::Bundle(dir) => Image::Bundle(path(dir)),
@@ -57,11 +54,7 @@ pub(super) fn of(
     spec.hostname = Some(cell.name.clone());
     spec.writable_root = rights.writable_root;
     spec.binds = (rights.mounts.iter())
-        .map(|mount| Bind {
-            source: path(&mount.source),
-            target: mount.target.clone(),
-            writable: mount.writable,
-        })
+        .map(|mount| Bind::new(path(&mount.source), &mount.target, mount.writable))
         .collect();
     spec.tmpfs = (rights.tmpfs.iter())
         .map(|tmpfs| Tmpfs {
@@ -105,6 +98,12 @@ pub(super) fn of(
         },
     };
     spec
+}
+
+/// An absolute path of the host that the mission names; links in it are not followed.
+pub(super) fn host_path(file: &MissionFile, path: &Path) -> PathBuf {
+    let path = file.resolve(path);
+    std::path::absolute(&path).unwrap_or(path)
 }
 
 /// Whether the kernel holds the cell to a budget, from which whoever inherits a priority is exempt.

@@ -9,6 +9,7 @@ use super::carried::{Carried, Decided};
 use super::cell::place;
 use super::desk::Served;
 use super::keeper::Keeper;
+use super::sources::Sources;
 use super::{Asked, Event, RunError, spec};
 use crate::admit::Grant;
 use crate::cause::ended;
@@ -37,6 +38,7 @@ pub(super) struct Updating {
     pub(super) client: u64,
     phase: Phase,
     file: Text,
+    sources: Sources,
     window_ns: i64,
     /// Cells whose old versions must have ended before anything new is started.
     first: BTreeSet<String>,
@@ -68,7 +70,7 @@ impl Updating {
     pub(super) fn new(
         number: u64,
         decided: &Decided,
-        file: Text,
+        (file, sources): (Text, Sources),
         cells: Vec<CellUpdate>,
         first: BTreeSet<String>,
         holds: BTreeMap<String, BTreeSet<Hold>>,
@@ -77,6 +79,7 @@ impl Updating {
             client: decided.wanted.client,
             phase: Phase::Decided,
             file,
+            sources,
             window_ns: decided.wanted.window_ns.max(0),
             first,
             no_room: decided.no_room.clone(),
@@ -133,6 +136,7 @@ impl Keeper<'_> {
             update: updating.told.update,
             file: updating.file.clone(),
             cells: updating.fresh().cloned().collect(),
+            sources: updating.sources.clone(),
         };
         self.note(begun)?;
         self.release_fresh()?;

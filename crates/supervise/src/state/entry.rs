@@ -1,5 +1,7 @@
 //! The entries of a mission's journal.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -37,6 +39,9 @@ pub enum Entry {
         /// Real-time threads on its cpus that nobody accounted for.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         unaccounted: Vec<Unaccounted>,
+        /// Where the sources of its mounts lead, by their absolute paths.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        sources: BTreeMap<String, String>,
     },
     /// A cell is about to be made.
     CellStarting {
@@ -107,6 +112,9 @@ pub enum Entry {
         file: Text,
         /// The cells that are made anew.
         cells: Vec<String>,
+        /// Where the sources of both versions' mounts lead, by their absolute paths.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        sources: BTreeMap<String, String>,
     },
     /// The new version is what should run from now on.
     UpdateCommitted {

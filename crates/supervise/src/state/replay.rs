@@ -23,6 +23,9 @@ pub struct State {
     /// The file of the mission that was admitted last, whether it is still to run or not.
     #[serde(default)]
     pub last_file: Option<Text>,
+    /// Where the sources of its mounts lead, by their absolute paths; decided when it was admitted.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sources: BTreeMap<String, String>,
     /// Its mode.
     pub mode: Mode,
     /// What is known of cells, by name. A cell of the mission that was never started nor held is not among them.
@@ -145,8 +148,14 @@ impl State {
         let at = record.at;
         match &record.entry {
             Entry::SupervisorStarted(supervisor) => self.supervisor = Some(supervisor.clone()),
-            Entry::MissionAdmitted { name, file, .. } => {
+            Entry::MissionAdmitted {
+                name,
+                file,
+                sources,
+                ..
+            } => {
                 self.mission = Some(name.clone());
+                self.sources.clone_from(sources);
                 self.file = Some(file.clone());
                 self.last_file = Some(file.clone());
             }
@@ -214,7 +223,9 @@ impl State {
                 update,
                 file,
                 cells,
+                sources,
             } => {
+                self.sources.clone_from(sources);
                 self.updates = self.updates.max(*update);
                 self.update = Some(Update {
                     number: *update,
@@ -250,6 +261,7 @@ impl State {
     fn clean_down(&mut self) {
         self.mission = None;
         self.file = None;
+        self.sources.clear();
         self.mode = Mode::Low;
         self.update = None;
         for cell in self.cells.values_mut() {

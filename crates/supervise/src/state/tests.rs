@@ -1,5 +1,7 @@
 //! What journals add up to.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -44,6 +46,7 @@ fn admitted(text: &str) -> Entry {
         name: "rover".to_owned(),
         file: Text::new(text),
         unaccounted: Vec::new(),
+        sources: BTreeMap::new(),
     }
 }
 
@@ -118,6 +121,7 @@ fn an_update_replaces_the_mission_when_it_is_committed_and_not_before() {
         update: 1,
         file: Text::new("new"),
         cells: vec!["control".to_owned()],
+        sources: BTreeMap::new(),
     };
     let text = |entries: Vec<Entry>| {
         let state = replay(&records(entries));
@@ -182,7 +186,7 @@ fn any_entry() -> impl Strategy<Value = Entry> {
         2 => (cell(), why()).prop_map(|(cell, why)| Entry::CellReleased { cell, why }),
         2 => (1u64..1000).prop_map(|number| Entry::Incident(Box::new(example(number)))),
         1 => any::<bool>().prop_map(|high| Entry::ModeSwitched { to: if high { Mode::High } else { Mode::Low } }),
-        2 => (1u64..4).prop_map(|update| Entry::UpdateBegun { update, file: Text::new("u"), cells: vec![] }),
+        2 => (1u64..4).prop_map(|update| Entry::UpdateBegun { update, file: Text::new("u"), cells: vec![], sources: BTreeMap::new() }),
         2 => (1u64..4).prop_map(|update| Entry::UpdateCommitted { update }),
         1 => (1u64..4).prop_map(|update| Entry::UpdateRolledBack { update, reason: String::new() }),
         1 => Just(Entry::CleanDown),
@@ -252,4 +256,33 @@ proptest! {
         prop_assert!(!state.should_run(&cell) && !state.should_run("control"));
         prop_assert_eq!(state.instances().count(), 0);
     }
+}
+
+#[test]
+fn where_mounts_lead_is_kept_until_the_mission_has_ended() {
+    let leads = |to: &str| BTreeMap::from([("/data".to_owned(), to.to_owned())]);
+    let begun = Entry::UpdateBegun {
+        update: 1,
+        file: Text::new("new"),
+        cells: Vec::new(),
+        sources: leads("/new"),
+    };
+    let mut admitted = admitted("old");
+    if let Entry::MissionAdmitted { sources, .. } = &mut admitted {
+        *sources = leads("/old");
+    }
+    let state = |entries: &[Entry]| replay(&records(entries.to_vec()));
+    assert_eq!(
+        state(&[admitted.clone(), runs("control", 1)]).sources,
+        leads("/old")
+    );
+    let taken_back = Entry::UpdateRolledBack {
+        update: 1,
+        reason: String::new(),
+    };
+    let updated = state(&[admitted.clone(), begun, taken_back]);
+    assert_eq!(updated.sources, leads("/new"));
+    let snapshot = updated.snapshot(Stamp::now());
+    assert_eq!(replay([&snapshot]).sources, leads("/new"));
+    assert!(state(&[admitted, Entry::CleanDown]).sources.is_empty());
 }

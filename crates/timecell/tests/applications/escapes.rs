@@ -175,11 +175,7 @@ pub fn no_file_leads_out(kind: EngineKind) {
         echo the end"#;
     let mut spec = place.script(kind, script);
     spec.ids = Some(engine::app::Ids { uid: 0, gid: 0 });
-    spec.binds = vec![Bind {
-        source: secret.clone(),
-        target: "/ro".into(),
-        writable: false,
-    }];
+    spec.binds = vec![Bind::new(&secret, "/ro", false)];
     spec.tmpfs = vec![Tmpfs {
         target: "/tmp".into(),
         size_bytes: 1 << 20,
@@ -290,11 +286,7 @@ pub fn what_would_lead_out_is_not_mounted(kind: EngineKind) {
             continue;
         }
         let mut spec = place.script(kind, "true");
-        spec.binds = vec![Bind {
-            source: source.to_owned(),
-            target: "/out".into(),
-            writable: true,
-        }];
+        spec.binds = vec![Bind::new(source, "/out", true)];
         let error = crate::support::refusal(&spec);
         assert!(
             error.contains("no cell is shown") || error.contains("own root"),
@@ -386,11 +378,7 @@ pub fn a_program_behind_proc_is_not_executed(kind: EngineKind) {
         script("script", "#!/proc/self/exe doctor\n");
         script(name, what);
         let mut spec = place.script(kind, "");
-        spec.binds = vec![Bind {
-            source: door.clone(),
-            target: "/door".into(),
-            writable: false,
-        }];
+        spec.binds = vec![Bind::new(&door, "/door", false)];
         spec.command = vec![format!("/door/{name}")];
         refused(&spec);
         std::os::unix::fs::symlink("/proc/self/exe", door.join("link")).unwrap();

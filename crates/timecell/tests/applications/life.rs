@@ -93,11 +93,7 @@ pub fn a_program_without_its_interpreter_is_explained(kind: EngineKind) {
     fs::write(&script, "#!/no/such/interpreter\n").unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     let mut spec = place.script(kind, "");
-    spec.binds = vec![Bind {
-        source: script,
-        target: "/script".into(),
-        writable: false,
-    }];
+    spec.binds = vec![Bind::new(script, "/script", false)];
     spec.command = vec!["/script".to_owned()];
     let mut cell = create_logged(&spec);
     let error = cell.start().unwrap_err().to_string();
@@ -130,11 +126,7 @@ pub fn a_frozen_cell_stands_still(kind: EngineKind) {
     let place = Place::new(kind);
     let data = place.writable("data");
     let mut spec = place.itself(kind, &["count", "/data/count"]);
-    spec.binds = vec![Bind {
-        source: data.clone(),
-        target: "/data".into(),
-        writable: true,
-    }];
+    spec.binds = vec![Bind::new(&data, "/data", true)];
     let mut cell = create_logged(&spec);
     cell.start().unwrap();
     let length = || fs::metadata(data.join("count")).map_or(0, |file| file.len());
@@ -257,11 +249,7 @@ pub fn a_cell_outlives_its_supervisor_and_is_taken_over(kind: EngineKind) {
             kind,
             "echo one; while [ ! -e /door/open ]; do sleep 0.01; done; echo two; exit 9",
         );
-        spec.binds = vec![Bind {
-            source: door.clone(),
-            target: "/door".into(),
-            writable: false,
-        }];
+        spec.binds = vec![Bind::new(&door, "/door", false)];
         let pid = kill_supervisor(&place, &spec, start);
         let mut stranger = Command::new(std::env::current_exe().unwrap())
             .arg(TAKE_OVER)
@@ -368,11 +356,7 @@ pub fn a_cell_is_frozen_while_its_program_is_executed(kind: EngineKind) {
 pub fn a_bad_specification_makes_nothing(kind: EngineKind) {
     let place = Place::new(kind);
     let mut spec = place.script(kind, "true");
-    spec.binds = vec![Bind {
-        source: "/no/such/place".into(),
-        target: "/x".into(),
-        writable: false,
-    }];
+    spec.binds = vec![Bind::new("/no/such/place", "/x", false)];
     let error = refusal(&spec);
     assert!(
         error.contains("/no/such/place cannot be used") && error.contains(kind.name()),

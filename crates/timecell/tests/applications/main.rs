@@ -8,6 +8,7 @@ mod life;
 mod needs;
 mod program;
 mod support;
+mod swaps;
 mod things;
 
 use engine::app::{AppSpec, Image};
@@ -55,6 +56,7 @@ const CONTAINERS: &[(&str, Behaviour)] = behaviours![
     escapes::what_would_lead_out_is_not_mounted,
     escapes::nothing_leads_to_the_program_that_makes_cells,
     escapes::a_program_named_through_proc_is_refused,
+    swaps::a_source_that_leads_elsewhere_is_refused,
 ];
 
 /// What holds where an OCI runtime, linked or not, is driven directly.
@@ -62,6 +64,7 @@ const OCI: &[(&str, Behaviour)] = behaviours![
     things::a_bundle_says_what_to_run_and_grants_nothing,
     life::output_goes_where_the_caller_says,
     life::killed_at_any_moment,
+    swaps::a_source_is_mounted_as_it_was_looked_at,
 ];
 
 /// What the embedded engine can beside.

@@ -75,11 +75,7 @@ pub fn mounts_are_what_they_were_asked_to_be(kind: EngineKind) {
     let place = Place::new(kind);
     let (open, closed) = (place.writable("open"), place.writable("closed"));
     fs::write(closed.join("file"), "there").unwrap();
-    let bind = |source: &Path, target: &str, writable| Bind {
-        source: source.to_owned(),
-        target: target.into(),
-        writable,
-    };
+    let bind = |source: &Path, target: &str, writable| Bind::new(source, target, writable);
     let mut spec = place.script(
         kind,
         "echo x > /scratch/deep/open/file; cat /closed/file /one; \

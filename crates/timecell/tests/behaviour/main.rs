@@ -33,6 +33,7 @@ mod missions_disk;
 mod missions_health;
 mod missions_killed;
 mod missions_limits;
+mod missions_mounts;
 mod missions_reaction;
 mod missions_recovery;
 mod missions_reserve;
@@ -95,6 +96,7 @@ fn main() {
         missions_health::CASES,
         missions_killed::CASES,
         missions_limits::CASES,
+        missions_mounts::CASES,
         missions_reaction::CASES,
         missions_reserve::CASES,
         missions_recovery::CASES,

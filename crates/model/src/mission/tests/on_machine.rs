@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::LEAST;
 use crate::EngineKind;
-use crate::mission::{KernelBounds, Machine, MissionFile, PathKind, Place};
+use crate::mission::{KernelBounds, Machine, MissionFile, PathKind, Place, Way};
 
 /// A machine that has what a table says.
 struct Board {
@@ -13,6 +13,8 @@ struct Board {
     paths: HashMap<PathBuf, PathKind>,
     images: Option<Vec<&'static str>>,
     bounds: KernelBounds,
+    /// Directories that are links, and where they lead.
+    links: Vec<(&'static str, &'static str)>,
 }
 
 impl Board {
@@ -24,6 +26,7 @@ impl Board {
                 .collect(),
             images: Some(vec!["localhost/known"]),
             bounds: KernelBounds::default(),
+            links: Vec::new(),
         }
     }
 }
@@ -35,6 +38,21 @@ impl Machine for Board {
 
     fn path(&self, path: &Path) -> PathKind {
         self.paths.get(path).copied().unwrap_or(PathKind::Absent)
+    }
+
+    fn way(&self, path: &Path) -> Option<Way> {
+        let (mut through, mut end) = (Vec::new(), path.to_owned());
+        for (link, to) in &self.links {
+            if let Ok(rest) = path.strip_prefix(link) {
+                through.extend(Path::new(link).parent().map(Path::to_owned));
+                end = match rest.as_os_str().is_empty() {
+                    true => PathBuf::from(to),
+                    false => Path::new(to).join(rest),
+                };
+            }
+        }
+        through.extend(end.parent().map(Path::to_owned));
+        Some(Way { through, end })
     }
 
     fn knows_image(&self, _: EngineKind, reference: &str) -> Option<bool> {
@@ -142,6 +160,71 @@ reservation = { budget = "99ms", period = "100ms" }
             "/etc/m.toml:40: the period of 50us is beyond what SCHED_DEADLINE takes on this kernel; it must be 100us to 4194304us (kernel.sched_deadline_period_min_us and _max_us)",
             "/etc/m.toml:44: there is no configuration `/etc/d/config.json`; make it, or correct the path",
             "/etc/m.toml:47: the budget of 99ms every 100ms on a cpu is more than the 950ms every 1s that this kernel leaves to real-time tasks; give less, or raise kernel.sched_rt_runtime_us",
+        ]
+    );
+}
+
+/// Cell `control` mounts one thing writable, cell `b` has an image and a mount of its own.
+fn swaps(writable: &str, image: &str, source: &str) -> Vec<String> {
+    let mut paths: Vec<(&str, PathKind)> = vec![("/etc/root", PathKind::Directory)];
+    paths.extend([writable, source, image].map(|path| (path, PathKind::Directory)));
+    let mut board = Board::new(&paths);
+    board.links = vec![("/data/link", "/srv/real"), ("/alias", "/data")];
+    let text = format!(
+        "{LEAST}rights = {{ mounts = [{{ source = \"{writable}\", target = \"/w\", writable = true }}] }}\n\
+         [[cell]]\nname = \"b\"\nimage = {{ rootfs = \"{image}\" }}\nclass = \"other\"\ncommand = [\"/b\"]\n\
+         rights = {{ mounts = [{{ source = \"{source}\", target = \"/s\" }}] }}\n"
+    );
+    faults(&text, &board)
+}
+
+#[test]
+fn nothing_leads_through_what_a_cell_may_write_to() {
+    let none = Vec::<String>::new();
+    for (writable, source) in [
+        // Shared.
+        ("/data", "/data"),
+        ("/data", "/alias"),
+        ("/alias", "/data"),
+        // Beside, around, and only alike.
+        ("/data/a", "/data/b"),
+        ("/data/a", "/data"),
+        ("/data", "/database/x"),
+        // A link beside what is written to.
+        ("/srv", "/alias/b"),
+    ] {
+        assert_eq!(
+            swaps(writable, "/images/b", source),
+            none,
+            "{writable} {source}"
+        );
+    }
+    for (writable, source) in [
+        ("/data", "/data/b"),
+        ("/data", "/data/b/c"),
+        ("/alias", "/data/b"),
+        ("/data", "/alias/b"),
+        // It ends elsewhere as long as nobody turns the link.
+        ("/data", "/data/link"),
+        // And where it leads somebody else may write.
+        ("/srv", "/data/link"),
+    ] {
+        let found = swaps(writable, "/images/b", source);
+        assert_eq!(found.len(), 1, "{writable} {source}: {found:?}");
+    }
+    assert_eq!(
+        swaps("/data", "/images/b", "/data/b"),
+        [
+            "/etc/m.toml:14: `/data/b` leads through `/data`, where cell `control` may write and so could lead it to any directory of the \
+          host; mount `/data` itself, make that mount read-only, or move this out of it"
+        ]
+    );
+    assert_eq!(swaps("/images/b", "/images/b", "/etc/b"), none);
+    assert_eq!(
+        swaps("/images", "/images/b", "/etc/b"),
+        [
+            "/etc/m.toml:11: `/images/b` leads through `/images`, where cell `control` may write and so could lead it to any directory of \
+          the host; make the mount of `/images` read-only, or move the image out of it"
         ]
     );
 }

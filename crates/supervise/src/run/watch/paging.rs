@@ -51,11 +51,7 @@ impl Paging {
                 fresh.map_err(|error| error.to_string())?
             }
         };
-        let bind = Bind {
-            source: page.path().to_owned(),
-            target: IN_THE_CELL.into(),
-            writable: true,
-        };
+        let bind = Bind::new(page.path(), IN_THE_CELL, true);
         Ok((page, bind))
     }
 }

@@ -1,0 +1,96 @@
+//! Paths of the host that a cell could lead elsewhere: whoever may write to a directory can put a link in the place of what is in
+//! it, and another cell would be shown what the link leads to.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::faults::Faults;
+use super::file::resolve;
+use super::{Cell, Image, Machine, Mission, Place};
+
+/// How a path is followed to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Way {
+    /// Directories in which a name is looked up, without links; those that links on the way lead through among them.
+    pub through: Vec<PathBuf>,
+    /// Where it ends, without links.
+    pub end: PathBuf,
+}
+
+/// A mount that a cell may write to.
+struct Writable<'m> {
+    /// Index and name of the cell.
+    cell: usize,
+    name: &'m str,
+    /// As the machine knows it.
+    source: PathBuf,
+}
+
+/// Reports sources of mounts and images whose path leads through a directory that a cell of the mission may write to. A source
+/// that is such a directory itself is shared, and stays what it is.
+pub(super) fn check(file: &str, mission: &Mission, machine: &dyn Machine, faults: &mut Faults<'_>) {
+    // By where it is.
+    let mut writable: HashMap<PathBuf, Writable<'_>> = HashMap::new();
+    for (index, cell) in mission.cells.iter().enumerate() {
+        for mount in cell.rights.mounts.iter().filter(|mount| mount.writable) {
+            let source = resolve(file, &mount.source);
+            let Some(way) = machine.way(&source) else {
+                continue;
+            };
+            let by = Writable {
+                cell: index,
+                name: &cell.name,
+                source,
+            };
+            writable.entry(way.end).or_insert(by);
+        }
+    }
+    if writable.is_empty() {
+        return;
+    }
+    for (index, cell) in mission.cells.iter().enumerate() {
+        for (place, path, is_mount) in paths(cell, &Place::cell(index)) {
+            let path = resolve(file, &path);
+            let Some(way) = machine.way(&path) else {
+                continue;
+            };
+            let mut outer = way.through.iter().flat_map(|dir| dir.ancestors());
+            let Some(by) = outer.find_map(|dir| writable.get(dir)) else {
+                continue;
+            };
+            let (shown, outer) = (path.display(), by.source.display());
+            let who = match by.cell == index {
+                true => "the cell itself".to_owned(),
+                false => format!("cell `{}`", by.name),
+            };
+            let what = format!(
+                "`{shown}` leads through `{outer}`, where {who} may write and so could lead it to any directory of the host"
+            );
+            let mend = match is_mount {
+                true => format!(
+                    "mount `{outer}` itself, make that mount read-only, or move this out of it"
+                ),
+                false => {
+                    format!("make the mount of `{outer}` read-only, or move the image out of it")
+                }
+            };
+            faults.report_at(&place, what, mend);
+        }
+    }
+}
+
+/// What of the host a cell is shown: its place, its path, and whether it is the source of a mount.
+fn paths(cell: &Cell, at: &Place) -> Vec<(Place, PathBuf, bool)> {
+    let place = at.key("image").key(cell.image.key());
+    let image = match &cell.image {
+        // It says what else belongs to the image.
+        Image::Bundle(dir) => Some(dir.join("config.json")),
+        image => image.path().map(Path::to_owned),
+    };
+    let image = image.map(|path| (place, path, false));
+    let mounts = cell.rights.mounts.iter().enumerate().map(|(index, mount)| {
+        let place = at.key("rights").key("mounts").item(index).key("source");
+        (place, mount.source.clone(), true)
+    });
+    image.into_iter().chain(mounts).collect()
+}
