@@ -18,9 +18,15 @@ pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported,
     let policy = policy(options, &mut notes);
     let mut cells = Cells::default();
     let mut names = Names::default();
+    // Tasks that say on which cpus they may run.
+    let mut bound = 0;
     let tasks = set.children().filter(|node| node.has_tag_name("task"));
     for (place, node) in tasks.enumerate() {
-        if node.children().any(|child| child.has_tag_name("resources")) {
+        let mut resources = node
+            .children()
+            .filter(|child| child.has_tag_name("resources"));
+        // SchedCAT writes an empty one for a task that shares none.
+        if resources.any(|resources| resources.children().any(|child| child.is_element())) {
             return Err(fault_at(
                 name,
                 line(node),
@@ -28,6 +34,7 @@ pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported,
                 "leave <resources> out and give the blocking in timecell's own format",
             ));
         }
+        bound += u64::from(node.children().any(|child| child.has_tag_name("affinity")));
         let id = match node.attribute("id") {
             Some(id) => format!("task {id}"),
             None => format!("task {}", place + 1),
@@ -52,6 +59,11 @@ pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported,
         name,
         "a SchedCAT file holds <taskset> with one <task> or more",
     )?;
+    if bound > 0 {
+        notes.push(format!(
+            "the <affinity> of {bound} tasks is left out: a task runs where its partition, or the policy of its cell, lets it"
+        ));
+    }
     Ok(Imported { set, notes })
 }
 
@@ -91,6 +103,29 @@ mod tests {
     fn error(text: &str) -> String {
         let read = read("s.xml", text, Options::default());
         read.expect_err("must be refused").to_string()
+    }
+
+    #[test]
+    fn an_empty_list_of_resources_is_none_and_an_affinity_is_told() {
+        let with = |inside: &str| {
+            GOOD.replacen(
+                "partition=\"0\" />",
+                &format!("partition=\"0\">{inside}</task>"),
+                1,
+            )
+        };
+        let notes = |text: &str| {
+            let read = read("s.xml", text, Options::default());
+            read.expect("good").notes.join("; ")
+        };
+        let plain = notes(GOOD);
+        assert_eq!(notes(&with("<resources />")), plain);
+        assert_eq!(notes(&with("<resources> </resources>")), plain);
+        let told = notes(&with("<affinity><cpu id=\"0\" /></affinity>"));
+        assert!(
+            told.contains("the <affinity> of 1 tasks is left out"),
+            "{told}"
+        );
     }
 
     #[test]
@@ -145,7 +180,7 @@ mod tests {
             ("</taskset>", "", ["s.xml:", "not XML"]),
             (
                 "partition=\"1\" />",
-                "><resources/></task>",
+                "><resources><resource id=\"0\"/></resources></task>",
                 ["s.xml:4:", "resources"],
             ),
         ] {
