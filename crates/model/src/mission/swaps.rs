@@ -27,7 +27,8 @@ struct Writable<'m> {
 }
 
 /// Reports sources of mounts and images whose path leads through a directory that a cell of the mission may write to. A source
-/// that is such a directory itself is shared, and stays what it is.
+/// that is such a directory itself is shared, and stays what it is. So with the program that is told of incidents: it runs on the host,
+/// as whoever the supervisor is.
 pub(super) fn check(file: &str, mission: &Mission, machine: &dyn Machine, faults: &mut Faults<'_>) {
     // By where it is.
     let mut writable: HashMap<PathBuf, Writable<'_>> = HashMap::new();
@@ -48,14 +49,32 @@ pub(super) fn check(file: &str, mission: &Mission, machine: &dyn Machine, faults
     if writable.is_empty() {
         return;
     }
+    // Who may turn a path, if anybody.
+    let turned_by = |path: &Path| {
+        let way = machine.way(path)?;
+        let mut outer = way.through.iter().flat_map(|dir| dir.ancestors());
+        outer.find_map(|dir| writable.get(dir))
+    };
+    if let Some(program) = mission.notify.first() {
+        let path = resolve(file, Path::new(program));
+        let written = || writable.get(&machine.way(&path)?.end);
+        if let Some(by) = turned_by(&path).or_else(written) {
+            let (shown, outer) = (path.display(), by.source.display());
+            faults.report_at(
+                &Place::top().key("notify").item(0),
+                format!(
+                    "`{shown}` leads through `{outer}`, where cell `{}` may write and so could put a program of its own in its place, which \
+                     would run on the host",
+                    by.name
+                ),
+                format!("move the program out of `{outer}`"),
+            );
+        }
+    }
     for (index, cell) in mission.cells.iter().enumerate() {
         for (place, path, is_mount) in paths(cell, &Place::cell(index)) {
             let path = resolve(file, &path);
-            let Some(way) = machine.way(&path) else {
-                continue;
-            };
-            let mut outer = way.through.iter().flat_map(|dir| dir.ancestors());
-            let Some(by) = outer.find_map(|dir| writable.get(dir)) else {
+            let Some(by) = turned_by(&path) else {
                 continue;
             };
             let (shown, outer) = (path.display(), by.source.display());

@@ -179,6 +179,34 @@ fn swaps(writable: &str, image: &str, source: &str) -> Vec<String> {
 }
 
 #[test]
+fn no_cell_writes_to_the_program_that_is_told() {
+    let told = |writable: &str, program: &str| {
+        let board = Board::new(&[
+            ("/etc/root", PathKind::Directory),
+            (writable, PathKind::Directory),
+            (program, PathKind::Program),
+        ]);
+        let text = LEAST.replacen(
+            "[[cell]]",
+            &format!("notify = [\"{program}\"]\n[[cell]]"),
+            1,
+        );
+        let rights = format!(
+            "rights = {{ mounts = [{{ source = \"{writable}\", target = \"/w\", writable = true }}] }}\n"
+        );
+        faults(&format!("{text}{rights}"), &board)
+    };
+    assert!(told("/data", "/usr/bin/tell").is_empty());
+    for (writable, program) in [("/data", "/data/bin/tell"), ("/srv/tell", "/srv/tell")] {
+        let found = told(writable, program);
+        assert!(
+            found.len() == 1 && found[0].contains("which would run on the host"),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
 fn nothing_leads_through_what_a_cell_may_write_to() {
     let none = Vec::<String>::new();
     for (writable, source) in [
