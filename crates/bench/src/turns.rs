@@ -117,6 +117,10 @@ fn join<'a>(mut group: Vec<Todo<'a>>, turns: model::Turns, place: u64) -> Todo<'
         .iter()
         .map(|todo| todo.planned.name.as_str())
         .collect();
+    // What the joint trial may take, and the room for its records, is that of its longest part.
+    let jobs = group.iter().map(|todo| todo.planned.workload.jobs).max();
+    let mut workload = first.planned.workload.clone();
+    workload.jobs = jobs.unwrap_or(workload.jobs);
     let planned = PlannedTrial {
         name: format!("in turns: {}", names.join(", ")),
         cells: group
@@ -129,6 +133,7 @@ fn join<'a>(mut group: Vec<Todo<'a>>, turns: model::Turns, place: u64) -> Todo<'
             seed,
             arms: arms.collect(),
         }),
+        workload,
         ..first.planned.clone().into_owned()
     };
     Todo {
@@ -196,5 +201,21 @@ mod tests {
         assert!(together.expected_ns() >= 2 * turns);
         let alone = plan("[[trial]]\nname = \"a\"\ncells = [\"bare\"]\n");
         assert_eq!(together.trial_bytes(), 2 * alone.trial_bytes());
+    }
+
+    /// Whichever of them is drawn to come first.
+    #[test]
+    fn the_longest_part_tells_how_long_the_joint_trial_may_take() {
+        let plan = plan(
+            "[[trial]]\nname = \"a\"\ncells = [\"bare\"]\n[[trial]]\nname = \"long\"\njobs = 4800\ncells = [\"bare\"]\n",
+        );
+        for place in 0..20 {
+            let group = crate::run::round(&plan, 1, 1);
+            let both = join(group, plan.experiment.turns.unwrap(), place);
+            assert_eq!(both.planned.workload.jobs, 4800);
+            let mut jobs = both.jobs.clone();
+            jobs.sort_unstable();
+            assert_eq!(jobs, [24, 4800]);
+        }
     }
 }

@@ -1,26 +1,26 @@
 //! The loopback device of a process's network namespace, which is down in a new one.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Brings it up in the network namespace of process `pid`.
+/// Brings it up in the network namespace of the process of this pidfd (setns(2) takes one from Linux 5.8).
 ///
 /// # Errors
-/// What the kernel says: the process is gone, or this one lacks CAP_SYS_ADMIN or CAP_NET_ADMIN there.
-pub fn up(pid: i32) -> io::Result<()> {
-    let namespace = File::open(format!("/proc/{pid}/ns/net"))?;
-    // A namespace is a thread's: one that ends here takes it along.
-    let thread = std::thread::Builder::new().name("loopback".to_owned());
-    let done = thread.spawn(move || {
-        // SAFETY: an open namespace; only this thread moves.
-        if unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        up_here()
-    })?;
-    done.join()
-        .unwrap_or_else(|_| Err(io::Error::other("the thread that brings it up has ended")))
+/// What the kernel says: the process has ended, or this one lacks CAP_SYS_ADMIN or CAP_NET_ADMIN there.
+pub fn up(process: BorrowedFd) -> io::Result<()> {
+    std::thread::scope(|scope| {
+        // A namespace is a thread's: one that ends here takes it along.
+        let thread = std::thread::Builder::new().name("loopback".to_owned());
+        let done = thread.spawn_scoped(scope, || {
+            // SAFETY: an open descriptor; only this thread moves.
+            if unsafe { libc::setns(process.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            up_here()
+        })?;
+        done.join()
+            .unwrap_or_else(|_| Err(io::Error::other("the thread that brings it up has ended")))
+    })
 }
 
 /// Brings it up in the namespace of this thread.

@@ -124,8 +124,10 @@ pub(crate) struct Tally {
 #[inline(never)]
 pub(crate) fn run<R: Recorder>(plan: &Plan, sheet: &mut R, go_ns: i64, started_ns: i64) -> Tally {
     match (plan.pacing, plan.turns) {
-        (Pacing::Periodic, None) => periodic(plan, sheet, go_ns, started_ns),
-        (Pacing::Periodic, Some(turns)) => in_turns(plan, turns, sheet, go_ns, started_ns),
+        (Pacing::Periodic, None) => periodic(plan, Grid(plan.period_ns), sheet, go_ns, started_ns),
+        (Pacing::Periodic, Some(turns)) => {
+            periodic(plan, Arm::new(turns, go_ns), sheet, go_ns, started_ns)
+        }
         (Pacing::Relative, _) => relative(plan, sheet, go_ns, started_ns),
     }
 }
@@ -167,46 +169,9 @@ fn portions(steps: u32, cpu_ns: i64) -> i64 {
     }
 }
 
-fn periodic<R: Recorder>(plan: &Plan, sheet: &mut R, go_ns: i64, started_ns: i64) -> Tally {
-    let period = plan.period_ns;
-    let mut executed = 0u32;
-    let mut index = 0u32;
-    let mut missed = 0u32;
-    let mut missed_all = 0u32;
-    let mut over = 0u32;
-    let mut release = go_ns;
-    let mut start = started_ns;
-    loop {
-        let end = job(plan.work, plan.cpu_ns, &mut over, start);
-        sheet.put(Sample {
-            index,
-            missed,
-            release_ns: release,
-            start_ns: start,
-            end_ns: end,
-        });
-        executed += 1;
-        missed = skipped(end - release, period, plan.jobs - index - 1);
-        missed_all += missed;
-        index += missed + 1;
-        if index >= plan.jobs {
-            return Tally {
-                executed,
-                missed: missed_all,
-                over,
-            };
-        }
-        release += i64::from(missed + 1) * period;
-        if end < release {
-            clock::sleep_until(release);
-        }
-        start = clock::now();
-    }
-}
-
-fn in_turns<R: Recorder>(
+fn periodic<R: Recorder, G: Releases>(
     plan: &Plan,
-    turns: Timetable,
+    mut releases: G,
     sheet: &mut R,
     go_ns: i64,
     started_ns: i64,
@@ -216,7 +181,6 @@ fn in_turns<R: Recorder>(
         missed: 0,
         over: 0,
     };
-    let mut releases = Releases::new(turns, go_ns);
     let (mut index, mut missed) = (0, 0);
     let (mut release, mut start) = (go_ns, started_ns);
     loop {
@@ -229,14 +193,13 @@ fn in_turns<R: Recorder>(
             end_ns: end,
         });
         tally.executed += 1;
-        let next = releases.next(index, end, plan.jobs);
-        missed = next - index - 1;
+        let next = releases.next(index, release, end, plan.jobs);
+        missed = next.0 - index - 1;
         tally.missed += missed;
-        index = next;
+        (index, release) = next;
         if index >= plan.jobs {
             return tally;
         }
-        release = releases.of(index);
         if end < release {
             clock::sleep_until(release);
         }
@@ -244,9 +207,27 @@ fn in_turns<R: Recorder>(
     }
 }
 
+/// When the jobs of a periodic plan are due. Compiled into the loop for each kind.
+trait Releases {
+    /// The job of `jobs` that comes after job `index`, which was released and ended at these times, and its release;
+    /// number `jobs`, whose release means nothing, if there is none.
+    fn next(&mut self, index: u32, release_ns: i64, end_ns: i64, jobs: u32) -> (u32, i64);
+}
+
+/// A release every so many ns.
+struct Grid(i64);
+
+impl Releases for Grid {
+    #[inline(always)]
+    fn next(&mut self, index: u32, release_ns: i64, end_ns: i64, jobs: u32) -> (u32, i64) {
+        let steps = 1 + skipped(end_ns - release_ns, self.0, jobs - index - 1);
+        (index + steps, release_ns + i64::from(steps) * self.0)
+    }
+}
+
 /// The releases of one arm of a timetable. The beginning of the turn last asked for is kept: working it out takes some
 /// hundred nanoseconds, once in a turn, between the end of a job and the sleep.
-struct Releases {
+struct Arm {
     turns: Timetable,
     /// What the timetable counts from.
     origin_ns: i64,
@@ -254,10 +235,10 @@ struct Releases {
     turn_ns: i64,
 }
 
-impl Releases {
+impl Arm {
     /// Those whose first is at `first_ns`.
-    fn new(turns: Timetable, first_ns: i64) -> Releases {
-        Releases {
+    fn new(turns: Timetable, first_ns: i64) -> Arm {
+        Arm {
             turns,
             origin_ns: first_ns - turns.turn_ns(0),
             lap: 0,
@@ -275,7 +256,7 @@ impl Releases {
     }
 
     /// The job that comes after `index`, which ended at `end`; `jobs` if there is none.
-    fn next(&mut self, index: u32, end: i64, jobs: u32) -> u32 {
+    fn after(&mut self, index: u32, end: i64, jobs: u32) -> u32 {
         let mut next = index + 1;
         loop {
             if next >= jobs {
@@ -294,6 +275,14 @@ impl Releases {
                 return next;
             }
         }
+    }
+}
+
+impl Releases for Arm {
+    #[inline(always)]
+    fn next(&mut self, index: u32, _release_ns: i64, end_ns: i64, jobs: u32) -> (u32, i64) {
+        let next = self.after(index, end_ns, jobs);
+        (next, self.of(next))
     }
 }
 
@@ -530,13 +519,13 @@ mod tests {
     }
 
     proptest! {
-        /// The rule of `in_turns`, by looking at every release.
+        /// The rule of `Arm`, by looking at every release.
         #[test]
         fn what_is_missed_is_what_had_passed(index in 0u32..40, late in 0i64..60_000_000) {
             let jobs = 30;
             let table = two_arms(1);
             let due = |index: u32| table.turn_ns(index / 3) + i64::from(index % 3) * 1_000_000;
-            let mut releases = Releases::new(table, table.turn_ns(0));
+            let mut releases = Arm::new(table, table.turn_ns(0));
             prop_assert_eq!(releases.of(index), due(index));
             let end = due(index) + late;
             let over = |index: u32| table.turn_ns(index / 3) + 3_000_000;
@@ -545,7 +534,7 @@ mod tests {
                 over(next) > end && !newer
             };
             let expected = (index + 1..jobs).find(|next| may_start(*next)).unwrap_or(jobs);
-            prop_assert_eq!(releases.next(index, end, jobs), expected);
+            prop_assert_eq!(releases.after(index, end, jobs), expected);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs::DirBuilder;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
@@ -110,16 +111,8 @@ fn make(
             config::write(spec, program)?;
             process::run(&mut call(), &engine_log)?;
             drop(end);
-            let pid = oci::read_pid(&oci::pid_file(spec))?;
-            if engine != EngineKind::Embedded {
-                (pid, None)
-            } else {
-                if spec.network == Network::None {
-                    host::loopback::up(pid)
-                        .map_err(|error| format!("its loopback device stays down: {error}"))?;
-                }
-                (pid, Some(report))
-            }
+            let reports = (engine == EngineKind::Embedded).then_some(report);
+            (oci::read_pid(&oci::pid_file(spec))?, reports)
         }
         (_, None) => return Err("nothing is known of the image".to_owned()),
     };
@@ -127,6 +120,11 @@ fn make(
     let gone = || "its process has ended before it was started".to_owned();
     let process = Process::of(pid).ok_or_else(gone)?;
     let pidfd = process.open().ok_or_else(gone)?;
+    if spec.engine == EngineKind::Embedded && spec.network == Network::None {
+        // The other engines bring it up themselves.
+        host::loopback::up(pidfd.as_fd())
+            .map_err(|error| format!("its loopback device stays down: {error}"))?;
+    }
     let record = Record::of(process, log.is_some()).map_err(|error| error.to_string())?;
     record.write(&state).map_err(|error| error.to_string())?;
     Ok(AppCell {

@@ -115,27 +115,23 @@ pub fn within(
             .cells
             .iter()
             .filter(|cell| cell.trial != summary.baseline && !cell.metrics.is_empty());
-        if metric == summary.primary {
-            ratios.all.extend(others.map(|cell| {
-                RatioOf {
-                    label: cell.label.clone(),
-                    metric,
-                    comparison: cell.against_baseline.clone().ok_or_else(|| {
-                        format!("it shares no good round with {}", summary.baseline)
-                    }),
-                }
-            }));
-            continue;
-        }
-        let baseline = pooled_rounds(&source, &summary.baseline, metric)?;
+        // Read only if a cell took no turns with the baseline.
+        let mut baseline = None;
         for cell in others {
-            let comparison = if source.plan.keep == Keep::Samples {
+            let by_turns = (cell.in_turns.iter())
+                .find(|turns| turns.metric == metric && turns.against == summary.baseline)
+                .map(|turns| turns.comparison.clone());
+            let comparison = if by_turns.is_some() {
+                Ok(by_turns)
+            } else if metric == summary.primary {
+                Ok(cell.against_baseline.clone())
+            } else if source.plan.keep == Keep::Samples {
+                let baseline = match &baseline {
+                    Some(read) => read,
+                    None => baseline.insert(pooled_rounds(&source, &summary.baseline, metric)?),
+                };
                 let rounds = source.rounds(&cell.trial, &cell.cell, metric)?;
-                match compare_rounds(&baseline, &rounds) {
-                    Ok(Some(comparison)) => Ok(comparison),
-                    Ok(None) => Err(format!("it shares no good round with {}", summary.baseline)),
-                    Err(error) => Err(error.to_string()),
-                }
+                compare_rounds(baseline, &rounds).map_err(|error| error.to_string())
             } else {
                 Err(format!(
                     "of a run that kept histograms only the {} is compared with its own baseline",
@@ -145,7 +141,10 @@ pub fn within(
             ratios.all.push(RatioOf {
                 label: cell.label.clone(),
                 metric,
-                comparison,
+                comparison: comparison.and_then(|comparison| {
+                    comparison
+                        .ok_or_else(|| format!("it shares no good round with {}", summary.baseline))
+                }),
             });
         }
     }

@@ -18,7 +18,8 @@ pub(super) fn label(trial: &TrialPlan, id: &str) -> String {
     }
 }
 
-/// Sums up one cell; `against` is the baseline's primary metric, absent for the baseline itself.
+/// Sums up one cell; `against` is the baseline's primary metric, absent for the baseline itself and where whole rounds are not
+/// what it is compared by.
 pub(super) fn study(
     source: &Source,
     trial: &TrialPlan,

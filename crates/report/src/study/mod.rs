@@ -76,9 +76,10 @@ pub fn study(run: &Run) -> Result<RunSummary, RecordError> {
 fn cells_of_samples(source: &Source, primary: Metric) -> Result<Vec<CellSummary>, RecordError> {
     let plan = &source.plan;
     let baseline = pooled_rounds(source, &plan.baseline, primary)?;
-    let turned = (metrics(plan.workload.work).iter())
-        .map(|&metric| Turned::read_all(source, metric))
-        .collect::<Result<Vec<Vec<Turned>>, RecordError>>()?;
+    let mut turned = Vec::new();
+    for &metric in metrics(plan.workload.work) {
+        turned.extend(Turned::read_all(source, metric)?);
+    }
     let mut cells = Vec::new();
     for trial in &plan.trials {
         let records = source.records(&trial.name);
@@ -90,9 +91,15 @@ fn cells_of_samples(source: &Source, primary: Metric) -> Result<Vec<CellSummary>
                 None => None,
             };
             let baseline = own.as_ref().unwrap_or(&baseline);
-            let against = (trial.name != plan.baseline).then_some(baseline);
-            let mut cell = cell::study(source, trial, &id, against)?;
-            compare_in_turns(&plan.baseline, &turned, &mut cell);
+            let (in_turns, notes) = turns::compare_all(&turned, &trial.name, &id);
+            let by_turns = (in_turns.iter())
+                .find(|turns| turns.metric == primary && turns.against == plan.baseline)
+                .map(|turns| turns.comparison.clone());
+            let by_rounds = trial.name != plan.baseline && by_turns.is_none();
+            let mut cell = cell::study(source, trial, &id, by_rounds.then_some(baseline))?;
+            cell.against_baseline = by_turns.or(cell.against_baseline);
+            cell.in_turns = in_turns;
+            cell.notes.extend(notes);
             if let Some(task) = &mut cell.task {
                 task.bound_ns = bounds.get(&id).copied();
             }
@@ -100,25 +107,6 @@ fn cells_of_samples(source: &Source, primary: Metric) -> Result<Vec<CellSummary>
         }
     }
     Ok(cells)
-}
-
-/// Replaces a comparison of whole rounds by that of turns, where there were any with the baseline; `turned` by metric.
-fn compare_in_turns(baseline: &str, turned: &[Vec<Turned>], cell: &mut CellSummary) {
-    for (place, groups) in turned.iter().enumerate() {
-        let mut compared = groups.iter();
-        match compared.find_map(|turned| turned.compare(&cell.trial, &cell.cell)) {
-            Some(Ok(in_turns)) => {
-                if place == 0 && in_turns.against == baseline {
-                    cell.against_baseline = Some(in_turns.comparison.clone());
-                }
-                cell.in_turns.push(in_turns);
-            }
-            Some(Err(error)) if place == 0 => {
-                cell.notes.push(format!("turns are not compared: {error}"));
-            }
-            Some(Err(_)) | None => {}
-        }
-    }
 }
 
 /// What is measured of a job of this work, the metric that comparisons are about first.

@@ -20,8 +20,8 @@ pub(super) struct Turned {
     baseline: String,
     /// Trial and cell of each arm behind the baseline.
     arms: Vec<(String, String)>,
-    /// Turns in the order of time; each arm has one, perhaps without jobs, in each lap in which another has one.
-    rounds: BTreeMap<u32, Vec<Turn>>,
+    /// Of each round its turns in the order of time; each arm has one, perhaps without jobs, in each lap in which another has one.
+    rounds: Vec<Vec<Turn>>,
     states: Option<States>,
     /// Of every interval.
     confidence: f64,
@@ -74,19 +74,18 @@ impl Turned {
         for laps in rounds.values_mut() {
             laps.retain(|(seed, _), _| with_baseline.contains(seed));
         }
-        let rounds: BTreeMap<u32, Vec<Turn>> = (rounds.into_iter())
-            .map(|(round, laps)| (round, in_order(laps, arms.len() + 1)))
-            .filter(|(_, turns)| !turns.is_empty())
+        let rounds: Vec<Vec<Turn>> = (rounds.into_values())
+            .map(|laps| in_order(laps, arms.len() + 1))
+            .filter(|turns| !turns.is_empty())
             .collect();
         if rounds.is_empty() {
             return Ok(None);
         }
-        let all: Vec<Vec<Turn>> = rounds.values().cloned().collect();
         Ok(Some(Turned {
             metric,
             baseline: baseline.to_owned(),
             arms,
-            states: States::find(&all),
+            states: States::find(&rounds),
             rounds,
             confidence: confidence_of_each_look(turns.looks(plan.rounds).len())
                 .unwrap_or(DEFAULT_CONFIDENCE),
@@ -94,26 +93,16 @@ impl Turned {
     }
 
     /// One cell against the baseline; `None` where it took no turns with it.
-    pub fn compare(&self, trial: &str, id: &str) -> Option<Result<InTurns, CompareError>> {
+    fn compare(&self, trial: &str, id: &str) -> Option<Result<InTurns, CompareError>> {
         let own = |(of, cell): &(String, String)| of == trial && cell == id;
         let arm = self.arms.iter().position(own)? + 1;
-        let has_jobs = |turns: &[Turn], arm: usize| {
-            (turns.iter()).any(|turn| turn.arm == arm && !turn.values_ns.is_empty())
-        };
-        let both: Vec<Vec<Turn>> = (self.rounds.values())
-            .filter(|turns| has_jobs(turns, 0) && has_jobs(turns, arm))
-            .cloned()
-            .collect();
-        if both.is_empty() {
-            return None;
-        }
-        let comparison = match compare_turns(&both, 0, arm, self.confidence) {
+        let comparison = match compare_turns(&self.rounds, 0, arm, self.confidence) {
             Ok(comparison) => comparison,
+            Err(CompareError::NoRounds) => return None,
             Err(error) => return Some(Err(error)),
         };
-        let all: Vec<Vec<Turn>> = self.rounds.values().cloned().collect();
-        let within =
-            (self.states.as_ref()).map(|states| states.compare(&all, 0, arm, self.confidence));
+        let within = (self.states.as_ref())
+            .map(|states| states.compare(&self.rounds, 0, arm, self.confidence));
         let laps = |turns: &Vec<Turn>| {
             let own = |arm: usize| turns.iter().filter(move |turn| turn.arm == arm);
             let pairs = own(0).zip(own(arm));
@@ -123,12 +112,34 @@ impl Turned {
         Some(Ok(InTurns {
             metric: self.metric,
             against: self.baseline.clone(),
-            laps: both.iter().map(laps).sum(),
+            laps: self.rounds.iter().map(laps).sum(),
             comparison,
             slow_over_fast: self.states.as_ref().map(|states| states.factor),
             within,
         }))
     }
+}
+
+/// One cell against every baseline that it took turns with, metric by metric; and of what cannot be compared, why.
+pub(super) fn compare_all(turned: &[Turned], trial: &str, id: &str) -> (Vec<InTurns>, Vec<String>) {
+    let mut compared: Vec<InTurns> = Vec::new();
+    let mut notes = Vec::new();
+    for group in turned {
+        // The experiment's baseline comes first, and is the one that counts.
+        if compared.iter().any(|other| other.metric == group.metric) {
+            continue;
+        }
+        match group.compare(trial, id) {
+            Some(Ok(in_turns)) => compared.push(in_turns),
+            Some(Err(error)) => notes.push(format!(
+                "turns are not compared with {} in {}: {error}",
+                group.baseline,
+                group.metric.title()
+            )),
+            None => {}
+        }
+    }
+    (compared, notes)
 }
 
 /// How a run that ends once everything is decided stands.
@@ -200,9 +211,8 @@ pub fn foresee(
     let workload = &experiment.workload;
     let laps = workload.jobs.div_ceil(turns.jobs(workload.period));
     let looks = turns.looks(experiment.rounds);
-    let rounds: Vec<Vec<Turn>> = turned.rounds.values().cloned().collect();
     Ok(stats::foreseen_half_width(
-        &rounds,
+        &turned.rounds,
         [0, arm + 1],
         laps as usize,
         looks.first().map_or(0, |&first| first as usize),

@@ -33,11 +33,11 @@ pub struct Turn {
 /// Compares two arms by their turns (outer index: round; within it turns in the order of time).
 ///
 /// The ratio of medians is the geometric mean over rounds of the geometric mean over laps of (median of the other's turn /
-/// median of the baseline's). Laps in which a turn has no jobs are left out. The ratio of 99th percentiles is the geometric
+/// median of the baseline's). Laps in which one of the two has no jobs are left out, and so are rounds without another lap. The ratio of 99th percentiles is the geometric
 /// mean over rounds of those of all jobs of a round. Both intervals are Student's for the mean of the rounds' logarithms.
 ///
 /// # Errors
-/// When there is no round, a round has no lap with jobs of both, or the median of a turn is not positive.
+/// When no round has a lap with jobs of both, or the median of a turn is not positive.
 pub fn compare_turns(
     rounds: &[Vec<Turn>],
     baseline: usize,
@@ -48,24 +48,25 @@ pub fn compare_turns(
         return Err(CompareError::Confidence);
     }
     let arms = [baseline, other];
-    let mut medians = Vec::with_capacity(rounds.len());
+    let (mut medians, mut p99) = (Vec::new(), Vec::new());
     for (round, turns) in rounds.iter().enumerate() {
-        let laps = lap_logs(turns, arms).map_err(|(side, median_ns)| match median_ns {
-            Some(median_ns) => CompareError::NonPositiveMedian {
+        let laps =
+            lap_logs(turns, arms).map_err(|(side, median_ns)| CompareError::NonPositiveMedian {
                 side,
                 round,
                 median_ns,
-            },
-            None => CompareError::EmptyRound { side, round },
-        })?;
-        medians.push(mean(&laps));
+            })?;
+        if !laps.is_empty() {
+            medians.push(mean(&laps));
+            p99.push(p99_log(turns, arms));
+        }
     }
-    let p99: Option<Vec<f64>> = rounds.iter().map(|turns| p99_log(turns, arms)).collect();
+    let p99: Option<Vec<f64>> = p99.into_iter().collect();
     Ok(Comparison {
         ratio_of_medians: Ratio::of_logs(&medians, 0.0, confidence)
             .ok_or(CompareError::NoRounds)?,
         ratio_of_p99: p99.and_then(|logs| Ratio::of_logs(&logs, 0.0, confidence)),
-        rounds: u32::try_from(rounds.len()).unwrap_or(u32::MAX),
+        rounds: u32::try_from(medians.len()).unwrap_or(u32::MAX),
     })
 }
 
@@ -74,10 +75,10 @@ fn turns_of(turns: &[Turn], arm: usize) -> impl Iterator<Item = &Turn> {
     turns.iter().filter(move |turn| turn.arm == arm)
 }
 
-/// For each lap in which both arms have jobs, the logarithm of the other's median over the baseline's; never none.
+/// For each lap in which both arms have jobs, the logarithm of the other's median over the baseline's.
 ///
-/// Errors: the side without jobs, or the one with a median that is not positive, and that.
-fn lap_logs(turns: &[Turn], arms: [usize; 2]) -> Result<Vec<f64>, (Side, Option<i64>)> {
+/// Errors: the side with a median that is not positive, and that.
+fn lap_logs(turns: &[Turn], arms: [usize; 2]) -> Result<Vec<f64>, (Side, i64)> {
     let mut logs = Vec::new();
     for pair in turns_of(turns, arms[0]).zip(turns_of(turns, arms[1])) {
         let medians = [pair.0, pair.1].map(|turn| median_of(&turn.values_ns));
@@ -85,23 +86,14 @@ fn lap_logs(turns: &[Turn], arms: [usize; 2]) -> Result<Vec<f64>, (Side, Option<
             logs.push(log(Side::Other, other)? - log(Side::Baseline, baseline)?);
         }
     }
-    if logs.is_empty() {
-        let has_jobs = |arm| turns_of(turns, arm).any(|turn| !turn.values_ns.is_empty());
-        let side = if has_jobs(arms[0]) {
-            Side::Other
-        } else {
-            Side::Baseline
-        };
-        return Err((side, None));
-    }
     Ok(logs)
 }
 
-fn log(side: Side, median_ns: i64) -> Result<f64, (Side, Option<i64>)> {
+fn log(side: Side, median_ns: i64) -> Result<f64, (Side, i64)> {
     if median_ns > 0 {
         Ok((median_ns as f64).ln())
     } else {
-        Err((side, Some(median_ns)))
+        Err((side, median_ns))
     }
 }
 
@@ -155,21 +147,18 @@ mod tests {
     }
 
     #[test]
-    fn a_lap_without_jobs_is_left_out_and_a_round_without_laps_is_an_error() {
-        let rounds = [vec![
-            turn(0, &[10]),
-            turn(1, &[]),
-            turn(0, &[10]),
-            turn(1, &[20]),
-        ]];
-        let ratio = compare_turns(&rounds, 0, 1, 0.95).unwrap().ratio_of_medians;
+    fn a_lap_without_jobs_is_left_out_and_so_is_a_round_without_laps() {
+        let full = vec![turn(0, &[10]), turn(1, &[]), turn(0, &[10]), turn(1, &[20])];
+        let lacking = vec![turn(0, &[10]), turn(1, &[])];
+        let rounds = [full, lacking, vec![turn(1, &[10])]];
+        let comparison = compare_turns(&rounds, 0, 1, 0.95).unwrap();
+        let ratio = comparison.ratio_of_medians;
         assert!((ratio.value - 2.0).abs() < 1e-12);
         assert_eq!((ratio.low, ratio.verdict), (None, Verdict::Undecided));
-        let empty = |side| CompareError::EmptyRound { side, round: 0 };
-        let compare = |turns: &[Turn]| compare_turns(&[turns.to_vec()], 0, 1, 0.95).unwrap_err();
-        assert_eq!(compare(&[turn(0, &[10])]), empty(Side::Other));
-        assert_eq!(compare(&[turn(1, &[10])]), empty(Side::Baseline));
-        assert_eq!(compare_turns(&[], 0, 1, 0.95), Err(CompareError::NoRounds));
+        assert_eq!(comparison.rounds, 1);
+        let nothing = Err(CompareError::NoRounds);
+        assert_eq!(compare_turns(&rounds[1..], 0, 1, 0.95), nothing);
+        assert_eq!(compare_turns(&[], 0, 1, 0.95), nothing);
         assert_eq!(
             compare_turns(&rounds, 0, 1, 1.0),
             Err(CompareError::Confidence)

@@ -90,7 +90,8 @@ impl States {
             let logs: Vec<f64> = (rounds.iter().zip(&self.slow))
                 .filter_map(|(turns, states)| {
                     let pure = pure_turns(turns, states, slow);
-                    Some(mean(&lap_logs(&pure, [baseline, other]).ok()?))
+                    let laps = lap_logs(&pure, [baseline, other]).ok()?;
+                    (!laps.is_empty()).then(|| mean(&laps))
                 })
                 .collect();
             let rests_on_enough = logs.len() >= FEWEST_ROUNDS.min(rounds.len());

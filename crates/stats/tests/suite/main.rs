@@ -4,4 +4,5 @@ mod coverage;
 mod interleaved;
 mod kept_tails;
 mod properties;
+mod simulated;
 mod tails;
