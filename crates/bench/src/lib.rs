@@ -17,6 +17,7 @@ mod periodic;
 mod pidfd;
 mod place;
 mod plan;
+mod program;
 mod resume;
 mod run;
 mod salvage;
@@ -40,6 +41,7 @@ pub use isolation::{
 };
 pub use place::{Place, Swept, Unsaved, sweep_stale};
 pub use plan::{Plan, PlannedTrial};
+pub use program::{Tried, resolve_program, try_program};
 pub use resume::{check as check_resume, resume};
 pub use run::{Going, Progress, Settings, run};
 pub use series::{HEARTBEAT_NS, SERIES_SCENARIOS, SeriesOptions, SeriesPlan, run_series};

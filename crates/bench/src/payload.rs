@@ -4,13 +4,14 @@ use std::path::Path;
 
 use engine::{CellSpec, Rights};
 use host::sched;
-use model::{Class, EngineKind, Keep};
+use model::{Class, EngineKind, Keep, Workload};
 use probe::{BarrierKind, ClassBy, DeadlineArgs, ProbeArgs, SetArgs, TaskArgs};
 use record::trial::{CellRecord, SetBy, TaskRecord, TrialRecord};
 
-use crate::PlannedTask;
 use crate::crowd::deadline_class;
+use crate::place::failed;
 use crate::trial::Trial;
+use crate::{BenchError, PlannedTask};
 
 pub(crate) fn host_class(class: Class) -> sched::Class {
     match class {
@@ -130,7 +131,38 @@ fn probe_args(trial: &Trial<'_>, cell: &CellRecord, index: usize) -> ProbeArgs {
             model::Counters::None
         },
         turns: trial.planned.turns.as_ref().map(|turns| turns.args(index)),
+        program: program_words(workload, cell.engine),
+        page: reports(workload).then(|| seen.join(format!("{}.page", cell.id))),
     }
+}
+
+fn reports(workload: &Workload) -> bool {
+    (workload.program.as_ref()).is_some_and(|program| program.reports)
+}
+
+/// The program of a cell and its arguments, if it runs one: a plain process runs the user's file, the others its copy.
+fn program_words(workload: &Workload, engine: EngineKind) -> Vec<String> {
+    let Some(program) = &workload.program else {
+        return Vec::new();
+    };
+    let mut words = program.words.clone();
+    if engine != EngineKind::Bare
+        && let Some(path) = words.first_mut()
+    {
+        *path = engine::libraries::seen(Path::new(&path))
+            .display()
+            .to_string();
+    }
+    words
+}
+
+/// Makes the page that the program of a cell reports on, if it does.
+pub(crate) fn prepare_page(trial: &Trial<'_>, shared: &Path, cell: &str) -> Result<(), BenchError> {
+    if !reports(&trial.planned.workload) {
+        return Ok(());
+    }
+    let page = shared.join(format!("{cell}.page"));
+    probe::prepare_page(&page, true).map_err(failed(&page, "make the page"))
 }
 
 /// Of a crowd and of cells that take turns, the start of every cell is stamped before any of them works: without it the last one's start would be

@@ -1,7 +1,7 @@
 //! The whole experiment: rounds of trials, interleaved, from plan to record.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use host::latency::DmaLatency;
@@ -219,6 +219,9 @@ pub(crate) fn trials(
     let mut place = Place::create()?;
     place.note_run(run.dir())?;
     let rootfs = place.rootfs()?;
+    if let Some(program) = &plan.experiment.workload.program {
+        engine::libraries::add(&rootfs, Path::new(program.path()))?;
+    }
     let rt_group = rt_group(plan, &mut place, progress)?;
     let pot = Pot::find(plan, rt_group.as_ref(), progress)?;
     let (ground, remarks) = Ground::make(plan, run.dir(), &mut place)?;

@@ -23,7 +23,7 @@ use crate::counted;
 use crate::drain::{Drain, Rings};
 use crate::interrupt::Interrupt;
 use crate::load::{self, Ground, Running};
-use crate::payload::{class, spec, words};
+use crate::payload::{class, prepare_page, spec, words};
 use crate::place::{Place, failed, holds_cells};
 use crate::salvage;
 use crate::sampler::{Sampler, Subject};
@@ -415,6 +415,7 @@ fn create(
             None => probe::prepare_samples(&samples, jobs),
         }
         .map_err(failed(&samples, "make the samples file"))?;
+        prepare_page(trial, shared, &record.cells[seat].id)?;
     }
     let words = words(trial, record, index);
     let cell = &mut record.cells[index];

@@ -33,6 +33,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -62,7 +63,9 @@ struct timecell_head {
     uint32_t version;
     uint32_t slots;
     uint64_t generation;
-    uint64_t reserved[5];
+    uint32_t gate; /* 1 while a measurement holds its programs back */
+    uint32_t reserved_word;
+    uint64_t reserved[4];
 };
 
 struct timecell_counters {
@@ -220,8 +223,15 @@ static inline void timecell_abandon_(struct timecell_task *task) {
     task->runs = 0;
 }
 
+/* Sleeps while the gate is closed. */
+static inline void timecell_pass_(const uint32_t *gate) {
+    while (__atomic_load_n(gate, __ATOMIC_ACQUIRE) == 1)
+        syscall(SYS_futex, gate, 0 /* FUTEX_WAIT */, 1, (void *)0);
+}
+
 /* The task of this name. If the mission declares tasks for this cell, it must be one of them; if it declares none, any name
- * is taken while there are free slots. Returns 0 or a TIMECELL_ constant. */
+ * is taken while there are free slots. Returns 0 or a TIMECELL_ constant. It returns at once in a mission's cell; in a
+ * measurement, which lets programs begin together, when they may: open tasks right before the loop that runs their jobs. */
 static inline int timecell_open_task(const struct timecell_client *client, const char *name, struct timecell_task *task) {
     struct timecell_identity *identity;
     size_t length = strlen(name), i;
@@ -254,6 +264,7 @@ static inline int timecell_open_task(const struct timecell_client *client, const
     identity = timecell_identity_(client, found);
     me = timecell_this_program_();
     if (__atomic_exchange_n(&identity->writer, me, __ATOMIC_ACQ_REL) == me) return TIMECELL_ALREADY_OPEN;
+    timecell_pass_(&client->head->gate);
     task->identity = identity;
     task->counters = timecell_counters_(client, found);
     task->ring = timecell_ring_(client, found);

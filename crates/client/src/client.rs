@@ -1,9 +1,10 @@
 //! The application's end of the page.
 
 use core::ffi::CStr;
+use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use crate::layout::{BEING_CLAIMED, CLAIMED, DECLARED, FREE, USUAL_PATH, VARIABLE};
+use crate::layout::{BEING_CLAIMED, CLAIMED, CLOSED, DECLARED, FREE, USUAL_PATH, VARIABLE};
 use crate::map::Map;
 use crate::name::{self, Name};
 use crate::task::{Slot, Task, this_program};
@@ -71,6 +72,9 @@ impl Client {
     /// The task of this name. If the mission declares tasks for this cell, it must be one of them; if it declares none, any
     /// name is taken while there are free slots.
     ///
+    /// Returns at once in a mission's cell. In a measurement, which lets programs begin together, it returns when they may: open
+    /// tasks right before the loop that runs their jobs.
+    ///
     /// A task has one writer: call this in the thread that runs its jobs, or hand the [`Task`] to it. A process that takes
     /// over from one that has ended goes on with its numbers.
     ///
@@ -93,6 +97,7 @@ impl Client {
         if identity.writer.swap(me, AcqRel) == me {
             return Err(TaskError::AlreadyOpen);
         }
+        pass(map.gate());
         Ok(Task::attached(Slot {
             counters: map.counters(slot),
             identity,
@@ -106,6 +111,22 @@ impl Client {
             matches!(identity.state.load(Acquire), CLAIMED | DECLARED)
                 && Name::of(identity).as_bytes() == name.as_bytes()
         })
+    }
+}
+
+/// Sleeps while the gate is closed.
+fn pass(gate: &AtomicU32) {
+    while gate.load(Acquire) == CLOSED {
+        // SAFETY: the word outlives the call; there is no timeout, and no second word.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                gate.as_ptr(),
+                libc::FUTEX_WAIT,
+                CLOSED,
+                core::ptr::null::<libc::timespec>(),
+            );
+        }
     }
 }
 

@@ -45,9 +45,16 @@ pub struct Head {
     pub slots: AtomicU32,
     /// How often the cell has been started.
     pub generation: AtomicU64,
+    /// [`CLOSED`] while a measurement holds its programs back: whoever opens a task waits until it is not (futex(2)).
+    pub gate: AtomicU32,
     /// 0.
-    pub reserved: [AtomicU64; 5],
+    pub reserved_word: AtomicU32,
+    /// 0.
+    pub reserved: [AtomicU64; 4],
 }
+
+/// What [`Head::gate`] holds while tasks wait to be opened; anything else lets them.
+pub const CLOSED: u32 = 1;
 
 /// What changes with every job; a cache line of its own.
 #[repr(C, align(64))]

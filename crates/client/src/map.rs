@@ -1,6 +1,7 @@
 //! Mapping the page.
 
 use core::ffi::CStr;
+use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::OpenError;
@@ -78,6 +79,10 @@ impl Map {
         // SAFETY: the mapping was made above and nothing refers to it any more.
         unsafe { libc::munmap(at, bytes) };
         Err(fault)
+    }
+
+    pub(crate) fn gate(self) -> &'static AtomicU32 {
+        &self.head.gate
     }
 
     pub(crate) fn slots(self) -> usize {

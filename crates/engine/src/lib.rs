@@ -15,6 +15,7 @@ pub mod embedded;
 mod error;
 mod footprint;
 mod identity;
+pub mod libraries;
 mod limits;
 mod list;
 mod made;

@@ -23,6 +23,14 @@ pub enum RootfsError {
     /// Not a binary of this kind of machine's format.
     #[error("{0} is not a 64-bit ELF program")]
     NotElf(PathBuf),
+    /// A program cannot be taken into a cell with what it is linked against.
+    #[error("the libraries of {program} are not known: {cause}")]
+    Libraries {
+        /// The program.
+        program: PathBuf,
+        /// Why not.
+        cause: String,
+    },
     /// Programs cannot be executed there.
     #[error(
         "{0} is mounted `noexec`, so no cell could run there; choose a directory on another file system"
@@ -140,12 +148,12 @@ fn prepare_named(dir: &Path, program: &Path, named: &Path) -> Result<PathBuf, Ro
     fs::canonicalize(dir).map_err(io_at(dir))
 }
 
-fn io_at(path: &Path) -> impl FnOnce(io::Error) -> RootfsError {
+pub(crate) fn io_at(path: &Path) -> impl FnOnce(io::Error) -> RootfsError {
     let path = path.to_owned();
     move |cause| RootfsError::Io { path, cause }
 }
 
-fn make_dir(dir: &Path) -> io::Result<()> {
+pub(crate) fn make_dir(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir)?;
     fs::set_permissions(dir, Permissions::from_mode(0o755))
 }

@@ -1,6 +1,6 @@
 //! What an experiment file says.
 
-use crate::{Duration, EngineKind, LoadPlan, TaskLoad, load};
+use crate::{Duration, EngineKind, LoadPlan, ProgramLoad, TaskLoad, load};
 
 /// Version of the experiment file that this timecell reads and writes.
 pub const SCHEMA: i64 = 1;
@@ -50,6 +50,8 @@ pub enum Work {
     Timer,
     /// As long as the wcet of the task whose job it is: multiply-accumulate steps, calibrated in the cell.
     Busy,
+    /// What a program of the user's does: [`Workload::program`].
+    Program,
 }
 
 impl Work {
@@ -59,6 +61,7 @@ impl Work {
             Work::Mac { .. } => "mac",
             Work::Timer => "timer",
             Work::Busy => "taskset",
+            Work::Program => "program",
         }
     }
 }
@@ -74,6 +77,8 @@ pub struct Workload {
     pub period: Duration,
     /// How releases are laid out in time.
     pub pacing: Pacing,
+    /// The program that does the jobs, for [`Work::Program`].
+    pub program: Option<ProgramLoad>,
 }
 
 /// What is kept of the jobs.

@@ -14,6 +14,7 @@ mod load;
 mod loads;
 pub mod mission;
 mod parse;
+mod program;
 mod quantity;
 mod reader;
 mod requirement;
@@ -39,6 +40,7 @@ pub use experiment::{
 pub use input_error::InputError;
 pub use input_errors::InputErrors;
 pub use load::{IDLE, LoadForm, LoadKind, LoadPlan};
+pub use program::ProgramLoad;
 pub use reader::nearest;
 pub use requirement::Requirement;
 pub use resolve::{Overrides, quick};

@@ -7,7 +7,7 @@ use toml::de::DeTable;
 use crate::reader::{Source, Table, nearest};
 use crate::{
     Class, Counters, Duration, Experiment, InputError, Keep, Limits, Pacing, SCHEMA, Scheduling,
-    TaskLoad, Work, Workload, loads, scale_parse, task_parse, trials, turns,
+    TaskLoad, Work, Workload, loads, program, scale_parse, task_parse, trials, turns,
 };
 
 const TOP: [&str; 15] = [
@@ -27,8 +27,9 @@ const TOP: [&str; 15] = [
     "scale",
     "turns",
 ];
-const WORKLOAD: [&str; 10] = [
+const WORKLOAD: [&str; 12] = [
     "kind", "jobs", "period", "pacing", "steps", "policy", "margin", "duration", "tasks", "task",
+    "program", "reports",
 ];
 const SCHEDULING: [&str; 3] = ["class", "priority", "cpus"];
 
@@ -59,7 +60,7 @@ impl Experiment {
         let keep = keep(&top)?;
         let (workload, tasks) = workload(&top, keep)?;
         let scale = scale_parse::scale(&top, keep, workload.work)?;
-        let turns = turns::turns(&top, keep, workload.pacing)?;
+        let turns = turns::turns(&top, keep, &workload)?;
         let trials = match &scale {
             Some(scale) => scale.trials(workload.jobs),
             None => trials::trials(&top, keep)?,
@@ -153,6 +154,9 @@ impl Experiment {
         let _ = writeln!(out, "\n[workload]\nkind = \"{}\"", workload.work.name());
         if let Work::Mac { steps } = workload.work {
             let _ = writeln!(out, "steps = {steps}");
+        }
+        if let Some(program) = &workload.program {
+            program::write(&mut out, program);
         }
         if let Some(tasks) = &self.tasks {
             task_parse::write(&mut out, tasks);
@@ -313,6 +317,7 @@ fn workload(top: &Table<'_>, keep: Keep) -> Result<(Workload, Option<TaskLoad>),
         ("mac", Work::Mac { steps: 0 }),
         ("timer", Work::Timer),
         ("taskset", Work::Busy),
+        ("program", Work::Program),
     ];
     let kind = choice(&table, "kind", &kinds)?.ok_or_else(|| table.missing("kind", "\"mac\""))?;
     let (of_others, whose) = if kind == Work::Busy {
@@ -334,10 +339,27 @@ fn workload(top: &Table<'_>, keep: Keep) -> Result<(Workload, Option<TaskLoad>),
         let tasks = task_parse::task_load(&table)?;
         return Ok((tasks.workload(), Some(tasks)));
     }
-    let timer = kind == Work::Timer;
+    if kind != Work::Program
+        && let Some(key) = program::KEYS.iter().find(|key| table.has(key))
+    {
+        return Err(table.fault(
+            key,
+            format!("`{key}` says nothing of kind \"{}\"", kind.name()),
+            "remove the line, or set kind = \"program\"",
+        ));
+    }
+    let program = match kind {
+        Work::Program => Some(program::program(&table)?),
+        _ => None,
+    };
     let steps = table.integer("steps", &Limits::STEPS)?;
-    if timer && steps.is_some() {
-        return Err(table.fault("steps", "a `timer` job has no steps", "remove the line"));
+    let is_mac = matches!(kind, Work::Mac { .. });
+    if !is_mac && steps.is_some() {
+        return Err(table.fault(
+            "steps",
+            format!("a `{}` job has no steps", kind.name()),
+            "remove the line",
+        ));
     }
     let period = period_of(&table, "period")?.unwrap_or(Duration::from_ns(1_000_000));
     let pacing = choice(
@@ -348,17 +370,24 @@ fn workload(top: &Table<'_>, keep: Keep) -> Result<(Workload, Option<TaskLoad>),
             ("relative", Pacing::Relative),
         ],
     )?;
+    if program.is_some() && pacing == Some(Pacing::Relative) {
+        return Err(table.fault(
+            "pacing",
+            "the jobs of a program are periodic",
+            "remove the line",
+        ));
+    }
     let workload = Workload {
-        work: if timer {
-            Work::Timer
-        } else {
-            Work::Mac {
+        work: match kind {
+            Work::Mac { .. } => Work::Mac {
                 steps: small(steps, 100_000),
-            }
+            },
+            other => other,
         },
         jobs: small(table.integer("jobs", &keep.jobs())?, 5_000),
         period,
         pacing: pacing.unwrap_or(Pacing::Periodic),
+        program,
     };
     Ok((workload, None))
 }

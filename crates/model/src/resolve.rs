@@ -2,7 +2,7 @@
 
 use crate::{
     Bytes, Class, Duration, EngineKind, Experiment, InputError, Keep, Limits, LoadKind, LoadPlan,
-    Reserve, TaskPolicy, scale_override, turns::ten_thousandths,
+    ProgramLoad, Reserve, Scale, TaskPolicy, scale_override, turns::ten_thousandths,
 };
 
 /// Options of `timecell bench` that override the file. `None` and empty leave the file's value.
@@ -10,6 +10,8 @@ use crate::{
 pub struct Overrides {
     /// Smoke run: see [`quick`].
     pub quick: bool,
+    /// The program that does the jobs, in place of the experiment's work.
+    pub program: Option<ProgramLoad>,
     /// Length of one cell's measurement; sets jobs = duration / period.
     pub duration: Option<Duration>,
     /// Activations per cell and trial.
@@ -55,28 +57,28 @@ pub struct Overrides {
 /// Trials of a smoke run that are repeated; more than these run once.
 const REPEATED: usize = 12;
 
-/// Jobs and rounds of a smoke run: 7 cells x 2 rounds x 500 ms plus their creation stay under 30 s, a matrix of 36
+/// Jobs and rounds of a smoke run: 7 cells x 5 rounds x 200 ms plus their creation stay under 30 s, a matrix of 36
 /// trials under 60 s.
 pub fn quick(experiment: &mut Experiment) {
     if experiment.scale.is_some() {
         return scale_override::quick(experiment);
     }
     let turns = experiment.turns;
+    let many = experiment.trials.len() > REPEATED;
     let jobs = |period: Duration| match turns {
         Some(turns) => quarter_of_a_second(period).max(2 * turns.jobs(period)),
-        None => half_a_second(period),
+        None if many => half_a_second(period),
+        None => fifth_of_a_second(period),
     };
     let workload = &mut experiment.workload;
     workload.jobs = jobs(workload.period);
     for trial in &mut experiment.trials {
         trial.jobs = trial.period.map(jobs);
     }
-    let many = experiment.trials.len() > REPEATED;
     experiment.rounds = match (experiment.turns, many) {
-        // Rounds are what an interval rests on; turns make each of them count.
-        (Some(_), false) => 5,
+        // Rounds are what an interval rests on: many short ones tell more than few long ones.
+        (_, false) => 5,
         (Some(_), true) => 2,
-        (None, false) => 2,
         (None, true) => 1,
     };
 }
@@ -100,6 +102,12 @@ fn decide(experiment: &mut Experiment, share: f64) -> Result<(), InputError> {
 /// The jobs of this period that take about a quarter of a second.
 fn quarter_of_a_second(period: Duration) -> u32 {
     u32::try_from(250_000_000 / period.ns().max(1)).unwrap_or(u32::MAX)
+}
+
+/// The jobs of this period that take about a fifth of a second, 2 to 500.
+fn fifth_of_a_second(period: Duration) -> u32 {
+    let jobs = 200_000_000 / period.ns().max(1);
+    u32::try_from(jobs.clamp(2, 500)).unwrap_or(500)
 }
 
 /// The jobs of this period that take about half a second, 2 to 500.
@@ -135,6 +143,9 @@ impl Overrides {
     /// # Errors
     /// Names the option whose value is out of range, or an empty selection of trials.
     pub fn apply(&self, experiment: &mut Experiment) -> Result<(), InputError> {
+        if let Some(program) = &self.program {
+            experiment.set_program(program.clone())?;
+        }
         if experiment.tasks.is_some() {
             self.refuse_for_a_set()?;
         } else if self.task_policy.is_some() {
@@ -209,6 +220,16 @@ impl Overrides {
             }
         }
         scale_override::refuse(self, experiment)?;
+        let by_deadline = |scale: &Scale| scale.reserve == Reserve::Deadline;
+        let holds = self.reserve == Some(Reserve::Deadline)
+            || self.reserve.is_none() && experiment.scale.as_ref().is_some_and(by_deadline);
+        if experiment.workload.program.is_some() && holds {
+            return Err(InputError::new(
+                "--reserve deadline",
+                "a thread of SCHED_DEADLINE cannot start a program",
+                "use --reserve rt-cgroup, or none",
+            ));
+        }
         for &kind in &self.loads {
             add_load(experiment, kind)?;
         }
@@ -338,7 +359,7 @@ mod tests {
             ..Overrides::default()
         };
         overrides.apply(&mut e).unwrap();
-        assert_eq!((e.workload.jobs, e.rounds), (7, 2));
+        assert_eq!((e.workload.jobs, e.rounds), (7, 5));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::parse::small;
 use crate::reader::Table;
-use crate::{Duration, InputError, Keep, Pacing};
+use crate::{Duration, InputError, Keep, Pacing, Workload};
 
 const TURNS: [&str; 3] = ["length", "settle", "decide"];
 const LENGTH: Duration = Duration::from_ns(12_000_000);
@@ -75,7 +75,7 @@ impl Turns {
 pub(crate) fn turns(
     top: &Table<'_>,
     keep: Keep,
-    pacing: Pacing,
+    workload: &Workload,
 ) -> Result<Option<Turns>, InputError> {
     let Some(table) = top.table("turns", &TURNS)? else {
         return Ok(None);
@@ -87,9 +87,14 @@ pub(crate) fn turns(
             "remove `record`, or [turns]",
         ),
         (
-            pacing == Pacing::Periodic,
+            workload.pacing == Pacing::Periodic,
             "only periodic jobs keep to a timetable",
             "set pacing = \"periodic\", or remove [turns]",
+        ),
+        (
+            !(workload.program.as_ref()).is_some_and(|program| program.reports),
+            "a program that reports its jobs has releases of its own and keeps to no timetable",
+            "remove [turns], or set reports = false",
         ),
         (
             !top.has("scale"),

@@ -107,6 +107,10 @@ pub struct ProbeArgs {
     /// Whether the thread counts its own activations; the samples file then has room for the counts. Windows are read
     /// from outside and are none of its business.
     pub counters: Counters,
+    /// The program that does the jobs and its arguments, for [`Work::Program`]; its path as seen from inside the cell.
+    pub program: Vec<String>,
+    /// Where that program reports its jobs, as seen from inside the cell; `None`: each execution of it is a job.
+    pub page: Option<PathBuf>,
     /// Its turns, where cells take turns; their period is the one above.
     pub turns: Option<TurnsArgs>,
 }
@@ -179,6 +183,8 @@ impl Default for ProbeArgs {
             barrier: BarrierKind::Futex,
             rest_ns: 0,
             counters: Counters::None,
+            program: Vec::new(),
+            page: None,
             turns: None,
         }
     }
@@ -198,7 +204,11 @@ impl ProbeArgs {
             Work::Mac { steps } => words.push(format!("mac={steps}")),
             // A task's work becomes steps once it is calibrated; until then it is none.
             Work::Timer | Work::Busy => words.push("timer".to_owned()),
+            Work::Program => {
+                words.extend(self.program.iter().map(|word| format!("program={word}")));
+            }
         }
+        words.extend((self.page.iter()).map(|page| format!("page={}", page.display())));
         if self.pacing == Pacing::Relative {
             words.push("relative".to_owned());
         }
@@ -250,6 +260,11 @@ impl ProbeArgs {
                     args.work = Work::Mac { steps };
                 }
                 "timer" => args.work = Work::Timer,
+                "program" => {
+                    args.work = Work::Program;
+                    args.program.push(value.to_owned());
+                }
+                "page" => args.page = Some(value.into()),
                 "relative" => args.pacing = Pacing::Relative,
                 "ring" => args.ring = true,
                 "samples" => args.samples = Some(value.into()),
@@ -295,13 +310,20 @@ mod tests {
             rest in 0i64..1_000_000_000, deadline in prop::option::of(any::<[u64; 3]>()), also in 0u32..100,
             counters in prop::sample::select(vec![Counters::None, Counters::WhereCheap, Counters::Activations]),
             turns in prop::option::of((1u32.., 1u32..=64, any::<u64>())),
+            program in prop::collection::vec("\\PC{1,9}", 0..4), page in any::<bool>(),
         ) {
             let args = ProbeArgs {
                 control: "/cell/control".into(),
                 slot,
                 samples: samples.then(|| "/cell/0.samples".into()),
                 ring,
-                work: steps.map_or(Work::Timer, |steps| Work::Mac { steps }),
+                work: match steps {
+                    _ if !program.is_empty() => Work::Program,
+                    Some(steps) => Work::Mac { steps },
+                    None => Work::Timer,
+                },
+                program,
+                page: page.then(|| "/cell/0.page".into()),
                 pacing: if relative { Pacing::Relative } else { Pacing::Periodic },
                 period_ns: period,
                 jobs,

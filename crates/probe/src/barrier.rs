@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::{Acquire, Release};
 
 use crate::control::{ABORT, GO, Slot, Stage, State};
 use crate::map::ControlMap;
+use crate::program::ending;
 use crate::{clock, futex};
 
 /// The release barrier of one trial.
@@ -82,6 +83,9 @@ impl Barrier {
         }
         let errno = slot.errno.load(Acquire);
         let stage = slot.stage.load(Acquire);
+        if let Some(told) = of_program(stage, errno) {
+            return Some(told);
+        }
         let cause = io::Error::from_raw_os_error(errno);
         let hint = match errno {
             _ if stage != Stage::Class as u32 => "",
@@ -219,6 +223,27 @@ impl Wake {
         events.fetch_add(1, Release);
         futex::wake_all(events);
     }
+}
+
+/// What a cell's program did instead of its jobs.
+fn of_program(stage: u32, number: i32) -> Option<String> {
+    Some(match stage {
+        stage if stage == Stage::Exit as u32 => format!("its program {}", ending(number)),
+        stage if stage == Stage::EndedEarly as u32 => format!(
+            "its program ended after {number} jobs; let it go on until it is asked to end, or ask for fewer jobs"
+        ),
+        stage if stage == Stage::Silent as u32 => {
+            "its program reported no job through timecell's client".to_owned()
+        }
+        stage if stage == Stage::Lost as u32 => {
+            "its program reported jobs faster than they could be read; is the period right?"
+                .to_owned()
+        }
+        stage if stage == Stage::Nonsense as u32 => {
+            "its program reported a job that ends before it begins or is released".to_owned()
+        }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

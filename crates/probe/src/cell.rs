@@ -14,6 +14,7 @@ use crate::control::{GO, Slot, Stage, State};
 use crate::count::{CountedSheet, Meter};
 use crate::map::{ControlMap, Map};
 use crate::measure::{self, Plan, Recorder, Sheet};
+use crate::program::{self, Program, Reporting, Started};
 use crate::ring::Ring;
 use crate::{arm, clock, futex};
 
@@ -133,6 +134,8 @@ pub(crate) fn live(
     report(control, slot, State::Present);
     wait_while(&slot.permit, |permit| permit == 0)?;
     take()?;
+    // Once it is in the class that the program inherits.
+    let mut worker = Worker::of(args)?;
     let (policy, priority) = arm::class_got();
     slot.policy.store(policy, Relaxed);
     slot.priority.store(priority, Relaxed);
@@ -166,12 +169,16 @@ pub(crate) fn live(
             ..before
         };
         match sheets {
-            Sheets::Whole(mut sheet) => measured(args, cpu_ns, &mut sheet, begin, armed),
+            Sheets::Whole(mut sheet) => {
+                measured(args, cpu_ns, &mut worker, &mut sheet, begin, armed)?;
+            }
             Sheets::Counted(mut sheet) => {
-                measured(args, cpu_ns, &mut sheet, begin, armed);
+                measured(args, cpu_ns, &mut worker, &mut sheet, begin, armed)?;
                 sheet.write_header(&sheet.sums(sheet.read_header()));
             }
-            Sheets::Ring(mut ring) => measured(args, cpu_ns, &mut ring, begin, armed),
+            Sheets::Ring(mut ring) => {
+                measured(args, cpu_ns, &mut worker, &mut ring, begin, armed)?;
+            }
         }
     } else {
         // Only the stamp was wanted: out of the way first, so that what follows does not delay a peer's stamp.
@@ -276,26 +283,45 @@ fn released(args: &ProbeArgs, control: &ControlMap) -> Result<(i64, i64), (Stage
 fn measured<R: Recorder>(
     args: &ProbeArgs,
     cpu_ns: i64,
+    worker: &mut Worker,
     sheet: &mut R,
     begin: (i64, i64),
     armed: impl FnOnce(Header) -> Header,
-) {
+) -> Result<(), (Stage, i32)> {
     let header = armed(sheet.read_header());
-    let plan = Plan {
+    let plan = |program| Plan {
         work: args.work,
         cpu_ns,
         pacing: args.pacing,
         period_ns: args.period_ns,
         jobs: args.jobs,
         turns: args.turns.map(|turns| turns.timetable(args.period_ns)),
+        program,
     };
     sheet.write_header(&header);
     let before = arm::usage();
     let cpu_before = clock::thread_cpu_time();
-    let tally = measure::run(&plan, sheet, begin.0, begin.1);
-    let cpu_after = clock::thread_cpu_time();
+    let children_before = program::children_cpu_ns();
+    let (go_ns, started_ns) = begin;
+    let tally = match worker {
+        Worker::Own => measure::run(&plan(None), sheet, go_ns, started_ns),
+        Worker::Executions(program) => {
+            measure::run(&plan(Some(&**program)), sheet, go_ns, started_ns)
+        }
+        Worker::Reports(started) => started.follow(&plan(None), args.fifo, sheet, go_ns)?,
+    };
+    if let Some(failure) = tally.failure {
+        return Err(failure);
+    }
+    let cpu_time_ns = match worker {
+        Worker::Own => clock::thread_cpu_time() - cpu_before,
+        Worker::Executions(_) => program::children_cpu_ns() - children_before,
+        Worker::Reports(_) => tally.program_cpu_ns,
+    };
     let ended_ns = clock::now();
     let after = arm::usage();
+    // Starting a program faults, which says nothing of memory that a loop should have locked.
+    let own = u64::from(matches!(worker, Worker::Own));
     sheet.write_header(&Header {
         count: (tally.executed - sheet.lost()).into(),
         missed: tally.missed.into(),
@@ -306,6 +332,7 @@ fn measured<R: Recorder>(
         work: match args.work {
             Work::Mac { .. } => 1,
             Work::Timer | Work::Busy => 2,
+            Work::Program => 3,
         },
         pacing: match args.pacing {
             Pacing::Periodic => 1,
@@ -313,17 +340,45 @@ fn measured<R: Recorder>(
         },
         steps: match args.work {
             Work::Mac { steps } => steps,
-            Work::Timer | Work::Busy => 0,
+            Work::Timer | Work::Busy | Work::Program => 0,
         },
         cpu_last: arm::current_cpu(),
-        cpu_time_ns: (cpu_after - cpu_before).unsigned_abs(),
-        minor_faults: after.minor_faults - before.minor_faults,
-        major_faults: after.major_faults - before.major_faults,
+        cpu_time_ns: cpu_time_ns.max(0).unsigned_abs(),
+        minor_faults: (after.minor_faults - before.minor_faults) * own,
+        major_faults: (after.major_faults - before.major_faults) * own,
         voluntary_switches: after.voluntary - before.voluntary,
         involuntary_switches: after.involuntary - before.involuntary,
         over_declared: tally.over.into(),
         ..header
     });
+    Ok(())
+}
+
+/// What does the jobs.
+enum Worker {
+    /// The probe itself.
+    Own,
+    /// A program, once for each job.
+    Executions(Box<Program>),
+    /// A program that waits to be let go and tells its jobs.
+    Reports(Started),
+}
+
+impl Worker {
+    /// Who does them; a program that reports its jobs is started.
+    fn of(args: &ProbeArgs) -> Result<Worker, (Stage, i32)> {
+        let failed = |errno| (Stage::Start, errno);
+        Ok(match (args.program.is_empty(), &args.page) {
+            (true, _) => Worker::Own,
+            (false, None) => {
+                Worker::Executions(Box::new(Program::new(&args.program, None).map_err(failed)?))
+            }
+            (false, Some(page)) => {
+                let reporting = Reporting::new(&args.program, page).map_err(failed)?;
+                Worker::Reports(reporting.start()?)
+            }
+        })
+    }
 }
 
 pub(crate) fn farewell(control: &ControlMap) {

@@ -114,6 +114,18 @@ pub enum Stage {
     Class = 3,
     /// The coordinator was silent for too long, or called the trial off.
     Abandoned = 4,
+    /// Starting its program.
+    Start = 5,
+    /// Its program ended otherwise than with 0; the number beside it is the wait status.
+    Exit = 6,
+    /// Its program ended with 0 before its jobs were done; the number beside it is how many it had done.
+    EndedEarly = 7,
+    /// Its program reported no job.
+    Silent = 8,
+    /// Its program's reports were overwritten before they were read.
+    Lost = 9,
+    /// Its program reported a job that ends before it begins or is released.
+    Nonsense = 10,
 }
 
 impl Stage {
@@ -124,6 +136,7 @@ impl Stage {
             2 => "cannot pin itself to its cpu",
             3 => "cannot set its scheduling class",
             4 => "was abandoned by the coordinator",
+            5 => "cannot start its program",
             _ => "failed",
         }
     }

@@ -233,6 +233,7 @@ mod tests {
             jobs,
             cpu_ns: 0,
             turns: None,
+            program: None,
         };
         let go_ns = clock::now();
         let tally = measure::run(&plan, &mut sheet, go_ns, go_ns);

@@ -4,12 +4,14 @@ use model::{Pacing, Timetable, Work};
 use record::samples::layout::{HEADER_BYTES, Header, Sample};
 
 use crate::clock;
+use crate::control::Stage;
 use crate::map::Map;
+use crate::program::Program;
 use crate::work::mac;
 
 /// What to measure.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Plan {
+#[derive(Clone, Copy)]
+pub(crate) struct Plan<'a> {
     pub work: Work,
     /// Cpu time that a job declares, ns: its work is a portion that is repeated as long as another one fits. 0: a job is its
     /// work, once.
@@ -19,6 +21,8 @@ pub(crate) struct Plan {
     pub jobs: u32,
     /// When its turns are, for periodic jobs; `None`: nobody else's lie between them.
     pub turns: Option<Timetable>,
+    /// Whose execution each job is, for [`Work::Program`].
+    pub program: Option<&'a Program>,
 }
 
 /// Where the loop leaves its records. Compiled into the loop for each kind; nothing is called through a pointer.
@@ -108,12 +112,16 @@ impl Recorder for Sheet<'_> {
 }
 
 /// How the loop ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tally {
     pub executed: u32,
     pub missed: u32,
     /// Jobs that took more cpu time than they declare, where they look at it.
     pub over: u32,
+    /// Cpu time of the program that did the jobs, ns.
+    pub program_cpu_ns: i64,
+    /// Why there are no more jobs, if they ended before the plan's end.
+    pub failure: Option<(Stage, i32)>,
 }
 
 /// Runs the jobs. The caller has slept to `go_ns` and read `started_ns` right after.
@@ -122,7 +130,12 @@ pub(crate) struct Tally {
 /// to run at once, late; the ones before it are missed and counted. Executed and missed always add up to the plan.
 /// Where cells take turns, a release belongs to its turn, and a job does not start once that is over: it is missed.
 #[inline(never)]
-pub(crate) fn run<R: Recorder>(plan: &Plan, sheet: &mut R, go_ns: i64, started_ns: i64) -> Tally {
+pub(crate) fn run<R: Recorder>(
+    plan: &Plan<'_>,
+    sheet: &mut R,
+    go_ns: i64,
+    started_ns: i64,
+) -> Tally {
     match (plan.pacing, plan.turns) {
         (Pacing::Periodic, None) => periodic(plan, Grid(plan.period_ns), sheet, go_ns, started_ns),
         (Pacing::Periodic, Some(turns)) => {
@@ -134,17 +147,23 @@ pub(crate) fn run<R: Recorder>(plan: &Plan, sheet: &mut R, go_ns: i64, started_n
 
 /// Does a job; when it was done. One that looks at its cpu time is counted in `over` when it took more than it declares.
 #[inline(always)]
-fn job(work: Work, cpu_ns: i64, over: &mut u32, start_ns: i64) -> i64 {
-    match work {
+fn job(plan: &Plan<'_>, tally: &mut Tally, start_ns: i64) -> i64 {
+    match plan.work {
         Work::Mac { steps } => {
-            if cpu_ns > 0 {
-                *over += u32::from(portions(steps, cpu_ns) > cpu_ns);
+            if plan.cpu_ns > 0 {
+                tally.over += u32::from(portions(steps, plan.cpu_ns) > plan.cpu_ns);
             } else {
                 std::hint::black_box(mac(steps));
             }
             clock::now()
         }
         Work::Timer | Work::Busy => start_ns,
+        Work::Program => {
+            if let Some(Err(failure)) = plan.program.map(Program::execute) {
+                tally.failure = Some(failure);
+            }
+            clock::now()
+        }
     }
 }
 
@@ -170,21 +189,20 @@ fn portions(steps: u32, cpu_ns: i64) -> i64 {
 }
 
 fn periodic<R: Recorder, G: Releases>(
-    plan: &Plan,
+    plan: &Plan<'_>,
     mut releases: G,
     sheet: &mut R,
     go_ns: i64,
     started_ns: i64,
 ) -> Tally {
-    let mut tally = Tally {
-        executed: 0,
-        missed: 0,
-        over: 0,
-    };
+    let mut tally = Tally::default();
     let (mut index, mut missed) = (0, 0);
     let (mut release, mut start) = (go_ns, started_ns);
     loop {
-        let end = job(plan.work, plan.cpu_ns, &mut tally.over, start);
+        let end = job(plan, &mut tally, start);
+        if tally.failure.is_some() {
+            return tally;
+        }
         sheet.put(Sample {
             index,
             missed,
@@ -298,16 +316,19 @@ fn skipped(late: i64, period: i64, left: u32) -> u32 {
     u32::try_from(passed).map_or(left, |passed| passed.min(left))
 }
 
-fn relative<R: Recorder>(plan: &Plan, sheet: &mut R, go_ns: i64, started_ns: i64) -> Tally {
+fn relative<R: Recorder>(plan: &Plan<'_>, sheet: &mut R, go_ns: i64, started_ns: i64) -> Tally {
     let mut release = go_ns;
     let mut start = started_ns;
-    let mut over = 0;
+    let mut tally = Tally {
+        executed: plan.jobs,
+        ..Tally::default()
+    };
     for index in 0..plan.jobs {
         if index > 0 {
             clock::sleep_for(plan.period_ns);
             start = clock::now();
         }
-        let end = job(plan.work, plan.cpu_ns, &mut over, start);
+        let end = job(plan, &mut tally, start);
         let sample = Sample {
             index,
             missed: 0,
@@ -318,11 +339,7 @@ fn relative<R: Recorder>(plan: &Plan, sheet: &mut R, go_ns: i64, started_ns: i64
         sheet.put(sample);
         release = end + plan.period_ns;
     }
-    Tally {
-        executed: plan.jobs,
-        missed: 0,
-        over,
-    }
+    tally
 }
 
 /// The loop's own cost per job in ns: recording without work or sleep, over the sheet's first records.
@@ -333,10 +350,20 @@ pub(crate) fn rehearse<R: Recorder>(sheet: &mut R) -> u64 {
     if jobs == 0 {
         return 0;
     }
+    let nothing = Plan {
+        work: Work::Timer,
+        cpu_ns: 0,
+        pacing: Pacing::Periodic,
+        period_ns: 1,
+        jobs,
+        turns: None,
+        program: None,
+    };
+    let mut tally = Tally::default();
     let begin = clock::now();
     let mut start = begin;
     for at in 0..jobs {
-        let end = job(Work::Timer, 0, &mut 0, start);
+        let end = job(&nothing, &mut tally, start);
         let sample = Sample {
             index: at,
             missed: skipped(std::hint::black_box(0), 1, jobs),
@@ -359,7 +386,7 @@ mod tests {
     use proptest::prelude::*;
     use std::fs::OpenOptions;
 
-    fn measured(plan: Plan, go_ns: impl FnOnce() -> i64) -> record::samples::Samples {
+    fn measured(plan: Plan<'_>, go_ns: impl FnOnce() -> i64) -> record::samples::Samples {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.samples");
         prepare_samples(&path, u64::from(plan.jobs)).unwrap();
@@ -391,6 +418,7 @@ mod tests {
             period_ns: 200_000,
             jobs: 50,
             turns: None,
+            program: None,
         };
         let read = measured(plan, || clock::now() + 1_000_000);
         let go = read.samples[0].release_ns;
@@ -411,6 +439,7 @@ mod tests {
             period_ns: 50_000_000,
             jobs: 12,
             turns: None,
+            program: None,
         };
         let read = measured(plan, || clock::now() - 10 * 50_000_000);
         assert_eq!(read.samples[0].index, 0);
@@ -427,6 +456,7 @@ mod tests {
             period_ns: 10_000,
             jobs: 500,
             turns: None,
+            program: None,
         };
         let read = measured(plan, clock::now);
         assert!(read.header.missed > 0);
@@ -446,6 +476,7 @@ mod tests {
             period_ns: 2_000_000,
             jobs: 3,
             turns: None,
+            program: None,
         };
         let read = measured(plan, clock::now);
         assert_eq!(read.header.count + read.header.missed, 3);
@@ -461,6 +492,7 @@ mod tests {
             period_ns: 300_000,
             jobs: 20,
             turns: None,
+            program: None,
         };
         let read = measured(plan, clock::now);
         for pair in read.samples.windows(2) {
@@ -497,6 +529,7 @@ mod tests {
             period_ns: 1_000_000,
             jobs: 10,
             turns: Some(two_arms(arm)),
+            program: None,
         };
         let begin = clock::now() + 5_000_000;
         let samples: Vec<_> = std::thread::scope(|scope| {

@@ -71,7 +71,7 @@ impl Metric {
     /// What is measured of a job of this work, the metric that comparisons are about first.
     pub const fn of_work(work: model::Work) -> &'static [Metric] {
         match work {
-            model::Work::Mac { .. } => &[
+            model::Work::Mac { .. } | model::Work::Program => &[
                 Metric::ExecutionTime,
                 Metric::WakeupLatency,
                 Metric::ResponseTime,

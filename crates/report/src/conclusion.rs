@@ -1,8 +1,8 @@
-//! What a run whose trials took turns comes to, in a sentence or two, and what was seen within the machine's states.
+//! What a run comes to, in a sentence or two, and what was seen within the machine's states.
 
 use model::EngineKind;
 use record::summary::{CellSummary, InTurns, RunSummary};
-use stats::{Ratio, Share, holm};
+use stats::{Comparison, Ratio, Share, holm};
 
 use crate::units::percent;
 use crate::words::{comparison, count, interval};
@@ -12,33 +12,68 @@ const MATERIAL_SHARE: f64 = 0.1;
 /// The probability with which any of the differences told may be chance.
 const LEVEL: f64 = 0.05;
 
-/// The conclusion, for terminal and page; empty where no trials took turns.
-pub(crate) fn conclusion(summary: &RunSummary) -> Vec<String> {
-    let compared: Vec<(&CellSummary, &InTurns)> = (summary.cells.iter())
-        .filter_map(|cell| Some((cell, cell.in_turns.first()?)))
-        .collect();
-    let p_values: Option<Vec<f64>> = (compared.iter())
-        .map(|(_, in_turns)| {
-            let comparison = &in_turns.comparison;
-            comparison.ratio_of_medians.p_value(comparison.rounds)
+/// Rounds below which whole ones are not concluded from.
+const FEWEST_ROUNDS: u32 = 3;
+
+/// A cell, the trial that it is compared with, and the comparison.
+struct Compared<'a> {
+    cell: &'a CellSummary,
+    against: &'a str,
+    comparison: &'a Comparison,
+}
+
+/// The comparisons that the conclusion rests on: turn by turn, or of whole rounds of a run without turns and without conditions
+/// that differ.
+fn compared(summary: &RunSummary) -> Vec<Compared<'_>> {
+    let in_turns = summary.cells.iter().filter_map(|cell| {
+        let turns = cell.in_turns.first()?;
+        Some(Compared {
+            cell,
+            against: &turns.against,
+            comparison: &turns.comparison,
         })
+    });
+    let in_turns: Vec<Compared<'_>> = in_turns.collect();
+    let is_of_another_kind = |cell: &CellSummary| cell.task.is_some() || cell.histograms.is_some();
+    if !in_turns.is_empty()
+        || summary.cells.iter().any(is_of_another_kind)
+        || crate::table_conditions::findings(summary).is_some()
+    {
+        return in_turns;
+    }
+    let in_rounds = summary.cells.iter().filter_map(|cell| {
+        let comparison = cell.against_baseline.as_ref()?;
+        (comparison.rounds >= FEWEST_ROUNDS).then_some(Compared {
+            cell,
+            against: &summary.baseline,
+            comparison,
+        })
+    });
+    in_rounds.collect()
+}
+
+/// The conclusion, for terminal and page; empty where nothing was compared.
+pub(crate) fn conclusion(summary: &RunSummary) -> Vec<String> {
+    let compared = compared(summary);
+    let p_values: Option<Vec<f64>> = (compared.iter())
+        .map(|Compared { comparison, .. }| comparison.ratio_of_medians.p_value(comparison.rounds))
         .collect();
     let Some(p_values) = p_values.filter(|values| !values.is_empty()) else {
         return Vec::new();
     };
     let shown = holm(&p_values, LEVEL);
     let (mut differ, mut alike) = (Vec::new(), Vec::new());
-    for ((cell, in_turns), shown) in compared.iter().zip(shown) {
+    for (compared, shown) in compared.iter().zip(shown) {
         match shown {
-            true => differ.push((*cell, *in_turns)),
-            false => alike.push(&in_turns.comparison.ratio_of_medians),
+            true => differ.push(compared),
+            false => alike.push(&compared.comparison.ratio_of_medians),
         }
     }
     let metric = summary.primary.title();
     let mut against: Vec<&str> = Vec::new();
-    for (_, in_turns) in &compared {
-        if !against.contains(&in_turns.against.as_str()) {
-            against.push(&in_turns.against);
+    for Compared { against: trial, .. } in &compared {
+        if !against.contains(trial) {
+            against.push(trial);
         }
     }
     let baselines = match against.as_slice() {
@@ -47,9 +82,9 @@ pub(crate) fn conclusion(summary: &RunSummary) -> Vec<String> {
     };
     let seen = (alike.iter().filter_map(|ratio| unseen(ratio))).fold(0.0, f64::max);
     let mut sentences = Vec::new();
-    for (cell, in_turns) in &differ {
-        let baseline = &in_turns.against;
-        let ratio = &in_turns.comparison.ratio_of_medians;
+    for compared in &differ {
+        let (cell, baseline) = (compared.cell, compared.against);
+        let ratio = &compared.comparison.ratio_of_medians;
         sentences.push(match is_baseline_again(summary, cell) {
             true => format!(
                 "The machine tells {baseline} from itself by {}: trust no difference of that size.",
@@ -58,7 +93,7 @@ pub(crate) fn conclusion(summary: &RunSummary) -> Vec<String> {
             false => differs(cell, ratio, metric, baseline),
         });
     }
-    differ.retain(|(cell, _)| !is_baseline_again(summary, cell));
+    differ.retain(|compared| !is_baseline_again(summary, compared.cell));
     match (differ.is_empty(), alike.is_empty()) {
         (true, false) => sentences.push(format!(
             "Nothing was shown to change the median {metric} of {baselines}: differences above {} would have been seen.",

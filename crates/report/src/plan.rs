@@ -1,7 +1,7 @@
 //! The experiment in one line.
 
 use crate::words::{count, plural};
-use model::{Class, Duration, Experiment, Pacing, Work};
+use model::{Class, Duration, Experiment, Pacing, ProgramLoad, Work, Workload};
 
 /// Such as `5 trials x 3 rounds x 5,000 jobs of mac (100,000 steps), period 1ms on an absolute grid, FIFO 80, cpu 1`.
 pub(crate) fn line(plan: &Experiment) -> String {
@@ -22,7 +22,7 @@ pub(crate) fn line(plan: &Experiment) -> String {
             tasks.policy.name()
         );
     }
-    let work = work(load.work);
+    let work = work(load);
     let pacing = match load.pacing {
         Pacing::Periodic if plan.turns.is_some() => "on the grid of turns",
         Pacing::Periodic => "on an absolute grid",
@@ -58,11 +58,15 @@ fn periods(periods: &[Duration]) -> String {
 }
 
 /// `mac (100,000 steps)`.
-pub(crate) fn work(work: Work) -> String {
-    match work {
+pub(crate) fn work(workload: &Workload) -> String {
+    match workload.work {
         Work::Mac { steps } => format!("mac ({} steps)", count(steps.into())),
         Work::Timer => "timer (wake-up only)".to_owned(),
         Work::Busy => "busy work".to_owned(),
+        Work::Program => {
+            let program = workload.program.as_ref();
+            program.map_or_else(String::new, ProgramLoad::told)
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use record::trial::CellRecord;
 use super::guard::ran_short;
 use super::{diagnosis, headroom};
 use crate::parallel::in_parallel;
-use crate::payload::{probe_words, spec};
+use crate::payload::{prepare_page, probe_words, spec};
 use crate::place::failed;
 use crate::trial::{CREATION_NS, Trial, place_cell};
 use crate::watch::Watch;
@@ -174,6 +174,7 @@ impl<'a> Crowd<'a> {
         let samples = self.shared.join(format!("{}.samples", seat.record.id));
         probe::prepare_samples(&samples, u64::from(trial.jobs[index]))
             .map_err(failed(&samples, "make the samples file"))
+            .and_then(|()| prepare_page(trial, self.shared, &seat.record.id))
             .map_err(|error| error.to_string())?;
         let work = (trial.place)
             .sub(&format!("trials/{}/cells/{}", trial.number, seat.record.id))

@@ -59,7 +59,7 @@ fn a_fault_names_its_line_and_the_mend() {
         ),
         (
             with(kind, "kind = \"mca\""),
-            "mine.toml:5: unknown kind `mca`; did you mean `mac`? it is one of mac, timer, taskset",
+            "mine.toml:5: unknown kind `mca`; did you mean `mac`? it is one of mac, timer, taskset, program",
         ),
         (
             with(
@@ -257,6 +257,7 @@ fn experiments() -> impl Strategy<Value = Experiment> {
                         } else {
                             Pacing::Relative
                         },
+                        program: None,
                     },
                     keep: interval.map_or(Keep::Samples, |ns| Keep::Histograms {
                         interval: Duration::from_ns(ns),

@@ -59,8 +59,8 @@ pub fn unlike(first: &Experiment, second: &Experiment) -> Option<String> {
     if a.work != b.work {
         return Some(format!(
             "the work is {} there and {} here",
-            plan::work(a.work),
-            plan::work(b.work)
+            plan::work(a),
+            plan::work(b)
         ));
     }
     if first.tasks != second.tasks {

@@ -77,7 +77,7 @@ fn asked(plan: &Experiment) -> Section {
     let engines: Vec<String> = plan.engines().iter().map(ToString::to_string).collect();
     let work = match plan.workload.work {
         Work::Mac { steps } => format!("mac, {} multiply-accumulate steps", count(steps.into())),
-        other => other.name().to_owned(),
+        _ => crate::plan::work(&plan.workload),
     };
     let pacing = match plan.workload.pacing {
         Pacing::Relative => "rest between the end of a job and the next release",

@@ -77,6 +77,7 @@ impl EnforcerName {
     sudo timecell bench overhead --quick                        every engine against bare metal, under 30 s\n  \
     timecell bench --template > mine.toml                       an experiment of your own, to be changed\n  \
     sudo timecell bench mine.toml --load cpu,disk               the same, disturbed\n  \
+    sudo timecell bench overhead --program ./app -- --rate 100  your own program in every engine\n  \
     sudo timecell bench latency --histogram --duration 24h      a day, in constant memory\n  \
     sudo timecell bench mine.toml --fail-if 'latency.p99 > 100us' --fail-if 'missed > 0'\n  \
     sudo timecell bench mine.toml --baseline runs/... --fail-if 'execution.median > 1.1x'\n\n\
@@ -90,6 +91,13 @@ pub struct Bench {
     /// Parts of `bench self`, or of `bench isolation` (contest, received); all when none is named.
     #[arg(value_name = "PART")]
     pub parts: Vec<String>,
+    /// Your own program does the jobs, its arguments behind `--`. One that reports its jobs through timecell's client is started once in
+    /// each cell; of another each execution is a job. Also an image-free way to compare: its shared libraries come along.
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
+    pub program: Option<PathBuf>,
+    /// Arguments of --program.
+    #[arg(last = true, value_name = "ARG", requires = "program")]
+    pub program_args: Vec<String>,
     /// Smoke run: fewer jobs and rounds, under 30 s; under 60 s where there are more than 12 trials.
     #[arg(long)]
     pub quick: bool,
@@ -137,7 +145,7 @@ pub struct Bench {
     pub interval: Option<Duration>,
     /// Go on with this run (`latest`: the newest below runs), which ended before its time: a power cut, an interrupt, a full disk.
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
-        "experiment", "quick", "duration", "jobs", "period", "cpus", "priority", "class", "rounds", "decide", "engine",
+        "experiment", "program", "quick", "duration", "jobs", "period", "cpus", "priority", "class", "rounds", "decide", "engine",
         "rootless_user", "heartbeat_timeout", "enforcer", "reservation", "no_try", "utilisation", "overrun", "seed", "load", "histogram", "interval", "out",
     ])]
     pub resume: Option<PathBuf>,

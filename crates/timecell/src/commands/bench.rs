@@ -9,7 +9,7 @@ use record::run::Run;
 use crate::cli::{Bench, ClassName, ReserveName, SetPolicy};
 use crate::commands::bench_plan::{dry, header};
 use crate::commands::judge::Asked;
-use crate::commands::{bench_hold, bench_pilot};
+use crate::commands::{bench_hold, bench_pilot, bench_program};
 use crate::exit::{CommandError, Ended};
 use crate::progress::Teller;
 use crate::{commands, out};
@@ -78,7 +78,9 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
         scenario::set_tasks(&mut experiment, &name, &set)?;
     }
     let baseline = experiment.baseline.clone();
-    overrides(options)?.apply(&mut experiment)?;
+    let mut changes = overrides(options)?;
+    bench_program::find(what, options, &mut experiment, &mut changes)?;
+    changes.apply(&mut experiment)?;
     if experiment.baseline != baseline && experiment.scale.is_none() {
         out::note(&format!(
             "note    {baseline} is left out by --engine: the comparison is with {}",
@@ -329,6 +331,7 @@ pub fn cpus(options: &Bench) -> Result<Vec<u32>, InputError> {
 pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
     Ok(Overrides {
         quick: options.quick,
+        program: None,
         duration: options.duration,
         jobs: options.jobs,
         period: options.period,

@@ -2,7 +2,7 @@
 
 use bench::{Plan, PlannedTrial};
 use host::provenance::Provenance;
-use model::{Class, Experiment, Pacing, Reserve, Work};
+use model::{Class, Experiment, Pacing, ProgramLoad, Reserve, Work};
 use report::grouped;
 
 use super::bench::VERSION;
@@ -60,6 +60,10 @@ fn plan_line(experiment: &Experiment, trials: usize) -> String {
         Work::Mac { steps } => format!("mac, {} steps", grouped(steps)),
         Work::Timer => "timer".to_owned(),
         Work::Busy => "busy work".to_owned(),
+        Work::Program => {
+            let program = workload.program.as_ref();
+            program.map_or_else(String::new, ProgramLoad::told)
+        }
     };
     let turns = match experiment.turns {
         Some(turns) => format!(", in turns of {}", turns.length),

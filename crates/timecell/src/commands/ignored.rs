@@ -6,10 +6,13 @@ use model::InputError;
 use crate::cli::Bench;
 
 /// Every option that says what is measured or how it is judged, and whether it was given.
-fn given(options: &Bench) -> [(&'static str, bool); 32] {
+fn given(options: &Bench) -> [(&'static str, bool); 33] {
     let Bench {
         experiment: _,
         parts: _,
+        program,
+        // Only with --program.
+        program_args: _,
         quick,
         duration,
         jobs,
@@ -52,6 +55,7 @@ fn given(options: &Bench) -> [(&'static str, bool); 32] {
         list_loads: _,
     } = options;
     [
+        ("--program", program.is_some()),
         ("--utilisation", !utilisation.is_empty()),
         ("--overrun", overrun.is_some()),
         ("--seed", seed.is_some()),

@@ -50,7 +50,7 @@ fn run_of_ours(run: &Run) -> Result<Measured, CommandError> {
         return Err(InputError::new(run.name(), what, "name a run of periodic jobs").into());
     }
     let metrics: &[Metric] = match run.experiment()?.workload.work {
-        Work::Mac { .. } => &[Metric::WakeupLatency, Metric::ExecutionTime],
+        Work::Mac { .. } | Work::Program => &[Metric::WakeupLatency, Metric::ExecutionTime],
         Work::Timer => &[Metric::WakeupLatency],
         Work::Busy => &[Metric::ResponseTime, Metric::WakeupLatency],
     };

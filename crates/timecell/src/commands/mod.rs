@@ -6,6 +6,7 @@ pub mod bench;
 pub mod bench_hold;
 pub mod bench_pilot;
 pub mod bench_plan;
+pub mod bench_program;
 pub mod bench_self;
 pub mod bench_series;
 pub mod clean;

@@ -1,0 +1,203 @@
+//! Trying a program of the user's before it is measured: does it report its jobs, and how long do they take?
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use model::ProgramLoad;
+
+/// Longest time for a program to open a task or to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long jobs are watched, and how many of them are enough.
+const WATCHED: Duration = Duration::from_secs(3);
+const ENOUGH: usize = 20;
+/// Between two looks: a hundredth of the time that has passed, within these.
+const LOOKS: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(5)];
+/// Most of its complaints that an error quotes, bytes.
+const MOST_BYTES: u64 = 600;
+
+/// What a program does when nobody tells it anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tried {
+    /// It reports jobs; the time between two releases in ns, if it was seen.
+    Reports {
+        /// The median.
+        period_ns: Option<i64>,
+    },
+    /// It ends by itself after so long, ns, and reports nothing.
+    Ends {
+        /// Of two executions the longer.
+        after_ns: i64,
+    },
+}
+
+/// Runs the program once as a plain process, and again if it has ended.
+///
+/// # Errors
+/// When it cannot be started, fails, or neither reports nor ends.
+pub fn try_program(words: &[String]) -> Result<Tried, String> {
+    let place = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let first = once(words, place.path(), "1")?;
+    let Tried::Ends { after_ns } = first else {
+        return Ok(first);
+    };
+    // Once more: the first brings it into memory.
+    match once(words, place.path(), "2")? {
+        Tried::Ends { after_ns: again_ns } => Ok(Tried::Ends {
+            after_ns: again_ns.max(after_ns.min(2 * again_ns)),
+        }),
+        other => Ok(other),
+    }
+}
+
+fn once(words: &[String], place: &Path, name: &str) -> Result<Tried, String> {
+    let io = |error: std::io::Error| error.to_string();
+    let (page, log) = (place.join(name), place.join(format!("{name}.log")));
+    probe::prepare_page(&page, false).map_err(io)?;
+    let complaints = File::create(&log).map_err(io)?;
+    let (path, arguments) = words.split_first().ok_or("no program is named")?;
+    let began = Instant::now();
+    let child = Command::new(path)
+        .args(arguments)
+        .env("TIMECELL_PAGE", &page)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(complaints)
+        .process_group(0)
+        .spawn()
+        .map_err(|error| format!("cannot start: {error}"))?;
+    let mut running = Running(child);
+    let mut opened: Option<Instant> = None;
+    loop {
+        let seen = probe::releases(&page).map_err(io)?;
+        let ended = running.0.try_wait().map_err(io)?;
+        if let Some(releases) = seen {
+            let since = opened.get_or_insert_with(Instant::now);
+            if releases.len() >= ENOUGH || since.elapsed() > WATCHED || ended.is_some() {
+                failed(ended, &log)?;
+                let period_ns = median_step(&releases);
+                return Ok(Tried::Reports { period_ns });
+            }
+        } else if let Some(status) = ended {
+            let after_ns = began.elapsed().as_nanos() as i64;
+            failed(Some(status), &log)?;
+            return Ok(Tried::Ends { after_ns });
+        } else if began.elapsed() > PATIENCE {
+            return Err(format!(
+                "neither reports jobs through timecell's client nor ends within {} s",
+                PATIENCE.as_secs()
+            ));
+        }
+        let [least, most] = LOOKS;
+        std::thread::sleep((began.elapsed() / 100).clamp(least, most));
+    }
+}
+
+/// An error if it ended otherwise than with 0.
+fn failed(ended: Option<ExitStatus>, log: &Path) -> Result<(), String> {
+    let Some(status) = ended.filter(|status| !status.success()) else {
+        return Ok(());
+    };
+    let mut said = Vec::new();
+    let _ = File::open(log).and_then(|log| log.take(MOST_BYTES).read_to_end(&mut said));
+    let said = String::from_utf8_lossy(&said).trim().replace('\n', "; ");
+    let how = match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ends with exit status {code}"),
+        (None, signal) => format!("is ended by signal {}", signal.unwrap_or(0)),
+    };
+    Err(match said.is_empty() {
+        true => how,
+        false => format!("{how}, saying: {said}"),
+    })
+}
+
+/// The median of the times between neighbours; `None` of fewer than two.
+fn median_step(releases: &[i64]) -> Option<i64> {
+    let mut steps: Vec<i64> = releases
+        .windows(2)
+        .map(|pair| pair[1].saturating_sub(pair[0]))
+        .filter(|&step| step > 0)
+        .collect();
+    steps.sort_unstable();
+    steps.get(steps.len() / 2).copied()
+}
+
+/// Ends with this, whatever happens.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The program of an experiment file as a plain process finds it: beside the file, unless its path is absolute or has no directory.
+///
+/// # Errors
+/// When it is not there.
+pub fn resolve_program(what: &str, program: &mut ProgramLoad) -> Result<(), String> {
+    let beside = Path::new(what).parent().unwrap_or(Path::new(""));
+    let named = beside.join(program.path());
+    let found =
+        std::fs::canonicalize(&named).map_err(|error| format!("{}: {error}", named.display()))?;
+    let found = found.into_os_string().into_string();
+    let found = found.map_err(|path| format!("{path:?} is no UTF-8 text"))?;
+    if let Some(path) = program.words.first_mut() {
+        *path = found;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tried(script: &str) -> Result<Tried, String> {
+        try_program(&["/bin/sh", "-c", script].map(str::to_owned))
+    }
+
+    #[test]
+    fn a_program_that_ends_is_timed() {
+        let Ok(Tried::Ends { after_ns }) = tried("sleep 0.05") else {
+            panic!("it ends and reports nothing");
+        };
+        assert!(after_ns >= 50_000_000, "{after_ns}");
+    }
+
+    #[test]
+    fn a_program_that_fails_is_told_with_its_words() {
+        let told = tried("echo no such device >&2; exit 3").unwrap_err();
+        assert_eq!(told, "ends with exit status 3, saying: no such device");
+        assert_eq!(tried("kill -9 $$").unwrap_err(), "is ended by signal 9");
+        let missing = try_program(&["/nonexistent".to_owned()]).unwrap_err();
+        assert!(
+            missing.starts_with("cannot start: No such file"),
+            "{missing}"
+        );
+    }
+
+    #[test]
+    fn the_period_is_the_usual_step() {
+        assert_eq!(median_step(&[0, 10, 20, 90, 100]), Some(10));
+        assert_eq!(median_step(&[5]), None);
+    }
+
+    #[test]
+    fn a_program_is_found_beside_its_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let beside = dir.path().join("app");
+        std::fs::write(&beside, "").unwrap();
+        let file = dir.path().join("x.toml");
+        let mut program = ProgramLoad::new(vec!["./app".to_owned()], false).unwrap();
+        resolve_program(file.to_str().unwrap(), &mut program).unwrap();
+        let expected = std::fs::canonicalize(&beside).unwrap();
+        assert_eq!(Path::new(program.path()), expected);
+        let mut program = ProgramLoad::new(vec!["./other".to_owned()], false).unwrap();
+        let told = resolve_program(file.to_str().unwrap(), &mut program).unwrap_err();
+        assert!(told.contains("other"), "{told}");
+    }
+}

@@ -1,0 +1,182 @@
+//! `[workload]` of kind "program": a program of the user's does the jobs.
+
+use std::fmt::Write as _;
+
+use crate::experiment::{Pacing, Work};
+use crate::parse::quoted;
+use crate::reader::Table;
+use crate::{Experiment, InputError};
+
+/// Keys of `[workload]` that only a program has.
+pub(crate) const KEYS: [&str; 2] = ["program", "reports"];
+const WANTED: &str = "a list of texts, such as [\"./app\", \"--rate\", \"100\"]";
+/// Most words of a program.
+const MOST_WORDS: usize = 256;
+/// Longest word of a program in bytes.
+const MOST_BYTES: usize = 4096;
+
+/// A program in place of the work that timecell brings along.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramLoad {
+    /// Its path, and its arguments.
+    pub words: Vec<String>,
+    /// Whether its jobs are those that it reports through the client's page. Otherwise a job is one execution, from its start to
+    /// its exit.
+    pub reports: bool,
+}
+
+impl ProgramLoad {
+    /// A program and its arguments.
+    ///
+    /// # Errors
+    /// What is wrong with the words, and what would be right.
+    pub fn new(words: Vec<String>, reports: bool) -> Result<ProgramLoad, (String, String)> {
+        let told = |what: String| (what, format!("give {WANTED}"));
+        if words.first().is_none_or(String::is_empty) {
+            return Err(told("no program is named".to_owned()));
+        }
+        if words.len() > MOST_WORDS {
+            return Err(told(format!(
+                "the program has {} words, and may have {MOST_WORDS}",
+                words.len()
+            )));
+        }
+        let bad = |word: &&String| word.len() > MOST_BYTES || word.contains('\0');
+        if let Some(word) = words.iter().find(bad) {
+            let start: String = word.chars().take(20).collect();
+            return Err(told(format!(
+                "the word that begins with {start:?} holds a NUL or more than {MOST_BYTES} bytes"
+            )));
+        }
+        Ok(ProgramLoad { words, reports })
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &str {
+        self.words.first().map_or("", String::as_str)
+    }
+
+    /// The program, and what a job of it is: `./app 5 (each job an execution)`.
+    pub fn told(&self) -> String {
+        let jobs = match self.reports {
+            true => "jobs as it reports them",
+            false => "each job an execution",
+        };
+        format!("{} ({jobs})", self.line())
+    }
+
+    /// The program as a person would type it.
+    pub fn line(&self) -> String {
+        let plain = |word: &str| {
+            let is_plain = |c: char| c.is_alphanumeric() || "-_./=+,:@%".contains(c);
+            !word.is_empty() && word.chars().all(is_plain)
+        };
+        let words = self.words.iter().map(|word| match plain(word) {
+            true => word.clone(),
+            false => format!("'{}'", word.replace('\'', "'\\''")),
+        });
+        words.collect::<Vec<String>>().join(" ")
+    }
+}
+
+/// The program that the table names.
+pub(crate) fn program(table: &Table<'_>) -> Result<ProgramLoad, InputError> {
+    let words = table.array("program", WANTED, |item| {
+        (item.as_str().map(str::to_owned)).ok_or_else(|| "a word is a text".to_owned())
+    })?;
+    let words = words.ok_or_else(|| table.missing("program", "[\"./app\"]"))?;
+    let reports = table.boolean("reports")?.unwrap_or(false);
+    ProgramLoad::new(words, reports).map_err(|(what, mend)| table.fault("program", what, mend))
+}
+
+/// Writes it as [`program`] reads it.
+pub(crate) fn write(out: &mut String, program: &ProgramLoad) {
+    let words: Vec<String> = program.words.iter().map(|word| quoted(word)).collect();
+    let _ = writeln!(out, "program = [{}]", words.join(", "));
+    let _ = writeln!(out, "reports = {}", program.reports);
+}
+
+impl Experiment {
+    /// Lets this program do the jobs. Trials whose program reports its jobs take no turns: its releases are its own.
+    ///
+    /// # Errors
+    /// When the experiment's work cannot be a program's.
+    pub fn set_program(&mut self, program: ProgramLoad) -> Result<(), InputError> {
+        if self.tasks.is_some() || self.workload.pacing != Pacing::Periodic {
+            return Err(InputError::new(
+                "--program",
+                format!(
+                    "`{}` {}",
+                    self.name,
+                    match self.tasks {
+                        Some(_) => "runs a task set of its own",
+                        None => "has jobs that are not periodic",
+                    }
+                ),
+                "use scenario overhead, concurrency, latency or scale, or an experiment with periodic jobs",
+            ));
+        }
+        if program.reports {
+            self.turns = None;
+        }
+        self.workload.work = Work::Program;
+        self.workload.program = Some(program);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(workload: &str) -> Result<Experiment, InputError> {
+        let text = format!(
+            "schema = 1\nname = \"x\"\n[workload]\nkind = \"program\"\n{workload}\n[[trial]]\nname = \"a\"\ncells = [\"bare\"]\n"
+        );
+        Experiment::parse("x", &text)
+    }
+
+    #[test]
+    fn a_program_is_read_and_written() {
+        let read = parse("program = [\"./app\", \"a b\", \"c\\\"d\"]\nperiod = \"10ms\"").unwrap();
+        assert_eq!(read.workload.work, Work::Program);
+        let program = read.workload.program.clone().unwrap();
+        assert_eq!(program.words, ["./app", "a b", "c\"d"]);
+        assert_eq!(program.line(), "./app 'a b' 'c\"d'");
+        assert!(!program.reports);
+        let again = Experiment::parse("again", &read.to_toml()).unwrap();
+        assert_eq!(again, read);
+    }
+
+    #[test]
+    fn what_is_no_program_is_told_with_the_mend() {
+        for (workload, told) in [
+            ("", "`program`"),
+            ("program = []", "no program is named"),
+            ("program = [\"\"]", "no program is named"),
+            ("program = [\"a\", \"b\\u0000\"]", "holds a NUL"),
+            ("program = [1]", "a word is a text"),
+            ("program = [\"a\"]\nsteps = 3", "steps"),
+            ("program = [\"a\"]\npacing = \"relative\"", "periodic"),
+        ] {
+            let error = parse(workload).unwrap_err().to_string();
+            assert!(error.contains(told), "{workload}: {error}");
+        }
+        let text = "schema = 1\nname = \"x\"\n[workload]\nkind = \"mac\"\nprogram = [\"a\"]\n[[trial]]\nname = \"a\"\ncells = [\"bare\"]\n";
+        let error = Experiment::parse("x", text).unwrap_err().to_string();
+        assert!(error.contains("says nothing of kind \"mac\""), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_reports_takes_no_turns() {
+        let text = "schema = 1\nname = \"x\"\n[workload]\nkind = \"mac\"\n[turns]\n[[trial]]\nname = \"a\"\ncells = [\"bare\"]\n";
+        for reports in [false, true] {
+            let mut experiment = Experiment::parse("x", text).unwrap();
+            let program = ProgramLoad::new(vec!["/bin/true".to_owned()], reports).unwrap();
+            experiment.set_program(program).unwrap();
+            assert_eq!(experiment.turns.is_none(), reports);
+            let again = Experiment::parse("again", &experiment.to_toml()).unwrap();
+            assert_eq!(again, experiment);
+        }
+    }
+}

@@ -1,0 +1,510 @@
+//! A program that reports its jobs on a page: it is held back at its first task, let go with all others, and followed.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, fence};
+
+use host::sched::Class;
+use record::samples::layout::Sample;
+use timecell_client::layout::{
+    CLAIMED, CLOSED, Counters, Head, Identity, JobRecord, MAGIC, RING, Ring, VERSION, counters_at,
+    identity_at, page_bytes, ring_at,
+};
+
+use super::{Program, wait};
+use crate::control::Stage;
+use crate::map::{Map, preallocated};
+use crate::measure::{Plan, Recorder, Tally};
+use crate::{arm, clock, futex};
+
+/// Tasks that a program may open. Those behind the first are not measured.
+const SLOTS: usize = 8;
+/// Longest time from a program's start to its first task, ns.
+const OPENING_NS: i64 = 20_000_000_000;
+/// Between two looks at a program that starts or ends, ns.
+const LOOK_NS: i64 = 1_000_000;
+/// Time for a program to end once it is asked to, ns.
+const ENDING_NS: i64 = 2_000_000_000;
+/// How much longer than planned its jobs may take to come, ns, beside 16 periods.
+const LATE_NS: i64 = 100_000_000;
+
+/// Makes a page for the program of a cell; with a closed gate it is held back at its first task.
+///
+/// # Errors
+/// When the file is there already or the place does not allow it.
+pub fn prepare_page(path: &Path, is_closed: bool) -> io::Result<()> {
+    let gate = if is_closed { CLOSED } else { 0 };
+    let file = preallocated(path, page_bytes(SLOTS) as u64)?;
+    let mut head = [0; size_of::<Head>()];
+    for (at, bytes) in [
+        (std::mem::offset_of!(Head, magic), &MAGIC.to_ne_bytes()[..]),
+        (std::mem::offset_of!(Head, version), &VERSION.to_ne_bytes()),
+        (
+            std::mem::offset_of!(Head, slots),
+            &(SLOTS as u32).to_ne_bytes(),
+        ),
+        (std::mem::offset_of!(Head, generation), &1_u64.to_ne_bytes()),
+        (std::mem::offset_of!(Head, gate), &gate.to_ne_bytes()),
+    ] {
+        head[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+    file.write_all_at(&head, 0)
+}
+
+/// When the last jobs of the first task on a page were released, ns, in order; `None` while no task was opened.
+///
+/// # Errors
+/// When the page cannot be read.
+pub fn releases(path: &Path) -> io::Result<Option<Vec<i64>>> {
+    let file = std::fs::File::open(path)?;
+    let mut page = vec![0; page_bytes(SLOTS)];
+    file.read_exact_at(&mut page, 0)?;
+    let number = |at: usize| -> u64 {
+        let bytes = page.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+        bytes.map_or(0, u64::from_ne_bytes)
+    };
+    // The lower half of a little-endian word, the only kind that timecell is built for.
+    if (number(identity_at(SLOTS, 0)) as u32) < CLAIMED {
+        return Ok(None);
+    }
+    let ended = number(counters_at(0) + std::mem::offset_of!(Counters, ended));
+    let release = |job: u64| {
+        let record = ring_at(SLOTS, 0) + (job as usize % RING) * size_of::<JobRecord>();
+        number(record + std::mem::offset_of!(JobRecord, release_ns)).cast_signed()
+    };
+    // One place is left to the job that may run.
+    let first = ended.saturating_sub(RING as u64 - 1);
+    Ok(Some((first..ended).map(release).collect()))
+}
+
+/// The page of a program that is to be started.
+pub(crate) struct Reporting {
+    map: Map,
+    program: Program,
+}
+
+/// A program that waits at its first task, or runs. It ends with this.
+pub(crate) struct Started {
+    map: Map,
+    pid: libc::pid_t,
+    /// Its wait status, once it has ended.
+    ended: Option<i32>,
+    /// Number of the first job that was not read yet.
+    next: u64,
+}
+
+/// A job as it was reported; `end_ns` 0: it was never ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Job {
+    number: u64,
+    release_ns: i64,
+    begin_ns: i64,
+    end_ns: i64,
+}
+
+impl Reporting {
+    /// Maps the page.
+    ///
+    /// # Errors
+    /// The errno of what does not work.
+    pub fn new(words: &[String], page: &Path) -> Result<Reporting, i32> {
+        let errno = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
+        let file = (OpenOptions::new().read(true).write(true).open(page)).map_err(errno)?;
+        let map = Map::of(&file).map_err(errno)?;
+        if map.len() < page_bytes(SLOTS) {
+            return Err(libc::EFBIG);
+        }
+        let program = Program::new(words, Some(page))?;
+        Ok(Reporting { map, program })
+    }
+
+    /// Starts the program and waits until it opens its first task.
+    pub fn start(self) -> Result<Started, (Stage, i32)> {
+        let pid = self.program.start()?;
+        let mut started = Started {
+            map: self.map,
+            pid,
+            ended: None,
+            next: 0,
+        };
+        let patience = clock::now() + OPENING_NS;
+        while started.identity().state.load(Acquire) < CLAIMED {
+            if let Some(status) = started.has_ended() {
+                return Err(match status {
+                    0 => (Stage::Silent, 0),
+                    status => (Stage::Exit, status),
+                });
+            }
+            if clock::now() > patience {
+                return Err((Stage::Silent, 0));
+            }
+            clock::sleep_for(LOOK_NS);
+        }
+        Ok(started)
+    }
+}
+
+impl Started {
+    /// Opens the gate and follows the program until its jobs are done or should have been; then it is asked to end.
+    pub fn follow<R: Recorder>(
+        &mut self,
+        plan: &Plan<'_>,
+        fifo: Option<u8>,
+        sheet: &mut R,
+        go_ns: i64,
+    ) -> Result<Tally, (Stage, i32)> {
+        // Whoever looks must not delay whom he looks at.
+        if let Some(priority) = fifo.filter(|&priority| priority > 1) {
+            let _ = arm::take_class(&Class::Fifo {
+                priority: priority - 1,
+            });
+        }
+        let before_ns = self.cpu_ns();
+        self.gate().store(0, Release);
+        futex::wake_all(self.gate());
+        let mut following = Following {
+            period_ns: plan.period_ns,
+            jobs: plan.jobs,
+            last: None,
+            tally: Tally::default(),
+        };
+        // Some looks for each ring, none of them in a hurry.
+        let look_ns = (plan.period_ns * (RING as i64 / 4)).clamp(LOOK_NS, 100_000_000);
+        let most_ns = plan.period_ns.saturating_mul(i64::from(plan.jobs) + 16);
+        let patience = go_ns.saturating_add(most_ns).saturating_add(LATE_NS);
+        let mut look = go_ns;
+        loop {
+            look += look_ns;
+            clock::sleep_until(look.min(patience));
+            let ended = self.has_ended();
+            let done = self.read(&mut following, sheet)?;
+            let over = clock::now() >= patience;
+            if done || over {
+                break;
+            }
+            if let Some(status) = ended {
+                return Err(match status {
+                    0 => (Stage::EndedEarly, following.tally.executed.cast_signed()),
+                    status => (Stage::Exit, status),
+                });
+            }
+        }
+        if following.tally.executed == 0 {
+            return Err((Stage::Silent, 0));
+        }
+        following.tally.missed = plan.jobs - following.tally.executed;
+        following.tally.program_cpu_ns = self.cpu_ns() - before_ns;
+        self.end();
+        Ok(following.tally)
+    }
+
+    /// Records the jobs that are over and were not read yet; whether the last activation was among them.
+    fn read<R: Recorder>(
+        &mut self,
+        following: &mut Following,
+        sheet: &mut R,
+    ) -> Result<bool, (Stage, i32)> {
+        const LOST: (Stage, i32) = (Stage::Lost, 0);
+        // SAFETY: both lie within the mapping, whose length was checked, and are made of atomics only.
+        let (counters, ring): (&Counters, &Ring) =
+            unsafe { (self.at(counters_at(0)), self.at(ring_at(SLOTS, 0))) };
+        let ended = counters.ended.load(Acquire);
+        let numbers = self.next..ended;
+        if ended < self.next || ended - self.next > RING as u64 {
+            return Err(LOST);
+        }
+        let mut jobs = [Job::default(); RING];
+        for (place, number) in jobs.iter_mut().zip(numbers.clone()) {
+            let record = &ring.0[number as usize % RING];
+            *place = Job {
+                number: record.number.load(Relaxed),
+                release_ns: record.release_ns.load(Relaxed),
+                begin_ns: record.begin_ns.load(Relaxed),
+                end_ns: record.end_ns.load(Relaxed),
+            };
+        }
+        fence(Acquire);
+        // What was written anew meanwhile is not what it was.
+        let begun = counters.begun.load(Relaxed);
+        if !numbers.is_empty() && numbers.start + RING as u64 <= begun.saturating_sub(1) {
+            return Err(LOST);
+        }
+        self.next = ended;
+        for (job, number) in jobs.iter().zip(numbers) {
+            if job.number != number {
+                return Err(LOST);
+            }
+            if following.take(job, sheet)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn has_ended(&mut self) -> Option<i32> {
+        if self.ended.is_none() {
+            self.ended = wait(self.pid, libc::WNOHANG);
+        }
+        self.ended
+    }
+
+    /// Cpu time of the program so far, ns; of one that has ended, nothing.
+    fn cpu_ns(&self) -> i64 {
+        clock::process_cpu_time_of(self.pid)
+    }
+
+    /// Asks it to end, and makes it.
+    fn end(&mut self) {
+        for (signal, patience_ns) in [(libc::SIGTERM, ENDING_NS), (libc::SIGKILL, i64::MAX)] {
+            if self.has_ended().is_some() {
+                return;
+            }
+            // SAFETY: the pid of a child that was not waited for is nobody else's.
+            unsafe { libc::kill(self.pid, signal) };
+            let until = clock::now().saturating_add(patience_ns);
+            while self.has_ended().is_none() && clock::now() < until {
+                clock::sleep_for(LOOK_NS);
+            }
+        }
+    }
+
+    fn gate(&self) -> &AtomicU32 {
+        // SAFETY: the head begins the mapping, and the gate is an atomic.
+        unsafe { &self.at::<Head>(0).gate }
+    }
+
+    fn identity(&self) -> &Identity {
+        // SAFETY: it lies within the mapping, and is made of atomics only.
+        unsafe { self.at(identity_at(SLOTS, 0)) }
+    }
+
+    /// # Safety
+    /// A `T` of atomics lies there, within [`page_bytes`] of so many slots.
+    unsafe fn at<T>(&self, offset: usize) -> &T {
+        // SAFETY: the caller's; the mapping is page-aligned and lives as long as this.
+        unsafe { &*self.map.as_ptr().add(offset).cast::<T>() }
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if self.has_ended().is_none() {
+            // SAFETY: the pid of a child that was not waited for is nobody else's.
+            unsafe { libc::kill(self.pid, libc::SIGKILL) };
+            let _ = wait(self.pid, 0);
+        }
+    }
+}
+
+/// Jobs on their way from the page into the record: an activation is known by its release.
+struct Following {
+    period_ns: i64,
+    jobs: u32,
+    /// Activation and release of the last job.
+    last: Option<(u32, i64)>,
+    tally: Tally,
+}
+
+impl Following {
+    /// Records a job; whether it belongs to the last activation.
+    fn take<R: Recorder>(&mut self, job: &Job, sheet: &mut R) -> Result<bool, (Stage, i32)> {
+        // A job that was never ended leaves its activation out.
+        if job.end_ns == 0 {
+            return Ok(false);
+        }
+        if job.begin_ns > job.end_ns || job.release_ns > job.end_ns {
+            return Err((Stage::Nonsense, 0));
+        }
+        let missed = match self.last {
+            None => 0,
+            Some((_, release_ns)) => {
+                // One that comes up to half a period late leaves none out.
+                let passed = job.release_ns.saturating_sub(release_ns) + self.period_ns / 2;
+                u32::try_from(passed / self.period_ns - 1).unwrap_or(0)
+            }
+        };
+        let index = match self.last {
+            None => 0,
+            Some((index, _)) => index.saturating_add(missed).saturating_add(1),
+        };
+        if index >= self.jobs {
+            return Ok(true);
+        }
+        sheet.put(Sample {
+            index,
+            missed,
+            release_ns: job.release_ns,
+            start_ns: job.begin_ns,
+            end_ns: job.end_ns,
+        });
+        self.tally.executed += 1;
+        self.last = Some((index, job.release_ns));
+        Ok(index + 1 == self.jobs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::samples::layout::Header;
+
+    /// Keeps what is put.
+    #[derive(Default)]
+    struct Kept(Vec<Sample>);
+
+    impl Recorder for Kept {
+        fn capacity(&self) -> usize {
+            usize::MAX
+        }
+        fn read_header(&self) -> Header {
+            Header::new()
+        }
+        fn write_header(&mut self, _: &Header) {}
+        fn put(&mut self, sample: Sample) {
+            self.0.push(sample);
+        }
+        fn restart(&mut self) {}
+        fn lost(&self) -> u32 {
+            0
+        }
+    }
+
+    fn following(jobs: u32) -> Following {
+        Following {
+            period_ns: 1_000,
+            jobs,
+            last: None,
+            tally: Tally::default(),
+        }
+    }
+
+    fn job(release_ns: i64, end_ns: i64) -> Job {
+        Job {
+            number: 0,
+            release_ns,
+            begin_ns: release_ns + 10,
+            end_ns,
+        }
+    }
+
+    #[test]
+    fn an_activation_is_known_by_its_release() {
+        let (mut kept, mut following) = (Kept::default(), following(8));
+        // The second comes 400 ns late, which leaves none out; then two are left out; the next was never ended; the last two
+        // are the seventh activation and one beyond the plan.
+        for (release, end, last) in [
+            (5_000, 5_500, false),
+            (6_400, 6_500, false),
+            (9_000, 9_100, false),
+            (10_000, 0, false),
+            (11_000, 11_100, false),
+            (12_000, 12_100, true),
+            (13_000, 13_100, true),
+        ] {
+            let seen = following.take(&job(release, end), &mut kept);
+            assert_eq!(seen.map_err(|_| ()), Ok(last), "{release}");
+        }
+        let seen: Vec<(u32, u32, i64)> = (kept.0.iter())
+            .map(|sample| (sample.index, sample.missed, sample.release_ns))
+            .collect();
+        let expected = [
+            (0, 0, 5_000),
+            (1, 0, 6_400),
+            (4, 2, 9_000),
+            (6, 1, 11_000),
+            (7, 0, 12_000),
+        ];
+        assert_eq!(seen, expected);
+        assert_eq!(following.tally.executed, 5);
+    }
+
+    #[test]
+    fn times_that_cannot_be_are_refused() {
+        for bad in [job(5_000, 4_000), job(5_000, 5_005)] {
+            let told = following(8).take(&bad, &mut Kept::default());
+            assert_eq!(
+                told.map_err(|(stage, _)| stage as u32),
+                Err(Stage::Nonsense as u32)
+            );
+        }
+    }
+
+    #[test]
+    fn a_page_tells_its_releases_and_a_closed_gate_is_on_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("page");
+        prepare_page(&path, true).unwrap();
+        assert_eq!(releases(&path).unwrap(), None);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .unwrap();
+        let map = Map::of(&file).unwrap();
+        // SAFETY: the mapping begins with a head.
+        let head: &Head = unsafe { &*map.as_ptr().cast() };
+        assert_eq!(head.gate.load(Relaxed), CLOSED);
+        head.gate.store(0, Relaxed);
+        let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+        let client = timecell_client::Client::open(&name).unwrap();
+        let mut task = client.task("control").unwrap();
+        assert_eq!(releases(&path).unwrap(), Some(Vec::new()));
+        for release in 0..40 {
+            task.begin_released(release);
+            task.end();
+        }
+        assert_eq!(releases(&path).unwrap(), Some((9..40).collect()));
+    }
+
+    /// Plays a program: reads its jobs as the follower does while they are written.
+    #[test]
+    fn jobs_are_read_as_they_are_reported_and_lost_ones_are_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("page");
+        prepare_page(&path, false).unwrap();
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .unwrap();
+        let child = std::process::Command::new("/bin/sleep").arg("60").spawn();
+        let mut started = Started {
+            map: Map::of(&file).unwrap(),
+            pid: child.unwrap().id().cast_signed(),
+            ended: None,
+            next: 0,
+        };
+        let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+        let client = timecell_client::Client::open(&name).unwrap();
+        let mut task = client.task("control").unwrap();
+        let (mut kept, mut following) = (Kept::default(), following(1_000));
+        for release in 0..40 {
+            task.begin_at(release * 1_000, release * 1_000 + 1);
+            task.end_at(release * 1_000 + 2);
+            if release % 20 == 19 {
+                assert!(
+                    !started
+                        .read(&mut following, &mut kept)
+                        .map_err(|_| ())
+                        .unwrap()
+                );
+            }
+        }
+        assert_eq!(kept.0.len(), 40);
+        assert_eq!(following.tally.executed, 40);
+        for release in 40..80 {
+            task.begin_at(release * 1_000, release * 1_000 + 1);
+            task.end_at(release * 1_000 + 2);
+        }
+        let told = started.read(&mut following, &mut kept);
+        assert_eq!(
+            told.map_err(|(stage, _)| stage as u32),
+            Err(Stage::Lost as u32)
+        );
+        assert!(started.cpu_ns() > 0);
+        drop(started);
+    }
+}

@@ -1,0 +1,128 @@
+//! `bench --program`: finds out what the user's program does, and plans for it.
+
+use bench::Tried;
+use model::{Duration, Experiment, InputError, Overrides, ProgramLoad};
+
+use crate::cli::Bench;
+use crate::exit::CommandError;
+use crate::out;
+
+/// How long a cell works in a round if nothing else is asked for, ns.
+const ROUND_NS: i64 = 1_000_000_000;
+/// The same of a program that reports its jobs, and how many rounds: it has whole rounds, and short ones in their place.
+const REPORTED_ROUND_NS: i64 = 500_000_000;
+const REPORTED_ROUNDS: i64 = 20;
+/// Fewest jobs of a cell in a round.
+const FEWEST: i64 = 20;
+
+/// Looks for the program that the options or the file name. Of one that the options name, the period and the number of
+/// jobs that were not asked for follow from what it does.
+pub fn find(
+    what: &str,
+    options: &Bench,
+    experiment: &mut Experiment,
+    changes: &mut Overrides,
+) -> Result<(), CommandError> {
+    if let Some(program) = &mut experiment.workload.program {
+        bench::resolve_program(what, program).map_err(|why| InputError::new(what, why, ""))?;
+    }
+    let Some(path) = &options.program else {
+        return Ok(());
+    };
+    let shown = path.display().to_string();
+    let told = |why: String| InputError::new(shown.clone(), why, "");
+    let words = [shown.clone()]
+        .into_iter()
+        .chain(options.program_args.iter().cloned());
+    let not_possible = |(what, mend)| InputError::new("--program", what, mend);
+    let mut program = ProgramLoad::new(words.collect(), false).map_err(not_possible)?;
+    bench::resolve_program("", &mut program).map_err(told)?;
+    engine::libraries::needed(std::path::Path::new(program.path()))
+        .map_err(|error| told(error.to_string()))?;
+    let tried = bench::try_program(&program.words).map_err(|why| {
+        InputError::new(
+            program.line(),
+            format!("run once as a plain process, it {why}"),
+            "",
+        )
+    })?;
+    let (seen, period_ns) = match tried {
+        Tried::Ends { after_ns } => {
+            let period_ns = round_up(2 * after_ns);
+            let seen = format!(
+                "ends by itself after {} and reports no jobs: each job is an execution",
+                Duration::from_ns(three_digits(after_ns))
+            );
+            (seen, Some(period_ns))
+        }
+        Tried::Reports { period_ns } => {
+            program.reports = true;
+            ("reports its jobs".to_owned(), period_ns.map(three_digits))
+        }
+    };
+    if changes.period.is_none() {
+        let period_ns = period_ns.ok_or_else(|| {
+            InputError::new(
+                program.line(),
+                "reports its jobs too seldom to see how often",
+                "give its period with --period",
+            )
+        })?;
+        changes.period = Some(Duration::from_ns(period_ns));
+    }
+    let period_ns = changes.period.map_or(ROUND_NS, Duration::ns).max(1);
+    if changes.jobs.is_none() && changes.duration.is_none() && !changes.quick {
+        let round_ns = match program.reports {
+            true => REPORTED_ROUND_NS,
+            false => ROUND_NS,
+        };
+        changes.jobs = Some((round_ns / period_ns).max(FEWEST));
+        if program.reports && experiment.turns.is_some() && changes.rounds.is_none() {
+            changes.rounds = Some(REPORTED_ROUNDS);
+        }
+    }
+    let line = format!("program {} {seen}\n", program.line());
+    match options.json {
+        true => out::note(&line),
+        false => out::print(&line),
+    }
+    changes.program = Some(program);
+    Ok(())
+}
+
+/// The next of 1, 2, 5, 10, 20, 50 and so on ms.
+fn round_up(ns: i64) -> i64 {
+    let mut decade = 1_000_000_i64;
+    loop {
+        for step in [1, 2, 5] {
+            if step * decade >= ns {
+                return step * decade;
+            }
+        }
+        decade = decade.saturating_mul(10);
+    }
+}
+
+/// To three digits: what was measured is no exact period.
+fn three_digits(ns: i64) -> i64 {
+    let mut unit = 1;
+    while ns / unit >= 1_000 {
+        unit *= 10;
+    }
+    (ns + unit / 2) / unit * unit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn periods_are_round_numbers() {
+        assert_eq!(round_up(1), 1_000_000);
+        assert_eq!(round_up(2_000_001), 5_000_000);
+        assert_eq!(round_up(70_000_000), 100_000_000);
+        assert_eq!(three_digits(1_000_312), 1_000_000);
+        assert_eq!(three_digits(12_345), 12_300);
+        assert_eq!(three_digits(999), 999);
+    }
+}
