@@ -77,8 +77,18 @@ pub struct Workload {
     pub period: Duration,
     /// How releases are laid out in time.
     pub pacing: Pacing,
+    /// When a job must have ended, after its release. `None`: at the next release, if they are periodic.
+    pub deadline: Option<Duration>,
     /// The program that does the jobs, for [`Work::Program`].
     pub program: Option<ProgramLoad>,
+}
+
+impl Workload {
+    /// When a job must have ended, ns after its release; `None` if it may take as long as it likes.
+    pub fn deadline_ns(&self) -> Option<i64> {
+        let next = || (self.pacing == Pacing::Periodic).then_some(self.period);
+        self.deadline.or_else(next).map(Duration::ns)
+    }
 }
 
 /// What is kept of the jobs.

@@ -27,9 +27,9 @@ const TOP: [&str; 15] = [
     "scale",
     "turns",
 ];
-const WORKLOAD: [&str; 12] = [
+const WORKLOAD: [&str; 13] = [
     "kind", "jobs", "period", "pacing", "steps", "policy", "margin", "duration", "tasks", "task",
-    "program", "reports",
+    "program", "reports", "deadline",
 ];
 const SCHEDULING: [&str; 3] = ["class", "priority", "cpus"];
 
@@ -168,6 +168,9 @@ impl Experiment {
                 Pacing::Relative => "relative",
             };
             let _ = writeln!(out, "pacing = \"{pacing}\"");
+            if let Some(deadline) = workload.deadline {
+                let _ = writeln!(out, "deadline = \"{deadline}\"");
+            }
         }
         let _ = match self.scheduling.class {
             Class::Fifo { priority } => writeln!(
@@ -322,7 +325,7 @@ fn workload(top: &Table<'_>, keep: Keep) -> Result<(Workload, Option<TaskLoad>),
     let kind = choice(&table, "kind", &kinds)?.ok_or_else(|| table.missing("kind", "\"mac\""))?;
     let (of_others, whose) = if kind == Work::Busy {
         (
-            &["jobs", "period", "pacing", "steps"][..],
+            &["jobs", "period", "pacing", "steps", "deadline"][..],
             "whose tasks have their own",
         )
     } else {
@@ -370,10 +373,11 @@ fn workload(top: &Table<'_>, keep: Keep) -> Result<(Workload, Option<TaskLoad>),
             ("relative", Pacing::Relative),
         ],
     )?;
-    if program.is_some() && pacing == Some(Pacing::Relative) {
+    let reports = (program.as_ref()).is_some_and(|program| program.reports);
+    if reports && pacing == Some(Pacing::Relative) {
         return Err(table.fault(
             "pacing",
-            "the jobs of a program are periodic",
+            "the jobs that a program reports are periodic",
             "remove the line",
         ));
     }
@@ -387,6 +391,7 @@ fn workload(top: &Table<'_>, keep: Keep) -> Result<(Workload, Option<TaskLoad>),
         jobs: small(table.integer("jobs", &keep.jobs())?, 5_000),
         period,
         pacing: pacing.unwrap_or(Pacing::Periodic),
+        deadline: period_of(&table, "deadline")?,
         program,
     };
     Ok((workload, None))

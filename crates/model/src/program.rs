@@ -102,22 +102,16 @@ impl Experiment {
     /// # Errors
     /// When the experiment's work cannot be a program's.
     pub fn set_program(&mut self, program: ProgramLoad) -> Result<(), InputError> {
-        if self.tasks.is_some() || self.workload.pacing != Pacing::Periodic {
+        if self.tasks.is_some() {
             return Err(InputError::new(
                 "--program",
-                format!(
-                    "`{}` {}",
-                    self.name,
-                    match self.tasks {
-                        Some(_) => "runs a task set of its own",
-                        None => "has jobs that are not periodic",
-                    }
-                ),
-                "use scenario overhead, concurrency, latency or scale, or an experiment with periodic jobs",
+                format!("`{}` runs a task set of its own", self.name),
+                "use scenario overhead, concurrency, latency or scale, or an experiment file",
             ));
         }
         if program.reports {
             self.turns = None;
+            self.workload.pacing = Pacing::Periodic;
         }
         self.workload.work = Work::Program;
         self.workload.program = Some(program);
@@ -157,7 +151,10 @@ mod tests {
             ("program = [\"a\", \"b\\u0000\"]", "holds a NUL"),
             ("program = [1]", "a word is a text"),
             ("program = [\"a\"]\nsteps = 3", "steps"),
-            ("program = [\"a\"]\npacing = \"relative\"", "periodic"),
+            (
+                "program = [\"a\"]\nreports = true\npacing = \"relative\"",
+                "periodic",
+            ),
         ] {
             let error = parse(workload).unwrap_err().to_string();
             assert!(error.contains(told), "{workload}: {error}");

@@ -18,6 +18,8 @@ pub struct Overrides {
     pub jobs: Option<i64>,
     /// Time between releases.
     pub period: Option<Duration>,
+    /// When a job must have ended, after its release.
+    pub deadline: Option<Duration>,
     /// Cpus for the cells.
     pub cpus: Vec<u32>,
     /// SCHED_FIFO priority.
@@ -124,6 +126,7 @@ impl Overrides {
     fn refuse_for_a_set(&self) -> Result<(), InputError> {
         let ignored = [
             ("--period", self.period.is_some()),
+            ("--deadline", self.deadline.is_some()),
             ("--jobs", self.jobs.is_some()),
             ("--histogram", self.histogram),
             ("--interval", self.interval.is_some()),
@@ -164,6 +167,16 @@ impl Overrides {
                 ));
             }
             set_period(experiment, period)?;
+        }
+        if let Some(deadline) = self.deadline {
+            if !Limits::PERIOD_NS.contains(&deadline.ns()) {
+                return Err(InputError::new(
+                    "--deadline",
+                    format!("the deadline is {deadline}"),
+                    "it must be 10us to 1h",
+                ));
+            }
+            experiment.workload.deadline = Some(deadline);
         }
         if self.histogram && experiment.keep == Keep::Samples {
             experiment.keep = Keep::MINUTES;

@@ -98,6 +98,7 @@ impl TaskLoad {
             jobs: tasks().map(|task| self.jobs(task)).max().unwrap_or(1),
             period: shortest.unwrap_or(COMPETITOR_PERIOD),
             pacing: Pacing::Periodic,
+            deadline: None,
             program: None,
         }
     }

@@ -319,16 +319,16 @@ fn skipped(late: i64, period: i64, left: u32) -> u32 {
 fn relative<R: Recorder>(plan: &Plan<'_>, sheet: &mut R, go_ns: i64, started_ns: i64) -> Tally {
     let mut release = go_ns;
     let mut start = started_ns;
-    let mut tally = Tally {
-        executed: plan.jobs,
-        ..Tally::default()
-    };
+    let mut tally = Tally::default();
     for index in 0..plan.jobs {
         if index > 0 {
             clock::sleep_for(plan.period_ns);
             start = clock::now();
         }
         let end = job(plan, &mut tally, start);
+        if tally.failure.is_some() {
+            break;
+        }
         let sample = Sample {
             index,
             missed: 0,
@@ -337,6 +337,7 @@ fn relative<R: Recorder>(plan: &Plan<'_>, sheet: &mut R, go_ns: i64, started_ns:
             end_ns: end,
         };
         sheet.put(sample);
+        tally.executed += 1;
         release = end + plan.period_ns;
     }
     tally

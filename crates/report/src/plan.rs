@@ -23,7 +23,9 @@ pub(crate) fn line(plan: &Experiment) -> String {
         );
     }
     let work = work(load);
+    let reports = (load.program.as_ref()).is_some_and(|program| program.reports);
     let pacing = match load.pacing {
+        Pacing::Periodic if reports => "as it releases them",
         Pacing::Periodic if plan.turns.is_some() => "on the grid of turns",
         Pacing::Periodic => "on an absolute grid",
         Pacing::Relative => "after the end of the job before",
@@ -37,8 +39,12 @@ pub(crate) fn line(plan: &Experiment) -> String {
         (least, most) if least == most => plural(most.into(), "job"),
         (least, most) => format!("{} to {}", count(least.into()), plural(most.into(), "job")),
     };
+    let deadline = match load.deadline {
+        Some(deadline) => format!(", deadline {deadline}"),
+        None => String::new(),
+    };
     format!(
-        "{} x {} x {jobs} of {work}, {} {pacing}, {}, {cpus}",
+        "{} x {} x {jobs} of {work}, {} {pacing}{deadline}, {}, {cpus}",
         plural(plan.trials.len() as u64, "trial"),
         plural(plan.rounds.into(), "round"),
         periods(&plan.periods()),

@@ -107,9 +107,15 @@ fn wait_once(
     };
     let mut stop = || trial.interrupt.came() || !ended_early().is_empty();
     let result = waiting(&mut stop);
+    let last_words = |index: usize| {
+        let cell = live.cells.get(index).and_then(Option::as_ref);
+        cell.map(|live| live.cell.log_tail().trim().to_owned())
+            .unwrap_or_default()
+    };
     for (index, cell) in record.cells.iter_mut().enumerate() {
         if cell.failure.is_none() {
-            cell.failure = barrier.failure(index);
+            let failure = barrier.failure(index);
+            cell.failure = failure.map(|why| load::with_words(&why, &last_words(index)));
         }
     }
     for index in ended_early() {
@@ -123,20 +129,11 @@ fn wait_once(
             });
             continue;
         }
-        let said = live
-            .cells
-            .get(index)
-            .and_then(|l| l.as_ref())
-            .map(|l| l.cell.log_tail())
-            .unwrap_or_default();
-        let said = said.trim();
-        let cell = &mut record.cells[index];
-        cell.failure.get_or_insert_with(|| {
-            if said.is_empty() {
-                "its process ended before its jobs were done".to_owned()
-            } else {
-                format!("its process ended before its jobs were done, saying: {said}")
-            }
+        record.cells[index].failure.get_or_insert_with(|| {
+            load::with_words(
+                "its process ended before its jobs were done",
+                &last_words(index),
+            )
         });
     }
     result

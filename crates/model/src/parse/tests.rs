@@ -257,6 +257,7 @@ fn experiments() -> impl Strategy<Value = Experiment> {
                         } else {
                             Pacing::Relative
                         },
+                        deadline: periodic.then_some(Duration::from_ns(period)),
                         program: None,
                     },
                     keep: interval.map_or(Keep::Samples, |ns| Keep::Histograms {

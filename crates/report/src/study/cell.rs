@@ -2,7 +2,7 @@
 
 use super::source::{self, Rounds, Source};
 use super::{compare_rounds, metrics};
-use model::{Pacing, TrialPlan, Workload};
+use model::TrialPlan;
 use record::RecordError;
 use record::samples::Header;
 use record::summary::{CellSummary, Metric, MetricSummary, TaskSummary};
@@ -34,7 +34,7 @@ pub(super) fn study(
     let jobs = task.map_or(source.plan.workload_of(trial).jobs, |task| task.jobs);
     let jobs = jobs.into();
     let deadline_ns = task.map_or_else(
-        || deadline_ns(&source.plan.workload_of(trial)),
+        || source.plan.workload_of(trial).deadline_ns(),
         |task| Some(task.deadline_ns),
     );
     let mut late = 0;
@@ -118,11 +118,6 @@ pub(super) fn study(
         lost: 0,
         histograms: None,
     })
-}
-
-/// When a job without a deadline of its own must have ended, ns after its release: at the next one, if releases are periodic.
-pub(super) fn deadline_ns(workload: &Workload) -> Option<i64> {
-    (workload.pacing == Pacing::Periodic).then(|| workload.period.ns())
 }
 
 /// Points kept of a task's distribution.

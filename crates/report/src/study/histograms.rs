@@ -148,10 +148,14 @@ fn cell(
             unexplained += u64::from(source.plan.workload_of(trial).jobs);
         }
     }
-    let late = super::cell::deadline_ns(&source.plan.workload_of(trial)).and_then(|deadline| {
-        let after = logs.iter().map(|(_, log)| after(log, deadline));
-        Some(after.sum::<Option<u64>>()? + missed)
-    });
+    let late = source
+        .plan
+        .workload_of(trial)
+        .deadline_ns()
+        .and_then(|deadline| {
+            let after = logs.iter().map(|(_, log)| after(log, deadline));
+            Some(after.sum::<Option<u64>>()? + missed)
+        });
     let mut notes = notes(&cells, &headers);
     let primary = quantiles(&pooled, metrics[0]);
     let against_baseline = against.and_then(|baseline| {

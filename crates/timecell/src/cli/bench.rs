@@ -110,6 +110,9 @@ pub struct Bench {
     /// Time between releases, such as 1ms or 100us.
     #[arg(long, value_name = "TIME")]
     pub period: Option<Duration>,
+    /// When a job must have ended, after its release; one that ends later is late [default: the period].
+    #[arg(long, value_name = "TIME")]
+    pub deadline: Option<Duration>,
     /// Measure although a mission holds cpus that are measured on: its cells are in the numbers then, and may be late.
     #[arg(long)]
     pub beside_missions: bool,
@@ -145,7 +148,7 @@ pub struct Bench {
     pub interval: Option<Duration>,
     /// Go on with this run (`latest`: the newest below runs), which ended before its time: a power cut, an interrupt, a full disk.
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
-        "experiment", "program", "quick", "duration", "jobs", "period", "cpus", "priority", "class", "rounds", "decide", "engine",
+        "experiment", "program", "quick", "duration", "jobs", "period", "deadline", "cpus", "priority", "class", "rounds", "decide", "engine",
         "rootless_user", "heartbeat_timeout", "enforcer", "reservation", "no_try", "utilisation", "overrun", "seed", "load", "histogram", "interval", "out",
     ])]
     pub resume: Option<PathBuf>,

@@ -335,6 +335,7 @@ pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
         duration: options.duration,
         jobs: options.jobs,
         period: options.period,
+        deadline: options.deadline,
         cpus: cpus(options)?,
         priority: options.priority,
         fifo: options.class.map(|class| matches!(class, ClassName::Fifo)),

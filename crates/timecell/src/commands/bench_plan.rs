@@ -82,8 +82,12 @@ fn plan_line(experiment: &Experiment, trials: usize) -> String {
     let periods: Vec<String> = (experiment.periods().iter())
         .map(ToString::to_string)
         .collect();
+    let deadline = match workload.deadline {
+        Some(deadline) => format!(", deadline {deadline}"),
+        None => String::new(),
+    };
     format!(
-        "{trials} trials x {} rounds x {jobs} jobs of {work} ({pacing} {}, {class}, {cpus}{turns})",
+        "{trials} trials x {} rounds x {jobs} jobs of {work} ({pacing} {}{deadline}, {class}, {cpus}{turns})",
         experiment.rounds,
         periods.join(", "),
     )

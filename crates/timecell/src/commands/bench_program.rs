@@ -36,7 +36,9 @@ pub fn find(
         .chain(options.program_args.iter().cloned());
     let not_possible = |(what, mend)| InputError::new("--program", what, mend);
     let mut program = ProgramLoad::new(words.collect(), false).map_err(not_possible)?;
-    bench::resolve_program("", &mut program).map_err(told)?;
+    experiment.clone().set_program(program.clone())?;
+    bench::resolve_program("", &mut program)
+        .map_err(|why| InputError::new("--program", why, ""))?;
     engine::libraries::needed(std::path::Path::new(program.path()))
         .map_err(|error| told(error.to_string()))?;
     let tried = bench::try_program(&program.words).map_err(|why| {
@@ -71,7 +73,8 @@ pub fn find(
         changes.period = Some(Duration::from_ns(period_ns));
     }
     let period_ns = changes.period.map_or(ROUND_NS, Duration::ns).max(1);
-    if changes.jobs.is_none() && changes.duration.is_none() && !changes.quick {
+    let is_asked = changes.jobs.is_some() || changes.duration.is_some() || changes.quick;
+    if !is_asked && experiment.scale.is_none() {
         let round_ns = match program.reports {
             true => REPORTED_ROUND_NS,
             false => ROUND_NS,

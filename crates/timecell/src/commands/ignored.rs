@@ -6,7 +6,7 @@ use model::InputError;
 use crate::cli::Bench;
 
 /// Every option that says what is measured or how it is judged, and whether it was given.
-fn given(options: &Bench) -> [(&'static str, bool); 33] {
+fn given(options: &Bench) -> [(&'static str, bool); 34] {
     let Bench {
         experiment: _,
         parts: _,
@@ -17,6 +17,7 @@ fn given(options: &Bench) -> [(&'static str, bool); 33] {
         duration,
         jobs,
         period,
+        deadline,
         // The options of any measurement.
         beside_missions: _,
         cpus,
@@ -65,6 +66,7 @@ fn given(options: &Bench) -> [(&'static str, bool); 33] {
         ("--duration", duration.is_some()),
         ("--jobs", jobs.is_some()),
         ("--period", period.is_some()),
+        ("--deadline", deadline.is_some()),
         ("--rounds", rounds.is_some()),
         ("--decide", decide.is_some()),
         ("--quick", *quick),

@@ -42,6 +42,7 @@ mod needs;
 mod nqueens;
 mod parquet;
 mod policies;
+mod program;
 mod pty;
 mod reporter;
 mod salvage;
@@ -117,6 +118,7 @@ fn main() {
         taskset::CASES,
         thresholds::CASES,
         top::CASES,
+        program::CASES,
         turns::CASES,
         unprivileged::CASES,
         verbs::CASES,

@@ -1,0 +1,247 @@
+//! `bench --program`: programs written in C, with the client's header and without it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use record::run::Run;
+use record::summary::{Metric, RunSummary};
+
+use crate::support::{Case, Need, only_run, say};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "program::one_without_a_change_is_executed_in_every_cell",
+        needs: &[Need::Program("cc"), Need::GroupBudget(950)],
+        run: executed,
+    },
+    Case {
+        name: "program::one_that_reports_is_followed_and_its_late_jobs_count",
+        needs: &[Need::Program("cc"), Need::GroupBudget(950)],
+        run: followed,
+    },
+    Case {
+        name: "program::what_cannot_be_measured_is_told",
+        needs: &[Need::Program("cc"), Need::GroupBudget(950)],
+        run: told,
+    },
+];
+
+/// Sums sines, as many as it is told, prints the sum, and ends with the second word.
+const PLAIN: &str = r#"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+    volatile double sum = 0;
+    for (int i = 0; i < atoi(argv[1]); i++) sum += sin(i);
+    printf("%f\n", sum);
+    if (argc > 2) fprintf(stderr, "no such sensor\n");
+    return argc > 2 ? atoi(argv[2]) : 0;
+}
+"#;
+
+/// A job every 2 ms, of which one in so many sleeps for 5 ms; it ends after so many jobs, if it is told.
+const LOOP: &str = r#"
+#include "timecell.h"
+#include <stdio.h>
+static void sleep_until(int64_t ns) {
+    struct timespec at = {ns / 1000000000, ns % 1000000000};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR) {}
+}
+int main(int argc, char **argv) {
+    struct timecell_client client;
+    struct timecell_task control;
+    int slow = atoi(argv[1]), last = argc > 2 ? atoi(argv[2]) : 0, job = 0;
+    if (timecell_open_from_env(&client) || timecell_open_task(&client, "control", &control)) return 1;
+    for (int64_t release = timecell_now_ns(); !last || job < last; release += 2000000) {
+        sleep_until(release);
+        timecell_begin_released(&control, release);
+        job++;
+        if (slow && job % slow == 0) sleep_until(timecell_now_ns() + 5000000);
+        timecell_end(&control);
+        while (release + 2000000 < timecell_now_ns() - 2000000) release += 2000000;
+    }
+    return 0;
+}
+"#;
+
+fn built(dir: &Path, name: &str, text: &str) -> PathBuf {
+    let source = dir.join(format!("{name}.c"));
+    fs::write(&source, text).unwrap();
+    fs::write(
+        dir.join("timecell.h"),
+        say(dir, &["header"]).ends_with(0).out,
+    )
+    .unwrap();
+    let program = dir.join(name);
+    let status = Command::new("cc")
+        .args(["-O2", "-o"])
+        .arg(&program)
+        .arg(&source)
+        .arg("-lm")
+        .status();
+    assert!(status.unwrap().success());
+    program
+}
+
+fn summary(dir: &Path) -> RunSummary {
+    let run = only_run(dir);
+    serde_json::from_slice(&fs::read(run.join("summary.json")).unwrap()).unwrap()
+}
+
+fn executed() {
+    let dir = tempfile::tempdir().unwrap();
+    built(dir.path(), "plain", PLAIN);
+    let words = [
+        "bench",
+        "overhead",
+        "--program",
+        "./plain",
+        "--engine",
+        "bare,embedded",
+    ];
+    let words = [
+        &words[..],
+        &[
+            "--rounds", "3", "--jobs", "21", "--period", "5ms", "--", "1000",
+        ],
+    ];
+    let said = say(dir.path(), &words.concat()).ends_with(0);
+    assert!(
+        said.out.contains("plain 1000 ends by itself after"),
+        "{}",
+        said.out
+    );
+    assert!(said.out.contains("each job an execution"), "{}", said.out);
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    let program = run.experiment().unwrap().workload.program.unwrap();
+    assert!(Path::new(program.path()).is_absolute() && !program.reports);
+    let summary = summary(dir.path());
+    assert!(summary.cells.len() >= 2);
+    for cell in &summary.cells {
+        assert_eq!(cell.executed + cell.missed, 63, "{}", cell.label);
+        assert_eq!(cell.faults, 0);
+        let metric = |metric| {
+            let found = cell.metrics.iter().find(|m| m.metric == metric);
+            found.unwrap().summary.median_ns
+        };
+        // To start a process takes longer than this on any machine, and its cpu time is its own.
+        assert!(metric(Metric::ExecutionTime) > 50_000, "{}", cell.label);
+        assert!(cell.cpu_time_per_activation_ns.unwrap() > 10_000.0);
+        assert!(cell.trial == summary.baseline || !cell.in_turns.is_empty());
+    }
+}
+
+fn followed() {
+    let dir = tempfile::tempdir().unwrap();
+    built(dir.path(), "loop", LOOP);
+    let measure = |more: &[&str], words: &[&str], code: i32| {
+        let first = [
+            "bench",
+            "overhead",
+            "--program",
+            "./loop",
+            "--engine",
+            "bare,embedded",
+        ];
+        let first = [&first[..], &["--rounds", "3", "--jobs", "100"]].concat();
+        let said = say(dir.path(), &[&first, more, &["--"], words].concat()).ends_with(code);
+        let run = only_run(dir.path());
+        let seen = (summary(dir.path()), Run::open(&run).unwrap());
+        let experiment = seen.1.experiment().unwrap();
+        let samples = record::samples::read(
+            &fs::read_dir(run.join("trials/1"))
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+                .find(|path| path.extension().is_some_and(|end| end == "samples"))
+                .unwrap(),
+        );
+        fs::remove_dir_all(dir.path().join("runs")).unwrap();
+        (said, seen.0, experiment, samples.unwrap())
+    };
+    let (said, summary, experiment, samples) = measure(&[], &["0"], 0);
+    assert!(said.out.contains("reports its jobs"), "{}", said.out);
+    assert_eq!(experiment.workload.period.ns(), 2_000_000);
+    assert!(experiment.turns.is_none());
+    for cell in &summary.cells {
+        assert_eq!(cell.executed + cell.missed, 300, "{}", cell.label);
+        assert!(cell.executed > 200, "{}", cell.executed);
+    }
+    // Held back at its first task: the first release is the program's own after the common one.
+    assert!(samples.samples[0].release_ns >= samples.header.go_ns);
+    for pair in samples.samples.windows(2) {
+        let steps = i64::from(pair[1].index - pair[0].index);
+        let off = pair[1].release_ns - pair[0].release_ns - steps * 2_000_000;
+        assert!(off.abs() <= 1_000_000, "{pair:?}");
+    }
+
+    // One job in ten takes longer than its period, and the releases that it leaves out are missed.
+    let late = ["--fail-if", "late > 0", "--deadline", "4ms"];
+    let (_, summary, experiment, _) = measure(&late, &["10"], 3);
+    assert_eq!(experiment.workload.deadline.unwrap().ns(), 4_000_000);
+    for cell in &summary.cells {
+        assert!(cell.late.unwrap() >= 20, "{:?}", cell.late);
+        assert!(
+            cell.missed >= 20 && cell.executed + cell.missed == 300,
+            "{}",
+            cell.missed
+        );
+    }
+}
+
+fn told() {
+    let dir = tempfile::tempdir().unwrap();
+    built(dir.path(), "plain", PLAIN);
+    built(dir.path(), "loop", LOOP);
+    fs::write(dir.path().join("script"), "#!/bin/sh\n").unwrap();
+    let refused = |words: &str, code: i32, reason: &str| {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let said = say(dir.path(), &[&["bench"], words.as_slice()].concat()).ends_with(code);
+        let all = format!("{}{}", said.out, said.err);
+        assert!(all.contains(reason), "{words:?}: {all}");
+    };
+    refused(
+        "overhead --program ./nope",
+        2,
+        "cannot find the program ./nope: No such file",
+    );
+    refused(
+        "overhead --program ./script",
+        2,
+        "is not a 64-bit ELF program",
+    );
+    refused(
+        "overhead --program ./plain -- 10 3",
+        2,
+        "it ends with exit status 3, saying: no such sensor",
+    );
+    refused(
+        "taskset --program ./plain -- 10",
+        2,
+        "runs a task set of its own",
+    );
+    refused("startup --program ./plain -- 10", 2, "--program");
+    // An experiment file starts nothing beforehand: what goes wrong goes wrong in the cell, and fails its trial.
+    let file = |program: &str| {
+        let text = format!(
+            "schema = 1\nname = \"x\"\nrounds = 1\n[workload]\nkind = \"program\"\n{program}\njobs = 200\nperiod = \"2ms\"\n\
+             [[trial]]\nname = \"a\"\ncells = [\"bare\"]\n"
+        );
+        fs::write(dir.path().join("x.toml"), text).unwrap();
+    };
+    file("program = [\"./plain\", \"10\", \"3\"]");
+    refused(
+        "x.toml",
+        1,
+        "its program ended with exit status 3, saying: no such sensor",
+    );
+    file("program = [\"./plain\", \"10\"]\nreports = true");
+    refused(
+        "x.toml",
+        1,
+        "its program reported no job through timecell's client",
+    );
+    file("program = [\"./loop\", \"0\", \"50\"]\nreports = true");
+    refused("x.toml", 1, "its program ended after 50 jobs");
+}
