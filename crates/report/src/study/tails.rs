@@ -3,10 +3,11 @@
 
 use super::Source;
 use super::histograms::logs;
-use super::source::{add, is_good};
+use super::source::is_good;
 use record::RecordError;
 use record::histogram::HistogramLog;
 use record::summary::{CellSummary, Metric, TailSummary};
+use record::trial::TurnsRecord;
 use stats::{KeptInterval, KeptRound, Tail, TailRound};
 use std::collections::BTreeMap;
 
@@ -47,10 +48,16 @@ fn tail(
     let mut jobs = Jobs::default();
     for record in source.good(&cell.trial) {
         if let Some(samples) = source.samples(record, &cell.cell)? {
-            add(&mut jobs.values, record.round, &samples, metric);
-            let numbers = samples.samples.iter().map(|sample| sample.index);
-            let round = jobs.activations.entry(record.round).or_default();
-            round.extend(numbers);
+            let numbered = (samples.samples.iter()).filter_map(|sample| {
+                Some((number(record.turns, sample.index)?, metric.of(sample)))
+            });
+            let (numbers, values): (Vec<u32>, Vec<i64>) = numbered.unzip();
+            if !values.is_empty() {
+                let round = jobs.values.entry(record.round).or_default();
+                round.extend(values);
+                let round = jobs.activations.entry(record.round).or_default();
+                round.extend(numbers);
+            }
         }
     }
     let rounds: Vec<TailRound> = jobs
@@ -65,6 +72,20 @@ fn tail(
         .collect();
     let found = Tail::of(&rounds, SEED);
     Ok(found.map(|tail| summary(source, cell, metric, tail)))
+}
+
+/// The number of an activation. Where trials took turns, those that let a turn settle are left out and not numbered: a pattern
+/// that repeats with the turns is made by them.
+fn number(turns: Option<TurnsRecord>, index: u32) -> Option<u32> {
+    let Some(turns) = turns else {
+        return Some(index);
+    };
+    let kept = turns
+        .jobs
+        .checked_sub(turns.settle)
+        .filter(|&kept| kept > 0)?;
+    let within = (index % turns.jobs).checked_sub(turns.settle)?;
+    Some(index / turns.jobs * kept + within)
 }
 
 /// From the worst jobs of each log and its intervals.
@@ -127,5 +148,31 @@ fn summary(source: &Source, cell: &CellSummary, metric: Metric, tail: Tail) -> T
         metric,
         period_ns: period_ns(source, cell),
         tail,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_settles_is_not_numbered() {
+        assert_eq!(number(None, 7), Some(7));
+        let turns = Some(TurnsRecord {
+            jobs: 5,
+            settle: 2,
+            arms: 2,
+            arm: 0,
+            seed: 1,
+        });
+        let numbers: Vec<Option<u32>> = (0..10).map(|index| number(turns, index)).collect();
+        let two = [None, None];
+        let expected = [
+            &two[..],
+            &[Some(0), Some(1), Some(2)],
+            &two,
+            &[Some(3), Some(4), Some(5)],
+        ];
+        assert_eq!(numbers, expected.concat());
     }
 }
