@@ -234,8 +234,7 @@ pub(crate) fn trials(
     let expected = expected_ns(&todo);
     let mut growth = Growth::default();
     let next_round = |done: usize| todo.get(done + 1).map(|next| next.round);
-    let looks =
-        (plan.experiment.turns).map_or_else(Vec::new, |turns| turns.looks(plan.experiment.rounds));
+    let looks = plan.experiment.looks();
     for (done, todo) in todo.iter().enumerate() {
         let left = left_ns(&expected, began, done);
         let planned: &PlannedTrial = &todo.planned;

@@ -213,6 +213,9 @@ pub struct Experiment {
     pub scale: Option<crate::Scale>,
     /// How trials that differ in nothing but their cells take turns; `None`: one runs after the other.
     pub turns: Option<crate::Turns>,
+    /// What the run goes on to find out, at most for all its rounds: conditions as thresholds are written. Empty: all rounds
+    /// take place.
+    pub until: Vec<String>,
     /// The matrix.
     pub trials: Vec<TrialPlan>,
 }

@@ -28,6 +28,7 @@ pub mod taskset;
 mod timetable;
 mod trials;
 mod turns;
+mod until;
 mod value;
 
 pub use bytes::{Bytes, BytesError};

@@ -7,10 +7,10 @@ use toml::de::DeTable;
 use crate::reader::{Source, Table, nearest};
 use crate::{
     Class, Counters, Duration, Experiment, InputError, Keep, Limits, Pacing, SCHEMA, Scheduling,
-    TaskLoad, Work, Workload, loads, program, scale_parse, task_parse, trials, turns,
+    TaskLoad, Work, Workload, loads, program, scale_parse, task_parse, trials, turns, until,
 };
 
-const TOP: [&str; 15] = [
+const TOP: [&str; 16] = [
     "schema",
     "name",
     "question",
@@ -26,6 +26,7 @@ const TOP: [&str; 15] = [
     "matrix",
     "scale",
     "turns",
+    "until",
 ];
 const WORKLOAD: [&str; 13] = [
     "kind", "jobs", "period", "pacing", "steps", "policy", "margin", "duration", "tasks", "task",
@@ -129,6 +130,7 @@ impl Experiment {
             counters: Counters::of(&top)?,
             scale,
             turns,
+            until: until::until(&top)?,
             trials,
         })
     }
@@ -146,6 +148,10 @@ impl Experiment {
         }
         if let Keep::Histograms { interval } = self.keep {
             let _ = writeln!(out, "record = \"histogram\"\ninterval = \"{interval}\"");
+        }
+        if !self.until.is_empty() {
+            let conditions: Vec<String> = self.until.iter().map(|text| quoted(text)).collect();
+            let _ = writeln!(out, "until = [{}]", conditions.join(", "));
         }
         if let Some(counters) = self.counters.written() {
             let _ = writeln!(out, "counters = {counters}");

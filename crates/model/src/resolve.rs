@@ -30,6 +30,8 @@ pub struct Overrides {
     pub rounds: Option<i64>,
     /// How well every ratio is to be known, as a part of it; `rounds` are then the most.
     pub decide: Option<f64>,
+    /// What the run goes on to find out; `rounds` are then the most.
+    pub until: Vec<String>,
     /// Loads that run beside the cells of every trial, too.
     pub loads: Vec<LoadKind>,
     /// Keep only trials whose cells all use these engines.
@@ -248,6 +250,9 @@ impl Overrides {
         }
         if let Some(share) = self.decide {
             decide(experiment, share)?;
+        }
+        if !self.until.is_empty() {
+            experiment.go_on_until(self.until.clone())?;
         }
         if let Some(rounds) = self.rounds {
             experiment.rounds = checked("--rounds", "number of rounds", rounds, &Limits::ROUNDS)?;

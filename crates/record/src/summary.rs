@@ -46,6 +46,9 @@ pub struct RunSummary {
     /// Every time the run went on after it had ended before its time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resumed: Vec<crate::run::Resumption>,
+    /// How long its rounds took altogether, ns; `None` of a single trial, or one of which nothing tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lasted_ns: Option<i64>,
 }
 
 /// What is measured of a job, in ns.

@@ -348,6 +348,8 @@ fn of_run(summary: &RunSummary, crowded: bool) -> Vec<String> {
             histograms.relative_error * 100.0
         ));
     }
+    let patience = crate::patience::sentence(summary);
+    sentences.extend(patience.map(|sentence| format!("note: {sentence}")));
     for failure in &summary.failures {
         sentences.push(format!("failed: {failure}"));
     }

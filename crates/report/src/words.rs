@@ -33,7 +33,7 @@ pub(crate) fn lost(cell: &record::summary::CellSummary) -> u64 {
 }
 
 /// `1 round`, `3 rounds`.
-pub(crate) fn plural(n: u64, one: &str) -> String {
+pub fn plural(n: u64, one: &str) -> String {
     format!("{} {one}{}", count(n), if n == 1 { "" } else { "s" })
 }
 

@@ -7,7 +7,8 @@ use bench::{Going, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use record::run::Run;
 use record::trial::TrialRecord;
-use report::{Standing, grouped};
+use report::judge::Threshold;
+use report::{Known, Standing, grouped};
 
 use crate::crowd_row;
 use crate::out;
@@ -32,6 +33,8 @@ pub struct Teller {
     last_line: Instant,
     /// Whether a row of a crowd was printed.
     rows: bool,
+    /// Conditions that the run goes on to find out.
+    until: Vec<Threshold>,
 }
 
 /// Between two lines about a trial that goes on, where there is no bar.
@@ -56,7 +59,13 @@ impl Teller {
             trial: String::new(),
             last_line: Instant::now(),
             rows: false,
+            until: Vec::new(),
         }
+    }
+
+    /// What the run goes on to find out.
+    pub fn until(self, until: Vec<Threshold>) -> Teller {
+        Teller { until, ..self }
     }
 
     /// Takes the bar off the screen.
@@ -141,6 +150,9 @@ impl Progress for Teller {
     }
 
     fn decided(&mut self, run: &Run, round: u32) -> bool {
+        if !self.until.is_empty() {
+            return self.is_known(run, round);
+        }
         let standing = match Standing::of(run) {
             Ok(standing) => standing,
             Err(error) => {
@@ -165,6 +177,28 @@ impl Progress for Teller {
             Some(bar) => bar.suspend(|| out::note(&format!("note    {text}"))),
             None => out::note(&format!("note    {text}")),
         }
+    }
+}
+
+impl Teller {
+    /// Looks whether what the run goes on to find out is known, and tells what is not.
+    fn is_known(&mut self, run: &Run, round: u32) -> bool {
+        let known = match Known::of(run, &self.until) {
+            Ok(known) => known,
+            Err(error) => {
+                self.note(&format!("how the run stands is not known: {error}"));
+                return false;
+            }
+        };
+        self.note(&match known.open.len() {
+            0 => format!("after round {round} it is known"),
+            open => format!(
+                "after round {round} {open} of {} are not known: {}",
+                known.asked,
+                known.open.join(", ")
+            ),
+        });
+        known.open.is_empty()
     }
 }
 

@@ -269,6 +269,7 @@ fn experiments() -> impl Strategy<Value = Experiment> {
                     rootless_user: periodic.then(|| "ann".to_owned()),
                     counters,
                     scale: None,
+                    until: Vec::new(),
                     turns: (interval.is_none() && periodic).then_some(Turns {
                         length: Duration::from_ns(12_000_000),
                         settle: rounds % 101,

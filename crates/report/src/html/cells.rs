@@ -26,6 +26,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
             p.quiet {
                 "Rounds are pooled. Below each quantile stands its 95% interval; \"needs n\" is the number of samples \
                  from which that quantile could be bounded. The maximum is what was seen, a lower bound of the worst case."
+                @if let Some(sentence) = crate::patience::sentence(summary) { " " (crate::words::capital(&sentence)) "." }
             }
             (main_table(page, &rows))
             (detail(&format!("Spread of the {title}"), rows.len(), html! {

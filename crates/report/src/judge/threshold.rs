@@ -237,6 +237,16 @@ impl Operator {
         }
     }
 
+    /// What holds exactly where this does not.
+    pub const fn complement(self) -> Operator {
+        match self {
+            Operator::Above => Operator::AtMost,
+            Operator::AtLeast => Operator::Below,
+            Operator::Below => Operator::AtLeast,
+            Operator::AtMost => Operator::Above,
+        }
+    }
+
     /// Whether `value` stands in this relation to `limit`.
     pub fn holds(self, value: f64, limit: f64) -> bool {
         match self {

@@ -72,7 +72,7 @@ pub(crate) fn binned(total: &Total) -> Binned {
 }
 
 /// Adds the log's histograms to their round.
-fn pool(pooled: &mut BTreeMap<u32, Vec<Total>>, round: u32, log: &HistogramLog) {
+pub(super) fn pool(pooled: &mut BTreeMap<u32, Vec<Total>>, round: u32, log: &HistogramLog) {
     let totals = pooled.entry(round).or_default();
     for part in &log.totals {
         match totals.iter_mut().find(|total| total.metric == part.metric) {

@@ -16,6 +16,7 @@ mod source;
 mod tails;
 mod turns;
 mod unmeasured;
+mod until;
 
 pub(crate) use against::{compare_rounds, pooled_rounds};
 pub(crate) use histograms::{binned, logs, round_quantiles};
@@ -23,6 +24,7 @@ pub(crate) use points::pairs;
 pub(crate) use source::Source;
 pub use turns::{Standing, foresee};
 pub(crate) use unmeasured::study as not_measured;
+pub use until::{Known, jobs_until};
 
 use crate::tasks;
 use model::Keep;
@@ -69,8 +71,25 @@ pub fn study(run: &Run) -> Result<RunSummary, RecordError> {
         overloads: overloads::study(&source, &cells)?,
         points: points::study(&source, &cells, primary)?,
         cells,
+        // A gap would count.
+        lasted_ns: (manifest.resumed.is_empty())
+            .then(|| lasted_ns(&source))
+            .flatten(),
         resumed: manifest.resumed,
     })
+}
+
+/// From the first release to the last, and as much again as lies between two of them for what follows the last.
+fn lasted_ns(source: &Source) -> Option<i64> {
+    let trials = source.plan.trials.iter();
+    let records = trials.flat_map(|trial| source.records(&trial.name));
+    let mut releases: Vec<i64> = records.filter_map(|record| record.go_unix_ns).collect();
+    // Trials that took turns were released together.
+    releases.sort_unstable();
+    releases.dedup();
+    let spans = i64::try_from(releases.len().checked_sub(1)?).ok()?;
+    let between = releases.last()?.checked_sub(*releases.first()?)?;
+    (spans > 0).then(|| between / spans * (spans + 1))
 }
 
 fn cells_of_samples(source: &Source, primary: Metric) -> Result<Vec<CellSummary>, RecordError> {

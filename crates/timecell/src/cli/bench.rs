@@ -76,6 +76,7 @@ impl EnforcerName {
     Examples:\n  \
     sudo timecell bench overhead --quick                        every engine against bare metal, under 30 s\n  \
     timecell bench --template > mine.toml                       an experiment of your own, to be changed\n  \
+    sudo timecell bench latency --until 'latency.p99.99 < 100us' as long as it takes to know\n  \
     sudo timecell bench mine.toml --load cpu,disk               the same, disturbed\n  \
     sudo timecell bench overhead --program ./app -- --rate 100  your own program in every engine\n  \
     sudo timecell bench latency --histogram --duration 24h      a day, in constant memory\n  \
@@ -133,6 +134,11 @@ pub struct Bench {
     /// five times, and after four times the rounds, or --rounds, at the latest. Only where trials take turns.
     #[arg(long, value_name = "PART", value_parser = part)]
     pub decide: Option<f64>,
+    /// Goes on until it is known with 95% confidence whether this holds, such as 'latency.p99.99 < 100us', and fails if it does not (exit
+    /// code 3); may be given several times. Looks up to five times, each after twice as many rounds, at most for 16 times the jobs that
+    /// the first look needs, or for --rounds. The form is that of --fail-if, for quantiles of times.
+    #[arg(long, value_name = "CONDITION")]
+    pub until: Vec<String>,
     /// Only trials of these engines, comma-separated.
     #[arg(long, value_name = "ENGINE", value_delimiter = ',', value_parser = Offered::<EngineKind>::of(engines), hide_possible_values = true)]
     pub engine: Vec<EngineKind>,
@@ -148,7 +154,7 @@ pub struct Bench {
     pub interval: Option<Duration>,
     /// Go on with this run (`latest`: the newest below runs), which ended before its time: a power cut, an interrupt, a full disk.
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
-        "experiment", "program", "quick", "duration", "jobs", "period", "deadline", "cpus", "priority", "class", "rounds", "decide", "engine",
+        "experiment", "program", "quick", "duration", "jobs", "period", "deadline", "cpus", "priority", "class", "rounds", "decide", "until", "engine",
         "rootless_user", "heartbeat_timeout", "enforcer", "reservation", "no_try", "utilisation", "overrun", "seed", "load", "histogram", "interval", "out",
     ])]
     pub resume: Option<PathBuf>,

@@ -9,7 +9,7 @@ use record::run::Run;
 use crate::cli::{Bench, ClassName, ReserveName, SetPolicy};
 use crate::commands::bench_plan::{dry, header};
 use crate::commands::judge::Asked;
-use crate::commands::{bench_hold, bench_pilot, bench_program};
+use crate::commands::{bench_hold, bench_pilot, bench_program, bench_until};
 use crate::exit::{CommandError, Ended};
 use crate::progress::Teller;
 use crate::{commands, out};
@@ -92,8 +92,9 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     } else {
         what
     };
+    let conditions = bench_until::plan(what, options, &mut experiment)?;
     let plan = Plan::new(experiment, place)?;
-    let asked = Asked::of(&options.judge)?;
+    let asked = Asked::of(&options.judge)?.and_until(&conditions);
     asked.fits(&plan.experiment, options.judge.allow_unlike)?;
     let header = header(&plan);
     if options.dry_run {
@@ -119,7 +120,7 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     }
     let _held = bench_hold::of_plan(&plan, what, options)?;
     let settings = settings(options);
-    let mut teller = Teller::new(plan.experiment.rounds);
+    let mut teller = Teller::new(plan.experiment.rounds).until(conditions);
     let made_out = !options.out.exists();
     let finished = bench::run(&plan, &settings, &mut teller);
     teller.done();
@@ -144,9 +145,11 @@ fn resume(dir: &std::path::Path, options: &Bench) -> Result<Ended, CommandError>
         out::note(&format!("note    {line}"));
     }
     let place = dir.join("experiment.toml").display().to_string();
-    let plan = Plan::new(run.experiment()?, &place)?;
+    let mut experiment = run.experiment()?;
+    let conditions = bench_until::plan(&place, options, &mut experiment)?;
+    let plan = Plan::new(experiment, &place)?;
     bench::check_resume(&run, &plan)?;
-    let asked = Asked::of_or_kept(&options.judge, &run)?;
+    let asked = Asked::of_or_kept(&options.judge, &run)?.and_until(&conditions);
     asked.fits(&plan.experiment, options.judge.allow_unlike)?;
     if options.dry_run {
         out::print(&format!("{}\n{}", header(&plan), dry(&plan)));
@@ -165,7 +168,7 @@ fn resume(dir: &std::path::Path, options: &Bench) -> Result<Ended, CommandError>
     }
     before(&plan, options)?;
     let _held = bench_hold::of_plan(&plan, &plan.experiment.name, options)?;
-    let mut teller = Teller::new(plan.experiment.rounds);
+    let mut teller = Teller::new(plan.experiment.rounds).until(conditions);
     let finished = bench::resume(run, &plan, &settings(options), &mut teller);
     teller.done();
     after(finished, &asked, options, None)
@@ -341,6 +344,7 @@ pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
         fifo: options.class.map(|class| matches!(class, ClassName::Fifo)),
         rounds: options.rounds,
         decide: options.decide,
+        until: options.until.clone(),
         loads: options.load.iter().copied().flatten().collect(),
         engines: options.engine.clone(),
         histogram: options.histogram,

@@ -6,6 +6,7 @@ use model::{Class, Experiment, Pacing, ProgramLoad, Reserve, Work};
 use report::grouped;
 
 use super::bench::VERSION;
+use crate::commands::bench_until;
 use crate::progress::about;
 
 /// The first two lines: what is measured on, and what will be done.
@@ -20,12 +21,13 @@ pub fn header(plan: &Plan) -> String {
         "host    {}{warnings}\nplan    {}   {}about {}\n",
         machine.one_line(),
         plan_line(&plan.experiment, plan.trials.len()),
-        match plan.experiment.turns.and_then(|turns| turns.decide) {
-            Some(_) => "at most ",
-            None => "",
+        match plan.experiment.looks().len() {
+            1 => "",
+            _ => "at most ",
         },
         about(plan.expected_ns())
     );
+    text.extend(bench_until::line(&plan.experiment, plan.expected_ns()));
     for limit in bench::ahead(plan) {
         text.push_str(&format!("limit   {limit}\n"));
     }

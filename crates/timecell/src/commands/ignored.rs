@@ -6,7 +6,7 @@ use model::InputError;
 use crate::cli::Bench;
 
 /// Every option that says what is measured or how it is judged, and whether it was given.
-fn given(options: &Bench) -> [(&'static str, bool); 34] {
+fn given(options: &Bench) -> [(&'static str, bool); 35] {
     let Bench {
         experiment: _,
         parts: _,
@@ -25,6 +25,7 @@ fn given(options: &Bench) -> [(&'static str, bool); 34] {
         class,
         rounds,
         decide,
+        until,
         engine,
         load,
         histogram,
@@ -69,6 +70,7 @@ fn given(options: &Bench) -> [(&'static str, bool); 34] {
         ("--deadline", deadline.is_some()),
         ("--rounds", rounds.is_some()),
         ("--decide", decide.is_some()),
+        ("--until", !until.is_empty()),
         ("--quick", *quick),
         ("--no-try", *no_try),
         ("--engine", !engine.is_empty()),

@@ -95,6 +95,21 @@ impl Asked {
         Asked::of(options)
     }
 
+    /// What a run goes on to find out must hold at its end.
+    pub fn and_until(mut self, conditions: &[Threshold]) -> Asked {
+        let broken = conditions.iter().map(|condition| Threshold {
+            operator: condition.operator.complement(),
+            ..condition.clone()
+        });
+        for threshold in broken {
+            // A run that is resumed may have kept it.
+            if !self.thresholds.contains(&threshold) {
+                self.thresholds.push(threshold);
+            }
+        }
+        self
+    }
+
     /// Whether nothing is to be judged or compared.
     pub fn is_empty(&self) -> bool {
         self.thresholds.is_empty() && self.baseline.is_none()

@@ -9,6 +9,7 @@ pub mod bench_plan;
 pub mod bench_program;
 pub mod bench_self;
 pub mod bench_series;
+pub mod bench_until;
 pub mod clean;
 pub mod control;
 pub mod demo;

@@ -29,6 +29,11 @@ pub const CASES: &[Case] = &[
         run: decided,
     },
     Case {
+        name: "turns::a_run_goes_on_until_it_is_known_whether_something_holds",
+        needs: &[Need::GroupBudget(950)],
+        run: known,
+    },
+    Case {
         name: "turns::killed_and_resumed_the_totals_add_up",
         needs: &[Need::GroupBudget(950)],
         run: killed_and_resumed,
@@ -211,5 +216,53 @@ fn killed_and_resumed() {
             (cell.planned, cell.executed + cell.missed),
             (planned, planned)
         );
+    }
+}
+
+fn known() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "schema = 1\nname = \"small\"\nrounds = 1\n[workload]\nkind = \"timer\"\njobs = 60\n\
+        [[trial]]\nname = \"a\"\ncells = [\"bare\"]\n[[trial]]\nname = \"b\"\nperiod = \"2ms\"\ncells = [\"bare\"]\n";
+    fs::write(dir.path().join("small.toml"), text).unwrap();
+    let rounds_of = |words: &[&str], code: i32| {
+        let said = say(dir.path(), &[&["bench", "small.toml"], words].concat()).ends_with(code);
+        let run = Run::open(&only_run(dir.path())).unwrap();
+        let rounds = run.trial_numbers().unwrap().len() / 2;
+        fs::remove_dir_all(dir.path().join("runs")).unwrap();
+        (said, rounds)
+    };
+    // p90 at 99 % takes 44 jobs: known at the first look, after one round of at most 16.
+    let (said, rounds) = rounds_of(&["--until", "latency.p90 < 10s"], 0);
+    assert_eq!(rounds, 1);
+    assert!(
+        said.out.contains("first looked at after 1 round"),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.err.contains("after round 1 it is known"),
+        "{}",
+        said.err
+    );
+    assert!(said.out.contains("latency.p90 >= 10s"), "{}", said.out);
+    // What is known to be false is known, and fails.
+    let (_, rounds) = rounds_of(&["--until", "latency.p90 < 1ns"], 3);
+    assert_eq!(rounds, 1);
+    // p99 takes 459 jobs: 120 and 240 tell nothing.
+    let (said, rounds) = rounds_of(&["--until", "a.latency.p99 < 10s", "--rounds", "16"], 0);
+    assert_eq!(rounds, 8, "{}", said.err);
+    assert!(
+        said.err
+            .contains("after round 4 1 of 1 are not known: a: latency.p99"),
+        "{}",
+        said.err
+    );
+    for (condition, told) in [
+        ("late < 1", "more jobs do not answer this"),
+        ("latency.p99 100us", "there is no comparison"),
+        ("c.latency.p99 < 1ms", "no trial and no cell is called `c`"),
+    ] {
+        let said = say(dir.path(), &["bench", "small.toml", "--until", condition]).ends_with(2);
+        assert!(said.err.contains(told), "{}", said.err);
     }
 }

@@ -1,0 +1,51 @@
+//! How long a run must be to bound the quantiles that it is too short for.
+
+use record::summary::RunSummary;
+use stats::{DEFAULT_CONFIDENCE, needed_count};
+
+use crate::words::count;
+
+/// Quantiles that are told of, and their names.
+const RARE: [(f64, &str); 3] = [(0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99")];
+
+/// `to bound p99.99 takes 29,956 jobs of each cell (--rounds 30, about 5 min)`; `None` where all are bounded, or where jobs are
+/// not what the run is about.
+pub(crate) fn sentence(summary: &RunSummary) -> Option<String> {
+    let measured = || summary.cells.iter().filter(|cell| cell.executed > 0);
+    if measured().any(|cell| cell.task.is_some()) {
+        return None;
+    }
+    let fewest = measured().min_by_key(|cell| cell.executed)?;
+    let rounds = u64::from(fewest.rounds.max(1));
+    let parts = RARE.iter().filter_map(|(probability, name)| {
+        let needed = needed_count(*probability, DEFAULT_CONFIDENCE)?;
+        if needed <= fewest.executed {
+            return None;
+        }
+        let asked = u128::from(needed) * u128::from(rounds);
+        let asked = asked.div_ceil(u128::from(fewest.executed));
+        let lasts = summary.lasted_ns.map_or_else(String::new, |ns| {
+            let ns = ns as f64 * asked as f64 / rounds as f64;
+            format!(", about {}", for_people(ns / 1e9))
+        });
+        Some((*name, needed, format!("--rounds {asked}{lasts}")))
+    });
+    let mut all = String::new();
+    for (name, needed, how) in parts {
+        let needed = count(needed);
+        match all.is_empty() {
+            true => all = format!("to bound {name} takes {needed} jobs of each cell ({how})"),
+            false => all.push_str(&format!(", {name} {needed} ({how})")),
+        }
+    }
+    (!all.is_empty()).then_some(all)
+}
+
+/// `40 s`, `3 min`, `26 h`.
+fn for_people(seconds: f64) -> String {
+    match seconds {
+        ..120.0 => format!("{seconds:.0} s"),
+        ..7_200.0 => format!("{:.0} min", seconds / 60.0),
+        _ => format!("{:.0} h", seconds / 3_600.0),
+    }
+}

@@ -1,0 +1,67 @@
+//! `bench --until`: how long a run may have to go on, and what it is judged by at its end.
+
+use model::{Experiment, InputError};
+use report::judge::Threshold;
+
+use crate::cli::Bench;
+use crate::progress::about;
+
+/// How many times the rounds that its first look takes a run may go on: four doublings.
+const MOST_ROUNDS: u64 = 16;
+
+/// The conditions of an experiment. Where the command line asked for them, its rounds become those that may be needed, unless
+/// it says how many as well.
+///
+/// # Errors
+/// When one is no condition that more jobs answer.
+pub fn plan(
+    what: &str,
+    options: &Bench,
+    experiment: &mut Experiment,
+) -> Result<Vec<Threshold>, InputError> {
+    let place = match options.until.is_empty() {
+        true => what,
+        false => "--until",
+    };
+    let parsed = (experiment.until.iter()).map(|text| {
+        text.parse::<Threshold>()
+            .map_err(|error| InputError::new(format!("{place} '{text}'"), error.to_string(), ""))
+    });
+    let conditions = parsed.collect::<Result<Vec<Threshold>, InputError>>()?;
+    if !options.until.is_empty() && options.rounds.is_none() {
+        // As many as have all looks.
+        experiment.rounds = MOST_ROUNDS as u32;
+    }
+    let mut most = 0;
+    for condition in &conditions {
+        let needed = report::jobs_until(condition, experiment).ok_or_else(|| {
+            InputError::new(
+                format!("{place} '{condition}'"),
+                "more jobs do not answer this",
+                "ask for a quantile of a time, such as 'latency.p99.99 < 100us'",
+            )
+        })?;
+        most = most.max(needed);
+    }
+    if !options.until.is_empty() && options.rounds.is_none() {
+        let jobs = u64::from(experiment.jobs().0.max(1));
+        let rounds = most.div_ceil(jobs).saturating_mul(MOST_ROUNDS);
+        experiment.rounds = u32::try_from(rounds).unwrap_or(u32::MAX).min(10_000);
+    }
+    Ok(conditions)
+}
+
+/// The plan line of such a run.
+pub fn line(experiment: &Experiment, expected_ns: i64) -> Option<String> {
+    let first = *experiment.looks().first()?;
+    if experiment.until.is_empty() {
+        return None;
+    }
+    let part = f64::from(first) / f64::from(experiment.rounds.max(1));
+    Some(format!(
+        "until   it is known whether {}: first looked at after {} (about {})\n",
+        experiment.until.join(", "),
+        report::plural(first.into(), "round"),
+        about((expected_ns as f64 * part) as i64),
+    ))
+}
