@@ -228,3 +228,40 @@ fn a_log_of_an_older_timecell_is_read() {
     assert_eq!((read.counts.executed, read.begin.counted), (30, 0));
     assert!(read.end.is_some());
 }
+
+/// Three seconds of jobs in intervals of a minute.
+#[test]
+fn the_last_interval_ends_with_the_run() {
+    const ENDED: i64 = 3_000_100_000;
+    let mut collector = Collector::new(METRICS, GO, 60_000_000_000);
+    let mut header = Header::new();
+    header.planned = 3;
+    header.go_ns = GO;
+    let mut text = collector.begin(&header, SystemTime::UNIX_EPOCH);
+    for index in 0..3 {
+        let release_ns = GO + i64::from(index) * 1_500_000_000;
+        text.extend(
+            collector
+                .take(&Sample {
+                    index,
+                    missed: 0,
+                    release_ns,
+                    start_ns: release_ns + 1_000,
+                    end_ns: release_ns + 100_000,
+                })
+                .unwrap_or_default(),
+        );
+    }
+    header.count = 3;
+    header.complete = 1;
+    header.ended_ns = GO + ENDED;
+    text.extend(collector.end(&header));
+    let log = parsed(&text).unwrap().unwrap();
+    let spans: Vec<(i64, i64)> = (log.intervals.iter())
+        .map(|interval| (interval.start_ns, interval.end_ns))
+        .collect();
+    let [(start, end)] = spans.as_slice() else {
+        panic!("{spans:?}");
+    };
+    assert_eq!(end - start, ENDED);
+}

@@ -32,3 +32,37 @@ impl Reserve {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+    use std::os::unix::fs::MetadataExt as _;
+
+    /// Room in whole blocks of the file system, and asked for anew once half of it is used.
+    #[test]
+    fn a_journal_has_room_before_it_needs_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut file = File::create(dir.path().join("journal")).unwrap();
+        let room = |file: &File| file.metadata().unwrap().blocks() * 512;
+        let mut reserve = Reserve::default();
+        reserve.keep(&file, 0);
+        assert!(room(&file) >= RESERVE_BYTES, "{}", room(&file));
+        assert_eq!(
+            file.metadata().unwrap().len(),
+            0,
+            "it is not in the file yet"
+        );
+        let first = room(&file);
+        let mut written = 0;
+        while written < RESERVE_BYTES / 2 {
+            file.write_all(&[b'x'; 4096]).unwrap();
+            written += 4096;
+            reserve.keep(&file, written);
+        }
+        assert_eq!(room(&file), first, "half of it is enough");
+        file.write_all(&[b'x'; 4096]).unwrap();
+        reserve.keep(&file, written + 4096);
+        assert!(room(&file) >= written + 4096 + RESERVE_BYTES);
+    }
+}

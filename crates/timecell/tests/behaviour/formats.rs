@@ -6,13 +6,18 @@ use std::process::Command;
 
 use host::sched::bandwidth;
 
-use crate::support::{Case, Need, experiment, only_run, say};
+use crate::support::{Case, Need, Said, experiment, only_run, say, timecell};
 
 pub const CASES: &[Case] = &[
     Case {
         name: "formats::files_of_real_tools_are_drawn",
         needs: &[],
         run: draws_files,
+    },
+    Case {
+        name: "formats::standard_input_is_drawn",
+        needs: &[],
+        run: draws_input,
     },
     Case {
         name: "formats::damaged_files_get_one_sentence",
@@ -95,6 +100,25 @@ fn forced() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     say(dir.path(), &[&export[..], &["--force"]].concat()).ends_with(0);
     assert_ne!(fs::read(&file).unwrap(), b"mine");
+}
+
+/// What another tool prints goes into `report -` without a file.
+fn draws_input() {
+    let dir = tempfile::tempdir().unwrap();
+    let with = |words: &[&str], input: &str| -> Said {
+        let mut command = timecell();
+        command.current_dir(dir.path()).args(words);
+        command.stdin(fs::File::open(data(input)).unwrap());
+        command.output().unwrap().into()
+    };
+    let said = with(&["report", "-"], "rtla-timerlat-hist.txt").ends_with(0);
+    assert!(said.out.contains("Timer latency"), "{}", said.out);
+    let page = fs::read_to_string(dir.path().join("measured.html")).unwrap();
+    assert!(page.contains("standard input"));
+    let said = with(&["report", "-", "-o", "b.html"], "cyclictest-2.40.json").ends_with(0);
+    assert!(said.out.contains("Wake-up latency") && dir.path().join("b.html").is_file());
+    let said = with(&["report", "-"], "../../Cargo.toml").ends_with(2);
+    assert!(said.error().contains("standard input"), "{}", said.err);
 }
 
 fn draws_files() {

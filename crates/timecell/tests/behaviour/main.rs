@@ -37,6 +37,7 @@ mod missions_mounts;
 mod missions_reaction;
 mod missions_recovery;
 mod missions_reserve;
+mod missions_seen;
 #[path = "../../../host/tests/needs/mod.rs"]
 mod needs;
 mod nqueens;
@@ -100,6 +101,7 @@ fn main() {
         missions_mounts::CASES,
         missions_reaction::CASES,
         missions_reserve::CASES,
+        missions_seen::CASES,
         missions_recovery::CASES,
         missions_apart::CASES,
         missions_beside::CASES,
