@@ -1,9 +1,18 @@
-//! What the kernel tells of a process in `/proc`: cpu time and memory. That a process has ended is an answer (`None`);
+//! What the kernel tells of a process in `/proc`: cpu time and memory; and the calling thread's id. That a process has ended is an answer (`None`);
 //! that the kernel does not tell of one that is there is an error, so that neither passes for a time or a size of 0.
 
 use std::fs;
 use std::io;
 use std::path::Path;
+
+/// Id of the calling thread.
+///
+/// By the system call, because `libc::gettid` is null in a static binary built with fat LTO (see `clippy.toml`).
+pub fn thread_id() -> i32 {
+    // SAFETY: no arguments, cannot fail.
+    let id = unsafe { libc::syscall(libc::SYS_gettid) };
+    i32::try_from(id).expect("ids of threads are ints")
+}
 
 /// Cpu time so far of a process's first thread, or of any thread by its id, ns, not negative; `None` once it is gone. A
 /// process that has ended and is not waited for yet still has its time.
@@ -170,8 +179,7 @@ mod tests {
         assert!(0 < resident.pss_bytes && resident.pss_bytes <= resident.rss_bytes);
         assert!(resident.rss_bytes <= mapped);
         // The thread of a test has a time of its own, which is part of the whole.
-        // SAFETY: no arguments, cannot fail.
-        let thread = unsafe { libc::gettid() };
+        let thread = thread_id();
         let before = scheduled_ns(thread).unwrap().unwrap();
         let began = std::time::Instant::now();
         let mut after = before;

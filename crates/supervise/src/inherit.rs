@@ -134,6 +134,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
+    use host::process::thread_id;
     use host::sched::{self, Class};
 
     /// Priority that a thread of this process runs with, as the kernel counts: negative for a real-time one.
@@ -145,8 +146,7 @@ mod tests {
 
     #[test]
     fn whoever_has_it_inherits_the_priority_of_who_waits() {
-        // SAFETY: it cannot fail.
-        let own = unsafe { libc::gettid() };
+        let own = thread_id();
         let value = Inheriting::new(1);
         let mut had = value.lock();
         let before = priority(own);

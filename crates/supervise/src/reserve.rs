@@ -11,6 +11,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use host::process::thread_id;
 use host::sched::{self, Class};
 use model::mission::Supervisor;
 use timecell_client::now_ns;
@@ -157,8 +158,7 @@ impl Reserve {
     }
 
     fn add(&self, until_ns: i64) -> Member {
-        // SAFETY: it cannot fail.
-        let tid = unsafe { libc::gettid() };
+        let tid = thread_id();
         let member = Member {
             reserve: self.clone(),
             tid,
@@ -260,8 +260,7 @@ fn online_cpus() -> i64 {
 impl Inner {
     /// Sees to it that no more is used than there is, until nobody draws on it any more.
     fn watch(&self) {
-        // SAFETY: it cannot fail.
-        let tid = unsafe { libc::gettid() };
+        let tid = thread_id();
         self.state.lock().watcher = Some(Known {
             tid,
             runs: true,
@@ -400,8 +399,8 @@ mod tests {
     }
 
     fn spin(ns: i64) {
-        let until = cpu_ns(unsafe { libc::gettid() }) + ns;
-        while cpu_ns(unsafe { libc::gettid() }) < until {}
+        let until = cpu_ns(thread_id()) + ns;
+        while cpu_ns(thread_id()) < until {}
     }
 
     #[test]
