@@ -1,6 +1,6 @@
 //! A mission with its admission, as it is to be run.
 
-use model::mission::{Mission, MissionFile};
+use model::mission::{Enforcer, Mission, MissionFile};
 use record::supply::MeasuredSupply;
 
 use super::spec;
@@ -75,9 +75,14 @@ impl Inputs {
 /// Asks for exactly what was granted.
 pub(super) fn pin(cell: &mut model::mission::Cell, grant: &Grant) {
     let time = |ns: u64| i64::try_from(ns).ok().map(model::Duration::from_ns);
-    cell.cpus.clone_from(&grant.cpus);
+    // Threads of SCHED_DEADLINE that run on whatever cpu were not granted these cpus, and cannot be kept to them.
+    let roams =
+        grant.enforcer == Enforcer::Deadline && cell.cpus.is_empty() && grant.cpus.len() > 1;
+    if !roams {
+        cell.cpus.clone_from(&grant.cpus);
+    }
     cell.priorities = grant.band.or(cell.priorities);
-    let cpus = u64::try_from(grant.cpus.len().max(1)).unwrap_or(1);
+    let cpus = u64::try_from(cell.cpus.len().max(1)).unwrap_or(1);
     let budget = grant.budget_ns.and_then(|ns| time(ns.saturating_mul(cpus)));
     if let (Some(budget), Some(period)) = (budget, grant.period_ns.and_then(time)) {
         cell.reservation = Some(model::taskset::Reservation {

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use host::sched::{Class, bandwidth, get_class};
 
+use crate::control::{ask, cell};
 use crate::hostile::{
     itself, output,
     program::{AT_IT, INTO_DEADLINE},
 };
-use crate::missions::{Up, mission, nothing_is_left, pid_of};
+use crate::missions::{Up, mission, nothing_is_left, pid_of, shell};
 use crate::support::{Case, Need, eventually, say};
 
 pub const CASES: &[Case] = &[
@@ -32,6 +33,11 @@ pub const CASES: &[Case] = &[
         name: "missions_deadline::a_cell_that_ends_is_held_again",
         needs: &[Need::Root, Need::Deadline],
         run: a_cell_that_ends_is_held_again,
+    },
+    Case {
+        name: "missions_deadline::a_cell_is_added_beside_those_that_run_on_any_cpu",
+        needs: &[Need::Root, Need::Deadline, Need::Program("busybox")],
+        run: a_cell_is_added_beside_those_that_run_on_any_cpu,
     },
     Case {
         name: "missions_deadline::no_cell_makes_itself_one_under_any_enforcer",
@@ -96,6 +102,29 @@ fn counted_anew_is_no_more(before_us: u64, free: u64) -> bool {
 
 fn free_us() -> u64 {
     bandwidth::free_bandwidth_us(&host::sched::get_affinity(0).unwrap()).unwrap()
+}
+
+fn a_cell_is_added_beside_those_that_run_on_any_cpu() {
+    let before_us = free_us();
+    let dir = tempfile::tempdir().unwrap();
+    let task = "[[cell.task]]\nname = \"loop\"\nwcet = \"1ms\"\nperiod = \"100ms\"";
+    let of = |name: &str| shell(name, "exec /busybox sleep 1000", task);
+    let write = |names: &[&str]| {
+        let cells: String = names.iter().map(|name| of(name)).collect();
+        mission(dir.path(), &format!("enforcer = \"deadline\"\n{cells}"));
+    };
+    write(&["a", "b"]);
+    let mut up = Up::start(dir.path());
+    let pids = ["a", "b"].map(|name| pid_of(&up.told(&format!("{name}: runs"))));
+    write(&["a", "b", "c"]);
+    ask(dir.path(), &["update", "mission.toml", "--window", "50ms"]).ends_with(0);
+    let after = ["a", "b"].map(|name| cell(dir.path(), name)["pid"].as_i64());
+    assert_eq!(after, pids.map(|pid| Some(i64::from(pid))));
+    let added = pid_of(&up.told("c: runs"));
+    assert!(matches!(get_class(added), Ok(Class::Deadline { .. })));
+    up.end();
+    nothing_is_left(dir.path());
+    all_is_given_back(before_us);
 }
 
 fn one_thread_is_in_the_class_and_what_it_makes_is_not() {
