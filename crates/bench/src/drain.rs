@@ -3,7 +3,7 @@
 //! slow disk does not keep the rings waiting. What the disk has no room for goes to shared memory instead, from where it
 //! is salvaged.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -73,9 +73,7 @@ impl<'a> Drain<'a> {
                 collector: Collector::new(rings.metrics, rings.go_ns, rings.interval_ns),
                 ended: false,
             });
-            let open = || OpenOptions::new().create(true).append(true).open(log);
-            let file =
-                host::writer::below(log, open).map_err(failed(log, "make the histogram log"))?;
+            let file = host::writer::append(log).map_err(failed(log, "make the histogram log"))?;
             logs.push(Log {
                 path: log.clone(),
                 file,
@@ -281,7 +279,7 @@ fn append(
         }
         if full {
             // Without it the log ends where the disk was full, which its reader counts.
-            let rest = OpenOptions::new().create(true).append(true).open(&log.rest);
+            let rest = host::foreign_file::append(&log.rest);
             let _ = rest.and_then(|mut rest| rest.write_all(&text));
         }
     }

@@ -386,15 +386,13 @@ fn room_for(plan: &Plan, settings: &Settings) -> Result<(), BenchError> {
         )));
     }
     let made = !settings.out.exists();
-    host::writer::below(&settings.out, || std::fs::create_dir_all(&settings.out)).map_err(
-        |source| {
-            BenchError::Record(record::RecordError::Io {
-                path: settings.out.clone(),
-                doing: "make the directory",
-                source,
-            })
-        },
-    )?;
+    host::writer::create_dir_all(&settings.out).map_err(|source| {
+        BenchError::Record(record::RecordError::Io {
+            path: settings.out.clone(),
+            doing: "make the directory",
+            source,
+        })
+    })?;
     let free = place::free_bytes(&settings.out);
     if free < plan.run_bytes() {
         if made {

@@ -168,6 +168,7 @@ impl These<'_> {
         Ok(())
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a control group")]
     fn create(&mut self, member: &Member<'_>) -> Result<(), String> {
         let name = format!("{}-{}", self.around.number, member.name);
         let spec = (self.around.stage)

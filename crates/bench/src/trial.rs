@@ -461,6 +461,7 @@ fn create(
 }
 
 /// Puts the payload in the run's real-time group and, where the cell may not do so itself, sets class and cpu.
+#[expect(clippy::disallowed_methods, reason = "a control group")]
 pub(crate) fn place_cell(
     trial: &Trial<'_>,
     partition: Option<&Path>,

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Opens a regular file for reading. A FIFO would wait for its writer, a link might lead to a device without end.
@@ -10,8 +10,28 @@ use std::path::Path;
 /// # Errors
 /// When it is something else, or what the system says.
 pub fn open(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .read(true)
+    itself(OpenOptions::new().read(true), path)
+}
+
+/// The same for reading and writing, of a file with one name only: what somebody else's link leads to is left alone, of
+/// either kind.
+///
+/// # Errors
+/// As [`open()`], or when it has several names.
+pub fn open_to_write(path: &Path) -> io::Result<File> {
+    single(itself(OpenOptions::new().read(true).write(true), path)?)
+}
+
+/// The same for appending; makes it if it is not there.
+///
+/// # Errors
+/// As [`open_to_write()`].
+pub fn append(path: &Path) -> io::Result<File> {
+    single(itself(OpenOptions::new().create(true).append(true), path)?)
+}
+
+fn itself(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let file = options
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(path)?;
     if !file.metadata()?.is_file() {
@@ -19,6 +39,14 @@ pub fn open(path: &Path) -> io::Result<File> {
             io::ErrorKind::InvalidInput,
             "it is no regular file",
         ));
+    }
+    Ok(file)
+}
+
+fn single(file: File) -> io::Result<File> {
+    if file.metadata()?.nlink() > 1 {
+        let why = "it has another name elsewhere";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     Ok(file)
 }
@@ -62,6 +90,15 @@ mod tests {
         let fifo = std::ffi::CString::new(path("fifo").as_os_str().as_bytes()).unwrap();
         // SAFETY: a path that ends in NUL.
         assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
+        std::fs::write(path("aim"), "kept").unwrap();
+        std::fs::hard_link(path("aim"), path("second-name")).unwrap();
+        std::os::unix::fs::symlink(path("aim"), path("to-aim")).unwrap();
+        for planted in ["second-name", "to-aim", "fifo"] {
+            assert!(open_to_write(&path(planted)).is_err(), "{planted}");
+            assert!(append(&path(planted)).is_err(), "{planted}");
+        }
+        open_to_write(&path("file")).unwrap();
+        append(&path("new")).unwrap();
         // It answers: without a writer, opening would wait for ever.
         assert!(read(&path("fifo"), 4).is_err());
         assert!(read(dir.path(), 4).is_err());

@@ -3,7 +3,8 @@
 //! A user may exchange any directory of theirs for a link while root is on the way through it. As that user, root reaches
 //! nothing that the user could not have reached.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -65,24 +66,92 @@ fn parts(path: &Path) -> Vec<PathBuf> {
 
 /// Does `deed` with the file access of who writes below this path; see [`of`]. What is open already stays open.
 pub fn below<T>(path: &Path, deed: impl FnOnce() -> T) -> T {
-    let _hand = of(path).map(Hand::take);
+    acting_as(of(path), deed)
+}
+
+/// Does `deed` with this owner's file access, or with one's own: for several deeds about a path that was looked at once.
+pub fn acting_as<T>(owner: Option<Owner>, deed: impl FnOnce() -> T) -> T {
+    let _hand = owner.map(Hand::take);
     deed()
+}
+
+/// As [`File::create`].
+///
+/// # Errors
+/// When the writer may not.
+pub fn create(path: &Path) -> io::Result<File> {
+    below(path, || File::create(path))
+}
+
+/// Opens a file for appending; makes it if it is not there.
+///
+/// # Errors
+/// When the writer may not.
+pub fn append(path: &Path) -> io::Result<File> {
+    below(path, || {
+        File::options().create(true).append(true).open(path)
+    })
+}
+
+/// As [`fs::create_dir`].
+///
+/// # Errors
+/// When the writer may not, or it is there.
+pub fn create_dir(path: &Path) -> io::Result<()> {
+    below(path, || fs::create_dir(path))
+}
+
+/// As [`fs::create_dir_all`].
+///
+/// # Errors
+/// When the writer may not.
+pub fn create_dir_all(path: &Path) -> io::Result<()> {
+    below(path, || fs::create_dir_all(path))
+}
+
+/// As [`fs::rename`]; both names are below the same directory.
+///
+/// # Errors
+/// When the writer may not.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    below(to, || fs::rename(from, to))
+}
+
+/// As [`fs::remove_file`].
+///
+/// # Errors
+/// When the writer may not, or it is not there.
+pub fn remove_file(path: &Path) -> io::Result<()> {
+    below(path, || fs::remove_file(path))
+}
+
+/// As [`fs::remove_dir_all`].
+///
+/// # Errors
+/// When the writer may not, or it is not there.
+pub fn remove_dir_all(path: &Path) -> io::Result<()> {
+    below(path, || fs::remove_dir_all(path))
 }
 
 /// This thread's file access, given back on drop.
 struct Hand {
     uid: u32,
     gid: u32,
+    groups: Vec<libc::gid_t>,
 }
 
 impl Hand {
     fn take(owner: Owner) -> Hand {
+        let groups = groups();
+        // Root's own groups open files too.
+        set_groups(&[]);
         // The group first: afterwards this thread may not be allowed to.
         // SAFETY: plain numbers; both calls concern this thread only and return the ids before.
         let (gid, uid) = unsafe { (libc::setfsgid(owner.gid), libc::setfsuid(owner.uid)) };
         Hand {
             uid: uid.cast_unsigned(),
             gid: gid.cast_unsigned(),
+            groups,
         }
     }
 }
@@ -94,7 +163,27 @@ impl Drop for Hand {
             libc::setfsuid(self.uid);
             libc::setfsgid(self.gid);
         }
+        set_groups(&self.groups);
     }
+}
+
+/// This thread's supplementary groups.
+fn groups() -> Vec<libc::gid_t> {
+    // SAFETY: the first call only counts; the second writes no more than it is told of.
+    unsafe {
+        let count = libc::getgroups(0, std::ptr::null_mut());
+        let mut groups = vec![0; usize::try_from(count).unwrap_or(0)];
+        let written = libc::getgroups(count.max(0), groups.as_mut_ptr());
+        groups.truncate(usize::try_from(written).unwrap_or(0));
+        groups
+    }
+}
+
+/// Sets them for this thread only, which the library's function would do for all. A user namespace may forbid it: its root has
+/// no groups that reach files of the host's.
+fn set_groups(groups: &[libc::gid_t]) {
+    // SAFETY: a list and its length.
+    unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
 }
 
 #[cfg(test)]
@@ -147,5 +236,27 @@ mod tests {
         assert_eq!(of(&dir.path().join("way/../way/y")), None);
         symlink("home", dir.path().join("theirs")).unwrap();
         assert_eq!(of(&dir.path().join("theirs/y")).unwrap().uid, 65534);
+    }
+
+    #[test]
+    fn groups_of_roots_open_nothing_for_the_user() {
+        if own_uid() != 0 {
+            return;
+        }
+        let before = groups();
+        set_groups(&[1234]);
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+        let (home, shared) = (dir.path().join("home"), dir.path().join("shared"));
+        fs::create_dir(&home).unwrap();
+        chown(&home, Some(65534), Some(65534)).unwrap();
+        fs::write(&shared, "").unwrap();
+        chown(&shared, Some(0), Some(1234)).unwrap();
+        fs::set_permissions(&shared, Permissions::from_mode(0o660)).unwrap();
+        symlink(&shared, home.join("x")).unwrap();
+        let refused = create(&home.join("x"));
+        assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(groups(), [1234], "given back");
+        set_groups(&before);
     }
 }

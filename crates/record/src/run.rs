@@ -110,10 +110,7 @@ impl Run {
         provenance: &Provenance,
         manifest: &Manifest,
     ) -> Result<Run, RecordError> {
-        let run = Run::make(base, time, &experiment.name)?;
-        let trials = run.dir.join("trials");
-        writer::below(&trials, || fs::create_dir(&trials))
-            .map_err(RecordError::io(&trials, "make the directory"))?;
+        let run = Run::make_with_trials(base, time, &experiment.name)?;
         write_atomically(
             &run.dir.join("experiment.toml"),
             experiment.to_toml().as_bytes(),
@@ -141,10 +138,21 @@ impl Run {
         Ok(run)
     }
 
+    /// As [`Run::make`], with the directory of the trials in it.
+    pub(crate) fn make_with_trials(
+        base: &Path,
+        time: &str,
+        name: &str,
+    ) -> Result<Run, RecordError> {
+        let run = Run::make(base, time, name)?;
+        let trials = run.dir.join("trials");
+        writer::create_dir(&trials).map_err(RecordError::io(&trials, "make the directory"))?;
+        Ok(run)
+    }
+
     /// Makes a new directory `base/<time>-<name>/`.
     pub(crate) fn make(base: &Path, time: &str, name: &str) -> Result<Run, RecordError> {
-        writer::below(base, || fs::create_dir_all(base))
-            .map_err(RecordError::io(base, "make the directory"))?;
+        writer::create_dir_all(base).map_err(RecordError::io(base, "make the directory"))?;
         let mut tries = 1;
         loop {
             let suffix = if tries == 1 {
@@ -153,7 +161,7 @@ impl Run {
                 format!("-{tries}")
             };
             let dir = base.join(format!("{time}-{name}{suffix}"));
-            match writer::below(&dir, || fs::create_dir(&dir)) {
+            match writer::create_dir(&dir) {
                 Ok(()) => return Ok(Run { dir }),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && tries < 1000 => {
                     tries += 1;
@@ -324,13 +332,10 @@ impl Run {
         let dir = self.trial_dir(trial.number);
         let written = self
             .try_write_trial(&part, trial, samples)
-            .and_then(|()| {
-                writer::below(&dir, || fs::rename(&part, &dir))
-                    .map_err(RecordError::io(&dir, "write"))
-            })
+            .and_then(|()| writer::rename(&part, &dir).map_err(RecordError::io(&dir, "write")))
             .and_then(|()| sync_dir(&self.dir.join("trials")));
         if written.is_err() {
-            let _ = writer::below(&part, || fs::remove_dir_all(&part));
+            let _ = writer::remove_dir_all(&part);
         }
         written
     }
@@ -341,8 +346,7 @@ impl Run {
         trial: &TrialRecord,
         samples: &[(String, PathBuf)],
     ) -> Result<(), RecordError> {
-        writer::below(dir, || fs::create_dir(dir))
-            .map_err(RecordError::io(dir, "make the directory"))?;
+        writer::create_dir(dir).map_err(RecordError::io(dir, "make the directory"))?;
         for (id, from) in samples {
             copy_samples(from, &dir.join(format!("{id}.samples")))?;
         }

@@ -2,6 +2,9 @@
 //!
 //! This crate parses arguments, calls the crates below, and prints.
 
+// Whatever root writes goes through `host::writer` or `record::output`; a test may write as it likes.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 mod cli;
 mod commands;
 mod crowd_row;

@@ -16,6 +16,7 @@ use std::process::{Command, Stdio};
 use floor::Floor;
 
 use engine::{CellSpec, Rights, User};
+use host::foreign_file;
 use model::EngineKind;
 use probe::{Life, clock};
 
@@ -123,8 +124,7 @@ fn told(stage: &Stage, asked: i64, gone: i64) -> Result<Launched, String> {
 
 /// Runs `command` to its end with its words in `log`; the instant of the request and of the end.
 fn timed(command: &mut Command, log: &Path) -> Result<(i64, i64), String> {
-    let open = || File::options().create(true).append(true).open(log);
-    let file = open().map_err(|error| format!("{}: {error}", log.display()))?;
+    let file = foreign_file::append(log).map_err(|error| format!("{}: {error}", log.display()))?;
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -179,11 +179,7 @@ impl Clone3 {
     pub(crate) fn new(stage: &Stage) -> Result<Clone3, BenchError> {
         use std::os::fd::AsRawFd;
         let path = stage.page();
-        let page = File::options()
-            .read(true)
-            .write(true)
-            .open(&path)
-            .map_err(failed(&path, "open the page"))?;
+        let page = foreign_file::open_to_write(&path).map_err(failed(&path, "open the page"))?;
         // SAFETY: an open descriptor of ours; it is to be inherited.
         unsafe { libc::fcntl(page.as_raw_fd(), libc::F_SETFD, 0) };
         let words = Life::ending(&format!("/proc/self/fd/{}", page.as_raw_fd()));

@@ -123,6 +123,7 @@ impl Load for Disk {
 }
 
 /// A file without a name: it goes with its last process, whatever happens.
+#[expect(clippy::disallowed_methods, reason = "the file has no name")]
 pub(super) fn nameless(dir: &str) -> std::io::Result<File> {
     OpenOptions::new()
         .read(true)

@@ -41,6 +41,10 @@ impl Ground {
     }
 
     /// The same for loads without a plan around them.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the directory must be root's own"
+    )]
     pub(crate) fn for_loads(
         planned: &[&PlannedLoad],
         beside: &Path,
@@ -109,6 +113,10 @@ impl Ground {
 }
 
 /// Opens a directory that was just made, which must still be ours.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "opened as what it is, without access"
+)]
 fn held(dir: &Path) -> io::Result<File> {
     let held = File::options()
         .read(true)

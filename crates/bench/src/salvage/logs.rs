@@ -1,11 +1,11 @@
 //! Histogram logs whose writer is gone: the rest that the disk had no room for, what the rings still hold, the end.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use host::writer;
+use host::{foreign_file, writer};
 use model::Keep;
 use probe::{RingReader, clock};
 use record::run::Run;
@@ -45,9 +45,11 @@ pub(super) fn complete(run: &Run, shared: &Path, record: &TrialRecord) -> Result
             }
         };
         if rest.is_file() && log.is_file() {
-            let text = fs::read(&rest).map_err(io("read the rest of"))?;
-            let mut file = writer::below(&log, || OpenOptions::new().append(true).open(&log))
-                .map_err(io("open"))?;
+            let mut text = Vec::new();
+            foreign_file::open(&rest)
+                .and_then(|mut rest| rest.read_to_end(&mut text))
+                .map_err(io("read the rest of"))?;
+            let mut file = writer::append(&log).map_err(io("open"))?;
             append_whole(&mut file, &text).map_err(io("write"))?;
             fs::remove_file(&rest).map_err(io("remove the rest of"))?;
         }
@@ -83,8 +85,7 @@ pub(super) fn empty_rings(
                 doing: "write",
                 source,
             };
-            let open = || OpenOptions::new().create(true).append(true).open(&log);
-            let mut file = writer::below(&log, open).map_err(io)?;
+            let mut file = writer::append(&log).map_err(io)?;
             file.set_len(rest.whole)
                 .and_then(|()| append_whole(&mut file, &rest.text))
                 .map_err(io)?;

@@ -1,9 +1,9 @@
 //! Samples whose coordinator is gone.
 
-use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use host::foreign_file;
 use record::RecordError;
 use record::run::Run;
 use record::samples::{self, Header, Samples};
@@ -14,7 +14,7 @@ use super::Found;
 /// Whether the cell of this samples file was released: before that, the file holds at most a rehearsal.
 pub(crate) fn was_released(path: &Path) -> bool {
     let mut bytes = [0; size_of::<Header>()];
-    let read = fs::File::open(path).and_then(|file| file.read_exact_at(&mut bytes, 0));
+    let read = foreign_file::open(path).and_then(|file| file.read_exact_at(&mut bytes, 0));
     read.is_ok() && Header::from_bytes(&bytes).go_ns != 0
 }
 
@@ -93,19 +93,16 @@ fn proven(path: &Path) -> Result<Samples, RecordError> {
         Err(error) => error,
     };
     let mut bytes = [0; size_of::<Header>()];
-    let corrected = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(path)
-        .and_then(|file| {
-            file.read_exact_at(&mut bytes, 0)?;
-            let header = Header {
-                complete: 0,
-                missed: 0,
-                ..Header::from_bytes(&bytes)
-            };
-            file.write_all_at(&header.to_bytes(), 0)
-        });
+    // A rootless cell's user may put a link in its place.
+    let corrected = foreign_file::open_to_write(path).and_then(|file| {
+        file.read_exact_at(&mut bytes, 0)?;
+        let header = Header {
+            complete: 0,
+            missed: 0,
+            ..Header::from_bytes(&bytes)
+        };
+        file.write_all_at(&header.to_bytes(), 0)
+    });
     match corrected {
         Ok(()) => samples::read(path),
         Err(_) => Err(first),
@@ -114,6 +111,7 @@ fn proven(path: &Path) -> Result<Samples, RecordError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::path::PathBuf;
 
     use super::*;
@@ -155,6 +153,15 @@ mod tests {
             samples,
             "the file itself is whole now"
         );
+        // What a link in its place leads to stays as it is.
+        let path = file(dir.path(), |header| header.complete = 1);
+        let aim = dir.path().join("aim");
+        fs::rename(&path, &aim).unwrap();
+        std::os::unix::fs::symlink(&aim, &path).unwrap();
+        let before = fs::read(&aim).unwrap();
+        assert!(proven(&path).is_err());
+        assert!(fs::read(&aim).unwrap() == before, "written through a link");
+        fs::remove_file(&path).unwrap();
         let path = file(dir.path(), |header| header.count = 11);
         assert!(proven(&path).unwrap_err().to_string().contains("cut short"));
     }

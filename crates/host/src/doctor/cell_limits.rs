@@ -3,12 +3,13 @@
 use super::{Check, Question, State};
 use crate::caps;
 use crate::cgroup;
+use crate::limits;
 use crate::root::Root;
 
 const QUESTION: Question = Question {
     id: "cell-limits",
     title: "Limits on the number of cells",
-    why: "Each container takes keys, inotify instances, processes and file descriptors, and the lowest limit caps the cell count.",
+    why: "Each container takes memory, keys, inotify instances, processes and file descriptors, and the lowest limit caps the cell count.",
 };
 
 /// Below this many keys, containers run out of keyrings before anything else.
@@ -36,6 +37,9 @@ pub(super) fn check(root: &Root) -> Check {
     }
     if let Ok(limits) = caps::limits_at(root, 0) {
         parts.push(format!("{} open files for each process", limits.nofile));
+    }
+    for limit in limits::of_room(root) {
+        parts.push(format!("{}{} {}", limit.most, limit.unit, limit.what));
     }
     if parts.is_empty() {
         return QUESTION.answer(State::Unknown, "none of the limits can be read");
@@ -66,6 +70,10 @@ mod tests {
     #[test]
     fn limits_are_information_and_few_keys_can_be_mended() {
         let tree = Tree::new()
+            .file(
+                "/proc/meminfo",
+                "MemTotal: 2097152 kB\nMemAvailable: 1048576 kB\n",
+            )
             .file("/proc/sys/kernel/keys/maxkeys", "200\n")
             .file("/proc/sys/kernel/pid_max", "32768\n")
             .file(
@@ -78,7 +86,7 @@ mod tests {
         assert_eq!(check.state, State::Info);
         assert_eq!(
             check.found,
-            "200 keys for each user, 32768 process ids, 500 processes in the own cgroup"
+            "200 keys for each user, 32768 process ids, 500 processes in the own cgroup, 2048 MB memory of the machine"
         );
         assert!(check.mend.unwrap().contains("kernel.keys.maxkeys=20000"));
     }

@@ -90,6 +90,14 @@ pub fn shared(root: &Root) -> Vec<Limit> {
     found
 }
 
+/// Of memory, shared memory and control groups; looks at no process.
+pub(crate) fn of_room(root: &Root) -> Vec<Limit> {
+    let mut found = memory::limits(root);
+    let of_groups = cgroups::limits(root).into_iter();
+    found.extend(of_groups.filter(|limit| limit.kind != Kind::Processes));
+    found
+}
+
 /// A number in a file, as a limit of `kind`; `None` where there is no such file or it sets no limit.
 fn of_file(root: &Root, kind: Kind, what: &str, path: &str, used: Option<u64>) -> Option<Limit> {
     let most: u64 = root.read_number(path).ok()?;

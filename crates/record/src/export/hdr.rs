@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write};
+use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -13,6 +13,7 @@ use hdrhistogram::serialization::interval_log::IntervalLogWriterBuilder;
 
 use crate::RecordError;
 use crate::histogram::{Interval, visit};
+use crate::output::Output;
 use crate::run::Run;
 use crate::summary::Metric;
 
@@ -69,7 +70,7 @@ fn base_time(path: &Path) -> Result<SystemTime, RecordError> {
 struct Logs {
     stem: PathBuf,
     begun: SystemTime,
-    open: BTreeMap<&'static str, (PathBuf, BufWriter<File>)>,
+    open: BTreeMap<&'static str, (PathBuf, Output)>,
     failed: Option<RecordError>,
 }
 
@@ -95,8 +96,8 @@ impl Logs {
             let mut name = self.stem.clone().into_os_string();
             name.push(format!("-{}.hlog", metric.tag()));
             let path = PathBuf::from(name);
-            let file = File::create(&path).map_err(RecordError::io(&path, "create"))?;
-            self.open.insert(metric.tag(), (path, BufWriter::new(file)));
+            let file = Output::create(&path)?;
+            self.open.insert(metric.tag(), (path, file));
             builder
                 .add_comment("[Histogram log format version 1.3]")
                 .add_comment("[Values are nanoseconds]")
@@ -129,8 +130,8 @@ impl Logs {
             return Err(error);
         }
         let files = self.open.len() as u64;
-        for (path, mut file) in self.open.into_values() {
-            file.flush().map_err(RecordError::io(&path, "write"))?;
+        for (_, file) in self.open.into_values() {
+            file.finish()?;
         }
         Ok(files)
     }

@@ -1,6 +1,5 @@
 //! The jobs of runs as Parquet.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,6 +16,7 @@ use ::parquet::schema::types::{ColumnPath, Type};
 use super::context::{COLUMNS, Context, Kind, Value};
 use super::{NUMBERS, each_cell, numbers};
 use crate::RecordError;
+use crate::output::Output;
 use crate::run::Run;
 
 /// Version of the columns; it rises when one changes its name or meaning or goes.
@@ -28,17 +28,9 @@ const TABLE_SCHEMA: &str = "2";
 /// Returns the number of rows.
 ///
 /// # Errors
-/// When the run cannot be read or the file not written; a part-written file is removed.
+/// When the run cannot be read or the file not written; nothing of it stays.
 pub fn write_parquet(run: &Run, path: &Path) -> Result<u64, RecordError> {
-    let written = try_write(run, path);
-    if written.is_err() {
-        let _ = std::fs::remove_file(path);
-    }
-    written
-}
-
-fn try_write(run: &Run, path: &Path) -> Result<u64, RecordError> {
-    let file = File::create(path).map_err(RecordError::io(path, "create"))?;
+    let file = Output::create(path)?;
     let failed = |error: ParquetError| match error {
         ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
             Ok(error) => RecordError::io(path, "write")(*error),
@@ -67,12 +59,12 @@ fn try_write(run: &Run, path: &Path) -> Result<u64, RecordError> {
         };
         write().map_err(failed)
     })?;
-    writer.close().map_err(failed)?;
+    writer.into_inner().map_err(failed)?.finish()?;
     Ok(rows)
 }
 
 fn integers(
-    group: &mut SerializedRowGroupWriter<'_, File>,
+    group: &mut SerializedRowGroupWriter<'_, Output>,
     values: &[i64],
 ) -> Result<(), ParquetError> {
     let mut column = group.next_column()?.expect("the schema has this column");
@@ -84,7 +76,7 @@ fn integers(
 
 /// A column of a cell's rows, which all have the same value.
 fn constant(
-    group: &mut SerializedRowGroupWriter<'_, File>,
+    group: &mut SerializedRowGroupWriter<'_, Output>,
     value: &Value,
     count: usize,
 ) -> Result<(), ParquetError> {

@@ -10,7 +10,6 @@ mod draw;
 mod summary;
 mod trial;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use host::provenance::Provenance;
@@ -82,9 +81,7 @@ impl Run {
         provenance: &Provenance,
         manifest: &Manifest,
     ) -> Result<Run, RecordError> {
-        let run = Run::make(base, time, "isolation")?;
-        let trials = run.dir().join("trials");
-        fs::create_dir(&trials).map_err(RecordError::io(&trials, "make the directory"))?;
+        let run = Run::make_with_trials(base, time, "isolation")?;
         run.write_isolation(record)?;
         write_json(&run.dir().join("provenance.json"), provenance)?;
         run.write_manifest(manifest)?;
@@ -150,7 +147,7 @@ impl Run {
 
     fn made(&self, trial: u32) -> Result<PathBuf, RecordError> {
         let dir = self.of_isolation(trial);
-        fs::create_dir_all(&dir).map_err(RecordError::io(&dir, "make the directory"))?;
+        host::writer::create_dir_all(&dir).map_err(RecordError::io(&dir, "make the directory"))?;
         Ok(dir)
     }
 

@@ -1,6 +1,5 @@
 //! Trials that are written while they run: directories that do not look like trials on record until they have ended.
 
-use std::fs;
 use std::path::PathBuf;
 
 use host::writer;
@@ -18,8 +17,7 @@ impl Run {
     /// When the directory or the record cannot be written; nothing of it stays.
     pub fn begin_trial(&self, trial: &TrialRecord) -> Result<(), RecordError> {
         let dir = self.part_dir(trial.number);
-        writer::below(&dir, || fs::create_dir(&dir))
-            .map_err(RecordError::io(&dir, "make the directory"))?;
+        writer::create_dir(&dir).map_err(RecordError::io(&dir, "make the directory"))?;
         let written = write_json(&dir.join("trial.json"), trial)
             .and_then(|()| sync_dir(&dir))
             .and_then(|()| sync_dir(&self.dir.join("trials")));
@@ -42,14 +40,14 @@ impl Run {
         let part = self.part_dir(trial.number);
         write_json(&part.join("trial.json"), trial)?;
         let dir = self.trial_dir(trial.number);
-        writer::below(&dir, || fs::rename(&part, &dir)).map_err(RecordError::io(&dir, "write"))?;
+        writer::rename(&part, &dir).map_err(RecordError::io(&dir, "write"))?;
         sync_dir(&self.dir.join("trials"))
     }
 
     /// Forgets a begun trial.
     pub fn forget_trial(&self, number: u32) {
         let dir = self.part_dir(number);
-        let _ = writer::below(&dir, || fs::remove_dir_all(&dir));
+        let _ = writer::remove_dir_all(&dir);
     }
 
     /// Numbers of the trials that were begun and not ended, ascending.
@@ -76,6 +74,8 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

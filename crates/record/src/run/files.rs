@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::RecordError;
+use crate::output::Output;
 
 /// Forces the names in a directory to the disk.
 pub(super) fn sync_dir(dir: &Path) -> Result<(), RecordError> {
@@ -18,39 +19,15 @@ pub(super) fn sync_dir(dir: &Path) -> Result<(), RecordError> {
         .map_err(RecordError::io(dir, "write"))
 }
 
-/// Writes a file so that a reader sees the old or the new content, never half of it, after a power cut too.
+/// Writes a file so that a reader sees the old or the new content, never half of it, after a power cut too; see [`Output`].
 ///
 /// # Errors
 /// When the file cannot be written or renamed into place.
-///
-/// A link is followed, and what is there and is no regular file (a device, a pipe) is written to, not replaced. Root writes
-/// below a user's directory as that user.
 pub fn write_atomically(path: &Path, content: &[u8]) -> Result<(), RecordError> {
-    writer::below(path, || replace(path, content))
-}
-
-fn replace(path: &Path, content: &[u8]) -> Result<(), RecordError> {
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let path = target.as_path();
-    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        return fs::OpenOptions::new()
-            .write(true)
-            .open(path)
-            .and_then(|mut open| open.write_all(content))
-            .map_err(RecordError::io(path, "write"));
-    }
-    let part = path.with_added_extension("part");
-    let result = (|| {
-        let mut file = File::create(&part).map_err(RecordError::io(path, "create"))?;
-        file.write_all(content)
-            .and_then(|()| file.sync_all())
-            .map_err(RecordError::io(path, "write"))?;
-        fs::rename(&part, path).map_err(RecordError::io(path, "write"))
-    })();
-    if result.is_err() {
-        let _ = fs::remove_file(&part);
-    }
-    result
+    let mut file = Output::create(path)?;
+    file.write_all(content)
+        .map_err(RecordError::io(path, "write"))?;
+    file.finish()
 }
 
 pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), RecordError> {
@@ -61,6 +38,7 @@ pub(crate) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Rec
 }
 
 /// Writes over a file without taking more room on the disk; `None` where its blocks do not suffice or it is not there.
+#[expect(clippy::disallowed_methods, reason = "done as who writes there")]
 pub(super) fn overwrite_json<T: Serialize>(path: &Path, value: &T) -> Option<()> {
     let mut text = serde_json::to_vec_pretty(value).ok()?;
     text.push(b'\n');

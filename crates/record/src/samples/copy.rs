@@ -4,12 +4,14 @@ use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::path::Path;
 
+use host::{foreign_file, writer};
+
 use super::layout::{COUNT_BYTES, Counted, HEADER_BYTES, Header, RECORD_BYTES};
 use crate::RecordError;
 
 /// Copies the header, the records written and their counts, not the room kept for activations that were missed.
 pub(crate) fn copy_samples(from: &Path, to: &Path) -> Result<(), RecordError> {
-    let mut source = File::open(from).map_err(RecordError::io(from, "open"))?;
+    let mut source = foreign_file::open(from).map_err(RecordError::io(from, "open"))?;
     let mut page = [0u8; HEADER_BYTES];
     source
         .read_exact(&mut page)
@@ -23,8 +25,7 @@ pub(crate) fn copy_samples(from: &Path, to: &Path) -> Result<(), RecordError> {
         header.counts_at = HEADER_BYTES as u64 + records;
     }
     page[..size_of::<Header>()].copy_from_slice(&header.to_bytes());
-    let mut out =
-        host::writer::below(to, || File::create(to)).map_err(RecordError::io(to, "create"))?;
+    let mut out = writer::create(to).map_err(RecordError::io(to, "create"))?;
     out.write_all(&page).map_err(RecordError::io(to, "write"))?;
     let mut copy = |source: &mut File, bytes: u64, what: &str| {
         let copied = std::io::copy(&mut source.take(bytes), &mut out)
@@ -73,6 +74,17 @@ mod tests {
                 .to_string()
                 .contains("cut short")
         );
+    }
+
+    #[test]
+    fn nothing_is_copied_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (secret, link) = (dir.path().join("secret"), dir.path().join("1.samples"));
+        fs::write(&secret, [0; 4096]).unwrap();
+        std::os::unix::fs::symlink(&secret, &link).unwrap();
+        let to = dir.path().join("out");
+        assert!(copy_samples(&link, &to).is_err() && !to.exists());
+        assert!(crate::supply::gaps::copy(&link, &to).is_err() && !to.exists());
     }
 
     #[test]

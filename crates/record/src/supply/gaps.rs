@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
+use host::{foreign_file, writer};
 use serde::{Deserialize, Serialize};
 
 use crate::RecordError;
@@ -285,13 +286,13 @@ fn page(
 
 /// Copies header, table and the records written.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), RecordError> {
-    let mut source = File::open(from).map_err(RecordError::io(from, "open"))?;
+    let mut source = foreign_file::open(from).map_err(RecordError::io(from, "open"))?;
     let length = source
         .metadata()
         .map_err(RecordError::io(from, "inspect"))?
         .len();
     let (bytes, header) = page(from, length, &mut source)?;
-    let written = File::create(to)
+    let written = writer::create(to)
         .map_err(RecordError::io(to, "create"))
         .and_then(|mut out| {
             out.write_all(&bytes)
@@ -303,7 +304,7 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), RecordError> {
                 .map_err(RecordError::io(to, "write"))
         });
     if written.is_err() {
-        let _ = std::fs::remove_file(to);
+        let _ = writer::remove_file(to);
     }
     written
 }

@@ -11,7 +11,6 @@ mod summary;
 mod trial;
 mod tried;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use host::provenance::Provenance;
@@ -77,9 +76,7 @@ impl Run {
         provenance: &Provenance,
         manifest: &Manifest,
     ) -> Result<Run, RecordError> {
-        let run = Run::make(base, time, "supply")?;
-        let trials = run.dir().join("trials");
-        fs::create_dir(&trials).map_err(RecordError::io(&trials, "make the directory"))?;
+        let run = Run::make_with_trials(base, time, "supply")?;
         run.write_supply(record)?;
         write_json(&run.dir().join("provenance.json"), provenance)?;
         run.write_manifest(manifest)?;

@@ -61,13 +61,12 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     });
     let json = format!("{json:#}\n");
     let path = options.out.join("self.json");
-    host::writer::below(&options.out, || std::fs::create_dir_all(&options.out))
-        .and_then(|()| std::fs::write(&path, &json))
-        .map_err(|source| CommandError::File {
-            path: path.clone(),
-            doing: "write the findings",
-            source,
-        })?;
+    host::writer::create_dir_all(&options.out).map_err(|source| CommandError::File {
+        path: options.out.clone(),
+        doing: "make the directory",
+        source,
+    })?;
+    record::run::write_atomically(&path, json.as_bytes())?;
     if options.json {
         out::print(&json);
     } else {

@@ -1,13 +1,12 @@
 //! `timecell export`.
 
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use model::InputError;
 use record::export::{
     Exported, Form, write_csv, write_cyclictest, write_hdr, write_parquet, write_rt_app,
 };
+use record::output::Output;
 use record::run::{Run, write_atomically};
 
 use crate::cli::Export;
@@ -135,7 +134,7 @@ fn hdr(run: &Run, options: &Export) -> Result<Ended, CommandError> {
         .clone()
         .unwrap_or_else(|| PathBuf::from(format!("{}-hdr", run.name())));
     unused(&dir, options)?;
-    std::fs::create_dir_all(&dir).map_err(|source| CommandError::File {
+    host::writer::create_dir_all(&dir).map_err(|source| CommandError::File {
         path: dir.clone(),
         doing: "make the directory",
         source,
@@ -153,7 +152,8 @@ fn unused(path: &Path, options: &Export) -> Result<(), InputError> {
         }
         // Devices and pipes have nothing to lose.
         Ok(there) => there.is_file(),
-        Err(_) => false,
+        // A link that leads nowhere may be anybody's.
+        Err(_) => std::fs::symlink_metadata(path).is_ok(),
     };
     if taken && !options.force {
         let what = "it is there already";
@@ -164,14 +164,8 @@ fn unused(path: &Path, options: &Export) -> Result<(), InputError> {
 }
 
 fn csv_file(run: &Run, path: &Path) -> Result<u64, CommandError> {
-    let file = File::create(path).map_err(|source| CommandError::File {
-        path: path.to_owned(),
-        doing: "create the file",
-        source,
-    })?;
-    let rows = write_csv(run, path, BufWriter::new(file));
-    if rows.is_err() {
-        let _ = std::fs::remove_file(path);
-    }
-    Ok(rows?)
+    let mut file = Output::create(path)?;
+    let rows = write_csv(run, path, &mut file)?;
+    file.finish()?;
+    Ok(rows)
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::CommandFactory;
+use host::writer;
 
 use crate::cli::{Cli, Completions, Man};
 use crate::exit::{CommandError, Ended};
@@ -35,8 +36,13 @@ pub fn man(options: &Man) -> Result<Ended, CommandError> {
             source,
         }
     };
-    std::fs::create_dir_all(&options.dir).map_err(failed(&options.dir))?;
-    clap_mangen::generate_to(Cli::command(), &options.dir).map_err(failed(&options.dir))?;
+    writer::create_dir_all(&options.dir)
+        .and_then(|()| {
+            writer::below(&options.dir, || {
+                clap_mangen::generate_to(Cli::command(), &options.dir)
+            })
+        })
+        .map_err(failed(&options.dir))?;
     out::print(&format!("man pages are in {}", options.dir.display()));
     Ok(Ended::Fine)
 }

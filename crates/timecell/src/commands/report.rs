@@ -234,7 +234,7 @@ fn figures(run: &Run, summary: &RunSummary, dir: &Path) -> Result<usize, Command
 
 /// Writes SVG files into a directory.
 pub fn write_figures(figures: &[(String, String)], dir: &Path) -> Result<usize, CommandError> {
-    std::fs::create_dir_all(dir).map_err(|source| CommandError::File {
+    host::writer::create_dir_all(dir).map_err(|source| CommandError::File {
         path: dir.to_owned(),
         doing: "make the directory",
         source,

@@ -8,6 +8,7 @@ use record::run::{Run, Status};
 use crate::support::{
     Case, Need, eventually, experiment, in_its_loop, only_run, payloads, say, timecell, traces_of,
 };
+use crate::users_places::{Places, users_link};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -37,37 +38,21 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-/// Root writes a run below a directory of nobody's, which nobody has made a link of.
+/// Root writes runs below a directory of nobody's, which nobody makes a link of.
 fn users_directory() {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
-    let dir = tempfile::tempdir().unwrap();
-    let open = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(dir.path(), open).unwrap();
-    let (home, roots) = (dir.path().join("home"), dir.path().join("roots"));
-    for made in [&home, &roots] {
-        std::fs::create_dir(made).unwrap();
-    }
-    chown(&home, Some(65534), Some(65534)).unwrap();
-    let file = experiment(&home, &["bare"], 20);
-    say(&home, &["bench", &file, "--rounds", "1"]).ends_with(0);
-    let mut left = vec![only_run(&home)];
-    while let Some(path) = left.pop() {
-        let found = std::fs::symlink_metadata(&path).unwrap();
-        assert_eq!(found.uid(), 65534, "{}", path.display());
-        if found.is_dir() {
-            left.extend(
-                std::fs::read_dir(&path)
-                    .unwrap()
-                    .map(|entry| entry.unwrap().path()),
-            );
-        }
-    }
-    std::fs::remove_dir_all(home.join("runs")).unwrap();
-    symlink(&roots, home.join("runs")).unwrap();
-    std::os::unix::fs::lchown(home.join("runs"), Some(65534), Some(65534)).unwrap();
-    let said = say(&home, &["bench", &file, "--rounds", "1"]).ends_with(2);
+    let places = Places::make();
+    let file = experiment(&places.home, &["bare"], 20);
+    let once = ["bench", &file, "--rounds", "1"];
+    places.measures(&once);
+    places.measures(&[&once[..], &["--histogram"]].concat());
+    let startup = ["bench", "startup", "--rounds", "2"];
+    places.measures(&[&startup[..], &["--engine", "embedded"]].concat());
+    let scale = ["bench", "scale", "--counts", "1,2", "--jobs", "20"];
+    places.measures(&[&scale[..], &["--class", "other", "--engine", "bare"]].concat());
+    users_link(&places.roots, &places.home.join("runs"));
+    let said = say(&places.home, &once).ends_with(2);
     assert!(said.err.contains("Permission denied"), "{}", said.err);
-    assert_eq!(std::fs::read_dir(&roots).unwrap().count(), 0);
+    places.nothing_of_roots_was_reached();
 }
 
 const ENGINES: [&str; 5] = ["bare", "embedded", "crun", "runc", "podman"];

@@ -60,6 +60,7 @@ mod thresholds;
 mod top;
 mod turns;
 mod unprivileged;
+mod users_places;
 mod verbs;
 
 use needs::Threads;
@@ -123,6 +124,7 @@ fn main() {
         program::CASES,
         turns::CASES,
         unprivileged::CASES,
+        users_places::CASES,
         verbs::CASES,
     ];
     let trials = groups

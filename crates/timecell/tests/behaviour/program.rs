@@ -7,7 +7,7 @@ use std::process::Command;
 use record::run::Run;
 use record::summary::{Metric, RunSummary};
 
-use crate::support::{Case, Need, only_run, say};
+use crate::support::{Case, Need, Said, only_run, say};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -24,6 +24,11 @@ pub const CASES: &[Case] = &[
         name: "program::what_cannot_be_measured_is_told",
         needs: &[Need::Program("cc"), Need::GroupBudget(950)],
         run: told,
+    },
+    Case {
+        name: "program::no_program_reaches_a_binary_for_writing",
+        needs: &[Need::Program("cc"), Need::Root, Need::GroupBudget(950)],
+        run: reaches_none,
     },
 ];
 
@@ -63,6 +68,40 @@ int main(int argc, char **argv) {
         while (release + 2000000 < timecell_now_ns() - 2000000) release += 2000000;
     }
     return 0;
+}
+"#;
+
+/// In a cell, asks whether it may write to what every process that it sees runs from, and as a plain process, told `self`, to what
+/// it runs from itself. Opening would tell less: a file that is busy today is not tomorrow. Told `look`, it says in a cell what
+/// it saw.
+const REACH: &str = r#"
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+static int seen = 0;
+static int reach(const char *path) {
+    if (access(path, W_OK) && (errno == EROFS || errno == EACCES || errno == EPERM || errno == ENOENT)) {
+        seen += errno == EROFS;
+        return 0;
+    }
+    fprintf(stderr, "reached %s\n", path);
+    return 3;
+}
+int main(int argc, char **argv) {
+    int told = argc > 1 && !strcmp(argv[1], "look");
+    if (access("/cell", F_OK)) return argc > 1 && !told ? reach("/proc/self/exe") : 0;
+    int reached = reach("/proc/self/exe");
+    char path[300];
+    DIR *all = opendir("/proc");
+    for (struct dirent *one; all && (one = readdir(all));) {
+        snprintf(path, sizeof path, "/proc/%s/exe", one->d_name);
+        if (one->d_name[0] >= '1' && one->d_name[0] <= '9') reached |= reach(path);
+    }
+    reached |= reach("/timecell");
+    if (told) fprintf(stderr, "it saw %d binaries\n", seen);
+    return told ? 5 : reached;
 }
 "#;
 
@@ -244,4 +283,35 @@ fn told() {
     );
     file("program = [\"./loop\", \"0\", \"50\"]\nreports = true");
     refused("x.toml", 1, "its program ended after 50 jobs");
+}
+
+/// Neither the binary that made the cell nor the one that runs the program in it; a plain process has its own before it.
+fn reaches_none() {
+    let dir = tempfile::tempdir().unwrap();
+    built(dir.path(), "reach", REACH);
+    let measure = |engine: &str, words: &[&str]| {
+        let first = ["bench", "overhead", "--program", "./reach", "--engine"];
+        let more = [engine, "--rounds", "3", "--jobs", "5", "--period", "20ms"];
+        say(dir.path(), &[&first[..], &more, words].concat())
+    };
+    let told = |said: &Said| format!("{}{}", said.out, said.err);
+    let said = told(&measure("bare", &["--", "self"]));
+    assert!(said.contains("reached /proc/self/exe"), "{said}");
+    // What happens in a cell is told: it looks at itself, its parent and the file.
+    let said = told(&measure("embedded", &["--", "look"]));
+    assert!(said.contains("it saw 4 binaries"), "{said}");
+    for engine in ["embedded", "crun", "runc", "podman"] {
+        let said = measure(engine, &[]);
+        let not_there = said.code == Some(4) && engine != "embedded";
+        assert!(
+            not_there || said.code == Some(0),
+            "{engine}: {}",
+            told(&said)
+        );
+        assert!(
+            !told(&said).contains("reached"),
+            "{engine}: {}",
+            told(&said)
+        );
+    }
 }

@@ -174,7 +174,19 @@ fn ended() {
     let run = Run::open(&only_run(dir.path())).unwrap();
     let manifest = run.manifest().unwrap();
     assert_eq!(manifest.status, Status::Complete);
-    assert_eq!(run.trial(1).unwrap().failure, None);
+    let before = run.trial(1).unwrap();
+    assert_eq!(before.failure, None);
+    // What it had measured is kept: every job of the crowd before, and a report of it.
+    for cell in &before.cells {
+        let samples = run.samples(1, &cell.id).unwrap().unwrap();
+        let header = samples.header;
+        assert_eq!(
+            (header.count + header.missed, samples.unexplained()),
+            (20, 0)
+        );
+    }
+    let kept = &run.scale_summary().unwrap().points[0];
+    assert_eq!((kept.planned, kept.executed + kept.missed), (40, 40));
     let full = run.trial(2).unwrap();
     let crowd = full.crowd.unwrap();
     assert!((1..60).contains(&crowd.created), "{}", crowd.created);

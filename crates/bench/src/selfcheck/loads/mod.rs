@@ -73,7 +73,7 @@ pub(super) fn run(setup: Setup, say: &mut dyn FnMut(&str)) -> Result<Section, Be
         .map_err(|error| BenchError::Failed(format!("cannot listen for signals: {error}")))?;
     let mut place = Place::create()?;
     let rootfs = place.rootfs()?;
-    std::fs::create_dir_all(&setup.out)
+    host::writer::create_dir_all(&setup.out)
         .map_err(crate::place::failed(&setup.out, "make the directory"))?;
     let planned: Vec<&PlannedLoad> = rows.iter().filter_map(|row| row.planned.as_ref()).collect();
     let (ground, remarks) = Ground::for_loads(&planned, &setup.out, &mut place)?;

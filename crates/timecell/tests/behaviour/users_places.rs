@@ -1,0 +1,233 @@
+//! Root in a directory of a user's: what it writes there is the user's, whatever kind of run or output it is, and no link that
+//! the user puts in its way leads to anything of root's.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use crate::support::{Case, Need, Said, eventually, experiment, only_run, say, timecell};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "users_places::a_study_of_supply_is_the_users",
+        needs: SUPPLY_NEEDS,
+        run: supply,
+    },
+    Case {
+        name: "users_places::a_study_of_isolation_is_the_users",
+        needs: &[Need::Root, Need::RealTime, Need::Alone],
+        run: isolation,
+    },
+    Case {
+        name: "users_places::a_directory_that_becomes_a_link_while_a_study_runs_leads_nowhere",
+        needs: SUPPLY_NEEDS,
+        run: exchanged,
+    },
+    Case {
+        name: "users_places::no_output_goes_through_a_users_link",
+        needs: &[Need::Root],
+        run: outputs,
+    },
+];
+
+const SUPPLY_NEEDS: &[Need] = &[
+    Need::Root,
+    Need::RealTime,
+    Need::GroupBudget(350),
+    Need::DeadlineBudget,
+];
+
+const SUPPLY: [&str; 6] = [
+    "bench",
+    "supply",
+    "--quick",
+    "--reservation",
+    "3ms/10ms",
+    "--no-try",
+];
+
+/// The user.
+const NOBODY: u32 = 65534;
+
+/// A place that everybody may pass through.
+pub struct Places {
+    pub dir: tempfile::TempDir,
+    /// The user's directory.
+    pub home: PathBuf,
+    /// Root's, with nothing in it.
+    pub roots: PathBuf,
+}
+
+impl Places {
+    pub fn make() -> Places {
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+        let (home, roots) = (dir.path().join("home"), dir.path().join("roots"));
+        for made in [&home, &roots] {
+            fs::create_dir(made).unwrap();
+        }
+        chown(&home, Some(NOBODY), Some(NOBODY)).unwrap();
+        Places { dir, home, roots }
+    }
+
+    /// Runs the binary in the user's directory, and what is in `runs` then must be the user's; there is one run, whose
+    /// directory is removed with the others.
+    #[track_caller]
+    pub fn measures(&self, words: &[&str]) {
+        say(&self.home, words).ends_with(0);
+        only_run(&self.home);
+        all_the_users(&self.home.join("runs"));
+        fs::remove_dir_all(self.home.join("runs")).unwrap();
+    }
+
+    #[track_caller]
+    pub fn nothing_of_roots_was_reached(&self) {
+        let reached: Vec<_> = fs::read_dir(&self.roots).unwrap().collect();
+        assert!(reached.is_empty(), "{reached:?}");
+    }
+}
+
+/// Makes a link that belongs to the user.
+pub fn users_link(to: &Path, at: &Path) {
+    symlink(to, at).unwrap();
+    lchown(at, Some(NOBODY), Some(NOBODY)).unwrap();
+}
+
+#[track_caller]
+fn all_the_users(root: &Path) {
+    let mut left = vec![root.to_owned()];
+    while let Some(path) = left.pop() {
+        let found = fs::symlink_metadata(&path).unwrap();
+        assert_eq!(found.uid(), NOBODY, "{}", path.display());
+        if found.is_dir() {
+            left.extend(
+                fs::read_dir(&path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
+        }
+    }
+}
+
+fn supply() {
+    Places::make().measures(&SUPPLY);
+}
+
+fn isolation() {
+    let places = Places::make();
+    let quick = ["bench", "isolation", "contest", "--quick", "--duration"];
+    places.measures(&[&quick[..], &["1s", "--utilisation", "0.3"]].concat());
+    let received = ["bench", "isolation", "received", "--quick"];
+    places.measures(&[&received[..], &["--reservation", "3ms/100ms"]].concat());
+}
+
+/// The user puts a link in the place of the directory that the trials' files go to, once it is there.
+fn exchanged() {
+    let places = Places::make();
+    let closed = Permissions::from_mode(0o700);
+    fs::set_permissions(&places.roots, closed).unwrap();
+    let mut child = timecell()
+        .current_dir(&places.home)
+        .args(SUPPLY)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let runs = places.home.join("runs");
+    let trials = || {
+        let run = fs::read_dir(&runs).ok()?.next()?.ok()?.path();
+        Some(run.join("trials")).filter(|trials| trials.is_dir())
+    };
+    eventually("the directory is there", || trials().is_some());
+    let trials = trials().unwrap();
+    fs::rename(&trials, trials.with_file_name("aside")).unwrap();
+    users_link(&places.roots, &trials);
+    let code = child.wait().unwrap().code();
+    places.nothing_of_roots_was_reached();
+    assert_ne!(code, Some(0), "its files went nowhere");
+}
+
+fn outputs() {
+    let places = Places::make();
+    let at = |name: &str| places.dir.path().join(name);
+    let run = |name: &str, more: &[&str]| {
+        fs::create_dir(at(name)).unwrap();
+        let file = experiment(&at(name), &["bare"], 20);
+        let words = ["bench", &file, "--rounds", "1", "--class", "other"];
+        say(&at(name), &[&words[..], more].concat()).ends_with(0);
+        only_run(&at(name)).to_string_lossy().into_owned()
+    };
+    let (jobs, bins) = (run("jobs", &[]), run("bins", &["--histogram"]));
+    let set = at("set.toml");
+    let text = "schema = 1\n[[cell]]\nname = \"c\"\npolicy = \"edf\"\n\
+        [[cell.task]]\nname = \"a\"\nwcet = \"1ms\"\nperiod = \"10ms\"\n";
+    fs::write(&set, text).unwrap();
+    let set = set.to_string_lossy().into_owned();
+
+    // Into a file: a link that leads to nothing yet, and one to a file that only root may write.
+    let (aim, secret, link) = (
+        places.roots.join("aim"),
+        at("secret"),
+        places.home.join("out"),
+    );
+    fs::write(&secret, "root's").unwrap();
+    fs::set_permissions(&secret, Permissions::from_mode(0o600)).unwrap();
+    let files: [&[&str]; 6] = [
+        &["export", "--csv", &jobs],
+        &["export", "--parquet", &jobs],
+        &["export", "--cyclictest-json", &jobs],
+        &["export", "--cyclictest-hist", &jobs],
+        &["export", "--rt-app", &set],
+        &["report", &jobs],
+    ];
+    let into = |words: &[&str], to: &Path, more: &[&str]| -> Said {
+        let _ = fs::remove_file(&link);
+        users_link(to, &link);
+        let out = ["-o", link.to_str().unwrap()];
+        say(places.dir.path(), &[words, &out, more].concat())
+    };
+    for words in files {
+        let exports = words[0] == "export";
+        let said = into(words, &aim, &[]);
+        places.nothing_of_roots_was_reached();
+        assert_eq!(
+            said.code,
+            Some(if exports { 2 } else { 0 }),
+            "{words:?} {}",
+            said.err
+        );
+        let force: &[&str] = if exports { &["--force"] } else { &[] };
+        into(words, &aim, force).ends_with(0);
+        places.nothing_of_roots_was_reached();
+        assert_eq!(
+            fs::symlink_metadata(&link).unwrap().uid(),
+            NOBODY,
+            "{words:?}"
+        );
+        let said = into(words, &secret, force).ends_with(2);
+        assert!(said.err.contains("Permission denied"), "{}", said.err);
+        assert_eq!(fs::read_to_string(&secret).unwrap(), "root's", "{words:?}");
+    }
+
+    // Into a directory: a link to one of root's.
+    let _ = fs::remove_file(&link);
+    users_link(&places.roots, &link);
+    let to = link.to_str().unwrap();
+    let directories: [&[&str]; 4] = [
+        &["export", "--hdr", &bins, "-o", to],
+        &["report", &jobs, "--figures", to],
+        &["report", &jobs, "--baseline", &jobs, "--figures", to],
+        &["man", to],
+    ];
+    for words in directories {
+        let said = say(places.dir.path(), words);
+        assert_ne!(said.code, Some(0), "{words:?}");
+        assert!(
+            said.err.contains("Permission denied"),
+            "{words:?} {}",
+            said.err
+        );
+        places.nothing_of_roots_was_reached();
+    }
+}
