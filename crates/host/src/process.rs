@@ -7,7 +7,8 @@ use std::path::Path;
 
 /// Id of the calling thread.
 ///
-/// By the system call, because `libc::gettid` is null in a static binary built with fat LTO (see `clippy.toml`).
+/// By the system call, because `libc::gettid` is null in a static binary built with fat LTO (the standard library
+/// declares it weak).
 pub fn thread_id() -> i32 {
     // SAFETY: no arguments, cannot fail.
     let id = unsafe { libc::syscall(libc::SYS_gettid) };
