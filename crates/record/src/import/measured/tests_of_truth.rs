@@ -60,6 +60,27 @@ fn a_file_cut_within_its_last_number_is_refused() {
 }
 
 #[test]
+fn a_summary_of_rtla_that_ends_before_its_maximum_is_refused() {
+    let line = |start: &str| RTLA.find(start).expect(start);
+    for start in ["min:", "avg:", "max:"] {
+        refused(
+            &RTLA[..line(start)],
+            "cut short: the summary ends before its line `max:`",
+        );
+    }
+    // As with --no-summary.
+    let without = read(&RTLA[..line("count:")]).expect("the histogram is whole");
+    assert!(
+        without
+            .notes
+            .iter()
+            .any(|note| note.contains("--no-summary"))
+    );
+    let two = format!("{}{RTLA}", &RTLA[..line("max:")]);
+    refused(&two, "run 1, cut short");
+}
+
+#[test]
 fn figures_that_cannot_be_true_together_are_refused() {
     let good = "\"histogram\": {\"5\": 60, \"7\": 40}, \"cycles\": 100, \"min\": 5, \"max\": 7, \"avg\": 5.8";
     assert_eq!(
