@@ -1,6 +1,5 @@
 //! `timecell export`.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,6 @@ use record::run::{Run, write_atomically};
 
 use crate::cli::Export;
 use crate::commands::analyze;
-use crate::commands::measured::is_input;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
@@ -22,10 +20,7 @@ pub fn run(options: &Export) -> Result<Ended, CommandError> {
     if options.rt_app {
         let (name, set) = analyze::task_set(&options.run)?;
         let exported = write_rt_app(&set, &name, options.seconds)?;
-        let stem = match is_input(&options.run) {
-            true => OsStr::new("tasks"),
-            false => options.run.file_stem().unwrap_or_default(),
-        };
+        let stem = options.run.file_stem().unwrap_or_default();
         let stem = format!("{}-rt-app.json", stem.to_string_lossy());
         return text(&exported, &stem, options);
     }
