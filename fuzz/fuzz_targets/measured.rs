@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(!read.distributions.is_empty());
             for d in &read.distributions {
                 assert!(d.counts.windows(2).all(|pair| pair[0].0 < pair[1].0));
-                assert!(d.ccdf().iter().all(|point| (0.0..=1.0).contains(&point.1)));
+                assert!(d.ccdf().all(|point| (0.0..=1.0).contains(&point.1)));
                 let _ = (d.quantile(0.5), d.quantile(0.9999), d.mean_ns(), d.max_ns());
                 if let (Some(min), Some(max)) = (d.said.min_ns, d.said.max_ns) {
                     assert!(min <= max);
