@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use crate::import::taskset::{Format, Options, import};
     use model::Duration;
-    use model::taskset::Refill;
+    use model::taskset::{CellServer, Order, Refill, Reservation, ServerKind};
     use proptest::prelude::*;
 
     fn set(tasks: Vec<CellTask>, policy: Policy) -> TaskSet {
@@ -189,7 +189,6 @@ mod tests {
 
     #[test]
     fn fixed_priorities_hear_nothing_of_sched_deadline() {
-        use model::taskset::Order;
         let mut two = set(
             vec![task("a", 1_000, 10_000, 10_000)],
             Policy::Fixed(Order::Listed),
@@ -235,7 +234,7 @@ mod tests {
 
     #[test]
     fn fixed_priorities_become_fifo_in_order_of_urgency() {
-        let policy = Policy::Fixed(model::taskset::Order::Rate);
+        let policy = Policy::Fixed(Order::Rate);
         let tasks = vec![
             task("slow", 1_000, 50_000, 50_000),
             task("fast", 1_000, 10_000, 10_000),
@@ -261,14 +260,40 @@ mod tests {
     }
 
     fn policies() -> impl Strategy<Value = Policy> {
-        use model::taskset::Order;
-        let orders = prop::sample::select(vec![Order::Deadline, Order::Rate, Order::Listed]);
-        (0u8..4, orders, 2u32..5).prop_map(|(kind, order, cpus)| match kind {
+        let orders = prop::sample::select(vec![
+            Order::Deadline,
+            Order::Rate,
+            Order::Listed,
+            Order::Priority,
+        ]);
+        (0u8..7, orders, 2u32..5).prop_map(|(kind, order, cpus)| match kind {
             0 => Policy::Edf,
             1 => Policy::Fixed(order),
             2 => Policy::GlobalEdf(cpus),
-            _ => Policy::GlobalFixed(order, cpus),
+            3 => Policy::GlobalFixed(order, cpus),
+            4 => Policy::AmcRtb(order),
+            5 => Policy::EdfVd,
+            _ => Policy::Fixed(Order::Audsley),
         })
+    }
+
+    /// A reservation of this budget and twice the period, and a server where the policy goes with one.
+    fn kept(cell: &mut TaskCell, number: usize, budget_us: i64, kind: Option<ServerKind>) {
+        let within = Duration::from_ns(2_000 * budget_us);
+        cell.reservation = (!cell.policy.is_mixed()).then_some(Reservation {
+            budget: Duration::from_ns(1_000 * budget_us),
+            period: within,
+            deadline: within,
+        });
+        let priority = 50 - i64::try_from(number).unwrap_or(0);
+        cell.server = kind.map(|kind| CellServer {
+            kind,
+            priority: (kind != ServerKind::ConstantBandwidth).then_some(priority),
+            cpu: u32::try_from(number % 2).ok(),
+        });
+        if cell.server_fault().is_some() {
+            cell.server = None;
+        }
     }
 
     proptest! {
@@ -276,37 +301,53 @@ mod tests {
         #[test]
         fn what_is_exported_is_read_back_as_the_same_set(
             cells in prop::collection::vec(
-                (policies(), prop::collection::vec((1i64..500, 500i64..100_000, 0i64..120, 0i64..3_000), 1..8)),
+                (
+                    policies(),
+                    prop::option::of((1i64..9_000, prop::option::of(prop::sample::select(ServerKind::NAMES.to_vec())))),
+                    prop::collection::vec(
+                        (1i64..500, 500i64..100_000, 0i64..120, 0i64..3_000, prop::option::of(0i64..3)),
+                        1..8,
+                    ),
+                ),
                 1..4,
             ),
             in_ns in any::<bool>(),
         ) {
             let unit = if in_ns { 777 } else { 1_000 };
             let mut whole = set(Vec::new(), Policy::Edf);
-            whole.cells = cells.into_iter().enumerate().map(|(number, (policy, tasks))| {
-                let tasks = tasks.into_iter().enumerate().map(|(i, (c, t, percent, jitter))| {
+            whole.cells = cells.into_iter().enumerate().map(|(number, (policy, held, tasks))| {
+                let by_priority = policy.order() == Some(Order::Priority);
+                let tasks = tasks.into_iter().zip(0i64..).map(|((c, t, percent, jitter, high), i)| {
                     let deadline = c + (t - c) * percent / 100;
                     CellTask {
                         jitter: Duration::from_ns(jitter),
+                        priority: by_priority.then_some(7 * i % 8),
+                        wcet_high: high.filter(|_| policy.is_mixed()).map(|more| Duration::from_ns((c + more) * unit)),
                         ..task(&format!("t{i}"), c * unit, (t + 2) * unit, (deadline + 2) * unit)
                     }
                 });
-                TaskCell {
+                let mut cell = TaskCell {
                     name: format!("cell {number}"),
                     policy,
                     tasks: tasks.collect(),
                     reservation: None,
                     server: None,
+                };
+                if let Some((budget_us, kind)) = held {
+                    kept(&mut cell, number, budget_us, kind.map(|(_, kind)| kind));
                 }
+                cell
             }).collect();
+            let written = TaskSet::parse("s", &whole.to_toml());
+            prop_assert_eq!(written.as_ref(), Ok(&whole), "the drawn set is one");
             let Ok(exported) = write_rt_app(&whole, "s", 1) else {
                 return Ok(());
             };
-            let back = import(Format::RtApp, "s", &exported.text, Options::default()).expect("its own output");
+            let back = import(Some(Format::RtApp), "s", exported.text.as_bytes(), Options::default()).expect("its own output");
             prop_assert_eq!(&back.set, &whole);
             // Whoever changes a thread is asked about the threads.
             let changed = exported.text.replacen("\"run\" : ", "\"run\" : 1", 1).replacen("\"dl-runtime\" : ", "\"dl-runtime\" : 1", 1);
-            if let Ok(back) = import(Format::RtApp, "s", &changed, Options { cpus: Some(2), ..Options::default() }) {
+            if let Ok(back) = import(Some(Format::RtApp), "s", changed.as_bytes(), Options { cpus: Some(2), ..Options::default() }) {
                 prop_assert!(back.notes.iter().any(|note| note.contains("have been changed since")), "{:?}", back.notes);
                 prop_assert_ne!(&back.set, &whole);
             }

@@ -2,4 +2,6 @@
 //! was measured (cyclictest, oslat, rtla, jitterdebugger, rteval, rt-app's logs, hackbench, iteration logs).
 
 pub mod measured;
+mod source;
 pub mod taskset;
+mod words;

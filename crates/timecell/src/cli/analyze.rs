@@ -45,7 +45,8 @@ pub enum AnalyzeCommand {
 /// Where a task set comes from.
 #[derive(Debug, Args)]
 pub struct Source {
-    /// Task set: TOML of timecell, XML of SchedCAT or CARTS, JSON of rt-app, CSV with units in the header.
+    /// Task set: TOML of timecell, XML of SchedCAT or CARTS, JSON of rt-app, CSV with units in the header, packed by gzip
+    /// or not; - is standard input, with --format.
     #[arg(value_hint = ValueHint::FilePath, required = true)]
     pub file: Option<PathBuf>,
     /// Format of the file [default: by its extension].

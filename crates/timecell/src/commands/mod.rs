@@ -32,7 +32,7 @@ pub mod supply;
 pub mod up;
 pub mod update;
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -46,6 +46,22 @@ const GIVEN: [&str; 3] = ["/dev/stdin", "/dev/fd", "/proc/self/fd"];
 /// What is wrong with it, a clause.
 #[expect(clippy::disallowed_methods, reason = "only read")]
 fn read_text(path: &Path, most_bytes: u64) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    open_file(path)?
+        .take(most_bytes + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > most_bytes {
+        return Err(format!("the file is larger than {} MB", most_bytes >> 20));
+    }
+    String::from_utf8(bytes).map_err(|_| "the file is not UTF-8 text".to_owned())
+}
+
+/// A file of the user's; never waits for a pipe that has no writer.
+///
+/// # Errors
+/// What is wrong with it, a clause.
+fn open_file(path: &Path) -> Result<File, String> {
     let given = GIVEN.iter().any(|given| path.starts_with(given));
     let file = (OpenOptions::new().read(true))
         .custom_flags(if given { 0 } else { libc::O_NONBLOCK })
@@ -55,14 +71,7 @@ fn read_text(path: &Path, most_bytes: u64) -> Result<String, String> {
     if !given && !about.is_file() && !about.is_dir() {
         return Err("it is no regular file; a pipe is given as /dev/stdin".to_owned());
     }
-    let mut bytes = Vec::new();
-    file.take(most_bytes + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > most_bytes {
-        return Err(format!("the file is larger than {} MB", most_bytes >> 20));
-    }
-    String::from_utf8(bytes).map_err(|_| "the file is not UTF-8 text".to_owned())
+    Ok(file)
 }
 
 #[cfg(test)]

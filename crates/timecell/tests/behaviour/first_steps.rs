@@ -188,6 +188,58 @@ fn kinds() {
         let said = say(dir.path(), &words).ends_with(2);
         assert!(said.err.contains(hint), "{words:?}: {}", said.err);
     }
+    // Files of other tools: what they are stands in the refusal.
+    write(
+        "s.xml",
+        "<taskset><task id=\"1\" period=\"9\" wcet=\"1\"/></taskset>\n",
+    );
+    write(
+        "c.xml",
+        "<system os_scheduler=\"EDF\"><component/></system>\n",
+    );
+    write("t.csv", "name,wcet_us,period_us\na,1000,9000\n");
+    say(
+        dir.path(),
+        &["export", "t.csv", "--rt-app", "-o", "own.json"],
+    )
+    .ends_with(0);
+    write(
+        "cyclictest.json",
+        "{\"file_version\": 1, \"cmdline\": \"cyclictest --json=x\", \"rt_test_version\": \"2.40\", \"thread\": {}}\n",
+    );
+    write(
+        "pairs.json",
+        "{\"file_version\": 1, \"cmdline\": \"ptsematest --json=x\", \"rt_test_version\": \"2.40\", \"thread\": {}}\n",
+    );
+    for (words, hint) in [
+        (
+            ["report", "s.xml"],
+            "it is a task set of SchedCAT: `timecell analyze` reads it",
+        ),
+        (
+            ["report", "c.xml"],
+            "it is a task set of CARTS: `timecell analyze` reads it",
+        ),
+        (
+            ["report", "t.csv"],
+            "it is a task set, a table: `timecell analyze` reads it",
+        ),
+        (
+            ["report", "own.json"],
+            "it is a task set of rt-app: `timecell analyze` reads it",
+        ),
+        (
+            ["analyze", "cyclictest.json"],
+            "it looks like cyclictest-json, which `timecell report` reads",
+        ),
+        (
+            ["analyze", "pairs.json"],
+            "it looks like rt-tests-json, which `timecell report` reads",
+        ),
+    ] {
+        let said = say(dir.path(), &words).ends_with(2);
+        assert!(said.error().contains(hint), "{words:?}: {}", said.err);
+    }
     write(
         "e.toml",
         "schema = 1\nname = \"x\"\n[workload]\nkinds = 3\n",

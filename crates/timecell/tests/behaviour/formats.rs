@@ -119,6 +119,18 @@ fn draws_input() {
     assert!(said.out.contains("Wake-up latency") && dir.path().join("b.html").is_file());
     let said = with(&["report", "-"], "../../Cargo.toml").ends_with(2);
     assert!(said.error().contains("standard input"), "{}", said.err);
+    // So is a task set, whose name tells no format.
+    let table = "name,wcet_us,period_us\na,1000,9000\nb,10000,60000\n";
+    let tasks = dir.path().join("t.csv");
+    fs::write(&tasks, table).unwrap();
+    let tasks = tasks.to_string_lossy();
+    let said = with(&["analyze", "-", "--format", "csv", "--json"], &tasks).ends_with(0);
+    assert_eq!(json(&said.out)["file"], "standard input");
+    let said = with(&["analyze", "-"], &tasks).ends_with(2);
+    assert!(said.error().contains("add --format"), "{}", said.err);
+    fs::write(&*tasks, &table[..table.len() - 2]).unwrap();
+    let said = with(&["analyze", &tasks], &tasks).ends_with(2);
+    assert!(said.error().contains("t.csv:3: cut short"), "{}", said.err);
 }
 
 fn draws_files() {

@@ -37,8 +37,9 @@ impl<T: DeserializeOwned> Frame<T> {
             None => serde_json::from_reader(reader),
             Some(head) => {
                 let passed = io::copy(&mut reader.by_ref().take(length), &mut io::sink());
-                passed
-                    .map_err(|error| InputError::new(&name, super::source::cannot(&error), ""))?;
+                passed.map_err(|error| {
+                    InputError::new(&name, super::super::source::cannot(&error), "")
+                })?;
                 serde_json::from_reader(Cursor::new(head).chain(reader))
             }
         };

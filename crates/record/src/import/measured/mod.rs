@@ -23,22 +23,22 @@ mod rteval_xml;
 mod rtla;
 mod rtla_top;
 mod sense;
-mod source;
 mod tally;
 mod timecell_csv;
 mod timecell_parquet;
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 
 pub use distribution::{Distribution, Overflow, Reach, Said};
 pub use sense::Format;
-use source::Source;
 
 use model::InputError;
 
+pub use super::source::MOST_BYTES;
+use super::source::Source;
 pub use super::taskset::Unit;
+use super::words::{bounded, excerpt, shortened};
 
 /// A file of another tool.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,8 +68,6 @@ pub struct Options {
     pub unit: Option<Unit>,
 }
 
-/// Largest file that is read, in bytes, packed and unpacked.
-pub const MOST_BYTES: u64 = 1 << 30;
 /// Most distributions in one file.
 const MOST_DISTRIBUTIONS: usize = 65_536;
 
@@ -188,34 +186,6 @@ fn read(
         *text = text.take().map(|text| shortened(&text, 400).into_owned());
     }
     Ok(measured)
-}
-
-/// A fault that does not pour the file onto the terminal.
-fn bounded(mut fault: InputError) -> InputError {
-    fault.what = shortened(&fault.what, 240).into_owned();
-    fault
-}
-
-/// The beginning of a part of a file, as it may be quoted in a sentence.
-fn excerpt(text: &str) -> Cow<'_, str> {
-    shortened(text, 40)
-}
-
-/// At most so many characters, none of them one that a terminal obeys.
-fn shortened(text: &str, most: usize) -> Cow<'_, str> {
-    let plain = |c: char| !c.is_control();
-    if text.chars().all(plain) && text.chars().nth(most).is_none() {
-        return Cow::Borrowed(text);
-    }
-    let mut short: String = text
-        .chars()
-        .take(most)
-        .map(|c| if plain(c) { c } else { ' ' })
-        .collect();
-    if text.chars().nth(most).is_some() {
-        short.push_str("...");
-    }
-    Cow::Owned(short)
 }
 
 /// A fault at a line.

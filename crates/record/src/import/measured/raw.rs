@@ -6,8 +6,8 @@ use std::io::Read;
 
 use model::InputError;
 
+use super::super::source::cannot;
 use super::sense::{Head, Reader};
-use super::source::cannot;
 use super::tally::Tally;
 use super::{Distribution, Measured, Options, Source, Unit, scaled};
 

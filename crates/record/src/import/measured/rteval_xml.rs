@@ -30,7 +30,7 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
     let bounded = source.reader().take(MOST_BYTES + 1);
     std::io::BufReader::new(bounded)
         .read_to_string(&mut text)
-        .map_err(|error| refuse(super::source::cannot(&error), ""))?;
+        .map_err(|error| refuse(super::super::source::cannot(&error), ""))?;
     if text.len() as u64 > MOST_BYTES {
         return Err(refuse("the document is larger than 32 MiB".to_owned(), ""));
     }

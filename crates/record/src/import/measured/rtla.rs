@@ -172,6 +172,8 @@ struct Table {
     columns: Vec<Column>,
     indices: Vec<i64>,
     over: bool,
+    /// Whether lines of the summary stand below it, and the last of them.
+    summary: bool,
     complete: bool,
 }
 
@@ -222,6 +224,7 @@ impl Table {
             columns,
             indices: Vec::new(),
             over: false,
+            summary: false,
             complete: false,
         })
     }
@@ -254,6 +257,7 @@ impl Table {
             }
         }
         self.over |= key == "over:";
+        self.summary |= key != "over:";
         self.complete |= key == "max:";
         Ok(())
     }
@@ -261,6 +265,10 @@ impl Table {
     fn finish(self, notes: &mut Vec<String>) -> Result<Vec<Distribution>, String> {
         if !self.over {
             return Err("cut short: the line `over:` is missing, which counts the values beyond the histogram".to_owned());
+        }
+        // Without --no-summary the tool writes all of them, the maximum last.
+        if self.summary && !self.complete {
+            return Err("cut short: the summary ends before its line `max:`".to_owned());
         }
         if !self.complete {
             notes.push(

@@ -11,6 +11,7 @@ use super::{
     jitterdebugger, jitterdebugger_text, oslat_text, raw, rt_app_log, rt_tests_json, rt_tests_text,
     rteval_xml, rtla, rtla_top, timecell_csv, timecell_parquet,
 };
+use crate::import::taskset;
 
 /// Every format. The first that knows a file's opening as its own reads it, so what is narrower stands first.
 static READERS: &[Reader] = &[
@@ -82,6 +83,12 @@ impl Format {
         Format::all().find(|format| format.name() == name)
     }
 
+    /// The one whose files open so.
+    pub fn of(bytes: &[u8]) -> Option<Format> {
+        let head = Head::of(bytes);
+        Format::all().find(|format| (format.0.senses)(&head))
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         self.0.name
@@ -114,6 +121,13 @@ pub(super) struct Head<'a> {
 }
 
 impl Head<'_> {
+    fn of(bytes: &[u8]) -> Head<'_> {
+        Head {
+            bytes,
+            text: String::from_utf8_lossy(bytes),
+        }
+    }
+
     /// Whether it holds bytes of 0, as no text does.
     pub fn binary(&self) -> bool {
         self.bytes.contains(&0)
@@ -150,21 +164,17 @@ pub(super) fn names() -> String {
 
 /// The format of a file, by its opening.
 pub(super) fn sense(name: &str, bytes: &[u8]) -> Result<Format, InputError> {
-    let head = Head {
-        bytes,
-        text: String::from_utf8_lossy(bytes),
-    };
-    if let Some(format) = Format::all().find(|format| (format.0.senses)(&head)) {
+    if let Some(format) = Format::of(bytes) {
         return Ok(format);
     }
-    let what = match () {
-        () if head.binary() => {
+    let head = Head::of(bytes);
+    let tasks = taskset::Format::sensed(&head.text);
+    let what = match tasks {
+        Some(tool) => format!("it is a task set{tool}: `timecell analyze` reads it"),
+        None if head.binary() => {
             "it is binary, and its records are not those of jitterdebugger's samples.raw".to_owned()
         }
-        () if head.is_json() && head.has("\"tasks\"") => {
-            "it is a task set of rt-app: `timecell analyze` reads it".to_owned()
-        }
-        () if head.is_json() => match head.program() {
+        None if head.is_json() => match head.program() {
             Some("ssdd") => {
                 "ssdd counts forks and steps and writes no time into its JSON".to_owned()
             }
@@ -174,7 +184,7 @@ pub(super) fn sense(name: &str, bytes: &[u8]) -> Result<Format, InputError> {
             ),
             None => "it is JSON of no tool that is known here".to_owned(),
         },
-        () => "its content is of no format that is known here".to_owned(),
+        None => "its content is of no format that is known here".to_owned(),
     };
     Err(InputError::new(
         name,

@@ -60,6 +60,56 @@ fn a_file_cut_within_its_last_number_is_refused() {
 }
 
 #[test]
+fn a_summary_of_rtla_that_ends_before_its_maximum_is_refused() {
+    let line = |start: &str| RTLA.find(start).expect(start);
+    for start in ["min:", "avg:", "max:"] {
+        refused(
+            &RTLA[..line(start)],
+            "cut short: the summary ends before its line `max:`",
+        );
+    }
+    // As with --no-summary.
+    let without = read(&RTLA[..line("count:")]).expect("the histogram is whole");
+    assert!(
+        without
+            .notes
+            .iter()
+            .any(|note| note.contains("--no-summary"))
+    );
+    let two = format!("{}{RTLA}", &RTLA[..line("max:")]);
+    refused(&two, "run 1, cut short");
+}
+
+#[test]
+fn task_sets_are_recognised() {
+    let table = "name,wcet_us,period_us\na,1,9\n";
+    for (text, tool) in [
+        (
+            "<?xml version='1.0'?>\n<taskset><task/></taskset>",
+            " of SchedCAT",
+        ),
+        (
+            "<!-- a -->\n<testpoint><taskset/></testpoint>",
+            " of SchedCAT",
+        ),
+        ("<system os_scheduler=\"EDF\"></system>", " of CARTS"),
+        (
+            "/* Task set of timecell */\n{ \"tasks\" : {} }",
+            " of rt-app",
+        ),
+        ("{ \"global\": {}, // last\n\"tasks\" : {} }", " of rt-app"),
+        (table, ", a table"),
+    ] {
+        refused(
+            text,
+            &format!("it is a task set{tool}: `timecell analyze` reads it"),
+        );
+    }
+    refused("<rteval2/>", "no format that is known here");
+    refused("name,max_us\na,3\n", "no format that is known here");
+}
+
+#[test]
 fn figures_that_cannot_be_true_together_are_refused() {
     let good = "\"histogram\": {\"5\": 60, \"7\": 40}, \"cycles\": 100, \"min\": 5, \"max\": 7, \"avg\": 5.8";
     assert_eq!(

@@ -6,8 +6,8 @@ use model::taskset::{CellTask, Order, Policy};
 use roxmltree::Node;
 
 use super::{
-    Cells, Imported, Names, Options, attribute_time, fault_at, faulty, line, required_time, unit,
-    xml,
+    Cells, Imported, Names, Options, attribute_time, excerpt, fault_at, faulty, line,
+    required_time, unit, xml,
 };
 
 pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
@@ -17,7 +17,7 @@ pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported,
         return Err(fault_at(
             name,
             line(root),
-            format!("<{}> is no CARTS system", root.tag_name().name()),
+            format!("<{}> is no CARTS system", excerpt(root.tag_name().name())),
             "the outermost element is <system>; for SchedCAT files use --format schedcat",
         ));
     }
@@ -85,7 +85,7 @@ fn scheduler(name: &str, holder: Node<'_, '_>) -> Result<Policy, InputError> {
         _ => Err(fault_at(
             name,
             line(holder),
-            format!("`{key}` is \"{found}\""),
+            format!("`{key}` is \"{}\"", excerpt(found)),
             "it must be EDF, RM or DM",
         )),
     }
@@ -109,7 +109,7 @@ fn task(
         return Err(fault_at(
             name,
             line(node),
-            format!("task `{title}` is not preemptive"),
+            format!("task `{}` is not preemptive", excerpt(&title)),
             "timecell imports preemptive tasks; give its wcet as the blocking of the others in timecell's own format",
         ));
     }

@@ -8,7 +8,7 @@ use csv::{Position, ReaderBuilder, StringRecord};
 use model::taskset::{CellTask, Order, Policy};
 use model::{Duration, InputError};
 
-use super::{Cells, Imported, Names, Options, Unit, fault_at, faulty, policy, time};
+use super::{Cells, Imported, Names, Options, Unit, cut, excerpt, fault_at, faulty, policy, time};
 
 /// What a column may hold, and the names it goes by.
 const FIELDS: [(Field, &[&str]); 8] = [
@@ -62,12 +62,26 @@ struct Column {
     title: String,
 }
 
-pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
-    let mut reader = ReaderBuilder::new()
+/// Whether a text that begins so is a table of tasks.
+pub(super) fn begins(head: &str) -> bool {
+    let mut reader = reader(head);
+    let header = reader.headers();
+    header.is_ok_and(|header| columns("", 1, header, &mut Vec::new()).is_ok())
+}
+
+fn reader(text: &str) -> csv::Reader<&[u8]> {
+    ReaderBuilder::new()
         .delimiter(delimiter(text))
         .comment(Some(b'#'))
         .trim(csv::Trim::All)
-        .from_reader(text.as_bytes());
+        .from_reader(text.as_bytes())
+}
+
+pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
+    if !text.is_empty() && !text.ends_with(['\n', '\r']) {
+        return Err(cut(name, text.lines().count()));
+    }
+    let mut reader = reader(text);
     let bad = |error: csv::Error| {
         let at = line_of(text, error.position());
         fault_at(
@@ -108,7 +122,7 @@ pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported,
             return Err(fault_at(
                 name,
                 at,
-                format!("`{title}` is no name for a task, or is taken"),
+                format!("`{}` is no name for a task, or is taken", excerpt(&title)),
                 "give each task a name of its own, 1 to 64 characters",
             ));
         }
@@ -194,6 +208,7 @@ fn columns(
     let mut columns: Vec<Column> = Vec::new();
     let mut unused = Vec::new();
     for (place, title) in header.iter().enumerate() {
+        let quoted = excerpt(title);
         let (stem, unit) = split_unit(title);
         let known = |stem: &str| {
             FIELDS
@@ -202,7 +217,7 @@ fn columns(
                 .map(|(field, _)| *field)
         };
         let Some(field) = known(&stem) else {
-            unused.push(title.to_owned());
+            unused.push(quoted);
             continue;
         };
         let unit = match (field.is_time(), unit) {
@@ -210,8 +225,8 @@ fn columns(
                 return Err(fault_at(
                     name,
                     line,
-                    format!("column `{title}` has no unit"),
-                    &format!("name it `{title}_us`, `{title}_ms` or `{title}_ns`"),
+                    format!("column `{quoted}` has no unit"),
+                    &format!("name it `{quoted}_us`, `{quoted}_ms` or `{quoted}_ns`"),
                 ));
             }
             (_, unit) => unit.unwrap_or(Unit::Us),
@@ -220,7 +235,7 @@ fn columns(
             return Err(fault_at(
                 name,
                 line,
-                format!("columns `{}` and `{title}` say the same", first.title),
+                format!("columns `{}` and `{quoted}` say the same", first.title),
                 "keep one",
             ));
         }
@@ -228,7 +243,7 @@ fn columns(
             field,
             place,
             unit,
-            title: title.to_owned(),
+            title: quoted.into_owned(),
         });
     }
     if columns.is_empty() && header.iter().any(|field| field.parse::<f64>().is_ok()) {
@@ -250,12 +265,7 @@ fn columns(
         }
     }
     if !unused.is_empty() {
-        let clean: String = unused
-            .join(", ")
-            .chars()
-            .filter(|c| !c.is_control())
-            .collect();
-        notes.push(format!("columns that are not used: {clean}"));
+        notes.push(format!("columns that are not used: {}", unused.join(", ")));
     }
     Ok(columns)
 }
@@ -337,7 +347,7 @@ impl Row<'_> {
                 fault_at(
                     self.name,
                     self.at,
-                    format!("the priority is `{text}`"),
+                    format!("the priority is `{}`", excerpt(text)),
                     "it must be a whole number; a larger one is more urgent",
                 )
             })?;

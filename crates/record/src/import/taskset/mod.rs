@@ -7,7 +7,11 @@ mod rt_app;
 mod schedcat;
 
 use std::collections::HashSet;
+use std::io::Read;
 
+use super::measured;
+use super::source::{Source, cut};
+use super::words::{bounded, excerpt, noted};
 use model::taskset::{Fault, Limits, Order, Policy, Refill, TaskCell, TaskSet};
 use model::{Duration, InputError};
 
@@ -36,9 +40,10 @@ impl Format {
         ("csv", Format::Csv),
     ];
 
-    /// The format that a file's name and, for XML, its outermost element announce. What is called XML and is none goes to
-    /// a reader of XML, which says where it breaks off.
-    pub fn of(name: &str, text: &str) -> Option<Format> {
+    /// The format that a file's name, without what gzip adds to it, and for XML its outermost element announce. What is
+    /// called XML and is none goes to a reader of XML, which says where it breaks off.
+    fn of(name: &str, text: &str) -> Option<Format> {
+        let name = name.strip_suffix(".gz").unwrap_or(name);
         let extension = name.rsplit_once('.').map(|(_, extension)| extension);
         match extension.map(str::to_ascii_lowercase).as_deref() {
             Some("toml") => Some(Format::Timecell),
@@ -58,6 +63,26 @@ impl Format {
             }
             _ => None,
         }
+    }
+
+    /// Whose task set a text is by its opening, as the end of a clause, for readers of something else that are given one.
+    pub(super) fn sensed(head: &str) -> Option<&'static str> {
+        if head.trim_start().starts_with('<') {
+            return match () {
+                () if ["<taskset", "<testpoint"]
+                    .iter()
+                    .any(|tag| head.contains(tag)) =>
+                {
+                    Some(" of SchedCAT")
+                }
+                () if head.contains("<system") => Some(" of CARTS"),
+                () => None,
+            };
+        }
+        if rt_app::begins(head) {
+            return Some(" of rt-app");
+        }
+        csv::begins(head).then_some(", a table")
     }
 }
 
@@ -120,27 +145,101 @@ pub struct Imported {
     pub notes: Vec<String>,
 }
 
-/// Reads a task set; `name` is what messages call it, usually its path.
+/// The largest file that is read, in MiB: 100,000 tasks with long names.
+const MOST_MIB: u64 = 64;
+
+/// Reads a task set from its bytes; as [`import_from`].
 ///
 /// # Errors
-/// The first fault, with its line where it has one, and what would be right.
+/// As [`import_from`].
 pub fn import(
-    format: Format,
+    format: Option<Format>,
     name: &str,
-    text: &str,
+    bytes: &[u8],
     options: Options,
 ) -> Result<Imported, InputError> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    match format {
-        Format::Timecell => TaskSet::parse(name, text).map(|set| Imported {
-            set,
-            notes: Vec::new(),
-        }),
-        Format::SchedCat => schedcat::read(name, text, options),
-        Format::Carts => carts::read(name, text, options),
-        Format::RtApp => rt_app::read(name, text, options),
-        Format::Csv => csv::read(name, text, options),
+    import_from(format, name, bytes, options)
+}
+
+/// Reads the task set that `reader` gives, unpacked where gzip packed it; `name` is what messages call it, usually its
+/// path. Without a `format` the name tells it.
+///
+/// # Errors
+/// The first fault, with its line where it has one, and what would be right, in one sentence that quotes no more than a
+/// few words of the file.
+pub fn import_from(
+    format: Option<Format>,
+    name: &str,
+    reader: impl Read,
+    options: Options,
+) -> Result<Imported, InputError> {
+    let mut imported = read(format, name, reader, options).map_err(bounded)?;
+    for note in &mut imported.notes {
+        *note = noted(note);
     }
+    Ok(imported)
+}
+
+fn read(
+    format: Option<Format>,
+    name: &str,
+    reader: impl Read,
+    options: Options,
+) -> Result<Imported, InputError> {
+    let mut source = Source::new(name, reader, None)?;
+    // What a tool measured is no task set, whatever it is called.
+    let measured = measured::Format::of(source.head());
+    let read = text(format, &mut source, options);
+    read.map_err(|mut fault| {
+        if let Some(measured) = measured {
+            let measured = measured.name();
+            fault.mend = format!("it looks like {measured}, which `timecell report` reads");
+        }
+        fault
+    })
+}
+
+fn text(
+    format: Option<Format>,
+    source: &mut Source,
+    options: Options,
+) -> Result<Imported, InputError> {
+    let text = source.text(MOST_MIB)?;
+    let name = source.name();
+    if text.trim().is_empty() {
+        let mend = "the program that wrote it may have been stopped before its end";
+        return Err(InputError::new(name, "the file is empty", mend));
+    }
+    let format = format.or_else(|| Format::of(name, &text)).ok_or_else(|| {
+        InputError::new(
+            name,
+            "the name does not tell the format",
+            "add --format toml, schedcat, carts, rt-app or csv",
+        )
+    })?;
+    let mut imported = match format {
+        Format::Timecell => timecell(name, &text)?,
+        Format::SchedCat => schedcat::read(name, &text, options)?,
+        Format::Carts => carts::read(name, &text, options)?,
+        Format::RtApp => rt_app::read(name, &text, options)?,
+        Format::Csv => csv::read(name, &text, options)?,
+    };
+    imported.notes.splice(0..0, source.take_notes());
+    Ok(imported)
+}
+
+/// Our own format. A last line without an end is as people write it, but not where its number may have lost digits; times
+/// are within quotes, which show that they are whole.
+fn timecell(name: &str, text: &str) -> Result<Imported, InputError> {
+    let last = text.rsplit('\n').next().unwrap_or_default();
+    if last.ends_with(|c: char| c.is_ascii_digit()) && !last.contains('#') {
+        return Err(cut(name, text.lines().count()));
+    }
+    let set = TaskSet::parse(name, text)?;
+    Ok(Imported {
+        set,
+        notes: Vec::new(),
+    })
 }
 
 /// A fault in an imported file, at a line.
@@ -159,7 +258,7 @@ fn time(number: &str, unit: &str) -> Result<Duration, String> {
     // 1000.0 and 1000. are how Python and Java print a whole number.
     let digits = number.strip_suffix('.').unwrap_or(number);
     if digits.starts_with('-') {
-        return Err(format!("`{number}` is negative"));
+        return Err(format!("`{}` is negative", excerpt(number)));
     }
     if let Some((whole, fraction)) = digits.split_once(',')
         && [whole, fraction]
@@ -167,12 +266,15 @@ fn time(number: &str, unit: &str) -> Result<Duration, String> {
             .all(|part| part.bytes().all(|b| b.is_ascii_digit()))
     {
         return Err(format!(
-            "`{number}` has a decimal comma; write {whole}.{fraction}"
+            "`{}` has a decimal comma; write {}.{}",
+            excerpt(number),
+            excerpt(whole),
+            excerpt(fraction)
         ));
     }
     let plain = digits.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     if digits.is_empty() || !plain {
-        return Err(format!("`{number}` is no decimal number"));
+        return Err(format!("`{}` is no decimal number", excerpt(number)));
     }
     format!("{digits}{unit}")
         .parse::<Duration>()
@@ -385,12 +487,157 @@ mod tests {
         assert_eq!(Format::of("a.txt", "<taskset/>"), None);
         assert_eq!(Format::of("a.xml", "<taskset"), Some(Format::SchedCat));
         assert_eq!(Format::of("a.xml", "<system><x/>"), Some(Format::Carts));
-        let cut = import(Format::Carts, "a.xml", "<system><x/>", Options::default());
+        assert_eq!(Format::of("a.csv.gz", ""), Some(Format::Csv));
+        let cut = import(None, "a.xml", b"<system><x/>", Options::default());
         let error = cut.expect_err("must be refused").to_string();
         assert!(
             error.contains("not XML") && error.contains("cut short"),
             "{error}"
         );
+    }
+
+    fn read(name: &str, bytes: &[u8]) -> Result<Imported, String> {
+        import(None, name, bytes, Options::default()).map_err(|error| error.to_string())
+    }
+
+    const TABLE: &str = "name,wcet_us,period_us\na,4000,10000\nb,10000,60000\n";
+
+    #[test]
+    fn a_file_cut_within_its_last_number_is_refused() {
+        read("t.csv", TABLE.as_bytes()).expect("whole");
+        read("t.csv", TABLE.replace('\n', "\r\n").as_bytes()).expect("CR LF");
+        for lost in 1..5 {
+            let cut = &TABLE[..TABLE.len() - lost];
+            let error = read("t.csv", cut.as_bytes()).expect_err(cut);
+            assert!(error.starts_with("t.csv:3: cut short"), "{error}");
+        }
+        let set = "schema = 1\n[[cell]]\nname = \"c\"\n[[cell.task]]\nname = \"t\"\nwcet = \"1ms\"\nperiod = \"9ms\"";
+        read("t.toml", set.as_bytes()).expect("a quote ends it");
+        let priority = format!("{set}\npriority = 15");
+        let error = read("t.toml", priority.as_bytes()).expect_err("may be 150");
+        assert!(error.starts_with("t.toml:8: cut short"), "{error}");
+        read("t.toml", format!("{priority}\n").as_bytes()).expect("whole");
+        read("t.toml", format!("{priority} # of 99").as_bytes()).expect("a comment");
+    }
+
+    #[test]
+    fn an_error_or_note_never_echoes_a_file() {
+        let long = "x\u{1b}[2J".repeat(20_000);
+        let json = long.replace('\u{1b}', "\\u001b");
+        let xml = "y".repeat(100_000);
+        let thread = |more: &str| {
+            format!(
+                "{{\"tasks\":{{\"{json}\":{{\"policy\":\"SCHED_FIFO\",\"cpus\":[0],{more}}}}}}}"
+            )
+        };
+        let mut refused = 0;
+        for (name, text) in [
+            ("t.csv", format!("name,wcet_us,period_us\n{long},1,9\n")),
+            ("t.csv", format!("name,wcet_us,period_us\na,{long},9\n")),
+            ("t.csv", format!("name,wcet_us,period_us,{long}\na,1,9,2\n")),
+            (
+                "t.csv",
+                format!("name,wcet_us,period_us,wcet{long}_us,cell\na,1,9,2,{long}\n"),
+            ),
+            (
+                "t.csv",
+                format!("name,wcet_us,period_us,prio\na,1,9,{long}\n"),
+            ),
+            ("t.csv", format!("{long}\n")),
+            ("t.json", thread("\"run\":1")),
+            ("t.json", thread("\"instance\":\"no\"")),
+            (
+                "t.json",
+                thread("\"run\":1,\"timer\":{\"ref\":\"t\",\"period\":9}"),
+            ),
+            ("t.json", thread(&format!("\"priority\":\"{xml}\""))),
+            ("t.json", thread(&format!("\"run\":\"{json}\""))),
+            ("t.json", format!("{{\"tasks\":{{\"{json}\":7}}}}")),
+            ("t.json", format!("{{\"tasks\":\"{json}\"}}")),
+            ("t.xml", format!("<{xml}/>")),
+            (
+                "t.xml",
+                format!("<taskset><task {xml}=\"1\"></{xml}></taskset>"),
+            ),
+            (
+                "t.xml",
+                format!("<system><component scheduler=\"{xml}\"><task/></component></system>"),
+            ),
+            (
+                "t.xml",
+                format!("<taskset><task period=\"{xml}\" wcet=\"1\"/></taskset>"),
+            ),
+            (
+                "t.toml",
+                format!("schema = 1\n[[cell]]\nname = \"{json}\"\n"),
+            ),
+            ("t.toml", format!("schema = 1\n{xml} = 2\n")),
+            (&xml[..60], long.clone()),
+        ] {
+            let said = match read(name, text.as_bytes()) {
+                Ok(read) => read.notes,
+                Err(error) => {
+                    refused += 1;
+                    vec![error]
+                }
+            };
+            for said in said {
+                assert!(said.len() < 2_000, "{} bytes: {}", said.len(), &said[..200]);
+                assert!(!said.contains(|c: char| c.is_control()), "{said:?}");
+            }
+        }
+        assert_eq!(refused, 17);
+    }
+
+    #[test]
+    fn what_is_packed_or_encoded_is_read_or_refused_by_name() {
+        use std::io::Write;
+
+        let plain = read("t.csv", TABLE.as_bytes()).expect("whole");
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        packed.write_all(TABLE.as_bytes()).expect("in memory");
+        let packed = packed.finish().expect("in memory");
+        assert_eq!(read("t.csv.gz", &packed), Ok(plain.clone()));
+        assert_eq!(read("t.csv", &packed), Ok(plain.clone()));
+        let cut = read("t.csv", &packed[..packed.len() - 9]).expect_err("cut");
+        assert!(cut.contains("within what gzip packed"), "{cut}");
+        let marked = read("t.csv", format!("\u{feff}{TABLE}").as_bytes()).expect("marked");
+        assert_eq!(marked.set, plain.set);
+        assert!(
+            marked.notes[0].contains("byte order mark"),
+            "{:?}",
+            marked.notes
+        );
+        let wide: Vec<u8> = TABLE.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let error = read("t.csv", &wide).expect_err("wide");
+        assert!(
+            error.contains("UTF-16") && error.contains("iconv"),
+            "{error}"
+        );
+        let error = read("t.csv", b"name,wcet_us,period_us\n\xff,1,2\n").expect_err("no text");
+        assert_eq!(error, "t.csv:2: not UTF-8 text");
+        let error = read("t.csv", b" \n").expect_err("empty");
+        assert!(error.contains("the file is empty"), "{error}");
+        let large = vec![b'#'; (MOST_MIB as usize + 1) << 20];
+        let error = read("t.csv", &large).expect_err("large");
+        assert!(error.contains("larger than 64 MB"), "{error}");
+    }
+
+    #[test]
+    fn what_a_tool_measured_is_recognised() {
+        let cyclictest = "{\"cmdline\": \"cyclictest --json=x\", \"rt_test_version\": \"2.40\", \"num_threads\": 0, \"thread\": {}}";
+        let histogram = "# Histogram\n000011 000003\n# Total: 000000003\n";
+        for (name, text) in [
+            ("c.json", cyclictest),
+            ("c.txt", histogram),
+            ("c.csv", histogram),
+        ] {
+            let error = read(name, text.as_bytes()).expect_err(name);
+            assert!(error.contains("it looks like cyclictest-"), "{error}");
+            assert!(error.ends_with("which `timecell report` reads"), "{error}");
+        }
+        let error = read("a.json", b"{}").expect_err("no tasks");
+        assert!(!error.contains("report"), "{error}");
     }
 
     /// Pieces of all four formats, so that random texts get past the first line.
@@ -446,7 +693,7 @@ mod tests {
                 text.push_str(piece);
             }
             for (_, format) in Format::NAMES {
-                if let Ok(read) = import(format, "x", &text, Options::default()) {
+                if let Ok(read) = import(Some(format), "x", text.as_bytes(), Options::default()) {
                     let again = TaskSet::parse("x", &read.set.to_toml());
                     prop_assert_eq!(again.map_err(|e| e.to_string()), Ok(read.set));
                 }

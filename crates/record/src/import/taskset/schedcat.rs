@@ -6,8 +6,8 @@ use model::taskset::CellTask;
 use roxmltree::Node;
 
 use super::{
-    Cells, Imported, Names, Options, attribute_time, fault_at, faulty, line, policy, required_time,
-    unit, xml,
+    Cells, Imported, Names, Options, attribute_time, excerpt, fault_at, faulty, line, policy,
+    required_time, unit, xml,
 };
 
 pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
@@ -84,7 +84,10 @@ fn only_set<'a>(name: &str, root: Node<'a, 'a>) -> Result<Node<'a, 'a>, InputErr
         _ => Err(fault_at(
             name,
             line(root),
-            format!("<{}> is no SchedCAT task set", root.tag_name().name()),
+            format!(
+                "<{}> is no SchedCAT task set",
+                excerpt(root.tag_name().name())
+            ),
             "the outermost element is <taskset>; for CARTS files use --format carts",
         )),
     }

@@ -10,9 +10,10 @@ use std::path::Path;
 use analysis::generate::{Periods, Recipe, Utilizations};
 use model::InputError;
 use model::taskset::{Policy, TaskSet};
-use record::import::taskset::{FIXED, Format, Options, import};
+use record::import::taskset::{FIXED, Options, import_from};
 use report::feasibility::Outcome;
 
+use super::measured::is_input;
 use crate::cli::{Analyze, AnalyzeCommand, Making, PolicyName, Source};
 use crate::exit::{CommandError, Ended};
 use crate::out;
@@ -34,31 +35,25 @@ struct Loaded {
     notes: Vec<String>,
 }
 
-/// The largest file that is read, in bytes: 100,000 tasks with long names.
-const MOST_BYTES: u64 = 64 << 20;
-
 /// Reads the task set, in whatever format, and prints what was assumed; `cpus` is how many there are if not as many as here.
 fn load(source: &Source, cpus: Option<u32>) -> Result<Loaded, CommandError> {
     let path = source.file.as_deref().unwrap_or(Path::new(""));
-    let name = path.display().to_string();
-    let text =
-        super::read_text(path, MOST_BYTES).map_err(|what| InputError::new(&name, what, ""))?;
-    let format = match source.format {
-        Some(format) => format.into(),
-        None => Format::of(&name, &text).ok_or_else(|| {
-            InputError::new(
-                &name,
-                "the name does not tell the format",
-                "add --format toml, schedcat, carts, rt-app or csv",
-            )
-        })?,
-    };
+    let format = source.format.map(Into::into);
     let options = Options {
         unit: source.unit.map(Into::into),
         policy: source.policy.map(policy),
         cpus: cpus.or_else(|| u32::try_from(host::cpus::online().ok()?.len()).ok()),
     };
-    let imported = import(format, &name, &text, options)?;
+    let (name, imported) = if is_input(path) {
+        let input = std::io::stdin().lock();
+        let name = "standard input";
+        (name.to_owned(), import_from(format, name, input, options)?)
+    } else {
+        let name = path.display().to_string();
+        let file = super::open_file(path).map_err(|what| InputError::new(&name, what, ""))?;
+        let imported = import_from(format, &name, file, options)?;
+        (name, imported)
+    };
     for note in &imported.notes {
         out::note(&format!("note    {note}"));
     }

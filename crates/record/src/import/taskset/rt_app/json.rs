@@ -7,7 +7,7 @@ use model::{Duration, InputError};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::super::{fault_at, time};
+use super::super::{excerpt, fault_at, time};
 
 /// The text and what it is called.
 pub(super) struct Source<'a> {
@@ -39,8 +39,13 @@ impl<'a> Source<'a> {
     }
 
     pub(super) fn object(&self, raw: &'a RawValue, title: &str) -> Result<Object<'a>, InputError> {
-        serde_json::from_str(raw.get())
-            .map_err(|_| self.fault(raw, format!("`{title}` is no object {{ ... }}"), ""))
+        serde_json::from_str(raw.get()).map_err(|_| {
+            self.fault(
+                raw,
+                format!("`{}` is no object {{ ... }}", excerpt(title)),
+                "",
+            )
+        })
     }
 
     /// A value of another kind than time; `mend` says which.
@@ -53,7 +58,7 @@ impl<'a> Source<'a> {
         let Some(raw) = object.last(key) else {
             return Ok(None);
         };
-        let refused = |_| self.fault(raw, format!("`{key}` is {}", short(raw.get())), mend);
+        let refused = |_| self.fault(raw, format!("`{key}` is {}", excerpt(raw.get())), mend);
         serde_json::from_str(raw.get()).map(Some).map_err(refused)
     }
 
@@ -72,8 +77,8 @@ impl<'a> Source<'a> {
                 other,
                 format!(
                     "`{key}` occurs twice, as {} and as {}",
-                    short(raw.get()),
-                    short(other.get())
+                    excerpt(raw.get()),
+                    excerpt(other.get())
                 ),
                 "keep one",
             ));
@@ -91,15 +96,6 @@ impl<'a> Source<'a> {
             )
         })
     }
-}
-
-/// As much of a value as a message needs.
-pub(super) fn short(text: &str) -> String {
-    const MOST: usize = 40;
-    if text.chars().count() <= MOST {
-        return text.to_owned();
-    }
-    text.chars().take(MOST).chain("...".chars()).collect()
 }
 
 /// An object with every key it holds, those that occur twice too.
@@ -135,41 +131,72 @@ impl<'de> Deserialize<'de> for Object<'de> {
     }
 }
 
-/// The text with spaces in place of comments and of commas before a closing bracket; lines stay where they are.
+/// The text as JSON: spaces in place of comments and of commas before a closing bracket, and `null` as the value of a
+/// key that has none; lines stay where they are.
 pub(super) fn plain(text: &str) -> String {
-    let mut bytes = text.as_bytes().to_vec();
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
     let mut comma: Option<usize> = None;
+    // The brackets that are open, whether a key comes next, and where one ended that may have no value.
+    let mut open: Vec<u8> = Vec::new();
+    let mut before_key = false;
+    let mut key: Option<usize> = None;
     let mut at = 0;
     while at < bytes.len() {
-        match bytes[at] {
+        let byte = bytes[at];
+        match byte {
             b'"' => {
                 comma = None;
-                at = string_end(&bytes, at);
+                let end = string_end(bytes, at);
+                out.extend_from_slice(&bytes[at..end]);
+                at = end;
+                key = before_key.then_some(out.len());
+                before_key = false;
                 continue;
             }
             b'/' if matches!(bytes.get(at + 1), Some(b'*' | b'/')) => {
-                let end = comment_end(&bytes, at);
-                for byte in &mut bytes[at..end] {
-                    if *byte != b'\n' {
-                        *byte = b' ';
-                    }
-                }
+                let end = comment_end(bytes, at);
+                let blank = |byte: &u8| if *byte == b'\n' { b'\n' } else { b' ' };
+                out.extend(bytes[at..end].iter().map(blank));
                 at = end;
                 continue;
             }
-            b',' => comma = Some(at),
+            b',' => {
+                no_value(&mut out, key.take());
+                comma = Some(out.len());
+                before_key = open.last() == Some(&b'{');
+            }
             b'}' | b']' => {
+                no_value(&mut out, key.take());
                 if let Some(comma) = comma.take() {
-                    bytes[comma] = b' ';
+                    out[comma] = b' ';
                 }
+                open.pop();
+                before_key = false;
             }
             byte if byte.is_ascii_whitespace() => {}
-            _ => comma = None,
+            _ => {
+                comma = None;
+                key = None;
+                before_key = byte == b'{';
+                if matches!(byte, b'{' | b'[') {
+                    open.push(byte);
+                }
+            }
         }
+        out.push(byte);
         at += 1;
     }
-    // Whole comments and single ASCII bytes were replaced, so it is still UTF-8.
-    String::from_utf8(bytes).unwrap_or_default()
+    // Whole comments and single ASCII bytes were replaced, and ASCII was added, so it is still UTF-8.
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// Gives the key that ended here a value, as rt-app's own examples leave out that of `"suspend"`. Whoever needs one
+/// refuses it: it is no number, text or object.
+fn no_value(out: &mut Vec<u8>, key: Option<usize>) {
+    if let Some(end) = key {
+        out.splice(end..end, *b":null");
+    }
 }
 
 /// Where the text literal that begins at `at` is over.

@@ -19,11 +19,17 @@ use serde_json::value::RawValue;
 
 use self::json::{Object, Source, plain};
 use self::sched::{Class, Cpus, Sched};
-use super::{Cells, Imported, Names, Options, faulty};
+use super::{Cells, Imported, Names, Options, excerpt, faulty};
 use crate::export::{EMBEDDED, write_rt_app};
 
 /// Threads that are named one by one before the others are only counted.
 const NAMED: usize = 20;
+
+/// Whether a text that begins so is a task set of rt-app.
+pub(super) fn begins(head: &str) -> bool {
+    let head = plain(head);
+    head.trim_start().starts_with('{') && head.contains("\"tasks\"")
+}
 
 pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
     let text = plain(text);
@@ -139,7 +145,7 @@ fn instances<'a>(source: &Source<'a>, thread: &Object<'a>) -> Result<usize, Inpu
     number.ok_or_else(|| {
         source.fault(
             raw,
-            format!("`instance` is {}", raw.get()),
+            format!("`instance` is {}", excerpt(raw.get())),
             "it must be a whole number of 0 to 100000",
         )
     })
@@ -192,6 +198,7 @@ fn analysable(
     let mut told = Vec::new();
     let mut all_cpus = None;
     let mut turns = false;
+    let mut works = false;
     for thread in sched::highest(source, taken, &mut left)? {
         let sched = &thread.sched;
         let (cell, cpus) = match &sched.cpus {
@@ -202,7 +209,7 @@ fn analysable(
                         thread.raw,
                         format!(
                             "thread `{}` may run on all cpus, and the file does not say how many there are",
-                            thread.task.name
+                            excerpt(&thread.task.name)
                         ),
                         "--cpus says it",
                     )
@@ -217,15 +224,8 @@ fn analysable(
             Class::Fair => *fair.get_or_insert_with(|| super::policy(options, notes)),
         };
         let policy = global(policy, cpus);
-        if !matches!(sched.class, Class::Deadline(_)) {
-            told.push(format!(
-                "`{}` ({}): {} in {}, the most between two waits for its timer",
-                thread.task.name,
-                sched.class.words(),
-                thread.task.wcet,
-                thread.task.period
-            ));
-        }
+        told.push(taken_as(&thread));
+        works |= !matches!(sched.class, Class::Deadline(_));
         for _ in 0..thread.copies {
             cells.count(source.name, source.line(thread.raw))?;
             let task = CellTask {
@@ -237,10 +237,9 @@ fn analysable(
         }
         turns |= matches!(sched.class, Class::Fixed { turns: true, .. });
     }
-    let mut set = cells.finish(
-        source.name,
-        &format!("timecell reads threads of SCHED_DEADLINE with dl-runtime, and others that `run` and wait for a `timer`{}", reasons(&left)),
-    )?;
+    let mut mend = vec!["timecell reads threads of SCHED_DEADLINE with dl-runtime, and others that `run` and wait for a `timer`".to_owned()];
+    mend.extend(reasons(&left));
+    let mut set = cells.finish(source.name, &mend.join("; "))?;
     for cell in &mut set.cells {
         if cell.policy.order() == Some(Order::Priority) {
             equals(source.name, cell, turns, notes)?;
@@ -253,16 +252,14 @@ fn analysable(
     if fair.is_some() {
         notes.push("threads of SCHED_OTHER, SCHED_BATCH and SCHED_IDLE have no guarantee there; the verdict is what it would be under the policy above".to_owned());
     }
-    if !told.is_empty() {
+    if works {
         notes.push(
             "rt-app calibrates its work for a cpu at full speed; the times are taken as they stand"
                 .to_owned(),
         );
     }
     listed(told, notes);
-    for (why, titles) in &left {
-        notes.push(format!("left out, because {why}: {}", join(titles)));
-    }
+    notes.extend(reasons(&left));
     if !left.is_empty() {
         notes.push(
             "the verdict is without the threads that are left out, though they run".to_owned(),
@@ -271,12 +268,33 @@ fn analysable(
     Ok(set)
 }
 
-/// Why no thread was taken, as the end of a sentence.
-fn reasons(left: &BTreeMap<String, Vec<String>>) -> String {
-    let all: Vec<String> = (left.iter())
-        .map(|(why, titles)| format!("; left out, because {why}: {}", join(titles)))
+/// What was taken of a thread.
+fn taken_as(thread: &Thread<'_>) -> String {
+    let task = &thread.task;
+    let who = format!("`{}` ({})", excerpt(&task.name), thread.sched.class.words());
+    let (wcet, period) = (task.wcet, task.period);
+    match thread.sched.class {
+        Class::Deadline(_) if task.deadline != period => {
+            format!(
+                "{who}: dl-runtime {wcet} in {period}, due after {}",
+                task.deadline
+            )
+        }
+        Class::Deadline(_) => format!("{who}: dl-runtime {wcet} in {period}"),
+        _ => format!("{who}: {wcet} in {period}, the most between two waits for its timer"),
+    }
+}
+
+/// Why threads were not taken, a clause each.
+fn reasons(left: &BTreeMap<String, Vec<String>>) -> Vec<String> {
+    let mut all: Vec<String> = (left.iter().take(NAMED))
+        .map(|(why, titles)| format!("left out, because {why}: {}", join(titles)))
         .collect();
-    all.concat()
+    let others: usize = left.values().skip(NAMED).map(Vec::len).sum();
+    if others > 0 {
+        all.push(format!("left out, for other reasons: {others} more"));
+    }
+    all
 }
 
 /// Adds the first of them to the notes, and how many more there are.
@@ -289,7 +307,10 @@ fn listed(told: Vec<String>, notes: &mut Vec<String>) {
 }
 
 fn join(titles: &[String]) -> String {
-    let mut text = titles[..titles.len().min(NAMED)].join(", ");
+    let named: Vec<_> = (titles.iter().take(NAMED))
+        .map(|title| excerpt(title))
+        .collect();
+    let mut text = named.join(", ");
     if titles.len() > NAMED {
         text.push_str(&format!(" and {} more", titles.len() - NAMED));
     }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use model::{Duration, InputError};
 
-use super::json::{Object, Source, short};
+use super::super::excerpt;
+use super::json::{Object, Source};
 use super::{Thread, join};
 
 /// How a thread is scheduled.
@@ -105,7 +106,7 @@ fn name<'a>(
     let Some((_, name)) = known else {
         let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
         let mend = format!("it is one of {}", names.join(", "));
-        let what = format!("`{key}` is {}", short(raw.get()));
+        let what = format!("`{key}` is {}", excerpt(raw.get()));
         return Err(source.fault(raw, what, &mend));
     };
     Ok(Some(*name))
@@ -164,7 +165,11 @@ pub(super) fn of<'a>(
             if let (Class::Deadline(_), Class::Deadline(_)) = (known.class, here.class) {
                 return Err(source.fault(
                     raw,
-                    format!("phase `{phase}` of task `{title}` asks for another reservation or other cpus than what went before"),
+                    format!(
+                        "phase `{}` of task `{}` asks for another reservation or other cpus than what went before",
+                        excerpt(&phase),
+                        excerpt(title)
+                    ),
                     "timecell analyses tasks whose parameters stay the same",
                 ));
             }

@@ -58,6 +58,14 @@ fn deadline_threads_are_read_and_may_run_on_all_cpus() {
     assert_eq!(all.tasks[1].wcet.ns(), 2_000_000);
     assert_eq!(all.tasks[1].deadline.ns(), 10_000_000);
     assert!(said(&found, "taken to be 2 cpus"), "{:?}", found.notes);
+    for taken in [
+        "`video` (SCHED_DEADLINE): dl-runtime 2ms in 16ms, due after 10ms",
+        "`hard` (SCHED_DEADLINE): dl-runtime 500us in 5ms",
+    ] {
+        let told = found.notes.iter().any(|note| note == taken);
+        assert!(told, "{taken} is not in {:?}", found.notes);
+    }
+    assert!(!said(&found, "calibrates"), "{:?}", found.notes);
     assert!(
         said(
             &found,
@@ -327,4 +335,57 @@ fn each_fault_has_its_line() {
     assert!(error(&"[".repeat(100_000)).contains("not JSON"));
     let cpus = threads(r#""a":{"policy":"SCHED_DEADLINE","dl-runtime":1,"cpus":"all"}"#);
     assert!(error(&cpus).contains("a list of numbers"));
+}
+
+#[test]
+fn keys_without_a_value_are_read_as_rt_apps_examples_have_them() {
+    let text = r#"{
+    "tasks" : {
+        "sound" : { "policy" : "SCHED_FIFO", "priority" : 12, "loop" : -1, "cpus" : [0],
+            "phases" : {
+                "mix" : { "run" : 150, "timer" : { "ref" : "tick", "period" : 4000 } },
+                "play" : { "run" : 275, "yield", "timer" : { "ref" : "tick", "period" : 4000 } }
+            } },
+        "helper" : { "policy" : "SCHED_FIFO", "priority" : 9, "cpus" : [0],
+            "suspend", /* until it is needed */
+            "run" : 120, "resume" : "sound" },
+        "last" : { "run" : 10, "suspend"
+        },
+    },
+    "global" : { "duration" : 3, "suspend", },
+}"#;
+    let found = good(text);
+    let [cell] = found.set.cells.as_slice() else {
+        panic!("one cell: {:?}", found.set);
+    };
+    let [sound] = cell.tasks.as_slice() else {
+        panic!("one task: {:?}", cell.tasks);
+    };
+    assert_eq!((sound.wcet.ns(), sound.period.ns()), (275_000, 4_000_000));
+    assert!(
+        said(&found, "left out, because they use `suspend`: helper, last"),
+        "{:?}",
+        found.notes
+    );
+    // What needs a value is refused on its line, and text is no key.
+    for key in [
+        "dl-runtime",
+        "cpus",
+        "policy",
+        "run",
+        "timer",
+        "instance",
+        "phases",
+    ] {
+        let without = format!(
+            "{{\"tasks\":{{\"a\":{{\"policy\":\"SCHED_DEADLINE\",\n\"{key}\",\"run\":5,\"dl-period\":9,\"dl-runtime\":7}}}}}}"
+        );
+        let read = on(2, &without);
+        if key != "timer" && key != "run" {
+            let error = read.expect_err(key).to_string();
+            assert!(error.starts_with("r.json:2:"), "{key}: {error}");
+        }
+    }
+    assert!(error(r#"{"tasks":{"a":"b" "c"}}"#).contains("not JSON"));
+    assert!(error(r#"{"tasks":["a",{"b"}]}"#).contains("no object"));
 }

@@ -1,13 +1,15 @@
 //! Where the bytes of a file come from: read once and in order, unpacked on the way, so that a file of any size takes
-//! little memory. Lines end in `\n`, `\r\n` or a lone `\r`; a last line without an end means that the file was cut.
+//! little memory where its format does not need the whole. Lines end in `\n`, `\r\n` or a lone `\r`; a last line without an end means that the file was cut.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use model::InputError;
 
-use super::{MOST_BYTES, excerpt, fault};
+use super::words::excerpt;
 
+/// Largest file that is read, in bytes, packed and unpacked.
+pub const MOST_BYTES: u64 = 1 << 30;
 /// How much of a file is looked at to tell its format: more than tools print before their first telling line.
 const LOOK: usize = 65_536;
 /// The longest line that is read, in bytes; tools write lines of some thousand threads.
@@ -123,25 +125,43 @@ impl<'a> Source<'a> {
     /// When the last line has no end, a line is no UTF-8 or too long, or nothing can be read.
     pub fn line(&mut self) -> Result<Option<(&str, usize)>, InputError> {
         if self.cut {
-            return Err(fault(
-                &self.name,
-                self.number,
-                "cut short: the last line has no end, so its last number may have lost digits",
-                "the tool that wrote it may have been stopped before its end; where it is whole, add a newline",
-            ));
+            return Err(cut(&self.name, self.number));
         }
         self.line.clear();
         let found = self
             .fill_line()
-            .map_err(|error| fault(&self.name, self.number + 1, cannot(&error), ""))?;
+            .map_err(|error| self.unread(cannot(&error)).at(self.number + 1))?;
         if !found {
             return Ok(None);
         }
         self.number += 1;
         match std::str::from_utf8(&self.line) {
             Ok(line) => Ok(Some((line, self.number))),
-            Err(_) => Err(fault(&self.name, self.number, "not UTF-8 text", "")),
+            Err(_) => Err(self.unread("not UTF-8 text").at(self.number)),
         }
+    }
+
+    /// All that is left as one text of at most so many MiB, for formats that are read as a whole.
+    ///
+    /// # Errors
+    /// When it is larger, no UTF-8, or cannot be read.
+    pub fn text(&mut self, most_mib: u64) -> Result<String, InputError> {
+        let most = most_mib << 20;
+        let mut bytes = Vec::new();
+        let read = (&mut self.reader).take(most + 1).read_to_end(&mut bytes);
+        read.map_err(|error| self.unread(cannot(&error)))?;
+        if bytes.len() as u64 > most {
+            return Err(self.unread(format!("the file is larger than {most_mib} MB")));
+        }
+        String::from_utf8(bytes).map_err(|error| {
+            let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+            let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
+            self.unread("not UTF-8 text").at(line)
+        })
+    }
+
+    fn unread(&self, what: impl Into<String>) -> InputError {
+        InputError::new(&self.name, what, "")
     }
 
     /// Reads up to an end of a line; whether there was anything.
@@ -179,6 +199,16 @@ impl<'a> Source<'a> {
             }
         }
     }
+}
+
+/// The fault of a file whose last line, which is this one, has no end.
+pub(super) fn cut(name: &str, line: usize) -> InputError {
+    InputError::new(
+        name,
+        "cut short: the last line has no end, so its last number may have lost digits",
+        "the tool that wrote it may have been stopped before its end; where it is whole, add a newline",
+    )
+    .at(line)
 }
 
 /// The first [`LOOK`] bytes.

@@ -1,0 +1,42 @@
+//! Words of files within sentences of ours: short, and without what a terminal obeys.
+
+use std::borrow::Cow;
+
+use model::InputError;
+
+/// A fault that does not pour the file onto the terminal.
+pub(super) fn bounded(mut fault: InputError) -> InputError {
+    fault.what = shortened(&fault.what, 240).into_owned();
+    fault.mend = shortened(&fault.mend, NOTE).into_owned();
+    fault
+}
+
+/// A note that does not either.
+pub(super) fn noted(note: &str) -> String {
+    shortened(note, NOTE).into_owned()
+}
+
+/// Most characters of a note: a list of twenty names has room.
+const NOTE: usize = 1_200;
+
+/// The beginning of a part of a file, as it may be quoted in a sentence.
+pub(super) fn excerpt(text: &str) -> Cow<'_, str> {
+    shortened(text, 40)
+}
+
+/// At most so many characters, none of them one that a terminal obeys.
+pub(super) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    let plain = |c: char| !c.is_control();
+    if text.chars().all(plain) && text.chars().nth(most).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let mut short: String = text
+        .chars()
+        .take(most)
+        .map(|c| if plain(c) { c } else { ' ' })
+        .collect();
+    if text.chars().nth(most).is_some() {
+        short.push_str("...");
+    }
+    Cow::Owned(short)
+}
