@@ -1,5 +1,5 @@
-//! How soon a cell that crashes runs again while another one does its worst. `-- missions_reaction --nocapture` prints the
-//! figures; asserted is only that a neighbour costs no more than a few seconds, where it could cost minutes.
+//! How soon a cell that crashes or wedges runs again while another one does its worst. `-- missions_reaction --nocapture`
+//! prints the figures; asserted is only that a neighbour costs no more than a few seconds, where it could cost minutes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,46 +8,60 @@ use std::time::{Duration, Instant};
 
 use crate::control::cell;
 use crate::missions::{Up, mission, nothing_is_left, pid_of, shell};
+use crate::missions_recovery::gone_ns;
+use crate::reporter::{Deed, NOTES, Reporter};
 use crate::support::{Case, Need, eventually, timecell};
 
 pub const CASES: &[Case] = &[
     Case {
-        name: "missions_reaction::beside_a_cell_that_does_nothing",
+        name: "missions_reaction::a_crash_beside_a_cell_that_does_nothing",
         needs: NEEDS,
-        run: || {
-            reacts(
-                "nothing",
-                &shell("bad", "/busybox sleep 1000", PLAIN),
-                false,
-            )
-        },
+        run: || beside_a_cell_that_does_nothing(Fault::Crashes),
     },
     Case {
-        name: "missions_reaction::beside_a_cell_that_floods_its_output",
+        name: "missions_reaction::a_crash_beside_a_cell_that_floods_its_output",
         needs: NEEDS,
-        run: || {
-            let script = "for i in 1 2 3 4; do /busybox dd if=/dev/zero bs=64k & done; wait";
-            reacts("floods its output", &shell("bad", script, PLAIN), false);
-        },
+        run: || beside_a_cell_that_floods_its_output(Fault::Crashes),
     },
     Case {
-        name: "missions_reaction::beside_a_cell_that_hangs_in_its_start",
-        needs: &[Need::Root, Need::Program("busybox"), Need::Program("crun")],
-        run: || {
-            let hangs = format!("engine = \"crun\"\n{PLAIN}");
-            let cell = shell("bad", "/busybox sleep 1000", &hangs);
-            reacts("hangs in its start", &cell, true);
-        },
+        name: "missions_reaction::a_crash_beside_a_cell_that_hangs_in_its_start",
+        needs: WITH_CRUN,
+        run: || beside_a_cell_that_hangs_in_its_start(Fault::Crashes),
     },
     Case {
-        name: "missions_reaction::beside_a_cell_that_does_not_die",
+        name: "missions_reaction::a_crash_beside_a_cell_that_does_not_die",
         needs: NEEDS,
-        run: beside_a_cell_that_does_not_die,
+        run: || beside_a_cell_that_does_not_die(Fault::Crashes),
     },
     Case {
-        name: "missions_reaction::beside_a_cell_that_fills_the_disk",
+        name: "missions_reaction::a_crash_beside_a_cell_that_fills_the_disk",
         needs: NEEDS,
-        run: beside_a_cell_that_fills_the_disk,
+        run: || beside_a_cell_that_fills_the_disk(Fault::Crashes),
+    },
+    Case {
+        name: "missions_reaction::a_wedge_beside_a_cell_that_does_nothing",
+        needs: NEEDS,
+        run: || beside_a_cell_that_does_nothing(Fault::Wedges),
+    },
+    Case {
+        name: "missions_reaction::a_wedge_beside_a_cell_that_floods_its_output",
+        needs: NEEDS,
+        run: || beside_a_cell_that_floods_its_output(Fault::Wedges),
+    },
+    Case {
+        name: "missions_reaction::a_wedge_beside_a_cell_that_hangs_in_its_start",
+        needs: WITH_CRUN,
+        run: || beside_a_cell_that_hangs_in_its_start(Fault::Wedges),
+    },
+    Case {
+        name: "missions_reaction::a_wedge_beside_a_cell_that_does_not_die",
+        needs: NEEDS,
+        run: || beside_a_cell_that_does_not_die(Fault::Wedges),
+    },
+    Case {
+        name: "missions_reaction::a_wedge_beside_a_cell_that_fills_the_disk",
+        needs: NEEDS,
+        run: || beside_a_cell_that_fills_the_disk(Fault::Wedges),
     },
     Case {
         name: "missions_reaction::a_reader_that_has_stopped_holds_up_nobody",
@@ -56,7 +70,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "missions_reaction::who_asks_twice_does_not_wait_for_a_start_that_hangs",
-        needs: &[Need::Root, Need::Program("busybox"), Need::Program("crun")],
+        needs: WITH_CRUN,
         run: who_asks_twice_does_not_wait_for_a_start_that_hangs,
     },
     Case {
@@ -67,6 +81,7 @@ pub const CASES: &[Case] = &[
 ];
 
 const NEEDS: &[Need] = &[Need::Root, Need::Program("busybox")];
+const WITH_CRUN: &[Need] = &[Need::Root, Need::Program("busybox"), Need::Program("crun")];
 const PLAIN: &str = "class = \"other\"";
 const ROUNDS: usize = 5;
 /// The engine's own limit is 120 s.
@@ -76,27 +91,73 @@ const HANGS: u32 = 20;
 
 const RESTART: &str = "class = \"other\"\nrestart = { limit = 1000000, backoff_min = \"0ms\", backoff_max = \"0ms\" }";
 
-fn reacts(neighbour: &str, bad: &str, hangs: bool) {
-    let dir = tempfile::tempdir().unwrap();
-    let good = shell("good", "/busybox sleep 1000", RESTART);
-    mission(dir.path(), &format!("{bad}{good}"));
-    let mut up = timecell();
-    up.current_dir(dir.path())
-        .args(["up", "mission.toml", "--dir", "state"]);
-    if hangs {
-        up.env("PATH", hanging_crun(dir.path()));
-    }
-    let began = Instant::now();
-    let mut up = Up::of(&mut up);
-    let pid = pid_of(&up.until("good: runs"));
-    assert!(began.elapsed() < BOUND, "{:?}", began.elapsed());
-    killed_and_back(neighbour, &mut up, pid);
-    up.end();
-    nothing_is_left(dir.path());
+/// What befalls the cell `good`, and who finds it.
+#[derive(Clone, Copy)]
+enum Fault {
+    /// It is killed; its restart policy has it started again.
+    Crashes,
+    /// It reports no more jobs; a health rule has it started again.
+    Wedges,
 }
 
-/// Kills `good` and waits until it runs again, some times.
-fn killed_and_back(neighbour: &str, up: &mut Up, mut pid: i32) {
+/// The rule's timeout, ms.
+const SILENCE_MS: u64 = 200;
+
+impl Fault {
+    /// The cell `good`.
+    fn cell(self, dir: &Path) -> String {
+        match self {
+            Fault::Crashes => shell("good", "/busybox sleep 1000", RESTART),
+            Fault::Wedges => {
+                let notes = dir.join("notes");
+                shared(&notes);
+                let wedges = Reporter {
+                    period_ms: 5,
+                    work_us: 100,
+                    from: 20,
+                    until: 21,
+                    deed: Deed::Wedge,
+                };
+                format!(
+                    "[[cell]]\nname = \"good\"\n{}stop_timeout = \"0ms\"\n{RESTART}\n\
+                     rights = {{ mounts = [{{ source = \"{}\", target = \"{NOTES}\", writable = true }}] }}\n\
+                     [[cell.health]]\nwhen = \"heartbeat\"\ntimeout = \"{SILENCE_MS}ms\"\ndo = \"restart\"\n",
+                    wedges.lines(),
+                    notes.display()
+                )
+            }
+        }
+    }
+
+    /// Waits until it has befallen the cell, and the cell runs again, some times; prints how long that took.
+    fn strikes(self, neighbour: &str, dir: &Path, up: &mut Up) {
+        let (what, mut took) = match self {
+            Fault::Crashes => ("killed until it runs again", killed_and_back(up)),
+            Fault::Wedges => (
+                "the end of its timeout until its first job",
+                wedged_and_back(dir, up),
+            ),
+        };
+        took.sort_unstable();
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        println!(
+            "beside a cell that does this: {neighbour}; {what}, {} times: median {:.1} ms, longest {:.1} ms",
+            took.len(),
+            ms(took[took.len() / 2]),
+            ms(took[took.len() - 1])
+        );
+    }
+}
+
+/// A directory in which cells may write.
+fn shared(dir: &Path) {
+    fs::create_dir(dir).unwrap();
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).unwrap();
+}
+
+/// Kills `good` and waits until it runs again.
+fn killed_and_back(up: &mut Up) -> Vec<Duration> {
+    let mut pid = pid_of(&up.told("good: runs"));
     let mut took = Vec::new();
     for _ in 0..ROUNDS {
         std::thread::sleep(Duration::from_millis(200));
@@ -107,24 +168,87 @@ fn killed_and_back(neighbour: &str, up: &mut Up, mut pid: i32) {
         took.push(killed.elapsed());
         assert!(killed.elapsed() < BOUND, "{took:?}\n{}", up.said.join("\n"));
     }
-    took.sort_unstable();
-    let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    println!(
-        "beside a cell that does this: {neighbour}; killed until it runs again, {ROUNDS} times: median {:.1} ms, longest {:.1} ms",
-        ms(took[ROUNDS / 2]),
-        ms(took[ROUNDS - 1])
+    took
+}
+
+/// Waits until `good`, which wedges in every life, has begun its first job once more; the times beyond the rule's timeout.
+fn wedged_and_back(dir: &Path, up: &mut Up) -> Vec<Duration> {
+    let notes = dir.join("notes/notes");
+    let gone = || gone_ns(&fs::read_to_string(&notes).unwrap_or_default());
+    let before = gone().len();
+    let mut waits = Instant::now();
+    let mut seen = before;
+    while seen < before + ROUNDS {
+        let now = gone().len();
+        if now > seen {
+            (seen, waits) = (now, Instant::now());
+        }
+        let said = up.said.join("\n");
+        assert!(
+            waits.elapsed() < BOUND,
+            "{seen} of {before} + {ROUNDS}\n{said}"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // The rule has found them, nothing else.
+    up.told("good: heartbeat: no report for ");
+    let took = gone().split_off(before).into_iter().map(|ns| {
+        let gone = Duration::from_nanos(ns.unsigned_abs());
+        gone.checked_sub(Duration::from_millis(SILENCE_MS))
+            .expect("a silence is found before it has lasted")
+    });
+    took.collect()
+}
+
+fn beside(neighbour: &str, bad: &str, fault: Fault) {
+    let dir = tempfile::tempdir().unwrap();
+    mission(dir.path(), &format!("{bad}{}", fault.cell(dir.path())));
+    let mut up = Up::start(dir.path());
+    up.until("good: runs");
+    up.told("bad: runs");
+    fault.strikes(neighbour, dir.path(), &mut up);
+    up.end();
+    nothing_is_left(dir.path());
+}
+
+fn beside_a_cell_that_does_nothing(fault: Fault) {
+    let bad = shell("bad", "/busybox sleep 1000", PLAIN);
+    beside("nothing", &bad, fault);
+}
+
+fn beside_a_cell_that_floods_its_output(fault: Fault) {
+    let script = "for i in 1 2 3 4; do /busybox dd if=/dev/zero bs=64k & done; wait";
+    beside("floods its output", &shell("bad", script, PLAIN), fault);
+}
+
+fn beside_a_cell_that_hangs_in_its_start(fault: Fault) {
+    let dir = tempfile::tempdir().unwrap();
+    let hangs = format!("engine = \"crun\"\n{PLAIN}");
+    let bad = shell("bad", "/busybox sleep 1000", &hangs);
+    mission(dir.path(), &format!("{bad}{}", fault.cell(dir.path())));
+    let began = Instant::now();
+    let mut up = Up::of(
+        timecell()
+            .current_dir(dir.path())
+            .args(["up", "mission.toml", "--dir", "state"])
+            .env("PATH", hanging_crun(dir.path())),
     );
+    up.until("good: runs");
+    assert!(began.elapsed() < BOUND, "{:?}", began.elapsed());
+    fault.strikes("hangs in its start", dir.path(), &mut up);
+    assert!(!up.has_said("bad: runs"), "it hangs no more");
+    up.end();
+    nothing_is_left(dir.path());
 }
 
 /// SIGTERM is ignored, and two minutes are left to it.
-fn beside_a_cell_that_does_not_die() {
+fn beside_a_cell_that_does_not_die(fault: Fault) {
     let dir = tempfile::tempdir().unwrap();
     let script = "trap '' TERM; while :; do /busybox sleep 1; done";
     let bad = shell("bad", script, PLAIN).replace("\"100ms\"", "\"120s\"");
-    let good = shell("good", "/busybox sleep 1000", RESTART);
-    mission(dir.path(), &format!("{bad}{good}"));
+    mission(dir.path(), &format!("{bad}{}", fault.cell(dir.path())));
     let mut up = Up::start(dir.path());
-    let pid = pid_of(&up.until("good: runs"));
+    up.until("good: runs");
     up.told("bad: runs");
     let mut stop = timecell()
         .current_dir(dir.path())
@@ -133,7 +257,7 @@ fn beside_a_cell_that_does_not_die() {
         .spawn()
         .unwrap();
     std::thread::sleep(Duration::from_millis(500));
-    killed_and_back("does not die", &mut up, pid);
+    fault.strikes("does not die", dir.path(), &mut up);
     assert!(matches!(stop.try_wait(), Ok(None)), "it has died");
     // Twice: nobody waits for two minutes.
     up.signal(libc::SIGINT);
@@ -143,8 +267,18 @@ fn beside_a_cell_that_does_not_die() {
     nothing_is_left(dir.path());
 }
 
-/// The mission's directory has 24 MB, and the cell's output takes them all.
-fn beside_a_cell_that_fills_the_disk() {
+/// Blocks that anybody may still write to on the disk of this directory.
+fn blocks_left(dir: &Path) -> u64 {
+    let path = std::ffi::CString::new(dir.as_os_str().as_encoded_bytes()).unwrap();
+    // SAFETY: plain numbers, for which all zeros are values.
+    let mut room: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: a string that ends with zero, and a place for the answer.
+    assert_eq!(unsafe { libc::statvfs(path.as_ptr(), &raw mut room) }, 0);
+    room.f_bavail
+}
+
+/// The mission's directory has 24 MB, and the cell may write there, which it does when it is told to, until there is no room.
+fn beside_a_cell_that_fills_the_disk(fault: Fault) {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
     fs::create_dir(&state).unwrap();
@@ -153,22 +287,26 @@ fn beside_a_cell_that_fills_the_disk() {
         .arg(&state)
         .status();
     assert!(mounted.unwrap().success());
-    let bad = shell("bad", "/busybox sleep 1000", PLAIN);
-    let good = shell("good", "/busybox sleep 1000", RESTART);
-    mission(dir.path(), &format!("{bad}{good}"));
+    let fill = state.join("fill");
+    shared(&fill);
+    let script = "until [ -e /fill/now ]; do /busybox sleep 0.05; done; \
+                  /busybox cat /dev/zero >/fill/filler; /busybox sleep 1000";
+    let rights = format!(
+        "{PLAIN}\nrights = {{ mounts = [{{ source = \"{}\", target = \"/fill\", writable = true }}] }}",
+        fill.display()
+    );
+    let bad = shell("bad", script, &rights);
+    mission(dir.path(), &format!("{bad}{}", fault.cell(dir.path())));
     let mut up = Up::start(dir.path());
-    let pid = pid_of(&up.until("good: runs"));
-    let filled = fs::File::create(state.join("filler")).and_then(|mut file| {
-        let block = vec![1_u8; 1 << 16];
-        loop {
-            std::io::Write::write_all(&mut file, &block)?;
-        }
-        #[expect(unreachable_code, reason = "it ends when the disk is full")]
-        Ok(())
-    });
-    assert!(filled.is_err());
-    killed_and_back("has filled the disk", &mut up, pid);
-    fs::remove_file(state.join("filler")).unwrap();
+    up.until("good: runs");
+    up.told("bad: runs");
+    fs::write(fill.join("now"), "").unwrap();
+    let room = || blocks_left(&state);
+    eventually("the disk is full", || room() == 0);
+    fault.strikes("has filled the disk", dir.path(), &mut up);
+    let stop = crate::support::say(dir.path(), &["stop", "--dir", "state", "bad"]);
+    stop.ends_with(0);
+    fs::remove_file(fill.join("filler")).unwrap();
     std::thread::sleep(Duration::from_secs(2));
     up.end();
     let unmounted = std::process::Command::new("umount").arg(&state).status();
