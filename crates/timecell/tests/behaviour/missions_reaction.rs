@@ -4,10 +4,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::control::cell;
-use crate::missions::{Up, mission, nothing_is_left, pid_of, shell};
+use crate::missions::{Up, busybox, mission, name, nothing_is_left, pid_of, shell};
 use crate::missions_recovery::gone_ns;
 use crate::reporter::{Deed, NOTES, Reporter};
 use crate::support::{Case, Need, eventually, timecell};
@@ -72,6 +73,16 @@ pub const CASES: &[Case] = &[
         name: "missions_reaction::who_asks_twice_does_not_wait_for_a_start_that_hangs",
         needs: WITH_CRUN,
         run: who_asks_twice_does_not_wait_for_a_start_that_hangs,
+    },
+    Case {
+        name: "missions_reaction::a_podman_that_does_not_answer_is_not_waited_for",
+        needs: &[
+            Need::Root,
+            Need::Program("busybox"),
+            Need::Program("crun"),
+            Need::Program("podman"),
+        ],
+        run: a_podman_that_does_not_answer_is_not_waited_for,
     },
     Case {
         name: "missions_reaction::a_locked_record_of_user_ids_holds_up_its_start_only",
@@ -253,7 +264,7 @@ fn beside_a_cell_that_does_not_die(fault: Fault) {
     let mut stop = timecell()
         .current_dir(dir.path())
         .args(["stop", "--dir", "state", "bad"])
-        .stdout(std::process::Stdio::null())
+        .stdout(Stdio::null())
         .spawn()
         .unwrap();
     std::thread::sleep(Duration::from_millis(500));
@@ -282,7 +293,7 @@ fn beside_a_cell_that_fills_the_disk(fault: Fault) {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
     fs::create_dir(&state).unwrap();
-    let mounted = std::process::Command::new("mount")
+    let mounted = Command::new("mount")
         .args(["-t", "tmpfs", "-o", "size=24m", "timecell-test"])
         .arg(&state)
         .status();
@@ -309,7 +320,7 @@ fn beside_a_cell_that_fills_the_disk(fault: Fault) {
     fs::remove_file(fill.join("filler")).unwrap();
     std::thread::sleep(Duration::from_secs(2));
     up.end();
-    let unmounted = std::process::Command::new("umount").arg(&state).status();
+    let unmounted = Command::new("umount").arg(&state).status();
     assert!(unmounted.unwrap().success());
     nothing_is_left(dir.path());
 }
@@ -393,7 +404,7 @@ fn a_locked_record_of_user_ids_holds_up_its_start_only() {
     let mut restart = timecell()
         .current_dir(dir.path())
         .args(["restart", "--dir", "state", "a"])
-        .stdout(std::process::Stdio::null())
+        .stdout(Stdio::null())
         .spawn()
         .unwrap();
     eventually("the start is seen", || {
@@ -405,20 +416,91 @@ fn a_locked_record_of_user_ids_holds_up_its_start_only() {
     nothing_is_left(dir.path());
 }
 
+/// An image of podman's with nothing but busybox, removed on drop.
+struct Image(String);
+
+impl Image {
+    fn of_busybox(dir: &Path) -> Image {
+        let root = dir.join("root");
+        fs::create_dir(&root).unwrap();
+        fs::copy(busybox(), root.join("busybox")).unwrap();
+        let name = format!("localhost/timecell-{}:1", name(dir).to_lowercase());
+        let archive = dir.join("root.tar");
+        let mut pack = Command::new("tar");
+        pack.arg("-cf").arg(&archive).arg("-C").arg(&root).arg(".");
+        let mut import = Command::new("podman");
+        import.arg("import").arg(&archive).arg(&name);
+        for mut command in [pack, import] {
+            assert!(command.stderr(Stdio::null()).status().unwrap().success());
+        }
+        Image(name)
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        let _ = Command::new("podman")
+            .args(["rmi", "--force", &self.0])
+            .output();
+    }
+}
+
+/// It is asked whose the container is before that is removed, and killed when it does not say.
+fn a_podman_that_does_not_answer_is_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = Image::of_busybox(dir.path());
+    let cell = format!(
+        "[[cell]]\nname = \"a\"\nengine = \"podman\"\n{PLAIN}\nstop_timeout = \"0ms\"\n\
+         image = {{ reference = \"{}\" }}\ncommand = [\"/busybox\", \"sleep\", \"1000\"]\n",
+        image.0
+    );
+    mission(dir.path(), &cell);
+    let mut up = Up::of(
+        timecell()
+            .current_dir(dir.path())
+            .args(["up", "mission.toml", "--dir", "state"])
+            .env("PATH", hanging(dir.path(), "podman", "ps", 300)),
+    );
+    up.until("a: runs");
+    let began = Instant::now();
+    up.signal(libc::SIGINT);
+    up.until("a: left behind: ");
+    up.told("podman does not list its containers: no answer within 20 s");
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(40), "{took:?}");
+    up.child.wait().unwrap();
+    // The next one clears it.
+    let mut up = Up::start(dir.path());
+    up.until("a: runs");
+    up.end();
+    nothing_is_left(dir.path());
+    let id = format!("timecell-cell-{}.a", name(dir.path()));
+    let exists = Command::new("podman")
+        .args(["container", "exists", &id])
+        .status();
+    assert_eq!(exists.unwrap().code(), Some(1));
+}
+
 /// A PATH with a crun first that hangs where it starts a container.
 fn hanging_crun(dir: &Path) -> String {
+    hanging(dir, "crun", "start", HANGS)
+}
+
+/// A PATH with a stand-in for this program first, which hangs for so many seconds where it is called with the word.
+fn hanging(dir: &Path, program: &str, word: &str, seconds: u32) -> String {
     let path = std::env::var("PATH").unwrap();
     let real = std::env::split_paths(&path)
-        .map(|dir| dir.join("crun"))
+        .map(|dir| dir.join(program))
         .find(|file| file.is_file())
         .unwrap();
     let bin = dir.join("bin");
     fs::create_dir(&bin).unwrap();
     let script = format!(
-        "#!/bin/sh\nfor word in \"$@\"; do [ \"$word\" = start ] && exec sleep {HANGS}; done\nexec {} \"$@\"\n",
+        "#!/bin/sh\nfor word in \"$@\"; do [ \"$word\" = {word} ] && exec sleep {seconds}; done\nexec {} \"$@\"\n",
         real.display()
     );
-    fs::write(bin.join("crun"), script).unwrap();
-    fs::set_permissions(bin.join("crun"), fs::Permissions::from_mode(0o755)).unwrap();
+    let stands_in = bin.join(program);
+    fs::write(&stands_in, script).unwrap();
+    fs::set_permissions(&stands_in, fs::Permissions::from_mode(0o755)).unwrap();
     format!("{}:{path}", bin.display())
 }
