@@ -20,6 +20,9 @@ pub const CASES: &[Case] = &[Case {
     run: the_supervisor_has_a_reservation_beside_cells_that_use_theirs,
 }];
 
+/// An end is told within this, however busy the cpus are with what is granted; a median of some 10 ms is usual.
+const TOLD: Duration = Duration::from_secs(1);
+
 /// Kills in one mission.
 const KILLS: usize = 4;
 
@@ -53,6 +56,7 @@ fn the_supervisor_has_a_reservation_beside_cells_that_use_theirs() {
             "{which}, {} kills: told after {seen:.1} ms (longest {most_seen:.1}), runs again after {runs:.1} ms (longest {most_runs:.1})",
             took.len()
         );
+        assert!(most_seen <= TOLD.as_secs_f64() * 1e3, "{which}: {took:?}");
     }
 }
 
