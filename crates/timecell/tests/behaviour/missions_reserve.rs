@@ -20,7 +20,7 @@ pub const CASES: &[Case] = &[Case {
     run: the_supervisor_has_a_reservation_beside_cells_that_use_theirs,
 }];
 
-/// An end is told within this, however busy the cpus are with what is granted; a median of some 10 ms is usual.
+/// With a reservation, an end is told within this, however busy the cpus are with what is granted.
 const TOLD: Duration = Duration::from_secs(1);
 
 /// Kills in one mission.
@@ -56,8 +56,9 @@ fn the_supervisor_has_a_reservation_beside_cells_that_use_theirs() {
             "{which}, {} kills: told after {seen:.1} ms (longest {most_seen:.1}), runs again after {runs:.1} ms (longest {most_runs:.1})",
             took.len()
         );
-        assert!(most_seen <= TOLD.as_secs_f64() * 1e3, "{which}: {took:?}");
     }
+    let late = took[1].iter().find(|(told, _)| *told > TOLD);
+    assert_eq!(late, None, "with a reservation: {:?}", took[1]);
 }
 
 /// Times until the end of a killed cell was told, and until it ran again.
