@@ -14,6 +14,9 @@ use crate::note::MARK;
 
 /// How long a program that makes or removes a cell may take.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long such a program may take to die once it is killed.
+const DYING: Duration = Duration::from_secs(10);
 /// How long a killed process may take to end: the last of thousands waits until the kernel has taken the others apart.
 pub(crate) const DEATH: Duration = Duration::from_secs(60);
 /// How long a new process may be on its way to its program.
@@ -391,18 +394,18 @@ pub(crate) fn output_within(
     Ok((status, String::from_utf8_lossy(&text).into_owned()))
 }
 
-fn wait(child: &mut Child, limit: Duration) -> Result<ExitStatus, String> {
+/// Waits until the child has ended; one that has not within `limit` is killed.
+pub(crate) fn wait(child: &mut Child, limit: Duration) -> Result<ExitStatus, String> {
     let pidfd = pidfd_open(child.id().cast_signed()).map_err(|error| error.to_string())?;
-    let in_time = ended(&pidfd, limit);
-    if !in_time {
-        let _ = child.kill();
+    if ended(&pidfd, limit) {
+        return child.wait().map_err(|error| error.to_string());
     }
-    let status = child.wait().map_err(|error| error.to_string())?;
-    if in_time {
-        Ok(status)
-    } else {
-        Err(format!("no answer within {} s", limit.as_secs()))
+    let _ = child.kill();
+    // One that the kernel does not let go of is not waited for.
+    if ended(&pidfd, DYING) {
+        let _ = child.wait();
     }
+    Err(format!("no answer within {} s", limit.as_secs()))
 }
 
 fn open_log(log: &Path) -> Result<File, String> {

@@ -144,12 +144,12 @@ fn make(
 
 /// Why a bare cell was never ready.
 fn ended_early(mut child: std::process::Child, log: &Path) -> String {
-    let status = child.wait();
+    let status = process::wait(&mut child, READINESS);
     let said = process::tail(log);
     match status {
         _ if !said.is_empty() => said,
         Ok(status) => format!("its process ended with {status}"),
-        Err(error) => error.to_string(),
+        Err(error) => error,
     }
 }
 

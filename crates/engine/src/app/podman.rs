@@ -266,6 +266,9 @@ pub(crate) fn wipe_shared(cell: &dyn Identity) -> Result<(), String> {
     wipe_monitor(cell)
 }
 
+/// How long podman may take to list its containers.
+const LISTING: Duration = Duration::from_secs(20);
+
 /// Whether the container of the cell's name, if there is one, was made for this cell.
 fn is_own(cell: &dyn Identity) -> Result<bool, String> {
     let marker = fs::read_to_string(shared_marker(cell)).map_err(|error| error.to_string())?;
@@ -275,11 +278,11 @@ fn is_own(cell: &dyn Identity) -> Result<bool, String> {
     let mut list = podman(cell)?;
     list.args(["ps", "--all", "--no-trunc", "--format", "{{.Names}}"])
         .args(["--filter", &format!("label={}", label(cell))]);
-    let listed = list.output().map_err(|error| error.to_string())?;
-    if !listed.status.success() {
-        return Err(String::from_utf8_lossy(&listed.stderr).trim().to_owned());
+    let (status, names) = process::output_within(&mut list, LISTING)
+        .map_err(|error| format!("podman does not list its containers: {error}"))?;
+    if !status.success() {
+        return Err(format!("podman cannot list its containers: {status}"));
     }
-    let names = String::from_utf8_lossy(&listed.stdout);
     Ok(names.lines().any(|name| name.trim() == cell.id()))
 }
 

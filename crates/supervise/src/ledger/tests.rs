@@ -59,6 +59,27 @@ fn what_a_process_holds_is_over_with_it() {
 }
 
 #[test]
+fn what_was_held_before_a_reboot_is_over() {
+    if !is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let ledger = Ledger::at(dir.path());
+    // Its process number and start are those of one that runs: only the boot tells.
+    let now = Entry::own(mission("a")).unwrap();
+    let mut before = Entry::own(mission("b")).unwrap();
+    before.process.boot_id = "00000000-0000-4000-8000-000000000000".to_owned();
+    before.measured_cpus = vec![0];
+    let locked = ledger.lock().unwrap();
+    locked.put(before).unwrap();
+    assert_eq!(names(&ledger), [""; 0]);
+    locked.put(now).unwrap();
+    assert_eq!(names(&ledger), ["mission `a`"]);
+    let others = locked.others(&mission("c")).unwrap();
+    assert_eq!(others.len(), 1, "{others:?}");
+}
+
+#[test]
 fn a_damaged_ledger_says_how_to_mend_it() {
     let dir = tempfile::tempdir().unwrap();
     let ledger = Ledger::at(dir.path());

@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is held, bytes: the files of several cells.
 const BYTES: libc::off_t = 1 << 20;
@@ -15,6 +16,8 @@ const STEP: libc::off_t = 64 << 10;
 pub(super) struct Ballast {
     /// `None`: the file cannot be made, and nothing is held.
     file: Option<Arc<File>>,
+    /// The journal has no room: what there is, is for it.
+    yields: Arc<AtomicBool>,
 }
 
 impl Ballast {
@@ -23,7 +26,10 @@ impl Ballast {
         let mut options = OpenOptions::new();
         options.create(true).truncate(true).write(true);
         let file = options.open(dir.join("room")).ok().map(Arc::new);
-        let ballast = Ballast { file };
+        let ballast = Ballast {
+            file,
+            yields: Arc::default(),
+        };
         ballast.hold();
         ballast
     }
@@ -36,11 +42,19 @@ impl Ballast {
         }
     }
 
+    /// Whether room is left to the journal, which has none: what is held stays so, but no more is taken.
+    pub(super) fn yields(&self, to_the_journal: bool) {
+        self.yields.store(to_the_journal, Ordering::Relaxed);
+    }
+
     /// Takes room again.
     pub(super) fn hold(&self) {
         let Some(file) = &self.file else {
             return;
         };
+        if self.yields.load(Ordering::Relaxed) {
+            return;
+        }
         for from in (0..BYTES).step_by(STEP as usize) {
             // SAFETY: an open descriptor, no memory.
             let answer = unsafe { libc::fallocate(file.as_raw_fd(), 0, from, STEP) };
@@ -66,6 +80,10 @@ mod tests {
         let all = held();
         ballast.release();
         assert_eq!(held(), 0);
+        ballast.yields(true);
+        ballast.hold();
+        assert_eq!(held(), 0, "the journal needs it");
+        ballast.yields(false);
         ballast.hold();
         assert_eq!(held(), all);
     }

@@ -99,6 +99,12 @@ impl Live {
         cell: &mission::Cell,
         generation: u64,
     ) -> Result<Live, String> {
+        // What an earlier life's removal has left, because its engine did not answer for instance. Nobody watches it.
+        if engine::is_left(&spec.work_dir)
+            && let Some(left) = sweep(&spec.work_dir)
+        {
+            return Err(left);
+        }
         let mut hold = hold(groups, given, cell).map_err(|error| error.to_string())?;
         let created = Launcher::own()
             .map_err(|error| error.to_string())

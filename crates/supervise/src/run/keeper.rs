@@ -224,12 +224,14 @@ impl<'a> Keeper<'a> {
                 Told::WantsSnapshot => self.journal.compact(self.state.snapshot(Stamp::now())),
                 Told::Kept => {}
                 Told::Stuck(why) => {
+                    self.work.ballast().yields(true);
                     let text = format!(
                         "{why}; the mission goes on, what happens is kept in memory until it can be written"
                     );
                     (self.tell)(&Event::Note { text });
                 }
                 Told::Written { lost } => {
+                    self.work.ballast().yields(false);
                     let lost = match lost {
                         0 => String::new(),
                         lost => format!(", but for {lost} entries of which only the outcome is"),

@@ -214,6 +214,11 @@ impl Work {
         self.done.try_iter().collect()
     }
 
+    /// The room that is held for starts.
+    pub(super) fn ballast(&self) -> &Ballast {
+        &self.ballast
+    }
+
     pub(super) fn start(
         &mut self,
         starting: Starting,

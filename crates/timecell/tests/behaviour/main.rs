@@ -34,6 +34,7 @@ mod missions_health;
 mod missions_killed;
 mod missions_limits;
 mod missions_mounts;
+mod missions_mutexes;
 mod missions_reaction;
 mod missions_recovery;
 mod missions_reserve;
@@ -100,6 +101,7 @@ fn main() {
         missions_killed::CASES,
         missions_limits::CASES,
         missions_mounts::CASES,
+        missions_mutexes::CASES,
         missions_reaction::CASES,
         missions_reserve::CASES,
         missions_seen::CASES,

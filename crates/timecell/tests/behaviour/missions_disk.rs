@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use crate::control::{ask, cell};
-use crate::missions::{Up, mission, nothing_is_left, shell};
+use crate::missions::{Up, mission, nothing_is_left, pid_of, shell};
 use crate::support::{Case, Need, timecell};
 
 const NEEDS: &[Need] = &[Need::Root, Need::RealTime, Need::Program("busybox")];
@@ -23,6 +23,11 @@ pub const CASES: &[Case] = &[
         name: "missions_disk::a_stuck_journal_stops_nobody_and_is_told_at_the_end",
         needs: NEEDS,
         run: a_stuck_journal_stops_nobody_and_is_told_at_the_end,
+    },
+    Case {
+        name: "missions_disk::the_next_supervisor_on_a_disk_that_is_still_full_goes_on",
+        needs: NEEDS,
+        run: the_next_supervisor_on_a_disk_that_is_still_full_goes_on,
     },
     Case {
         name: "missions_disk::whoever_follows_events_gets_them_when_there_is_room",
@@ -95,11 +100,38 @@ fn stick(disk: &Disk, dir: &Path, up: &mut Up) {
         disk.fill();
         ask(dir, &["stop", "plain"]);
         ask(dir, &["start", "plain"]);
-        if up.has_said("what happens is kept in memory") {
-            return;
+        if up.has_said(STUCK) {
+            break;
         }
     }
-    panic!("the journal takes all:\n{}", up.said.join("\n"));
+    assert!(
+        up.has_said(STUCK),
+        "the journal takes all:\n{}",
+        up.said.join("\n")
+    );
+    // More that it does not take.
+    for _ in 0..3 {
+        disk.fill();
+        ask(dir, &["stop", "plain"]);
+        disk.fill();
+        ask(dir, &["start", "plain"]);
+    }
+    is_said_once(up);
+}
+
+/// What is said when the journal takes no more, and when it does again.
+const STUCK: &str = "what happens is kept in memory";
+const WRITTEN: &str = "the journal is written again";
+
+/// Once for each time that it got stuck: there may have been room for a moment.
+fn is_said_once(up: &mut Up) {
+    assert!(up.has_said(STUCK));
+    let turns: Vec<bool> = (up.said.iter())
+        .filter(|line| line.contains(STUCK) || line.contains(WRITTEN))
+        .map(|line| line.contains(STUCK))
+        .collect();
+    let in_turns = (0..turns.len()).all(|at| turns[at] == (at % 2 == 0));
+    assert!(in_turns, "{}", up.said.join("\n"));
 }
 
 fn a_stuck_journal_stops_nobody_and_is_told_at_the_end() {
@@ -139,6 +171,54 @@ fn a_stuck_journal_stops_nobody_and_is_told_at_the_end() {
     nothing_is_left(dir);
 }
 
+fn the_next_supervisor_on_a_disk_that_is_still_full_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    mission(
+        dir,
+        &(shell("plain", "exec /busybox sleep 1000", PLAIN)
+            + &shell("steady", "exec /busybox sleep 1000", PLAIN)),
+    );
+    let disk = Disk::of_kib(dir, 200);
+    let mut up = Up::start(dir);
+    up.told("plain: runs");
+    let steady = pid_of(&up.told("steady: runs"));
+    disk.fill();
+    stick(&disk, dir, &mut up);
+    up.kill();
+    disk.fill();
+    let errors = dir.join("errors");
+    let mut next = timecell();
+    next.current_dir(dir)
+        .args(["up", "mission.toml", "--dir", "state"])
+        .stderr(fs::File::create(&errors).unwrap());
+    let mut next = Up::of(&mut next);
+    // The cells that run are taken over, and what it does about them is kept.
+    next.until("steady: runs since before");
+    stick(&disk, dir, &mut next);
+    let taken = cell(dir, "steady");
+    assert_eq!(taken["state"], "running");
+    assert_eq!(taken["pid"], steady);
+    // It ends as the first one would.
+    next.signal(libc::SIGINT);
+    let ended = loop {
+        if let Some(ended) = next.child.try_wait().unwrap() {
+            break ended.code();
+        }
+        disk.fill();
+    };
+    let is_down = ask(dir, &["ps"]).out.contains("no mission is up");
+    let said = fs::read_to_string(&errors).unwrap();
+    assert_eq!(ended, Some(i32::from(!is_down)), "{said}");
+    assert_eq!(said.contains("could not be written"), !is_down, "{said}");
+    disk.free();
+    let mut up = Up::start(dir);
+    up.told("plain: runs");
+    up.end();
+    drop(disk);
+    nothing_is_left(dir);
+}
+
 fn whoever_follows_events_gets_them_when_there_is_room() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
@@ -168,7 +248,7 @@ fn whoever_follows_events_gets_them_when_there_is_room() {
     stick(&disk, dir, &mut up);
     let starts = cell(dir, "plain")["starts"].as_u64().unwrap();
     disk.free();
-    up.told("the journal is written again");
+    up.told(WRITTEN);
     let last = format!("(attempt {starts})");
     let end = Instant::now() + Duration::from_secs(60);
     while !told.iter().any(|line| line.contains(&last)) {

@@ -1,53 +1,68 @@
-//! How soon a cell that crashes runs again while another one does its worst. `-- missions_reaction --nocapture` prints the
-//! figures; asserted is only that a neighbour costs no more than a few seconds, where it could cost minutes.
+//! How soon a cell that crashes or wedges runs again while another one does its worst. `-- missions_reaction --nocapture`
+//! prints the figures; asserted is only that a neighbour costs no more than a few seconds, where it could cost minutes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::control::cell;
-use crate::missions::{Up, mission, nothing_is_left, pid_of, shell};
+use crate::missions::{Up, busybox, mission, name, nothing_is_left, pid_of, shell};
+use crate::missions_recovery::gone_ns;
+use crate::reporter::{Deed, NOTES, Reporter};
 use crate::support::{Case, Need, eventually, timecell};
 
 pub const CASES: &[Case] = &[
     Case {
-        name: "missions_reaction::beside_a_cell_that_does_nothing",
+        name: "missions_reaction::a_crash_beside_a_cell_that_does_nothing",
         needs: NEEDS,
-        run: || {
-            reacts(
-                "nothing",
-                &shell("bad", "/busybox sleep 1000", PLAIN),
-                false,
-            )
-        },
+        run: || beside_a_cell_that_does_nothing(Fault::Crashes),
     },
     Case {
-        name: "missions_reaction::beside_a_cell_that_floods_its_output",
+        name: "missions_reaction::a_crash_beside_a_cell_that_floods_its_output",
         needs: NEEDS,
-        run: || {
-            let script = "for i in 1 2 3 4; do /busybox dd if=/dev/zero bs=64k & done; wait";
-            reacts("floods its output", &shell("bad", script, PLAIN), false);
-        },
+        run: || beside_a_cell_that_floods_its_output(Fault::Crashes),
     },
     Case {
-        name: "missions_reaction::beside_a_cell_that_hangs_in_its_start",
-        needs: &[Need::Root, Need::Program("busybox"), Need::Program("crun")],
-        run: || {
-            let hangs = format!("engine = \"crun\"\n{PLAIN}");
-            let cell = shell("bad", "/busybox sleep 1000", &hangs);
-            reacts("hangs in its start", &cell, true);
-        },
+        name: "missions_reaction::a_crash_beside_a_cell_that_hangs_in_its_start",
+        needs: WITH_CRUN,
+        run: || beside_a_cell_that_hangs_in_its_start(Fault::Crashes),
     },
     Case {
-        name: "missions_reaction::beside_a_cell_that_does_not_die",
+        name: "missions_reaction::a_crash_beside_a_cell_that_does_not_die",
         needs: NEEDS,
-        run: beside_a_cell_that_does_not_die,
+        run: || beside_a_cell_that_does_not_die(Fault::Crashes),
     },
     Case {
-        name: "missions_reaction::beside_a_cell_that_fills_the_disk",
+        name: "missions_reaction::a_crash_beside_a_cell_that_fills_the_disk",
         needs: NEEDS,
-        run: beside_a_cell_that_fills_the_disk,
+        run: || beside_a_cell_that_fills_the_disk(Fault::Crashes),
+    },
+    Case {
+        name: "missions_reaction::a_wedge_beside_a_cell_that_does_nothing",
+        needs: NEEDS,
+        run: || beside_a_cell_that_does_nothing(Fault::Wedges),
+    },
+    Case {
+        name: "missions_reaction::a_wedge_beside_a_cell_that_floods_its_output",
+        needs: NEEDS,
+        run: || beside_a_cell_that_floods_its_output(Fault::Wedges),
+    },
+    Case {
+        name: "missions_reaction::a_wedge_beside_a_cell_that_hangs_in_its_start",
+        needs: WITH_CRUN,
+        run: || beside_a_cell_that_hangs_in_its_start(Fault::Wedges),
+    },
+    Case {
+        name: "missions_reaction::a_wedge_beside_a_cell_that_does_not_die",
+        needs: NEEDS,
+        run: || beside_a_cell_that_does_not_die(Fault::Wedges),
+    },
+    Case {
+        name: "missions_reaction::a_wedge_beside_a_cell_that_fills_the_disk",
+        needs: NEEDS,
+        run: || beside_a_cell_that_fills_the_disk(Fault::Wedges),
     },
     Case {
         name: "missions_reaction::a_reader_that_has_stopped_holds_up_nobody",
@@ -56,8 +71,18 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "missions_reaction::who_asks_twice_does_not_wait_for_a_start_that_hangs",
-        needs: &[Need::Root, Need::Program("busybox"), Need::Program("crun")],
+        needs: WITH_CRUN,
         run: who_asks_twice_does_not_wait_for_a_start_that_hangs,
+    },
+    Case {
+        name: "missions_reaction::a_podman_that_does_not_answer_is_not_waited_for",
+        needs: &[
+            Need::Root,
+            Need::Program("busybox"),
+            Need::Program("crun"),
+            Need::Program("podman"),
+        ],
+        run: a_podman_that_does_not_answer_is_not_waited_for,
     },
     Case {
         name: "missions_reaction::a_locked_record_of_user_ids_holds_up_its_start_only",
@@ -67,6 +92,7 @@ pub const CASES: &[Case] = &[
 ];
 
 const NEEDS: &[Need] = &[Need::Root, Need::Program("busybox")];
+const WITH_CRUN: &[Need] = &[Need::Root, Need::Program("busybox"), Need::Program("crun")];
 const PLAIN: &str = "class = \"other\"";
 const ROUNDS: usize = 5;
 /// The engine's own limit is 120 s.
@@ -76,27 +102,73 @@ const HANGS: u32 = 20;
 
 const RESTART: &str = "class = \"other\"\nrestart = { limit = 1000000, backoff_min = \"0ms\", backoff_max = \"0ms\" }";
 
-fn reacts(neighbour: &str, bad: &str, hangs: bool) {
-    let dir = tempfile::tempdir().unwrap();
-    let good = shell("good", "/busybox sleep 1000", RESTART);
-    mission(dir.path(), &format!("{bad}{good}"));
-    let mut up = timecell();
-    up.current_dir(dir.path())
-        .args(["up", "mission.toml", "--dir", "state"]);
-    if hangs {
-        up.env("PATH", hanging_crun(dir.path()));
-    }
-    let began = Instant::now();
-    let mut up = Up::of(&mut up);
-    let pid = pid_of(&up.until("good: runs"));
-    assert!(began.elapsed() < BOUND, "{:?}", began.elapsed());
-    killed_and_back(neighbour, &mut up, pid);
-    up.end();
-    nothing_is_left(dir.path());
+/// What befalls the cell `good`, and who finds it.
+#[derive(Clone, Copy)]
+enum Fault {
+    /// It is killed; its restart policy has it started again.
+    Crashes,
+    /// It reports no more jobs; a health rule has it started again.
+    Wedges,
 }
 
-/// Kills `good` and waits until it runs again, some times.
-fn killed_and_back(neighbour: &str, up: &mut Up, mut pid: i32) {
+/// The rule's timeout, ms.
+const SILENCE_MS: u64 = 200;
+
+impl Fault {
+    /// The cell `good`.
+    fn cell(self, dir: &Path) -> String {
+        match self {
+            Fault::Crashes => shell("good", "/busybox sleep 1000", RESTART),
+            Fault::Wedges => {
+                let notes = dir.join("notes");
+                shared(&notes);
+                let wedges = Reporter {
+                    period_ms: 5,
+                    work_us: 100,
+                    from: 20,
+                    until: 21,
+                    deed: Deed::Wedge,
+                };
+                format!(
+                    "[[cell]]\nname = \"good\"\n{}stop_timeout = \"0ms\"\n{RESTART}\n\
+                     rights = {{ mounts = [{{ source = \"{}\", target = \"{NOTES}\", writable = true }}] }}\n\
+                     [[cell.health]]\nwhen = \"heartbeat\"\ntimeout = \"{SILENCE_MS}ms\"\ndo = \"restart\"\n",
+                    wedges.lines(),
+                    notes.display()
+                )
+            }
+        }
+    }
+
+    /// Waits until it has befallen the cell, and the cell runs again, some times; prints how long that took.
+    fn strikes(self, neighbour: &str, dir: &Path, up: &mut Up) {
+        let (what, mut took) = match self {
+            Fault::Crashes => ("killed until it runs again", killed_and_back(up)),
+            Fault::Wedges => (
+                "the end of its timeout until its first job",
+                wedged_and_back(dir, up),
+            ),
+        };
+        took.sort_unstable();
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        println!(
+            "beside a cell that does this: {neighbour}; {what}, {} times: median {:.1} ms, longest {:.1} ms",
+            took.len(),
+            ms(took[took.len() / 2]),
+            ms(took[took.len() - 1])
+        );
+    }
+}
+
+/// A directory in which cells may write.
+fn shared(dir: &Path) {
+    fs::create_dir(dir).unwrap();
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).unwrap();
+}
+
+/// Kills `good` and waits until it runs again.
+fn killed_and_back(up: &mut Up) -> Vec<Duration> {
+    let mut pid = pid_of(&up.told("good: runs"));
     let mut took = Vec::new();
     for _ in 0..ROUNDS {
         std::thread::sleep(Duration::from_millis(200));
@@ -107,33 +179,96 @@ fn killed_and_back(neighbour: &str, up: &mut Up, mut pid: i32) {
         took.push(killed.elapsed());
         assert!(killed.elapsed() < BOUND, "{took:?}\n{}", up.said.join("\n"));
     }
-    took.sort_unstable();
-    let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    println!(
-        "beside a cell that does this: {neighbour}; killed until it runs again, {ROUNDS} times: median {:.1} ms, longest {:.1} ms",
-        ms(took[ROUNDS / 2]),
-        ms(took[ROUNDS - 1])
+    took
+}
+
+/// Waits until `good`, which wedges in every life, has begun its first job once more; the times beyond the rule's timeout.
+fn wedged_and_back(dir: &Path, up: &mut Up) -> Vec<Duration> {
+    let notes = dir.join("notes/notes");
+    let gone = || gone_ns(&fs::read_to_string(&notes).unwrap_or_default());
+    let before = gone().len();
+    let mut waits = Instant::now();
+    let mut seen = before;
+    while seen < before + ROUNDS {
+        let now = gone().len();
+        if now > seen {
+            (seen, waits) = (now, Instant::now());
+        }
+        let said = up.said.join("\n");
+        assert!(
+            waits.elapsed() < BOUND,
+            "{seen} of {before} + {ROUNDS}\n{said}"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // The rule has found them, nothing else.
+    up.told("good: heartbeat: no report for ");
+    let took = gone().split_off(before).into_iter().map(|ns| {
+        let gone = Duration::from_nanos(ns.unsigned_abs());
+        gone.checked_sub(Duration::from_millis(SILENCE_MS))
+            .expect("a silence is found before it has lasted")
+    });
+    took.collect()
+}
+
+fn beside(neighbour: &str, bad: &str, fault: Fault) {
+    let dir = tempfile::tempdir().unwrap();
+    mission(dir.path(), &format!("{bad}{}", fault.cell(dir.path())));
+    let mut up = Up::start(dir.path());
+    up.until("good: runs");
+    up.told("bad: runs");
+    fault.strikes(neighbour, dir.path(), &mut up);
+    up.end();
+    nothing_is_left(dir.path());
+}
+
+fn beside_a_cell_that_does_nothing(fault: Fault) {
+    let bad = shell("bad", "/busybox sleep 1000", PLAIN);
+    beside("nothing", &bad, fault);
+}
+
+fn beside_a_cell_that_floods_its_output(fault: Fault) {
+    let script = "for i in 1 2 3 4; do /busybox dd if=/dev/zero bs=64k & done; wait";
+    beside("floods its output", &shell("bad", script, PLAIN), fault);
+}
+
+fn beside_a_cell_that_hangs_in_its_start(fault: Fault) {
+    let dir = tempfile::tempdir().unwrap();
+    let hangs = format!("engine = \"crun\"\n{PLAIN}");
+    let bad = shell("bad", "/busybox sleep 1000", &hangs);
+    mission(dir.path(), &format!("{bad}{}", fault.cell(dir.path())));
+    let began = Instant::now();
+    let mut up = Up::of(
+        timecell()
+            .current_dir(dir.path())
+            .args(["up", "mission.toml", "--dir", "state"])
+            .env("PATH", hanging_crun(dir.path())),
     );
+    up.until("good: runs");
+    assert!(began.elapsed() < BOUND, "{:?}", began.elapsed());
+    fault.strikes("hangs in its start", dir.path(), &mut up);
+    assert!(!up.has_said("bad: runs"), "it hangs no more");
+    up.end();
+    nothing_is_left(dir.path());
 }
 
 /// SIGTERM is ignored, and two minutes are left to it.
-fn beside_a_cell_that_does_not_die() {
+fn beside_a_cell_that_does_not_die(fault: Fault) {
     let dir = tempfile::tempdir().unwrap();
     let script = "trap '' TERM; while :; do /busybox sleep 1; done";
     let bad = shell("bad", script, PLAIN).replace("\"100ms\"", "\"120s\"");
-    let good = shell("good", "/busybox sleep 1000", RESTART);
-    mission(dir.path(), &format!("{bad}{good}"));
+    mission(dir.path(), &format!("{bad}{}", fault.cell(dir.path())));
     let mut up = Up::start(dir.path());
-    let pid = pid_of(&up.until("good: runs"));
+    up.until("good: runs");
     up.told("bad: runs");
     let mut stop = timecell()
         .current_dir(dir.path())
         .args(["stop", "--dir", "state", "bad"])
-        .stdout(std::process::Stdio::null())
+        .stdout(Stdio::null())
         .spawn()
         .unwrap();
     std::thread::sleep(Duration::from_millis(500));
-    killed_and_back("does not die", &mut up, pid);
+    fault.strikes("does not die", dir.path(), &mut up);
     assert!(matches!(stop.try_wait(), Ok(None)), "it has died");
     // Twice: nobody waits for two minutes.
     up.signal(libc::SIGINT);
@@ -143,35 +278,49 @@ fn beside_a_cell_that_does_not_die() {
     nothing_is_left(dir.path());
 }
 
-/// The mission's directory has 24 MB, and the cell's output takes them all.
-fn beside_a_cell_that_fills_the_disk() {
+/// Blocks that anybody may still write to on the disk of this directory.
+fn blocks_left(dir: &Path) -> u64 {
+    let path = std::ffi::CString::new(dir.as_os_str().as_encoded_bytes()).unwrap();
+    // SAFETY: plain numbers, for which all zeros are values.
+    let mut room: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: a string that ends with zero, and a place for the answer.
+    assert_eq!(unsafe { libc::statvfs(path.as_ptr(), &raw mut room) }, 0);
+    room.f_bavail
+}
+
+/// The mission's directory has 24 MB, and the cell may write there, which it does when it is told to, until there is no room.
+fn beside_a_cell_that_fills_the_disk(fault: Fault) {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
     fs::create_dir(&state).unwrap();
-    let mounted = std::process::Command::new("mount")
+    let mounted = Command::new("mount")
         .args(["-t", "tmpfs", "-o", "size=24m", "timecell-test"])
         .arg(&state)
         .status();
     assert!(mounted.unwrap().success());
-    let bad = shell("bad", "/busybox sleep 1000", PLAIN);
-    let good = shell("good", "/busybox sleep 1000", RESTART);
-    mission(dir.path(), &format!("{bad}{good}"));
+    let fill = state.join("fill");
+    shared(&fill);
+    let script = "until [ -e /fill/now ]; do /busybox sleep 0.05; done; \
+                  /busybox cat /dev/zero >/fill/filler; /busybox sleep 1000";
+    let rights = format!(
+        "{PLAIN}\nrights = {{ mounts = [{{ source = \"{}\", target = \"/fill\", writable = true }}] }}",
+        fill.display()
+    );
+    let bad = shell("bad", script, &rights);
+    mission(dir.path(), &format!("{bad}{}", fault.cell(dir.path())));
     let mut up = Up::start(dir.path());
-    let pid = pid_of(&up.until("good: runs"));
-    let filled = fs::File::create(state.join("filler")).and_then(|mut file| {
-        let block = vec![1_u8; 1 << 16];
-        loop {
-            std::io::Write::write_all(&mut file, &block)?;
-        }
-        #[expect(unreachable_code, reason = "it ends when the disk is full")]
-        Ok(())
-    });
-    assert!(filled.is_err());
-    killed_and_back("has filled the disk", &mut up, pid);
-    fs::remove_file(state.join("filler")).unwrap();
+    up.until("good: runs");
+    up.told("bad: runs");
+    fs::write(fill.join("now"), "").unwrap();
+    let room = || blocks_left(&state);
+    eventually("the disk is full", || room() == 0);
+    fault.strikes("has filled the disk", dir.path(), &mut up);
+    let stop = crate::support::say(dir.path(), &["stop", "--dir", "state", "bad"]);
+    stop.ends_with(0);
+    fs::remove_file(fill.join("filler")).unwrap();
     std::thread::sleep(Duration::from_secs(2));
     up.end();
-    let unmounted = std::process::Command::new("umount").arg(&state).status();
+    let unmounted = Command::new("umount").arg(&state).status();
     assert!(unmounted.unwrap().success());
     nothing_is_left(dir.path());
 }
@@ -255,7 +404,7 @@ fn a_locked_record_of_user_ids_holds_up_its_start_only() {
     let mut restart = timecell()
         .current_dir(dir.path())
         .args(["restart", "--dir", "state", "a"])
-        .stdout(std::process::Stdio::null())
+        .stdout(Stdio::null())
         .spawn()
         .unwrap();
     eventually("the start is seen", || {
@@ -267,20 +416,91 @@ fn a_locked_record_of_user_ids_holds_up_its_start_only() {
     nothing_is_left(dir.path());
 }
 
+/// An image of podman's with nothing but busybox, removed on drop.
+struct Image(String);
+
+impl Image {
+    fn of_busybox(dir: &Path) -> Image {
+        let root = dir.join("root");
+        fs::create_dir(&root).unwrap();
+        fs::copy(busybox(), root.join("busybox")).unwrap();
+        let name = format!("localhost/timecell-{}:1", name(dir).to_lowercase());
+        let archive = dir.join("root.tar");
+        let mut pack = Command::new("tar");
+        pack.arg("-cf").arg(&archive).arg("-C").arg(&root).arg(".");
+        let mut import = Command::new("podman");
+        import.arg("import").arg(&archive).arg(&name);
+        for mut command in [pack, import] {
+            assert!(command.stderr(Stdio::null()).status().unwrap().success());
+        }
+        Image(name)
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        let _ = Command::new("podman")
+            .args(["rmi", "--force", &self.0])
+            .output();
+    }
+}
+
+/// It is asked whose the container is before that is removed, and killed when it does not say.
+fn a_podman_that_does_not_answer_is_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = Image::of_busybox(dir.path());
+    let cell = format!(
+        "[[cell]]\nname = \"a\"\nengine = \"podman\"\n{PLAIN}\nstop_timeout = \"0ms\"\n\
+         image = {{ reference = \"{}\" }}\ncommand = [\"/busybox\", \"sleep\", \"1000\"]\n",
+        image.0
+    );
+    mission(dir.path(), &cell);
+    let mut up = Up::of(
+        timecell()
+            .current_dir(dir.path())
+            .args(["up", "mission.toml", "--dir", "state"])
+            .env("PATH", hanging(dir.path(), "podman", "ps", 300)),
+    );
+    up.until("a: runs");
+    let began = Instant::now();
+    up.signal(libc::SIGINT);
+    up.until("a: left behind: ");
+    up.told("podman does not list its containers: no answer within 20 s");
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(40), "{took:?}");
+    up.child.wait().unwrap();
+    // The next one clears it.
+    let mut up = Up::start(dir.path());
+    up.until("a: runs");
+    up.end();
+    nothing_is_left(dir.path());
+    let id = format!("timecell-cell-{}.a", name(dir.path()));
+    let exists = Command::new("podman")
+        .args(["container", "exists", &id])
+        .status();
+    assert_eq!(exists.unwrap().code(), Some(1));
+}
+
 /// A PATH with a crun first that hangs where it starts a container.
 fn hanging_crun(dir: &Path) -> String {
+    hanging(dir, "crun", "start", HANGS)
+}
+
+/// A PATH with a stand-in for this program first, which hangs for so many seconds where it is called with the word.
+fn hanging(dir: &Path, program: &str, word: &str, seconds: u32) -> String {
     let path = std::env::var("PATH").unwrap();
     let real = std::env::split_paths(&path)
-        .map(|dir| dir.join("crun"))
+        .map(|dir| dir.join(program))
         .find(|file| file.is_file())
         .unwrap();
     let bin = dir.join("bin");
     fs::create_dir(&bin).unwrap();
     let script = format!(
-        "#!/bin/sh\nfor word in \"$@\"; do [ \"$word\" = start ] && exec sleep {HANGS}; done\nexec {} \"$@\"\n",
+        "#!/bin/sh\nfor word in \"$@\"; do [ \"$word\" = {word} ] && exec sleep {seconds}; done\nexec {} \"$@\"\n",
         real.display()
     );
-    fs::write(bin.join("crun"), script).unwrap();
-    fs::set_permissions(bin.join("crun"), fs::Permissions::from_mode(0o755)).unwrap();
+    let stands_in = bin.join(program);
+    fs::write(&stands_in, script).unwrap();
+    fs::set_permissions(&stands_in, fs::Permissions::from_mode(0o755)).unwrap();
     format!("{}:{path}", bin.display())
 }

@@ -93,7 +93,7 @@ fn recovers(deed: Deed, reservation: &str) {
 }
 
 /// From each failure to the first job after it, ns.
-fn gone_ns(notes: &str) -> Vec<i64> {
+pub fn gone_ns(notes: &str) -> Vec<i64> {
     let mut failed = None;
     let mut gone = Vec::new();
     for line in notes.lines() {

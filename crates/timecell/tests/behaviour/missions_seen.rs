@@ -7,7 +7,7 @@ use std::process::{Child, Command};
 
 use crate::missions::{Up, mission, name, nothing_is_left, shell};
 use crate::pty::{PROGRAMS, Pty};
-use crate::support::{Case, Need, binary, say};
+use crate::support::{Case, Need, binary, eventually, say};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -28,32 +28,43 @@ pub const CASES: &[Case] = &[
     },
 ];
 
+/// Clears the screen and gives the window a title, in a string of TOML and as a terminal shows it.
+const ESCAPES: &str = r"\u001b[2J\u001b]0;owned\u0007mine";
+const SHOWN: &str = r"\u{1b}[2J\u{1b}]0;owned\u{7}mine";
+
 fn as_text() {
     let dir = tempfile::tempdir().unwrap();
-    // Clears the screen, names the window, and ends: what it said last is quoted.
-    let script = r"printf '\\033[2J\\033]0;owned\\007mine\\n' >&2; sleep 1; exit 3";
-    let more = "class = \"other\"\nrestart = { policy = \"never\" }";
-    mission(dir.path(), &shell("plain", script, more));
+    fs::create_dir_all(dir.path().join("root/dev")).unwrap();
+    // `logs` shows what a cell writes, `events` and `ps` why it could not be started: its engine names the program.
+    let writes = r"printf '\\033[2J\\033]0;owned\\007mine\\n'; exec /busybox sleep 1000";
+    let cells = shell("writes", writes, "class = \"other\"")
+        + &format!(
+            "[[cell]]\nname = \"fails\"\nclass = \"other\"\nimage = {{ rootfs = \"root\" }}\n\
+             command = [\"/{ESCAPES}\"]\nrestart = {{ policy = \"never\" }}\n"
+        );
+    mission(dir.path(), &cells);
     let mut up = Up::start(dir.path());
-    up.told("plain: ended with exit status 3");
+    up.told("writes: runs");
+    up.told("fails: stays stopped");
+    let logs = || say(dir.path(), &["logs", "writes", "--dir", "state"]).out;
+    eventually("the cell has written", || logs().contains("mine"));
     for words in [
-        "logs plain --dir state",
+        "logs writes --dir state",
         "events --dir state",
         "ps --dir state",
     ] {
+        // As it is where no terminal shows it.
+        let piped: Vec<&str> = words.split(' ').collect();
+        let piped = say(dir.path(), &piped).ends_with(0).out;
+        assert!(piped.contains("\x1b]0;owned\x07mine"), "{words}: {piped}");
         let command = format!("'{}' {words}", binary().display());
-        let (rows, columns) = (NonZero::new(40).unwrap(), NonZero::new(250).unwrap());
-        let terminal = Pty::start(dir.path(), rows, columns, &command);
+        let (rows, columns) = (NonZero::new(60).unwrap(), NonZero::new(1000).unwrap());
+        let mut terminal = Pty::start(dir.path(), rows, columns, &command);
         let (code, screen) = terminal.ends();
-        assert_eq!(code, Some(0), "{words}");
         let shown = screen.contents();
-        assert!(!shown.trim().is_empty(), "{words}");
-        if !words.starts_with("ps") {
-            assert!(
-                shown.contains(r"\u{1b}[2J\u{1b}]0;owned\u{7}mine"),
-                "{words}: {shown}"
-            );
-        }
+        assert_eq!(code, Some(0), "{words}: {shown}");
+        assert!(shown.contains(SHOWN), "{words}: {shown}");
+        assert_eq!(terminal.title(), None, "{words}: {shown}");
     }
     up.end();
     nothing_is_left(dir.path());

@@ -20,7 +20,19 @@ pub struct Pty {
     child: Child,
     keys: ChildStdin,
     drawn: Receiver<Vec<u8>>,
-    screen: vt100::Parser,
+    screen: vt100::Parser<Window>,
+}
+
+/// What the terminal was told to do with its window.
+#[derive(Default)]
+struct Window {
+    title: Option<String>,
+}
+
+impl vt100::Callbacks for Window {
+    fn set_window_title(&mut self, _: &mut vt100::Screen, title: &[u8]) {
+        self.title = Some(String::from_utf8_lossy(title).into_owned());
+    }
 }
 
 impl Pty {
@@ -56,13 +68,18 @@ impl Pty {
             child,
             keys,
             drawn,
-            screen: vt100::Parser::new(rows, columns, 0),
+            screen: vt100::Parser::new_with_callbacks(rows, columns, 0, Window::default()),
         }
     }
 
     /// The terminal as it is.
     pub fn screen(&self) -> &vt100::Screen {
         self.screen.screen()
+    }
+
+    /// The title that its window was given, if it was given one.
+    pub fn title(&self) -> Option<&str> {
+        self.screen.callbacks().title.as_deref()
     }
 
     /// Types these keys.
@@ -96,7 +113,7 @@ impl Pty {
 
     /// Waits until the program ends by itself; its exit code, and the terminal as it left it.
     #[track_caller]
-    pub fn ends(mut self) -> (Option<i32>, vt100::Screen) {
+    pub fn ends(&mut self) -> (Option<i32>, vt100::Screen) {
         let until = Instant::now() + PATIENCE;
         loop {
             let left = until.saturating_duration_since(Instant::now());

@@ -84,8 +84,10 @@ fn outcome(setting: &Setting<'_>, granted: f64) -> Now {
     let neighbour = scene.end();
     let share = number(&said, "share").expect("it says its share");
     let answer = number(&said, "futex").expect("it says what it was told");
-    // A budget is noticed to be used up at the next tick, and the rest taken off the next.
-    let held = share <= granted + 5.0 && answer as i32 == libc::ENOSYS;
+    // A budget is noticed to be used up at the next tick, and the rest taken off the next. Much less than was granted would be an
+    // attack that did not take place, or a cell that is robbed of its own.
+    let fair = 0.7 * granted..=granted + 5.0;
+    let held = fair.contains(&share) && answer as i32 == libc::ENOSYS;
     let told = match answer as i32 {
         0 => "the futex is given".to_owned(),
         libc::ENOSYS => "ENOSYS".to_owned(),
