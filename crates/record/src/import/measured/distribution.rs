@@ -42,6 +42,8 @@ pub struct Distribution {
     pub overflow: Option<Overflow>,
     /// The tool's own figures.
     pub said: Said,
+    /// The tool keeps only what is longer than this, ns; `None` where it keeps every value.
+    pub kept_above_ns: Option<i64>,
 }
 
 /// A quantile of counted values.
@@ -67,6 +69,7 @@ impl Distribution {
             resolution_ns: unit_ns,
             overflow: None,
             said: Said::default(),
+            kept_above_ns: None,
         }
     }
 

@@ -26,6 +26,7 @@ mod sense;
 mod source;
 mod tally;
 mod timecell_csv;
+mod timecell_intervals;
 mod timecell_parquet;
 
 use std::borrow::Cow;
@@ -74,6 +75,9 @@ pub const MOST_BYTES: u64 = 1 << 30;
 const MOST_DISTRIBUTIONS: usize = 65_536;
 
 impl Measured {
+    /// How quantities end whose values are figures of intervals, not single measurements.
+    pub const OF_EACH_INTERVAL: &str = "of each interval";
+
     /// Nothing yet, by this tool; [`import`] adds file and format.
     fn by(tool: &str) -> Measured {
         Measured {

@@ -141,9 +141,11 @@ fn finish(name: &str, runs: Vec<Run>, mut notes: Vec<String>) -> Result<Measured
         if found.is_empty() {
             let mut none = Distribution::new("all cpus", NOISE, run.unit_ns);
             none.said.cycles = Some(0);
+            none.kept_above_ns = Some(THRESHOLD_NS);
             found.push(none);
             notes.push(format!(
-                "{place}no noise above the tool's threshold was seen on any cpu"
+                "{place}no noise above the tool's threshold was seen on any cpu; the file does not tell the threshold, \
+                 5 us are assumed, as without -T"
             ));
         }
         if let Some(duration) = run.duration {
@@ -166,6 +168,8 @@ fn finish(name: &str, runs: Vec<Run>, mut notes: Vec<String>) -> Result<Measured
 
 /// What osnoise measures.
 const NOISE: &str = "operating-system noise";
+/// What osnoise takes for noise without `-T`; its files do not tell.
+const THRESHOLD_NS: i64 = 5_000;
 
 struct Table {
     unit_ns: i64,
@@ -208,6 +212,7 @@ impl Table {
             let mut distribution =
                 Distribution::new(format!("{word}, cpu {cpu}"), quantity, unit_ns);
             distribution.cpu = Some(cpu);
+            distribution.kept_above_ns = osnoise.then_some(THRESHOLD_NS);
             columns.push(Column {
                 distribution,
                 pairs: Vec::new(),
