@@ -41,7 +41,10 @@ fn metric(quantity: &str) -> Option<Metric> {
 
 fn verdicts(files: &[File], threshold: &Threshold) -> Vec<CellVerdict> {
     let Figure::Job(wanted, statistic) = threshold.figure else {
-        let reason = format!("files of other tools do not hold the figure `{}`", threshold.figure);
+        let reason = format!(
+            "files of other tools do not hold the figure `{}`",
+            threshold.figure
+        );
         return vec![CellVerdict::not_applicable("*", Why::NoFigure, reason)];
     };
     let mut found = Vec::new();
@@ -173,8 +176,9 @@ fn empty(
             let mut verdict = CellVerdict::of(label, within, Unit::Ns, outcome);
             (verdict.value, verdict.low, verdict.high) = (None, None, None);
             let most = Scale::of([most as f64]).show(most as f64);
-            let mut reason =
-                format!("nothing was seen above the tool's threshold, {most} without its option -T");
+            let mut reason = format!(
+                "nothing was seen above the tool's threshold, {most} without its option -T"
+            );
             if outcome == Outcome::Undecided {
                 reason += "; the limit lies below that";
             }

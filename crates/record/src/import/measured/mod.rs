@@ -179,6 +179,7 @@ fn read(
             InputError::new(&name, what, "the file may be cut short, edited or damaged")
         })?;
     }
+    measured.notes.extend(bins(&measured.distributions));
     let empty = measured.distributions.iter().all(Distribution::is_empty);
     if empty && !reader.may_be_empty {
         let what = "the file holds no measured value";
@@ -192,6 +193,16 @@ fn read(
         *text = text.take().map(|text| shortened(&text, 400).into_owned());
     }
     Ok(measured)
+}
+
+/// What is said where values stand in bins.
+fn bins(distributions: &[Distribution]) -> Option<String> {
+    let bits = distributions.iter().filter_map(|d| d.bits).min()?;
+    Some(format!(
+        "there are too many different values to hold each: those of some series stand at the upper ends of bins that are up \
+         to {:.1}% of a value wide, but for the smallest and the largest",
+        100.0 / f64::from(1 << bits)
+    ))
 }
 
 /// A fault that does not pour the file onto the terminal.

@@ -4,6 +4,7 @@
 use model::InputError;
 
 use super::sense::{Head, Reader};
+use super::tally::Tally;
 use super::{
     Distribution, MOST_DISTRIBUTIONS, Measured, Options, Overflow, Source, decimal, excerpt, fault,
     scaled,
@@ -181,7 +182,7 @@ struct Table {
 
 struct Column {
     distribution: Distribution,
-    pairs: Vec<(i64, u64)>,
+    counts: Tally,
     over: u64,
 }
 
@@ -215,7 +216,7 @@ impl Table {
             distribution.kept_above_ns = osnoise.then_some(THRESHOLD_NS);
             columns.push(Column {
                 distribution,
-                pairs: Vec::new(),
+                counts: Tally::default(),
                 over: 0,
             });
         }
@@ -235,10 +236,7 @@ impl Table {
         let value = scaled(index, self.unit_ns)?;
         self.indices.push(index);
         for (column, text) in self.columns.iter_mut().zip(values) {
-            let count = count(text)?;
-            if count > 0 {
-                column.pairs.push((value, count));
-            }
+            column.counts.add_times(value, count(text)?);
         }
         Ok(())
     }
@@ -290,7 +288,7 @@ impl Table {
         let mut distributions = Vec::new();
         for column in self.columns {
             let mut d = column.distribution;
-            d.fill(column.pairs);
+            column.counts.fill(&mut d);
             if column.over > 0 {
                 d.overflow = Some(Overflow {
                     count: Some(column.over),

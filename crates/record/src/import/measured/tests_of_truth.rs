@@ -420,7 +420,10 @@ fn a_table_of_intervals_is_read_as_extremes_and_figures_of_intervals() {
         assert!(notes.contains(part), "{part}: {notes}");
     }
     refused(&table.replace("7,22,33,44", "7,22,33,32"), "do not ascend");
-    refused(&table.replace("execution_time,2", "sleep,2"), "`sleep` is no metric");
+    refused(
+        &table.replace("execution_time,2", "sleep,2"),
+        "`sleep` is no metric",
+    );
 }
 
 #[test]

@@ -133,7 +133,7 @@ impl Rows {
                 let place = format!("{run}{trial}/{cell}");
                 let mut d = Distribution::new(place, COUNTED[at].1.title(), 1);
                 d.cpu = cpu;
-                d.counts = tally.finish();
+                tally.fill(&mut d);
                 by_metric[at].push(d);
             }
         }

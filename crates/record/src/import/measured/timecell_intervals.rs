@@ -42,11 +42,7 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
         found.ok_or_else(|| fault(&name, 1, format!("the header has no column `{wanted}`"), ""))
     };
     let (run, trial, cell) = (column("run")?, column("trial_name")?, column("cell")?);
-    let (cpu, failed, metric) = (
-        column("cpu")?,
-        column("trial_failed")?,
-        column("metric")?,
-    );
+    let (cpu, failed, metric) = (column("cpu")?, column("trial_failed")?, column("metric")?);
     let (executed, missed, lost) = (column("executed")?, column("missed")?, column("lost")?);
     let mut figures = [0; FIGURES.len()];
     for (place, wanted) in figures.iter_mut().zip(FIGURES) {
@@ -152,10 +148,14 @@ fn finish(mut seen: Vec<Seen>, [failed, missed, lost]: [u64; 3]) -> Measured {
         jobs.said.cycles = Some(of.executed);
         measured.distributions.push(jobs);
         for (figure, values) in [("median", of.medians), ("99th percentile", of.p99s)] {
-            let quantity = format!("{}, {figure} {}", metric.title(), Measured::OF_EACH_INTERVAL);
+            let quantity = format!(
+                "{}, {figure} {}",
+                metric.title(),
+                Measured::OF_EACH_INTERVAL
+            );
             let mut d = Distribution::new(&place, &quantity, 1);
             d.cpu = of.cpu;
-            d.counts = values.finish();
+            values.fill(&mut d);
             intervals.push(d);
         }
     }
