@@ -234,6 +234,46 @@ fn forced() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     say(dir.path(), &[&export[..], &["--force"]].concat()).ends_with(0);
     assert_ne!(fs::read(&file).unwrap(), b"mine");
+
+    // All other forms of the same run, of a task set, and of a run of histograms, which goes into a directory.
+    let tasks = "schema = 1\n[[cell]]\nname = \"c\"\npolicy = \"fp\"\n[[cell.task]]\nname = \"a\"\nwcet = \"1ms\"\n\
+        period = \"10ms\"\n";
+    fs::write(dir.path().join("t.toml"), tasks).unwrap();
+    for (of, form) in [
+        ("latest", "--csv"),
+        ("latest", "--cyclictest-json"),
+        ("latest", "--cyclictest-hist"),
+        ("t.toml", "--rt-app"),
+    ] {
+        kept(dir.path(), &["export", of, form, "-o", "taken"], "taken");
+    }
+    let file = experiment(dir.path(), &["bare"], 3);
+    let words = ["bench", &file, "--class", "other", "--histogram"];
+    say(dir.path(), &words).ends_with(0);
+    kept(
+        dir.path(),
+        &["export", "latest", "--csv", "-o", "taken"],
+        "taken",
+    );
+    let logs = dir.path().join("logs");
+    fs::create_dir(&logs).unwrap();
+    let export = ["export", "latest", "--hdr", "-o", "logs"];
+    say(dir.path(), &export).ends_with(0);
+    let names: Vec<_> = fs::read_dir(&logs).unwrap().flatten().collect();
+    let log = names.first().expect("an interval log").file_name();
+    let log = format!("logs/{}", log.to_string_lossy());
+    kept(dir.path(), &export, &log);
+}
+
+/// An export leaves a file as it is, says how it could be written over, and does so when told.
+fn kept(dir: &Path, export: &[&str], file: &str) {
+    let path = dir.join(file);
+    fs::write(&path, "mine").unwrap();
+    let refused = say(dir, export).ends_with(2);
+    assert!(refused.error().contains("--force"), "{}", refused.err);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "mine", "{export:?}");
+    say(dir, &[export, &["--force"]].concat()).ends_with(0);
+    assert_ne!(fs::read(&path).unwrap(), b"mine", "{export:?}");
 }
 
 /// What another tool prints goes into `report -` without a file.
