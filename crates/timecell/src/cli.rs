@@ -236,9 +236,10 @@ pub struct Doctor {
 /// Options of `report`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Files of other tools are recognised by their content: cyclictest (--json, -h, -H, the summary lines), oslat \
-    --json, rtla timerlat and osnoise hist, jitterdebugger (results.json, samples.raw), rteval's summary.xml, rt-app's logs, hackbench, and \
-    logs of lines `Iteration N - Execution Time: X ms`.\n\n\
+    after_help = "Files of other tools are recognised by their content: cyclictest (--json, -h, -H, -v, the summary lines) and its \
+    relatives of rt-tests, oslat, rtla timerlat and osnoise (hist, top), jitterdebugger (results.json, samples.raw, its text), rteval's summary.xml, \
+    rt-app's logs, hackbench, interval logs of HdrHistogram, timecell's own CSV and Parquet, and logs of lines \
+    `Iteration N - Execution Time: X ms`.\n\n\
     Examples:\n  \
     timecell report runs/2026-11-21T210500-overhead\n  \
     timecell report before/ after/                     two runs, compared\n  \

@@ -35,6 +35,14 @@ fn rfc_3339(ns: i64) -> Option<String> {
     time.format(&Rfc3339).ok()
 }
 
+/// The columns with which every table begins.
+pub(super) const WHERE: [&str; 2] = ["run", "host"];
+
+/// The values of [`WHERE`].
+pub(super) fn place_of(run: &Run) -> Result<[String; 2], RecordError> {
+    Ok([run.name(), run.provenance()?.hostname.unwrap_or_default()])
+}
+
 /// What is known of a run as a whole.
 pub(super) struct Context {
     run: String,
@@ -158,9 +166,10 @@ impl Context {
             let period = trial.period.as_ref()?;
             Some((trial.name.clone(), period.ns()))
         });
+        let [name, host] = place_of(run)?;
         Ok(Context {
-            run: run.name(),
-            host: run.provenance()?.hostname.unwrap_or_default(),
+            run: name,
+            host,
             period_ns: plan.workload.period.ns(),
             periods: periods.collect(),
         })

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use super::context::{WHERE, place_of};
 use super::csv::failed;
 use crate::RecordError;
 use crate::isolation::{Attacker, Role};
@@ -10,8 +11,8 @@ use crate::run::Run;
 
 /// Writes the contests of a study of isolation as CSV, one row per job, in the order of execution.
 ///
-/// Columns: `trial`, `round`, `utilisation`, `set`, `load` (empty: idle), `attacker`, `enforcer` (empty: none), `cell`, `task`,
-/// `wcet_ns`, `period_ns`, `index`, `missed_before` (activations just before that never ran), `release_ns`, `start_ns`, `end_ns`,
+/// Columns: `run`, `host`, `trial`, `round`, `utilisation`, `set`, `load` (empty: idle), `attacker`, `enforcer` (empty: none), `cell`, `task`,
+/// `wcet_ns`, `period_ns`, `job`, `missed_before` (activations just before that never ran), `release_ns`, `start_ns`, `end_ns`,
 /// `missed_after` (in the last row of a task: activations after it that never ran).
 /// Returns the number of rows, the header not counted.
 ///
@@ -39,7 +40,10 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
         "end_ns",
         "missed_after",
     ];
-    writer.write_record(head).map_err(&failed)?;
+    writer
+        .write_record(WHERE.iter().chain(&head))
+        .map_err(&failed)?;
+    let [name, host] = place_of(run)?;
     let record = run.isolation()?;
     let mut rows = 0;
     for trial in record
@@ -51,6 +55,8 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
             continue;
         };
         let place = [
+            name.clone(),
+            host.clone(),
             trial.number.to_string(),
             trial.round.to_string(),
             (f64::from(set.utilisation_permille) / 1_000.0).to_string(),

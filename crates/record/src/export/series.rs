@@ -3,12 +3,13 @@
 use std::io::Write;
 use std::path::Path;
 
+use super::context::{WHERE, place_of};
 use crate::RecordError;
 use crate::run::Run;
 
 /// Writes a run of single measurements as CSV, one row per value, in the order of the record.
 ///
-/// Columns: `scenario`, `subject`, `part`, `share_of`, `unit`, `round`, `order`, `value`.
+/// Columns: `run`, `host`, `scenario`, `subject`, `part`, `share_of`, `unit`, `round`, `order`, `value`.
 /// Returns the number of rows, the header not counted.
 ///
 /// # Errors
@@ -23,7 +24,10 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
     let head = [
         "scenario", "subject", "part", "share_of", "unit", "round", "order", "value",
     ];
-    writer.write_record(head).map_err(failed)?;
+    writer
+        .write_record(WHERE.iter().chain(&head))
+        .map_err(failed)?;
+    let place = place_of(run)?;
     let mut rows = 0;
     for series in &record.series {
         for value in &series.values {
@@ -38,7 +42,9 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
                 value.order.to_string(),
                 value.value.to_string(),
             ];
-            writer.write_record(row).map_err(failed)?;
+            writer
+                .write_record(place.iter().chain(&row))
+                .map_err(failed)?;
         }
     }
     writer.flush().map_err(RecordError::io(path, "write"))?;

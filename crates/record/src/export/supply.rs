@@ -3,13 +3,14 @@
 use std::io::Write;
 use std::path::Path;
 
+use super::context::{WHERE, place_of};
 use super::csv::failed;
 use crate::RecordError;
 use crate::run::Run;
 
 /// Writes a supply study as CSV, one row per gap, in the order of time.
 ///
-/// Columns: `trial`, `round`, `enforcer` (empty: none), `budget_ns`, `period_ns`, `stretch` (from 0), `stretch_begin_ns`,
+/// Columns: `run`, `host`, `trial`, `round`, `enforcer` (empty: none), `budget_ns`, `period_ns`, `stretch` (from 0), `stretch_begin_ns`,
 /// `stretch_end_ns`, `gap_begin_ns`, `gap_end_ns`. A stretch without a gap has one row in which the last two are empty.
 /// Returns the number of rows, the header not counted.
 ///
@@ -30,7 +31,10 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
         "gap_begin_ns",
         "gap_end_ns",
     ];
-    writer.write_record(head).map_err(&failed)?;
+    writer
+        .write_record(WHERE.iter().chain(&head))
+        .map_err(&failed)?;
+    let [name, host] = place_of(run)?;
     let mut rows = 0;
     let good = |trial: &&super::super::supply::SupplyTrial| trial.failure.is_none();
     for trial in run.supply()?.trials.iter().filter(good) {
@@ -41,7 +45,12 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
                 held.period_ns.to_string(),
             ]
         });
-        let place = [trial.number.to_string(), trial.round.to_string()];
+        let place = [
+            name.clone(),
+            host.clone(),
+            trial.number.to_string(),
+            trial.round.to_string(),
+        ];
         for (number, (stretch, gaps)) in run.gaps(trial.number)?.stretches.iter().enumerate() {
             let within = [
                 number.to_string(),

@@ -6,12 +6,13 @@ use stats::{Bin, Binned, DEFAULT_CONFIDENCE, Quantile};
 
 use super::threshold::{Figure, Limit, Statistic, Threshold, metric_name};
 use super::verdict::{CellVerdict, Judged, JudgedThreshold, Measured, Outcome, Unit, Why};
+use crate::units::Scale;
 
 /// Judges every distribution that each threshold is about. A selector is about the names of distributions, of files,
 /// of `file/distribution`, and of tools.
 ///
 /// `execution` means execution times, `response` response and completion times, and `latency` everything else that
-/// tools measure, but for slack: wake-ups, hand-overs, interruptions, noise.
+/// tools measure, but for slack and figures of intervals: wake-ups, hand-overs, interruptions, noise.
 pub fn judge_measured(files: &[File], thresholds: &[Threshold]) -> Judged {
     let judged = |threshold: &Threshold| JudgedThreshold {
         threshold: threshold.to_string(),
@@ -24,11 +25,12 @@ pub fn judge_measured(files: &[File], thresholds: &[Threshold]) -> Judged {
     }
 }
 
-/// The metric that a quantity of a file is judged as; `None` for those of which more is better.
+/// The metric that a quantity of a file is judged as; `None` for those of which more is better, and for
+/// figures of intervals, of which no quantile is one of the jobs.
 fn metric(quantity: &str) -> Option<Metric> {
     let quantity = quantity.to_lowercase();
     match quantity.as_str() {
-        _ if quantity.contains("slack") => None,
+        _ if quantity.contains("slack") || quantity.ends_with(File::OF_EACH_INTERVAL) => None,
         _ if quantity.contains("execution time") => Some(Metric::ExecutionTime),
         _ if quantity.contains("response time") || quantity.contains("completion time") => {
             Some(Metric::ResponseTime)
@@ -39,7 +41,10 @@ fn metric(quantity: &str) -> Option<Metric> {
 
 fn verdicts(files: &[File], threshold: &Threshold) -> Vec<CellVerdict> {
     let Figure::Job(wanted, statistic) = threshold.figure else {
-        let reason = format!("files of other tools have no {}", threshold.figure);
+        let reason = format!(
+            "files of other tools do not hold the figure `{}`",
+            threshold.figure
+        );
         return vec![CellVerdict::not_applicable("*", Why::NoFigure, reason)];
     };
     let mut found = Vec::new();
@@ -59,13 +64,20 @@ fn verdicts(files: &[File], threshold: &Threshold) -> Vec<CellVerdict> {
                 .as_ref()
                 .is_none_or(|selector| names.iter().any(|name| selector.matches(name)));
             if selected && metric(&d.quantity) == Some(wanted) {
-                found.push(verdict(d, &label, statistic, threshold));
+                let named = (threshold.selector.as_ref())
+                    .filter(|selector| !selector.is_pattern())
+                    .is_some_and(|selector| selector.matches(&d.name) || selector.matches(&label));
+                found.push(verdict(d, &label, statistic, threshold, named));
             }
         }
     }
     if found.is_empty() {
         let name = threshold.selector.as_ref().map_or("*", |s| s.0.as_str());
-        let reason = format!("no file holds a {} of this name", metric_name(wanted));
+        let wanted = metric_name(wanted);
+        let reason = match threshold.selector {
+            Some(_) => format!("no series of this name is judged as `{wanted}`"),
+            None => format!("no file holds values that are judged as `{wanted}`"),
+        };
         found.push(CellVerdict::not_applicable(
             name,
             Why::NothingSelected,
@@ -80,6 +92,7 @@ fn verdict(
     label: &str,
     statistic: Statistic,
     threshold: &Threshold,
+    named: bool,
 ) -> CellVerdict {
     let absent = |why, reason: String| CellVerdict::not_applicable(label, why, reason);
     let Limit::Time(limit) = threshold.limit else {
@@ -87,6 +100,9 @@ fn verdict(
         return absent(Why::NoBaseline, reason);
     };
     let limit = limit.ns() as f64;
+    if d.is_empty() {
+        return empty(d, label, statistic, threshold, limit, named);
+    }
     let no_figure = || {
         absent(
             Why::NoFigure,
@@ -138,6 +154,46 @@ fn verdict(
         verdict.reason = "the values lie beyond the tool's histogram".to_owned();
     }
     verdict
+}
+
+/// The verdict on a series without a value. Where the tool keeps only what is above a threshold, all values lie at or below
+/// it; else nothing was measured, as in a trial that did not take place.
+fn empty(
+    d: &Distribution,
+    label: &str,
+    statistic: Statistic,
+    threshold: &Threshold,
+    limit: f64,
+    named: bool,
+) -> CellVerdict {
+    match d.kept_above_ns {
+        Some(most) if statistic != Statistic::Sd => {
+            let within = Measured {
+                value: most as f64,
+                interval: Some((0.0, most as f64)),
+            };
+            let outcome = within.outcome(threshold.operator, limit);
+            let mut verdict = CellVerdict::of(label, within, Unit::Ns, outcome);
+            (verdict.value, verdict.low, verdict.high) = (None, None, None);
+            let most = Scale::of([most as f64]).show(most as f64);
+            let mut reason = format!(
+                "nothing was seen above the tool's threshold, {most} without its option -T"
+            );
+            if outcome == Outcome::Undecided {
+                reason += "; the limit lies below that";
+            }
+            verdict.reason = reason;
+            verdict
+        }
+        _ => {
+            let why = if named {
+                Why::NamedAndNotMeasured
+            } else {
+                Why::NotMeasured
+            };
+            CellVerdict::not_applicable(label, why, "it holds no value".to_owned())
+        }
+    }
 }
 
 /// The histogram with what lies beyond it; `None` where the file does not tell how many values there are.
@@ -201,5 +257,38 @@ mod tests {
         let status = "T: 0 ( 1) P:80 I:1000 C: 5 Min: 3 Act: 3 Avg: 14 Max: 39\n";
         assert_eq!(judged(status, "latency.max > 30us"), Outcome::Missed);
         assert_eq!(judged(status, "latency.p99 > 30us"), Outcome::NotApplicable);
+    }
+
+    #[test]
+    fn nothing_above_the_threshold_of_the_tool_meets_every_limit_from_there_on() {
+        let none = "# RTLA osnoise histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:05\nIndex\n\
+            over: 0\ncount: 0\nmin: 0\navg: 0\nmax: 0\n";
+        for (threshold, outcome) in [
+            ("latency.max > 1ms", Outcome::Met),
+            ("latency.max > 5us", Outcome::Met),
+            ("latency.max >= 5us", Outcome::Undecided),
+            ("latency.p99 > 4us", Outcome::Undecided),
+            ("latency.median > 5us", Outcome::Met),
+            ("latency.max < 1ms", Outcome::Missed),
+            ("latency.sd > 1ms", Outcome::NotApplicable),
+        ] {
+            assert_eq!(judged(none, threshold), outcome, "{threshold}");
+        }
+    }
+
+    #[test]
+    fn a_series_without_a_value_is_skipped_where_others_have_some_and_it_is_not_named() {
+        let text = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:02\n\
+            Index   IRQ-001   Thr-001   Usr-001\n0   990  944  0\n1    10   56  0\nover:   0   0   0\n\
+            count:   1000  1000  0\nmin:  0  0  -\navg:  0  0  -\nmax:  1  1  -\n";
+        for (threshold, outcome) in [
+            ("latency.max > 1ms", Outcome::Met),
+            ("*cpu*1.latency.p99 > 1ms", Outcome::Met),
+            ("a.txt.latency.max > 1ms", Outcome::Met),
+            ("latency.max > 0ns", Outcome::Missed),
+            ("return*.latency.max > 1ms", Outcome::NotApplicable),
+        ] {
+            assert_eq!(judged(text, threshold), outcome, "{threshold}");
+        }
     }
 }

@@ -25,7 +25,7 @@ const LIMITS_NS: i64 = SECOND_NS / 2;
 /// What becomes of incidents.
 #[derive(Debug, Default)]
 pub(super) struct Incidents {
-    /// Not in the journal yet: what is done about an incident comes first, for a disk may be slow.
+    /// Not given to the journal yet: killing and shedding come first, and the start of a cell comes after.
     unwritten: Vec<Incident>,
     /// For each cell that had one: the second that is counted, its incidents, and those of them that were not recorded.
     counts: std::collections::BTreeMap<usize, (i64, u32, i64)>,

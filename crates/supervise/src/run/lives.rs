@@ -75,6 +75,8 @@ impl Keeper<'_> {
             .map_or(0, |cell| cell.generation)
             + 1;
         let beside = self.place_for(&name);
+        // What a restart answers comes before it, for whoever reads the journal.
+        self.write_incidents()?;
         self.note(Entry::CellStarting {
             cell: name.clone(),
             generation,

@@ -7,7 +7,9 @@ use std::process::Stdio;
 use record::isolation::{Arm, Attacker, ContestTrial, IsolationSummary, ReceivedVerdict};
 use record::run::{Run, Status};
 
-use crate::support::{Case, Need, eventually, only_run, say, timecell, traces_of};
+use crate::support::{
+    Case, Need, begins_with_its_place, eventually, only_run, say, timecell, traces_of,
+};
 use crate::unprivileged::{as_nobody, open_place};
 
 pub const CASES: &[Case] = &[
@@ -285,7 +287,8 @@ fn again() {
     judged("latency.p99 > 1us", 4);
     say(dir.path(), &["export", "--csv", name, "-o", "jobs.csv"]).ends_with(0);
     let csv = fs::read_to_string(dir.path().join("jobs.csv")).unwrap();
-    assert!(csv.starts_with("trial,round,utilisation,set,load,attacker,"));
+    assert!(csv.starts_with("run,host,trial,round,utilisation,set,load,attacker,"));
+    assert!(begins_with_its_place(&path, csv.lines().skip(1)));
     assert!(
         csv.lines()
             .any(|line| line.contains(",overruns,,attacker,attacker-1,"))

@@ -105,6 +105,7 @@ fn the_demo_mission_is_admitted_runs_and_is_watched() {
     on_a_terminal(dir);
     up.until("flaky: exited with status 1");
     up.until("flaky: runs");
+    in_the_order_of_time(dir);
     say(dir, &["down", "--dir", "state"]).ends_with(0);
     up.until("all cells stopped");
     nothing_is_left(dir);
@@ -112,6 +113,51 @@ fn the_demo_mission_is_admitted_runs_and_is_watched() {
         .ends_with(4)
         .error();
     assert!(error.contains("nobody"), "{error}");
+}
+
+/// The end of a life comes before what a rule made of it, and that before the next start.
+fn in_the_order_of_time(dir: &Path) {
+    let events = || -> Vec<Value> {
+        let said = say(dir, &["events", "--json", "--dir", "state"]).ends_with(0);
+        let lines = said.out.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    let of_flaky = |events: &[Value]| -> Vec<String> {
+        let of_it = events.iter().filter(|event| event["cell"] == "flaky");
+        of_it
+            .filter_map(|event| Some(event["kind"].as_str()?.to_owned()))
+            .collect()
+    };
+    eventually("the second life is on record", || {
+        let kinds = of_flaky(&events());
+        kinds.iter().filter(|kind| *kind == "cell_started").count() >= 2
+    });
+    let events = events();
+    let at = |event: &Value| event["at"]["wall_unix_ns"].as_i64();
+    assert!(events.iter().map(at).is_sorted(), "{events:?}");
+    assert!(
+        events
+            .iter()
+            .map(|event| event["sequence"].as_u64())
+            .is_sorted()
+    );
+    let kinds = of_flaky(&events);
+    let life = ["cell_starting", "cell_started", "cell_ended", "incident"];
+    let twice: Vec<&str> = life
+        .into_iter()
+        .chain(["cell_starting", "cell_started"])
+        .collect();
+    assert!(
+        kinds
+            .iter()
+            .map(String::as_str)
+            .filter(|kind| twice.contains(kind))
+            .take(6)
+            .eq(twice.iter().copied()),
+        "{kinds:?}"
+    );
 }
 
 fn on_a_terminal(dir: &Path) {

@@ -3,7 +3,7 @@
 
 use record::run::Run;
 
-use crate::support::{Case, Need, only_run, say, timecell};
+use crate::support::{self, Case, Need, only_run, say, timecell};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -15,6 +15,11 @@ pub const CASES: &[Case] = &[
         name: "first_steps::jobs_that_pause_have_no_deadline",
         needs: &[],
         run: no_deadline,
+    },
+    Case {
+        name: "first_steps::terminal_and_page_agree_on_trials_and_kernel",
+        needs: &[],
+        run: agree,
     },
     Case {
         name: "first_steps::the_newest_run_is_latest",
@@ -314,4 +319,43 @@ fn narrow() {
             "{text}"
         );
     }
+}
+
+/// What is counted and said of the kernel in the terminal's first lines and on the page.
+fn agree() {
+    let dir = tempfile::tempdir().unwrap();
+    // Hardly a machine has all of them; where one has, there is nothing to take off.
+    let engines = ["bare", "docker", "podman", "podman-rootless"];
+    let file = support::experiment(dir.path(), &engines, 10);
+    let words = ["bench", &file, "--class", "other", "--beside-missions"];
+    let said = say(dir.path(), &words).ends_with(0);
+    let page = std::fs::read_to_string(only_run(dir.path()).join("report.html")).unwrap();
+    let told: String = [&said.out[..], &said.err].concat();
+    let line = |head: &str| {
+        let found = told.lines().find(|line| line.starts_with(head));
+        found.unwrap_or_else(|| panic!("{head}: {told}"))
+    };
+    let number = |text: &str| -> usize {
+        let digits = text.split_whitespace().next();
+        digits.and_then(|digits| digits.parse().ok()).expect(text)
+    };
+    let begun = number(line("plan ").trim_start_matches("plan"));
+    let plan = page.split("<dt>plan</dt><dd>").nth(1).unwrap();
+    let plan = plan.split("</dd>").next().unwrap();
+    let left_out = plan
+        .split_once("; ")
+        .filter(|parts| parts.1.ends_with("of these trials could not be measured"))
+        .map_or(0, |parts| number(parts.1));
+    assert_eq!(number(plan), engines.len(), "{plan}");
+    assert_eq!(begun, engines.len() - left_out, "{plan}\n{told}");
+    let host = line("host ");
+    let terminal = (
+        host.contains("not PREEMPT_RT"),
+        !host.contains("PREEMPT_RT"),
+    );
+    let page = (
+        page.contains("The kernel is not a PREEMPT_RT one"),
+        page.contains("It is not known whether the kernel is a PREEMPT_RT one"),
+    );
+    assert_eq!(terminal, page, "{host}");
 }

@@ -1,12 +1,14 @@
 //! Files of other tools in and out: what real programs write is drawn, what is exported is read by them.
 
 use std::fs;
+use std::io::{BufWriter, Write};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::Command;
 
 use host::sched::bandwidth;
 
-use crate::support::{Case, Need, Said, experiment, only_run, say, timecell};
+use crate::support::{Case, Need, Said, eventually, experiment, only_run, say, timecell};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -28,6 +30,16 @@ pub const CASES: &[Case] = &[
         name: "formats::files_of_other_tools_are_judged",
         needs: &[],
         run: judged,
+    },
+    Case {
+        name: "formats::a_long_file_of_many_values_takes_little_memory",
+        needs: &[],
+        run: memory,
+    },
+    Case {
+        name: "formats::intervals_of_a_run_are_read_back_from_csv",
+        needs: &[],
+        run: intervals,
     },
     Case {
         name: "formats::an_export_is_written_over_only_when_forced",
@@ -73,13 +85,135 @@ fn json(text: &str) -> serde_json::Value {
 
 fn judged() {
     let dir = tempfile::tempdir().unwrap();
-    let file = data("cyclictest-2.40.json");
-    let with = |condition: &str, code| {
-        say(dir.path(), &["report", &file, "--fail-if", condition]).ends_with(code)
+    let cyclictest = data("cyclictest-2.40.json");
+    let judge = |file: &str, condition: &str, code| {
+        say(dir.path(), &["report", file, "--fail-if", condition]).ends_with(code)
     };
+    let with = |condition: &str, code| judge(&cyclictest, condition, code);
     with("latency.max > 1ns", 3);
     with("latency.max > 1h", 0);
-    with("late > 0", 4);
+    let said = with("late > 0", 4);
+    let what = "files of other tools do not hold the figure `late`";
+    assert!(said.out.contains(what), "{}", said.out);
+    let said = with("execution.max > 1ns", 4);
+    let what = "no file holds values that are judged as `execution`";
+    assert!(said.out.contains(what), "{}", said.out);
+    // By the name of a series, of the file and of the tool, and by one that nothing has.
+    with("thread*.latency.max > 1ns", 3);
+    with("cyclictest-2.40.json.latency.max > 1h", 0);
+    with("cyclictest.latency.max > 1h", 0);
+    let said = with("oslat.latency.max > 1h", 4);
+    let what = "no series of this name is judged as `latency`";
+    assert!(said.out.contains(what), "{}", said.out);
+
+    // 997 values of 5 us and 3 beyond the histogram, of which the file says only that they are 10 us or more.
+    let text = "# Histogram\n000005 000997\n000009 000000\n# Min Latencies: 00005\n# Avg Latencies: 00005\n\
+        # Max Latencies: 00400\n# Histogram Overflows: 00003\n";
+    fs::write(dir.path().join("h.txt"), text).unwrap();
+    judge("h.txt", "latency.p99 > 10us", 0);
+    judge("h.txt", "latency.median > 4us", 3);
+    judge("h.txt", "latency.p99.9 > 10us", 4);
+    let many = text.replace("000997", "009975").replace("00003", "00025");
+    fs::write(dir.path().join("h.txt"), many).unwrap();
+    let said = judge("h.txt", "latency.p99.9 > 100us", 1);
+    assert!(said.out.contains("undecided"), "{}", said.out);
+
+    // The best result that osnoise can have, and a column on which nothing ran.
+    let none = "# RTLA osnoise histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:05\nIndex\n\
+        over: 0\ncount: 0\nmin: 0\navg: 0\nmax: 0\n";
+    fs::write(dir.path().join("none.txt"), none).unwrap();
+    let said = judge("none.txt", "latency.max > 1ms", 0);
+    assert!(said.out.contains("nothing was seen above"), "{}", said.out);
+    judge("none.txt", "latency.max > 1us", 1);
+    let columns = "# RTLA timerlat histogram\n# Time unit is microseconds (us)\n# Duration:   0 00:00:02\n\
+        Index   Thr-001   Usr-001\n0   944  0\n1    56  0\nover:   0   0\n\
+        count:   1000  0\nmin:  0  -\navg:  0  -\nmax:  1  -\n";
+    fs::write(dir.path().join("columns.txt"), columns).unwrap();
+    let said = judge("columns.txt", "latency.max > 1ms", 0);
+    assert!(said.out.contains("it holds no value"), "{}", said.out);
+    judge("columns.txt", "return*.latency.max > 1ms", 4);
+}
+
+/// A histogram of 20 MB in which 8 threads have 7 million different values between them.
+fn memory() {
+    const MOST_KB: u64 = 64_000_000 / 1_024;
+    let dir = tempfile::tempdir().unwrap();
+    let mut file = BufWriter::new(fs::File::create(dir.path().join("h.txt")).unwrap());
+    let (mut rows, mut length) = (0_u64, 0);
+    writeln!(file, "# Histogram").unwrap();
+    while length < 20_000_000 {
+        let row = format!("{rows} 1 1 1 1 1 1 1 1\n");
+        file.write_all(row.as_bytes()).unwrap();
+        length += row.len();
+        rows += 1;
+    }
+    for (key, value) in [
+        ("Total", rows),
+        ("Min Latencies", 0),
+        ("Avg Latencies", rows / 2),
+        ("Max Latencies", rows - 1),
+        ("Histogram Overflows", 0),
+    ] {
+        let values = vec![value.to_string(); 8].join(" ");
+        writeln!(file, "# {key}: {values}").unwrap();
+    }
+    drop(file.into_inner().unwrap());
+    // It stops at a full pipe, after it wrote the page, and so can be asked for its peak: what wait4 tells of a child
+    // counts the memory of the process that started it.
+    let (reader, mut full) = std::io::pipe().unwrap();
+    // SAFETY: fcntl of an open descriptor, without an argument.
+    let room = unsafe { libc::fcntl(full.as_raw_fd(), libc::F_GETPIPE_SZ) };
+    full.write_all(&vec![b' '; room.unsigned_abs() as usize])
+        .unwrap();
+    let mut child = timecell()
+        .current_dir(dir.path())
+        .args(["report", "h.txt"])
+        .stdout(full)
+        .spawn()
+        .unwrap();
+    let page = dir.path().join("measured.html");
+    eventually("the page is written", || page.exists());
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let peak: u64 = peak
+        .and_then(|kb| kb.trim().strip_suffix(" kB")?.parse().ok())
+        .unwrap();
+    let said = std::io::read_to_string(reader).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(peak < MOST_KB, "{peak} kB");
+    assert!(said.contains("thread 7"), "{said}");
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("up to 0.1% of a value wide"));
+}
+
+/// What a run of histograms exports as CSV comes back as what it is.
+fn intervals() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = experiment(dir.path(), &["bare"], 100);
+    let words = ["bench", &file, "--class", "other", "--histogram"];
+    say(dir.path(), &words).ends_with(0);
+    let export = ["export", "latest", "--csv", "-o", "i.csv"];
+    say(dir.path(), &export).ends_with(0);
+    let said = say(dir.path(), &["report", "i.csv", "latest", "--json"]);
+    let said = said.ends_with(0);
+    let files = json(&said.out)["files"].clone();
+    let of = |file: usize, quantity: &str| -> serde_json::Value {
+        let all = files[file]["distributions"].as_array().unwrap();
+        let found = all.iter().find(|d| d["quantity"] == quantity);
+        found.expect(quantity).clone()
+    };
+    let quantity = "wake-up latency";
+    // A run comes before files.
+    assert_eq!(files[1]["format"], "timecell-intervals");
+    for figure in ["min_ns", "max_ns"] {
+        assert_eq!(of(0, quantity)[figure], of(1, quantity)[figure], "{figure}");
+    }
+    assert_eq!(of(1, quantity)["counted"], 0);
+    let p99 = of(1, "wake-up latency, 99th percentile of each interval");
+    assert!(p99["counted"].as_u64() >= Some(1), "{p99}");
+    let judge = |condition: &str| say(dir.path(), &["report", "i.csv", "--fail-if", condition]);
+    judge("latency.max > 1h").ends_with(0);
+    judge("latency.p99 > 1h").ends_with(4);
 }
 
 /// A run goes out as Parquet, whose footer carries what the columns alone do not say.
@@ -100,6 +234,46 @@ fn forced() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     say(dir.path(), &[&export[..], &["--force"]].concat()).ends_with(0);
     assert_ne!(fs::read(&file).unwrap(), b"mine");
+
+    // All other forms of the same run, of a task set, and of a run of histograms, which goes into a directory.
+    let tasks = "schema = 1\n[[cell]]\nname = \"c\"\npolicy = \"fp\"\n[[cell.task]]\nname = \"a\"\nwcet = \"1ms\"\n\
+        period = \"10ms\"\n";
+    fs::write(dir.path().join("t.toml"), tasks).unwrap();
+    for (of, form) in [
+        ("latest", "--csv"),
+        ("latest", "--cyclictest-json"),
+        ("latest", "--cyclictest-hist"),
+        ("t.toml", "--rt-app"),
+    ] {
+        kept(dir.path(), &["export", of, form, "-o", "taken"], "taken");
+    }
+    let file = experiment(dir.path(), &["bare"], 3);
+    let words = ["bench", &file, "--class", "other", "--histogram"];
+    say(dir.path(), &words).ends_with(0);
+    kept(
+        dir.path(),
+        &["export", "latest", "--csv", "-o", "taken"],
+        "taken",
+    );
+    let logs = dir.path().join("logs");
+    fs::create_dir(&logs).unwrap();
+    let export = ["export", "latest", "--hdr", "-o", "logs"];
+    say(dir.path(), &export).ends_with(0);
+    let names: Vec<_> = fs::read_dir(&logs).unwrap().flatten().collect();
+    let log = names.first().expect("an interval log").file_name();
+    let log = format!("logs/{}", log.to_string_lossy());
+    kept(dir.path(), &export, &log);
+}
+
+/// An export leaves a file as it is, says how it could be written over, and does so when told.
+fn kept(dir: &Path, export: &[&str], file: &str) {
+    let path = dir.join(file);
+    fs::write(&path, "mine").unwrap();
+    let refused = say(dir, export).ends_with(2);
+    assert!(refused.error().contains("--force"), "{}", refused.err);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "mine", "{export:?}");
+    say(dir, &[export, &["--force"]].concat()).ends_with(0);
+    assert_ne!(fs::read(&path).unwrap(), b"mine", "{export:?}");
 }
 
 /// What another tool prints goes into `report -` without a file.

@@ -185,6 +185,7 @@ fn put_together(files: &[PathBuf], into: &Path) {
 /// The next rows are the jobs of this run, as its raw samples have them.
 fn holds(run: &Run, rows: &mut parquet::record::reader::RowIter<'_>) {
     let period_ns = run.experiment().unwrap().workload.period.ns();
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     for number in run.trial_numbers().unwrap() {
         let trial = run.trial(number).unwrap();
         for cell in &trial.cells {
@@ -204,6 +205,11 @@ fn holds(run: &Run, rows: &mut parquet::record::reader::RowIter<'_>) {
                 text("cell", &cell.id);
                 text("engine", "bare");
                 text("load", "idle");
+                text("host", host.trim());
+                let class = cell.class_got.as_ref().unwrap_or(&cell.class_wanted);
+                text("class", class);
+                let started = trial.go_unix_ns.expect("the trial was released");
+                assert_eq!(of("started"), &Field::Long(started), "started");
                 assert_eq!(of("trial_failed"), &Field::Bool(false));
                 for (name, value) in [
                     ("trial", i64::from(number)),

@@ -6,7 +6,9 @@ use std::process::Stdio;
 use record::run::{Run, Status};
 use record::series::{Quantity, SeriesRecord, SeriesSummary};
 
-use crate::support::{Case, Need, eventually, only_run, say, timecell, traces_of};
+use crate::support::{
+    Case, Need, begins_with_its_place, eventually, only_run, say, timecell, traces_of,
+};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -212,8 +214,9 @@ fn again() {
     assert_eq!(said.out.lines().count(), values + 1);
     assert!(
         said.out
-            .starts_with("scenario,subject,part,share_of,unit,round,order,value\n")
+            .starts_with("run,host,scenario,subject,part,share_of,unit,round,order,value\n")
     );
+    assert!(begins_with_its_place(&path, said.out.lines().skip(1)));
 
     for words in [
         vec!["report", &name, &name],

@@ -8,7 +8,9 @@ use analysis::empirical::Envelope;
 use record::run::{Run, Status};
 use record::supply::{Budget, ChosenBy, Machine, MeasuredSupply, SupplyRecord, find, load};
 
-use crate::support::{Case, Need, eventually, only_run, say, timecell, traces_of};
+use crate::support::{
+    Case, Need, begins_with_its_place, eventually, only_run, say, timecell, traces_of,
+};
 use crate::unprivileged::{as_nobody, open_place};
 
 /// Of every enforcer.
@@ -262,11 +264,12 @@ fn again() {
     say(dir.path(), &["export", "--csv", name, "-o", "gaps.csv"]).ends_with(0);
     let csv = fs::read_to_string(dir.path().join("gaps.csv")).unwrap();
     assert!(
-        csv.starts_with("trial,round,enforcer,budget_ns,"),
+        csv.starts_with("run,host,trial,round,enforcer,budget_ns,"),
         "{}",
         &csv[..80]
     );
     assert!(csv.lines().count() > 10);
+    assert!(begins_with_its_place(&path, csv.lines().skip(1)));
     let refused = say(dir.path(), &["export", "--parquet", name]).ends_with(2);
     assert!(refused.error().contains("no jobs"), "{}", refused.error());
     let refused = say(

@@ -162,6 +162,14 @@ pub fn only_run(dir: &Path) -> PathBuf {
     runs.into_iter().next().unwrap()
 }
 
+/// Whether every row of a table begins with the names of the run and of this machine.
+pub fn begins_with_its_place<'a>(run: &Path, mut rows: impl Iterator<Item = &'a str>) -> bool {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let run = run.file_name().unwrap().to_string_lossy();
+    let place = format!("{run},{},", host.trim());
+    rows.all(|row| row.starts_with(&place))
+}
+
 /// A small experiment of these engines, as a file in `dir`; returns its path.
 pub fn experiment(dir: &Path, engines: &[&str], jobs: u32) -> String {
     let trials: String = engines

@@ -96,7 +96,6 @@ fn distribution(
     };
     let mut d = Distribution::new(place, quantity, unit_ns);
     d.cpu = thread.cpu;
-    let pairs = thread.histogram.unwrap_or_default().scaled(unit_ns)?;
     let measured = thread.cycles.is_none_or(|cycles| cycles > 0);
     let of = |value: Option<f64>| value.filter(|_| measured).map(|v| v * unit_ns as f64);
     let whole = |value: Option<f64>| of(value).map(|ns| ns.round() as i64);
@@ -106,7 +105,7 @@ fn distribution(
         max_ns: whole(thread.max),
         cycles: thread.cycles,
     };
-    d.fill(pairs);
+    thread.histogram.unwrap_or_default().0.fill_scaled(&mut d)?;
     let end = d
         .counts
         .last()
@@ -130,7 +129,7 @@ fn distribution(
 
 /// oslat counts what is too long in its last bucket; its maximum tells whether it did.
 pub(super) fn last_bucket_overflows(d: &mut Distribution) {
-    let end = |highest: i64| highest.saturating_add(d.resolution_ns);
+    let end = |highest: i64| highest.saturating_add(d.unit_ns);
     if let Some(&(highest, count)) = d.counts.last()
         && d.said.max_ns.is_some_and(|max| max >= end(highest))
     {

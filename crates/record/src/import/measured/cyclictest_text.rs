@@ -8,6 +8,7 @@
 use model::InputError;
 
 use super::sense::{Head, Reader};
+use super::tally::Tally;
 use super::{
     Distribution, MOST_DISTRIBUTIONS, Measured, Options, Overflow, Said, Source, decimal, excerpt,
     fault, scaled,
@@ -74,7 +75,7 @@ pub(super) fn said(line: &str, unit_ns: i64) -> Result<Said, String> {
 struct Found {
     unit_ns: i64,
     /// Pairs of bucket in ns and count of each column, the column of sums of `-H` included.
-    columns: Vec<Vec<(i64, u64)>>,
+    columns: Vec<Tally>,
     last_row: usize,
     highest: i64,
     histogram: bool,
@@ -153,11 +154,11 @@ impl Found {
                 .parse()
                 .map_err(|_| format!("`{}` is no count", excerpt(text)))?;
             if self.last_row == 1 && columns == self.columns.len() {
-                self.columns.push(Vec::new());
+                self.columns.push(Tally::default());
             }
             let column = self.columns.get_mut(columns);
             if let Some(column) = column.filter(|_| count > 0) {
-                column.push((value, count));
+                column.add_times(value, count);
             }
             columns += 1;
         }
@@ -267,16 +268,16 @@ impl Found {
             );
             return Err(fault(name, self.last_row, what, CUT));
         }
-        columns.resize(threads, Vec::new());
+        columns.resize_with(threads, Tally::default);
         let end = scaled(self.highest.saturating_add(1), self.unit_ns).unwrap_or(i64::MAX);
         if self.footer("Histogram Overflows").is_none() {
             notes.push("the line `# Histogram Overflows:` is missing: only a maximum beyond the rows would show them".to_owned());
         }
         let mut distributions = Vec::new();
-        for (number, pairs) in columns.into_iter().enumerate() {
+        for (number, counts) in columns.into_iter().enumerate() {
             let mut d =
                 Distribution::new(format!("thread {number}"), "wake-up latency", self.unit_ns);
-            d.fill(pairs);
+            counts.fill(&mut d);
             self.figures(name, number, &mut d)?;
             let over = self.value(name, "Histogram Overflows", number)?;
             if let Some(over) = over

@@ -68,7 +68,7 @@ fn read(source: &mut Source, options: Options) -> Result<Measured, InputError> {
     let mut measured = Measured::by("cyclictest");
     for (number, thread) in threads {
         let mut d = Distribution::new(format!("thread {number}"), "wake-up latency", unit_ns);
-        d.counts = thread.values.finish();
+        thread.values.fill(&mut d);
         let mut missing = thread.skipped;
         if let Some(said) = thread.said {
             let counted = d.counted();

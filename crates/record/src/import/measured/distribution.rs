@@ -42,6 +42,11 @@ pub struct Distribution {
     pub overflow: Option<Overflow>,
     /// The tool's own figures.
     pub said: Said,
+    /// The tool keeps only what is longer than this, ns; `None` where it keeps every value.
+    pub kept_above_ns: Option<i64>,
+    /// Binary digits after the first that bins keep, where there were too many different values to hold each; `None`
+    /// where each is held.
+    pub(super) bits: Option<u32>,
 }
 
 /// A quantile of counted values.
@@ -67,6 +72,8 @@ impl Distribution {
             resolution_ns: unit_ns,
             overflow: None,
             said: Said::default(),
+            kept_above_ns: None,
+            bits: None,
         }
     }
 
@@ -175,7 +182,7 @@ impl Distribution {
     /// Moves counts from the lower ends of buckets that are `width_ns` wide to the largest whole unit in them, so that
     /// no quantile is too small; the largest value, where it is known and nothing lies beyond, bounds the highest.
     pub(super) fn widen(&mut self, width_ns: i64) {
-        self.resolution_ns = width_ns;
+        self.resolution_ns += width_ns - self.unit_ns;
         let most = self.said.max_ns.filter(|_| self.overflow.is_none());
         for (value, _) in &mut self.counts {
             let lower = *value;

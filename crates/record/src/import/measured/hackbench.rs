@@ -47,7 +47,7 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
         ));
     }
     let mut d = Distribution::new("run", "completion time", 1_000_000);
-    d.counts = values.finish();
+    values.fill(&mut d);
     Ok(Measured {
         command: (!command.is_empty()).then(|| command.join("; ")),
         distributions: vec![d],

@@ -108,7 +108,7 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
         // The last digit of milliseconds is what the log resolves.
         let resolution = 10_i64.pow(6 - decimals.min(6) as u32);
         let mut d = Distribution::new(title, "execution time", resolution);
-        d.counts = values.finish();
+        values.fill(&mut d);
         d
     });
     Ok(Measured {

@@ -112,7 +112,7 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
 
 fn distribution(place: &str, thread: Thread, unit_ns: i64) -> Result<Distribution, String> {
     let mut d = Distribution::new(place, "wake-up latency", unit_ns);
-    d.fill(thread.histogram.scaled(unit_ns)?);
+    thread.histogram.0.fill_scaled(&mut d)?;
     let measured = thread.count.is_none_or(|count| count > 0);
     let of = |value: Option<f64>| value.filter(|_| measured).map(|v| v * unit_ns as f64);
     d.said = Said {

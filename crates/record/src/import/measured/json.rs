@@ -9,6 +9,7 @@ use model::InputError;
 use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::tally::Tally;
 use super::{Source, excerpt, fault};
 
 /// The frame of rt-tests; `T` is a thread.
@@ -140,8 +141,8 @@ fn escaped(text: &str) -> Option<String> {
 }
 
 /// An object of buckets with their counts, those of 0 left out.
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct Buckets(pub Vec<(i64, u64)>);
+#[derive(Debug, Default)]
+pub(super) struct Buckets(pub Tally);
 
 impl<'de> Deserialize<'de> for Buckets {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Buckets, D::Error> {
@@ -154,7 +155,7 @@ impl<'de> Deserialize<'de> for Buckets {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Buckets, A::Error> {
-                let mut pairs = Vec::new();
+                let mut counts = Tally::default();
                 while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
                     let bucket = key.parse().map_err(|_| {
                         A::Error::custom(format!(
@@ -162,25 +163,12 @@ impl<'de> Deserialize<'de> for Buckets {
                             excerpt(&key)
                         ))
                     })?;
-                    let count: u64 = map.next_value()?;
-                    if count > 0 {
-                        pairs.push((bucket, count));
-                    }
+                    counts.add_times(bucket, map.next_value()?);
                 }
-                Ok(Buckets(pairs))
+                Ok(Buckets(counts))
             }
         }
         deserializer.deserialize_map(Pairs)
-    }
-}
-
-impl Buckets {
-    /// The pairs in ns, or a clause that says why not.
-    pub fn scaled(mut self, unit_ns: i64) -> Result<Vec<(i64, u64)>, String> {
-        for (bucket, _) in &mut self.0 {
-            *bucket = super::scaled(*bucket, unit_ns)?;
-        }
-        Ok(self.0)
     }
 }
 

@@ -25,6 +25,7 @@ mod rtla_top;
 mod sense;
 mod tally;
 mod timecell_csv;
+mod timecell_intervals;
 mod timecell_parquet;
 
 use std::fs::File;
@@ -72,6 +73,9 @@ pub struct Options {
 const MOST_DISTRIBUTIONS: usize = 65_536;
 
 impl Measured {
+    /// How quantities end whose values are figures of intervals, not single measurements.
+    pub const OF_EACH_INTERVAL: &str = "of each interval";
+
     /// Nothing yet, by this tool; [`import`] adds file and format.
     fn by(tool: &str) -> Measured {
         Measured {
@@ -173,6 +177,7 @@ fn read(
             InputError::new(&name, what, "the file may be cut short, edited or damaged")
         })?;
     }
+    measured.notes.extend(bins(&measured.distributions));
     let empty = measured.distributions.iter().all(Distribution::is_empty);
     if empty && !reader.may_be_empty {
         let what = "the file holds no measured value";
@@ -186,6 +191,16 @@ fn read(
         *text = text.take().map(|text| shortened(&text, 400).into_owned());
     }
     Ok(measured)
+}
+
+/// What is said where values stand in bins.
+fn bins(distributions: &[Distribution]) -> Option<String> {
+    let bits = distributions.iter().filter_map(|d| d.bits).min()?;
+    Some(format!(
+        "there are too many different values to hold each: those of some series stand at the upper ends of bins that are up \
+         to {:.1}% of a value wide, but for the smallest and the largest",
+        100.0 / f64::from(1 << bits)
+    ))
 }
 
 /// A fault at a line.

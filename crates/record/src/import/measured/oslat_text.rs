@@ -5,6 +5,7 @@ use model::InputError;
 
 use super::cyclictest_json::last_bucket_overflows;
 use super::sense::{Head, Reader};
+use super::tally::Tally;
 use super::{Distribution, Measured, Options, Source, decimal, excerpt, fault};
 
 pub(super) const READER: Reader = Reader::new("oslat-text", senses, read);
@@ -17,7 +18,7 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
     const CUT: &str = "the tool that wrote it may have been stopped before its end";
     let name = source.name().to_owned();
     let mut measured = Measured::by("oslat");
-    let mut pairs: Vec<Vec<(i64, u64)>> = Vec::new();
+    let mut tallies: Vec<Tally> = Vec::new();
     let mut over = false;
     let mut complete = false;
     while let Some((line, number)) = source.line()? {
@@ -38,7 +39,7 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
             .strip_suffix(" (us)")
             .and_then(|n| n.trim().parse::<f64>().ok());
         if key == "Core" {
-            if !pairs.is_empty() {
+            if !tallies.is_empty() {
                 return Err(at(
                     "a second table begins: give each a file of its own".to_owned()
                 ));
@@ -50,30 +51,34 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
                 let mut d = Distribution::new(format!("cpu {cpu}"), "interruption", 1_000);
                 d.cpu = Some(cpu);
                 measured.distributions.push(d);
-                pairs.push(Vec::new());
+                tallies.push(Tally::default());
             }
             continue;
         }
         if bucket.is_none() && !matches!(key, "Minimum" | "Average" | "Maximum") {
             continue;
         }
-        if values.len() != pairs.len() {
-            let what = format!("{} values in a table of {} cpus", values.len(), pairs.len());
+        if values.len() != tallies.len() {
+            let what = format!(
+                "{} values in a table of {} cpus",
+                values.len(),
+                tallies.len()
+            );
             return Err(at(what));
         }
         over |= line.contains("(including overflows)");
         complete |= key == "Maximum";
-        for ((d, pairs), text) in measured
+        for ((d, tally), text) in measured
             .distributions
             .iter_mut()
-            .zip(&mut pairs)
+            .zip(&mut tallies)
             .zip(values)
         {
             if bucket.is_some() {
                 let upper = key.strip_suffix(" (us)").unwrap_or(key).trim();
                 let count = text.parse::<u64>();
                 let count = count.map_err(|_| at(format!("`{}` is no count", excerpt(text))))?;
-                pairs.push((decimal(upper, 1_000).map_err(at)?, count));
+                tally.add_times(decimal(upper, 1_000).map_err(at)?, count);
                 continue;
             }
             let ns = decimal(text, 1_000).map_err(at)?;
@@ -84,15 +89,15 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
             }
         }
     }
-    if pairs.is_empty() {
+    if tallies.is_empty() {
         return Err(InputError::new(&name, "cut short: no line `Core:`", CUT));
     }
     if !complete || !over {
         let what = "cut short: the row `(including overflows)` or the line `Maximum:` is missing";
         return Err(InputError::new(&name, what, CUT));
     }
-    for (d, pairs) in measured.distributions.iter_mut().zip(pairs) {
-        d.fill(pairs);
+    for (d, tally) in measured.distributions.iter_mut().zip(tallies) {
+        tally.fill(d);
         last_bucket_overflows(d);
     }
     Ok(measured)

@@ -79,7 +79,7 @@ fn read(source: &mut Source, options: Options) -> Result<Measured, InputError> {
     }
     for (thread, values) in threads {
         let mut d = Distribution::new(format!("thread {thread}"), "wake-up latency", unit_ns);
-        d.counts = values.finish();
+        values.fill(&mut d);
         measured.distributions.push(d);
     }
     Ok(measured)

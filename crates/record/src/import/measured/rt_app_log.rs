@@ -80,7 +80,7 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
     for ((column, quantity), values) in DRAWN.iter().zip(series) {
         if !values.is_empty() {
             let mut d = Distribution::new(*column, quantity, 1_000);
-            d.counts = values.finish();
+            values.fill(&mut d);
             distributions.push(d);
         }
     }

@@ -4,6 +4,7 @@
 use model::InputError;
 
 use super::sense::{Head, Reader};
+use super::tally::Tally;
 use super::{
     Distribution, MOST_DISTRIBUTIONS, Measured, Options, Overflow, Source, decimal, excerpt, fault,
     scaled,
@@ -141,9 +142,11 @@ fn finish(name: &str, runs: Vec<Run>, mut notes: Vec<String>) -> Result<Measured
         if found.is_empty() {
             let mut none = Distribution::new("all cpus", NOISE, run.unit_ns);
             none.said.cycles = Some(0);
+            none.kept_above_ns = Some(THRESHOLD_NS);
             found.push(none);
             notes.push(format!(
-                "{place}no noise above the tool's threshold was seen on any cpu"
+                "{place}no noise above the tool's threshold was seen on any cpu; the file does not tell the threshold, \
+                 5 us are assumed, as without -T"
             ));
         }
         if let Some(duration) = run.duration {
@@ -166,6 +169,8 @@ fn finish(name: &str, runs: Vec<Run>, mut notes: Vec<String>) -> Result<Measured
 
 /// What osnoise measures.
 const NOISE: &str = "operating-system noise";
+/// What osnoise takes for noise without `-T`; its files do not tell.
+const THRESHOLD_NS: i64 = 5_000;
 
 struct Table {
     unit_ns: i64,
@@ -179,7 +184,7 @@ struct Table {
 
 struct Column {
     distribution: Distribution,
-    pairs: Vec<(i64, u64)>,
+    counts: Tally,
     over: u64,
 }
 
@@ -210,9 +215,10 @@ impl Table {
             let mut distribution =
                 Distribution::new(format!("{word}, cpu {cpu}"), quantity, unit_ns);
             distribution.cpu = Some(cpu);
+            distribution.kept_above_ns = osnoise.then_some(THRESHOLD_NS);
             columns.push(Column {
                 distribution,
-                pairs: Vec::new(),
+                counts: Tally::default(),
                 over: 0,
             });
         }
@@ -233,10 +239,7 @@ impl Table {
         let value = scaled(index, self.unit_ns)?;
         self.indices.push(index);
         for (column, text) in self.columns.iter_mut().zip(values) {
-            let count = count(text)?;
-            if count > 0 {
-                column.pairs.push((value, count));
-            }
+            column.counts.add_times(value, count(text)?);
         }
         Ok(())
     }
@@ -293,7 +296,7 @@ impl Table {
         let mut distributions = Vec::new();
         for column in self.columns {
             let mut d = column.distribution;
-            d.fill(column.pairs);
+            column.counts.fill(&mut d);
             if column.over > 0 {
                 d.overflow = Some(Overflow {
                     count: Some(column.over),

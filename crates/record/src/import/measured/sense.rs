@@ -9,7 +9,7 @@ use super::{Measured, Options, Source};
 use super::{
     cyclictest_json, cyclictest_text, cyclictest_verbose, hackbench, hdr_log, iterations,
     jitterdebugger, jitterdebugger_text, oslat_text, raw, rt_app_log, rt_tests_json, rt_tests_text,
-    rteval_xml, rtla, rtla_top, timecell_csv, timecell_parquet,
+    rteval_xml, rtla, rtla_top, timecell_csv, timecell_intervals, timecell_parquet,
 };
 use crate::import::taskset;
 
@@ -24,6 +24,7 @@ static READERS: &[Reader] = &[
     rteval_xml::READER,
     hdr_log::READER,
     timecell_csv::READER,
+    timecell_intervals::READER,
     timecell_parquet::READER,
     rt_app_log::READER,
     oslat_text::READER,

@@ -226,6 +226,7 @@ fn nothing_above_the_threshold_is_a_result_and_wide_buckets_stand_at_their_upper
                 .iter()
                 .any(|note| note.contains("no noise above the tool's threshold"))
         );
+        assert_eq!(read.distributions[0].kept_above_ns, Some(5_000));
     }
     let wide = read(RTLA).unwrap();
     // The tool's largest value bounds the highest bucket; it is 23 in one column, 20 in the other.
@@ -419,6 +420,60 @@ fn tables_of_our_own_are_read_back() {
         "4 activations were missed and have no value"
     );
     refused(&table.replace("5000,5000,5000", "5000,5000"), "22 fields");
+}
+
+#[test]
+fn a_table_of_intervals_is_read_as_extremes_and_figures_of_intervals() {
+    let head = "run,host,trial,round,trial_failed,trial_name,started,cell,engine,class,cpu,load,period_ns,interval,start_ns,end_ns,closed_utc,executed,missed,lost,metric,min_ns,median_ns,p99_ns,max_ns\n";
+    let row = |failed: bool, interval: u32, counts: &str, figures: &str| {
+        format!(
+            "r1,h,1,1,{failed},bare,,1-bare,bare,FIFO 80,1,idle,1000000,{interval},0,9,,{counts},{figures}\n"
+        )
+    };
+    let table = [
+        head.to_owned(),
+        row(false, 0, "10,2,0", "wakeup_latency,-5,20,30,40"),
+        row(false, 0, "10,2,0", "execution_time,1,2,3,4"),
+        row(false, 1, "20,0,1", "wakeup_latency,7,22,33,44"),
+        row(false, 1, "20,0,1", "execution_time,2,2,3,9"),
+        row(false, 2, "0,3,0", ",,,,"),
+        row(true, 0, "10,7,0", "wakeup_latency,0,1,2,1000"),
+    ]
+    .concat();
+    let measured = read(&table).unwrap();
+    assert_eq!(measured.tool, "timecell");
+    let of = |quantity: &str| {
+        let of = |d: &&Distribution| d.quantity == quantity;
+        measured.distributions.iter().find(of).expect(quantity)
+    };
+    let jobs = of("wake-up latency");
+    assert_eq!((jobs.name.as_str(), jobs.cpu), ("bare/1-bare", Some(1)));
+    assert_eq!((jobs.min_ns(), jobs.max_ns()), (Some(-5), Some(44)));
+    assert_eq!(jobs.said.cycles, Some(30));
+    assert_eq!(jobs.quantile(0.5), Reach::Unknown);
+    assert_eq!(of("execution time").max_ns(), Some(9));
+    assert_eq!(
+        of("wake-up latency, 99th percentile of each interval").counts,
+        [(30, 1), (33, 1)]
+    );
+    assert_eq!(
+        of("execution time, median of each interval").counts,
+        [(2, 2)]
+    );
+    let notes = measured.notes.join("; ");
+    for part in [
+        "1 rows of trials that failed",
+        "5 activations were missed",
+        "1 jobs were lost",
+        "--hdr",
+    ] {
+        assert!(notes.contains(part), "{part}: {notes}");
+    }
+    refused(&table.replace("7,22,33,44", "7,22,33,32"), "do not ascend");
+    refused(
+        &table.replace("execution_time,2", "sleep,2"),
+        "`sleep` is no metric",
+    );
 }
 
 #[test]

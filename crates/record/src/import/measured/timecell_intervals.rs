@@ -1,0 +1,179 @@
+//! timecell's own CSV of a run that kept histograms, read back: a row per interval and metric. The extremes of the rows are
+//! those of the run; medians and 99th percentiles are of intervals, which do not add up to those of a run, and stand as that.
+
+use model::InputError;
+
+use super::sense::{Head, Reader};
+use super::tally::Tally;
+use super::timecell_csv::fields;
+use super::{Distribution, MOST_DISTRIBUTIONS, Measured, Options, Source, excerpt, fault};
+use crate::summary::Metric;
+
+pub(super) const READER: Reader = Reader::new("timecell-intervals", senses, read);
+
+/// Columns of a row's figures, in the order in which no figure is smaller than the one before.
+const FIGURES: [&str; 4] = ["min_ns", "median_ns", "p99_ns", "max_ns"];
+
+fn senses(head: &Head) -> bool {
+    head.line(|line| line.contains("trial_name,") && line.contains(",metric,min_ns,median_ns,"))
+}
+
+/// Run, trial, cell and metric.
+type Key = (String, String, String, Metric);
+
+/// What the intervals of one cell say of one metric.
+struct Seen {
+    key: Key,
+    cpu: Option<u32>,
+    min_ns: i64,
+    max_ns: i64,
+    executed: u64,
+    medians: Tally,
+    p99s: Tally,
+}
+
+fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
+    let name = source.name().to_owned();
+    let Some(head) = source.line()?.and_then(|(line, _)| fields(line)) else {
+        return Err(InputError::new(&name, "the file has no header line", ""));
+    };
+    let column = |wanted: &str| {
+        let found = head.iter().position(|field| field == wanted);
+        found.ok_or_else(|| fault(&name, 1, format!("the header has no column `{wanted}`"), ""))
+    };
+    let (run, trial, cell) = (column("run")?, column("trial_name")?, column("cell")?);
+    let (cpu, failed, metric) = (column("cpu")?, column("trial_failed")?, column("metric")?);
+    let (executed, missed, lost) = (column("executed")?, column("missed")?, column("lost")?);
+    let mut figures = [0; FIGURES.len()];
+    for (place, wanted) in figures.iter_mut().zip(FIGURES) {
+        *place = column(wanted)?;
+    }
+    // Rows of one interval repeat its counts; these tell it from the next.
+    let which = [run, column("trial")?, cell, column("interval")?];
+    let mut last = Vec::new();
+    let mut left_out = [0_u64; 3];
+    let mut seen: Vec<Seen> = Vec::new();
+    while let Some((line, number)) = source.line()? {
+        let record = fields(line)
+            .filter(|record| record.len() == head.len())
+            .ok_or_else(|| {
+                let what = format!(
+                    "the row does not have the {} fields of the header",
+                    head.len()
+                );
+                fault(&name, number, what, "")
+            })?;
+        let no_number = |at: usize| {
+            let what = format!("`{}` is no whole number", excerpt(&record[at]));
+            fault(&name, number, what, "")
+        };
+        let count = |at: usize| record[at].parse::<u64>().map_err(|_| no_number(at));
+        let [failures, gone, unrecorded] = &mut left_out;
+        if &record[failed] == "true" {
+            *failures += 1;
+            continue;
+        }
+        let interval: Vec<String> = which.iter().map(|&at| record[at].to_owned()).collect();
+        if interval != last {
+            *gone = gone.saturating_add(count(missed)?);
+            *unrecorded = unrecorded.saturating_add(count(lost)?);
+            last = interval;
+        }
+        // Where no job ran, there is nothing to tell of.
+        if record[metric].is_empty() {
+            continue;
+        }
+        let known = Metric::ALL.into_iter().find(|m| m.tag() == &record[metric]);
+        let known = known.ok_or_else(|| {
+            let what = format!("`{}` is no metric", excerpt(&record[metric]));
+            fault(&name, number, what, "")
+        })?;
+        let mut ns = [0; FIGURES.len()];
+        for (figure, &at) in ns.iter_mut().zip(&figures) {
+            *figure = record[at].parse::<i64>().map_err(|_| no_number(at))?;
+        }
+        if !ns.is_sorted() {
+            let what = "minimum, median, 99th percentile and maximum do not ascend";
+            return Err(fault(&name, number, what, ""));
+        }
+        let [min_ns, median, p99, max_ns] = ns;
+        let text = |at: usize| record[at].to_owned();
+        let key = (text(run), text(trial), text(cell), known);
+        let at = seen.iter().rposition(|of| of.key == key);
+        let at = at.unwrap_or_else(|| {
+            let cpu = record[cpu].parse().ok();
+            seen.push(Seen {
+                key,
+                cpu,
+                min_ns,
+                max_ns,
+                executed: 0,
+                medians: Tally::default(),
+                p99s: Tally::default(),
+            });
+            seen.len() - 1
+        });
+        if seen.len() > MOST_DISTRIBUTIONS / 3 {
+            return Err(fault(&name, number, "the table has too many cells", ""));
+        }
+        let of = &mut seen[at];
+        of.min_ns = of.min_ns.min(min_ns);
+        of.max_ns = of.max_ns.max(max_ns);
+        of.executed = of.executed.saturating_add(count(executed)?);
+        of.medians.add(median);
+        of.p99s.add(p99);
+    }
+    Ok(finish(seen, left_out))
+}
+
+/// Three distributions for each cell and metric: its jobs, of which only the extremes are known, and the figures of its
+/// intervals.
+fn finish(mut seen: Vec<Seen>, [failed, missed, lost]: [u64; 3]) -> Measured {
+    let mut measured = Measured::by("timecell");
+    let several = seen.windows(2).any(|pair| pair[0].key.0 != pair[1].key.0);
+    let order = |of: &Seen| Metric::ALL.iter().position(|metric| *metric == of.key.3);
+    seen.sort_by_key(order);
+    let mut intervals = Vec::new();
+    for of in seen {
+        let (run, trial, cell, metric) = of.key;
+        let run = if several {
+            format!("{run}/")
+        } else {
+            String::new()
+        };
+        let place = format!("{run}{trial}/{cell}");
+        let mut jobs = Distribution::new(&place, metric.title(), 1);
+        jobs.cpu = of.cpu;
+        (jobs.said.min_ns, jobs.said.max_ns) = (Some(of.min_ns), Some(of.max_ns));
+        jobs.said.cycles = Some(of.executed);
+        measured.distributions.push(jobs);
+        for (figure, values) in [("median", of.medians), ("99th percentile", of.p99s)] {
+            let quantity = format!(
+                "{}, {figure} {}",
+                metric.title(),
+                Measured::OF_EACH_INTERVAL
+            );
+            let mut d = Distribution::new(&place, &quantity, 1);
+            d.cpu = of.cpu;
+            values.fill(&mut d);
+            intervals.push(d);
+        }
+    }
+    intervals.sort_by(|a, b| a.quantity.cmp(&b.quantity));
+    measured.distributions.append(&mut intervals);
+    measured.notes.push(
+        "a row is an interval: quantiles of a run do not follow from those of its intervals; `timecell export --hdr` writes \
+         the histograms, which do tell them"
+            .to_owned(),
+    );
+    for (count, what) in [
+        (failed, "rows of trials that failed are left out"),
+        (missed, "activations were missed and have no value"),
+        (lost, "jobs were lost and have no value"),
+    ] {
+        if count > 0 {
+            measured.notes.push(format!("{count} {what}"));
+        }
+    }
+    measured
+}
