@@ -29,15 +29,25 @@ pub(super) struct Limits {
     /// Kills that were counted when it was last looked at, and when the last of them was seen, CLOCK_MONOTONIC ns.
     seen_kills: u64,
     last_kill_ns: Option<i64>,
+    /// The cell's first process, and whether it was seen dying of a kill that was just counted.
+    program: Option<i32>,
+    doomed: bool,
     /// Whether the program may have ended for memory; `None`: it has not ended.
     ended_for_memory: Option<bool>,
 }
 
 /// A kill that was seen so shortly before the end of a program may be what ended it, ns: the kernel counts a kill before it
-/// sends the signal, and a large process takes its time to go.
+/// sends the signal, and a large process takes its time to go. One whose budget is used up takes many periods, and is known
+/// by its dying.
 const JUST_NS: i64 = 1_000_000_000;
 
 impl Limits {
+    /// Whose program is this process.
+    pub(super) fn of_program(mut self, pid: i32) -> Limits {
+        self.program = Some(pid);
+        self
+    }
+
     /// Of these groups and those below them, where engines put what they make; `told`: what this life was told of before.
     pub(super) fn of(groups: &[PathBuf], told: &[Limit]) -> Limits {
         let groups = with_those_below(groups);
@@ -62,6 +72,8 @@ impl Limits {
             }),
             seen_kills: 0,
             last_kill_ns: None,
+            program: None,
+            doomed: false,
             ended_for_memory: None,
         }
     }
@@ -83,8 +95,7 @@ impl Limits {
         // The first time: what is killed later is what the program has left behind.
         if self.ended_for_memory.is_none() {
             self.look_at_kills(now_ns);
-            let just = |at_ns: i64| now_ns - at_ns <= JUST_NS;
-            self.ended_for_memory = Some(self.last_kill_ns.is_some_and(just));
+            self.ended_for_memory = Some(self.doomed || self.has_just_killed(now_ns));
         }
     }
 
@@ -94,6 +105,13 @@ impl Limits {
             self.seen_kills = kills;
             self.last_kill_ns = Some(now_ns);
         }
+        if !self.doomed && self.has_just_killed(now_ns) {
+            self.doomed = self.program.is_some_and(is_dying);
+        }
+    }
+
+    fn has_just_killed(&self, now_ns: i64) -> bool {
+        (self.last_kill_ns).is_some_and(|at_ns| now_ns - at_ns <= JUST_NS)
     }
 
     /// Whether and why the kernel may have killed the program, which has ended, for memory: another process of the cell may
@@ -143,6 +161,26 @@ impl Limits {
     pub(super) fn alarms(&self) -> impl Iterator<Item = RawFd> {
         self.forks.files.iter().map(AsRawFd::as_raw_fd)
     }
+}
+
+/// Whether a process is about to end: SIGKILL waits for it, or it has begun to exit (PF_EXITING, PF_SIGNALED; 9th field of
+/// `/proc/PID/stat`, proc_pid_stat(5)). Nobody can take either back.
+fn is_dying(pid: i32) -> bool {
+    const EXITING: u64 = 0x4;
+    const SIGNALED: u64 = 0x400;
+    let text = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let pending = text("status").lines().any(|line| {
+        let set = ["SigPnd:", "ShdPnd:"]
+            .iter()
+            .find_map(|key| line.strip_prefix(key));
+        let set = set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+        set.is_some_and(|set| set & (1 << (libc::SIGKILL - 1)) != 0)
+    });
+    let stat = text("stat");
+    let flags = stat
+        .rsplit_once(") ")
+        .and_then(|(_, rest)| rest.split(' ').nth(6)?.parse::<u64>().ok());
+    pending || flags.is_some_and(|flags| flags & (EXITING | SIGNALED) != 0)
 }
 
 /// A number that the kernel counts up in files of several groups.
@@ -309,6 +347,41 @@ mod tests {
         put(3);
         ended.keep(hour_ns + 1);
         assert_eq!(ended.memory_kill(), None);
+    }
+
+    /// One without budget is dead only when it is given some to die with.
+    #[test]
+    fn a_program_that_dies_slowly_has_ended_of_the_kill_that_doomed_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let events = dir.path().join("memory.events");
+        let hour_ns = 3_600 * JUST_NS;
+        let ended = |pid: i32| {
+            fs::write(&events, "oom 1\noom_kill 1\n").unwrap();
+            let mut limits = Limits::of(&[dir.path().to_owned()], &[]).of_program(pid);
+            assert_eq!(limits.reached(1).len(), 1);
+            limits.keep(hour_ns);
+            limits.memory_kill().is_some()
+        };
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let pid = child.id().cast_signed();
+        // Another process of the cell was killed.
+        assert!(!ended(pid));
+        // A process that has ended and is not waited for yet still has its flags, as one that exits has.
+        child.kill().unwrap();
+        let is_gone = || {
+            fs::read_to_string(format!("/proc/{pid}/stat"))
+                .unwrap()
+                .contains(") Z ")
+        };
+        while !is_gone() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert!(ended(pid));
+        child.wait().unwrap();
+        assert!(!is_dying(pid));
     }
 
     #[test]

@@ -163,7 +163,7 @@ impl CellWatch {
     ) {
         self.page = page;
         self.outside = Outside::of(pid, groups, hits);
-        self.limits = Limits::of(groups, &[]);
+        self.limits = Limits::of(groups, &[]).of_program(pid);
         self.interval.forks = self.limits.forks_are_silent();
         self.begin(now_ns, false);
         self.told.forget();
@@ -187,7 +187,7 @@ impl CellWatch {
             false => None,
         };
         self.outside = Outside::of(pid, groups, None);
-        self.limits = Limits::of(groups, told).outlived();
+        self.limits = Limits::of(groups, told).of_program(pid).outlived();
         self.interval.forks = self.limits.forks_are_silent();
         self.begin(now_ns, true);
         self.health.observe(now_ns, Event::Started);
