@@ -44,7 +44,6 @@ const GIVEN: [&str; 3] = ["/dev/stdin", "/dev/fd", "/proc/self/fd"];
 ///
 /// # Errors
 /// What is wrong with it, a clause.
-#[expect(clippy::disallowed_methods, reason = "only read")]
 fn read_text(path: &Path, most_bytes: u64) -> Result<String, String> {
     let mut bytes = Vec::new();
     open_file(path)?
@@ -61,6 +60,7 @@ fn read_text(path: &Path, most_bytes: u64) -> Result<String, String> {
 ///
 /// # Errors
 /// What is wrong with it, a clause.
+#[expect(clippy::disallowed_methods, reason = "only read")]
 fn open_file(path: &Path) -> Result<File, String> {
     let given = GIVEN.iter().any(|given| path.starts_with(given));
     let file = (OpenOptions::new().read(true))
