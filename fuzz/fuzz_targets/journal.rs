@@ -12,7 +12,7 @@ use supervise::{End, Stamp};
 fn good() -> Vec<u8> {
     let cell = || "control".to_owned();
     let entries = [
-        Entry::MissionAdmitted { name: "rover".to_owned(), file: Text::new("[mission]\nname = \"rover\"\n"), unaccounted: Vec::new() },
+        Entry::MissionAdmitted { name: "rover".to_owned(), file: Text::new("[mission]\nname = \"rover\"\n"), unaccounted: Vec::new(), sources: Default::default() },
         Entry::CellStarting { cell: cell(), generation: 1, beside: false },
         Entry::CellEnded { cell: cell(), generation: 1, end: End::Unknown, cause: None },
         Entry::CellHeld { cell: cell(), why: Hold::ByHand },

@@ -366,32 +366,42 @@ fn start(command: &mut Command, log: &Path, output: Stdio) -> Result<Child, Stri
         })
 }
 
-/// What `command` prints to its standard output before it ends, where it does so within the time that a program has that
+/// What a program said before it ended.
+pub(crate) struct Answer {
+    pub(crate) status: ExitStatus,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// What `command` prints before it ends, where it does so within the time that a program has that
 /// makes or removes a cell, and fits into a pipe; else it is killed.
-pub(crate) fn output(command: &mut Command) -> Result<(ExitStatus, String), String> {
+pub(crate) fn output(command: &mut Command) -> Result<Answer, String> {
     output_within(command, PATIENCE)
 }
 
 /// The same within `limit`.
-pub(crate) fn output_within(
-    command: &mut Command,
-    limit: Duration,
-) -> Result<(ExitStatus, String), String> {
+pub(crate) fn output_within(command: &mut Command, limit: Duration) -> Result<Answer, String> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| error.to_string())?;
     let status = wait(&mut child, limit)?;
+    Ok(Answer {
+        status,
+        out: child.stdout.take().map(in_pipe).unwrap_or_default(),
+        err: child.stderr.take().map(in_pipe).unwrap_or_default(),
+    })
+}
+
+/// What is in a pipe by now. What a program has left running may hold it open; nothing of that is waited for.
+fn in_pipe(mut pipe: impl Read + AsRawFd) -> String {
     let mut text = Vec::new();
-    if let Some(pipe) = &mut child.stdout {
-        // What it has left running may hold the pipe open; nothing of that is waited for.
-        // SAFETY: an open descriptor.
-        unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
-        let _ = pipe.read_to_end(&mut text);
-    }
-    Ok((status, String::from_utf8_lossy(&text).into_owned()))
+    // SAFETY: an open descriptor.
+    unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+    let _ = pipe.read_to_end(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// Waits until the child has ended; one that has not within `limit` is killed.

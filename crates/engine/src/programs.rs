@@ -33,9 +33,9 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
 
 /// The first line that `name words...` prints; `None` if there is no such program or it fails.
 pub(crate) fn first_line(name: &str, words: &[&str]) -> Option<String> {
-    let (status, text) = process::output(Command::new(find(name)?).args(words)).ok()?;
-    let line = text.lines().next()?.trim();
-    (status.success() && !line.is_empty()).then(|| line.to_owned())
+    let answer = process::output(Command::new(find(name)?).args(words)).ok()?;
+    let line = answer.out.lines().next()?.trim();
+    (answer.status.success() && !line.is_empty()).then(|| line.to_owned())
 }
 
 /// That a program is installed; `package` is what Debian and Ubuntu call it.

@@ -1,4 +1,4 @@
-//! What the kernel tells of a process in `/proc`: cpu time and memory; and the calling thread's id. That a process has ended is an answer (`None`);
+//! What the kernel tells of a process in `/proc`: cpu time, memory, whether it dies; and the calling thread's id. That a process has ended is an answer (`None`);
 //! that the kernel does not tell of one that is there is an error, so that neither passes for a time or a size of 0.
 
 use std::fs;
@@ -13,6 +13,27 @@ pub fn thread_id() -> i32 {
     // SAFETY: no arguments, cannot fail.
     let id = unsafe { libc::syscall(libc::SYS_gettid) };
     i32::try_from(id).expect("ids of threads are ints")
+}
+
+/// Whether a process is about to end: SIGKILL waits for it, or it has begun to exit (PF_EXITING, PF_SIGNALED; 9th field of
+/// `/proc/PID/stat`, proc_pid_stat(5)). Nobody
+/// can take either back. One that is gone is not dying.
+pub fn is_dying(pid: i32) -> bool {
+    const EXITING: u64 = 0x4;
+    const SIGNALED: u64 = 0x400;
+    let text = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let pending = text("status").lines().any(|line| {
+        let set = ["SigPnd:", "ShdPnd:"]
+            .iter()
+            .find_map(|key| line.strip_prefix(key));
+        let set = set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+        set.is_some_and(|set| set & (1 << (libc::SIGKILL - 1)) != 0)
+    });
+    let stat = text("stat");
+    let flags = stat
+        .rsplit_once(") ")
+        .and_then(|(_, rest)| rest.split(' ').nth(6)?.parse::<u64>().ok());
+    pending || flags.is_some_and(|flags| flags & (EXITING | SIGNALED) != 0)
 }
 
 /// Cpu time so far of a process's first thread, or of any thread by its id, ns, not negative; `None` once it is gone. A
@@ -171,6 +192,20 @@ mod tests {
 
     fn own() -> i32 {
         std::process::id().cast_signed()
+    }
+
+    #[test]
+    fn a_process_is_dying_from_its_kill_until_it_is_gone() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let pid = child.id().cast_signed();
+        assert!(!is_dying(pid));
+        child.kill().unwrap();
+        assert!(is_dying(pid));
+        child.wait().unwrap();
+        assert!(!is_dying(pid));
     }
 
     #[test]

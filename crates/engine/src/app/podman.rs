@@ -244,8 +244,8 @@ pub(super) fn start(spec: &AppSpec) -> Result<(), String> {
 pub(super) fn status(cell: &dyn Identity) -> Option<Ended> {
     let mut inspect = podman(cell).ok()?;
     inspect.args(["inspect", "--format", "{{.State.ExitCode}}", cell.id()]);
-    let (_, text) = process::output(&mut inspect).ok()?;
-    let code: i32 = text.trim().parse().ok()?;
+    let answer = process::output(&mut inspect).ok()?;
+    let code: i32 = answer.out.trim().parse().ok()?;
     // As shells have it.
     Some(match code {
         129..=192 => Ended::Killed(code - 128),
@@ -278,12 +278,16 @@ fn is_own(cell: &dyn Identity) -> Result<bool, String> {
     let mut list = podman(cell)?;
     list.args(["ps", "--all", "--no-trunc", "--format", "{{.Names}}"])
         .args(["--filter", &format!("label={}", label(cell))]);
-    let (status, names) = process::output_within(&mut list, LISTING)
+    let listed = process::output_within(&mut list, LISTING)
         .map_err(|error| format!("podman does not list its containers: {error}"))?;
-    if !status.success() {
-        return Err(format!("podman cannot list its containers: {status}"));
+    if !listed.status.success() {
+        let why = match listed.err.trim() {
+            "" => listed.status.to_string(),
+            said => said.to_owned(),
+        };
+        return Err(format!("podman cannot list its containers: {why}"));
     }
-    Ok(names.lines().any(|name| name.trim() == cell.id()))
+    Ok(listed.out.lines().any(|name| name.trim() == cell.id()))
 }
 
 /// Ends what watched over the container, and reaps it.
@@ -302,9 +306,9 @@ pub(crate) fn wipe_monitor(cell: &dyn Identity) -> Result<(), String> {
 pub fn knows(name: &str) -> Option<bool> {
     let mut exists = Command::new(programs::find("podman")?);
     exists.args(["image", "exists", "--", name]);
-    let (status, _) = process::output_within(&mut exists, Duration::from_secs(10)).ok()?;
+    let answer = process::output_within(&mut exists, Duration::from_secs(10)).ok()?;
     // Others than these two are failures of podman itself.
-    match status.code()? {
+    match answer.status.code()? {
         0 => Some(true),
         1 => Some(false),
         _ => None,

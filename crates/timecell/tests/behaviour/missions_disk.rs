@@ -93,6 +93,29 @@ fn nothing_is_started_on_a_full_disk() {
     nothing_is_left(dir);
 }
 
+/// A small disk for a mission of two cells that do nothing, and its supervisor; the first cell runs.
+fn two_on_a_disk(dir: &Path) -> (Disk, Up) {
+    mission(
+        dir,
+        &(shell("plain", "exec /busybox sleep 1000", PLAIN)
+            + &shell("steady", "exec /busybox sleep 1000", PLAIN)),
+    );
+    let disk = Disk::of_kib(dir, 200);
+    let mut up = Up::start(dir);
+    up.told("plain: runs");
+    (disk, up)
+}
+
+/// How a supervisor that was asked to end does so while the disk stays full: what the cells leave is no room for the journal.
+fn ended_on(disk: &Disk, up: &mut Up) -> Option<i32> {
+    loop {
+        if let Some(ended) = up.child.try_wait().unwrap() {
+            return ended.code();
+        }
+        disk.fill();
+    }
+}
+
 /// Stops and starts a cell until the journal takes no more. A start may fail for want of room, too.
 fn stick(disk: &Disk, dir: &Path, up: &mut Up) {
     for _ in 0..60 {
@@ -137,27 +160,14 @@ fn is_said_once(up: &mut Up) {
 fn a_stuck_journal_stops_nobody_and_is_told_at_the_end() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    mission(
-        dir,
-        &(shell("plain", "exec /busybox sleep 1000", PLAIN)
-            + &shell("steady", "exec /busybox sleep 1000", PLAIN)),
-    );
-    let disk = Disk::of_kib(dir, 200);
-    let mut up = Up::start(dir);
-    up.told("plain: runs");
+    let (disk, mut up) = two_on_a_disk(dir);
     up.told("steady: runs");
     disk.fill();
     stick(&disk, dir, &mut up);
     assert_eq!(cell(dir, "steady")["state"], "running");
     // Ended while the disk is full: what is not on it is told, by the exit code too.
     up.signal(libc::SIGINT);
-    let ended = loop {
-        if let Some(ended) = up.child.try_wait().unwrap() {
-            break ended.code();
-        }
-        // What the cells leave is no room for the journal.
-        disk.fill();
-    };
+    let ended = ended_on(&disk, &mut up);
     // Whether an entry got in between is chance; the code tells which.
     let said = ask(dir, &["ps"]);
     let is_down = said.out.contains("no mission is up");
@@ -174,14 +184,7 @@ fn a_stuck_journal_stops_nobody_and_is_told_at_the_end() {
 fn the_next_supervisor_on_a_disk_that_is_still_full_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    mission(
-        dir,
-        &(shell("plain", "exec /busybox sleep 1000", PLAIN)
-            + &shell("steady", "exec /busybox sleep 1000", PLAIN)),
-    );
-    let disk = Disk::of_kib(dir, 200);
-    let mut up = Up::start(dir);
-    up.told("plain: runs");
+    let (disk, mut up) = two_on_a_disk(dir);
     let steady = pid_of(&up.told("steady: runs"));
     disk.fill();
     stick(&disk, dir, &mut up);
@@ -201,12 +204,7 @@ fn the_next_supervisor_on_a_disk_that_is_still_full_goes_on() {
     assert_eq!(taken["pid"], steady);
     // It ends as the first one would.
     next.signal(libc::SIGINT);
-    let ended = loop {
-        if let Some(ended) = next.child.try_wait().unwrap() {
-            break ended.code();
-        }
-        disk.fill();
-    };
+    let ended = ended_on(&disk, &mut next);
     let is_down = ask(dir, &["ps"]).out.contains("no mission is up");
     let said = fs::read_to_string(&errors).unwrap();
     assert_eq!(ended, Some(i32::from(!is_down)), "{said}");
@@ -222,14 +220,7 @@ fn the_next_supervisor_on_a_disk_that_is_still_full_goes_on() {
 fn whoever_follows_events_gets_them_when_there_is_room() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    mission(
-        dir,
-        &(shell("plain", "exec /busybox sleep 1000", PLAIN)
-            + &shell("steady", "exec /busybox sleep 1000", PLAIN)),
-    );
-    let disk = Disk::of_kib(dir, 200);
-    let mut up = Up::start(dir);
-    up.told("plain: runs");
+    let (disk, mut up) = two_on_a_disk(dir);
     let mut follower = timecell()
         .current_dir(dir)
         .args(["events", "-f", "--dir", "state"])

@@ -27,6 +27,7 @@ mod tally;
 mod timecell_csv;
 mod timecell_intervals;
 mod timecell_parquet;
+mod timecell_rows;
 
 use std::fs::File;
 use std::io::Read;

@@ -5,7 +5,8 @@ use model::InputError;
 
 use super::sense::{Head, Reader};
 use super::tally::Tally;
-use super::{Distribution, MOST_DISTRIBUTIONS, Measured, Options, Source, excerpt, fault};
+use super::timecell_rows::Table;
+use super::{Distribution, MOST_DISTRIBUTIONS, Measured, Options, Source};
 use crate::summary::Metric;
 
 pub(super) const READER: Reader = Reader::new("timecell-csv", senses, read);
@@ -21,67 +22,32 @@ fn senses(head: &Head) -> bool {
     head.line(|line| line.contains("trial_name,") && line.contains(",wakeup_latency_ns"))
 }
 
-/// The fields of one line.
-pub(super) fn fields(line: &str) -> Option<csv::StringRecord> {
-    // Most lines quote nothing, and a reader of quotes takes 0.1 ms to be made.
-    if !line.contains('"') {
-        return Some(line.split(',').collect());
-    }
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .from_reader(line.as_bytes());
-    reader.records().next()?.ok()
-}
-
 fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
-    let name = source.name().to_owned();
-    let Some(head) = source.line()?.and_then(|(line, _)| fields(line)) else {
-        return Err(InputError::new(&name, "the file has no header line", ""));
-    };
-    let column = |wanted: &str| head.iter().position(|field| field == wanted);
-    let need = |wanted: &str| {
-        column(wanted)
-            .ok_or_else(|| fault(&name, 1, format!("the header has no column `{wanted}`"), ""))
-    };
-    let (trial, cell) = (need("trial_name")?, need("cell")?);
-    let (run, cpu, failed) = (column("run"), column("cpu"), column("trial_failed"));
+    let table = Table::begin(source)?;
+    let (trial, cell) = (table.need("trial_name")?, table.need("cell")?);
+    let (run, cpu) = (table.column("run"), table.column("cpu"));
+    let failed = table.column("trial_failed");
     let mut counted = Vec::new();
     for (column, metric) in COUNTED {
-        counted.push((need(column)?, metric));
+        counted.push((table.need(column)?, metric));
     }
-    let missed = [column("missed_before"), column("missed_after")];
+    let missed = ["missed_before", "missed_after"].map(|wanted| table.column(wanted));
     let mut rows = Rows::default();
-    while let Some((line, number)) = source.line()? {
-        let record = fields(line)
-            .filter(|record| record.len() == head.len())
-            .ok_or_else(|| {
-                let what = format!(
-                    "the row does not have the {} fields of the header",
-                    head.len()
-                );
-                fault(&name, number, what, "")
-            })?;
-        if failed.is_some_and(|at| matches!(&record[at], "1" | "true")) {
+    while let Some(row) = table.next(source)? {
+        if failed.is_some_and(|at| matches!(row.text(at), "1" | "true")) {
             rows.failed += 1;
             continue;
         }
-        let text = |at: Option<usize>| at.map(|at| record[at].to_owned()).unwrap_or_default();
-        let key = (text(run), record[trial].to_owned(), record[cell].to_owned());
-        let whole = |at: usize| {
-            let no_number = |_| {
-                let what = format!("`{}` is no whole number", excerpt(&record[at]));
-                fault(&name, number, what, "")
-            };
-            record[at].parse::<i64>().map_err(no_number)
-        };
+        let run = run.map_or("", |at| row.text(at));
+        let key = [run, row.text(trial), row.text(cell)].map(str::to_owned);
         for at in missed.into_iter().flatten() {
-            rows.missed = rows.missed.saturating_add(whole(at)?.max(0));
+            rows.missed = rows.missed.saturating_add(row.whole::<i64>(at)?.max(0));
         }
         let here = rows
-            .of(key, cpu.and_then(|at| record[at].parse().ok()))
-            .ok_or_else(|| fault(&name, number, "the table has too many cells", ""))?;
+            .of(key.into(), cpu.and_then(|at| row.text(at).parse().ok()))
+            .ok_or_else(|| row.fault("the table has too many cells"))?;
         for (tally, (at, _)) in here.iter_mut().zip(&counted) {
-            tally.add(whole(*at)?);
+            tally.add(row.whole(*at)?);
         }
     }
     Ok(rows.finish())

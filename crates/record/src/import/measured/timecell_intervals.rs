@@ -5,8 +5,8 @@ use model::InputError;
 
 use super::sense::{Head, Reader};
 use super::tally::Tally;
-use super::timecell_csv::fields;
-use super::{Distribution, MOST_DISTRIBUTIONS, Measured, Options, Source, excerpt, fault};
+use super::timecell_rows::Table;
+use super::{Distribution, MOST_DISTRIBUTIONS, Measured, Options, Source, excerpt};
 use crate::summary::Metric;
 
 pub(super) const READER: Reader = Reader::new("timecell-intervals", senses, read);
@@ -33,78 +33,55 @@ struct Seen {
 }
 
 fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
-    let name = source.name().to_owned();
-    let Some(head) = source.line()?.and_then(|(line, _)| fields(line)) else {
-        return Err(InputError::new(&name, "the file has no header line", ""));
-    };
-    let column = |wanted: &str| {
-        let found = head.iter().position(|field| field == wanted);
-        found.ok_or_else(|| fault(&name, 1, format!("the header has no column `{wanted}`"), ""))
-    };
-    let (run, trial, cell) = (column("run")?, column("trial_name")?, column("cell")?);
-    let (cpu, failed, metric) = (column("cpu")?, column("trial_failed")?, column("metric")?);
-    let (executed, missed, lost) = (column("executed")?, column("missed")?, column("lost")?);
+    let table = Table::begin(source)?;
+    let need = |wanted: &str| table.need(wanted);
+    let (run, trial, cell) = (need("run")?, need("trial_name")?, need("cell")?);
+    let (cpu, failed, metric) = (need("cpu")?, need("trial_failed")?, need("metric")?);
+    let (executed, missed, lost) = (need("executed")?, need("missed")?, need("lost")?);
     let mut figures = [0; FIGURES.len()];
     for (place, wanted) in figures.iter_mut().zip(FIGURES) {
-        *place = column(wanted)?;
+        *place = need(wanted)?;
     }
     // Rows of one interval repeat its counts; these tell it from the next.
-    let which = [run, column("trial")?, cell, column("interval")?];
+    let which = [run, need("trial")?, cell, need("interval")?];
     let mut last = Vec::new();
     let mut left_out = [0_u64; 3];
     let mut seen: Vec<Seen> = Vec::new();
-    while let Some((line, number)) = source.line()? {
-        let record = fields(line)
-            .filter(|record| record.len() == head.len())
-            .ok_or_else(|| {
-                let what = format!(
-                    "the row does not have the {} fields of the header",
-                    head.len()
-                );
-                fault(&name, number, what, "")
-            })?;
-        let no_number = |at: usize| {
-            let what = format!("`{}` is no whole number", excerpt(&record[at]));
-            fault(&name, number, what, "")
-        };
-        let count = |at: usize| record[at].parse::<u64>().map_err(|_| no_number(at));
+    while let Some(row) = table.next(source)? {
         let [failures, gone, unrecorded] = &mut left_out;
-        if &record[failed] == "true" {
+        if row.text(failed) == "true" {
             *failures += 1;
             continue;
         }
-        let interval: Vec<String> = which.iter().map(|&at| record[at].to_owned()).collect();
+        let text = |at: usize| row.text(at).to_owned();
+        let interval: Vec<String> = which.iter().map(|&at| text(at)).collect();
         if interval != last {
-            *gone = gone.saturating_add(count(missed)?);
-            *unrecorded = unrecorded.saturating_add(count(lost)?);
+            *gone = gone.saturating_add(row.whole(missed)?);
+            *unrecorded = unrecorded.saturating_add(row.whole(lost)?);
             last = interval;
         }
         // Where no job ran, there is nothing to tell of.
-        if record[metric].is_empty() {
+        let tag = row.text(metric);
+        if tag.is_empty() {
             continue;
         }
-        let known = Metric::ALL.into_iter().find(|m| m.tag() == &record[metric]);
-        let known = known.ok_or_else(|| {
-            let what = format!("`{}` is no metric", excerpt(&record[metric]));
-            fault(&name, number, what, "")
-        })?;
-        let mut ns = [0; FIGURES.len()];
+        let known = Metric::ALL.into_iter().find(|m| m.tag() == tag);
+        let known = known.ok_or_else(|| row.fault(format!("`{}` is no metric", excerpt(tag))))?;
+        let mut ns = [0_i64; FIGURES.len()];
         for (figure, &at) in ns.iter_mut().zip(&figures) {
-            *figure = record[at].parse::<i64>().map_err(|_| no_number(at))?;
+            *figure = row.whole(at)?;
         }
         if !ns.is_sorted() {
             let what = "minimum, median, 99th percentile and maximum do not ascend";
-            return Err(fault(&name, number, what, ""));
+            return Err(row.fault(what));
         }
         let [min_ns, median, p99, max_ns] = ns;
-        let text = |at: usize| record[at].to_owned();
         let key = (text(run), text(trial), text(cell), known);
         let at = seen.iter().rposition(|of| of.key == key);
         let at = at.unwrap_or_else(|| {
-            let cpu = record[cpu].parse().ok();
             seen.push(Seen {
                 key,
-                cpu,
+                cpu: row.text(cpu).parse().ok(),
                 min_ns,
                 max_ns,
                 executed: 0,
@@ -114,12 +91,12 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
             seen.len() - 1
         });
         if seen.len() > MOST_DISTRIBUTIONS / 3 {
-            return Err(fault(&name, number, "the table has too many cells", ""));
+            return Err(row.fault("the table has too many cells"));
         }
         let of = &mut seen[at];
         of.min_ns = of.min_ns.min(min_ns);
         of.max_ns = of.max_ns.max(max_ns);
-        of.executed = of.executed.saturating_add(count(executed)?);
+        of.executed = of.executed.saturating_add(row.whole(executed)?);
         of.medians.add(median);
         of.p99s.add(p99);
     }

@@ -6,6 +6,8 @@ use std::fs::{self, File};
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 
+use host::process::is_dying;
+
 use super::outside::{all, number, read};
 use crate::cause::{Cause, ForMemory};
 use crate::state::Limit;
@@ -161,26 +163,6 @@ impl Limits {
     pub(super) fn alarms(&self) -> impl Iterator<Item = RawFd> {
         self.forks.files.iter().map(AsRawFd::as_raw_fd)
     }
-}
-
-/// Whether a process is about to end: SIGKILL waits for it, or it has begun to exit (PF_EXITING, PF_SIGNALED; 9th field of
-/// `/proc/PID/stat`, proc_pid_stat(5)). Nobody can take either back.
-fn is_dying(pid: i32) -> bool {
-    const EXITING: u64 = 0x4;
-    const SIGNALED: u64 = 0x400;
-    let text = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    let pending = text("status").lines().any(|line| {
-        let set = ["SigPnd:", "ShdPnd:"]
-            .iter()
-            .find_map(|key| line.strip_prefix(key));
-        let set = set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
-        set.is_some_and(|set| set & (1 << (libc::SIGKILL - 1)) != 0)
-    });
-    let stat = text("stat");
-    let flags = stat
-        .rsplit_once(") ")
-        .and_then(|(_, rest)| rest.split(' ').nth(6)?.parse::<u64>().ok());
-    pending || flags.is_some_and(|flags| flags & (EXITING | SIGNALED) != 0)
 }
 
 /// A number that the kernel counts up in files of several groups.
@@ -381,7 +363,6 @@ mod tests {
         }
         assert!(ended(pid));
         child.wait().unwrap();
-        assert!(!is_dying(pid));
     }
 
     #[test]
