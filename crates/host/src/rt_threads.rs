@@ -36,32 +36,33 @@ fn of_process(root: &Root, pid: i32) -> Vec<RtThread> {
     let Ok(stat) = root.read(format!("/proc/{pid}/stat")) else {
         return Vec::new();
     };
-    // Most processes have one thread, and a directory costs more to list than a file to read.
-    let threads = match threads_of(&stat) {
+    // Most processes have one thread, of which their own file says all.
+    match threads_of(&stat) {
         None => Vec::new(),
-        Some(1) => vec![pid],
+        Some(1) => thread(root, pid, pid, &stat).into_iter().collect(),
         Some(_) => (root.names_in(format!("/proc/{pid}/task")).iter())
-            .filter_map(|name| name.parse().ok())
-            .collect(),
-    };
-    threads
-        .into_iter()
-        .filter_map(|tid| {
-            let dir = format!("/proc/{pid}/task/{tid}");
-            let stat = root.read(format!("{dir}/stat")).ok()?;
-            let (name, class, parent) = real_time(&stat)?;
-            let status = root.read(format!("{dir}/status")).ok()?;
-            let allowed = (status.lines()).find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-            Some(RtThread {
-                pid,
-                tid,
-                name,
-                class,
-                cpus: cpus::parse_list(allowed?.trim()).ok()?,
-                parent,
+            .filter_map(|name| {
+                let tid = name.parse().ok()?;
+                let stat = root.read(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+                thread(root, pid, tid, &stat)
             })
-        })
-        .collect()
+            .collect(),
+    }
+}
+
+/// A real-time thread, by its own `stat`; `None`: it is another one or has ended.
+fn thread(root: &Root, pid: i32, tid: i32, stat: &str) -> Option<RtThread> {
+    let (name, class, parent) = real_time(stat)?;
+    let status = root.read(format!("/proc/{pid}/task/{tid}/status")).ok()?;
+    let allowed = (status.lines()).find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    Some(RtThread {
+        pid,
+        tid,
+        name,
+        class,
+        cpus: cpus::parse_list(allowed?.trim()).ok()?,
+        parent,
+    })
 }
 
 /// How many threads a process has, by its own `stat`; `None`: it is one of the kernel's.
