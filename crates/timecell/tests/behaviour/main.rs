@@ -26,6 +26,7 @@ mod loads;
 mod long_runs;
 mod lost;
 mod missions;
+mod missions_admission;
 mod missions_apart;
 mod missions_beside;
 mod missions_deadline;
@@ -106,6 +107,7 @@ fn main() {
         missions_reserve::CASES,
         missions_seen::CASES,
         missions_recovery::CASES,
+        missions_admission::CASES,
         missions_apart::CASES,
         missions_beside::CASES,
         missions_deadline::CASES,
