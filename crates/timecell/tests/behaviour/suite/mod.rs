@@ -3,10 +3,13 @@
 //! [`ATTACKS`]; those in [`tested`] lean on a test elsewhere. As tests they are short and assert that each is held; `tests/attacks/run` prints the table.
 
 mod cpus;
+mod devices;
 mod exe;
 mod flood;
 mod kernel_locks;
+mod memory;
 mod missions;
+mod places;
 mod priority_inheritance;
 mod scene;
 mod signals;
@@ -83,7 +86,10 @@ attacks![
     cpus::CPUS => "a_best_effort_cell_cannot_take_more_cpus",
     signals::SIGNALS => "what_a_user_may_have_is_each_cells_own",
     missions::SECOND_MISSION => "a_second_mission_does_not_come_before_a_critical_cell",
-    missions::SAME_NAME => "a_name_that_looks_alike_is_another_cell";
+    missions::SAME_NAME => "a_name_that_looks_alike_is_another_cell",
+    devices::DEVICES => "a_device_that_may_only_be_read_is_not_written_to",
+    memory::MEMORY => "a_cell_without_memory_does_not_take_the_machines",
+    places::PLACES => "a_users_link_gives_the_user_nothing_of_roots";
     tested::FULL_DISK,
     tested::DISK_FILLER,
     tested::HUNG_START,
