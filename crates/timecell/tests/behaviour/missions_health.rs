@@ -9,6 +9,7 @@ use crate::reporter::{Deed, Reporter};
 use crate::support::{Case, Need};
 
 const NEEDS: &[Need] = &[Need::Root, Need::RealTime, Need::GroupBudget(150)];
+pub const FORGERY: &[Need] = &[Need::Root, Need::RealTime, Need::GroupBudget(450)];
 
 pub const CASES: &[Case] = &[
     Case {
@@ -53,8 +54,8 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "missions_health::a_cell_that_makes_jobs_up_for_its_child_is_found",
-        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(450)],
-        run: a_cell_that_makes_jobs_up_for_its_child_is_found,
+        needs: FORGERY,
+        run: || drop(a_cell_that_makes_jobs_up_for_its_child_is_found()),
     },
     Case {
         name: "missions_health::a_mode_outlives_the_supervisor",
@@ -382,7 +383,8 @@ fn an_overrun_changes_the_mode_and_idleness_brings_it_back() {
     nothing_is_left(dir.path());
 }
 
-fn a_cell_that_makes_jobs_up_for_its_child_is_found() {
+/// What is said of it.
+pub fn a_cell_that_makes_jobs_up_for_its_child_is_found() -> String {
     let dir = tempfile::tempdir().unwrap();
     let forges = Reporter {
         period_ms: 200,
@@ -405,6 +407,7 @@ fn a_cell_that_makes_jobs_up_for_its_child_is_found() {
     );
     up.end();
     nothing_is_left(dir.path());
+    said
 }
 
 fn a_mode_outlives_the_supervisor() {

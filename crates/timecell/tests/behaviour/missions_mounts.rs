@@ -79,7 +79,7 @@ fn mounts(source: &Path, target: &str, writable: bool) -> String {
     )
 }
 
-fn a_link_is_not_followed(engine: &str) {
+pub fn a_link_is_not_followed(engine: &str) {
     let scene = Scene::new();
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     mission(one.path(), &scene.swapping());

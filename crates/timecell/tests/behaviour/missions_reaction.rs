@@ -1,6 +1,7 @@
 //! How soon a cell that crashes or wedges runs again while another one does its worst. `-- missions_reaction --nocapture`
 //! prints the figures; asserted is only that a neighbour costs no more than a few seconds, where it could cost minutes.
 
+use std::fmt;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -17,52 +18,52 @@ pub const CASES: &[Case] = &[
     Case {
         name: "missions_reaction::a_crash_beside_a_cell_that_does_nothing",
         needs: NEEDS,
-        run: || beside_a_cell_that_does_nothing(Fault::Crashes),
+        run: || println!("{}", beside_a_cell_that_does_nothing(Fault::Crashes)),
     },
     Case {
         name: "missions_reaction::a_crash_beside_a_cell_that_floods_its_output",
         needs: NEEDS,
-        run: || beside_a_cell_that_floods_its_output(Fault::Crashes),
+        run: || println!("{}", beside_a_cell_that_floods_its_output(Fault::Crashes)),
     },
     Case {
         name: "missions_reaction::a_crash_beside_a_cell_that_hangs_in_its_start",
         needs: WITH_CRUN,
-        run: || beside_a_cell_that_hangs_in_its_start(Fault::Crashes),
+        run: || println!("{}", beside_a_cell_that_hangs_in_its_start(Fault::Crashes)),
     },
     Case {
         name: "missions_reaction::a_crash_beside_a_cell_that_does_not_die",
         needs: NEEDS,
-        run: || beside_a_cell_that_does_not_die(Fault::Crashes),
+        run: || println!("{}", beside_a_cell_that_does_not_die(Fault::Crashes)),
     },
     Case {
         name: "missions_reaction::a_crash_beside_a_cell_that_fills_the_disk",
         needs: NEEDS,
-        run: || beside_a_cell_that_fills_the_disk(Fault::Crashes),
+        run: || println!("{}", beside_a_cell_that_fills_the_disk(Fault::Crashes)),
     },
     Case {
         name: "missions_reaction::a_wedge_beside_a_cell_that_does_nothing",
         needs: NEEDS,
-        run: || beside_a_cell_that_does_nothing(Fault::Wedges),
+        run: || println!("{}", beside_a_cell_that_does_nothing(Fault::Wedges)),
     },
     Case {
         name: "missions_reaction::a_wedge_beside_a_cell_that_floods_its_output",
         needs: NEEDS,
-        run: || beside_a_cell_that_floods_its_output(Fault::Wedges),
+        run: || println!("{}", beside_a_cell_that_floods_its_output(Fault::Wedges)),
     },
     Case {
         name: "missions_reaction::a_wedge_beside_a_cell_that_hangs_in_its_start",
         needs: WITH_CRUN,
-        run: || beside_a_cell_that_hangs_in_its_start(Fault::Wedges),
+        run: || println!("{}", beside_a_cell_that_hangs_in_its_start(Fault::Wedges)),
     },
     Case {
         name: "missions_reaction::a_wedge_beside_a_cell_that_does_not_die",
         needs: NEEDS,
-        run: || beside_a_cell_that_does_not_die(Fault::Wedges),
+        run: || println!("{}", beside_a_cell_that_does_not_die(Fault::Wedges)),
     },
     Case {
         name: "missions_reaction::a_wedge_beside_a_cell_that_fills_the_disk",
         needs: NEEDS,
-        run: || beside_a_cell_that_fills_the_disk(Fault::Wedges),
+        run: || println!("{}", beside_a_cell_that_fills_the_disk(Fault::Wedges)),
     },
     Case {
         name: "missions_reaction::a_reader_that_has_stopped_holds_up_nobody",
@@ -91,8 +92,8 @@ pub const CASES: &[Case] = &[
     },
 ];
 
-const NEEDS: &[Need] = &[Need::Root, Need::Program("busybox")];
-const WITH_CRUN: &[Need] = &[Need::Root, Need::Program("busybox"), Need::Program("crun")];
+pub const NEEDS: &[Need] = &[Need::Root, Need::Program("busybox")];
+pub const WITH_CRUN: &[Need] = &[Need::Root, Need::Program("busybox"), Need::Program("crun")];
 const PLAIN: &str = "class = \"other\"";
 const ROUNDS: usize = 5;
 /// The engine's own limit is 120 s.
@@ -104,7 +105,7 @@ const RESTART: &str = "class = \"other\"\nrestart = { limit = 1000000, backoff_m
 
 /// What befalls the cell `good`, and who finds it.
 #[derive(Clone, Copy)]
-enum Fault {
+pub enum Fault {
     /// It is killed; its restart policy has it started again.
     Crashes,
     /// It reports no more jobs; a health rule has it started again.
@@ -140,8 +141,8 @@ impl Fault {
         }
     }
 
-    /// Waits until it has befallen the cell, and the cell runs again, some times; prints how long that took.
-    fn strikes(self, neighbour: &str, dir: &Path, up: &mut Up) {
+    /// Waits until it has befallen the cell, and the cell runs again, some times.
+    fn strikes(self, neighbour: &'static str, dir: &Path, up: &mut Up) -> Reaction {
         let (what, mut took) = match self {
             Fault::Crashes => ("killed until it runs again", killed_and_back(up)),
             Fault::Wedges => (
@@ -150,13 +151,37 @@ impl Fault {
             ),
         };
         took.sort_unstable();
+        Reaction {
+            neighbour,
+            what,
+            took,
+        }
+    }
+}
+
+/// How long it took each time.
+pub struct Reaction {
+    neighbour: &'static str,
+    what: &'static str,
+    /// The longest last.
+    pub took: Vec<Duration>,
+}
+
+impl fmt::Display for Reaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Reaction {
+            neighbour,
+            what,
+            took,
+        } = self;
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
-        println!(
+        write!(
+            f,
             "beside a cell that does this: {neighbour}; {what}, {} times: median {:.1} ms, longest {:.1} ms",
             took.len(),
             ms(took[took.len() / 2]),
             ms(took[took.len() - 1])
-        );
+        )
     }
 }
 
@@ -211,28 +236,29 @@ fn wedged_and_back(dir: &Path, up: &mut Up) -> Vec<Duration> {
     took.collect()
 }
 
-fn beside(neighbour: &str, bad: &str, fault: Fault) {
+fn beside(neighbour: &'static str, bad: &str, fault: Fault) -> Reaction {
     let dir = tempfile::tempdir().unwrap();
     mission(dir.path(), &format!("{bad}{}", fault.cell(dir.path())));
     let mut up = Up::start(dir.path());
     up.until("good: runs");
     up.told("bad: runs");
-    fault.strikes(neighbour, dir.path(), &mut up);
+    let reaction = fault.strikes(neighbour, dir.path(), &mut up);
     up.end();
     nothing_is_left(dir.path());
+    reaction
 }
 
-fn beside_a_cell_that_does_nothing(fault: Fault) {
+fn beside_a_cell_that_does_nothing(fault: Fault) -> Reaction {
     let bad = shell("bad", "/busybox sleep 1000", PLAIN);
-    beside("nothing", &bad, fault);
+    beside("nothing", &bad, fault)
 }
 
-fn beside_a_cell_that_floods_its_output(fault: Fault) {
+fn beside_a_cell_that_floods_its_output(fault: Fault) -> Reaction {
     let script = "for i in 1 2 3 4; do /busybox dd if=/dev/zero bs=64k & done; wait";
-    beside("floods its output", &shell("bad", script, PLAIN), fault);
+    beside("floods its output", &shell("bad", script, PLAIN), fault)
 }
 
-fn beside_a_cell_that_hangs_in_its_start(fault: Fault) {
+pub fn beside_a_cell_that_hangs_in_its_start(fault: Fault) -> Reaction {
     let dir = tempfile::tempdir().unwrap();
     let hangs = format!("engine = \"crun\"\n{PLAIN}");
     let bad = shell("bad", "/busybox sleep 1000", &hangs);
@@ -246,14 +272,15 @@ fn beside_a_cell_that_hangs_in_its_start(fault: Fault) {
     );
     up.until("good: runs");
     assert!(began.elapsed() < BOUND, "{:?}", began.elapsed());
-    fault.strikes("hangs in its start", dir.path(), &mut up);
+    let reaction = fault.strikes("hangs in its start", dir.path(), &mut up);
     assert!(!up.has_said("bad: runs"), "it hangs no more");
     up.end();
     nothing_is_left(dir.path());
+    reaction
 }
 
 /// SIGTERM is ignored, and two minutes are left to it.
-fn beside_a_cell_that_does_not_die(fault: Fault) {
+pub fn beside_a_cell_that_does_not_die(fault: Fault) -> Reaction {
     let dir = tempfile::tempdir().unwrap();
     let script = "trap '' TERM; while :; do /busybox sleep 1; done";
     let bad = shell("bad", script, PLAIN).replace("\"100ms\"", "\"120s\"");
@@ -268,7 +295,7 @@ fn beside_a_cell_that_does_not_die(fault: Fault) {
         .spawn()
         .unwrap();
     std::thread::sleep(Duration::from_millis(500));
-    fault.strikes("does not die", dir.path(), &mut up);
+    let reaction = fault.strikes("does not die", dir.path(), &mut up);
     assert!(matches!(stop.try_wait(), Ok(None)), "it has died");
     // Twice: nobody waits for two minutes.
     up.signal(libc::SIGINT);
@@ -276,6 +303,7 @@ fn beside_a_cell_that_does_not_die(fault: Fault) {
     up.end();
     let _ = stop.wait();
     nothing_is_left(dir.path());
+    reaction
 }
 
 /// Blocks that anybody may still write to on the disk of this directory.
@@ -289,7 +317,7 @@ fn blocks_left(dir: &Path) -> u64 {
 }
 
 /// The mission's directory has 24 MB, and the cell may write there, which it does when it is told to, until there is no room.
-fn beside_a_cell_that_fills_the_disk(fault: Fault) {
+pub fn beside_a_cell_that_fills_the_disk(fault: Fault) -> Reaction {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
     fs::create_dir(&state).unwrap();
@@ -314,7 +342,7 @@ fn beside_a_cell_that_fills_the_disk(fault: Fault) {
     fs::write(fill.join("now"), "").unwrap();
     let room = || blocks_left(&state);
     eventually("the disk is full", || room() == 0);
-    fault.strikes("has filled the disk", dir.path(), &mut up);
+    let reaction = fault.strikes("has filled the disk", dir.path(), &mut up);
     let stop = crate::support::say(dir.path(), &["stop", "--dir", "state", "bad"]);
     stop.ends_with(0);
     fs::remove_file(fill.join("filler")).unwrap();
@@ -323,6 +351,7 @@ fn beside_a_cell_that_fills_the_disk(fault: Fault) {
     let unmounted = Command::new("umount").arg(&state).status();
     assert!(unmounted.unwrap().success());
     nothing_is_left(dir.path());
+    reaction
 }
 
 /// `up` writes to a pipe that nobody reads, and restarts cells as before.

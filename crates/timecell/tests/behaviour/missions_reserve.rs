@@ -10,18 +10,20 @@ use crate::support::{Case, Need, say};
 
 pub const CASES: &[Case] = &[Case {
     name: "missions_reserve::the_supervisor_has_a_reservation_beside_cells_that_use_theirs",
-    needs: &[
-        Need::Root,
-        Need::RealTime,
-        Need::TwoCpus,
-        Need::Program("busybox"),
-        Need::GroupBudget(950),
-    ],
+    needs: NEEDS,
     run: the_supervisor_has_a_reservation_beside_cells_that_use_theirs,
 }];
 
+pub const NEEDS: &[Need] = &[
+    Need::Root,
+    Need::RealTime,
+    Need::TwoCpus,
+    Need::Program("busybox"),
+    Need::GroupBudget(950),
+];
+
 /// With a reservation, an end is told within this, however busy the cpus are with what is granted.
-const TOLD: Duration = Duration::from_secs(1);
+pub const TOLD: Duration = Duration::from_secs(1);
 
 /// Kills in one mission.
 const KILLS: usize = 4;
@@ -62,7 +64,7 @@ fn the_supervisor_has_a_reservation_beside_cells_that_use_theirs() {
 }
 
 /// Times until the end of a killed cell was told, and until it ran again.
-fn killed(with: bool) -> Vec<(Duration, Duration)> {
+pub fn killed(with: bool) -> Vec<(Duration, Duration)> {
     let dir = tempfile::tempdir().unwrap();
     let class = if with { "fifo" } else { "other" };
     let good = "cpus = [1]\npriorities = { lowest = 95, highest = 95 }\nreservation = { budget = \"8ms\", period = \"100ms\" }\n\

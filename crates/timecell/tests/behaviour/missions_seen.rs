@@ -12,27 +12,30 @@ use crate::support::{Case, Need, binary, eventually, say};
 pub const CASES: &[Case] = &[
     Case {
         name: "missions_seen::what_a_cell_says_reaches_a_terminal_as_text",
-        needs: &[
-            Need::Root,
-            Need::Program("busybox"),
-            Need::Program(PROGRAMS[0]),
-            Need::Program(PROGRAMS[1]),
-            Need::Program(PROGRAMS[2]),
-        ],
+        needs: ON_A_TERMINAL,
         run: as_text,
     },
     Case {
         name: "missions_seen::a_group_that_somebody_else_uses_is_left_alone",
-        needs: &[Need::Root, Need::Program("busybox")],
+        needs: NEEDS,
         run: occupied,
     },
+];
+
+pub const NEEDS: &[Need] = &[Need::Root, Need::Program("busybox")];
+pub const ON_A_TERMINAL: &[Need] = &[
+    Need::Root,
+    Need::Program("busybox"),
+    Need::Program(PROGRAMS[0]),
+    Need::Program(PROGRAMS[1]),
+    Need::Program(PROGRAMS[2]),
 ];
 
 /// Clears the screen and gives the window a title, in a string of TOML and as a terminal shows it.
 const ESCAPES: &str = r"\u001b[2J\u001b]0;owned\u0007mine";
 const SHOWN: &str = r"\u{1b}[2J\u{1b}]0;owned\u{7}mine";
 
-fn as_text() {
+pub fn as_text() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir_all(dir.path().join("root/dev")).unwrap();
     // `logs` shows what a cell writes, `events` and `ps` why it could not be started: its engine names the program.
@@ -91,7 +94,7 @@ impl Drop for Occupied {
     }
 }
 
-fn occupied() {
+pub fn occupied() {
     let dir = tempfile::tempdir().unwrap();
     mission(
         dir.path(),

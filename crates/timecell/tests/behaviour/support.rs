@@ -28,6 +28,7 @@ pub enum Need {
     RtGroups,
     /// A program on the PATH.
     Program(&'static str),
+    File(&'static str),
 }
 
 impl Need {
@@ -42,6 +43,7 @@ impl Need {
                 let found = std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
                 (!found).then(|| format!("needs {name}"))
             }
+            Need::File(path) => (!Path::new(path).exists()).then(|| format!("needs {path}")),
             Need::TwoCpus => (host::sched::get_affinity(0).map_or(0, |cpus| cpus.len()) < 2)
                 .then(|| "needs two cpus".to_owned()),
             Need::RtGroups => host::rtgroup::detect()

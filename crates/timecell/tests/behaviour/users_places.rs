@@ -48,7 +48,7 @@ const SUPPLY: [&str; 6] = [
 ];
 
 /// The user.
-const NOBODY: u32 = 65534;
+pub const NOBODY: u32 = 65534;
 
 /// A place that everybody may pass through.
 pub struct Places {

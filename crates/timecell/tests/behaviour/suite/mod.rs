@@ -1,15 +1,19 @@
 //! The attack suite: what hostile cells got before it was taken from them, what they get now, and what it costs a critical
 //! cell beside them. Each attack is one file, which holds what runs in the cell and what is made of it, and one entry in
-//! [`ATTACKS`]. As tests they are short and assert that each is held; `tests/attacks/run` prints the table.
+//! [`ATTACKS`]; those in [`tested`] lean on a test elsewhere. As tests they are short and assert that each is held; `tests/attacks/run` prints the table.
 
 mod cpus;
+mod devices;
 mod exe;
 mod flood;
 mod kernel_locks;
+mod memory;
 mod missions;
+mod places;
 mod priority_inheritance;
 mod scene;
 mod signals;
+mod tested;
 mod timers;
 mod vsock;
 
@@ -58,10 +62,10 @@ pub struct Now {
     pub neighbour: Option<scene::Neighbour>,
 }
 
-/// The list of all attacks: one line for each.
+/// The list of all attacks: one line for each, those last of which the test is another one.
 macro_rules! attacks {
-    ($($attack:path => $case:literal),* $(,)?) => {
-        const ATTACKS: &[&Attack] = &[$(&$attack),*];
+    ($($attack:path => $case:literal),*; $($tested:path),* $(,)?) => {
+        const ATTACKS: &[&Attack] = &[$(&$attack),*, $(&$tested),*];
 
         pub const CASES: &[Case] = &[$(Case {
             name: concat!("attacks::", $case),
@@ -83,6 +87,18 @@ attacks![
     signals::SIGNALS => "what_a_user_may_have_is_each_cells_own",
     missions::SECOND_MISSION => "a_second_mission_does_not_come_before_a_critical_cell",
     missions::SAME_NAME => "a_name_that_looks_alike_is_another_cell",
+    devices::DEVICES => "a_device_that_may_only_be_read_is_not_written_to",
+    memory::MEMORY => "a_cell_without_memory_does_not_take_the_machines",
+    places::PLACES => "a_users_link_gives_the_user_nothing_of_roots";
+    tested::FULL_DISK,
+    tested::DISK_FILLER,
+    tested::HUNG_START,
+    tested::NO_DEATH,
+    tested::FULL_LOAD,
+    tested::FORGED_JOBS,
+    tested::ESCAPES,
+    tested::TAKEN_NAME,
+    tested::MOUNT_LINK,
 ];
 
 fn is_held(attack: &Attack) {
@@ -159,12 +175,12 @@ fn table(asked: &str) -> bool {
                         .map_or("-".to_owned(), ToString::to_string),
                 )
             }
-            Err(_) => {
+            Err(panic) => {
                 held = false;
-                (
-                    "NOT HELD: the suite failed, see above".to_owned(),
-                    "-".to_owned(),
-                )
+                let text = panic.downcast_ref::<String>();
+                let first = text.and_then(|text| text.lines().next());
+                let why = first.unwrap_or("the suite failed, see above");
+                (format!("NOT HELD: {why}"), "-".to_owned())
             }
         };
         row([
@@ -181,5 +197,5 @@ fn table(asked: &str) -> bool {
 
 fn row(columns: [&str; 5]) {
     let [name, before, now, neighbour_before, neighbour_now] = columns;
-    println!("{name:<14} | {before:<46} | {now:<62} | {neighbour_before:<34} | {neighbour_now}");
+    println!("{name:<14} | {before:<47} | {now:<66} | {neighbour_before:<34} | {neighbour_now}");
 }

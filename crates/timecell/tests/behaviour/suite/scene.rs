@@ -3,9 +3,10 @@
 use std::fmt;
 use std::fs::{self, File};
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::{AT_IT, THE_END, WORD};
+use super::{AT_IT, Now, THE_END, WORD};
 use crate::hostile::{self, Out, jobs};
 use crate::missions::{PATIENCE, Up, mission, name, nothing_is_left, pid_of, sweep};
 use crate::support::say;
@@ -158,9 +159,11 @@ impl Scene {
     }
 
     /// Ends the mission: nothing of it is left.
-    pub fn end(self) -> Neighbour {
+    pub fn end(mut self) -> Neighbour {
         let neighbour = self.neighbour();
-        self.up.end();
+        // An earlier timecell says in other words that all have stopped.
+        self.up.signal(libc::SIGINT);
+        assert_eq!(self.up.child.wait().unwrap().code(), Some(0));
         nothing_is_left(self.dir.path());
         neighbour
     }
@@ -193,6 +196,24 @@ impl Scene {
 pub fn number(said: &str, word: &str) -> Option<f64> {
     let found = said.lines().find_map(|line| line.strip_prefix(word))?;
     found.trim().parse().ok()
+}
+
+/// Runs this in a view of the file system of its own, which these commands have changed.
+pub fn changed_view(commands: &[String], run: impl FnOnce() -> Now + Send) -> Now {
+    let changed = || {
+        // SAFETY: no memory is involved; the namespace goes with this thread.
+        let done = unsafe { libc::unshare(libc::CLONE_NEWNS) };
+        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+        let alone = "mount --make-rslave /".to_owned();
+        for command in [&alone].into_iter().chain(commands) {
+            let mut words = command.split(' ');
+            let status = Command::new(words.next().unwrap()).args(words).status();
+            assert!(status.unwrap().success(), "{command}");
+        }
+        run()
+    };
+    std::thread::scope(|threads| threads.spawn(changed).join())
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// A directory for one attack which is no mission's.

@@ -1,0 +1,147 @@
+//! Attacks of which a test elsewhere shows that they are held: it asserts more than a line of the table can say, and fails the
+//! row where it fails. `no-death` and `full-load` were held on 7338fa0, too: what they show is that this stays so.
+
+use std::time::Duration;
+
+use super::{Attack, Before, Now};
+use crate::missions_reaction::{self as reaction, Fault, Reaction};
+use crate::support::Need;
+use crate::{missions_disk, missions_health, missions_mounts, missions_reserve, missions_seen};
+
+/// Without what runs in a cell, which the test brings along.
+const fn tested(
+    name: &'static str,
+    tries: &'static str,
+    got: &'static str,
+    needs: &'static [Need],
+    run: fn(u64) -> Now,
+) -> Attack {
+    Attack {
+        name,
+        tries,
+        before: Before {
+            got,
+            neighbour: "-",
+        },
+        needs,
+        deed: |_| (),
+        run,
+    }
+}
+
+fn held(got: impl Into<String>) -> Now {
+    Now {
+        got: got.into(),
+        held: true,
+        neighbour: None,
+    }
+}
+
+pub const FULL_DISK: Attack = tested(
+    "full-disk",
+    "no room for the journal, while cells are stopped and started; then another supervisor, on the disk that is still full",
+    "journal ENOSPC, exit 1, the next `up` fails too",
+    missions_disk::NEEDS,
+    |_| {
+        let ended = missions_disk::the_next_supervisor_on_a_disk_that_is_still_full_goes_on();
+        held(format!("both go on in memory; {ended}"))
+    },
+);
+
+pub const FORGED_JOBS: Attack = tested(
+    "forged-jobs",
+    "a cell of high criticality reports jobs in time that were none, while its child uses up the cpu",
+    "the overrun hidden",
+    missions_health::FORGERY,
+    |_| {
+        missions_health::a_cell_that_makes_jobs_up_for_its_child_is_found();
+        held("the overrun found: the mission changes to high mode")
+    },
+);
+
+pub const ESCAPES: Attack = tested(
+    "escapes",
+    "a cell writes, and is named with, codes that clear a terminal and give its window a title, shown by logs, events and ps",
+    "the terminal obeyed",
+    missions_seen::ON_A_TERMINAL,
+    |_| {
+        missions_seen::as_text();
+        held("text in logs, events and ps; the terminal unchanged")
+    },
+);
+
+pub const TAKEN_NAME: Attack = tested(
+    "taken-name",
+    "a process in a group that has the name of a cell's: whether the start that fails takes it along",
+    "not tried",
+    missions_seen::NEEDS,
+    |_| {
+        missions_seen::occupied();
+        held("refused by name; the process neither ended nor moved")
+    },
+);
+
+pub const MOUNT_LINK: Attack = tested(
+    "mount-link",
+    "a cell that may write to a directory of the host puts a link in place of one in it, which another cell is shown",
+    "followed",
+    &[Need::Root, Need::Program("busybox")],
+    |_| {
+        missions_mounts::a_link_is_not_followed("embedded");
+        held("refused by name, by the next supervisor too")
+    },
+);
+
+pub const HUNG_START: Attack = tested(
+    "hung-start",
+    "a cell whose engine hangs for 20 s in its start; when another cell that is killed runs again",
+    "the other cell first started after 20.3 s",
+    reaction::WITH_CRUN,
+    |_| {
+        let reaction = reaction::beside_a_cell_that_hangs_in_its_start(Fault::Crashes);
+        again(&reaction)
+    },
+);
+
+pub const NO_DEATH: Attack = tested(
+    "no-death",
+    "a cell that ignores SIGTERM, with two minutes to end; when another cell that is killed runs again",
+    "runs again after 63.9 ms at most, 5 times",
+    reaction::NEEDS,
+    |_| again(&reaction::beside_a_cell_that_does_not_die(Fault::Crashes)),
+);
+
+pub const DISK_FILLER: Attack = tested(
+    "disk-filler",
+    "a cell that fills the disk of the journal; when another cell that is killed runs again",
+    "not started again while the disk is full",
+    reaction::NEEDS,
+    |_| again(&reaction::beside_a_cell_that_fills_the_disk(Fault::Crashes)),
+);
+
+fn again(reaction: &Reaction) -> Now {
+    let (times, longest) = (reaction.took.len(), reaction.took[reaction.took.len() - 1]);
+    held(format!(
+        "runs again after {:.1} ms at most, {times} times",
+        ms(longest)
+    ))
+}
+
+pub const FULL_LOAD: Attack = tested(
+    "full-load",
+    "cells that use all they are granted, on every cpu; how long the end of another cell goes unnoticed",
+    "told after 73 to 88 ms at most",
+    missions_reserve::NEEDS,
+    |_| {
+        let kills = missions_reserve::killed(true).into_iter();
+        let longest = kills.map(|(told, _)| told).max().expect("kills");
+        Now {
+            held: longest <= missions_reserve::TOLD,
+            ..held(format!("told after {:.1} ms at most", ms(longest)))
+        }
+    },
+);
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
