@@ -76,6 +76,20 @@ pub(crate) fn comparison(c: &Comparison) -> String {
     format!("{} {}", interval(medians), verdict(medians, c.rounds))
 }
 
+/// ` over 9 of 10 rounds`, where the ratio of p99 rests on fewer of them than that of medians; else nothing.
+pub(crate) fn fewer_rounds_of_p99(c: &Comparison) -> String {
+    match c.rounds_of_p99 {
+        some if some > 0 && some < c.rounds => {
+            format!(
+                " over {} of {}",
+                count(some.into()),
+                plural(c.rounds.into(), "round")
+            )
+        }
+        _ => String::new(),
+    }
+}
+
 /// What stands in place of a quantile that the sample is too small for.
 pub(crate) fn needs(q: &Quantile) -> String {
     format!("needs {}", count(q.needed_count))

@@ -110,7 +110,7 @@ fn against(cell: &CellSummary, baseline: &str) -> Markup {
         td.verdict {
             (interval(medians)) " " span class=(class) { (verdict(medians, c.rounds)) }
             @if let Some(p99) = &c.ratio_of_p99 {
-                br; span.below { "p99 " (interval(p99)) " " (verdict(p99, c.rounds)) }
+                br; span.below { "p99 " (interval(p99)) " " (verdict(p99, c.rounds)) (crate::words::fewer_rounds_of_p99(c)) }
             }
         }
     }
