@@ -97,7 +97,10 @@ fn columns(summary: &RunSummary) -> Vec<Column> {
     }
     if cells.iter().any(|cell| cell.late.is_some()) {
         columns.push(Column {
-            heading: "late".to_owned(),
+            heading: match cells.iter().any(|cell| late_ends(cell).is_some()) {
+                true => "late (95% interval)".to_owned(),
+                false => "late".to_owned(),
+            },
             right: true,
             texts: cells.iter().map(late).collect(),
         });
@@ -253,13 +256,18 @@ fn against(cell: &CellSummary, baseline: &str) -> Text {
     }
 }
 
-/// Deadlines that were not met.
+/// Jobs that ended after their deadline, and the interval of their share.
 fn late(cell: &CellSummary) -> Text {
-    match cell.late {
-        Some(0) => Text("0".to_owned(), Tone::Plain),
-        Some(late) => Text(count(late), Tone::Bad),
-        None => Text("-".to_owned(), Tone::Plain),
-    }
+    let Some(late) = cell.late else {
+        return Text("-".to_owned(), Tone::Plain);
+    };
+    let ends = late_ends(cell).map_or_else(String::new, |ends| format!(" ({ends})"));
+    let tone = if late > 0 { Tone::Bad } else { Tone::Plain };
+    Text(format!("{}{ends}", count(late)), tone)
+}
+
+fn late_ends(cell: &CellSummary) -> Option<String> {
+    words::ends(cell.late_share.as_ref()?)
 }
 
 fn missed(cell: &CellSummary) -> Text {

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use record::summary::NotMeasured;
-use stats::{Comparison, Quantile, Ratio, Verdict};
+use stats::{Comparison, Quantile, Ratio, Share, Verdict};
 
 /// Puts commas between the thousands of a decimal number.
 pub fn grouped(number: impl Display) -> String {
@@ -56,6 +56,27 @@ pub(crate) fn interval(r: &Ratio) -> String {
         }
         _ => ratio(r.value),
     }
+}
+
+/// A part of a whole in percent with two digits, however small: `0.0031%`, `1.2%`, `24%`.
+pub(crate) fn part(share: f64) -> String {
+    let percent = 100.0 * share;
+    let decimals = if percent > 0.0 {
+        (1.0 - percent.log10().floor()).clamp(0.0, 7.0) as usize
+    } else {
+        0
+    };
+    format!("{percent:.decimals$}%")
+}
+
+/// `0.021%..0.12%`; `None` where there is no interval.
+pub(crate) fn ends(share: &Share) -> Option<String> {
+    let (low, high) = share.low.zip(share.high)?;
+    Some(format!(
+        "{}..{}",
+        part(low).trim_end_matches('%'),
+        part(high)
+    ))
 }
 
 /// What a ratio of times says: `slower`, `faster`, `within noise`, or why nothing.
@@ -216,6 +237,26 @@ mod tests {
             not_measured(&absent("apt install crun")),
             "crun-4: not measured: crun is not installed (apt install crun)"
         );
+    }
+
+    #[test]
+    fn parts_keep_two_digits_and_intervals_one_unit() {
+        for (share, text) in [
+            (0.0, "0%"),
+            (0.000_031, "0.0031%"),
+            (0.012, "1.2%"),
+            (0.24, "24%"),
+            (1.0, "100%"),
+        ] {
+            assert_eq!(part(share), text);
+        }
+        let share = |low, high| Share {
+            value: 0.01,
+            low,
+            high,
+        };
+        assert_eq!(ends(&share(Some(0.0), Some(0.051))).unwrap(), "0..5.1%");
+        assert_eq!(ends(&share(None, None)), None);
     }
 
     #[test]

@@ -92,7 +92,7 @@ mod tests {
         // Student's t with 9 degrees of freedom is 2.26216: t^2 / (n + t^2) of 10,000 jobs.
         let (low, high) = ends(&[(0, 1_000); 10]);
         assert_eq!(low, 0.0);
-        assert!((high - 5.1174 / 10_005.1174).abs() < 1e-7, "{high}");
+        assert!((high - 5.1174 / (10_000.0 + 5.1174)).abs() < 1e-7, "{high}");
         let (low, high) = ends(&[(20, 20); 10]);
         assert!((0.9..1.0).contains(&low) && high == 1.0, "{low} {high}");
         let one = Share::of_counts(&[(3, 100), (0, 0)], 0.95).unwrap();

@@ -1,6 +1,8 @@
 //! The tables over cells: the primary metric and what it amounts to.
 
-use super::tables::{detail, name, quantile_heads, quantiles, region, shape, shape_heads};
+use super::tables::{
+    detail, lost_with_share, name, quantile_heads, quantiles, region, shape, shape_heads,
+};
 use super::{Page, Section, time_cell};
 use crate::units::Scale;
 use crate::words::{clean, count, interval, verdict};
@@ -26,6 +28,10 @@ pub(super) fn section(page: &Page) -> Option<Section> {
             p.quiet {
                 "Rounds are pooled. Below each quantile stands its 95% interval; \"needs n\" is the number of samples \
                  from which that quantile could be bounded. The maximum is what was seen, a lower bound of the worst case."
+                @if summary.cells.iter().any(|cell| cell.late.is_some()) {
+                    " Late jobs ended after their deadline; activations that were missed never began. Below each stands the \
+                     95% interval of their share of all activations, from what rounds differ by."
+                }
                 @if let Some(sentence) = crate::patience::sentence(summary) { " " (crate::words::capital(&sentence)) "." }
             }
             (main_table(page, &rows))
@@ -76,11 +82,11 @@ fn main_table(page: &Page, rows: &[(&CellSummary, &MetricSummary)]) -> Markup {
                         @if compared { (against(cell, &summary.baseline)) }
                         @if timed {
                             @match cell.late {
-                                Some(late) => (super::tables::lost(late)),
+                                Some(late) => (lost_with_share(late, cell.late_share.as_ref())),
                                 None => td.num { "-" },
                             }
                         }
-                        (super::tables::lost(cell.missed))
+                        (lost_with_share(cell.missed, cell.missed_share.as_ref()))
                     }
                 }
                 @for cell in summary.cells.iter().filter(|cell| cell.metrics.is_empty()) {
