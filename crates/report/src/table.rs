@@ -356,8 +356,12 @@ fn of_run(summary: &RunSummary, crowded: bool) -> Vec<String> {
             histograms.relative_error * 100.0
         ));
     }
-    let patience = crate::patience::sentence(summary);
-    sentences.extend(patience.map(|sentence| format!("note: {sentence}")));
+    let bounded = [
+        crate::patience::sentence(summary),
+        crate::patience::maximum(summary),
+    ];
+    let bounded = bounded.into_iter().flatten();
+    sentences.extend(bounded.map(|sentence| format!("note: {sentence}")));
     for failure in &summary.failures {
         sentences.push(format!("failed: {failure}"));
     }

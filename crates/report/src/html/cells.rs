@@ -33,6 +33,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
                      95% interval of their share of all activations, from what rounds differ by."
                 }
                 @if let Some(sentence) = crate::patience::sentence(summary) { " " (crate::words::capital(&sentence)) "." }
+                @if let Some(sentence) = crate::patience::maximum(summary) { " " (crate::words::capital(&sentence)) "." }
             }
             (main_table(page, &rows))
             (detail(&format!("Spread of the {title}"), rows.len(), html! {
