@@ -33,6 +33,7 @@ pub fn table(summary: &RunSummary, style: Style) -> String {
         out += &format!("{} of a job\n\n", summary.primary.title());
         out += &render_parts(&columns, style);
         out += &crate::tasks::table(summary, style);
+        out += &crate::in_turns::table(summary, style);
     }
     let sentences = after(summary);
     let names = sentences.iter().map(|(name, _)| name.chars().count());
@@ -144,7 +145,7 @@ fn fit(columns: &mut [Column], width: usize) {
 
 /// A table that is wider than a narrow terminal, as several below each other, each with the names. Pipes and files have 120
 /// columns, and one table.
-fn render_parts(columns: &[Column], style: Style) -> String {
+pub(crate) fn render_parts(columns: &[Column], style: Style) -> String {
     let width = |columns: &[&Column]| columns.iter().map(|c| c.width() + 3).sum::<usize>() - 3;
     let all: Vec<&Column> = columns.iter().collect();
     if style.width >= PIPE || width(&all) <= style.width {

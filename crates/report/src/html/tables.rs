@@ -2,10 +2,10 @@
 
 use super::time_cell;
 use crate::units::Scale;
-use crate::words::{clean, count, ends, needs, ratio};
+use crate::words::{clean, count, ends, interval, needs, ratio, verdict};
 use maud::{Markup, html};
 use record::summary::{CellSummary, MetricSummary};
-use stats::{Quantile, Share, Summary};
+use stats::{Quantile, Ratio, Share, Summary, Verdict};
 
 /// The quantiles that have a column.
 const SHOWN: [(f64, &str); 5] = [
@@ -147,6 +147,16 @@ fn tail(summary: &Summary, value: Option<f64>, probability: f64) -> Markup {
         }
         _ => time_cell(&value.map_or("-".to_owned(), ratio), ""),
     }
+}
+
+/// A ratio, its interval, and what it says.
+pub(super) fn told(ratio: &Ratio, rounds: u32) -> Markup {
+    let class = match ratio.verdict {
+        Verdict::Larger => "slower",
+        Verdict::Smaller => "faster",
+        Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => "quiet",
+    };
+    html! { (interval(ratio)) " " span class=(class) { (verdict(ratio, rounds)) } }
 }
 
 /// A count of what should not be.
