@@ -42,6 +42,9 @@ pub(crate) fn sentence(summary: &RunSummary) -> Option<String> {
     (!all.is_empty()).then_some(all)
 }
 
+/// A bound of the share of jobs above the largest that is larger than this is not worth a sentence.
+const MOST_ABOVE: f64 = 0.05;
+
 /// What takes the place of a bound of the maximum: how many jobs may lie above the largest seen in the cell with the fewest; `None`
 /// where a task's analysis bounds it, where jobs were lost, or where none ran.
 pub(crate) fn maximum(summary: &RunSummary) -> Option<String> {
@@ -53,6 +56,9 @@ pub(crate) fn maximum(summary: &RunSummary) -> Option<String> {
     let fewest = counts.filter(|&jobs| jobs > 0).min()?;
     // All of n independent jobs lie below a quantile with the probability of the quantile to the power of n.
     let above = -((1.0 - DEFAULT_CONFIDENCE).ln() / fewest as f64).exp_m1();
+    if above > MOST_ABOVE {
+        return Some("no number of jobs bounds the maximum".to_owned());
+    }
     Some(format!(
         "no number of jobs bounds the maximum; the largest of {} independent jobs shows, with {:.0}% confidence, that at most {} of \
          all lie above it",
