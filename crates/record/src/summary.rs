@@ -144,11 +144,24 @@ pub struct CellSummary {
     pub executed: u64,
     /// Activations missed and counted.
     pub missed: u64,
-    /// Deadlines that were not met: jobs that ended later than their task's deadline, or than the next release where only a
-    /// period is given, and every activation missed. `None` where jobs have no deadline (`pacing = "relative"`), and in
-    /// summaries of versions that did not count it.
+    /// Jobs that ended after their deadline; activations that were missed are apart. `None` where jobs have no deadline
+    /// (`pacing = "relative"`), and in summaries of versions that did not count it.
     #[serde(default)]
     pub late: Option<u64>,
+    /// Their share of the activations planned, with the 95 % interval over rounds. Absent exactly when `late` is, and where
+    /// nothing was planned.
+    #[serde(default)]
+    pub late_share: Option<stats::Share>,
+    /// The share of the activations planned that were missed, likewise.
+    #[serde(default)]
+    pub missed_share: Option<stats::Share>,
+    /// When a job must have ended, ns after its release: its task's deadline, or the next release where only a period is
+    /// given. `None` where jobs have none.
+    #[serde(default)]
+    pub deadline_ns: Option<i64>,
+    /// Time between releases, ns; `None` where jobs pause instead.
+    #[serde(default)]
+    pub period_ns: Option<i64>,
     /// Activations neither executed nor counted: more than 0 fails the run.
     pub unexplained: u64,
     /// Jobs that ran but were not recorded, because the reader was not scheduled in time; only where histograms were

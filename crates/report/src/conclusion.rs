@@ -1,10 +1,10 @@
 //! What a run comes to, in a sentence or two, and what was seen within the machine's states.
 
 use model::EngineKind;
-use record::summary::{CellSummary, InTurns, RunSummary};
+use record::summary::{CellSummary, InTurns, Metric, MetricSummary, RunSummary};
 use stats::{Comparison, Ratio, Share, holm};
 
-use crate::units::percent;
+use crate::units::{exact, percent, time};
 use crate::words::{comparison, count, interval};
 
 /// States matter when both take at least this share of jobs: what is rarer shows in p99.
@@ -137,19 +137,71 @@ fn unseen(ratio: &Ratio) -> Option<f64> {
     Some((ratio.high? - 1.0).max(1.0 - ratio.low?))
 }
 
-/// What the baseline itself missed is the machine's doing.
+/// What the baseline itself did not meet is the machine's doing, if its work alone leaves room for it.
 fn machine(summary: &RunSummary) -> Option<String> {
     let of_baseline = |cell: &&CellSummary| cell.trial == summary.baseline;
     let cells = || summary.cells.iter().filter(of_baseline);
-    let late: u64 = cells().filter_map(|cell| cell.late).sum();
+    let unmet = |cell: &CellSummary| cell.late.map(|late| late + cell.missed);
+    let unmet: u64 = cells().filter_map(unmet).sum();
     let planned: u64 = cells().map(|cell| cell.planned).sum();
-    (late > 0).then(|| {
-        format!(
-            "The machine itself is late: {} missed {} of {} deadlines.",
-            summary.baseline,
-            count(late),
-            count(planned)
-        )
+    if unmet == 0 {
+        return None;
+    }
+    let baseline = &summary.baseline;
+    let of = format!("{} of {} deadlines", count(unmet), count(planned));
+    // The cell with the longest work speaks for all of the baseline.
+    let too_long = cells().filter_map(too_long);
+    let worst = too_long.max_by(|a, b| a.share.total_cmp(&b.share));
+    Some(match worst {
+        None => format!("The machine itself is late: {baseline} did not meet {of}."),
+        Some(TooLong {
+            share,
+            limit: (name, limit_ns),
+            median_ns: Some(median_ns),
+        }) if share >= 0.5 => format!(
+            "The work does not fit its {name}: the median execution time of {baseline} is {}, its {name} {}; it did not meet {of}.",
+            time(median_ns as f64),
+            exact(limit_ns.unsigned_abs()),
+        ),
+        Some(TooLong {
+            share,
+            limit: (name, limit_ns),
+            ..
+        }) => format!(
+            "{baseline} itself did not meet {of}: at least {} of its jobs take longer than their {name} of {} from start to end alone, \
+             by their work or by the machine.",
+            percent(share),
+            exact(limit_ns.unsigned_abs()),
+        ),
+    })
+}
+
+/// A cell whose jobs take longer than they may even if they begin at once.
+struct TooLong {
+    /// The part of its jobs that does, at least.
+    share: f64,
+    /// What they do not fit, and how long that is, ns.
+    limit: (&'static str, i64),
+    median_ns: Option<i64>,
+}
+
+fn too_long(cell: &CellSummary) -> Option<TooLong> {
+    let of = |metric: &&MetricSummary| metric.metric == Metric::ExecutionTime;
+    let execution = &cell.metrics.iter().find(of)?.summary;
+    let deadline = cell.deadline_ns.map(|ns| ("deadline", ns));
+    let period = cell.period_ns.map(|ns| ("period", ns));
+    let limit = (deadline.into_iter().chain(period)).min_by_key(|(_, ns)| *ns)?;
+    let is_beyond = |probability: f64| {
+        let quantile = execution.quantile(probability);
+        quantile
+            .and_then(|q| q.value_ns)
+            .is_some_and(|ns| ns > limit.1)
+    };
+    let probability = [0.5, 0.9, 0.95, 0.99].into_iter().find(|&p| is_beyond(p))?;
+    Some(TooLong {
+        share: 1.0 - probability,
+        limit,
+        median_ns: execution.quantile(0.5).and_then(|q| q.value_ns),
     })
 }
 

@@ -101,8 +101,9 @@ fn single(summary: &RunSummary, trial: &str, comparison: &Comparison) -> String 
             Verdict::Undecided => "",
         };
         text += &format!(
-            " Its p99 is {} times that of {baseline}{judged}.",
-            interval(p99)
+            " Its p99 is {} times that of {baseline}{}{judged}.",
+            interval(p99),
+            crate::words::fewer_rounds_of_p99(comparison),
         );
     }
     text

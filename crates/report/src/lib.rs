@@ -19,6 +19,7 @@ pub mod feasibility;
 mod figure;
 mod findings;
 mod html;
+mod in_turns;
 mod isolation;
 pub mod judge;
 mod loads;

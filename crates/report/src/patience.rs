@@ -1,9 +1,10 @@
-//! How long a run must be to bound the quantiles that it is too short for.
+//! What a run bounds and what not: how long it must be for the quantiles that it is too short for, and what it shows of the
+//! maximum, which no run bounds.
 
 use record::summary::RunSummary;
 use stats::{DEFAULT_CONFIDENCE, needed_count};
 
-use crate::words::count;
+use crate::words::{count, lost, part};
 
 /// Quantiles that are told of, and their names.
 const RARE: [(f64, &str); 3] = [(0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99")];
@@ -39,6 +40,32 @@ pub(crate) fn sentence(summary: &RunSummary) -> Option<String> {
         }
     }
     (!all.is_empty()).then_some(all)
+}
+
+/// A bound of the share of jobs above the largest that is larger than this is not worth a sentence.
+const MOST_ABOVE: f64 = 0.05;
+
+/// What takes the place of a bound of the maximum: how many jobs may lie above the largest seen in the cell with the fewest; `None`
+/// where a task's analysis bounds it, where jobs were lost, or where none ran.
+pub(crate) fn maximum(summary: &RunSummary) -> Option<String> {
+    let cells = || summary.cells.iter();
+    if cells().any(|cell| cell.task.is_some() || lost(cell) > 0) {
+        return None;
+    }
+    let counts = cells().filter_map(|cell| Some(cell.metrics.first()?.summary.count));
+    let fewest = counts.filter(|&jobs| jobs > 0).min()?;
+    // All of n independent jobs lie below a quantile with the probability of the quantile to the power of n.
+    let above = -((1.0 - DEFAULT_CONFIDENCE).ln() / fewest as f64).exp_m1();
+    if above > MOST_ABOVE {
+        return Some("no number of jobs bounds the maximum".to_owned());
+    }
+    Some(format!(
+        "no number of jobs bounds the maximum; the largest of {} independent jobs shows, with {:.0}% confidence, that at most {} of \
+         all lie above it",
+        count(fewest),
+        DEFAULT_CONFIDENCE * 100.0,
+        part(above)
+    ))
 }
 
 /// `40 s`, `3 min`, `26 h`.

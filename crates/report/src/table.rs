@@ -33,6 +33,7 @@ pub fn table(summary: &RunSummary, style: Style) -> String {
         out += &format!("{} of a job\n\n", summary.primary.title());
         out += &render_parts(&columns, style);
         out += &crate::tasks::table(summary, style);
+        out += &crate::in_turns::table(summary, style);
     }
     let sentences = after(summary);
     let names = sentences.iter().map(|(name, _)| name.chars().count());
@@ -97,7 +98,10 @@ fn columns(summary: &RunSummary) -> Vec<Column> {
     }
     if cells.iter().any(|cell| cell.late.is_some()) {
         columns.push(Column {
-            heading: "late".to_owned(),
+            heading: match cells.iter().any(|cell| late_ends(cell).is_some()) {
+                true => "late (95% interval)".to_owned(),
+                false => "late".to_owned(),
+            },
             right: true,
             texts: cells.iter().map(late).collect(),
         });
@@ -141,7 +145,7 @@ fn fit(columns: &mut [Column], width: usize) {
 
 /// A table that is wider than a narrow terminal, as several below each other, each with the names. Pipes and files have 120
 /// columns, and one table.
-fn render_parts(columns: &[Column], style: Style) -> String {
+pub(crate) fn render_parts(columns: &[Column], style: Style) -> String {
     let width = |columns: &[&Column]| columns.iter().map(|c| c.width() + 3).sum::<usize>() - 3;
     let all: Vec<&Column> = columns.iter().collect();
     if style.width >= PIPE || width(&all) <= style.width {
@@ -253,13 +257,18 @@ fn against(cell: &CellSummary, baseline: &str) -> Text {
     }
 }
 
-/// Deadlines that were not met.
+/// Jobs that ended after their deadline, and the interval of their share.
 fn late(cell: &CellSummary) -> Text {
-    match cell.late {
-        Some(0) => Text("0".to_owned(), Tone::Plain),
-        Some(late) => Text(count(late), Tone::Bad),
-        None => Text("-".to_owned(), Tone::Plain),
-    }
+    let Some(late) = cell.late else {
+        return Text("-".to_owned(), Tone::Plain);
+    };
+    let ends = late_ends(cell).map_or_else(String::new, |ends| format!(" ({ends})"));
+    let tone = if late > 0 { Tone::Bad } else { Tone::Plain };
+    Text(format!("{}{ends}", count(late)), tone)
+}
+
+fn late_ends(cell: &CellSummary) -> Option<String> {
+    words::ends(cell.late_share.as_ref()?)
 }
 
 fn missed(cell: &CellSummary) -> Text {
@@ -348,8 +357,12 @@ fn of_run(summary: &RunSummary, crowded: bool) -> Vec<String> {
             histograms.relative_error * 100.0
         ));
     }
-    let patience = crate::patience::sentence(summary);
-    sentences.extend(patience.map(|sentence| format!("note: {sentence}")));
+    let bounded = [
+        crate::patience::sentence(summary),
+        crate::patience::maximum(summary),
+    ];
+    let bounded = bounded.into_iter().flatten();
+    sentences.extend(bounded.map(|sentence| format!("note: {sentence}")));
     for failure in &summary.failures {
         sentences.push(format!("failed: {failure}"));
     }

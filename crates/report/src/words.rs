@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use record::summary::NotMeasured;
-use stats::{Comparison, Quantile, Ratio, Verdict};
+use stats::{Comparison, Quantile, Ratio, Share, Verdict};
 
 /// Puts commas between the thousands of a decimal number.
 pub fn grouped(number: impl Display) -> String {
@@ -58,6 +58,27 @@ pub(crate) fn interval(r: &Ratio) -> String {
     }
 }
 
+/// A part of a whole in percent with two digits, however small: `0.0031%`, `1.2%`, `24%`.
+pub(crate) fn part(share: f64) -> String {
+    let percent = 100.0 * share;
+    let decimals = if percent > 0.0 {
+        (1.0 - percent.log10().floor()).clamp(0.0, 7.0) as usize
+    } else {
+        0
+    };
+    format!("{percent:.decimals$}%")
+}
+
+/// `0.021%..0.12%`; `None` where there is no interval.
+pub(crate) fn ends(share: &Share) -> Option<String> {
+    let (low, high) = share.low.zip(share.high)?;
+    Some(format!(
+        "{}..{}",
+        part(low).trim_end_matches('%'),
+        part(high)
+    ))
+}
+
 /// What a ratio of times says: `slower`, `faster`, `within noise`, or why nothing.
 pub(crate) fn verdict(r: &Ratio, rounds: u32) -> &'static str {
     match r.verdict {
@@ -74,6 +95,20 @@ pub(crate) fn verdict(r: &Ratio, rounds: u32) -> &'static str {
 pub(crate) fn comparison(c: &Comparison) -> String {
     let medians = &c.ratio_of_medians;
     format!("{} {}", interval(medians), verdict(medians, c.rounds))
+}
+
+/// ` over 9 of 10 rounds`, where the ratio of p99 rests on fewer of them than that of medians; else nothing.
+pub(crate) fn fewer_rounds_of_p99(c: &Comparison) -> String {
+    match c.rounds_of_p99 {
+        some if some > 0 && some < c.rounds => {
+            format!(
+                " over {} of {}",
+                count(some.into()),
+                plural(c.rounds.into(), "round")
+            )
+        }
+        _ => String::new(),
+    }
 }
 
 /// What stands in place of a quantile that the sample is too small for.
@@ -202,6 +237,26 @@ mod tests {
             not_measured(&absent("apt install crun")),
             "crun-4: not measured: crun is not installed (apt install crun)"
         );
+    }
+
+    #[test]
+    fn parts_keep_two_digits_and_intervals_one_unit() {
+        for (share, text) in [
+            (0.0, "0%"),
+            (0.000_031, "0.0031%"),
+            (0.012, "1.2%"),
+            (0.24, "24%"),
+            (1.0, "100%"),
+        ] {
+            assert_eq!(part(share), text);
+        }
+        let share = |low, high| Share {
+            value: 0.01,
+            low,
+            high,
+        };
+        assert_eq!(ends(&share(Some(0.0), Some(0.051))).unwrap(), "0..5.1%");
+        assert_eq!(ends(&share(None, None)), None);
     }
 
     #[test]

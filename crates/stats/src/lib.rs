@@ -40,6 +40,7 @@ mod moments;
 mod quantile;
 mod rank_sum;
 mod series;
+mod share;
 mod sign;
 mod skew;
 mod sorted;
@@ -59,12 +60,13 @@ pub use correlation::{pearson, spearman};
 pub use fairness::{BatchMean, Even, Fairness, Spread, gini, lorenz};
 pub use holm::holm;
 pub use interleaved::{
-    Share, States, Turn, WithinStates, compare_turns, confidence_of_each_look, foreseen_half_width,
+    States, Turn, WithinStates, compare_turns, confidence_of_each_look, foreseen_half_width,
 };
 pub use knee::{Growth, Knee};
 pub use quantile::{DEFAULT_CONFIDENCE, Quantile, needed_count};
 pub use rank_sum::larger;
 pub use series::{SeriesBucket, thin_series};
+pub use share::Share;
 pub use sign::{share_at_most, sign_test};
 pub use skew::skew_ns;
 pub use sorted::{Sorted, median_of};

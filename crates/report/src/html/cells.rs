@@ -1,12 +1,14 @@
 //! The tables over cells: the primary metric and what it amounts to.
 
-use super::tables::{detail, name, quantile_heads, quantiles, region, shape, shape_heads};
+use super::tables::{
+    detail, lost_with_share, name, quantile_heads, quantiles, region, shape, shape_heads, told,
+};
 use super::{Page, Section, time_cell};
+use crate::in_turns::compared;
 use crate::units::Scale;
 use crate::words::{clean, count, interval, verdict};
 use maud::{Markup, html};
 use record::summary::{CellSummary, MetricSummary};
-use stats::Verdict;
 
 pub(super) fn section(page: &Page) -> Option<Section> {
     let summary = page.data.summary;
@@ -26,9 +28,17 @@ pub(super) fn section(page: &Page) -> Option<Section> {
             p.quiet {
                 "Rounds are pooled. Below each quantile stands its 95% interval; \"needs n\" is the number of samples \
                  from which that quantile could be bounded. The maximum is what was seen, a lower bound of the worst case."
+                @if summary.cells.iter().any(|cell| cell.late.is_some()) {
+                    " Late jobs ended after their deadline; activations that were missed never began. Below each stands the \
+                     95% interval of their share of all activations, from what rounds differ by."
+                }
                 @if let Some(sentence) = crate::patience::sentence(summary) { " " (crate::words::capital(&sentence)) "." }
+                @if let Some(sentence) = crate::patience::maximum(summary) { " " (crate::words::capital(&sentence)) "." }
             }
             (main_table(page, &rows))
+            @if compared(summary, summary.primary).iter().any(|(_, turns)| turns.within.is_some()) {
+                @if let Some(compared) = super::in_turns::table(summary, summary.primary) { (compared) }
+            }
             (detail(&format!("Spread of the {title}"), rows.len(), html! {
                 thead { tr { th scope="col" { "cell" } (shape_heads()) } }
                 tbody { @for (row, (cell, _)) in rows.iter().enumerate() {
@@ -76,11 +86,11 @@ fn main_table(page: &Page, rows: &[(&CellSummary, &MetricSummary)]) -> Markup {
                         @if compared { (against(cell, &summary.baseline)) }
                         @if timed {
                             @match cell.late {
-                                Some(late) => (super::tables::lost(late)),
+                                Some(late) => (lost_with_share(late, cell.late_share.as_ref())),
                                 None => td.num { "-" },
                             }
                         }
-                        (super::tables::lost(cell.missed))
+                        (lost_with_share(cell.missed, cell.missed_share.as_ref()))
                     }
                 }
                 @for cell in summary.cells.iter().filter(|cell| cell.metrics.is_empty()) {
@@ -100,17 +110,11 @@ fn against(cell: &CellSummary, baseline: &str) -> Markup {
             td { @if cell.trial == baseline { "1 (baseline)" } @else { span.quiet { "not comparable" } } }
         };
     };
-    let medians = &c.ratio_of_medians;
-    let class = match medians.verdict {
-        Verdict::Larger => "slower",
-        Verdict::Smaller => "faster",
-        Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => "quiet",
-    };
     html! {
         td.verdict {
-            (interval(medians)) " " span class=(class) { (verdict(medians, c.rounds)) }
+            (told(&c.ratio_of_medians, c.rounds))
             @if let Some(p99) = &c.ratio_of_p99 {
-                br; span.below { "p99 " (interval(p99)) " " (verdict(p99, c.rounds)) }
+                br; span.below { "p99 " (interval(p99)) " " (verdict(p99, c.rounds)) (crate::words::fewer_rounds_of_p99(c)) }
             }
         }
     }

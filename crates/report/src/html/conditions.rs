@@ -94,7 +94,7 @@ fn against(found: &Conditions) -> Markup {
                     Some(c) => {
                         td.verdict { (interval(&c.ratio_of_medians)) " " (verdict(&c.ratio_of_medians, c.rounds)) }
                         td.verdict { @match &c.ratio_of_p99 {
-                            Some(p99) => { (interval(p99)) " " (verdict(p99, c.rounds)) }
+                            Some(p99) => { (interval(p99)) " " (verdict(p99, c.rounds)) (crate::words::fewer_rounds_of_p99(c)) }
                             None => { span.quiet { "too few jobs" } }
                         } }
                     }

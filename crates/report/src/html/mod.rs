@@ -9,6 +9,7 @@ mod doctor;
 mod figures;
 mod found;
 mod histograms;
+mod in_turns;
 mod lacking;
 mod limits;
 mod loads;

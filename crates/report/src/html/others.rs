@@ -2,6 +2,7 @@
 
 use super::tables::{detail, name, quantile_heads, quantiles, short_shape, short_shape_heads};
 use super::{Page, Section, time_cell};
+use crate::in_turns::compared;
 use crate::study::metrics;
 use crate::units::Scale;
 use maud::{Markup, html};
@@ -15,10 +16,15 @@ pub(super) fn section(page: &Page) -> Option<Section> {
         heading: crate::words::capital(&titles.join(" and ")),
         body: html! {
             p.quiet {
-                "Wake-up latency is how late a job began; response time is from its release to its end. The same jobs, \
-                 not compared with the baseline."
+                "Wake-up latency is how late a job began; response time is from its release to its end. "
+                @if others.iter().any(|&metric| !compared(page.data.summary, metric).is_empty()) {
+                    "The same jobs; where trials took turns they are compared turn by turn."
+                } @else { "The same jobs, not compared with the baseline." }
             }
-            @for &metric in others { (table(page.data.summary, metric)) }
+            @for &metric in others {
+                (table(page.data.summary, metric))
+                @if let Some(compared) = super::in_turns::table(page.data.summary, metric) { (compared) }
+            }
         },
     })
 }

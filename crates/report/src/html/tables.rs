@@ -2,10 +2,10 @@
 
 use super::time_cell;
 use crate::units::Scale;
-use crate::words::{clean, count, needs, ratio};
+use crate::words::{clean, count, ends, interval, needs, ratio, verdict};
 use maud::{Markup, html};
 use record::summary::{CellSummary, MetricSummary};
-use stats::{Quantile, Summary};
+use stats::{Quantile, Ratio, Share, Summary, Verdict};
 
 /// The quantiles that have a column.
 const SHOWN: [(f64, &str); 5] = [
@@ -149,9 +149,29 @@ fn tail(summary: &Summary, value: Option<f64>, probability: f64) -> Markup {
     }
 }
 
+/// A ratio, its interval, and what it says.
+pub(super) fn told(ratio: &Ratio, rounds: u32) -> Markup {
+    let class = match ratio.verdict {
+        Verdict::Larger => "slower",
+        Verdict::Smaller => "faster",
+        Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => "quiet",
+    };
+    html! { (interval(ratio)) " " span class=(class) { (verdict(ratio, rounds)) } }
+}
+
 /// A count of what should not be.
 pub(super) fn lost(n: u64) -> Markup {
     html! { td.num { @if n > 0 { span.bad { (count(n)) } } @else { "0" } } }
+}
+
+/// The same, and the interval of its share.
+pub(super) fn lost_with_share(n: u64, share: Option<&Share>) -> Markup {
+    html! {
+        td.num {
+            @if n > 0 { span.bad { (count(n)) } } @else { "0" }
+            @if let Some(ends) = share.and_then(ends) { br; span.below { (ends) } }
+        }
+    }
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use super::ratios::Ratios;
 use super::threshold::{Count, Figure, Limit, Statistic, Threshold};
 use super::verdict::{CellVerdict, Measured, Outcome, Unit, Why};
-use crate::words::{count, plural};
+use crate::words::{count, ends, part, plural};
 use record::summary::{CellSummary, Metric, RunSummary, SkewSummary};
-use stats::{Ratio, Sorted, Summary};
+use stats::{Ratio, Share, Sorted, Summary};
 
 /// Why a figure is not to be had, and in words.
 pub(super) type Absent = (Why, String);
@@ -60,24 +60,36 @@ pub(super) fn verdict(
             None => absent((Why::NoFigure, "its creation was not timed".to_owned())),
         },
         (Figure::Count(kind), Limit::Number(limit)) => {
-            let number = match kind {
-                Count::Late | Count::Missed if !cell.real_time => {
-                    return Some(absent(no_class(&cell.class)));
-                }
-                Count::Late => match cell.late {
-                    Some(late) => late,
-                    None => {
-                        let what =
-                            "its jobs pause instead of having a period, and have no deadline";
-                        return Some(absent((Why::NoFigure, what.to_owned())));
-                    }
-                },
-                Count::Missed => cell.missed,
-                Count::Lost => cell.lost.saturating_add(cell.unexplained),
-                Count::Faults => cell.faults,
+            let number = match number(cell, kind) {
+                Ok(number) => number,
+                Err(why) => return Some(absent(why)),
             };
             let mut verdict = decided(Measured::fact(number as f64), Unit::Count, limit as f64);
-            verdict.reason = format!("of {}", plural(cell.planned, "activation"));
+            verdict.reason = of_planned(cell, kind);
+            verdict
+        }
+        (Figure::Count(kind), Limit::Percent(limit)) => {
+            if let Err(why) = number(cell, kind) {
+                return Some(absent(why));
+            }
+            let Some(share) = share(cell, kind) else {
+                let what = "no activation of it was planned".to_owned();
+                return Some(absent((Why::NoFigure, what)));
+            };
+            let measured = Measured {
+                value: share.value,
+                interval: share.low.zip(share.high),
+            };
+            let outcome = match measured.interval {
+                Some(_) => measured.outcome(threshold.operator, limit / 100.0),
+                None => Outcome::Undecided,
+            };
+            let mut verdict = CellVerdict::of(&cell.label, measured, Unit::Share, outcome);
+            if measured.interval.is_none() {
+                verdict.reason = ONE_ROUND.to_owned();
+            } else if verdict.reason.is_empty() {
+                verdict.reason = of_planned(cell, kind);
+            }
             verdict
         }
         _ => {
@@ -85,6 +97,47 @@ pub(super) fn verdict(
             absent((Why::NoFigure, what.to_owned()))
         }
     })
+}
+
+/// Why there is no interval.
+const ONE_ROUND: &str = "one round gives no interval; measure 3 rounds or more";
+
+/// What a cell counts of this.
+fn number(cell: &CellSummary, kind: Count) -> Result<u64, Absent> {
+    match kind {
+        Count::Late | Count::Missed if !cell.real_time => Err(no_class(&cell.class)),
+        Count::Late => cell.late.ok_or_else(|| {
+            let what = "its jobs pause instead of having a period, and have no deadline";
+            (Why::NoFigure, what.to_owned())
+        }),
+        Count::Missed => Ok(cell.missed),
+        Count::Lost => Ok(cell.lost.saturating_add(cell.unexplained)),
+        Count::Faults => Ok(cell.faults),
+    }
+}
+
+/// The same as a share of all activations, where it is known.
+fn share(cell: &CellSummary, kind: Count) -> Option<&Share> {
+    match kind {
+        Count::Late => cell.late_share.as_ref(),
+        Count::Missed => cell.missed_share.as_ref(),
+        Count::Lost | Count::Faults => None,
+    }
+}
+
+/// What a count is one of, and beside late jobs those activations that never became jobs.
+fn of_planned(cell: &CellSummary, kind: Count) -> String {
+    let mut reason = format!("of {}", plural(cell.planned, "activation"));
+    if let Some(share) = share(cell, kind) {
+        reason += &format!(", {}", part(share.value));
+        if let Some(ends) = ends(share) {
+            reason += &format!(" ({ends})");
+        }
+    }
+    if kind == Count::Late && cell.missed > 0 {
+        reason += &format!("; {} others were missed", count(cell.missed));
+    }
+    reason
 }
 
 /// The metric of a cell that it says something about.
@@ -174,7 +227,7 @@ fn relative(
     let mut verdict = CellVerdict::of(&cell.label, measured, Unit::Ratio, outcome);
     if measured.interval.is_none() {
         verdict.reason = if rounds < 2 {
-            "one round gives no interval; measure 3 rounds or more".to_owned()
+            ONE_ROUND.to_owned()
         } else {
             "its rounds give no interval".to_owned()
         };

@@ -3,7 +3,7 @@
 //!
 //! A verdict rests on 95 % intervals wherever there is one. `missed` means that the whole interval lies where it must
 //! not, `met` that none of it does, `undecided` that the limit lies within. Smallest and largest value, mean, deviation
-//! and counts are facts about what was seen and are compared as they are.
+//! and counts are facts about what was seen and are compared as they are; shares of activations have an interval.
 
 mod cell;
 mod isolation;

@@ -43,7 +43,7 @@ pub(crate) fn section(judged: &Judged) -> Option<Section> {
             p.quiet {
                 "What must not be, and whether it is. The whole 95% interval decides: missed where all of it lies \
                  beyond the limit, met where none of it does, undecided where the limit lies within. Largest and \
-                 smallest value, mean, deviation and counts are what was seen, and are compared as they are."
+                 smallest value, mean, deviation and counts are what was seen, and are compared as they are; a share of activations has an interval."
             }
             (region("Thresholds", table))
             @if ratios {

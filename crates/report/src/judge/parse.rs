@@ -197,13 +197,21 @@ fn limit(all: &Text<'_>, text: &str, figure: Figure) -> Result<Limit, ThresholdE
             .map_err(|(what, mend)| fault(what.replace("{}", text), mend));
     }
     match figure {
-        Figure::Count(_) => text.parse().map(Limit::Number).map_err(|_| {
-            let what = format!("`{text}` is no count");
-            fault(
-                what,
-                "write a whole number without a unit, 0 or more".to_owned(),
-            )
-        }),
+        Figure::Count(count) => match text.strip_suffix('%').filter(|_| count.has_share()) {
+            Some(number) => percent(number.trim_end()).ok_or_else(|| {
+                let mend = "write a number from 0 to 100 and %, such as `0.1%`".to_owned();
+                fault(format!("`{text}` is no share"), mend)
+            }),
+            None => text.parse().map(Limit::Number).map_err(|_| {
+                let mend = match count.has_share() {
+                    true => {
+                        "write a whole number without a unit, 0 or more, or a share such as `0.1%`"
+                    }
+                    false => "write a whole number without a unit, 0 or more",
+                };
+                fault(format!("`{text}` is no count"), mend.to_owned())
+            }),
+        },
         Figure::Memory(_) => bytes(text).ok_or_else(|| {
             let what = format!("`{text}` is no size");
             let mend = "write a whole number and a unit: B, kB, MB, GB, KiB, MiB or GiB".to_owned();
@@ -227,6 +235,9 @@ fn limit(all: &Text<'_>, text: &str, figure: Figure) -> Result<Limit, ThresholdE
 /// What a limit of this figure may look like.
 fn example(figure: Figure) -> &'static str {
     match figure {
+        Figure::Count(count) if count.has_share() => {
+            "a count, such as `0`, or a share such as `0.1%`"
+        }
         Figure::Count(_) => "a count, such as `0`",
         Figure::Memory(_) => "a size with its unit, such as `18MB`",
         _ if comparable(figure) => {
@@ -268,6 +279,12 @@ fn ratio(number: &str, figure: Figure) -> Result<Limit, (String, String)> {
     Err((what, mend))
 }
 
+fn percent(number: &str) -> Option<Limit> {
+    let plain = number.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let value = number.parse::<f64>().ok().filter(|_| plain)?;
+    (value <= 100.0).then_some(Limit::Percent(value))
+}
+
 fn bytes(text: &str) -> Option<Limit> {
     let split = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(split);
@@ -306,6 +323,8 @@ mod tests {
             ),
             ("crun-ipc-1.5ms.missed > 0", "crun-ipc-1.5ms.missed > 0"),
             ("lost>0", "lost > 0"),
+            ("late > 0.10 %", "late > 0.1%"),
+            ("podman.missed>=1%", "podman.missed >= 1%"),
             ("latency.p99 > 1.10x", "latency.p99 > 1.1x"),
             ("memory.max > 18 MB", "memory.max > 18MB"),
             ("creation.median > 1s", "creation.median > 1s"),
@@ -372,7 +391,10 @@ mod tests {
             ("missed > 2x", 10, "cannot be compared", "a count"),
             ("latency.p99 > -1x", 15, "`-1x` is no ratio", "positive"),
             ("latency.p99 > 0x", 15, "`0x` is no ratio", "positive"),
-            ("missed > 1us", 10, "no count", "whole number"),
+            ("missed > 1us", 10, "no count", "such as `0.1%`"),
+            ("late > 101%", 8, "`101%` is no share", "0 to 100"),
+            ("late > -1%", 8, "`-1%` is no share", "0 to 100"),
+            ("lost > 1%", 8, "`1%` is no count", "whole number"),
             ("memory.max > 18", 14, "no size", "MiB"),
             (".latency.p99 > 1us", 1, "name before the dot", "or no dot"),
             ("a b.latency.p99 > 1us", 2, "` ` is in no name", "letters"),
@@ -403,6 +425,9 @@ mod tests {
                 limit: match figure {
                     _ if relative && comparable(figure) => {
                         Limit::Ratio((number >> 12) as f64 / 1_000.0 + 0.001)
+                    }
+                    Figure::Count(count) if relative && count.has_share() => {
+                        Limit::Percent((number % 100_001) as f64 / 1_000.0)
                     }
                     Figure::Count(_) => Limit::Number(number),
                     Figure::Memory(_) => Limit::Bytes(number),

@@ -63,15 +63,17 @@ impl Ratios {
             Ok(comparison) => comparison,
             Err(why) => return Some(Err((Why::NoBaseline, why.clone()))),
         };
-        let ratio = match statistic {
-            Statistic::P99 => comparison.ratio_of_p99.clone(),
-            _ => Some(comparison.ratio_of_medians.clone()),
+        let (ratio, rounds) = match statistic {
+            Statistic::P99 => (comparison.ratio_of_p99.clone(), comparison.rounds_of_p99),
+            _ => (Some(comparison.ratio_of_medians.clone()), comparison.rounds),
         };
         Some(match ratio {
-            Some(ratio) => Ok((ratio, comparison.rounds)),
+            Some(ratio) => Ok((ratio, rounds)),
             None => {
                 let needed = stats::needed_count(0.99, stats::DEFAULT_CONFIDENCE).unwrap_or(0);
-                let what = format!("needs {needed} jobs in every round of both");
+                let what = format!(
+                    "needs {needed} jobs of both in every round (of trials that took turns, in 3 rounds or more)"
+                );
                 Err((Why::TooFew, what))
             }
         })

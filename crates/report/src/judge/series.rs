@@ -69,7 +69,7 @@ fn verdict(figure: &SeriesFigure, threshold: &Threshold) -> CellVerdict {
     let (unit, limit) = match threshold.limit {
         Limit::Bytes(bytes) => (Unit::Bytes, bytes as f64),
         Limit::Time(time) => (Unit::Ns, time.ns() as f64),
-        Limit::Number(_) | Limit::Ratio(_) => {
+        Limit::Number(_) | Limit::Percent(_) | Limit::Ratio(_) => {
             let reason = "single measurements are not compared with a baseline here".to_owned();
             return CellVerdict::not_applicable(&label, Why::NoBaseline, reason);
         }

@@ -4,7 +4,8 @@ use super::verdict::{CellVerdict, Judged, Outcome, Unit};
 use crate::style::{Style, Tone};
 use crate::table::{Column, Text, render};
 use crate::units::Scale;
-use crate::words::{clean, count, grouped, ratio};
+use crate::words::{self, clean, count, grouped, part, ratio};
+use stats::Share;
 
 /// One line for each threshold and cell. Ends with a line break.
 pub fn judged_table(judged: &Judged, style: Style) -> String {
@@ -67,6 +68,17 @@ pub(super) fn measured(cell: &CellVerdict) -> String {
             format!("{}x{}", ratio(value), interval.unwrap_or_default())
         }
         Unit::Count => count(value as u64),
+        Unit::Share => {
+            let interval = ends.map(|[low, high]| {
+                let share = Share {
+                    value,
+                    low: Some(low),
+                    high: Some(high),
+                };
+                words::ends(&share).map_or_else(String::new, |ends| format!(" ({ends})"))
+            });
+            part(value) + &interval.unwrap_or_default()
+        }
         Unit::Bytes => {
             let mb = |bytes: f64| grouped(format!("{:.3}", bytes / 1e6));
             let interval = ends.map(|[low, high]| format!(" ({}..{})", mb(low), mb(high)));

@@ -180,9 +180,9 @@ impl Statistic {
 /// Something counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
-    /// Deadlines that were not met, by jobs that ended too late and by activations missed.
+    /// Jobs that ended after their deadline.
     Late,
-    /// Activations missed.
+    /// Activations that never began.
     Missed,
     /// Jobs that ran and are not on record, and activations that nothing explains.
     Lost,
@@ -202,6 +202,11 @@ impl Count {
             Count::Lost => "lost",
             Count::Faults => "faults",
         }
+    }
+
+    /// Whether it is also known as a share of all activations.
+    pub const fn has_share(self) -> bool {
+        matches!(self, Count::Late | Count::Missed)
     }
 }
 
@@ -265,6 +270,8 @@ pub enum Limit {
     Time(model::Duration),
     /// A number of things.
     Number(u64),
+    /// So many percent of all activations, 0 to 100.
+    Percent(f64),
     /// A size in bytes.
     Bytes(u64),
     /// So many times the baseline's, positive.
@@ -287,6 +294,7 @@ impl fmt::Display for Limit {
         match self {
             Limit::Time(time) => write!(f, "{time}"),
             Limit::Number(number) => write!(f, "{number}"),
+            Limit::Percent(percent) => write!(f, "{percent}%"),
             Limit::Bytes(bytes) => {
                 let exact = SIZES
                     .iter()

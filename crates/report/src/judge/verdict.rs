@@ -79,6 +79,8 @@ pub enum Unit {
     Bytes,
     /// A number of things.
     Count,
+    /// A part of all activations, 0 to 1.
+    Share,
     /// So many times the baseline's.
     Ratio,
 }

@@ -1,8 +1,9 @@
 //! One cell of one trial over all rounds.
 
+use super::deadlines::Deadlines;
 use super::source::{self, Rounds, Source};
 use super::{compare_rounds, metrics};
-use model::TrialPlan;
+use model::{Pacing, TrialPlan};
 use record::RecordError;
 use record::samples::Header;
 use record::summary::{CellSummary, Metric, MetricSummary, TaskSummary};
@@ -33,22 +34,27 @@ pub(super) fn study(
     let task = cells.iter().find_map(|cell| cell.task.as_ref());
     let jobs = task.map_or(source.plan.workload_of(trial).jobs, |task| task.jobs);
     let jobs = jobs.into();
-    let deadline_ns = task.map_or_else(
-        || source.plan.workload_of(trial).deadline_ns(),
-        |task| Some(task.deadline_ns),
-    );
-    let mut late = 0;
+    let workload = source.plan.workload_of(trial);
+    let paced = (workload.pacing == Pacing::Periodic).then(|| workload.period.ns());
+    let (deadline_ns, period_ns) = match task {
+        Some(task) => (Some(task.deadline_ns), Some(task.period_ns)),
+        None => (workload.deadline_ns(), paced),
+    };
+    let mut deadlines = Deadlines::default();
     let mut counts = Counts::default();
     let mut headers = Vec::new();
     let mut primary = Rounds::new();
     for record in records.iter().filter(|r| source::cell(r, id).is_some()) {
         let samples = source.samples(record, id)?;
+        let (planned, missed) = (counts.planned, counts.missed);
         counts.add(record, samples.as_ref(), jobs);
-        if let (Some(deadline), Some(samples)) = (deadline_ns, &samples) {
-            let response = |sample| Metric::ResponseTime.of(sample);
-            let after = samples.samples.iter().filter(|s| response(s) > deadline);
-            late += after.count() as u64;
-        }
+        let late = deadline_ns.map(|deadline| {
+            let jobs = samples.iter().flat_map(|samples| &samples.samples);
+            let after = jobs.filter(|job| Metric::ResponseTime.of(job) > deadline);
+            after.count() as u64
+        });
+        let (planned, missed) = (counts.planned - planned, counts.missed - missed);
+        deadlines.add(record.round, planned, late, missed);
         if let Some(samples) = samples.filter(|_| source::is_good(record)) {
             source::add(&mut primary, record.round, &samples, metrics[0]);
             headers.push(samples.header);
@@ -104,7 +110,11 @@ pub(super) fn study(
         planned: counts.planned,
         executed: counts.executed,
         missed: counts.missed,
-        late: deadline_ns.map(|_| late + counts.missed),
+        late: deadlines.late().filter(|_| deadline_ns.is_some()),
+        late_share: deadlines.late_share().filter(|_| deadline_ns.is_some()),
+        missed_share: deadlines.missed_share(),
+        deadline_ns,
+        period_ns,
         unexplained: counts.unexplained,
         metrics: summaries,
         against_baseline,

@@ -3,8 +3,9 @@
 
 use super::Source;
 use super::cell::{classes, distinct, faults, label, median_cost, notes};
+use super::deadlines::Deadlines;
 use super::source::{self, is_good};
-use model::TrialPlan;
+use model::{Pacing, TrialPlan};
 use record::RecordError;
 use record::histogram::{HistogramLog, RELATIVE_ERROR, Total};
 use record::samples::Header;
@@ -124,6 +125,9 @@ fn cell(
     let mut pooled = BTreeMap::new();
     let mut headers: Vec<Header> = Vec::new();
     let (mut planned, mut executed, mut missed, mut lost, mut unexplained) = (0, 0, 0, 0, 0);
+    let workload = source.plan.workload_of(trial);
+    let deadline_ns = workload.deadline_ns();
+    let mut deadlines = Deadlines::default();
     for (record, log) in &logs {
         // What a cut-off trial had not done is planned again by the one that continues it.
         let asked = match record.cut_off {
@@ -135,6 +139,8 @@ fn cell(
         missed += log.counts.missed;
         lost += log.counts.lost;
         unexplained += asked.saturating_sub(log.counts.accounted());
+        let late = deadline_ns.and_then(|deadline| after(log, deadline));
+        deadlines.add(record.round, asked, late, log.counts.missed);
         if is_good(record) {
             pool(&mut pooled, record.round, log);
             headers.push(log.header());
@@ -144,18 +150,12 @@ fn cell(
         let silent = record.go_ns.is_some() && logs.iter().all(|(r, _)| r.number != record.number);
         if silent && record.cut_off.is_none() {
             // The barrier opened and nothing came back: every activation asked for is gone.
-            planned += u64::from(source.plan.workload_of(trial).jobs);
-            unexplained += u64::from(source.plan.workload_of(trial).jobs);
+            let asked = u64::from(workload.jobs);
+            planned += asked;
+            unexplained += asked;
+            deadlines.add(record.round, asked, deadline_ns.map(|_| 0), 0);
         }
     }
-    let late = source
-        .plan
-        .workload_of(trial)
-        .deadline_ns()
-        .and_then(|deadline| {
-            let after = logs.iter().map(|(_, log)| after(log, deadline));
-            Some(after.sum::<Option<u64>>()? + missed)
-        });
     let mut notes = notes(&cells, &headers);
     let primary = quantiles(&pooled, metrics[0]);
     let against_baseline = against.and_then(|baseline| {
@@ -194,7 +194,11 @@ fn cell(
         planned,
         executed,
         missed,
-        late,
+        late: deadlines.late().filter(|_| deadline_ns.is_some()),
+        late_share: deadlines.late_share().filter(|_| deadline_ns.is_some()),
+        missed_share: deadlines.missed_share(),
+        deadline_ns,
+        period_ns: (workload.pacing == Pacing::Periodic).then(|| workload.period.ns()),
         unexplained,
         lost,
         metrics: metrics

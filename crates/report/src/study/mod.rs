@@ -6,6 +6,7 @@
 
 mod against;
 mod cell;
+mod deadlines;
 mod failures;
 mod histograms;
 mod loads;

@@ -1,6 +1,7 @@
 //! What is studied, judged and drawn of runs that are made up, so that the truth is known.
 
 mod crowded;
+mod deadlines;
 mod isolation;
 mod judge;
 mod kept_tails;

@@ -2,9 +2,10 @@
 
 use crate::synthetic::{Chance, GO, Synthetic, cell};
 use model::EngineKind;
+use record::summary::Metric;
 use record::summary::{CellSummary, InTurns, RunSummary};
 use record::trial::TurnsRecord;
-use report::{Style, findings, study, table};
+use report::{Style, findings, html, study, table};
 use stats::Verdict;
 
 const TURN: u32 = 12;
@@ -19,10 +20,18 @@ const PLAN: &str = "schema = 1\nname = \"t\"\nrounds = 6\nbaseline = \"bare\"\n[
     [[trial]]\nname = \"bare-cpu\"\ncells = [\"bare\"]\nloads = [\"cpu\"]\n\
     [[trial]]\nname = \"slow-cpu\"\ncells = [\"crun\"]\nloads = [\"cpu\"]\n";
 
+/// What the machine's states slow down.
+#[derive(Clone, Copy, PartialEq)]
+enum Slows {
+    Nothing,
+    Work,
+    WakeUps,
+}
+
 /// The machine that all arms of a session share: two states, the slow one 1.9 times, in stays of 10 to 160 slots of time.
 struct Machine {
     chance: Chance,
-    states: bool,
+    slows: Slows,
 }
 
 impl Machine {
@@ -33,7 +42,11 @@ impl Machine {
         let mut slow = false;
         while factors.len() < length {
             let stay = 10.0 * 16_f64.powf(self.chance.unit());
-            let factor = if slow && self.states { 1.9 } else { 1.0 };
+            let factor = if slow && self.slows != Slows::Nothing {
+                1.9
+            } else {
+                1.0
+            };
             factors.extend(std::iter::repeat_n(factor, stay as usize));
             slow = !slow;
         }
@@ -41,13 +54,14 @@ impl Machine {
     }
 }
 
-/// Six rounds of two groups: in each, arm 0 and 1 are alike and the last takes 5 % longer.
-fn run(base: &std::path::Path, states: bool) -> RunSummary {
+/// Six rounds of two groups: in each, arm 0 and 1 are alike and the last takes 5 % longer, and wakes up 5 % later where that is
+/// what the machine slows down.
+fn run(base: &std::path::Path, slows: Slows) -> (Synthetic, RunSummary) {
     let mut run = Synthetic::new(base, PLAN);
     run.jobs = u64::from(TURN * LAPS);
     let mut machine = Machine {
         chance: Chance(11),
-        states,
+        slows,
     };
     for round in 1..=ROUNDS {
         for (group, trials) in [
@@ -73,9 +87,14 @@ fn run(base: &std::path::Path, states: bool) -> RunSummary {
                         let factor = factors[(at / 1_000_000) as usize];
                         // The first two jobs of a turn are five times as long: they must not count.
                         let settling = if job < 2 { 5.0 } else { 1.0 };
-                        let noise = 1.0 + 0.01 * machine.chance.normal();
-                        let long = 50_000.0 * level * factor * settling * noise;
-                        (GO + at, GO + at + 3_000, GO + at + 3_000 + long as i64)
+                        let mut noise = || 1.0 + 0.01 * machine.chance.normal();
+                        let (wake, long) = match slows {
+                            Slows::WakeUps => (20_000.0 * level * factor * settling * noise(), 1.0),
+                            _ => (3_000.0, factor),
+                        };
+                        let long = 50_000.0 * level * long * settling * noise();
+                        let start = GO + at + wake as i64;
+                        (GO + at, start, start + long as i64)
                     })
                     .collect();
                 run.turns = Some(TurnsRecord {
@@ -99,7 +118,8 @@ fn run(base: &std::path::Path, states: bool) -> RunSummary {
         }
     }
     run.finish();
-    study(&run.run).unwrap()
+    let summary = study(&run.run).unwrap();
+    (run, summary)
 }
 
 fn of<'a>(summary: &'a RunSummary, trial: &str) -> (&'a CellSummary, &'a InTurns) {
@@ -114,7 +134,7 @@ fn of<'a>(summary: &'a RunSummary, trial: &str) -> (&'a CellSummary, &'a InTurns
 #[test]
 fn each_is_compared_with_whom_it_shared_the_machine() {
     let dir = tempfile::tempdir().unwrap();
-    let summary = run(dir.path(), true);
+    let (_, summary) = run(dir.path(), Slows::Work);
     let bare = summary
         .cells
         .iter()
@@ -140,7 +160,7 @@ fn each_is_compared_with_whom_it_shared_the_machine() {
 #[test]
 fn within_states_five_percent_are_seen_that_drown_over_all_jobs() {
     let dir = tempfile::tempdir().unwrap();
-    let summary = run(dir.path(), true);
+    let (_, summary) = run(dir.path(), Slows::Work);
     let (_, turns) = of(&summary, "slow");
     assert!((turns.slow_over_fast.unwrap() - 1.9).abs() < 0.05);
     let within = turns.within.as_ref().unwrap();
@@ -157,7 +177,7 @@ fn within_states_five_percent_are_seen_that_drown_over_all_jobs() {
 #[test]
 fn a_quiet_machine_has_one_state_and_a_plain_conclusion() {
     let dir = tempfile::tempdir().unwrap();
-    let summary = run(dir.path(), false);
+    let (_, summary) = run(dir.path(), Slows::Nothing);
     let (_, turns) = of(&summary, "again");
     assert_eq!((turns.slow_over_fast, &turns.within), (None, &None));
     let found = findings(&summary);
@@ -169,5 +189,59 @@ fn a_quiet_machine_has_one_state_and_a_plain_conclusion() {
     assert!(
         found[2].starts_with("No other was shown to change it: differences above 0."),
         "{found:#?}"
+    );
+}
+
+#[test]
+fn states_of_wake_ups_are_found_and_shown_beside_the_ratios() {
+    let dir = tempfile::tempdir().unwrap();
+    let (run, summary) = run(dir.path(), Slows::WakeUps);
+    let (cell, execution) = of(&summary, "slow");
+    assert_eq!(
+        (execution.metric, &execution.within),
+        (Metric::ExecutionTime, &None)
+    );
+    let wakeup = cell
+        .in_turns
+        .iter()
+        .find(|turns| turns.metric == Metric::WakeupLatency);
+    let wakeup = wakeup.unwrap();
+    assert!(
+        (wakeup.slow_over_fast.unwrap() - 1.9).abs() < 0.05,
+        "{wakeup:?}"
+    );
+    let within = wakeup.within.as_ref().unwrap();
+    for ratio in [within.fast.as_ref().unwrap(), within.slow.as_ref().unwrap()] {
+        assert_eq!(ratio.verdict, Verdict::Larger);
+        assert!((ratio.value - 1.05).abs() < 0.005, "{ratio:?}");
+    }
+    // Not what the conclusion is about, and so in a table of its own.
+    let said = table(&summary, Style::default());
+    let line = |start: &str| {
+        let part = said
+            .split("the same jobs in turns, each against its own (median, 95% interval)")
+            .nth(1);
+        let mut lines = part.unwrap_or_else(|| panic!("{said}")).lines();
+        lines
+            .find(|line| line.starts_with(start))
+            .unwrap()
+            .to_owned()
+    };
+    assert!(line("cell").ends_with("response time"), "{said}");
+    assert!(line("slow-cpu").contains("bare-cpu   1.0"), "{said}");
+    let page = html(&run.run, &summary).unwrap();
+    let part = page
+        .split("Wake-up latency in turns, against its own each")
+        .nth(2)
+        .unwrap();
+    let part = part.split("</table>").next().unwrap();
+    assert!(
+        part.contains("in the slow state") && part.contains("1.05"),
+        "{part}"
+    );
+    assert!(
+        findings(&summary)
+            .iter()
+            .any(|said| said.contains("slow: wake-up latency: the machine has a state"))
     );
 }

@@ -14,7 +14,7 @@ mod round;
 pub use error::{CompareError, Side};
 pub use options::CompareOptions;
 pub use quantiles::{RoundQuantiles, compare_quantiles};
-pub(crate) use ratio::student;
+pub(crate) use ratio::{FEWEST_ROUNDS, student};
 pub use ratio::{Ratio, Verdict};
 
 use crate::{DEFAULT_CONFIDENCE, needed_count};
@@ -27,11 +27,15 @@ use serde::{Deserialize, Serialize};
 pub struct Comparison {
     /// The median of the other over that of the baseline.
     pub ratio_of_medians: Ratio,
-    /// The 99th percentile of the other over that of the baseline; `None` when a round has too few samples to bound it
-    /// ([`needed_count`] of 0.99 at [`DEFAULT_CONFIDENCE`]: 299).
+    /// The 99th percentile of the other over that of the baseline, from rounds with enough samples of both to bound it
+    /// ([`needed_count`] of 0.99 at [`DEFAULT_CONFIDENCE`]: 299); `None` when they are too few.
     pub ratio_of_p99: Option<Ratio>,
     /// The number of pairs of rounds compared, at least 1.
     pub rounds: u32,
+    /// Those that the ratio of 99th percentiles rests on: fewer where a stall left too few samples in some. 0 without such a
+    /// ratio, and in records of versions that did not say.
+    #[serde(default)]
+    pub rounds_of_p99: u32,
 }
 
 /// Compares the rounds of `other` with those of `baseline` (nanoseconds, in the order recorded; outer index: round).
@@ -77,10 +81,13 @@ pub fn compare(
     let mut ratios = Bootstrap::new(options)
         .ratios(&pairs, &probabilities)
         .into_iter();
+    let ratio_of_medians = ratios.next().flatten().ok_or(CompareError::NoRounds)?;
+    let ratio_of_p99 = ratios.next().flatten();
     Ok(Comparison {
-        ratio_of_medians: ratios.next().flatten().ok_or(CompareError::NoRounds)?,
-        ratio_of_p99: ratios.next().flatten(),
+        ratio_of_medians,
         rounds,
+        rounds_of_p99: if ratio_of_p99.is_some() { rounds } else { 0 },
+        ratio_of_p99,
     })
 }
 

@@ -45,17 +45,19 @@ pub fn compare_quantiles(
     let medians: Vec<f64> = pairs()
         .map(|(b, o)| log(b.median_ns, o.median_ns))
         .collect();
-    let p99: Option<Vec<f64>> = pairs()
+    let p99: Vec<Option<f64>> = pairs()
         .map(|(b, o)| {
             let (b, o) = (b.p99_ns?, o.p99_ns?);
             (b > 0 && o > 0).then(|| log(b, o))
         })
         .collect();
+    let (ratio_of_p99, rounds_of_p99) = Ratio::of_some_logs(&p99, resolution, DEFAULT_CONFIDENCE);
     Ok(Comparison {
         ratio_of_medians: Ratio::of_logs(&medians, resolution, DEFAULT_CONFIDENCE)
             .ok_or(CompareError::NoRounds)?,
-        ratio_of_p99: p99.and_then(|logs| Ratio::of_logs(&logs, resolution, DEFAULT_CONFIDENCE)),
+        ratio_of_p99,
         rounds: u32::try_from(baseline.len()).unwrap_or(u32::MAX),
+        rounds_of_p99,
     })
 }
 

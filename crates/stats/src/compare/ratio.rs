@@ -24,6 +24,9 @@ pub enum Verdict {
 /// The factor between the ends of an interval around 1 beyond which it does not say "the same".
 pub const TOO_WIDE: f64 = 2.0;
 
+/// Rounds below which no ratio is given that leaves some out.
+pub(crate) const FEWEST_ROUNDS: usize = 3;
+
 /// A ratio without unit, of the other to the baseline, and its confidence interval: low <= value <= high.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
@@ -68,6 +71,22 @@ impl Ratio {
             logs.len(),
             confidence,
         ))
+    }
+
+    /// The same from those rounds that have a logarithm, and how many these are. `None` and 0 if some have none and fewer than
+    /// [`FEWEST_ROUNDS`] are left.
+    pub(crate) fn of_some_logs(
+        logs: &[Option<f64>],
+        resolution: f64,
+        confidence: f64,
+    ) -> (Option<Self>, u32) {
+        let present: Vec<f64> = logs.iter().flatten().copied().collect();
+        if present.len() < FEWEST_ROUNDS.min(logs.len()) {
+            return (None, 0);
+        }
+        let ratio = Self::of_logs(&present, resolution, confidence);
+        let rounds = ratio.as_ref().map_or(0, |_| present.len());
+        (ratio, u32::try_from(rounds).unwrap_or(u32::MAX))
     }
 
     /// From the estimate of the logarithm, the bootstrap standard error of it (if there is one), what the logarithm may

@@ -16,7 +16,7 @@ mod states;
 
 pub use looks::confidence_of_each_look;
 pub use pilot::foreseen_half_width;
-pub use states::{Share, States, WithinStates};
+pub use states::{States, WithinStates};
 
 use crate::compare::{CompareError, Comparison, Ratio, Side};
 use crate::{DEFAULT_CONFIDENCE, Sorted, median_of, needed_count};
@@ -34,7 +34,8 @@ pub struct Turn {
 ///
 /// The ratio of medians is the geometric mean over rounds of the geometric mean over laps of (median of the other's turn /
 /// median of the baseline's). Laps in which one of the two has no jobs are left out, and so are rounds without another lap. The ratio of 99th percentiles is the geometric
-/// mean over rounds of those of all jobs of a round. Both intervals are Student's for the mean of the rounds' logarithms.
+/// mean over rounds of those of all jobs of a round; rounds in which a stall left too few jobs to bound it are left out, as long as three
+/// remain. Both intervals are Student's for the mean of the rounds' logarithms.
 ///
 /// # Errors
 /// When no round has a lap with jobs of both, or the median of a turn is not positive.
@@ -61,12 +62,13 @@ pub fn compare_turns(
             p99.push(p99_log(turns, arms));
         }
     }
-    let p99: Option<Vec<f64>> = p99.into_iter().collect();
+    let (ratio_of_p99, rounds_of_p99) = Ratio::of_some_logs(&p99, 0.0, confidence);
     Ok(Comparison {
         ratio_of_medians: Ratio::of_logs(&medians, 0.0, confidence)
             .ok_or(CompareError::NoRounds)?,
-        ratio_of_p99: p99.and_then(|logs| Ratio::of_logs(&logs, 0.0, confidence)),
+        ratio_of_p99,
         rounds: u32::try_from(medians.len()).unwrap_or(u32::MAX),
+        rounds_of_p99,
     })
 }
 
@@ -192,5 +194,31 @@ mod tests {
         };
         assert!((p99(299).unwrap().value - 3.0).abs() < 1e-9);
         assert_eq!(p99(298), None);
+    }
+
+    #[test]
+    fn a_stalled_round_does_not_take_p99_from_the_others() {
+        let round = |jobs: i64| {
+            (0..jobs)
+                .flat_map(|job| [turn(0, &[1000 + job]), turn(1, &[(1000 + job) * 3])])
+                .collect::<Vec<_>>()
+        };
+        let of = |jobs: &[i64]| {
+            let rounds: Vec<Vec<Turn>> = jobs.iter().map(|&jobs| round(jobs)).collect();
+            compare_turns(&rounds, 0, 1, 0.95).unwrap()
+        };
+        let comparison = of(&[400, 200, 400, 400]);
+        assert!((comparison.ratio_of_p99.unwrap().value - 3.0).abs() < 1e-9);
+        assert_eq!((comparison.rounds, comparison.rounds_of_p99), (4, 3));
+        let comparison = of(&[400, 200, 400]);
+        assert_eq!(
+            (comparison.ratio_of_p99, comparison.rounds_of_p99),
+            (None, 0)
+        );
+        let comparison = of(&[400, 400]);
+        assert_eq!(
+            (comparison.ratio_of_p99.is_some(), comparison.rounds_of_p99),
+            (true, 2)
+        );
     }
 }

@@ -2,17 +2,15 @@
 //! within each: like compared with like.
 
 use super::{Turn, lap_logs, mean};
-use crate::compare::{Ratio, student};
-use crate::median_of;
+use crate::compare::{FEWEST_ROUNDS, Ratio};
 use crate::tail::regimes::{self, SHORTEST, SLOWER};
+use crate::{Share, median_of};
 use serde::{Deserialize, Serialize};
 
 /// How often the arms' own levels are estimated anew once states are known.
 const PASSES: usize = 3;
 /// Blocks at most, over all turns.
 const BLOCKS: usize = 100_000;
-/// Rounds with laps in a state below which its ratio has no interval.
-const FEWEST_ROUNDS: usize = 3;
 
 /// In which state each job of each turn ran.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,17 +22,6 @@ pub struct States {
     pub factor: f64,
     /// For each round and turn, for each job whether the state was slow.
     slow: Vec<Vec<Vec<bool>>>,
-}
-
-/// A share and how sure it is, from 0 to 1; a difference of shares from -1 to 1.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Share {
-    /// The estimate.
-    pub value: f64,
-    /// The lower end of the interval; `None` with fewer than 2 rounds.
-    pub low: Option<f64>,
-    /// The upper end; absent exactly when the lower is.
-    pub high: Option<f64>,
 }
 
 /// Two arms compared within the states.
@@ -143,21 +130,6 @@ impl States {
             let first = jobs.next();
             jobs.any(|slow| Some(slow) != first)
         })
-    }
-}
-
-impl Share {
-    fn of(rounds: &[f64], confidence: f64, least: f64) -> Share {
-        let value = mean(rounds);
-        let squares: f64 = rounds.iter().map(|share| (share - value).powi(2)).sum();
-        let n = rounds.len() as f64;
-        let margin =
-            student(rounds.len(), confidence).map(|t| t * (squares / (n * (n - 1.0))).sqrt());
-        Share {
-            value,
-            low: margin.map(|margin| (value - margin).max(least)),
-            high: margin.map(|margin| (value + margin).min(1.0)),
-        }
     }
 }
 

@@ -69,8 +69,9 @@ fn late() {
     assert!(said.out.contains("   late"), "{}", said.out);
     let summary = Run::open(&only_run(dir.path())).unwrap().summary().unwrap();
     let cell = &summary.cells[0];
-    // Every job ends after the next release, also those before which no activation was skipped.
-    assert_eq!(cell.late, Some(cell.executed + cell.missed));
+    // Every job ends after the next release, also those before which no activation was skipped; those that were are apart.
+    assert_eq!(cell.late, Some(cell.executed));
+    assert!(cell.missed > 0);
     assert!(cell.executed > 0 && cell.missed < cell.planned);
     let page = only_run(dir.path()).join("report.html");
     let page = std::fs::read_to_string(page).unwrap();
