@@ -248,7 +248,7 @@ pub(super) fn nearest(
         }
         found
     })?;
-    let grid = round(fails.max(works));
+    let grid = step(1_000, fails.max(works) / 1_000);
     while fails.abs_diff(works) > grid {
         let middle = (fails.midpoint(works) / grid) * grid;
         if middle <= fails.min(works) || middle >= fails.max(works) {
@@ -263,10 +263,10 @@ pub(super) fn nearest(
     Some(works)
 }
 
-/// A step of about a hundredth, a power of ten of at least 1 us.
-fn round(ns: Ns) -> Ns {
-    let mut step = 1_000;
-    while step * 1_000 <= ns {
+/// The least of `least`, ten times that, a hundred times that and so on which is more than `than`.
+pub(super) fn step(least: Ns, than: Ns) -> Ns {
+    let mut step = least;
+    while step <= than {
         step *= 10;
     }
     step
@@ -276,6 +276,12 @@ fn round(ns: Ns) -> Ns {
 mod tests {
     use super::super::super::tests::{cell, facts, mission, task};
     use super::*;
+
+    #[test]
+    fn steps_of_the_longest_times_end() {
+        assert_eq!([0, 1, 9, 10].map(|than| step(1, than)), [1, 10, 10, 100]);
+        assert_eq!(step(1_000, Ns::MAX / 1_000), 100_000_000_000_000_000);
+    }
 
     #[test]
     fn when_its_time_is_over_nothing_more_is_tried() {

@@ -241,3 +241,63 @@ proptest! {
         prop_assert!(fixes.cut_short || !fixes.found.is_empty(), "{:?}", fixes);
     }
 }
+
+/// A mission of tasks with times of every length that a file may have, most of which are refused.
+fn of_any_length() -> impl Strategy<Value = String> {
+    // Lengths in powers of ten of ns; 36 years are 1.1e18 ns.
+    let time = |from: f64| (from..18.05f64).prop_map(|power| 10f64.powf(power) as u64);
+    let timing = (time(4.0), 1..=100u64, 1..=100u64);
+    let cell_of = (
+        prop::collection::vec(timing, 1..4),
+        0..3usize,
+        any::<bool>(),
+    );
+    prop::collection::vec(cell_of, 1..3).prop_map(|cells| {
+        let mut text = "cpus = [0]\n".to_owned();
+        for (at, (tasks, class, held)) in cells.into_iter().enumerate() {
+            let mut rest = ["", "", "class = \"deadline\"\n"][class].to_owned();
+            if held && class < 2 {
+                let period = tasks[0].0 / 1_000;
+                let budget = (period / 2).max(1);
+                rest.push_str(&format!(
+                    "reservation = {{ budget = \"{budget}us\", period = \"{period}us\" }}\n"
+                ));
+            }
+            for (number, (period, deadline, wcet)) in tasks.into_iter().enumerate() {
+                let deadline = (period / 100 * deadline).max(1_000);
+                let wcet = (deadline / 100 * wcet).max(1_000);
+                let named = task(&format!("{wcet}ns"), &format!("{period}ns"));
+                let named = named.replace("\"t\"", &format!("\"t{number}\""));
+                rest.push_str(&format!("{named}deadline = \"{deadline}ns\"\n"));
+            }
+            text.push_str(&cell(&format!("c{at}"), &rest));
+        }
+        text
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 6, ..ProptestConfig::default() })]
+
+    #[test]
+    fn times_of_any_length_are_answered(text in of_any_length()) {
+        let Ok(file) = MissionFile::parse("m.toml", &format!("schema = 1\nname = \"m\"\n{text}")) else {
+            return Ok(());
+        };
+        let mission = file.into_mission();
+        if !admit(&mission, &facts(), &[], 0).is_admitted() {
+            all_work(&mission, &facts(), 0);
+        }
+    }
+}
+
+#[test]
+fn a_refused_mission_with_a_period_of_36_years_is_answered() {
+    let second = task("100us", "315000h").replace("\"t\"", "\"other\"");
+    let mission = mission(&format!(
+        "cpus = [0]\nenforcer = \"rt-cgroup\"\n{}",
+        cell("a", &format!("{}{second}", task("20ms", "20ms")))
+    ));
+    assert!(!admit(&mission, &facts(), &[], 0).is_admitted());
+    all_work(&mission, &facts(), 0);
+}

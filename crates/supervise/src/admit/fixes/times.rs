@@ -1,12 +1,15 @@
 //! Other times of tasks: of the late one first, then of all tasks of its cell in the same proportion.
 
 use analysis::Ns;
-use model::mission::{Cell, Task};
+use model::mission::{Cell, Limits, Task};
 
 use super::super::asked::ns;
 use super::edit::Time;
-use super::search::{Search, nearest};
+use super::search::{Search, nearest, step};
 use super::{Edit, budget};
+
+/// The longest time that a mission file may have.
+const LONGEST: Ns = Limits::LONGEST_NS.unsigned_abs();
 
 /// Longer deadlines, up to the period.
 pub(super) fn deadline(search: &Search<'_>) -> Option<Vec<Edit>> {
@@ -30,6 +33,9 @@ pub(super) fn period(search: &Search<'_>) -> Option<Vec<Edit>> {
     ];
     scaled(search, &up, |cell, task, fine| {
         let timing = &task.timing;
+        if part(ns(timing.period), fine) <= ns(timing.period) {
+            return Vec::new();
+        }
         let edit = |which, own| {
             let longer = part(ns(own), fine);
             Edit::Time(cell.name.clone(), task.name().to_owned(), which, longer)
@@ -129,16 +135,44 @@ fn change(fine: Ns) -> Ns {
 /// Parts of a percent in which factors are sought.
 const FINE: Ns = 1_000;
 
-/// So much of a time, in whole steps of about a thousandth of it, away from the time itself.
+/// So much of a time, in whole steps of about a thousandth of it, away from the time itself; never more than a file may have.
 fn part(own: Ns, fine: Ns) -> Ns {
     let scaled = u128::from(own) * u128::from(fine) / u128::from(100 * FINE);
-    let scaled = Ns::try_from(scaled).unwrap_or(Ns::MAX);
-    let mut step = 1;
-    while step * 1_000 <= scaled {
-        step *= 10;
-    }
+    let scaled = Ns::try_from(scaled).unwrap_or(Ns::MAX).min(LONGEST);
+    let step = step(1, scaled / 1_000);
     match fine > 100 * FINE {
-        true => scaled.div_ceil(step).saturating_mul(step),
+        true => (scaled.div_ceil(step) * step).min(LONGEST),
         false => (scaled / step) * step,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_part_of_any_time_is_near_it_and_no_longer_than_a_file_may_have(
+            digits in 0u32..19,
+            own in 1..=LONGEST,
+            fine in 1..=12_800 * FINE,
+        ) {
+            let own = (own / 10u64.pow(digits)).max(1);
+            let exact = u128::from(own) * u128::from(fine) / u128::from(100 * FINE);
+            let found = u128::from(part(own, fine));
+            prop_assert!(found <= u128::from(LONGEST));
+            let due = exact.min(u128::from(LONGEST));
+            prop_assert!(found.abs_diff(due) <= due / 100 + 1, "{found} of {due}");
+        }
+    }
+
+    #[test]
+    fn the_longest_times_end() {
+        for own in [LONGEST - 1, LONGEST] {
+            for fine in [1, 100 * FINE, 101 * FINE, 12_800 * FINE] {
+                assert!(part(own, fine) <= LONGEST);
+            }
+        }
     }
 }
