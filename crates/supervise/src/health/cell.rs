@@ -92,19 +92,13 @@ impl CellHealth {
     }
 
     /// Goes on by an event that happened at `now_ns` of CLOCK_MONOTONIC. Give events the instants at which they happened, in
-    /// order, and call [`CellHealth::tick`] last: a job that ended in time and was seen late is no silence. Of the findings that stop or restart the cell at most one is to be
-    /// carried out; the supervisor does so, and reports [`Event::Started`] when the cell runs again. An instant before the
-    /// latest is taken for that.
+    /// order, and call [`CellHealth::tick`] when all that is known was given: only that finds silences. What was reported in time
+    /// and is seen late is none, and one that is over by then was never seen. Of the findings that stop or restart the cell at
+    /// most one is to be carried out; the supervisor does so, and reports [`Event::Started`] when the cell runs again. An
+    /// instant before the latest is taken for that.
     pub fn observe(&mut self, now_ns: i64, event: Event) -> Vec<Finding> {
-        let mut findings = match event {
-            // It ran at some time since it was looked at last, however long ago that is: a supervisor that was late does not
-            // take its own silence for the cell's.
-            Event::Ran => {
-                self.now_ns = self.now_ns.max(now_ns);
-                Vec::new()
-            }
-            _ => self.tick(now_ns),
-        };
+        let mut findings = Vec::new();
+        self.now_ns = self.now_ns.max(now_ns);
         let now_ns = self.now_ns;
         match (self.life, event) {
             (_, Event::Started) => {

@@ -43,6 +43,9 @@ pub enum Event {
         jobs: u64,
         /// How many of them were late. In which order is not known; the worst is assumed, that the late ones were the last.
         late: u64,
+        /// They were more than a look in time leaves unseen, because nobody looked: then the late ones are taken to be spread
+        /// among them.
+        stalled: bool,
     },
     /// Jobs were never begun, or begun and abandoned: each is a late one.
     JobsMissed {

@@ -43,6 +43,17 @@ impl Lateness {
         broken
     }
 
+    /// Goes on by so many jobs, of which so many were late, somewhere among them: as many in each part of them.
+    pub(super) fn go_on_spread(&mut self, jobs: u64, late: u64) -> bool {
+        let late = late.min(jobs);
+        self.next = self.next.saturating_add(jobs);
+        if jobs > 0 {
+            self.late.clear();
+        }
+        let apart = jobs.checked_div(late).unwrap_or(u64::MAX);
+        late >= self.misses && (self.misses - 1).saturating_mul(apart) < self.jobs
+    }
+
     fn late_one(&mut self) -> bool {
         let number = self.next;
         self.next = self.next.saturating_add(1);
@@ -64,6 +75,18 @@ impl Lateness {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn what_is_spread_breaks_it_by_its_rate() {
+        let mut of = Lateness::new(2, 3);
+        assert!(!of.go_on_spread(800, 8) && !of.go_on_spread(800, 1) && !of.go_on_spread(0, 0));
+        assert!(of.go_on_spread(800, 400) && of.go_on_spread(u64::MAX, u64::MAX));
+        // One late job of any is one of the unseen, too.
+        assert!(Lateness::new(1, 1).go_on_spread(800, 1));
+        // Those before it are not known to be near it.
+        assert!(!of.go_on(1, 1));
+        assert!(!of.go_on_spread(10, 0) && !of.go_on(1, 1));
+    }
 
     /// What [`Lateness`] says, by looking at every job: instants at which of the last n jobs since the last break m are late.
     fn brute_force(misses: usize, jobs: usize, late: &[bool]) -> Vec<usize> {

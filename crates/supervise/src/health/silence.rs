@@ -1,4 +1,8 @@
 //! Noticing silence.
+//!
+//! Silence is only what was looked at. Signs of life count from the instants at which they were given, however late they are
+//! seen, and a silence that was over when somebody looked was none. Where nobody looked when the time was over, the machine
+//! itself may have stood, the cell with it: then the silence gets its time once more, from the look on.
 
 /// A silence that may last so long. When it has lasted, it is told once, and the next one begins.
 #[derive(Debug, Clone)]
@@ -12,8 +16,10 @@ pub(super) struct Silence {
 struct Since {
     /// The last sign of life.
     sign_ns: i64,
-    /// That, or when the silence was told last.
+    /// That, or when the silence was told or forgiven last.
     told_ns: i64,
+    /// It was forgiven that it had lasted when a late look came. Once: a look that is always late finds it, too.
+    forgiven: bool,
 }
 
 impl Silence {
@@ -24,10 +30,19 @@ impl Silence {
         }
     }
 
-    pub(super) fn sign(&mut self, now_ns: i64) {
-        let told_ns = now_ns;
-        let sign_ns = now_ns;
-        self.since = Some(Since { sign_ns, told_ns });
+    /// Something is expected from now on.
+    pub(super) fn begin(&mut self, now_ns: i64) {
+        self.since = Some(Since {
+            sign_ns: now_ns,
+            told_ns: now_ns,
+            forgiven: false,
+        });
+    }
+
+    pub(super) fn sign(&mut self, at_ns: i64) {
+        if self.since.is_none_or(|since| since.sign_ns < at_ns) {
+            self.begin(at_ns);
+        }
     }
 
     pub(super) fn expect_nothing(&mut self) {
@@ -45,11 +60,15 @@ impl Silence {
 
     /// How long it has lasted, if that is too long.
     pub(super) fn look(&mut self, now_ns: i64) -> Option<i64> {
-        if self.due_ns()? > now_ns {
+        let late_ns = now_ns.saturating_sub(self.due_ns()?);
+        if late_ns < 0 {
             return None;
         }
         let since = self.since.as_mut()?;
         since.told_ns = now_ns;
+        if late_ns > self.timeout_ns / 2 && !std::mem::replace(&mut since.forgiven, true) {
+            return None;
+        }
         Some(now_ns.saturating_sub(since.sign_ns))
     }
 }

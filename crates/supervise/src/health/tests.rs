@@ -244,6 +244,67 @@ fn a_supervisor_that_was_late_does_not_take_its_own_silence_for_the_cells() {
     assert_eq!(health.tick(550 * MS).len(), 1);
 }
 
+/// A cell with this rule and a timeout of 50 ms.
+fn silent_for_50_ms(progress: bool) -> CellHealth {
+    let (task, timeout) = (None, time(50 * MS));
+    let when = match progress {
+        true => Observed::NoProgress { timeout },
+        false => Observed::Heartbeat { task, timeout },
+    };
+    health(RestartPolicy::Never, vec![rule(when, Action::Restart)])
+}
+
+#[test]
+fn what_came_unseen_while_nobody_looked_is_a_sign_of_life() {
+    let unseen = Event::JobsUnseen {
+        task: 0,
+        jobs: 800,
+        late: 0,
+        stalled: true,
+    };
+    let events = [
+        vec![(4_000, unseen)],
+        // The other task's old jobs say nothing of this one's.
+        vec![(30, ended(1, 1)), (1_000, ended(1, 1)), (3_990, unseen)],
+        vec![(3_850, unseen), (3_855, ended(0, 1)), (3_990, ended(0, 1))],
+    ];
+    for (events, progress) in events.iter().flat_map(|each| [(each, false), (each, true)]) {
+        let mut health = silent_for_50_ms(progress);
+        for (at, event) in events {
+            assert_eq!(health.observe(at * MS, *event), []);
+        }
+        assert_eq!(health.tick(4_000 * MS), [], "{events:?}");
+        // It wedges, and is found when its timeout after the last sign is over.
+        let last = events.last().unwrap().0;
+        assert_eq!(health.due_ns(), Some((last + 50) * MS));
+        assert_eq!(health.tick((last + 50) * MS).len(), 1);
+    }
+    let mut health = silent_for_50_ms(false);
+    assert_eq!(health.observe(1_000 * MS, ended(1, 1)), []);
+    // Beats have no times: the last may have come just now.
+    let beat = Event::Heartbeat { task: 0 };
+    assert_eq!(health.observe(4_000 * MS, beat), []);
+    assert_eq!(health.tick(4_049 * MS), []);
+    assert_eq!(health.tick(4_050 * MS).len(), 1);
+}
+
+#[test]
+fn a_silence_that_is_seen_late_gets_its_time_once_more_and_no_oftener() {
+    let mut health = silent_for_50_ms(false);
+    // By less than half of the timeout: late as anybody may be.
+    assert_eq!(health.clone().tick(75 * MS).len(), 1);
+    assert_eq!(health.tick(4_000 * MS), []);
+    assert_eq!(health.due_ns(), Some(4_050 * MS));
+    let mut wedged = health.clone();
+    assert_eq!(wedged.tick(4_050 * MS).len(), 1);
+    let mut late_again = health.clone();
+    assert_eq!(late_again.tick(9_000 * MS).len(), 1);
+    // It goes on, and gets its time again.
+    health.observe(4_040 * MS, ended(0, 1));
+    assert_eq!(health.tick(9_000 * MS), []);
+    assert_eq!(health.tick(9_050 * MS).len(), 1);
+}
+
 #[test]
 fn each_task_breaks_its_own_constraint() {
     let misses = |task: Option<&str>| Observed::DeadlineMisses {
@@ -270,6 +331,7 @@ fn each_task_breaks_its_own_constraint() {
         task: 1,
         jobs: u64::MAX,
         late: 1 << 60,
+        stalled: false,
     };
     assert_eq!(actions(&health.observe(6, unseen)), both);
     // A restart forgets the jobs of the life before.

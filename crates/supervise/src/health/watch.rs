@@ -71,9 +71,9 @@ impl Watch {
     /// The cell has been started.
     pub(super) fn start(&mut self, now_ns: i64) {
         match self {
-            Watch::Heartbeat { silence, .. } => silence.sign(now_ns),
+            Watch::Heartbeat { silence, .. } => silence.begin(now_ns),
             Watch::NoProgress { silence, reports } => {
-                silence.sign(now_ns);
+                silence.begin(now_ns);
                 *reports = false;
             }
             Watch::Misses { of, .. } => of.clear(),
@@ -85,7 +85,7 @@ impl Watch {
     /// The cell goes on after it was frozen.
     pub(super) fn thaw(&mut self, now_ns: i64) {
         if let Watch::Heartbeat { silence, .. } | Watch::NoProgress { silence, .. } = self {
-            silence.sign(now_ns);
+            silence.begin(now_ns);
         }
     }
 
@@ -152,12 +152,16 @@ impl Watch {
                 jobs,
                 of,
             } => {
-                let (from, all, late) = lateness(event, config)?;
+                let (from, jobs_over) = lateness(event, config)?;
                 if task.is_some_and(|task| task != from) {
                     return None;
                 }
                 let new = || Lateness::new(*misses, *jobs);
-                let broken = of.entry(from).or_insert_with(new).go_on(all, late);
+                let lateness = of.entry(from).or_insert_with(new);
+                let broken = match jobs_over {
+                    Over::LateLast { jobs, late } => lateness.go_on(jobs, late),
+                    Over::Spread { jobs, late } => lateness.go_on_spread(jobs, late),
+                };
                 broken.then_some(Sight::Late {
                     task: from,
                     misses: *misses,
@@ -215,8 +219,14 @@ fn reporting(event: Event) -> Option<usize> {
     }
 }
 
-/// Jobs that this event says are over: their task, their number, and how many of them, the last, were late.
-fn lateness(event: Event, config: &Config) -> Option<(usize, u64, u64)> {
+/// Jobs that are over, and how many of them were late: the last ones, or some here and there.
+enum Over {
+    LateLast { jobs: u64, late: u64 },
+    Spread { jobs: u64, late: u64 },
+}
+
+/// Jobs that this event says are over, and their task.
+fn lateness(event: Event, config: &Config) -> Option<(usize, Over)> {
     match event {
         Event::JobEnded {
             task, response_ns, ..
@@ -224,10 +234,22 @@ fn lateness(event: Event, config: &Config) -> Option<(usize, u64, u64)> {
             let times = config.tasks.get(task);
             let deadline_ns = times.and_then(|times| times.deadline_ns);
             let late = deadline_ns.is_some_and(|deadline_ns| response_ns > deadline_ns);
-            Some((task, 1, u64::from(late)))
+            let late = u64::from(late);
+            Some((task, Over::LateLast { jobs: 1, late }))
         }
-        Event::JobsUnseen { task, jobs, late } => Some((task, jobs, late)),
-        Event::JobsMissed { task, jobs } => Some((task, jobs, jobs)),
+        Event::JobsUnseen {
+            task,
+            jobs,
+            late,
+            stalled,
+        } => Some(match stalled {
+            false => (task, Over::LateLast { jobs, late }),
+            true => (task, Over::Spread { jobs, late }),
+        }),
+        Event::JobsMissed { task, jobs } => {
+            let late = jobs;
+            Some((task, Over::LateLast { jobs, late }))
+        }
         _ => None,
     }
 }

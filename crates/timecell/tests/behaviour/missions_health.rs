@@ -58,6 +58,11 @@ pub const CASES: &[Case] = &[
         run: || drop(a_cell_that_makes_jobs_up_for_its_child_is_found()),
     },
     Case {
+        name: "missions_health::a_supervisor_that_stood_still_blames_no_cell_and_finds_the_wedged_one",
+        needs: &[Need::Root, Need::RealTime, Need::GroupBudget(450)],
+        run: a_supervisor_that_stood_still_blames_no_cell_and_finds_the_wedged_one,
+    },
+    Case {
         name: "missions_health::a_mode_outlives_the_supervisor",
         needs: &[Need::Root, Need::RealTime, Need::GroupBudget(450)],
         run: a_mode_outlives_the_supervisor,
@@ -408,6 +413,67 @@ pub fn a_cell_that_makes_jobs_up_for_its_child_is_found() -> String {
     up.end();
     nothing_is_left(dir.path());
     said
+}
+
+/// For 4 s, in which one cell ends far more jobs than a page has room for, and one wedges.
+fn a_supervisor_that_stood_still_blames_no_cell_and_finds_the_wedged_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let rule = |when: &str| format!("[[cell.health]]\nwhen = {when}\ndo = \"restart\"\n");
+    let silent = |ms| {
+        ["heartbeat", "no-progress"]
+            .map(|when| rule(&format!("\"{when}\"\ntimeout = \"{ms}ms\"")))
+            .concat()
+    };
+    let task = |wcet: &str, period: &str| {
+        format!("[[cell.task]]\nname = \"loop\"\nwcet = \"{wcet}\"\nperiod = \"{period}\"\n")
+    };
+    let fast = Reporter {
+        period_ms: 10,
+        ..QUIET
+    };
+    let works = Reporter {
+        period_ms: 50,
+        work_us: 4_000,
+        ..QUIET
+    };
+    let wedges = Reporter {
+        from: 150,
+        until: 151,
+        deed: Deed::Wedge,
+        ..QUIET
+    };
+    let high = task("5ms", "50ms").replace("period", "wcet_hi = \"6ms\"\nperiod");
+    let cells = [
+        cell("fast", fast, "", &(task("1ms", "10ms") + &silent(250))),
+        cell(
+            "works",
+            works,
+            "criticality = \"hi\"",
+            &(high + &rule("\"overrun\"")),
+        ),
+        cell("wedges", wedges, "class = \"other\"", &silent(500)),
+    ];
+    mission(dir.path(), &format!("[modes]\n{}", cells.concat()));
+    let mut up = Up::start(dir.path());
+    for name in ["fast", "works", "wedges"] {
+        up.told(&format!("{name}: runs"));
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    up.signal(libc::SIGSTOP);
+    std::thread::sleep(Duration::from_secs(4));
+    assert!(!up.has_said("incident: "), "{}", up.said.join("\n"));
+    up.signal(libc::SIGCONT);
+    let goes_on = Instant::now();
+    up.until("wedges: heartbeat: no report for ");
+    let took = goes_on.elapsed();
+    assert!(took < Duration::from_millis(1_500), "{took:?}");
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(!up.has_said("mode: high"), "{}", up.said.join("\n"));
+    up.end();
+    for incident in incidents(dir.path()) {
+        assert_eq!(incident["cell"], "wedges", "{incident}");
+    }
+    nothing_is_left(dir.path());
 }
 
 fn a_mode_outlives_the_supervisor() {

@@ -78,7 +78,12 @@ fn any_event() -> impl Strategy<Value = Event> {
         4 => (task.clone(), 0i64..20, prop::option::of(0i64..10))
             .prop_map(|(task, response_ns, ran_ns)| Event::JobEnded { task, response_ns, ran_ns }),
         1 => (task.clone(), any::<u64>(), any::<u64>())
-            .prop_map(|(task, jobs, late)| Event::JobsUnseen { task, jobs, late }),
+            .prop_map(|(task, jobs, late)| Event::JobsUnseen {
+                task,
+                jobs,
+                late,
+                stalled: jobs % 2 == 0,
+            }),
         1 => (task.clone(), any::<u64>()).prop_map(|(task, jobs)| Event::JobsMissed { task, jobs }),
         1 => task.prop_map(|task| Event::Overran { task: Some(task) }),
         4 => any::<bool>().prop_map(|exhausted| Event::BudgetPeriod { exhausted }),
@@ -185,6 +190,44 @@ proptest! {
         for from in &all {
             let within = all.iter().filter(|at| (*from..=from + window).contains(*at)).count();
             prop_assert!(within <= limit as usize);
+        }
+    }
+
+    /// However a supervisor's looks fall, a cell that reports within its timeout is left alone, and one that stops is found.
+    #[test]
+    fn looks_that_are_late_kill_nobody_and_miss_nothing(
+        gaps in prop::collection::vec(1i64..=49, 1..400),
+        waits in prop::collection::vec(1i64..=1_000, 1..100),
+        records in 0usize..32,
+        progress in any::<bool>(),
+    ) {
+        let mut health = silent_for_50_ms(progress);
+        let ends: Vec<i64> = gaps.iter().scan(0, |end, gap| { *end += gap; Some(*end) }).collect();
+        let last = *ends.last().unwrap();
+        let (mut now, mut next) = (0, 0);
+        let mut waits = waits.into_iter().cycle();
+        while now < last {
+            // As late as it likes, but not so late that the cell has stopped.
+            now = (now + waits.next().unwrap()).min(last);
+            let new = ends[next..].partition_point(|end| *end <= now);
+            let (unseen, seen) = ends[next..next + new].split_at(new.saturating_sub(records));
+            next += new;
+            if !unseen.is_empty() {
+                let at = seen.first().map_or(now, |end| end - 1);
+                let jobs = unseen.len() as u64;
+                let event = Event::JobsUnseen { task: 0, jobs, late: 0, stalled: true };
+                prop_assert_eq!(health.observe(at * MS, event), vec![]);
+            }
+            for end in seen {
+                prop_assert_eq!(health.observe(end * MS, ended(0, 1)), vec![]);
+            }
+            prop_assert_eq!(health.tick(now * MS), vec![]);
+        }
+        let on = now + waits.next().unwrap();
+        if health.tick(on * MS).is_empty() {
+            let due = health.due_ns().unwrap();
+            prop_assert!(due <= (on + 50) * MS);
+            prop_assert_eq!(health.tick(due).len(), 1);
         }
     }
 

@@ -217,12 +217,13 @@ impl CellWatch {
     /// When it is to be looked at; `None`: nothing that it does is of interest until it ends.
     pub(in crate::run) fn due_ns(&self) -> Option<i64> {
         let life = self.life?;
-        let heartbeats = self.told.has_heartbeats();
-        let every = self
-            .interval
-            .every_ns(life.ready, self.page.is_some(), heartbeats);
-        let look = every.map(|every| life.looked_ns.saturating_add(every));
+        let look = (self.every_ns(life)).map(|every| life.looked_ns.saturating_add(every));
         look.into_iter().chain(self.health.due_ns()).min()
+    }
+
+    fn every_ns(&self, life: Life) -> Option<i64> {
+        let heartbeats = self.told.has_heartbeats();
+        (self.interval).every_ns(life.ready, self.page.is_some(), heartbeats)
     }
 
     /// Looks at it, now.
@@ -236,7 +237,9 @@ impl CellWatch {
         if let Some(overrun) = &mut self.overrun {
             overrun.earn(now_ns);
         }
-        let mut events = self.read_page(life.looked_ns, now_ns, &mut looked);
+        let since_ns = life.looked_ns;
+        let stalled = (self.every_ns(life)).is_some_and(|every| now_ns - since_ns > 2 * every);
+        let mut events = self.read_page(since_ns, now_ns, stalled, &mut looked);
         if !life.ready
             && events.iter().any(|(_, event)| {
                 matches!(event, Event::JobEnded { .. } | Event::JobsUnseen { .. })
@@ -286,7 +289,13 @@ impl CellWatch {
         overrun.look(used_ns)
     }
 
-    fn read_page(&mut self, since_ns: i64, now_ns: i64, looked: &mut Looked) -> Vec<(i64, Event)> {
+    fn read_page(
+        &mut self,
+        since_ns: i64,
+        now_ns: i64,
+        stalled: bool,
+        looked: &mut Looked,
+    ) -> Vec<(i64, Event)> {
         let Some(page) = &mut self.page else {
             return Vec::new();
         };
@@ -310,6 +319,10 @@ impl CellWatch {
         let mut events = Vec::new();
         for news in &all {
             if let Some(Some(grid)) = self.grids.get_mut(news.slot) {
+                // A loop that runs a little slower was not followed through them.
+                if stalled && news.unseen > 0 {
+                    grid.interrupt();
+                }
                 let jobs = news.jobs.iter().map(|job| grid.go_on(job)).sum();
                 if jobs > 0 {
                     let task = news.slot;
@@ -317,7 +330,7 @@ impl CellWatch {
                 }
             }
         }
-        events.extend(self.told.events(&all, since_ns, now_ns));
+        events.extend(self.told.events(&all, since_ns, now_ns, stalled));
         events
     }
 

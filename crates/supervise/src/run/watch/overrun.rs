@@ -10,8 +10,8 @@
 /// The kernel adds to the cpu time that others see of a thread at its tick and when the thread stops: at the anchor a tick of each cpu
 /// may be missing, which is allowed once more.
 ///
-/// How many jobs have ended is what the cell says. It is believed up to one a period, and those of a second that were
-/// late: a cell that makes jobs up is found when it has used that up.
+/// How many jobs have ended is what the cell says. It is believed up to one a period, however long ago the look before was, and
+/// those of a second before that which were late: a cell that makes jobs up is found when it has used that up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Overrun {
     tasks: Vec<Believed>,
@@ -77,9 +77,9 @@ impl Overrun {
     pub(super) fn earn(&mut self, now_ns: i64) {
         let since_ns = now_ns.saturating_sub(self.earned_ns.replace(now_ns).unwrap_or(now_ns));
         for task in &mut self.tasks {
-            task.credit_ns = (task.credit_ns)
-                .saturating_add(since_ns.max(0))
-                .min(task.most_ns());
+            // Only what is left over is bounded: the cpu time of a look that is late is of all this time, too.
+            let left_ns = task.credit_ns.min(task.most_ns());
+            task.credit_ns = left_ns.saturating_add(since_ns.max(0));
         }
     }
 
@@ -205,6 +205,28 @@ mod tests {
             });
             // 100 jobs of the second before, and one of each period since.
             assert!((1..=14).contains(&found.unwrap_or(0)), "{told}: {found:?}");
+        }
+    }
+
+    proptest! {
+        /// However late a look is, jobs within their wcet are no overrun, and one that lasts is found as before.
+        #[test]
+        fn a_late_look_finds_what_a_punctual_one_does(
+            waits in prop::collection::vec(1i64..=1_000, 1..20),
+            percent in prop::sample::select(vec![100, 300]),
+        ) {
+            let mut overrun = Overrun::new([(5 * MS, 50 * MS)], 0);
+            overrun.earn(0);
+            overrun.look(0);
+            let (mut now, mut used, mut found) = (0, 0, false);
+            for jobs in waits {
+                now += jobs * 50 * MS;
+                used += jobs * 5 * MS * percent / 100;
+                overrun.earn(now);
+                overrun.ended(0, jobs.unsigned_abs());
+                found |= overrun.look(used);
+            }
+            prop_assert_eq!(found, percent > 100);
         }
     }
 

@@ -35,17 +35,31 @@ impl Told {
         self.nonsense
     }
 
-    /// What the news say, in the order in which it happened, each with its instant: between the look before and this one.
-    pub(super) fn events(&mut self, all: &[News], since_ns: i64, now_ns: i64) -> Vec<(i64, Event)> {
+    /// What the news say, in the order in which it happened, each with its instant: between the look before and this one, which
+    /// was `stalled` if it came later than it should have.
+    pub(super) fn events(
+        &mut self,
+        all: &[News],
+        since_ns: i64,
+        now_ns: i64,
+        stalled: bool,
+    ) -> Vec<(i64, Event)> {
         let mut events = Vec::new();
         let within = |at_ns: i64| at_ns.clamp(since_ns.min(now_ns), now_ns);
         for news in all {
             let task = news.slot;
             if news.unseen > 0 {
-                // They came before those that were seen.
-                let jobs = news.unseen;
-                let late = news.unseen_late;
-                events.push((since_ns.min(now_ns), Event::JobsUnseen { task, jobs, late }));
+                // They came before those that were seen, the last of them just before.
+                let until_ns = news.jobs.first().map_or(now_ns, |job| job.begin_ns);
+                events.push((
+                    within(until_ns),
+                    Event::JobsUnseen {
+                        task,
+                        jobs: news.unseen,
+                        late: news.unseen_late,
+                        stalled,
+                    },
+                ));
             }
             for job in &news.jobs {
                 events.push(match (job.end_ns, job.response_ns()) {
@@ -110,9 +124,9 @@ mod tests {
             ..News::default()
         };
         let mut told = Told::default();
-        let events = told.events(&[first.clone(), second], 80, 200);
+        let events = told.events(&[first.clone(), second], 80, 200, false);
         let times: Vec<i64> = events.iter().map(|(at, _)| *at).collect();
-        assert_eq!(times, [80, 100, 120, 150, 170, 200]);
+        assert_eq!(times, [100, 100, 120, 150, 170, 200]);
         assert!(matches!(
             events[0].1,
             Event::JobsUnseen {
@@ -132,7 +146,19 @@ mod tests {
             unseen: 0,
             ..first
         };
-        assert_eq!(told.events(&[again], 200, 300), []);
+        assert_eq!(told.events(&[again], 200, 300, false), []);
+        // Of jobs that left no records the last may have ended just now.
+        let fast = News {
+            unseen: 1_000,
+            ..News::default()
+        };
+        let unseen = Event::JobsUnseen {
+            task: 0,
+            jobs: 1_000,
+            late: 0,
+            stalled: true,
+        };
+        assert_eq!(told.events(&[fast], 300, 400, true), [(400, unseen)]);
         let nonsense = Nonsense::Record { job: 3 };
         assert!(!told.is_unbelievable());
         assert!(told.nonsense_once(nonsense).is_some());
