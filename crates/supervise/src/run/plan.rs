@@ -1,6 +1,6 @@
 //! A mission with its admission, as it is to be run.
 
-use model::mission::{Enforcer, Mission, MissionFile};
+use model::mission::{Cell, Enforcer, Mission, MissionFile};
 use record::supply::MeasuredSupply;
 
 use super::spec;
@@ -54,13 +54,15 @@ impl Inputs {
     }
 
     /// Asks admission whether this can take the place of what runs, and leaves cells that stay the same as they are: on their cpus,
-    /// with their budgets and priorities.
+    /// with their budgets and priorities, unless those cpus are not the mission's any more.
     pub(super) fn admitted_after(self, before: &Plan, facts: &Facts, anew: &[String]) -> Plan {
         let mut pinned = self.mission().clone();
         for cell in &mut pinned.cells {
             let same = !anew.contains(&cell.name) && is_same(before, &self, &cell.name);
             let grant = before.admission.grant(&cell.name).filter(|_| same);
-            if let Some(grant) = grant {
+            if let Some(grant) = grant
+                && has_cpus_of(self.mission(), grant)
+            {
                 pin(cell, grant);
             }
         }
@@ -72,8 +74,13 @@ impl Inputs {
     }
 }
 
+/// Whether what was granted is on cpus of this mission.
+fn has_cpus_of(mission: &Mission, grant: &Grant) -> bool {
+    mission.cpus.is_empty() || grant.cpus.iter().all(|cpu| mission.cpus.contains(cpu))
+}
+
 /// Asks for exactly what was granted.
-pub(super) fn pin(cell: &mut model::mission::Cell, grant: &Grant) {
+pub(super) fn pin(cell: &mut Cell, grant: &Grant) {
     let time = |ns: u64| i64::try_from(ns).ok().map(model::Duration::from_ns);
     // Threads of SCHED_DEADLINE that run on whatever cpu were not granted these cpus, and cannot be kept to them.
     let roams =

@@ -28,6 +28,17 @@ pub const CASES: &[Case] = &[
         run: what_cannot_be_kept_is_refused_and_changes_nothing,
     },
     Case {
+        name: "control_update::a_cell_whose_cpu_is_the_missions_no_more_is_made_anew_on_another",
+        needs: &[
+            Need::Root,
+            Need::RealTime,
+            Need::TwoCpus,
+            Need::Program("busybox"),
+            Need::GroupBudget(100),
+        ],
+        run: a_cell_whose_cpu_is_the_missions_no_more_is_made_anew_on_another,
+    },
+    Case {
         name: "control_update::a_new_version_that_fails_is_taken_back",
         needs: ROOT,
         run: a_new_version_that_fails_is_taken_back,
@@ -218,6 +229,36 @@ fn what_does_not_change_is_not_touched() {
     );
     assert_eq!(change(&updated, "plain")["change"], "changed", "{updated}");
     assert_ne!(cell(dir, "plain")["pid"], pids[2]);
+    up.end();
+    nothing_is_left(dir);
+}
+
+/// And best-effort cells, which keep off the mission's cpus, change places with it.
+fn a_cell_whose_cpu_is_the_missions_no_more_is_made_anew_on_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let steady = shell("steady", SLEEPS, RESERVED);
+    let plain = shell("plain", SLEEPS, "class = \"other\"");
+    let on = |cpu: u32, more: &str| {
+        let supervisor = "supervisor = { class = \"other\" }";
+        let cells = steady.clone() + more;
+        mission(dir, &format!("cpus = [{cpu}]\n{supervisor}\n{cells}"));
+    };
+    on(1, "");
+    let mut up = Up::start(dir);
+    let first = pid_of(&up.until("steady: runs"));
+    on(0, &plain);
+    let updated = json_of(dir, &["update", "mission.toml", "--window", "300ms"]);
+    for (name, what) in [("steady", "changed"), ("plain", "added")] {
+        assert_eq!(change(&updated, name)["change"], what, "{updated}");
+    }
+    for (name, cpu) in [("steady", 0), ("plain", 1)] {
+        let cell = cell(dir, name);
+        let pid = i32::try_from(cell["pid"].as_i64().unwrap()).unwrap();
+        let cpus = host::sched::get_affinity(pid).unwrap();
+        assert!(cpus.iter().eq([&cpu]), "{name} on {cpus:?}");
+    }
+    assert!(!runs(first));
     up.end();
     nothing_is_left(dir);
 }
