@@ -1,15 +1,16 @@
 //! Keeping what cells write, on a thread of its own: a disk may be slow, and a cell may write without end. Every log gets
-//! its turn of bounded size, and none more than one turn in a bounded time; who writes more waits in its pipe.
+//! its turn of bounded size, and none more than one turn in a bounded time, however little it brought; who writes more waits
+//! in its pipe.
 
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use engine::app::{DRAINED_BYTES, Log};
+use engine::app::Log;
 
 use super::work::Waker;
 
-/// Time between two turns of a log whose pipe was full, ns: a cell's output costs no more than 25 MB/s.
+/// Time between two turns of a log, ns: a cell's output costs no more than 25 MB/s, and no more than 6,400 reads a second.
 const TURN_NS: i64 = 10_000_000;
 
 /// The logs of all cells.
@@ -127,17 +128,11 @@ impl Shared {
         let slots = &mut *slots;
         if let Some(slot) = (slots.logs.iter_mut()).find(|slot| slot.is(cell, generation)) {
             slot.log = Some(log);
+            // Where nothing came, too: its program has ended, and the pipe tells so again and again.
+            slot.next_ns = now_ns + TURN_NS;
             match moved {
-                Ok(bytes) => {
-                    slot.complained &= bytes == 0;
-                    // Nothing at all: its program has ended, and the pipe tells so again and again.
-                    slot.next_ns = match bytes >= DRAINED_BYTES || bytes == 0 {
-                        true => now_ns + TURN_NS,
-                        false => 0,
-                    };
-                }
+                Ok(bytes) => slot.complained &= bytes == 0,
                 Err(error) => {
-                    slot.next_ns = now_ns + TURN_NS;
                     if !slot.complained {
                         slot.complained = true;
                         slots.told.push((cell.to_owned(), error.to_string()));
