@@ -10,15 +10,15 @@ use crate::trial::Trial;
 use crate::turns::PlannedTurns;
 
 pub(crate) fn new_record(trial: &Trial<'_>) -> TrialRecord {
-    let class = class(trial);
-    let anywhere = match class {
-        sched::Class::Deadline { .. } => trial.plan.experiment.scheduling.cpus.clone(),
-        _ => Vec::new(),
-    };
     let cells = (trial.planned.cells.iter().enumerate())
         .map(|(index, (kind, cpu))| {
             let by_cell = trial.plan.engines[kind].cell_sets_class();
             let task = trial.planned.tasks.get(index);
+            let class = class(trial, index);
+            let anywhere = match class {
+                sched::Class::Deadline { .. } => trial.plan.experiment.scheduling.cpus.clone(),
+                _ => Vec::new(),
+            };
             CellRecord {
                 id: task.map_or_else(
                     || format!("{}-{kind}", index + 1),
@@ -26,7 +26,7 @@ pub(crate) fn new_record(trial: &Trial<'_>) -> TrialRecord {
                 ),
                 engine: *kind,
                 cpu: *cpu,
-                cpus: anywhere.clone(),
+                cpus: anywhere,
                 class_wanted: task.map_or(&class, |task| &task.class).to_string(),
                 class_got: None,
                 set_by: if by_cell {

@@ -92,10 +92,12 @@ pub(crate) fn joined<'a>(plan: &Plan, todo: Vec<Todo<'a>>) -> Vec<Todo<'a>> {
         .collect()
 }
 
-/// Whether two trials may have the machine in turns: the same disturbs them, and their jobs come at the same pace.
+/// Whether two trials may have the machine in turns: the same disturbs them, and their jobs come at the same pace. Cells with tasks
+/// of their own are there for what they do to each other all the time.
 fn alike(one: &PlannedTrial, other: &PlannedTrial) -> bool {
     let pace = |trial: &PlannedTrial| (trial.workload.period, trial.workload.work);
-    pace(one) == pace(other) && one.loads == other.loads && one.isolate == other.isolate
+    let shared = one.own.is_empty() && other.own.is_empty();
+    shared && pace(one) == pace(other) && one.loads == other.loads && one.isolate == other.isolate
 }
 
 fn join<'a>(mut group: Vec<Todo<'a>>, turns: model::Turns, place: u64) -> Todo<'a> {

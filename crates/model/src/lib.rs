@@ -13,6 +13,7 @@ mod input_errors;
 mod load;
 mod loads;
 pub mod mission;
+mod own;
 mod parse;
 mod program;
 mod quantity;
@@ -41,6 +42,7 @@ pub use experiment::{
 pub use input_error::InputError;
 pub use input_errors::InputErrors;
 pub use load::{IDLE, LoadForm, LoadKind, LoadPlan};
+pub use own::OwnTask;
 pub use program::ProgramLoad;
 pub use reader::nearest;
 pub use requirement::Requirement;

@@ -7,7 +7,7 @@ use toml::de::DeTable;
 use crate::reader::{Source, Table, nearest};
 use crate::{
     Class, Counters, Duration, Experiment, InputError, Keep, Limits, Pacing, SCHEMA, Scheduling,
-    TaskLoad, Work, Workload, loads, program, scale_parse, task_parse, trials, turns, until,
+    TaskLoad, Work, Workload, loads, own, program, scale_parse, task_parse, trials, turns, until,
 };
 
 const TOP: [&str; 16] = [
@@ -66,6 +66,8 @@ impl Experiment {
             Some(scale) => scale.trials(workload.jobs),
             None => trials::trials(&top, keep)?,
         };
+        let scheduling = scheduling(&top)?;
+        own::check(&top, &workload, scheduling.class, &trials)?;
         if tasks.is_some() && turns.is_some() {
             return Err(top.fault(
                 "turns",
@@ -124,7 +126,7 @@ impl Experiment {
             workload,
             keep,
             tasks,
-            scheduling: scheduling(&top)?,
+            scheduling,
             baseline,
             rootless_user,
             counters: Counters::of(&top)?,
@@ -195,7 +197,10 @@ impl Experiment {
             turns::write(&mut out, turns);
         }
         for trial in &self.trials {
-            let cells: Vec<String> = trial.cells.iter().map(|c| quoted(c.name())).collect();
+            let cells = trial.cells.iter().enumerate();
+            let cells: Vec<String> = cells
+                .map(|(place, engine)| own::to_toml(*engine, trial.own.get(place)))
+                .collect();
             let _ = writeln!(
                 out,
                 "\n[[trial]]\nname = {}\ncells = [{}]",
@@ -358,7 +363,10 @@ fn workload(top: &Table<'_>, keep: Keep) -> Result<(Workload, Option<TaskLoad>),
         ));
     }
     let program = match kind {
-        Work::Program => Some(program::program(&table)?),
+        // Without one, each cell has its own.
+        Work::Program if program::KEYS.iter().any(|key| table.has(key)) => {
+            Some(program::program(&table)?)
+        }
         _ => None,
     };
     let steps = table.integer("steps", &Limits::STEPS)?;

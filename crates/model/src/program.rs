@@ -91,9 +91,18 @@ pub(crate) fn program(table: &Table<'_>) -> Result<ProgramLoad, InputError> {
 
 /// Writes it as [`program`] reads it.
 pub(crate) fn write(out: &mut String, program: &ProgramLoad) {
+    for line in lines(program) {
+        let _ = writeln!(out, "{line}");
+    }
+}
+
+/// The keys of the program and their values.
+pub(crate) fn lines(program: &ProgramLoad) -> Vec<String> {
     let words: Vec<String> = program.words.iter().map(|word| quoted(word)).collect();
-    let _ = writeln!(out, "program = [{}]", words.join(", "));
-    let _ = writeln!(out, "reports = {}", program.reports);
+    vec![
+        format!("program = [{}]", words.join(", ")),
+        format!("reports = {}", program.reports),
+    ]
 }
 
 impl Experiment {

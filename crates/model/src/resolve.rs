@@ -78,6 +78,7 @@ pub fn quick(experiment: &mut Experiment) {
     workload.jobs = jobs(workload.period);
     for trial in &mut experiment.trials {
         trial.jobs = trial.period.map(jobs);
+        trial.forget_own_jobs();
     }
     experiment.rounds = match (experiment.turns, many) {
         // Rounds are what an interval rests on: many short ones tell more than few long ones.
@@ -226,12 +227,14 @@ impl Overrides {
             experiment.workload.jobs = jobs(experiment.workload.period)?;
             for trial in &mut experiment.trials {
                 trial.jobs = trial.period.map(jobs).transpose()?;
+                trial.forget_own_jobs();
             }
         }
         if let Some(jobs) = self.jobs {
             experiment.workload.jobs = checked("--jobs", "number of jobs", jobs, &allowed)?;
             for trial in &mut experiment.trials {
                 trial.jobs = None;
+                trial.forget_own_jobs();
             }
         }
         scale_override::refuse(self, experiment)?;

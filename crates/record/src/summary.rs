@@ -162,6 +162,9 @@ pub struct CellSummary {
     /// The same for each metric, turn by turn, where it took turns with the baseline; empty otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_turns: Vec<InTurns>,
+    /// What the cell does, where the cells of its trial have tasks of their own; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub does: Option<String>,
     /// Median wall time of creation, from the request until the payload's first message, ns.
     pub create_median_ns: Option<i64>,
     /// Cpu time of the measuring thread per activation, ns, work included.

@@ -71,9 +71,23 @@ pub(crate) fn work(workload: &Workload) -> String {
         Work::Busy => "busy work".to_owned(),
         Work::Program => {
             let program = workload.program.as_ref();
-            program.map_or_else(String::new, ProgramLoad::told)
+            program.map_or_else(|| "the programs of its cells".to_owned(), ProgramLoad::told)
         }
     }
+}
+
+/// The task of one cell, such as `./app (each job an execution), period 1ms, deadline 800us, 500 jobs, FIFO 90`.
+pub fn task(task: &Workload, priority: Option<u8>) -> String {
+    let deadline = (task.deadline).map(|deadline| format!(", deadline {deadline}"));
+    let priority = priority.map(|priority| format!(", FIFO {priority}"));
+    format!(
+        "{}, period {}{}, {}{}",
+        work(task),
+        task.period,
+        deadline.unwrap_or_default(),
+        plural(task.jobs.into(), "job"),
+        priority.unwrap_or_default()
+    )
 }
 
 /// `FIFO 80` or `OTHER`.

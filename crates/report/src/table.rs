@@ -249,6 +249,7 @@ fn against(cell: &CellSummary, baseline: &str) -> Text {
             Text(words::comparison(comparison), tone)
         }
         None if cell.trial == baseline => Text("1".to_owned(), Tone::Plain),
+        None if cell.does.is_some() => Text("other work".to_owned(), Tone::Plain),
         None => Text("not comparable".to_owned(), Tone::Caution),
     }
 }
@@ -280,7 +281,11 @@ fn missed(cell: &CellSummary) -> Text {
 /// about the run.
 fn after(summary: &RunSummary) -> Vec<(String, String)> {
     let crowded = table_conditions::crowded(summary);
-    let mut sentences = Vec::new();
+    let own = summary.cells.iter().filter_map(|cell| {
+        let does = cell.does.as_ref()?;
+        Some((cell.label.clone(), format!("{}: {does}", cell.engine)))
+    });
+    let mut sentences: Vec<(String, String)> = own.collect();
     if crowded {
         let lines = table_conditions::load_lines(summary);
         sentences.extend(lines.into_iter().map(|line| (String::new(), line)));

@@ -286,6 +286,7 @@ fn experiments() -> impl Strategy<Value = Experiment> {
                                 TrialPlan {
                                     name: format!("t{i}"),
                                     cells,
+                                    own: Vec::new(),
                                     loads,
                                     period: period.map(Duration::from_ns),
                                     jobs,

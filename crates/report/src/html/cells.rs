@@ -97,7 +97,7 @@ fn main_table(page: &Page, rows: &[(&CellSummary, &MetricSummary)]) -> Markup {
 fn against(cell: &CellSummary, baseline: &str) -> Markup {
     let Some(c) = &cell.against_baseline else {
         return html! {
-            td { @if cell.trial == baseline { "1 (baseline)" } @else { span.quiet { "not comparable" } } }
+            td { @if cell.trial == baseline { "1 (baseline)" } @else if cell.does.is_some() { "other work" } @else { span.quiet { "not comparable" } } }
         };
     };
     let medians = &c.ratio_of_medians;

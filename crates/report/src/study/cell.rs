@@ -2,20 +2,29 @@
 
 use super::source::{self, Rounds, Source};
 use super::{compare_rounds, metrics};
-use model::TrialPlan;
+use model::{Experiment, TrialPlan};
 use record::RecordError;
 use record::samples::Header;
 use record::summary::{CellSummary, Metric, MetricSummary, TaskSummary};
 use record::trial::{CellRecord, TaskRecord, TrialRecord};
 use stats::{Sorted, Summary, autocorrelation, ccdf, median_of};
 
-/// The name in tables: the trial's when it has one cell, else `trial/cell`.
+/// The name in tables: the trial's when it has one cell, else `trial/cell`, by its own name if it has one.
 pub(super) fn label(trial: &TrialPlan, id: &str) -> String {
     if trial.cells.len() == 1 {
-        trial.name.clone()
-    } else {
-        format!("{}/{id}", trial.name)
+        return trial.name.clone();
     }
+    let own = trial.place_of(id).and_then(|place| trial.own.get(place));
+    let name = own.and_then(|own| own.name.as_deref()).unwrap_or(id);
+    format!("{}/{name}", trial.name)
+}
+
+/// What a cell does, where cells of its trial have tasks of their own.
+pub(super) fn does(plan: &Experiment, trial: &TrialPlan, id: &str) -> Option<String> {
+    let place = trial.place_of(id)?;
+    let own = trial.own.get(place)?;
+    let task = plan.task_of(trial, place);
+    Some(crate::plan::task(&task, own.priority))
 }
 
 /// Sums up one cell; `against` is the baseline's primary metric, absent for the baseline itself and where whole rounds are not
@@ -31,12 +40,10 @@ pub(super) fn study(
     let metrics = metrics(source.plan.workload.work);
 
     let task = cells.iter().find_map(|cell| cell.task.as_ref());
-    let jobs = task.map_or(source.plan.workload_of(trial).jobs, |task| task.jobs);
+    let own = source.task_of(trial, id);
+    let jobs = task.map_or(own.jobs, |task| task.jobs);
     let jobs = jobs.into();
-    let deadline_ns = task.map_or_else(
-        || source.plan.workload_of(trial).deadline_ns(),
-        |task| Some(task.deadline_ns),
-    );
+    let deadline_ns = task.map_or_else(|| own.deadline_ns(), |task| Some(task.deadline_ns));
     let mut late = 0;
     let mut counts = Counts::default();
     let mut headers = Vec::new();
@@ -109,6 +116,7 @@ pub(super) fn study(
         metrics: summaries,
         against_baseline,
         in_turns: Vec::new(),
+        does: does(&source.plan, trial, id),
         create_median_ns: median_of(&created),
         cpu_time_per_activation_ns: (executed > 0).then(|| cpu_time as f64 / executed as f64),
         clock_cost_ns: median_cost(&headers, |h| h.clock_cost_ns),

@@ -25,19 +25,23 @@ type Quantiles = BTreeMap<u32, RoundQuantiles>;
 pub(super) fn study(source: &Source) -> Result<Vec<CellSummary>, RecordError> {
     let plan = &source.plan;
     let primary = super::metrics(plan.workload.work)[0];
-    let mut pooled = BTreeMap::new();
-    for id in source.cell_ids(&plan.baseline) {
-        for (record, log) in logs(source, &plan.baseline, &id)? {
-            if is_good(record) {
-                pool(&mut pooled, record.round, &log);
-            }
-        }
-    }
-    let baseline = quantiles(&pooled, primary);
+    let mut baselines: BTreeMap<Vec<String>, Quantiles> = BTreeMap::new();
     let mut cells = Vec::new();
     for trial in &plan.trials {
-        let against = (trial.name != plan.baseline).then_some(&baseline);
         for id in source.cell_ids(&trial.name) {
+            let same = source.counterparts(&trial.name, &id);
+            if !baselines.contains_key(&same) {
+                let mut pooled = BTreeMap::new();
+                for id in &same {
+                    for (record, log) in logs(source, &plan.baseline, id)? {
+                        if is_good(record) {
+                            pool(&mut pooled, record.round, &log);
+                        }
+                    }
+                }
+                baselines.insert(same.clone(), quantiles(&pooled, primary));
+            }
+            let against = baselines.get(&same).filter(|_| trial.name != plan.baseline);
             cells.push(cell(source, trial, &id, against)?);
         }
     }
@@ -144,13 +148,12 @@ fn cell(
         let silent = record.go_ns.is_some() && logs.iter().all(|(r, _)| r.number != record.number);
         if silent && record.cut_off.is_none() {
             // The barrier opened and nothing came back: every activation asked for is gone.
-            planned += u64::from(source.plan.workload_of(trial).jobs);
-            unexplained += u64::from(source.plan.workload_of(trial).jobs);
+            planned += u64::from(source.task_of(trial, id).jobs);
+            unexplained += u64::from(source.task_of(trial, id).jobs);
         }
     }
     let late = source
-        .plan
-        .workload_of(trial)
+        .task_of(trial, id)
         .deadline_ns()
         .and_then(|deadline| {
             let after = logs.iter().map(|(_, log)| after(log, deadline));
@@ -203,6 +206,7 @@ fn cell(
             .collect(),
         against_baseline,
         in_turns: Vec::new(),
+        does: super::cell::does(&source.plan, trial, id),
         create_median_ns: median_of(&created),
         cpu_time_per_activation_ns: (timed > 0 && done > 0).then(|| cpu_time as f64 / timed as f64),
         clock_cost_ns: median_cost(&headers, |h| h.clock_cost_ns),

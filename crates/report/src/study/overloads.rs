@@ -24,8 +24,10 @@ pub(super) fn study(source: &Source, cells: &[CellSummary]) -> Result<Vec<String
     let mut sentences = Vec::new();
     for trial in &source.plan.trials {
         let of_trial: Vec<&CellSummary> = cells.iter().filter(|c| c.trial == trial.name).collect();
-        let shared_ns = source.plan.workload_of(trial).period.ns();
-        let period_ns = |cell: &CellSummary| cell.task.as_ref().map_or(shared_ns, |t| t.period_ns);
+        let period_ns = |cell: &CellSummary| {
+            let own = || source.task_of(trial, &cell.cell).period.ns();
+            cell.task.as_ref().map_or_else(own, |task| task.period_ns)
+        };
         let throttled = limit.map_or_else(BTreeMap::new, |limit| {
             let mut demands = demands(source, &of_trial, &period_ns);
             demands.retain(|_, demand| *demand > limit.share());

@@ -64,7 +64,7 @@ fn plan_line(experiment: &Experiment, trials: usize) -> String {
         Work::Busy => "busy work".to_owned(),
         Work::Program => {
             let program = workload.program.as_ref();
-            program.map_or_else(String::new, ProgramLoad::told)
+            program.map_or_else(|| "the programs of its cells".to_owned(), ProgramLoad::told)
         }
     };
     let turns = match experiment.turns {
@@ -117,7 +117,9 @@ pub fn dry(plan: &Plan) -> String {
         } else {
             format!(" under {}", loads.join(", "))
         };
-        let own = if trial.workload == plan.experiment.workload {
+        let own = if !trial.own.is_empty() {
+            own_tasks(trial)
+        } else if trial.workload == plan.experiment.workload {
             String::new()
         } else {
             let jobs = grouped(trial.workload.jobs);
@@ -162,6 +164,22 @@ pub fn dry(plan: &Plan) -> String {
         (plan.run_bytes() >> 20) + 1
     ));
     text
+}
+
+/// Every cell that has a task of its own on a line of its own.
+fn own_tasks(trial: &PlannedTrial) -> String {
+    let lines = trial
+        .own
+        .iter()
+        .zip(&trial.cells)
+        .map(|(own, (engine, _))| {
+            let name = own.name.clone().unwrap_or_else(|| engine.to_string());
+            format!(
+                "\n    {name}  {}",
+                report::task(&own.workload, own.priority)
+            )
+        });
+    lines.collect()
 }
 
 /// Every thread of a task set on a line of its own.

@@ -1,5 +1,7 @@
 //! `bench --program`: finds out what the user's program does, and plans for it.
 
+use std::path::Path;
+
 use bench::Tried;
 use model::{Duration, Experiment, InputError, Overrides, ProgramLoad};
 
@@ -23,9 +25,10 @@ pub fn find(
     experiment: &mut Experiment,
     changes: &mut Overrides,
 ) -> Result<(), CommandError> {
-    if let Some(program) = &mut experiment.workload.program {
-        bench::resolve_program(what, program).map_err(|why| InputError::new(what, why, ""))?;
-    }
+    experiment.each_program(|program| {
+        bench::resolve_program(what, program).map_err(|why| InputError::new(what, why, ""))
+    })?;
+    one_of_a_name(what, experiment)?;
     let Some(path) = &options.program else {
         return Ok(());
     };
@@ -39,7 +42,7 @@ pub fn find(
     experiment.clone().set_program(program.clone())?;
     bench::resolve_program("", &mut program)
         .map_err(|why| InputError::new("--program", why, ""))?;
-    engine::libraries::needed(std::path::Path::new(program.path()))
+    engine::libraries::needed(Path::new(program.path()))
         .map_err(|error| told(error.to_string()))?;
     let tried = bench::try_program(&program.words).map_err(|why| {
         InputError::new(
@@ -91,6 +94,29 @@ pub fn find(
     }
     changes.program = Some(program);
     Ok(())
+}
+
+/// Refuses programs that would be one file in a container.
+fn one_of_a_name(what: &str, experiment: &Experiment) -> Result<(), InputError> {
+    let programs = experiment.programs();
+    let paths: Vec<&Path> = (programs.iter())
+        .map(|program| Path::new(program.path()))
+        .collect();
+    let twice = paths.iter().enumerate().find(|(at, path)| {
+        let same = |other: &&Path| other.file_name() == path.file_name() && other != *path;
+        paths[..*at].iter().any(same)
+    });
+    match twice {
+        None => Ok(()),
+        Some((_, path)) => Err(InputError::new(
+            what,
+            format!(
+                "two programs have the file name of {}, and in a container both would be in /program",
+                path.display()
+            ),
+            "give one of them another name",
+        )),
+    }
 }
 
 /// The next of 1, 2, 5, 10, 20, 50 and so on ms.

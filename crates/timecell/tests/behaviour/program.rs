@@ -26,6 +26,11 @@ pub const CASES: &[Case] = &[
         run: told,
     },
     Case {
+        name: "program::cells_of_a_trial_have_programs_and_periods_of_their_own",
+        needs: &[Need::Program("cc"), Need::GroupBudget(950)],
+        run: mixed,
+    },
+    Case {
         name: "program::no_program_reaches_a_binary_for_writing",
         needs: &[Need::Program("cc"), Need::Root, Need::GroupBudget(950)],
         run: reaches_none,
@@ -283,6 +288,81 @@ fn told() {
     );
     file("program = [\"./loop\", \"0\", \"50\"]\nreports = true");
     refused("x.toml", 1, "its program ended after 50 jobs");
+}
+
+/// A fast controller that reports its jobs beside a slow program that is executed: each is compared with its like.
+fn mixed() {
+    let dir = tempfile::tempdir().unwrap();
+    built(dir.path(), "vision", PLAIN);
+    built(dir.path(), "loop", LOOP);
+    let control = "name = \"control\", program = [\"./loop\", \"0\"], reports = true, period = \"2ms\", deadline = \"1500us\"";
+    let vision = "name = \"vision\", program = [\"./vision\", \"20000\"], period = \"50ms\"";
+    let file = |priority: &str, more: &str| {
+        format!(
+            "schema = 1\nname = \"x\"\nrounds = 3\n[workload]\nkind = \"program\"\nperiod = \"50ms\"\njobs = 8\n\
+             [scheduling]\npriority = 40\n\
+             [[trial]]\nname = \"plain\"\ncells = [{{ engine = \"bare\", {control}{priority} }}, {{ engine = \"bare\", {vision} }}]\n\
+             [[trial]]\nname = \"mixed\"\ncells = [{{ engine = \"embedded\", {control}{priority} }}, {{ engine = \"bare\", {vision} }}{more}]\n"
+        )
+    };
+    let write = |text: String| fs::write(dir.path().join("x.toml"), text).unwrap();
+    write(file(
+        ", priority = 41",
+        ", { engine = \"bare\", steps = 1000, jobs = 5 }",
+    ));
+    let dry = say(dir.path(), &["bench", "x.toml", "--dry-run"]).ends_with(0);
+    assert!(dry.out.contains("    control  "), "{}", dry.out);
+    let said = say(dir.path(), &["bench", "x.toml"]).ends_with(0);
+    let told = "loop 0 (jobs as it reports them), period 2ms, deadline 1500us, 200 jobs, FIFO 41";
+    assert!(said.out.contains(told), "{}", said.out);
+    let page = fs::read_to_string(only_run(dir.path()).join("report.html")).unwrap();
+    assert!(page.contains(told));
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    let summary = summary(dir.path());
+    let cell = |label: &str| {
+        let found = summary.cells.iter().find(|cell| cell.label == label);
+        found.unwrap_or_else(|| panic!("{label}: {}", said.out))
+    };
+    for (label, planned, compared) in [
+        ("plain/control", 600, false),
+        ("plain/vision", 24, false),
+        ("mixed/control", 600, true),
+        ("mixed/vision", 24, true),
+        ("mixed/3-bare", 15, false),
+    ] {
+        let cell = cell(label);
+        assert_eq!(cell.executed + cell.missed, planned, "{label}");
+        assert_eq!(cell.against_baseline.is_some(), compared, "{label}");
+    }
+    // Against what does the same: the slow one takes much longer than the fast one, and only as long as its like.
+    let ratio = |label| {
+        let against = cell(label).against_baseline.as_ref().unwrap();
+        against.ratio_of_medians.value
+    };
+    assert!(
+        (0.3..3.0).contains(&ratio("mixed/vision")),
+        "{}",
+        ratio("mixed/vision")
+    );
+    if cell("mixed/control").real_time {
+        assert_eq!(cell("mixed/control").class, "FIFO 41");
+        assert_eq!(cell("mixed/vision").class, "FIFO 40");
+    }
+    // What the run keeps is read back to the same.
+    assert_eq!(run.experiment().unwrap().trials[1].own.len(), 3);
+
+    fs::create_dir(dir.path().join("other")).unwrap();
+    fs::copy(dir.path().join("loop"), dir.path().join("other/vision")).unwrap();
+    write(file(
+        "",
+        ", { engine = \"bare\", program = [\"other/vision\"] }",
+    ));
+    let said = say(dir.path(), &["bench", "x.toml"]).ends_with(2);
+    assert!(
+        said.err.contains("two programs have the file name of"),
+        "{}",
+        said.err
+    );
 }
 
 /// Neither the binary that made the cell nor the one that runs the program in it; a plain process has its own before it.
