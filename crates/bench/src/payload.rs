@@ -133,7 +133,7 @@ fn probe_args(trial: &Trial<'_>, cell: &CellRecord, index: usize) -> ProbeArgs {
 }
 
 fn reports(workload: &Workload) -> bool {
-    (workload.program.as_ref()).is_some_and(|program| program.reports)
+    (workload.program.as_ref()).is_some_and(model::ProgramLoad::reports)
 }
 
 /// The program of a cell and its arguments, if it runs one: a plain process runs the user's file, the others its copy.

@@ -190,7 +190,7 @@ impl Plan {
     fn work_ns(workload: &Workload) -> i64 {
         match workload.work {
             Work::Mac { steps } => i64::from(steps) * 3,
-            Work::Timer | Work::Busy | Work::Program => 0,
+            Work::Timer | Work::Busy | Work::Program | Work::Endless => 0,
         }
     }
 

@@ -80,7 +80,7 @@ pub(crate) fn note_go(record: &mut TrialRecord, go_ns: i64) {
 pub(crate) fn longest_loop_ns(trial: &Trial<'_>) -> i64 {
     let work_ns = match trial.planned.workload.work {
         model::Work::Mac { steps } => i64::from(steps) * 50,
-        model::Work::Timer | model::Work::Busy | model::Work::Program => 0,
+        model::Work::Timer | model::Work::Busy | model::Work::Program | model::Work::Endless => 0,
     };
     let workload = &trial.planned.workload;
     let one = (workload.period.ns() + work_ns).saturating_mul(i64::from(workload.jobs));

@@ -52,6 +52,8 @@ pub enum Work {
     Busy,
     /// What a program of the user's does: [`Workload::program`].
     Program,
+    /// Such a program that neither ends nor tells its jobs: it runs for a period, once in a round, and is then ended.
+    Endless,
 }
 
 impl Work {
@@ -61,7 +63,7 @@ impl Work {
             Work::Mac { .. } => "mac",
             Work::Timer => "timer",
             Work::Busy => "taskset",
-            Work::Program => "program",
+            Work::Program | Work::Endless => "program",
         }
     }
 }
@@ -86,7 +88,8 @@ pub struct Workload {
 impl Workload {
     /// When a job must have ended, ns after its release; `None` if it may take as long as it likes.
     pub fn deadline_ns(&self) -> Option<i64> {
-        let next = || (self.pacing == Pacing::Periodic).then_some(self.period);
+        let has_jobs = self.pacing == Pacing::Periodic && self.work != Work::Endless;
+        let next = || has_jobs.then_some(self.period);
         self.deadline.or_else(next).map(Duration::ns)
     }
 }

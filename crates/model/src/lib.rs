@@ -43,7 +43,7 @@ pub use input_error::InputError;
 pub use input_errors::InputErrors;
 pub use load::{IDLE, LoadForm, LoadKind, LoadPlan};
 pub use own::OwnTask;
-pub use program::ProgramLoad;
+pub use program::{ProgramJobs, ProgramLoad};
 pub use reader::nearest;
 pub use requirement::Requirement;
 pub use resolve::{Overrides, quick};

@@ -67,7 +67,10 @@ impl Experiment {
             period,
             // That of another task says nothing of this one.
             deadline: own.deadline.or(whole.deadline.filter(|_| !is_another)),
-            jobs: own.jobs.unwrap_or_else(as_long),
+            jobs: match own.work.unwrap_or(whole.work) {
+                Work::Endless => 1,
+                _ => own.jobs.unwrap_or_else(as_long),
+            },
             pacing: whole.pacing,
         }
     }
@@ -187,7 +190,7 @@ fn full(table: &Table<'_>, keep: Keep) -> Result<(EngineKind, OwnTask), InputErr
     let small = |value: Option<i64>| value.and_then(|value| u32::try_from(value).ok());
     let work = match small(steps) {
         Some(steps) => Some(Work::Mac { steps }),
-        None => program.is_some().then_some(Work::Program),
+        None => program.as_ref().map(ProgramLoad::work),
     };
     let priority = table.integer("priority", &Limits::PRIORITY)?;
     let own = OwnTask {
@@ -224,6 +227,24 @@ pub(crate) fn check(
             let mend = "set `kind` of [workload] to \"mac\" or \"program\"";
             return refuse(what.to_owned(), mend);
         }
+        let is_endless = |work: Work| work == Work::Endless;
+        if (own.iter())
+            .any(|own| is_endless(own.work.unwrap_or(workload.work)) != is_endless(workload.work))
+        {
+            let what = "programs that end or tell their jobs stand beside one that is endless, and not the same is measured of both";
+            return refuse(what.to_owned(), "make all of them endless, or none");
+        }
+        if workload.work == Work::Endless
+            && own
+                .iter()
+                .any(|own| own.jobs.or(own.deadline.map(|_| 1)).is_some())
+        {
+            let what = "an endless program has neither jobs nor a deadline";
+            return refuse(
+                what.to_owned(),
+                "say with `period` how long it runs in each round",
+            );
+        }
         if class == Class::Other && own.iter().any(|own| own.priority.is_some()) {
             let what = "class \"other\" has no priority";
             return refuse(
@@ -231,7 +252,7 @@ pub(crate) fn check(
                 "remove `priority`, or set class = \"fifo\"",
             );
         }
-        let reports = |own: &OwnTask| (own.program.as_ref()).is_some_and(|own| own.reports);
+        let reports = |own: &OwnTask| (own.program.as_ref()).is_some_and(ProgramLoad::reports);
         if workload.pacing == Pacing::Relative && own.iter().any(reports) {
             let what = "the jobs that a program reports are periodic";
             return refuse(what.to_owned(), "set pacing = \"periodic\"");

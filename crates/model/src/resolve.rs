@@ -2,7 +2,7 @@
 
 use crate::{
     Bytes, Class, Duration, EngineKind, Experiment, InputError, Keep, Limits, LoadKind, LoadPlan,
-    ProgramLoad, Reserve, Scale, TaskPolicy, scale_override, turns::ten_thousandths,
+    ProgramLoad, Reserve, Scale, TaskPolicy, Work, scale_override, turns::ten_thousandths,
 };
 
 /// Options of `timecell bench` that override the file. `None` and empty leave the file's value.
@@ -66,6 +66,12 @@ const REPEATED: usize = 12;
 pub fn quick(experiment: &mut Experiment) {
     if experiment.scale.is_some() {
         return scale_override::quick(experiment);
+    }
+    if experiment.workload.work == Work::Endless {
+        experiment.workload.period = Duration::from_ns(200_000_000);
+        // Fewer give no median an interval.
+        experiment.rounds = 6;
+        return;
     }
     let turns = experiment.turns;
     let many = experiment.trials.len() > REPEATED;
@@ -144,6 +150,24 @@ impl Overrides {
         }
     }
 
+    /// A program that neither ends nor tells its jobs has a length, and no jobs.
+    fn refuse_for_endless(&self) -> Result<(), InputError> {
+        let ignored = [
+            ("--jobs", self.jobs.is_some()),
+            ("--deadline", self.deadline.is_some()),
+            ("--histogram", self.histogram),
+            ("--interval", self.interval.is_some()),
+        ];
+        match ignored.iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((option, _)) => Err(InputError::new(
+                *option,
+                "the program neither ends nor tells its jobs",
+                "remove the option; --duration sets how long it runs in each round",
+            )),
+        }
+    }
+
     /// Applies the options to `experiment`.
     ///
     /// # Errors
@@ -160,6 +184,9 @@ impl Overrides {
                 "only a task set has a policy",
                 "remove the option, or set kind = \"taskset\"",
             ));
+        }
+        if experiment.workload.work == Work::Endless {
+            self.refuse_for_endless()?;
         }
         if let Some(period) = self.period {
             if !Limits::PERIOD_NS.contains(&period.ns()) {
@@ -203,6 +230,7 @@ impl Overrides {
             quick(experiment);
         }
         let duration = self.duration;
+        let is_endless = experiment.workload.work == Work::Endless;
         let policy = self.task_policy;
         if let Some(tasks) = &mut experiment.tasks {
             tasks.duration = duration.unwrap_or(if self.quick {
@@ -212,6 +240,12 @@ impl Overrides {
             });
             tasks.policy = policy.unwrap_or(tasks.policy);
             experiment.workload = tasks.workload();
+        } else if let Some(duration) = duration.filter(|_| is_endless) {
+            if !Limits::PERIOD_NS.contains(&duration.ns()) {
+                let what = format!("the program is to run for {duration}");
+                return Err(InputError::new("--duration", what, "give 10us to 1h"));
+            }
+            experiment.workload.period = duration;
         } else if let Some(duration) = duration {
             let jobs = |period: Duration| {
                 let jobs = duration.ns() / period.ns().max(1);

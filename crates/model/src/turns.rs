@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::parse::small;
 use crate::reader::Table;
-use crate::{Duration, InputError, Keep, Pacing, Workload};
+use crate::{Duration, InputError, Keep, Pacing, ProgramLoad, Work, Workload};
 
 const TURNS: [&str; 3] = ["length", "settle", "decide"];
 const LENGTH: Duration = Duration::from_ns(12_000_000);
@@ -92,7 +92,12 @@ pub(crate) fn turns(
             "set pacing = \"periodic\", or remove [turns]",
         ),
         (
-            !(workload.program.as_ref()).is_some_and(|program| program.reports),
+            workload.work != Work::Endless,
+            "a program that is endless has each round to itself",
+            "remove [turns]",
+        ),
+        (
+            !(workload.program.as_ref()).is_some_and(ProgramLoad::reports),
             "a program that reports its jobs has releases of its own and keeps to no timetable",
             "remove [turns], or set reports = false",
         ),

@@ -107,7 +107,7 @@ pub struct ProbeArgs {
     /// Whether the thread counts its own activations; the samples file then has room for the counts. Windows are read
     /// from outside and are none of its business.
     pub counters: Counters,
-    /// The program that does the jobs and its arguments, for [`Work::Program`]; its path as seen from inside the cell.
+    /// The program that does the jobs and its arguments, for [`Work::Program`] and [`Work::Endless`]; its path as seen from inside the cell.
     pub program: Vec<String>,
     /// Where that program reports its jobs, as seen from inside the cell; `None`: each execution of it is a job.
     pub page: Option<PathBuf>,
@@ -204,8 +204,9 @@ impl ProbeArgs {
             Work::Mac { steps } => words.push(format!("mac={steps}")),
             // A task's work becomes steps once it is calibrated; until then it is none.
             Work::Timer | Work::Busy => words.push("timer".to_owned()),
-            Work::Program => {
+            Work::Program | Work::Endless => {
                 words.extend(self.program.iter().map(|word| format!("program={word}")));
+                words.extend((self.work == Work::Endless).then(|| "endless".to_owned()));
             }
         }
         words.extend((self.page.iter()).map(|page| format!("page={}", page.display())));
@@ -264,6 +265,7 @@ impl ProbeArgs {
                     args.work = Work::Program;
                     args.program.push(value.to_owned());
                 }
+                "endless" => args.work = Work::Endless,
                 "page" => args.page = Some(value.into()),
                 "relative" => args.pacing = Pacing::Relative,
                 "ring" => args.ring = true,
@@ -310,7 +312,7 @@ mod tests {
             rest in 0i64..1_000_000_000, deadline in prop::option::of(any::<[u64; 3]>()), also in 0u32..100,
             counters in prop::sample::select(vec![Counters::None, Counters::WhereCheap, Counters::Activations]),
             turns in prop::option::of((1u32.., 1u32..=64, any::<u64>())),
-            program in prop::collection::vec("\\PC{1,9}", 0..4), page in any::<bool>(),
+            program in prop::collection::vec("\\PC{1,9}", 0..4), page in any::<bool>(), endless in any::<bool>(),
         ) {
             let args = ProbeArgs {
                 control: "/cell/control".into(),
@@ -318,6 +320,7 @@ mod tests {
                 samples: samples.then(|| "/cell/0.samples".into()),
                 ring,
                 work: match steps {
+                    _ if !program.is_empty() && endless => Work::Endless,
                     _ if !program.is_empty() => Work::Program,
                     Some(steps) => Work::Mac { steps },
                     None => Work::Timer,

@@ -157,7 +157,7 @@ fn job(plan: &Plan<'_>, tally: &mut Tally, start_ns: i64) -> i64 {
             }
             clock::now()
         }
-        Work::Timer | Work::Busy => start_ns,
+        Work::Timer | Work::Busy | Work::Endless => start_ns,
         Work::Program => {
             if let Some(Err(failure)) = plan.program.map(Program::execute) {
                 tally.failure = Some(failure);

@@ -1,9 +1,12 @@
 //! A program of the user's, started by the probe inside the cell: it inherits the cell's class, cpus and limits.
 //!
-//! Either a job is one execution of it, or it is started once and tells its jobs on a page ([`reports`]).
+//! Either a job is one execution of it, or it is started once and tells its jobs on a page ([`reports`]), or nothing is known of its
+//! jobs and it is started and ended ([`endless`]).
 
+mod endless;
 mod reports;
 
+pub(crate) use endless::Endless;
 pub(crate) use reports::{Reporting, Started};
 pub use reports::{prepare_page, releases};
 
@@ -14,6 +17,9 @@ use std::path::Path;
 use timecell_client::layout::VARIABLE;
 
 use crate::control::Stage;
+
+/// Time for a program to end once it is asked to, ns.
+const ENDING_NS: i64 = 2_000_000_000;
 
 /// A program, its arguments and its environment, ready to be started without an allocation.
 pub(crate) struct Program {

@@ -14,7 +14,7 @@ use timecell_client::layout::{
     identity_at, page_bytes, ring_at,
 };
 
-use super::{Program, wait};
+use super::{ENDING_NS, Program, wait};
 use crate::control::Stage;
 use crate::map::{Map, preallocated};
 use crate::measure::{Plan, Recorder, Tally};
@@ -26,8 +26,6 @@ const SLOTS: usize = 8;
 const OPENING_NS: i64 = 20_000_000_000;
 /// Between two looks at a program that starts or ends, ns.
 const LOOK_NS: i64 = 1_000_000;
-/// Time for a program to end once it is asked to, ns.
-const ENDING_NS: i64 = 2_000_000_000;
 /// How much longer than planned its jobs may take to come, ns, beside 16 periods.
 const LATE_NS: i64 = 100_000_000;
 

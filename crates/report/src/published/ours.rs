@@ -47,7 +47,10 @@ pub(super) fn numbers(summary: &RunSummary, plan: &Experiment) -> Vec<Own> {
                 Metric::ExecutionTime if matches!(task.work, Work::Mac { .. }) => {
                     About::ExecutionTime
                 }
-                Metric::ExecutionTime | Metric::ResponseTime => continue,
+                Metric::ExecutionTime
+                | Metric::ResponseTime
+                | Metric::StartTime
+                | Metric::ExitTime => continue,
             };
             let s = &metric.summary;
             let quantile = |p| s.quantile(p).and_then(|q| q.value_ns).map(|ns| ns as f64);

@@ -2,7 +2,7 @@
 
 use super::source::{self, Rounds, Source};
 use super::{compare_rounds, metrics};
-use model::{Experiment, TrialPlan};
+use model::{Experiment, TrialPlan, Work};
 use record::RecordError;
 use record::samples::Header;
 use record::summary::{CellSummary, Metric, MetricSummary, TaskSummary};
@@ -78,6 +78,10 @@ pub(super) fn study(
             source.rounds(&trial.name, id, metric)?,
         ));
     }
+    let exits = summaries.iter().find(|m| m.metric == Metric::ExitTime);
+    if exits.is_some_and(|exits| exits.summary.max_ns >= PATIENCE_NS) {
+        notes.push("it had not ended within 2 s of SIGTERM, and was killed".to_owned());
+    }
     let executed: u64 = headers.iter().map(|h| h.count).sum();
     let cpu_time: u128 = headers.iter().map(|h| u128::from(h.cpu_time_ns)).sum();
     let created: Vec<i64> = cells.iter().filter_map(|cell| cell.create_ns).collect();
@@ -119,6 +123,8 @@ pub(super) fn study(
         does: does(&source.plan, trial, id),
         create_median_ns: median_of(&created),
         cpu_time_per_activation_ns: (executed > 0).then(|| cpu_time as f64 / executed as f64),
+        cpu_per_second_ns: (own.work == Work::Endless && executed > 0)
+            .then(|| cpu_time as f64 * 1e9 / (executed as f64 * own.period.ns() as f64)),
         clock_cost_ns: median_cost(&headers, |h| h.clock_cost_ns),
         loop_cost_ns: median_cost(&headers, |h| h.loop_cost_ns),
         faults: headers.iter().map(faults).fold(0, u64::saturating_add),
@@ -127,6 +133,9 @@ pub(super) fn study(
         histograms: None,
     })
 }
+
+/// Time that an endless program has to end, ns.
+const PATIENCE_NS: i64 = 2_000_000_000;
 
 /// Points kept of a task's distribution.
 const CCDF_POINTS: usize = 120;

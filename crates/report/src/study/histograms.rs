@@ -209,6 +209,7 @@ fn cell(
         does: super::cell::does(&source.plan, trial, id),
         create_median_ns: median_of(&created),
         cpu_time_per_activation_ns: (timed > 0 && done > 0).then(|| cpu_time as f64 / timed as f64),
+        cpu_per_second_ns: None,
         clock_cost_ns: median_cost(&headers, |h| h.clock_cost_ns),
         loop_cost_ns: median_cost(&headers, |h| h.loop_cost_ns),
         faults: headers.iter().map(faults).fold(0, u64::saturating_add),

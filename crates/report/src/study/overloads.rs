@@ -20,6 +20,10 @@ struct Limit {
 
 /// One sentence for each trial and cause.
 pub(super) fn study(source: &Source, cells: &[CellSummary]) -> Result<Vec<String>, RecordError> {
+    if source.plan.workload.work == model::Work::Endless {
+        // It has no jobs, and whatever it takes was asked of it.
+        return Ok(Vec::new());
+    }
     let limit = limit(&source.run.provenance()?.checks);
     let mut sentences = Vec::new();
     for trial in &source.plan.trials {

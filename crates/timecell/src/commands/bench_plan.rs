@@ -62,7 +62,7 @@ fn plan_line(experiment: &Experiment, trials: usize) -> String {
         Work::Mac { steps } => format!("mac, {} steps", grouped(steps)),
         Work::Timer => "timer".to_owned(),
         Work::Busy => "busy work".to_owned(),
-        Work::Program => {
+        Work::Program | Work::Endless => {
             let program = workload.program.as_ref();
             program.map_or_else(|| "the programs of its cells".to_owned(), ProgramLoad::told)
         }
@@ -84,6 +84,13 @@ fn plan_line(experiment: &Experiment, trials: usize) -> String {
     let periods: Vec<String> = (experiment.periods().iter())
         .map(ToString::to_string)
         .collect();
+    if workload.work == Work::Endless {
+        return format!(
+            "{trials} trials x {} rounds x {} of {work} ({class}, {cpus})",
+            experiment.rounds,
+            periods.join(", "),
+        );
+    }
     let deadline = match workload.deadline {
         Some(deadline) => format!(", deadline {deadline}"),
         None => String::new(),

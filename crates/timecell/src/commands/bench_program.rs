@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bench::Tried;
-use model::{Duration, Experiment, InputError, Overrides, ProgramLoad};
+use model::{Duration, Experiment, InputError, Overrides, ProgramJobs, ProgramLoad};
 
 use crate::cli::Bench;
 use crate::exit::CommandError;
@@ -11,7 +11,7 @@ use crate::out;
 
 /// How long a cell works in a round if nothing else is asked for, ns.
 const ROUND_NS: i64 = 1_000_000_000;
-/// The same of a program that reports its jobs, and how many rounds: it has whole rounds, and short ones in their place.
+/// The same of a program that reports its jobs or is endless, and how many rounds: it has whole rounds, and short ones in their place.
 const REPORTED_ROUND_NS: i64 = 500_000_000;
 const REPORTED_ROUNDS: i64 = 20;
 /// Fewest jobs of a cell in a round.
@@ -38,7 +38,8 @@ pub fn find(
         .into_iter()
         .chain(options.program_args.iter().cloned());
     let not_possible = |(what, mend)| InputError::new("--program", what, mend);
-    let mut program = ProgramLoad::new(words.collect(), false).map_err(not_possible)?;
+    let mut program =
+        ProgramLoad::new(words.collect(), ProgramJobs::Executions).map_err(not_possible)?;
     experiment.clone().set_program(program.clone())?;
     bench::resolve_program("", &mut program)
         .map_err(|why| InputError::new("--program", why, ""))?;
@@ -61,10 +62,18 @@ pub fn find(
             (seen, Some(period_ns))
         }
         Tried::Reports { period_ns } => {
-            program.reports = true;
+            program.jobs = ProgramJobs::Reported;
             ("reports its jobs".to_owned(), period_ns.map(three_digits))
         }
+        Tried::Endless { within } => {
+            program.jobs = ProgramJobs::Endless;
+            let seen = format!(
+                "neither ends within {within} s nor reports jobs: each round starts it, lets it run and ends it"
+            );
+            (seen, Some(REPORTED_ROUND_NS))
+        }
     };
+    let whole_rounds = program.jobs != ProgramJobs::Executions;
     if changes.period.is_none() {
         let period_ns = period_ns.ok_or_else(|| {
             InputError::new(
@@ -78,12 +87,14 @@ pub fn find(
     let period_ns = changes.period.map_or(ROUND_NS, Duration::ns).max(1);
     let is_asked = changes.jobs.is_some() || changes.duration.is_some() || changes.quick;
     if !is_asked && experiment.scale.is_none() {
-        let round_ns = match program.reports {
+        let round_ns = match program.reports() {
             true => REPORTED_ROUND_NS,
             false => ROUND_NS,
         };
-        changes.jobs = Some((round_ns / period_ns).max(FEWEST));
-        if program.reports && experiment.turns.is_some() && changes.rounds.is_none() {
+        if program.jobs != ProgramJobs::Endless {
+            changes.jobs = Some((round_ns / period_ns).max(FEWEST));
+        }
+        if whole_rounds && experiment.turns.is_some() && changes.rounds.is_none() {
             changes.rounds = Some(REPORTED_ROUNDS);
         }
     }

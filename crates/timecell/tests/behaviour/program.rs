@@ -26,6 +26,11 @@ pub const CASES: &[Case] = &[
         run: told,
     },
     Case {
+        name: "program::one_that_neither_ends_nor_reports_is_started_and_ended",
+        needs: &[Need::Program("cc"), Need::GroupBudget(950)],
+        run: endless,
+    },
+    Case {
         name: "program::cells_of_a_trial_have_programs_and_periods_of_their_own",
         needs: &[Need::Program("cc"), Need::GroupBudget(950)],
         run: mixed,
@@ -73,6 +78,19 @@ int main(int argc, char **argv) {
         while (release + 2000000 < timecell_now_ns() - 2000000) release += 2000000;
     }
     return 0;
+}
+"#;
+
+/// Works all the time, or told `sleep` never; told `deaf` it does not mind SIGTERM, and told `leave` it goes after 100 ms.
+const ENDLESS: &str = r#"
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    const char *how = argc > 1 ? argv[1] : "work";
+    if (!strcmp(how, "deaf")) signal(SIGTERM, SIG_IGN);
+    if (!strcmp(how, "leave")) { usleep(100000); return 4; }
+    for (volatile long n = 0;; n++) if (!strcmp(how, "sleep") || !strcmp(how, "deaf")) pause();
 }
 "#;
 
@@ -160,7 +178,7 @@ fn executed() {
     assert!(said.out.contains("each job an execution"), "{}", said.out);
     let run = Run::open(&only_run(dir.path())).unwrap();
     let program = run.experiment().unwrap().workload.program.unwrap();
-    assert!(Path::new(program.path()).is_absolute() && !program.reports);
+    assert!(Path::new(program.path()).is_absolute() && !program.reports());
     let summary = summary(dir.path());
     assert!(summary.cells.len() >= 2);
     for cell in &summary.cells {
@@ -288,6 +306,74 @@ fn told() {
     );
     file("program = [\"./loop\", \"0\", \"50\"]\nreports = true");
     refused("x.toml", 1, "its program ended after 50 jobs");
+}
+
+/// One that works all the time has the class of its cell and is ended all the same.
+fn endless() {
+    let dir = tempfile::tempdir().unwrap();
+    built(dir.path(), "endless", ENDLESS);
+    let words = ["bench", "overhead", "--program", "./endless", "--engine"];
+    let words = [&words[..], &["bare,embedded", "--rounds", "3"]].concat();
+    let said = say(dir.path(), &words).ends_with(0);
+    let seen = summary(dir.path());
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    let samples = run.samples(1, &seen.cells[0].cell).unwrap().unwrap();
+    fs::remove_dir_all(dir.path().join("runs")).unwrap();
+    for told in [
+        "neither ends within 10 s nor reports jobs",
+        "x 3 rounds x 500ms of",
+        "time to start of the program",
+        "exit median",
+    ] {
+        assert!(said.out.contains(told), "{told}: {}", said.out);
+    }
+    assert_eq!(samples.header.period_ns, 500_000_000);
+    for cell in &seen.cells {
+        assert_eq!((cell.executed, cell.missed, cell.late), (3, 0, None));
+        let used = cell.cpu_per_second_ns.unwrap() / 1e9;
+        assert!((0.2..1.01).contains(&used), "{}: {used}", cell.label);
+        for metric in [Metric::StartTime, Metric::ExitTime] {
+            let found = cell.metrics.iter().find(|m| m.metric == metric).unwrap();
+            let range = 10_000..1_900_000_000;
+            assert!(range.contains(&found.summary.median_ns), "{found:?}");
+        }
+        assert!(cell.against_baseline.is_some() || cell.trial == "bare");
+    }
+    let file = |how: &str| {
+        let text = format!(
+            "schema = 1\nname = \"x\"\nrounds = 1\n[workload]\nkind = \"program\"\nprogram = [\"./endless\", \"{how}\"]\n\
+             endless = true\n[[trial]]\ncells = [\"bare\"]\n"
+        );
+        fs::write(dir.path().join("x.toml"), text).unwrap();
+    };
+    // What sleeps takes nothing, and what does not mind is killed after two seconds.
+    file("deaf");
+    let words = [
+        "bench",
+        "x.toml",
+        "--duration",
+        "100ms",
+        "--fail-if",
+        "exit.max > 2s",
+    ];
+    say(dir.path(), &words).ends_with(3);
+    let deaf = &summary(dir.path()).cells[0];
+    assert!(deaf.cpu_per_second_ns.unwrap() < 5e7);
+    assert!(deaf.notes.iter().any(|note| note.contains("was killed")));
+    let said = say(dir.path(), &["bench", "x.toml", "--jobs", "5"]).ends_with(2);
+    assert!(
+        said.err.contains("neither ends nor tells its jobs"),
+        "{}",
+        said.err
+    );
+    file("leave");
+    let said = say(dir.path(), &["bench", "x.toml"]).ends_with(1);
+    let told = "its program, which is said to be endless, ended with exit status 4";
+    assert!(
+        format!("{}{}", said.out, said.err).contains(told),
+        "{}",
+        said.err
+    );
 }
 
 /// A fast controller that reports its jobs beside a slow program that is executed: each is compared with its like.
