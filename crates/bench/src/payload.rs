@@ -132,7 +132,8 @@ fn probe_args(trial: &Trial<'_>, cell: &CellRecord, index: usize) -> ProbeArgs {
     }
 }
 
-fn reports(workload: &Workload) -> bool {
+/// Whether a program tells its jobs.
+pub(crate) fn reports(workload: &Workload) -> bool {
     (workload.program.as_ref()).is_some_and(model::ProgramLoad::reports)
 }
 

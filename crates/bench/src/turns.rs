@@ -7,6 +7,7 @@ use model::{MOST_ARMS, Timetable};
 use probe::TurnsArgs;
 use record::trial::{Arm, TurnsRecord};
 
+use crate::payload::reports;
 use crate::run::Todo;
 use crate::{Plan, PlannedTrial};
 
@@ -14,6 +15,8 @@ use crate::{Plan, PlannedTrial};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedTurns {
     jobs: u32,
+    /// Periods by which a turn is longer than its jobs.
+    extra: u32,
     settle: u32,
     seed: u64,
     pub(crate) arms: Vec<Arm>,
@@ -24,6 +27,7 @@ impl PlannedTurns {
     pub(crate) fn args(&self, cell: usize) -> TurnsArgs {
         TurnsArgs {
             jobs: self.jobs,
+            extra: self.extra,
             arms: self.count(),
             arm: self.arm_of(cell),
             seed: self.seed,
@@ -131,6 +135,10 @@ fn join<'a>(mut group: Vec<Todo<'a>>, turns: model::Turns, place: u64) -> Todo<'
             .collect(),
         turns: Some(PlannedTurns {
             jobs: turns.jobs(first.planned.workload.period),
+            extra: match reports(&first.planned.workload) {
+                true => turns.catch_up,
+                false => 0,
+            },
             settle: turns.settle,
             seed,
             arms: arms.collect(),

@@ -140,7 +140,7 @@ pub(crate) fn lines(program: &ProgramLoad) -> Vec<String> {
 }
 
 impl Experiment {
-    /// Lets this program do the jobs. Trials whose program reports its jobs take no turns: its releases are its own.
+    /// Lets this program do the jobs.
     ///
     /// # Errors
     /// When the experiment's work cannot be a program's.
@@ -152,8 +152,10 @@ impl Experiment {
                 "use scenario overhead, concurrency, latency or scale, or an experiment file",
             ));
         }
-        if program.jobs != ProgramJobs::Executions {
+        if program.jobs == ProgramJobs::Endless {
             self.turns = None;
+        }
+        if program.jobs != ProgramJobs::Executions {
             self.workload.pacing = Pacing::Periodic;
         }
         if program.jobs == ProgramJobs::Endless {
@@ -245,11 +247,11 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_reports_takes_no_turns() {
+    fn one_that_is_endless_takes_no_turns() {
         let text = "schema = 1\nname = \"x\"\n[workload]\nkind = \"mac\"\n[turns]\n[[trial]]\nname = \"a\"\ncells = [\"bare\"]\n";
         for (jobs, turns) in [
             (ProgramJobs::Executions, true),
-            (ProgramJobs::Reported, false),
+            (ProgramJobs::Reported, true),
             (ProgramJobs::Endless, false),
         ] {
             let mut experiment = Experiment::parse("x", text).unwrap();

@@ -30,6 +30,10 @@ pub struct Overrides {
     pub rounds: Option<i64>,
     /// How well every ratio is to be known, as a part of it; `rounds` are then the most.
     pub decide: Option<f64>,
+    /// Periods that the program, which reports its jobs, needs in each turn to catch up.
+    pub catch_up: Option<u32>,
+    /// Trials have the machine one after the other: the program can take no turns.
+    pub whole_rounds: bool,
     /// What the run goes on to find out; `rounds` are then the most.
     pub until: Vec<String>,
     /// Loads that run beside the cells of every trial, too.
@@ -102,7 +106,13 @@ fn decide(experiment: &mut Experiment, share: f64) -> Result<(), InputError> {
         return Err(InputError::new(
             "--decide",
             format!("the trials of `{}` take no turns", experiment.name),
-            "add [turns] to the experiment, keep samples, or say how many rounds with --rounds",
+            match experiment.workload.program {
+                // Added, they would be refused.
+                Some(_) => "say how many rounds with --rounds",
+                None => {
+                    "add [turns] to the experiment, keep samples, or say how many rounds with --rounds"
+                }
+            },
         ));
     };
     turns.decide = Some(parts);
@@ -175,6 +185,12 @@ impl Overrides {
     pub fn apply(&self, experiment: &mut Experiment) -> Result<(), InputError> {
         if let Some(program) = &self.program {
             experiment.set_program(program.clone())?;
+        }
+        if let (Some(turns), Some(periods)) = (&mut experiment.turns, self.catch_up) {
+            turns.catch_up = periods;
+        }
+        if self.whole_rounds {
+            experiment.turns = None;
         }
         if experiment.tasks.is_some() {
             self.refuse_for_a_set()?;

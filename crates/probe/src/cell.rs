@@ -308,7 +308,13 @@ fn measured<R: Recorder>(
         Worker::Executions(program) => {
             measure::run(&plan(Some(&**program)), sheet, go_ns, started_ns)
         }
-        Worker::Reports(started) => started.follow(&plan(None), args.fifo, sheet, go_ns)?,
+        Worker::Reports(started) => match args.turns {
+            Some(turns) => {
+                let turns = turns.timetable(args.period_ns);
+                started.take_turns(&plan(None), turns, sheet, go_ns)?
+            }
+            None => started.follow(&plan(None), args.fifo, sheet, go_ns)?,
+        },
         Worker::Endless(life) => life.live(args.period_ns, sheet)?,
     };
     if let Some(failure) = tally.failure {
@@ -382,7 +388,12 @@ impl Worker {
             }
             (false, Some(page)) => {
                 let reporting = Reporting::new(&args.program, page).map_err(failed)?;
-                Worker::Reports(reporting.start()?)
+                let mut started = reporting.start()?;
+                if args.turns.is_some() {
+                    // Until its first.
+                    started.signal(libc::SIGSTOP);
+                }
+                Worker::Reports(started)
             }
         })
     }

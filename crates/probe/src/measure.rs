@@ -514,6 +514,7 @@ mod tests {
     fn two_arms(arm: u32) -> Timetable {
         Timetable {
             jobs: 3,
+            extra: 0,
             period_ns: 1_000_000,
             arms: 2,
             arm,

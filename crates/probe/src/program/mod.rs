@@ -5,10 +5,11 @@
 
 mod endless;
 mod reports;
+mod turns;
 
 pub(crate) use endless::Endless;
 pub(crate) use reports::{Reporting, Started};
-pub use reports::{prepare_page, releases};
+pub use reports::{prepare_page, releases, spans};
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStringExt;
@@ -120,6 +121,11 @@ impl Settings {
                     0,
                 ))?;
             }
+            // A group of its own, which 0 stands for: what it starts is stopped and ended with it.
+            told(libc::posix_spawnattr_setpgroup(
+                &raw mut settings.attributes,
+                0,
+            ))?;
             // The probe ignores it, which a program would inherit.
             let mut signals: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&raw mut signals);
@@ -130,7 +136,7 @@ impl Settings {
             ))?;
             told(libc::posix_spawnattr_setflags(
                 &raw mut settings.attributes,
-                libc::POSIX_SPAWN_SETSIGDEF as libc::c_short,
+                (libc::POSIX_SPAWN_SETSIGDEF | libc::POSIX_SPAWN_SETPGROUP) as libc::c_short,
             ))?;
             Ok(settings)
         }

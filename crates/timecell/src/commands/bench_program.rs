@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bench::Tried;
-use model::{Duration, Experiment, InputError, Overrides, ProgramJobs, ProgramLoad};
+use model::{Duration, Experiment, InputError, Overrides, ProgramJobs, ProgramLoad, TrialPlan};
 
 use crate::cli::Bench;
 use crate::exit::CommandError;
@@ -11,7 +11,7 @@ use crate::out;
 
 /// How long a cell works in a round if nothing else is asked for, ns.
 const ROUND_NS: i64 = 1_000_000_000;
-/// The same of a program that reports its jobs or is endless, and how many rounds: it has whole rounds, and short ones in their place.
+/// The same of a program that can take no turns, and how many rounds: it has whole ones, and short ones in their place.
 const REPORTED_ROUND_NS: i64 = 500_000_000;
 const REPORTED_ROUNDS: i64 = 20;
 /// Fewest jobs of a cell in a round.
@@ -61,9 +61,21 @@ pub fn find(
             );
             (seen, Some(period_ns))
         }
-        Tried::Reports { period_ns } => {
+        Tried::Reports {
+            period_ns,
+            catches_up,
+        } => {
             program.jobs = ProgramJobs::Reported;
-            ("reports its jobs".to_owned(), period_ns.map(three_digits))
+            let period = changes.period.or(period_ns.map(Duration::from_ns));
+            changes.catch_up = in_turns(experiment, period, catches_up);
+            let seen = match (experiment.turns, changes.catch_up) {
+                (Some(_), None) => {
+                    changes.whole_rounds = true;
+                    "reports its jobs and makes up for releases that it was kept from: whole rounds, no turns"
+                }
+                _ => "reports its jobs",
+            };
+            (seen.to_owned(), period_ns.map(three_digits))
         }
         Tried::Endless { within } => {
             program.jobs = ProgramJobs::Endless;
@@ -73,7 +85,7 @@ pub fn find(
             (seen, Some(REPORTED_ROUND_NS))
         }
     };
-    let whole_rounds = program.jobs != ProgramJobs::Executions;
+    let whole_rounds = changes.whole_rounds || program.jobs == ProgramJobs::Endless;
     if changes.period.is_none() {
         let period_ns = period_ns.ok_or_else(|| {
             InputError::new(
@@ -87,7 +99,8 @@ pub fn find(
     let period_ns = changes.period.map_or(ROUND_NS, Duration::ns).max(1);
     let is_asked = changes.jobs.is_some() || changes.duration.is_some() || changes.quick;
     if !is_asked && experiment.scale.is_none() {
-        let round_ns = match program.reports() {
+        let takes_turns = experiment.turns.is_some() && !whole_rounds;
+        let round_ns = match program.reports() && !takes_turns {
             true => REPORTED_ROUND_NS,
             false => ROUND_NS,
         };
@@ -105,6 +118,29 @@ pub fn find(
     }
     changes.program = Some(program);
     Ok(())
+}
+
+/// The periods that the program needs in each turn to catch up with what was due in the turns of the others; `None` where it takes none, and
+/// where it would do little else.
+fn in_turns(
+    experiment: &Experiment,
+    period: Option<Duration>,
+    catches_up: Option<f64>,
+) -> Option<u32> {
+    let (turns, period, share) = (experiment.turns?, period?, catches_up?);
+    let together = |load: &TrialPlan| {
+        let same = experiment
+            .trials
+            .iter()
+            .filter(|trial| trial.loads == load.loads);
+        same.count()
+    };
+    let arms = experiment.trials.iter().map(together).max()?;
+    // A turn is so many periods longer, and so the time that the program is stopped, too.
+    let others = share * arms.saturating_sub(1) as f64;
+    let jobs = f64::from(turns.jobs(period));
+    let needed = (f64::from(turns.catch_up) + others * (jobs + 2.0)) / (1.0 - others);
+    (others < 1.0 && needed <= 2.0 * jobs).then_some(needed.ceil() as u32)
 }
 
 /// Refuses programs that would be one file in a container.
@@ -155,6 +191,21 @@ fn three_digits(ns: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_turn_is_longer_by_what_must_be_made_up_for() {
+        let text = "schema = 1\nname = \"x\"\n[workload]\nkind = \"timer\"\n[turns]\n[matrix]\ncells = [[\"bare\"], [\"crun\"], [\"runc\"]]\n\
+                    loads = [\"idle\", \"cpu\"]\n";
+        let experiment = Experiment::parse("x", text).unwrap();
+        let period = Some(Duration::from_ns(1_000_000));
+        let of = |share| in_turns(&experiment, period, share);
+        assert_eq!(of(None), None);
+        assert_eq!(of(Some(0.0)), Some(2));
+        // A tenth of what two others take, 12 jobs each: (2 + 0.2 * 14) / 0.8.
+        assert_eq!(of(Some(0.1)), Some(6));
+        assert_eq!(of(Some(0.4)), None);
+        assert_eq!(of(Some(0.6)), None);
+    }
 
     #[test]
     fn periods_are_round_numbers() {
