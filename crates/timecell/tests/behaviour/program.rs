@@ -86,17 +86,27 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// A job every 2 ms that takes so many us and keeps to its releases whatever happens: what it was kept from it makes up for.
+/// A job every 2 ms that takes so many us and keeps to its releases whatever happens: what it was kept from it makes up for. Told a
+/// directory, it writes there when it began each.
 const STRICT: &str = r#"
 #include "timecell.h"
+#include <stdio.h>
 int main(int argc, char **argv) {
     struct timecell_client client;
     struct timecell_task control;
+    FILE *log = NULL;
+    if (argc > 2) {
+        char path[300];
+        snprintf(path, sizeof path, "%s/%d", argv[2], getpid());
+        log = fopen(path, "w");
+        setvbuf(log, NULL, _IONBF, 0);
+    }
     if (timecell_open_from_env(&client) || timecell_open_task(&client, "control", &control)) return 1;
     for (int64_t release = timecell_now_ns();; release += 2000000) {
         struct timespec at = {release / 1000000000, release % 1000000000};
         while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR) {}
         timecell_begin_released(&control, release);
+        if (log) fprintf(log, "%lld\n", (long long)timecell_now_ns());
         int64_t end = timecell_now_ns() + atoi(argv[1]) * 1000;
         while (timecell_now_ns() < end) {}
         timecell_end(&control);
@@ -395,7 +405,25 @@ fn in_turns() {
         }
         fs::remove_dir_all(dir.path().join("runs")).unwrap();
     }
+    // What a program does outside of its turns no page tells, so it tells itself.
+    let logs = tempfile::tempdir().unwrap();
     let first = ["bench", "overhead", "--program", "./strict", "--engine"];
+    let more = ["bare", "--rounds", "2", "--jobs", "70", "--", "20"];
+    let log = logs.path().to_str().unwrap();
+    say(dir.path(), &[&first[..], &more, &[log]].concat()).ends_with(0);
+    fs::remove_dir_all(dir.path().join("runs")).unwrap();
+    let mut begun: Vec<(i64, String)> = Vec::new();
+    for file in fs::read_dir(logs.path()).unwrap() {
+        let path = file.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        let jobs = text.lines().map(|line| line.parse().unwrap());
+        begun.extend(jobs.map(|at: i64| (at, path.display().to_string())));
+    }
+    begun.sort();
+    let changes = begun.windows(2).filter(|two| two[0].1 != two[1].1);
+    let (changes, jobs) = (changes.count(), begun.len());
+    assert!(jobs > 280 && changes * 4 < jobs, "{changes} of {jobs}");
+
     let first = [
         &first[..],
         &["bare,embedded", "--rounds", "2", "--jobs", "20"],
