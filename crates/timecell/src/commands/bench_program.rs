@@ -201,8 +201,8 @@ mod tests {
         let of = |share| in_turns(&experiment, period, share);
         assert_eq!(of(None), None);
         assert_eq!(of(Some(0.0)), Some(2));
-        // A tenth of what two others take, 12 jobs each: (2 + 0.2 * 14) / 0.8.
-        assert_eq!(of(Some(0.1)), Some(6));
+        // 9 % of what each of two others takes, with 12 jobs: (2 + 0.18 * 14) / 0.82.
+        assert_eq!(of(Some(0.09)), Some(6));
         assert_eq!(of(Some(0.4)), None);
         assert_eq!(of(Some(0.6)), None);
     }
