@@ -251,7 +251,7 @@ mod tests {
             (
                 "<component name=\"C1\"",
                 "<group><task p=\"1\" e=\"1\"/></group><component name=\"C1\"",
-                ["c.xml:1:", "within <group>"],
+                ["c.xml:2:", "within <group>"],
             ),
             (
                 "e=\"5\"/>",

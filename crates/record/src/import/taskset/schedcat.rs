@@ -191,7 +191,7 @@ mod tests {
         ] {
             let error = error(&GOOD.replacen("</taskset>", dropped, 1));
             assert!(
-                error.contains("s.xml:4:") && error.contains("a task stands within"),
+                error.contains("s.xml:5:") && error.contains("a task stands within"),
                 "{error}"
             );
         }
