@@ -27,4 +27,4 @@ pub use refusal::{Errno, Refusal};
 pub use rt_cgroup::{RtGroup, RtTree, RtWrite};
 pub use standing::Standing;
 pub use threads::{thread_of, threads_hold};
-pub use tick::{TickSupply, rt_most_charged};
+pub use tick::{TickSupply, most_run, rt_most_charged};

@@ -262,6 +262,7 @@ mod tests {
             command: None,
             machine: None,
             distributions: cells.iter().enumerate().map(distribution).collect(),
+            incomplete: None,
             notes: Vec::new(),
         }
     }

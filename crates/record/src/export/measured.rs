@@ -100,6 +100,7 @@ pub fn measured(run: &Run, metrics: &[Metric]) -> Result<Measured, RecordError> 
         command: None,
         machine: Some(provenance.one_line()),
         distributions,
+        incomplete: None,
         notes,
     })
 }

@@ -49,6 +49,7 @@ fn verdicts(files: &[File], threshold: &Threshold) -> Vec<CellVerdict> {
     };
     let mut found = Vec::new();
     for file in files {
+        let before = found.len();
         let short = file.file.rsplit('/').next().unwrap_or(&file.file);
         for d in &file.distributions {
             let label = crate::words::clean(&format!("{short}/{}", d.name));
@@ -69,6 +70,18 @@ fn verdicts(files: &[File], threshold: &Threshold) -> Vec<CellVerdict> {
                     .is_some_and(|selector| selector.matches(&d.name) || selector.matches(&label));
                 found.push(verdict(d, &label, statistic, threshold, named));
             }
+        }
+        if let Some(what) = file.incomplete.as_ref().filter(|_| found.len() > before) {
+            found.push(CellVerdict {
+                value: None,
+                reason: what.clone(),
+                ..CellVerdict::of(
+                    &crate::words::clean(short),
+                    Measured::fact(0.0),
+                    Unit::Ns,
+                    Outcome::Undecided,
+                )
+            });
         }
     }
     if found.is_empty() {
@@ -234,6 +247,21 @@ mod tests {
         let file = import(None, "a.txt", text.as_bytes(), Options::default()).unwrap();
         let threshold = threshold.parse().unwrap();
         judge_measured(&[file], &[threshold]).outcome()
+    }
+
+    #[test]
+    fn a_file_that_holds_fewer_threads_than_it_says_decides_nothing_in_its_favour() {
+        let text = "{\"cmdline\": \"cyclictest -t4\", \"rt_test_version\": \"2.5\", \"num_threads\": 4, \"resolution_in_ns\": 0, \
+            \"return_code\": 1, \"thread\": {\"0\": {\"histogram\": {\"1\": 5, \"2\": 5}, \"cycles\": 10, \"min\": 1, \"max\": 2, \
+            \"avg\": 1.5}}}";
+        for (threshold, outcome) in [
+            ("latency.max > 10us", Outcome::Undecided),
+            ("latency.max > 1us", Outcome::Missed),
+        ] {
+            assert_eq!(judged(text, threshold), outcome, "{threshold}");
+        }
+        let whole = text.replace("\"num_threads\": 4", "\"num_threads\": 1");
+        assert_eq!(judged(&whole, "latency.max > 10us"), Outcome::Met);
     }
 
     #[test]

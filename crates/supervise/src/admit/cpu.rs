@@ -2,7 +2,7 @@
 
 use analysis::inside::{Policy, fixed_priority, test};
 use analysis::linux::{
-    DeadlineParams, Held, postponement_behind, rt_most_charged, thread_of, threads_hold,
+    DeadlineParams, Held, most_run, postponement_behind, rt_most_charged, thread_of, threads_hold,
 };
 use analysis::reservation::Dedicated;
 use analysis::{Ns, Supply, Task, Verdict, Witness};
@@ -10,6 +10,7 @@ use model::mission::{CellClass, Enforcer};
 use record::supply::MeasuredSupply;
 
 use super::asked::Asked;
+use super::facts::LimitedBy;
 use super::supplied::{Supplied, held};
 use super::{Basis, Facts, roaming, supervisor};
 
@@ -89,6 +90,7 @@ pub(super) fn check(
     let mut bounds: Vec<Option<Bound>> = vec![None; cells.len()];
     let mut above: Vec<Held> = Vec::new();
     apart(cells)?;
+    unmixed(cells)?;
     deadline(cells, facts, &mut bounds, &mut above)?;
     let supervisors = supervisor::check(cells, &above)?;
     let exact: Vec<Held> = supervisors.iter().map(|(_, _, held)| *held).collect();
@@ -134,8 +136,9 @@ pub(super) fn check(
         };
         bounds[at] = Some(bound);
     }
-    within_limit(cells, facts)?;
-    Ok(bounds.into_iter().flatten().collect())
+    let bounds: Vec<Bound> = bounds.into_iter().flatten().collect();
+    within_limit(cells, &bounds, facts)?;
+    Ok(bounds)
 }
 
 /// Whether no cell has a priority that one of somebody else has: of two with one priority, either may go first.
@@ -167,48 +170,104 @@ fn apart(cells: &[Candidate<'_>]) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// Whether the real-time groups on one cpu stay within what the kernel lets all real-time threads have, though the tick lets each
-/// overdraw its budget: beyond it the kernel stops them all.
-fn within_limit(cells: &[Candidate<'_>], facts: &Facts) -> Result<(), Unfit> {
-    let Ok(room) = &facts.rt_cgroup else {
+/// Whether no cell that a real-time group holds is beside one that nothing holds: one that spins takes all that the kernel lets
+/// real-time threads have, and then the kernel stops them all, whatever their priorities and budgets. Threads of SCHED_DEADLINE it
+/// does not stop so.
+fn unmixed(cells: &[Candidate<'_>]) -> Result<(), Unfit> {
+    let fifo = |cell: &Candidate<'_>| {
+        (cell.asked.class == CellClass::Fifo && !cell.asked.is_supervisor)
+            .then_some(cell.asked.enforcer)
+    };
+    let of = |enforcer| cells.iter().rposition(|cell| fifo(cell) == Some(enforcer));
+    let (Some(held), Some(free)) = (of(Enforcer::RtCgroup), of(Enforcer::CpusetOnly)) else {
         return Ok(());
     };
-    let Some(limit) = room.limit_ns.filter(|limit| *limit < room.limit_period_ns) else {
+    // Whoever came first was granted its place.
+    let why = match held > free {
+        true => format!(
+            "nothing holds {} (`cpuset-only`) on its cpu to what it declares: should that one spin, the kernel stops all real-time \
+             threads of the cpu for a while, this cell's as well; give it another cpu, or each of them the enforcer `rt-cgroup`",
+            cells[free].asked.called()
+        ),
+        false => format!(
+            "a real-time group holds {} on its cpu, and nothing holds this cell (`cpuset-only`): should it spin, the kernel stops \
+             all real-time threads of the cpu for a while, the held ones as well; give it another cpu, or the enforcer `rt-cgroup`",
+            cells[held].asked.called()
+        ),
+    };
+    Err(Unfit {
+        of: held.max(free),
+        why,
+        witness: None,
+    })
+}
+
+/// Whether all real-time threads of one cpu stay within what the kernel lets them have together, though its tick lets those that it
+/// holds overdraw their budgets: beyond that it stops every thread of class FIFO, or puts ordinary ones before them.
+fn within_limit(cells: &[Candidate<'_>], bounds: &[Bound], facts: &Facts) -> Result<(), Unfit> {
+    let own = |cell: &&Candidate<'_>| !cell.asked.is_supervisor;
+    let Some(of) = cells.iter().rposition(|cell| own(&cell)) else {
         return Ok(());
     };
-    let window = room.limit_period_ns;
-    let held = cells.iter().enumerate();
-    let held = held.filter(|(_, cell)| cell.asked.enforcer == Enforcer::RtCgroup);
-    let charges: Vec<(usize, Ns)> = held
-        .filter_map(|(at, cell)| {
-            let (budget, period) = cell.budget?;
-            let most = rt_most_charged(budget, period, facts.tick_ns(), window);
-            Some((at, most))
-        })
-        .collect();
-    // What supervisors take counts as well; no tick is added to it.
-    let supervisors: Ns = (cells.iter())
-        .filter(|cell| cell.asked.is_supervisor)
-        .filter_map(|cell| cell.asked.reservation)
-        .map(|(budget, period)| rt_most_charged(budget, period, 0, window))
-        .sum();
-    let all = charges
-        .iter()
-        .fold(supervisors, |sum, (_, most)| sum.saturating_add(*most));
-    match charges.last() {
-        Some(&(of, _)) if all > limit => Err(Unfit {
-            of,
-            why: format!(
-                "the cells on its cpu can be charged {:.3} ms in one period of {:.0} ms, budgets saved up and overdrawn by a tick \
-                 included, and the kernel stops all real-time threads after {:.3} ms: lower budgets, shorten their periods, or \
-                 raise kernel.sched_rt_runtime_us",
-                all as f64 / 1e6,
-                room.limit_period_ns as f64 / 1e6,
-                limit as f64 / 1e6
-            ),
-            witness: None,
-        }),
-        _ => Ok(()),
+    // Threads of SCHED_DEADLINE count, and are not stopped.
+    if !(cells.iter().filter(own)).any(|cell| cell.asked.class == CellClass::Fifo) {
+        return Ok(());
+    }
+    for limit in facts.limits() {
+        let all = (cells.iter().zip(bounds))
+            .map(|(cell, bound)| most_charged(cell, bound, facts.tick_ns(), limit.period_ns))
+            .fold(0, Ns::saturating_add);
+        if all > limit.runtime_ns {
+            let (then, mend) = match limit.by {
+                LimitedBy::Throttling => (
+                    "the kernel stops all real-time threads",
+                    ", or raise kernel.sched_rt_runtime_us",
+                ),
+                LimitedBy::FairServer => (
+                    "the kernel's server of ordinary work goes before all real-time threads",
+                    "",
+                ),
+            };
+            return Err(Unfit {
+                of,
+                why: format!(
+                    "the cells on its cpu can be charged {:.3} ms in one period of {:.0} ms, budgets saved up and overdrawn by a \
+                     tick included, and {then} after {:.3} ms: lower budgets or execution times, or shorten their periods{mend}",
+                    all as f64 / 1e6,
+                    limit.period_ns as f64 / 1e6,
+                    limit.runtime_ns as f64 / 1e6
+                ),
+                witness: None,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The most that a cell is charged on one cpu in any window, as far as it is held to what it was granted, or holds itself to it.
+fn most_charged(cell: &Candidate<'_>, bound: &Bound, tick: Ns, window: Ns) -> Ns {
+    let sum = |parts: &mut dyn Iterator<Item = Ns>| parts.fold(0, Ns::saturating_add);
+    let tasks = cell.asked.work.tasks.as_slice();
+    match (cell.asked.class, cell.budget, cell.asked.reservation) {
+        (CellClass::Deadline, _, _) => sum(&mut (cell.threads().iter())
+            .map(|own| rt_most_charged(own.runtime, own.effective_period(), tick, window))),
+        (_, Some((budget, period)), _) => rt_most_charged(budget, period, tick, window),
+        // No tick is added to what nothing stops: it takes what it takes.
+        (_, None, Some((budget, period))) if tasks.is_empty() && cell.asked.is_supervisor => {
+            rt_most_charged(budget, period, 0, window)
+        }
+        (_, None, Some((budget, period))) if tasks.is_empty() => {
+            most_run(&Task::new(budget, period), period, window)
+        }
+        (_, None, _) => {
+            let responses = bound
+                .responses
+                .iter()
+                .copied()
+                .chain(std::iter::repeat(None));
+            sum(&mut (tasks.iter().zip(responses))
+                .map(|(task, response)| most_run(task, response.unwrap_or(task.deadline), window)))
+        }
     }
 }
 

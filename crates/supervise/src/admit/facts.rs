@@ -44,7 +44,55 @@ pub struct RtRoom {
     pub limit_period_ns: u64,
 }
 
+/// What the kernel lets all real-time threads of one cpu have together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Limit {
+    /// So much, ns,
+    pub(super) runtime_ns: u64,
+    /// in any time of this length, ns.
+    pub(super) period_ns: u64,
+    /// What happens beyond.
+    pub(super) by: LimitedBy,
+}
+
+/// What keeps real-time threads from taking all of a cpu.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LimitedBy {
+    /// `kernel.sched_rt_runtime_us`: threads of class FIFO are stopped until the period is over.
+    Throttling,
+    /// Linux 6.12 and later: ordinary threads go before them when they had too little of the period.
+    FairServer,
+}
+
 impl Facts {
+    /// The limits of this machine that leave less than everything. Real-time groups have that of the group at the top; where there
+    /// are none, the one of the sysctl is believed, though a kernel that has the fair server and no groups does not ask for it.
+    pub(super) fn limits(&self) -> Vec<Limit> {
+        let domain = self.deadline.as_ref().ok();
+        let throttling = match &self.rt_cgroup {
+            Ok(room) => room.limit_ns.map(|limit| (limit, room.limit_period_ns)),
+            Err(_) => domain.and_then(|domain| Some((domain.share.runtime?, domain.share.period))),
+        };
+        let server = domain.and_then(|domain| domain.fair_server);
+        let server = server.and_then(|server| {
+            let left = server.period.checked_sub(server.runtime?)?;
+            Some((left, server.period))
+        });
+        let both = [
+            (throttling, LimitedBy::Throttling),
+            (server, LimitedBy::FairServer),
+        ];
+        (both.into_iter())
+            .filter_map(|(limit, by)| limit.map(|limit| (limit, by)))
+            .filter(|((runtime, period), _)| runtime < period)
+            .map(|((runtime_ns, period_ns), by)| Limit {
+                runtime_ns,
+                period_ns,
+                by,
+            })
+            .collect()
+    }
+
     /// Whether an enforcer works here, or why not.
     ///
     /// # Errors

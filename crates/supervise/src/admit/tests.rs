@@ -9,6 +9,7 @@ use record::supply::{Between, Budget, Kept, Machine, MeasuredSupply, Promise, Sh
 use super::*;
 
 mod beside;
+mod limit;
 mod supervisor;
 
 const MS: Ns = 1_000_000;

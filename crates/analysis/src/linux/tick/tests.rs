@@ -306,6 +306,25 @@ proptest! {
     }
 
     #[test]
+    fn no_window_sees_more_run(
+        (wcet, response, period) in (1u64..6).prop_flat_map(|wcet| (Just(wcet), wcet..20, 6u64..16)),
+        jobs in prop::collection::vec((0u64..4, prop::collection::vec(0u64..20, 6)), 1..12), window in 1u64..60,
+    ) {
+        // A row of jobs, each of whose ticks lie anywhere between its arrival and its response, no two of the task at once.
+        let (mut arrival, mut runs) = (0, std::collections::BTreeSet::new());
+        for (late, places) in jobs {
+            arrival += period + late;
+            let own = places.iter().take(usize::try_from(wcet).unwrap()).map(|place| arrival + place % response);
+            runs.extend(own);
+        }
+        let most = most_run(&Task::new(wcet, period), response, window);
+        for &begin in &runs {
+            let within = runs.range(begin..begin + window).count() as u64;
+            prop_assert!(within <= most, "{within} of {most} from {begin}");
+        }
+    }
+
+    #[test]
     fn no_deadline_thread_is_supplied_less(machine in machines(), turns in prop::collection::vec(1i64..30, 0..6)) {
         let [q, p, tick] = [machine.budget, machine.period, machine.tick].map(i64::unsigned_abs);
         let supply = TickSupply::deadline(q, p, tick).unwrap();

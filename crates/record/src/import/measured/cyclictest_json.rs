@@ -77,6 +77,7 @@ fn read(source: &mut Source, oslat: bool) -> Result<Measured, InputError> {
         command: frame.cmdline,
         machine,
         distributions,
+        incomplete: frame.incomplete,
         notes,
         ..Measured::by(&tool)
     })

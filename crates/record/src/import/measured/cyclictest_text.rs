@@ -222,12 +222,10 @@ impl Found {
         d.said = said(line, self.unit_ns)?;
         let known = self.status.iter().position(|known| known.1 == number);
         match known {
-            Some(at) if d.said.cycles < self.status[at].0.said.cycles => {
-                return Err(
-                    "a second run begins, by its cycles: give each a file of its own".to_owned(),
-                );
+            Some(at) => {
+                d.said.follows(&self.status[at].0.said)?;
+                self.status[at].0 = d;
             }
-            Some(at) => self.status[at].0 = d,
             None if self.status.len() < MOST_DISTRIBUTIONS => self.status.push((d, number)),
             None => return Err("there are more than 65,536 threads".to_owned()),
         }

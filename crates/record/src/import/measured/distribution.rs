@@ -22,6 +22,28 @@ pub struct Said {
     pub cycles: Option<u64>,
 }
 
+impl Said {
+    /// Whether these may be the figures of the same series later on, or a clause that says why not.
+    pub(super) fn follows(&self, before: &Said) -> Result<(), String> {
+        let falls = |before: Option<i64>, now: Option<i64>| {
+            before.zip(now).is_some_and(|(before, now)| now < before)
+        };
+        let cycles = before.cycles.zip(self.cycles);
+        let what = if cycles.is_some_and(|(before, now)| now < before) {
+            "cycles, which fall"
+        } else if falls(before.max_ns, self.max_ns) {
+            "maximum, which falls"
+        } else if falls(self.min_ns, before.min_ns) {
+            "minimum, which rises"
+        } else {
+            return Ok(());
+        };
+        Err(format!(
+            "a second run begins, by its {what}: give each a file of its own"
+        ))
+    }
+}
+
 /// The values of one thread, cpu or task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Distribution {

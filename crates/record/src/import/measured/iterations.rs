@@ -64,13 +64,23 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
             }
         };
         let value_ns = decimal(value, unit_ns).map_err(|what| fault(name, number, what, ""))?;
+        if value_ns < 0 {
+            let what = format!("the execution time `{}` is negative", excerpt(value));
+            return Err(fault(
+                name,
+                number,
+                what,
+                "the file may be edited or damaged",
+            ));
+        }
         let digits = value.split_once('.').map_or(0, |(_, digits)| digits.len());
         decimals = decimals.max(digits);
         match last {
             Some(last) if index > last => missing = missing.saturating_add(index - last - 1),
             Some(_) | None => {
                 runs.push(Tally::default());
-                missing = missing.saturating_add(index);
+                // Programs count from 0 or from 1.
+                missing = missing.saturating_add(index.saturating_sub(1));
             }
         }
         last = Some(index);

@@ -34,7 +34,7 @@ fn read(source: &mut Source, options: Options) -> Result<Measured, InputError> {
         let mut d = Distribution::new(thread, "wake-up latency", unit_ns);
         d.cpu = after(line, " A:").and_then(|cpu| cpu.parse().ok());
         d.said = said(line, unit_ns).map_err(at)?;
-        measured.latest(d);
+        measured.latest(d).map_err(at)?;
     }
     measured.notes.push(
         "the file has no histogram, so there are no quantiles (-f or -o writes results.json)"

@@ -4,16 +4,18 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Cursor, Read};
+use std::marker::PhantomData;
 
 use model::InputError;
 use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::tally::Tally;
-use super::{Source, excerpt, fault};
+use super::{MOST_DISTRIBUTIONS, Source, excerpt, fault};
 
 /// The frame of rt-tests; `T` is a thread.
 #[derive(Deserialize)]
+#[serde(bound = "T: Deserialize<'de>")]
 pub(super) struct Frame<T> {
     #[serde(alias = "cmdline:")]
     pub cmdline: Option<String>,
@@ -24,7 +26,39 @@ pub(super) struct Frame<T> {
     #[serde(default)]
     pub resolution_in_ns: u64,
     pub return_code: Option<i64>,
+    /// What it says it holds and does not, found by [`Frame::threads`].
+    #[serde(skip)]
+    pub incomplete: Option<String>,
+    #[serde(deserialize_with = "few")]
     thread: BTreeMap<String, T>,
+}
+
+/// The threads, no more than are read of any file: each is more in memory than in the file.
+fn few<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, T>, D::Error> {
+    struct Few<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Few<T> {
+        type Value = BTreeMap<String, T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+            f.write_str("an object of threads by their numbers")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut threads = BTreeMap::new();
+            while let Some(key) = map.next_key::<String>()? {
+                if threads.len() == MOST_DISTRIBUTIONS {
+                    return Err(A::Error::custom("there are more than 65,536 threads"));
+                }
+                if threads.insert(key, map.next_value()?).is_some() {
+                    return Err(A::Error::custom("a thread stands in it twice"));
+                }
+            }
+            Ok(threads)
+        }
+    }
+    deserializer.deserialize_map(Few(PhantomData))
 }
 
 impl<T: DeserializeOwned> Frame<T> {
@@ -76,7 +110,9 @@ impl<T> Frame<T> {
         }
         if let Some(planned) = self.num_threads.filter(|n| *n != threads.len() as u64) {
             let held = threads.len();
-            notes.push(format!("the file says {planned} threads and holds {held}"));
+            let what = format!("the file says {planned} threads and holds {held}");
+            notes.push(what.clone());
+            self.incomplete = Some(what);
         }
         if let Some(code) = self.return_code.filter(|code| *code != 0) {
             notes.push(format!("{tool} ended with return code {code}"));

@@ -59,6 +59,8 @@ pub struct Measured {
     pub machine: Option<String>,
     /// One entry per thread, cpu or task; at least one.
     pub distributions: Vec<Distribution>,
+    /// What the file says it holds and does not, a clause; then no limit is shown to be kept by what it does hold.
+    pub incomplete: Option<String>,
     /// What was assumed, rounded or left out by the tool or the import, a sentence each without a full stop.
     pub notes: Vec<String>,
 }
@@ -87,16 +89,22 @@ impl Measured {
             command: None,
             machine: None,
             distributions: Vec::new(),
+            incomplete: None,
             notes: Vec::new(),
         }
     }
 
-    /// Adds a distribution, in the place of one of the same name: tools print a line again and again while they run.
-    fn latest(&mut self, d: Distribution) {
+    /// Adds a distribution, in the place of one of the same name: tools print a line again and again while they run. The answer is
+    /// a clause where both cannot be of one run.
+    fn latest(&mut self, d: Distribution) -> Result<(), String> {
         match self.distributions.iter_mut().find(|old| old.name == d.name) {
-            Some(old) => *old = d,
+            Some(old) => {
+                d.said.follows(&old.said)?;
+                *old = d;
+            }
             None => self.distributions.push(d),
         }
+        Ok(())
     }
 }
 

@@ -128,6 +128,7 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
         tool.name
     ));
     measured.machine = frame.machine();
+    measured.incomplete = frame.incomplete;
     measured.version = frame.rt_test_version;
     measured.command = frame.cmdline;
     Ok(measured)

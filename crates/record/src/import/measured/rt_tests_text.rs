@@ -38,7 +38,7 @@ fn read_signaltest(source: &mut Source, _: Options) -> Result<Measured, InputErr
         let thread = format!("thread {}", thread_number(line).map_err(at)?);
         let mut d = Distribution::new(thread, "round of a signal through all threads", 1_000);
         d.said = said(line, 1_000).map_err(at)?;
-        measured.latest(d);
+        measured.latest(d).map_err(at)?;
     }
     measured.notes.push(NO_QUANTILES.to_owned());
     Ok(measured)
@@ -77,7 +77,9 @@ fn read_pairs(source: &mut Source, _: Options) -> Result<Measured, InputError> {
             1_000,
         );
         d.said = said(&plain, 1_000).map_err(|what| fault(&name, number, what, ""))?;
-        measured.latest(d);
+        measured
+            .latest(d)
+            .map_err(|what| fault(&name, number, what, ""))?;
     }
     // Cycles stand in the line above each pair's figures.
     let pairs = measured.distributions.len();

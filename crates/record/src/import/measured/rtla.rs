@@ -290,6 +290,12 @@ impl Table {
             .filter_map(|column| column.distribution.said.max_ns)
             .max();
         let reach = reach.map_or(0, |ns| ns / self.unit_ns - highest + 1);
+        // Every row stands at a multiple of the width, so it is no more than what all of them have in common.
+        if width > 0 && u64::try_from(reach).is_ok_and(|reach| reach > width) {
+            return Err(format!(
+                "its figures cannot be true together: `max:` lies beyond the last row, {highest}, and `over:` counts no value there"
+            ));
+        }
         let width = width.max(u64::try_from(reach).unwrap_or(0)).max(1);
         let width_ns = scaled(i64::try_from(width).unwrap_or(i64::MAX), self.unit_ns)?;
         let end = scaled(highest, self.unit_ns)?.saturating_add(width_ns);

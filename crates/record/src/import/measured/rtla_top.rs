@@ -55,7 +55,7 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
             let mut d = Distribution::new(place, "operating-system noise", 1_000);
             d.cpu = Some(cpu);
             d.said.max_ns = Some(decimal(single, 1_000).map_err(at)?);
-            measured.latest(d);
+            measured.latest(d).map_err(at)?;
             continue;
         }
         let (_, parts) = line
@@ -82,7 +82,7 @@ fn read(source: &mut Source, _: Options) -> Result<Measured, InputError> {
                 max_ns: Some(time(max)?),
                 cycles: Some(cycles),
             };
-            measured.latest(d);
+            measured.latest(d).map_err(at)?;
         }
     }
     let what = if osnoise {

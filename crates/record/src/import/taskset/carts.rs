@@ -6,7 +6,7 @@ use model::taskset::{CellTask, Order, Policy};
 use roxmltree::Node;
 
 use super::{
-    Cells, Imported, Names, Options, attribute_time, excerpt, fault_at, faulty, line,
+    Cells, Imported, Names, Options, Unread, attribute_time, excerpt, fault_at, faulty, line,
     required_time, unit, xml,
 };
 
@@ -27,6 +27,7 @@ pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported,
         .descendants()
         .filter(|node| node.has_tag_name("system") || node.has_tag_name("component"));
     let mut cells = Cells::default();
+    let mut unread = Unread::default();
     let mut nested = 0;
     for (place, holder) in holders.enumerate() {
         let tasks: Vec<Node> = holder
@@ -43,6 +44,7 @@ pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported,
             ));
         }
         nested += usize::from(within && holder != root);
+        unread.elements(name, holder, &["component", "task"], &[])?;
         if tasks.is_empty() {
             continue;
         }
@@ -51,6 +53,8 @@ pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported,
         let mut names = Names::default();
         for (number, node) in tasks.into_iter().enumerate() {
             let task = task(name, node, number, unit, &mut names)?;
+            unread.attributes(node, &["name", "p", "d", "e"]);
+            unread.elements(name, node, &[], &[])?;
             cells.count(name, line(node))?;
             cells.of(&place.to_string(), title, policy).tasks.push(task);
         }
@@ -64,6 +68,7 @@ pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported,
     {
         notes.push("min_period and max_period are not used".to_owned());
     }
+    unread.tell(&mut notes);
     let set = cells.finish(
         name,
         "a CARTS file holds <component> with one <task> or more",
@@ -102,15 +107,19 @@ fn task(
         Some(title) => title.to_owned(),
         None => format!("task {}", number + 1),
     };
-    if node
-        .attribute("non_preemptive")
-        .is_some_and(|v| !matches!(v, "0" | "" | "false"))
-    {
+    if let Some((key, mend)) = node.attributes().find_map(|attribute| {
+        let mend = meaning(attribute.name(), attribute.value())?;
+        Some((attribute.name(), mend))
+    }) {
         return Err(fault_at(
             name,
             line(node),
-            format!("task `{}` is not preemptive", excerpt(&title)),
-            "timecell imports preemptive tasks; give its wcet as the blocking of the others in timecell's own format",
+            format!(
+                "task `{}` has `{}`, which timecell does not read from CARTS files",
+                excerpt(&title),
+                excerpt(key)
+            ),
+            mend,
         ));
     }
     let period = required_time(name, node, "p", unit)?;
@@ -124,6 +133,31 @@ fn task(
         None => Ok(task),
     }
 }
+
+/// What to do about an attribute of a task that would change a verdict, and is not read; `None`: it is read, says nothing, or
+/// changes none for the worse, as an offset.
+fn meaning(key: &str, value: &str) -> Option<&'static str> {
+    let value = value.trim().to_ascii_lowercase();
+    let yes = matches!(value.as_str(), "1" | "true" | "yes");
+    let no = matches!(value.as_str(), "" | "false" | "no") || value.parse() == Ok(0.0_f64);
+    let key = key.to_ascii_lowercase();
+    let plain: String = key.chars().filter(char::is_ascii_alphanumeric).collect();
+    match plain.as_str() {
+        "preemptive" | "preemptible" => (!yes).then_some(NOT_PREEMPTIVE),
+        _ if no => None,
+        "np" | "nonpreemptive" | "nonpreemptible" | "noninterruptfraction" => Some(NOT_PREEMPTIVE),
+        "cs" => {
+            Some("give the critical section as the blocking of the others in timecell's own format")
+        }
+        "jitter" => Some("give it as `jitter` in timecell's own format"),
+        _ if plain.starts_with("delta") => {
+            Some("add the overhead to the wcet, and leave the attribute out")
+        }
+        _ => None,
+    }
+}
+
+const NOT_PREEMPTIVE: &str = "timecell imports preemptive tasks; give its wcet as the blocking of the others in timecell's own format";
 
 #[cfg(test)]
 mod tests {
@@ -163,6 +197,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_read_is_named() {
+        let text = GOOD.replacen(
+            "e=\"5\"/>",
+            "e=\"5\" core=\"1\" offset=\"2\" jitter=\"0\" delta_rel=\"0.0\" preemptive=\"true\"><resource/></task>",
+            1,
+        );
+        let read = read("c.xml", &text, Options::default()).expect("good");
+        let notes = read.notes.join("; ");
+        for part in ["`core`", "`offset`", "<resource>"] {
+            assert!(notes.contains(part), "{notes}");
+        }
+    }
+
+    #[test]
     fn each_fault_has_its_line() {
         for (from, to, parts) in [
             ("\"RM\"", "\"LLF\"", ["c.xml:6:", "EDF, RM or DM"]),
@@ -172,6 +220,43 @@ mod tests {
                 "e=\"5\"",
                 "e=\"5\" non_preemptive=\"1\"",
                 ["c.xml:4:", "preemptive"],
+            ),
+            (
+                "e=\"5\"",
+                "e=\"5\" preemptive=\"false\"",
+                ["c.xml:4:", "`preemptive`"],
+            ),
+            ("e=\"5\"", "e=\"5\" np=\"1\"", ["c.xml:4:", "`np`"]),
+            (
+                "e=\"5\"",
+                "e=\"5\" non-preemptive=\"yes\"",
+                ["c.xml:4:", "`non-preemptive`"],
+            ),
+            (
+                "e=\"5\"",
+                "e=\"5\" noninterrupt_fraction=\"0.5\"",
+                ["c.xml:4:", "blocking"],
+            ),
+            ("e=\"5\"", "e=\"5\" jitter=\"9\"", ["c.xml:4:", "`jitter`"]),
+            (
+                "e=\"5\"",
+                "e=\"5\" cs=\"8\"",
+                ["c.xml:4:", "critical section"],
+            ),
+            (
+                "e=\"5\"",
+                "e=\"5\" delta_crpmd=\"0.1\"",
+                ["c.xml:4:", "overhead"],
+            ),
+            (
+                "<component name=\"C1\"",
+                "<group><task p=\"1\" e=\"1\"/></group><component name=\"C1\"",
+                ["c.xml:2:", "within <group>"],
+            ),
+            (
+                "e=\"5\"/>",
+                "e=\"5\"><task p=\"1\" e=\"1\"/></task>",
+                ["c.xml:4:", "within <task>"],
             ),
             (
                 "<component name=\"C1\"",

@@ -6,7 +6,7 @@ mod csv;
 mod rt_app;
 mod schedcat;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io::Read;
 
 use super::measured;
@@ -409,6 +409,85 @@ fn xml<'a>(name: &str, text: &'a str) -> Result<roxmltree::Document<'a>, InputEr
 fn line(node: roxmltree::Node<'_, '_>) -> usize {
     let position = node.document().text_pos_at(node.range().start);
     usize::try_from(position.row).unwrap_or(1)
+}
+
+/// Elements and attributes of an XML file that are not read, each named once.
+#[derive(Default)]
+struct Unread {
+    elements: BTreeSet<String>,
+    attributes: BTreeSet<String>,
+}
+
+/// How many kinds of elements or attributes are named, before the others are only counted.
+const UNREAD: usize = 8;
+
+impl Unread {
+    /// Takes note of the children of `node` that are neither read nor `known` to change nothing.
+    ///
+    /// # Errors
+    /// When a task stands in one of these: a set without it would be another one.
+    fn elements(
+        &mut self,
+        place: &str,
+        node: roxmltree::Node<'_, '_>,
+        read: &[&str],
+        known: &[&str],
+    ) -> Result<(), InputError> {
+        let is = |node: &roxmltree::Node<'_, '_>, names: &[&str]| {
+            names.contains(&node.tag_name().name()) && node.tag_name().namespace().is_none()
+        };
+        let children = node.children().filter(roxmltree::Node::is_element);
+        for child in children.filter(|child| !is(child, read)) {
+            let is_task = |inner: &roxmltree::Node<'_, '_>| {
+                inner.tag_name().name().eq_ignore_ascii_case("task")
+            };
+            if let Some(task) = child.descendants().find(is_task) {
+                let within = task.parent_element().unwrap_or(node);
+                return Err(fault_at(
+                    place,
+                    line(task),
+                    format!(
+                        "a task stands within <{}>, where none is read",
+                        excerpt(within.tag_name().name())
+                    ),
+                    "put it where the others are",
+                ));
+            }
+            if !is(&child, known) {
+                self.elements
+                    .insert(format!("<{}>", excerpt(child.tag_name().name())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes note of the attributes of `node` that are not read.
+    fn attributes(&mut self, node: roxmltree::Node<'_, '_>, read: &[&str]) {
+        let others = node
+            .attributes()
+            .filter(|other| !read.contains(&other.name()));
+        self.attributes
+            .extend(others.map(|other| format!("`{}`", excerpt(other.name()))));
+    }
+
+    fn tell(self, notes: &mut Vec<String>) {
+        for (what, names) in [
+            ("elements", self.elements),
+            ("attributes of tasks", self.attributes),
+        ] {
+            let named: Vec<&str> = names.iter().take(UNREAD).map(String::as_str).collect();
+            let more = match names.len().saturating_sub(UNREAD) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            if !named.is_empty() {
+                notes.push(format!(
+                    "{what} that are not used: {}{more}",
+                    named.join(", ")
+                ));
+            }
+        }
+    }
 }
 
 /// A time in an element's attribute.

@@ -6,8 +6,8 @@ use model::taskset::CellTask;
 use roxmltree::Node;
 
 use super::{
-    Cells, Imported, Names, Options, attribute_time, excerpt, fault_at, faulty, line, policy,
-    required_time, unit, xml,
+    Cells, Imported, Names, Options, Unread, attribute_time, excerpt, fault_at, faulty, line,
+    policy, required_time, unit, xml,
 };
 
 pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported, InputError> {
@@ -18,6 +18,8 @@ pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported,
     let policy = policy(options, &mut notes);
     let mut cells = Cells::default();
     let mut names = Names::default();
+    let mut unread = Unread::default();
+    unread.elements(name, set, &["task"], &["properties"])?;
     // Tasks that say on which cpus they may run.
     let mut bound = 0;
     let tasks = set.children().filter(|node| node.has_tag_name("task"));
@@ -34,11 +36,23 @@ pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported,
                 "leave <resources> out and give the blocking in timecell's own format",
             ));
         }
+        unread.elements(name, node, &[], &["resources", "affinity"])?;
+        unread.attributes(node, &ATTRIBUTES);
         bound += u64::from(node.children().any(|child| child.has_tag_name("affinity")));
         let id = match node.attribute("id") {
             Some(id) => format!("task {id}"),
             None => format!("task {}", place + 1),
         };
+        if let Some(jitter) =
+            attribute_time(name, node, "jitter", unit)?.filter(|time| time.ns() > 0)
+        {
+            return Err(fault_at(
+                name,
+                line(node),
+                format!("the task has a jitter of {jitter}, which SchedCAT's files do not know"),
+                "give it as `jitter` in timecell's own format",
+            ));
+        }
         let period = required_time(name, node, "period", unit)?;
         let wcet = required_time(name, node, "wcet", unit)?;
         let mut task = CellTask::new(names.unique(&id), wcet, period);
@@ -55,6 +69,21 @@ pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported,
         };
         cell.tasks.push(task);
     }
+    let said = set.children().find(|node| node.has_tag_name("properties"));
+    if let Some((properties, said)) = said.and_then(|node| Some((node, node.attribute("count")?)))
+        && said.trim().parse() != Ok(cells.tasks)
+    {
+        return Err(fault_at(
+            name,
+            line(properties),
+            format!(
+                "`count` is \"{}\", and the set holds {} tasks",
+                excerpt(said),
+                cells.tasks
+            ),
+            "the file may be cut short or edited; leave `count` out if it is not",
+        ));
+    }
     let set = cells.finish(
         name,
         "a SchedCAT file holds <taskset> with one <task> or more",
@@ -64,8 +93,22 @@ pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported,
             "the <affinity> of {bound} tasks is left out: a task runs where its partition, or the policy of its cell, lets it"
         ));
     }
+    unread.tell(&mut notes);
     Ok(Imported { set, notes })
 }
+
+/// What SchedCAT writes of a task; the last three are results and sizes, not what is analysed.
+const ATTRIBUTES: [&str; 9] = [
+    "id",
+    "period",
+    "wcet",
+    "deadline",
+    "partition",
+    "jitter",
+    "response_time",
+    "tardiness",
+    "wss",
+];
 
 /// The one task set of the file, which may stand within a test point.
 fn only_set<'a>(name: &str, root: Node<'a, 'a>) -> Result<Node<'a, 'a>, InputError> {
@@ -132,6 +175,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_read_is_named_and_a_task_never_dropped() {
+        let named = GOOD
+            .replacen("wcet=\"500\"", "wcet=\"500\" colour=\"3\"", 1)
+            .replacen("</taskset>", "<remark/></taskset>", 1);
+        let read = read("s.xml", &named, Options::default()).expect("good");
+        let notes = read.notes.join("; ");
+        assert!(
+            notes.contains("`colour`") && notes.contains("<remark>"),
+            "{notes}"
+        );
+        for dropped in [
+            "<group><task period=\"10\" wcet=\"9\"/></group></taskset>",
+            "<task period=\"99\" wcet=\"1\"><task period=\"10\" wcet=\"9\"/></task></taskset>",
+        ] {
+            let error = error(&GOOD.replacen("</taskset>", dropped, 1));
+            assert!(
+                error.contains("s.xml:5:") && error.contains("a task stands within"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
     fn partitions_become_cells() {
         let options = Options {
             cpus: None,
@@ -181,6 +247,8 @@ mod tests {
             ("\"500\"", "\"9000\"", ["s.xml:4:", "at most the deadline"]),
             ("\"500\"", "\"0\"", ["s.xml:4:", "zero"]),
             ("</taskset>", "", ["s.xml:", "not XML"]),
+            ("count=\"2\"", "count=\"3\"", ["s.xml:2:", "holds 2 tasks"]),
+            ("\"500\"", "\"500\" jitter=\"9\"", ["s.xml:4:", "jitter"]),
             (
                 "partition=\"1\" />",
                 "><resources><resource id=\"0\"/></resources></task>",

@@ -7,7 +7,7 @@ use super::*;
 const PLAIN: &str = "enforcer = \"cpuset-only\"\n";
 
 /// What a mission `name` holds that was admitted on these facts.
-fn neighbour(name: &str, cells: &str, facts: &Facts) -> Neighbour {
+pub(super) fn neighbour(name: &str, cells: &str, facts: &Facts) -> Neighbour {
     let admission = admit(&mission(cells), facts, &[], 50_000);
     assert!(admission.is_admitted(), "{admission:?}");
     Neighbour {
@@ -19,7 +19,7 @@ fn neighbour(name: &str, cells: &str, facts: &Facts) -> Neighbour {
     }
 }
 
-fn beside(others: Vec<Neighbour>) -> Facts {
+pub(super) fn beside(others: Vec<Neighbour>) -> Facts {
     Facts {
         beside: others,
         ..facts()

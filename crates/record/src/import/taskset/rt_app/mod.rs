@@ -114,10 +114,12 @@ fn threads<'a>(source: &Source<'a>, top: &Object<'a>) -> Result<Threads<'a>, Inp
                 if let Class::Fixed { priority, .. } = sched.class {
                     task.priority = Some(priority);
                 }
-                match task.fault() {
-                    Some(_) if job.work > job.period => {
-                        Err("their work takes longer than their period".to_owned())
-                    }
+                // What works for longer than its period is told from others once it is known whether it counts.
+                let whole = CellTask {
+                    wcet: task.wcet.min(task.period),
+                    ..task.clone()
+                };
+                match whole.fault() {
                     Some(fault) => Err(fault.what),
                     None => Ok(task),
                 }
@@ -201,6 +203,18 @@ fn analysable(
     let mut works = false;
     for thread in sched::highest(source, taken, &mut left)? {
         let sched = &thread.sched;
+        if thread.task.wcet > thread.task.period {
+            return Err(source.fault(
+                thread.raw,
+                format!(
+                    "thread `{}` works for up to {} between two waits for a timer of {}: it misses deadlines, whatever else runs",
+                    excerpt(&thread.task.name),
+                    thread.task.wcet,
+                    thread.task.period
+                ),
+                "a set with it cannot be analysed; shorten its work, or take the thread out and give it cpus of its own",
+            ));
+        }
         let (cell, cpus) = match &sched.cpus {
             Cpus::Listed(cpus) => (sched::cell(cpus), cpus.len()),
             Cpus::All => {
