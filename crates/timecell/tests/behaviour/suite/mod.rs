@@ -99,6 +99,7 @@ attacks![
     tested::ESCAPES,
     tested::TAKEN_NAME,
     tested::MOUNT_LINK,
+    tested::USERS_MISSION,
 ];
 
 fn is_held(attack: &Attack) {
