@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::control::{SLEEPS, ask};
-use crate::missions::{Up, mission, nothing_is_left, pid_of, runs, shell};
-use crate::support::{Case, Need, say};
+use crate::missions::{Up, busybox, mission, nothing_is_left, pid_of, runs, shell};
+use crate::support::{Case, Need, copy_program, say, timecell};
 use crate::users_places::{NOBODY, Places, users_link};
 
 pub const NEEDS: &[Need] = &[Need::Root, Need::Program("busybox")];
@@ -37,6 +37,16 @@ pub const CASES: &[Case] = &[
         name: "missions_ground::a_users_server_is_not_asked",
         needs: NEEDS,
         run: a_users_server_is_not_asked,
+    },
+    Case {
+        name: "missions_ground::a_link_in_an_image_is_refused",
+        needs: NEEDS,
+        run: a_link_in_an_image_is_refused,
+    },
+    Case {
+        name: "missions_ground::a_directory_whose_name_crun_reads_otherwise_is_one",
+        needs: &[Need::Root, Need::Program("busybox"), Need::Program("crun")],
+        run: a_name_that_crun_reads_otherwise_is_one,
     },
 ];
 
@@ -241,4 +251,104 @@ fn a_users_server_is_not_asked() {
         assert!(began.elapsed() < AT_ONCE, "{words:?} waited");
     }
     drop(listens);
+}
+
+/// An image with a link to a directory of root's in the place of one on which runtimes mount.
+pub fn a_link_in_an_image_is_refused() {
+    let places = Places::make();
+    let dir = places.dir.path();
+    // One's own image, and one of a user's, who can change it at any time.
+    for root in [dir.join("image"), places.home.join("image")] {
+        for name in ["bin", "proc", "sys", "cell", "dev"] {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+        copy_program(busybox(), &root.join("bin/busybox"));
+        if root.starts_with(&places.home) {
+            chown(&root, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        let cell = |engine: &str, more: &str| {
+            format!(
+                "[[cell]]\nname = \"a\"\nclass = \"other\"\nengine = \"{engine}\"\nimage = {{ rootfs = \"{}\" }}\n\
+                 command = [\"/bin/busybox\", \"sleep\", \"1000\"]\nstop_timeout = \"100ms\"\n\
+                 restart = {{ policy = \"never\" }}\n{more}",
+                root.display()
+            )
+        };
+        let installed = |engine: &&str| {
+            *engine == "embedded"
+                || Need::Program(if *engine == "crun" { "crun" } else { "runc" })
+                    .unmet()
+                    .is_none()
+        };
+        for engine in ["embedded", "crun", "runc"]
+            .iter()
+            .filter(|engine| installed(engine))
+        {
+            // As it is, it runs.
+            mission(dir, &cell(engine, ""));
+            let mut up = Up::start(dir);
+            up.told("a: runs");
+            up.end();
+            for name in ["dev", "proc", "sys", "cell"] {
+                fs::rename(root.join(name), root.join("kept")).unwrap();
+                users_link(&places.roots, &root.join(name));
+                let said = say(dir, &["admit", "mission.toml"]).ends_with(2);
+                let refused = format!("/{name} of the image {} is a link", root.display());
+                assert!(said.error().contains(&refused), "{engine}: {}", said.err);
+                fs::remove_file(root.join(name)).unwrap();
+                fs::rename(root.join("kept"), root.join(name)).unwrap();
+            }
+            let mounts = "rights = { mounts = [{ source = \"/etc\", target = \"/data/sub\" }] }\n";
+            mission(dir, &cell(engine, mounts));
+            users_link(&places.roots, &root.join("data"));
+            let said = say(dir, &["admit", "mission.toml"]).ends_with(2);
+            assert!(
+                said.error().contains("target /data/sub leads through it"),
+                "{}",
+                said.err
+            );
+            fs::remove_file(root.join("data")).unwrap();
+            // Put there once the cell runs: its next start is refused.
+            mission(
+                dir,
+                &cell(engine, "").replace("\"never\"", "\"always\", backoff_min = \"10ms\""),
+            );
+            let mut up = Up::start(dir);
+            let pid = pid_of(&up.told("a: runs"));
+            fs::rename(root.join("dev"), root.join("kept")).unwrap();
+            users_link(&places.roots, &root.join("dev"));
+            // SAFETY: no memory is involved; a cell of this test.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+            up.until("a: could not be started");
+            up.end();
+            fs::remove_file(root.join("dev")).unwrap();
+            fs::rename(root.join("kept"), root.join("dev")).unwrap();
+        }
+    }
+    places.nothing_of_roots_was_reached();
+    nothing_is_left(dir);
+}
+
+/// crun takes what is before a colon in the name of its log for the kind of log.
+fn a_name_that_crun_reads_otherwise_is_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    mission(
+        dir,
+        &format!("engine = \"crun\"\n{}", plain()).replace(
+            "engine = \"crun\"\n[[cell]]\n",
+            "[[cell]]\nengine = \"crun\"\n",
+        ),
+    );
+    for state in ["a:b", "a,b", "a\"b'\\", "a\nb"] {
+        let mut up =
+            Up::of(
+                timecell()
+                    .current_dir(dir)
+                    .args(["up", "mission.toml", "--dir", state]),
+            );
+        up.told("a: runs");
+        up.end();
+    }
+    nothing_is_left(dir);
 }

@@ -100,6 +100,7 @@ attacks![
     tested::TAKEN_NAME,
     tested::MOUNT_LINK,
     tested::USERS_MISSION,
+    tested::IMAGE_LINK,
 ];
 
 fn is_held(attack: &Attack) {

@@ -107,6 +107,17 @@ pub const USERS_MISSION: Attack = tested(
     },
 );
 
+pub const IMAGE_LINK: Attack = tested(
+    "image-link",
+    "an image whose `/dev`, `/proc`, `/sys` or `/cell` is a link to a directory of root's; embedded, crun and runc",
+    "not tried; at 6b62040 runc and podman made and replaced files there",
+    missions_ground::NEEDS,
+    |_| {
+        missions_ground::a_link_in_an_image_is_refused();
+        held("refused at `admit` and at the next start; nothing made there")
+    },
+);
+
 pub const HUNG_START: Attack = tested(
     "hung-start",
     "a cell whose engine hangs for 20 s in its start; when another cell that is killed runs again",
