@@ -194,12 +194,13 @@ pub fn read(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
     foreign_file::read_from(open(path)?, most_bytes)
 }
 
-/// Opens a regular file of one's own with one name for appending; makes it, for oneself only, if it is not there.
+/// The same for appending, also where it has other names: a journal has two while it is kept as an older one.
 ///
 /// # Errors
-/// As [`open()`], or when it has several names.
+/// As [`open()`].
 pub fn append(path: &Path) -> io::Result<File> {
-    own(foreign_file::append(path)?)
+    let mut options = OpenOptions::new();
+    own(foreign_file::itself(options.append(true), path)?)
 }
 
 /// Writes a file anew: what had its name before, a link for instance, is left as it is but for the name.
