@@ -43,7 +43,7 @@ pub use isolation::{
     ISOLATION_ENFORCERS, ISOLATION_QUESTION, IsolationOptions, IsolationPlan, Part, run_isolation,
 };
 pub use place::{Place, Swept, Unsaved, sweep_stale};
-pub use plan::{Plan, PlannedTrial};
+pub use plan::{Plan, PlannedOwn, PlannedTrial};
 pub use program::{Tried, resolve_program, try_program};
 pub use resume::{check as check_resume, resume};
 pub use run::{Going, Progress, Settings, run};

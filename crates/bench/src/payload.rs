@@ -13,19 +13,13 @@ use crate::place::failed;
 use crate::trial::Trial;
 use crate::{BenchError, PlannedTask};
 
-pub(crate) fn host_class(class: Class) -> sched::Class {
-    match class {
-        Class::Fifo { priority } => sched::Class::Fifo { priority },
-        Class::Other => sched::Class::Other,
-    }
-}
-
-/// The class of a cell with one task: the experiment's, or that which holds it to its reservation.
-pub(crate) fn class(trial: &Trial<'_>) -> sched::Class {
-    trial
-        .reserved
-        .and_then(deadline_class)
-        .unwrap_or_else(|| host_class(trial.plan.experiment.scheduling.class))
+/// The class of a cell with one task: its own, the experiment's, or that which holds it to its reservation.
+pub(crate) fn class(trial: &Trial<'_>, index: usize) -> sched::Class {
+    let shared = || match fifo(trial, index) {
+        Some(priority) => sched::Class::Fifo { priority },
+        None => sched::Class::Other,
+    };
+    (trial.reserved.and_then(deadline_class)).unwrap_or_else(shared)
 }
 
 fn deadline_args(class: &sched::Class, cpus: &[u32]) -> Option<DeadlineArgs> {
@@ -96,17 +90,19 @@ pub(crate) fn probe_words(trial: &Trial<'_>, cell: &CellRecord, index: usize) ->
     words.into_iter().chain(args.to_words()).collect()
 }
 
-pub(crate) fn fifo(trial: &Trial<'_>) -> Option<u8> {
-    match trial.plan.experiment.scheduling.class {
-        Class::Fifo { priority } => Some(priority),
-        Class::Other => None,
-    }
+/// The priority of a cell; `None` at best effort.
+pub(crate) fn fifo(trial: &Trial<'_>, index: usize) -> Option<u8> {
+    let Class::Fifo { priority } = trial.plan.experiment.scheduling.class else {
+        return None;
+    };
+    let own = trial.planned.own.get(index).and_then(|own| own.priority);
+    Some(own.unwrap_or(priority))
 }
 
 fn probe_args(trial: &Trial<'_>, cell: &CellRecord, index: usize) -> ProbeArgs {
-    let workload = &trial.planned.workload;
+    let workload = trial.planned.workload_of(index);
     let seen = Path::new("/cell");
-    let deadline = deadline_args(&class(trial), &cell.cpus);
+    let deadline = deadline_args(&class(trial, index), &cell.cpus);
     ProbeArgs {
         control: seen.join("control"),
         slot: index,
@@ -116,7 +112,7 @@ fn probe_args(trial: &Trial<'_>, cell: &CellRecord, index: usize) -> ProbeArgs {
         pacing: workload.pacing,
         period_ns: workload.period.ns(),
         jobs: trial.jobs[index],
-        fifo: fifo(trial).filter(|_| deadline.is_none()),
+        fifo: fifo(trial, index).filter(|_| deadline.is_none()),
         deadline,
         cpu: cell.cpu,
         class_by: match cell.set_by {
@@ -136,8 +132,9 @@ fn probe_args(trial: &Trial<'_>, cell: &CellRecord, index: usize) -> ProbeArgs {
     }
 }
 
-fn reports(workload: &Workload) -> bool {
-    (workload.program.as_ref()).is_some_and(|program| program.reports)
+/// Whether a program tells its jobs.
+pub(crate) fn reports(workload: &Workload) -> bool {
+    (workload.program.as_ref()).is_some_and(model::ProgramLoad::reports)
 }
 
 /// The program of a cell and its arguments, if it runs one: a plain process runs the user's file, the others its copy.
@@ -157,8 +154,13 @@ fn program_words(workload: &Workload, engine: EngineKind) -> Vec<String> {
 }
 
 /// Makes the page that the program of a cell reports on, if it does.
-pub(crate) fn prepare_page(trial: &Trial<'_>, shared: &Path, cell: &str) -> Result<(), BenchError> {
-    if !reports(&trial.planned.workload) {
+pub(crate) fn prepare_page(
+    trial: &Trial<'_>,
+    shared: &Path,
+    index: usize,
+    cell: &str,
+) -> Result<(), BenchError> {
+    if !reports(trial.planned.workload_of(index)) {
         return Ok(());
     }
     let page = shared.join(format!("{cell}.page"));
@@ -179,12 +181,13 @@ fn rest_ns(trial: &Trial<'_>) -> i64 {
 
 pub(crate) fn spec(
     trial: &Trial<'_>,
+    index: usize,
     cell: &CellRecord,
     words: Vec<String>,
     shared: &Path,
     work_dir: &Path,
 ) -> CellSpec {
-    let fifo = fifo(trial);
+    let fifo = fifo(trial, index);
     CellSpec {
         id: format!(
             "timecell-{}-{}-{}",

@@ -24,8 +24,10 @@ pub struct PlannedTrial {
     pub name: String,
     /// Engine and cpu of each cell.
     pub cells: Vec<(EngineKind, u32)>,
-    /// The real-time task of each cell.
+    /// The real-time task of each cell; where they differ, the longest.
     pub workload: Workload,
+    /// The task of each entry of `cells` where cells have their own; empty: all have `workload`.
+    pub own: Vec<PlannedOwn>,
     /// What disturbs them.
     pub loads: Vec<PlannedLoad>,
     /// Whether their cpus are kept free of other work.
@@ -36,6 +38,17 @@ pub struct PlannedTrial {
     pub parallel: u32,
     /// The trials that it joins, which take turns; `None`: it is one trial.
     pub turns: Option<PlannedTurns>,
+}
+
+/// The task of one cell of a trial whose cells have their own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedOwn {
+    /// The task.
+    pub workload: Workload,
+    /// Priority of SCHED_FIFO, where it is not the experiment's.
+    pub priority: Option<u8>,
+    /// What tables call the cell.
+    pub name: Option<String>,
 }
 
 /// What a run will do.
@@ -177,7 +190,7 @@ impl Plan {
     fn work_ns(workload: &Workload) -> i64 {
         match workload.work {
             Work::Mac { steps } => i64::from(steps) * 3,
-            Work::Timer | Work::Busy | Work::Program => 0,
+            Work::Timer | Work::Busy | Work::Program | Work::Endless => 0,
         }
     }
 
@@ -230,12 +243,32 @@ impl PlannedTrial {
             .collect()
     }
 
+    /// The task of one entry that is no thread of a task set.
+    pub fn workload_of(&self, index: usize) -> &Workload {
+        (self.own.get(index)).map_or(&self.workload, |own| &own.workload)
+    }
+
     /// Activations of each entry.
     pub(crate) fn jobs(&self) -> Vec<u32> {
         if self.tasks.is_empty() {
-            return vec![self.workload.jobs; self.cells.len()];
+            let cells = 0..self.cells.len();
+            return cells.map(|cell| self.workload_of(cell).jobs).collect();
         }
         self.tasks.iter().map(|task| task.jobs).collect()
+    }
+
+    /// The tasks of its cells: one, unless they have their own.
+    pub(crate) fn workloads(&self) -> Vec<&Workload> {
+        match self.own.is_empty() {
+            true => vec![&self.workload],
+            false => self.own.iter().map(|own| &own.workload).collect(),
+        }
+    }
+
+    /// Most activations of a cell.
+    fn most_jobs(&self) -> u32 {
+        let jobs = self.workloads().into_iter().map(|task| task.jobs);
+        jobs.max().unwrap_or(self.workload.jobs)
     }
 
     /// Cpus that its cells are pinned to, ascending, each once.
@@ -273,14 +306,18 @@ impl PlannedTrial {
     pub(crate) fn ring_records(&self, keep: Keep) -> Option<u64> {
         match keep {
             Keep::Samples => None,
-            Keep::Histograms { .. } => Some(probe::ring_records(self.workload.period.ns())),
+            Keep::Histograms { .. } => {
+                let periods = self.workloads().into_iter().map(|task| task.period);
+                let shortest = periods.min().unwrap_or(self.workload.period);
+                Some(probe::ring_records(shortest.ns()))
+            }
         }
     }
 
     /// Bytes of shared memory of one cell: its samples, with their counts where it counts, or its ring.
     pub(crate) fn cell_bytes(&self, experiment: &Experiment) -> u64 {
         use record::samples::layout::{counted_file_bytes, file_bytes};
-        let jobs = u64::from(self.workload.jobs);
+        let jobs = u64::from(self.most_jobs());
         match self.ring_records(experiment.keep) {
             Some(records) => file_bytes(records),
             None if experiment.counts_activations() => counted_file_bytes(jobs),
@@ -348,11 +385,21 @@ fn planned(
     let loads = (trial.loads.iter())
         .map(|plan| load::resolve(plan, &rest))
         .collect::<Result<_, _>>()?;
+    let own: Vec<PlannedOwn> = (trial.own.iter().enumerate())
+        .map(|(place, own)| PlannedOwn {
+            workload: experiment.task_of(trial, place),
+            priority: own.priority,
+            name: own.name.clone(),
+        })
+        .collect();
+    let longest = own.iter().map(|own| &own.workload);
+    let longest = longest.max_by_key(|task| Plan::loop_ns(task)).cloned();
     Ok(PlannedTrial {
         name: trial.name.clone(),
         cells,
         tasks,
-        workload: experiment.workload_of(trial),
+        workload: longest.unwrap_or_else(|| experiment.workload_of(trial)),
+        own,
         loads,
         isolate: trial.isolate,
         parallel: experiment.scale.as_ref().map_or(1, |scale| scale.parallel),
@@ -414,6 +461,8 @@ fn one_cell_for_each_cpu(experiment: &mut Experiment) {
             }
         }
         let cpus = trial.cpus.clone();
+        let each = |own: &model::OwnTask| vec![own.clone(); cpus.len()];
+        trial.own = trial.own.iter().flat_map(each).collect();
         let engines = std::mem::take(&mut trial.cells);
         (trial.cpus, trial.cells) = (engines.iter())
             .flat_map(|engine| cpus.iter().map(move |cpu| (*cpu, *engine)))
@@ -521,6 +570,8 @@ fn class_requirement(experiment: &mut Experiment, requirements: &mut Vec<Require
     let Class::Fifo { priority } = experiment.scheduling.class else {
         return false;
     };
+    let own = experiment.trials.iter().flat_map(|trial| &trial.own);
+    let priority = own.filter_map(|own| own.priority).fold(priority, u8::max);
     let requirement = if by_deadline(experiment) {
         tasks::deadline_requirement(&experiment.scheduling.cpus)
     } else {

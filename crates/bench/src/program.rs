@@ -16,28 +16,39 @@ const WATCHED: Duration = Duration::from_secs(3);
 const ENOUGH: usize = 20;
 /// Between two looks: a hundredth of the time that has passed, within these.
 const LOOKS: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(5)];
+/// How long a program is stopped to see whether it catches up, within these, and how often.
+const STOPPED_PERIODS: i64 = 40;
+const STOPPED: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)];
+const STOPS: u32 = 3;
 /// Most of its complaints that an error quotes, bytes.
 const MOST_BYTES: u64 = 600;
 
 /// What a program does when nobody tells it anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Tried {
-    /// It reports jobs; the time between two releases in ns, if it was seen.
+    /// It reports jobs.
     Reports {
-        /// The median.
+        /// The median of the time between two releases, if it was seen.
         period_ns: Option<i64>,
+        /// How long it takes to catch up after it was stopped, as a part of that time; `None` if it was not seen to.
+        catches_up: Option<f64>,
     },
     /// It ends by itself after so long, ns, and reports nothing.
     Ends {
         /// Of two executions the longer.
         after_ns: i64,
     },
+    /// Within so many seconds neither of them.
+    Endless {
+        /// How long it was waited for.
+        within: u64,
+    },
 }
 
 /// Runs the program once as a plain process, and again if it has ended.
 ///
 /// # Errors
-/// When it cannot be started, fails, or neither reports nor ends.
+/// When it cannot be started, or fails.
 pub fn try_program(words: &[String]) -> Result<Tried, String> {
     let place = tempfile::tempdir().map_err(|error| error.to_string())?;
     let first = once(words, place.path(), "1")?;
@@ -83,21 +94,66 @@ fn once(words: &[String], place: &Path, name: &str) -> Result<Tried, String> {
             if releases.len() >= ENOUGH || since.elapsed() > WATCHED || ended.is_some() {
                 failed(ended, &log)?;
                 let period_ns = median_step(&releases);
-                return Ok(Tried::Reports { period_ns });
+                let catches_up = match (ended, period_ns) {
+                    (None, Some(period_ns)) => {
+                        catches_up(&running, &page, period_ns).map_err(io)?
+                    }
+                    _ => None,
+                };
+                return Ok(Tried::Reports {
+                    period_ns,
+                    catches_up,
+                });
             }
         } else if let Some(status) = ended {
             let after_ns = began.elapsed().as_nanos() as i64;
             failed(Some(status), &log)?;
             return Ok(Tried::Ends { after_ns });
         } else if began.elapsed() > PATIENCE {
-            return Err(format!(
-                "neither reports jobs through timecell's client nor ends within {} s",
-                PATIENCE.as_secs()
-            ));
+            return Ok(Tried::Endless {
+                within: PATIENCE.as_secs(),
+            });
         }
         let [least, most] = LOOKS;
         std::thread::sleep((began.elapsed() / 100).clamp(least, most));
     }
+}
+
+/// Stops the program for a while, as turns will, and looks how long it is behind then; the least of some tries, since the
+/// machine may be late, too.
+fn catches_up(running: &Running, page: &Path, period_ns: i64) -> std::io::Result<Option<f64>> {
+    let stopped = Duration::from_nanos((period_ns * STOPPED_PERIODS).unsigned_abs())
+        .clamp(STOPPED[0], STOPPED[1]);
+    let mut least: Option<f64> = None;
+    for _ in 0..STOPS {
+        running.signal(libc::SIGSTOP);
+        std::thread::sleep(stopped);
+        let again_ns = probe::clock::now();
+        running.signal(libc::SIGCONT);
+        let began = Instant::now();
+        while began.elapsed() < stopped + WATCHED {
+            std::thread::sleep(LOOKS[1] / 5);
+            let spans = probe::spans(page)?.unwrap_or_default();
+            let Some(caught_up_ns) = caught_up(&spans, again_ns) else {
+                continue;
+            };
+            // Up to two periods pass where nothing is made up for.
+            let behind_ns = (caught_up_ns - again_ns - 2 * period_ns).max(0);
+            let share = behind_ns as f64 / stopped.as_nanos() as f64;
+            least = Some(least.map_or(share, |least| least.min(share)));
+            break;
+        }
+        if least == Some(0.0) {
+            break;
+        }
+    }
+    Ok(least)
+}
+
+/// The first release since then that found nothing before it to be done, of jobs as (release, end).
+fn caught_up(spans: &[(i64, i64)], since_ns: i64) -> Option<i64> {
+    let in_time = |pair: &&[(i64, i64)]| pair[1].0 >= since_ns && pair[0].1 <= pair[1].0;
+    spans.windows(2).find(in_time).map(|pair| pair[1].0)
 }
 
 /// An error if it ended otherwise than with 0.
@@ -132,9 +188,17 @@ fn median_step(releases: &[i64]) -> Option<i64> {
 /// Ends with this, whatever happens.
 struct Running(Child);
 
+impl Running {
+    /// Sends a signal to its group: to what it has started, too. While it is not waited for, its number is nobody else's.
+    fn signal(&self, signal: libc::c_int) {
+        // SAFETY: no memory is involved.
+        unsafe { libc::kill(-self.0.id().cast_signed(), signal) };
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
-        let _ = self.0.kill();
+        self.signal(libc::SIGKILL);
         let _ = self.0.wait();
     }
 }
@@ -161,6 +225,7 @@ pub fn resolve_program(what: &str, program: &mut ProgramLoad) -> Result<(), Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::ProgramJobs;
 
     fn tried(script: &str) -> Result<Tried, String> {
         try_program(&["/bin/sh", "-c", script].map(str::to_owned))
@@ -193,15 +258,26 @@ mod tests {
     }
 
     #[test]
+    fn a_program_has_caught_up_once_nothing_waits() {
+        // Two that were due before 100, one that they delayed, and one in time.
+        let spans = [(80, 110), (90, 120), (101, 130), (131, 140), (150, 160)];
+        assert_eq!(caught_up(&spans, 100), Some(131));
+        assert_eq!(caught_up(&spans[..3], 100), None);
+        assert_eq!(caught_up(&[], 100), None);
+    }
+
+    #[test]
     fn a_program_is_found_beside_its_file() {
         let dir = tempfile::tempdir().unwrap();
         let beside = dir.path().join("app");
         std::fs::write(&beside, "").unwrap();
         let file = dir.path().join("x.toml");
-        let mut program = ProgramLoad::new(vec!["./app".to_owned()], false).unwrap();
+        let mut program =
+            ProgramLoad::new(vec!["./app".to_owned()], ProgramJobs::Executions).unwrap();
         resolve_program(file.to_str().unwrap(), &mut program).unwrap();
         assert_eq!(Path::new(program.path()), dir.path().join("./app"));
-        let mut program = ProgramLoad::new(vec!["./other".to_owned()], false).unwrap();
+        let mut program =
+            ProgramLoad::new(vec!["./other".to_owned()], ProgramJobs::Executions).unwrap();
         let told = resolve_program(file.to_str().unwrap(), &mut program).unwrap_err();
         assert!(told.contains("other"), "{told}");
     }

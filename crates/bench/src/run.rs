@@ -219,7 +219,7 @@ pub(crate) fn trials(
     let mut place = Place::create()?;
     place.note_run(run.dir())?;
     let rootfs = place.rootfs()?;
-    if let Some(program) = &plan.experiment.workload.program {
+    for program in plan.experiment.programs() {
         engine::libraries::add(&rootfs, Path::new(program.path()))?;
     }
     let rt_group = rt_group(plan, &mut place, progress)?;
@@ -347,9 +347,13 @@ pub(crate) fn trials(
 /// How long each trial should take, ns: what is left of one that is continued.
 fn expected_ns(todo: &[Todo<'_>]) -> Vec<i64> {
     let part = |todo: &Todo| {
-        let most = todo.jobs.iter().copied().max().unwrap_or(0);
-        let whole = todo.planned.workload.jobs.max(1);
-        (i128::from(todo.planned.expected_ns()) * i128::from(most) / i128::from(whole)) as i64
+        // Each cell's share of its own jobs: they may have different numbers.
+        let whole = todo.planned.jobs();
+        let left = todo.jobs.iter().zip(&whole).map(|(jobs, whole)| {
+            let expected = i128::from(todo.planned.expected_ns());
+            (expected * i128::from(*jobs) / i128::from((*whole).max(1))) as i64
+        });
+        left.max().unwrap_or(0)
     };
     todo.iter().map(part).collect()
 }

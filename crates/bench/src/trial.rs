@@ -237,7 +237,6 @@ fn steps(
         barrier.wait_all(State::Armed, "armed", patience, stop)
     })?;
     record.arming_ns = Some(clock::now() - began);
-    let class = class(trial);
     for (index, cell) in record.cells.iter_mut().enumerate() {
         if let Some(task) = trial.planned.tasks.get(index) {
             verify_thread(&task.class, barrier.slot(index), cell);
@@ -247,7 +246,7 @@ fn steps(
             continue;
         };
         let locked = barrier.slot(index).memory_locked.load(Acquire);
-        verify(&class, live.pid, locked, cell);
+        verify(&class(trial, index), live.pid, locked, cell);
     }
     mind_failures(trial, barrier, record, live)?;
 
@@ -415,14 +414,14 @@ fn create(
             None => probe::prepare_samples(&samples, jobs),
         }
         .map_err(failed(&samples, "make the samples file"))?;
-        prepare_page(trial, shared, &record.cells[seat].id)?;
+        prepare_page(trial, shared, seat, &record.cells[seat].id)?;
     }
     let words = words(trial, record, index);
     let cell = &mut record.cells[index];
     let work = trial
         .place
         .sub(&format!("trials/{}/cells/{}", trial.number, cell.id))?;
-    let spec = spec(trial, cell, words, shared, &work);
+    let spec = spec(trial, index, cell, words, shared, &work);
     let asked_ns = clock::now();
     match trial.plan.engines[&cell.engine].create(&spec) {
         Ok(made) => {
@@ -451,7 +450,7 @@ fn create(
         .and_then(Isolation::group)
         .map(Path::to_owned);
     if let Some(made) = live.cells[index].as_ref()
-        && let Err(why) = place_cell(trial, partition.as_deref(), cell, made.pid)
+        && let Err(why) = place_cell(trial, partition.as_deref(), index, cell, made.pid)
     {
         cell.failure = Some(why);
         return mind_failures(trial, barrier, record, live).map(drop);
@@ -465,6 +464,7 @@ fn create(
 pub(crate) fn place_cell(
     trial: &Trial<'_>,
     partition: Option<&Path>,
+    index: usize,
     cell: &CellRecord,
     pid: i32,
 ) -> Result<(), String> {
@@ -481,7 +481,8 @@ pub(crate) fn place_cell(
     }
     if cell.set_by == SetBy::Coordinator {
         sched::set_affinity(pid, allowed(cell)).map_err(|error| error.to_string())?;
-        set_class_when_free(pid, &class(trial), GIVEN_BACK).map_err(|error| error.to_string())?;
+        set_class_when_free(pid, &class(trial, index), GIVEN_BACK)
+            .map_err(|error| error.to_string())?;
     }
     Ok(())
 }

@@ -10,15 +10,15 @@ use crate::trial::Trial;
 use crate::turns::PlannedTurns;
 
 pub(crate) fn new_record(trial: &Trial<'_>) -> TrialRecord {
-    let class = class(trial);
-    let anywhere = match class {
-        sched::Class::Deadline { .. } => trial.plan.experiment.scheduling.cpus.clone(),
-        _ => Vec::new(),
-    };
     let cells = (trial.planned.cells.iter().enumerate())
         .map(|(index, (kind, cpu))| {
             let by_cell = trial.plan.engines[kind].cell_sets_class();
             let task = trial.planned.tasks.get(index);
+            let class = class(trial, index);
+            let anywhere = match class {
+                sched::Class::Deadline { .. } => trial.plan.experiment.scheduling.cpus.clone(),
+                _ => Vec::new(),
+            };
             CellRecord {
                 id: task.map_or_else(
                     || format!("{}-{kind}", index + 1),
@@ -26,7 +26,7 @@ pub(crate) fn new_record(trial: &Trial<'_>) -> TrialRecord {
                 ),
                 engine: *kind,
                 cpu: *cpu,
-                cpus: anywhere.clone(),
+                cpus: anywhere,
                 class_wanted: task.map_or(&class, |task| &task.class).to_string(),
                 class_got: None,
                 set_by: if by_cell {
@@ -80,7 +80,7 @@ pub(crate) fn note_go(record: &mut TrialRecord, go_ns: i64) {
 pub(crate) fn longest_loop_ns(trial: &Trial<'_>) -> i64 {
     let work_ns = match trial.planned.workload.work {
         model::Work::Mac { steps } => i64::from(steps) * 50,
-        model::Work::Timer | model::Work::Busy | model::Work::Program => 0,
+        model::Work::Timer | model::Work::Busy | model::Work::Program | model::Work::Endless => 0,
     };
     let workload = &trial.planned.workload;
     let one = (workload.period.ns() + work_ns).saturating_mul(i64::from(workload.jobs));

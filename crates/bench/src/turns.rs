@@ -7,6 +7,7 @@ use model::{MOST_ARMS, Timetable};
 use probe::TurnsArgs;
 use record::trial::{Arm, TurnsRecord};
 
+use crate::payload::reports;
 use crate::run::Todo;
 use crate::{Plan, PlannedTrial};
 
@@ -14,6 +15,8 @@ use crate::{Plan, PlannedTrial};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedTurns {
     jobs: u32,
+    /// Periods by which a turn is longer than its jobs.
+    extra: u32,
     settle: u32,
     seed: u64,
     pub(crate) arms: Vec<Arm>,
@@ -24,6 +27,7 @@ impl PlannedTurns {
     pub(crate) fn args(&self, cell: usize) -> TurnsArgs {
         TurnsArgs {
             jobs: self.jobs,
+            extra: self.extra,
             arms: self.count(),
             arm: self.arm_of(cell),
             seed: self.seed,
@@ -92,10 +96,12 @@ pub(crate) fn joined<'a>(plan: &Plan, todo: Vec<Todo<'a>>) -> Vec<Todo<'a>> {
         .collect()
 }
 
-/// Whether two trials may have the machine in turns: the same disturbs them, and their jobs come at the same pace.
+/// Whether two trials may have the machine in turns: the same disturbs them, and their jobs come at the same pace. Cells with tasks
+/// of their own are there for what they do to each other all the time.
 fn alike(one: &PlannedTrial, other: &PlannedTrial) -> bool {
     let pace = |trial: &PlannedTrial| (trial.workload.period, trial.workload.work);
-    pace(one) == pace(other) && one.loads == other.loads && one.isolate == other.isolate
+    let shared = one.own.is_empty() && other.own.is_empty();
+    shared && pace(one) == pace(other) && one.loads == other.loads && one.isolate == other.isolate
 }
 
 fn join<'a>(mut group: Vec<Todo<'a>>, turns: model::Turns, place: u64) -> Todo<'a> {
@@ -129,6 +135,10 @@ fn join<'a>(mut group: Vec<Todo<'a>>, turns: model::Turns, place: u64) -> Todo<'
             .collect(),
         turns: Some(PlannedTurns {
             jobs: turns.jobs(first.planned.workload.period),
+            extra: match reports(&first.planned.workload) {
+                true => turns.catch_up,
+                false => 0,
+            },
             settle: turns.settle,
             seed,
             arms: arms.collect(),

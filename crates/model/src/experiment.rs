@@ -52,6 +52,8 @@ pub enum Work {
     Busy,
     /// What a program of the user's does: [`Workload::program`].
     Program,
+    /// Such a program that neither ends nor tells its jobs: it runs for a period, once in a round, and is then ended.
+    Endless,
 }
 
 impl Work {
@@ -61,7 +63,7 @@ impl Work {
             Work::Mac { .. } => "mac",
             Work::Timer => "timer",
             Work::Busy => "taskset",
-            Work::Program => "program",
+            Work::Program | Work::Endless => "program",
         }
     }
 }
@@ -86,7 +88,8 @@ pub struct Workload {
 impl Workload {
     /// When a job must have ended, ns after its release; `None` if it may take as long as it likes.
     pub fn deadline_ns(&self) -> Option<i64> {
-        let next = || (self.pacing == Pacing::Periodic).then_some(self.period);
+        let has_jobs = self.pacing == Pacing::Periodic && self.work != Work::Endless;
+        let next = || has_jobs.then_some(self.period);
         self.deadline.or_else(next).map(Duration::ns)
     }
 }
@@ -148,6 +151,8 @@ pub struct TrialPlan {
     pub name: String,
     /// The engine of each cell.
     pub cells: Vec<EngineKind>,
+    /// What the task of each cell has of its own; empty where none has anything.
+    pub own: Vec<crate::OwnTask>,
     /// What disturbs them; empty: nothing, which is called `idle`.
     pub loads: Vec<LoadPlan>,
     /// Time between releases, where it is not the workload's.
@@ -170,6 +175,7 @@ impl TrialPlan {
         TrialPlan {
             name: name.into(),
             cells,
+            own: Vec::new(),
             loads: Vec::new(),
             period: None,
             jobs: None,
@@ -178,6 +184,13 @@ impl TrialPlan {
             cpus: Vec::new(),
             per_cpu: false,
         }
+    }
+
+    /// The place of the cell that records call so, such as 0 for `1-crun`.
+    pub fn place_of(&self, id: &str) -> Option<usize> {
+        let (number, _) = id.split_once('-')?;
+        let place = number.parse::<usize>().ok()?.checked_sub(1)?;
+        (place < self.cells.len()).then_some(place)
     }
 
     /// Its loads in one word, such as `cpu+disk`; `idle` for none.
@@ -239,7 +252,8 @@ impl Experiment {
             .collect()
     }
 
-    /// The workload of a trial: the experiment's with the trial's own period and jobs.
+    /// The workload of a trial: the experiment's with the trial's own period and jobs. Cells may have [tasks of their
+    /// own](Experiment::task_of).
     pub fn workload_of(&self, trial: &TrialPlan) -> Workload {
         Workload {
             period: trial.period.unwrap_or(self.workload.period),
@@ -251,7 +265,8 @@ impl Experiment {
     /// Times between releases of its trials, ascending, each once.
     pub fn periods(&self) -> Vec<Duration> {
         let mut periods: Vec<Duration> = (self.trials.iter())
-            .map(|trial| self.workload_of(trial).period)
+            .flat_map(|trial| self.tasks_of(trial))
+            .map(|task| task.period)
             .collect();
         periods.sort_unstable();
         periods.dedup();
@@ -260,7 +275,8 @@ impl Experiment {
 
     /// The fewest and the most activations that a cell of any trial has in a round.
     pub fn jobs(&self) -> (u32, u32) {
-        let jobs = || self.trials.iter().map(|trial| self.workload_of(trial).jobs);
+        let tasks = || self.trials.iter().flat_map(|trial| self.tasks_of(trial));
+        let jobs = || tasks().map(|task| task.jobs);
         let own = self.workload.jobs;
         (jobs().min().unwrap_or(own), jobs().max().unwrap_or(own))
     }

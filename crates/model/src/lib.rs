@@ -13,6 +13,7 @@ mod input_errors;
 mod load;
 mod loads;
 pub mod mission;
+mod own;
 mod parse;
 mod program;
 mod quantity;
@@ -41,7 +42,8 @@ pub use experiment::{
 pub use input_error::InputError;
 pub use input_errors::InputErrors;
 pub use load::{IDLE, LoadForm, LoadKind, LoadPlan};
-pub use program::ProgramLoad;
+pub use own::OwnTask;
+pub use program::{ProgramJobs, ProgramLoad};
 pub use reader::nearest;
 pub use requirement::Requirement;
 pub use resolve::{Overrides, quick};

@@ -7,7 +7,7 @@ use toml::de::DeTable;
 use crate::reader::{Source, Table, nearest};
 use crate::{
     Class, Counters, Duration, Experiment, InputError, Keep, Limits, Pacing, SCHEMA, Scheduling,
-    TaskLoad, Work, Workload, loads, program, scale_parse, task_parse, trials, turns, until,
+    TaskLoad, Work, Workload, loads, own, program, scale_parse, task_parse, trials, turns, until,
 };
 
 const TOP: [&str; 16] = [
@@ -28,10 +28,12 @@ const TOP: [&str; 16] = [
     "turns",
     "until",
 ];
-const WORKLOAD: [&str; 13] = [
+const WORKLOAD: [&str; 14] = [
     "kind", "jobs", "period", "pacing", "steps", "policy", "margin", "duration", "tasks", "task",
-    "program", "reports", "deadline",
+    "program", "reports", "deadline", "endless",
 ];
+/// How long an endless program runs in each round, ns.
+pub(crate) const RUN_OF_ENDLESS: i64 = 500_000_000;
 const SCHEDULING: [&str; 3] = ["class", "priority", "cpus"];
 
 impl Experiment {
@@ -66,6 +68,8 @@ impl Experiment {
             Some(scale) => scale.trials(workload.jobs),
             None => trials::trials(&top, keep)?,
         };
+        let scheduling = scheduling(&top)?;
+        own::check(&top, &workload, scheduling.class, &trials)?;
         if tasks.is_some() && turns.is_some() {
             return Err(top.fault(
                 "turns",
@@ -124,7 +128,7 @@ impl Experiment {
             workload,
             keep,
             tasks,
-            scheduling: scheduling(&top)?,
+            scheduling,
             baseline,
             rootless_user,
             counters: Counters::of(&top)?,
@@ -167,13 +171,18 @@ impl Experiment {
         if let Some(tasks) = &self.tasks {
             task_parse::write(&mut out, tasks);
         } else {
-            let _ = writeln!(out, "jobs = {}", workload.jobs);
+            let is_endless = workload.work == Work::Endless;
+            if !is_endless {
+                let _ = writeln!(out, "jobs = {}", workload.jobs);
+            }
             let _ = writeln!(out, "period = \"{}\"", workload.period);
             let pacing = match workload.pacing {
                 Pacing::Periodic => "periodic",
                 Pacing::Relative => "relative",
             };
-            let _ = writeln!(out, "pacing = \"{pacing}\"");
+            if !is_endless {
+                let _ = writeln!(out, "pacing = \"{pacing}\"");
+            }
             if let Some(deadline) = workload.deadline {
                 let _ = writeln!(out, "deadline = \"{deadline}\"");
             }
@@ -195,7 +204,10 @@ impl Experiment {
             turns::write(&mut out, turns);
         }
         for trial in &self.trials {
-            let cells: Vec<String> = trial.cells.iter().map(|c| quoted(c.name())).collect();
+            let cells = trial.cells.iter().enumerate();
+            let cells: Vec<String> = cells
+                .map(|(place, engine)| own::to_toml(*engine, trial.own.get(place)))
+                .collect();
             let _ = writeln!(
                 out,
                 "\n[[trial]]\nname = {}\ncells = [{}]",
@@ -358,7 +370,10 @@ fn workload(top: &Table<'_>, keep: Keep) -> Result<(Workload, Option<TaskLoad>),
         ));
     }
     let program = match kind {
-        Work::Program => Some(program::program(&table)?),
+        // Without one, each cell has its own.
+        Work::Program if program::KEYS.iter().any(|key| table.has(key)) => {
+            Some(program::program(&table)?)
+        }
         _ => None,
     };
     let steps = table.integer("steps", &Limits::STEPS)?;
@@ -370,7 +385,26 @@ fn workload(top: &Table<'_>, keep: Keep) -> Result<(Workload, Option<TaskLoad>),
             "remove the line",
         ));
     }
-    let period = period_of(&table, "period")?.unwrap_or(Duration::from_ns(1_000_000));
+    let work = program.as_ref().map_or(kind, program::ProgramLoad::work);
+    let is_endless = work == Work::Endless;
+    let of_jobs = ["jobs", "pacing", "deadline"];
+    if let Some(key) = of_jobs.iter().find(|key| is_endless && table.has(key)) {
+        return Err(table.fault(
+            key,
+            format!("`{key}` says nothing of a program that is endless"),
+            "remove the line; `period` is how long it runs in each round",
+        ));
+    }
+    if is_endless && keep != Keep::Samples {
+        let what = "what is measured of an endless program is no histogram";
+        return Err(top.fault("record", what, "remove the line"));
+    }
+    let usual = if is_endless {
+        RUN_OF_ENDLESS
+    } else {
+        1_000_000
+    };
+    let period = period_of(&table, "period")?.unwrap_or(Duration::from_ns(usual));
     let pacing = choice(
         &table,
         "pacing",
@@ -379,7 +413,7 @@ fn workload(top: &Table<'_>, keep: Keep) -> Result<(Workload, Option<TaskLoad>),
             ("relative", Pacing::Relative),
         ],
     )?;
-    let reports = (program.as_ref()).is_some_and(|program| program.reports);
+    let reports = (program.as_ref()).is_some_and(program::ProgramLoad::reports);
     if reports && pacing == Some(Pacing::Relative) {
         return Err(table.fault(
             "pacing",
@@ -388,13 +422,16 @@ fn workload(top: &Table<'_>, keep: Keep) -> Result<(Workload, Option<TaskLoad>),
         ));
     }
     let workload = Workload {
-        work: match kind {
+        work: match work {
             Work::Mac { .. } => Work::Mac {
                 steps: small(steps, 100_000),
             },
             other => other,
         },
-        jobs: small(table.integer("jobs", &keep.jobs())?, 5_000),
+        jobs: match is_endless {
+            true => 1,
+            false => small(table.integer("jobs", &keep.jobs())?, 5_000),
+        },
         period,
         pacing: pacing.unwrap_or(Pacing::Periodic),
         deadline: period_of(&table, "deadline")?,

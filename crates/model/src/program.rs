@@ -5,24 +5,34 @@ use std::fmt::Write as _;
 use crate::experiment::{Pacing, Work};
 use crate::parse::quoted;
 use crate::reader::Table;
-use crate::{Experiment, InputError};
+use crate::{Experiment, InputError, Keep};
 
 /// Keys of `[workload]` that only a program has.
-pub(crate) const KEYS: [&str; 2] = ["program", "reports"];
+pub(crate) const KEYS: [&str; 3] = ["program", "reports", "endless"];
 const WANTED: &str = "a list of texts, such as [\"./app\", \"--rate\", \"100\"]";
 /// Most words of a program.
 const MOST_WORDS: usize = 256;
 /// Longest word of a program in bytes.
 const MOST_BYTES: usize = 4096;
 
+/// How the jobs of a program are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProgramJobs {
+    /// Each is one execution of it, from its start to its exit.
+    Executions,
+    /// It reports them through the client's page.
+    Reported,
+    /// Not at all, and it does not end by itself: what is known is its start, its cpu time and its exit.
+    Endless,
+}
+
 /// A program in place of the work that timecell brings along.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramLoad {
     /// Its path, and its arguments.
     pub words: Vec<String>,
-    /// Whether its jobs are those that it reports through the client's page. Otherwise a job is one execution, from its start to
-    /// its exit.
-    pub reports: bool,
+    /// What its jobs are.
+    pub jobs: ProgramJobs,
 }
 
 impl ProgramLoad {
@@ -30,7 +40,7 @@ impl ProgramLoad {
     ///
     /// # Errors
     /// What is wrong with the words, and what would be right.
-    pub fn new(words: Vec<String>, reports: bool) -> Result<ProgramLoad, (String, String)> {
+    pub fn new(words: Vec<String>, jobs: ProgramJobs) -> Result<ProgramLoad, (String, String)> {
         let told = |what: String| (what, format!("give {WANTED}"));
         if words.first().is_none_or(String::is_empty) {
             return Err(told("no program is named".to_owned()));
@@ -48,7 +58,20 @@ impl ProgramLoad {
                 "the word that begins with {start:?} holds a NUL or more than {MOST_BYTES} bytes"
             )));
         }
-        Ok(ProgramLoad { words, reports })
+        Ok(ProgramLoad { words, jobs })
+    }
+
+    /// Whether it reports its jobs.
+    pub fn reports(&self) -> bool {
+        self.jobs == ProgramJobs::Reported
+    }
+
+    /// What this makes of the work.
+    pub fn work(&self) -> Work {
+        match self.jobs {
+            ProgramJobs::Executions | ProgramJobs::Reported => Work::Program,
+            ProgramJobs::Endless => Work::Endless,
+        }
     }
 
     /// Its path.
@@ -58,9 +81,10 @@ impl ProgramLoad {
 
     /// The program, and what a job of it is: `./app 5 (each job an execution)`.
     pub fn told(&self) -> String {
-        let jobs = match self.reports {
-            true => "jobs as it reports them",
-            false => "each job an execution",
+        let jobs = match self.jobs {
+            ProgramJobs::Reported => "jobs as it reports them",
+            ProgramJobs::Executions => "each job an execution",
+            ProgramJobs::Endless => "started and ended, jobs unknown",
         };
         format!("{} ({jobs})", self.line())
     }
@@ -85,19 +109,38 @@ pub(crate) fn program(table: &Table<'_>) -> Result<ProgramLoad, InputError> {
         (item.as_str().map(str::to_owned)).ok_or_else(|| "a word is a text".to_owned())
     })?;
     let words = words.ok_or_else(|| table.missing("program", "[\"./app\"]"))?;
-    let reports = table.boolean("reports")?.unwrap_or(false);
-    ProgramLoad::new(words, reports).map_err(|(what, mend)| table.fault("program", what, mend))
+    let has = |key: &str| Ok(table.boolean(key)?.unwrap_or(false));
+    let jobs = match (has("reports")?, has("endless")?) {
+        (false, false) => ProgramJobs::Executions,
+        (true, false) => ProgramJobs::Reported,
+        (false, true) => ProgramJobs::Endless,
+        (true, true) => {
+            let what = "`endless` is said of a program whose jobs are not known";
+            return Err(table.fault("endless", what, "remove it, or `reports`"));
+        }
+    };
+    ProgramLoad::new(words, jobs).map_err(|(what, mend)| table.fault("program", what, mend))
 }
 
 /// Writes it as [`program`] reads it.
 pub(crate) fn write(out: &mut String, program: &ProgramLoad) {
+    for line in lines(program) {
+        let _ = writeln!(out, "{line}");
+    }
+}
+
+/// The keys of the program and their values.
+pub(crate) fn lines(program: &ProgramLoad) -> Vec<String> {
     let words: Vec<String> = program.words.iter().map(|word| quoted(word)).collect();
-    let _ = writeln!(out, "program = [{}]", words.join(", "));
-    let _ = writeln!(out, "reports = {}", program.reports);
+    let jobs = match program.jobs {
+        ProgramJobs::Endless => "endless = true".to_owned(),
+        _ => format!("reports = {}", program.reports()),
+    };
+    vec![format!("program = [{}]", words.join(", ")), jobs]
 }
 
 impl Experiment {
-    /// Lets this program do the jobs. Trials whose program reports its jobs take no turns: its releases are its own.
+    /// Lets this program do the jobs.
     ///
     /// # Errors
     /// When the experiment's work cannot be a program's.
@@ -109,11 +152,28 @@ impl Experiment {
                 "use scenario overhead, concurrency, latency or scale, or an experiment file",
             ));
         }
-        if program.reports {
+        if program.jobs == ProgramJobs::Endless {
             self.turns = None;
+        }
+        if program.jobs != ProgramJobs::Executions {
             self.workload.pacing = Pacing::Periodic;
         }
-        self.workload.work = Work::Program;
+        if program.jobs == ProgramJobs::Endless {
+            if self.scale.is_some() || self.keep != Keep::Samples {
+                return Err(InputError::new(
+                    "--program",
+                    "a program that neither ends nor tells its jobs is started, run and ended in each round, one cell at a time",
+                    "use it without [scale] and histograms",
+                ));
+            }
+            self.workload.deadline = None;
+            self.workload.jobs = 1;
+            for trial in &mut self.trials {
+                trial.jobs = None;
+                trial.forget_own_jobs();
+            }
+        }
+        self.workload.work = program.work();
         self.workload.program = Some(program);
         Ok(())
     }
@@ -137,9 +197,31 @@ mod tests {
         let program = read.workload.program.clone().unwrap();
         assert_eq!(program.words, ["./app", "a b", "c\"d"]);
         assert_eq!(program.line(), "./app 'a b' 'c\"d'");
-        assert!(!program.reports);
+        assert!(!program.reports());
         let again = Experiment::parse("again", &read.to_toml()).unwrap();
         assert_eq!(again, read);
+    }
+
+    #[test]
+    fn one_that_is_endless_runs_for_a_period_once_a_round() {
+        let read = parse("program = [\"./app\"]\nendless = true\nperiod = \"300ms\"").unwrap();
+        assert_eq!((read.workload.work, read.workload.jobs), (Work::Endless, 1));
+        assert_eq!(read.workload.deadline_ns(), None);
+        let again = Experiment::parse("again", &read.to_toml()).unwrap();
+        assert_eq!(again, read);
+        for (more, told) in [
+            ("reports = true", "whose jobs are not known"),
+            (
+                "jobs = 5",
+                "`jobs` says nothing of a program that is endless",
+            ),
+            ("deadline = \"5ms\"", "`deadline` says nothing"),
+            ("pacing = \"relative\"", "`pacing` says nothing"),
+        ] {
+            let error = parse(&format!("program = [\"a\"]\nendless = true\n{more}"));
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains(told), "{more}: {error}");
+        }
     }
 
     #[test]
@@ -165,13 +247,17 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_reports_takes_no_turns() {
+    fn one_that_is_endless_takes_no_turns() {
         let text = "schema = 1\nname = \"x\"\n[workload]\nkind = \"mac\"\n[turns]\n[[trial]]\nname = \"a\"\ncells = [\"bare\"]\n";
-        for reports in [false, true] {
+        for (jobs, turns) in [
+            (ProgramJobs::Executions, true),
+            (ProgramJobs::Reported, true),
+            (ProgramJobs::Endless, false),
+        ] {
             let mut experiment = Experiment::parse("x", text).unwrap();
-            let program = ProgramLoad::new(vec!["/bin/true".to_owned()], reports).unwrap();
+            let program = ProgramLoad::new(vec!["/bin/true".to_owned()], jobs).unwrap();
             experiment.set_program(program).unwrap();
-            assert_eq!(experiment.turns.is_none(), reports);
+            assert_eq!(experiment.turns.is_some(), turns);
             let again = Experiment::parse("again", &experiment.to_toml()).unwrap();
             assert_eq!(again, experiment);
         }

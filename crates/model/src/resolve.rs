@@ -2,7 +2,7 @@
 
 use crate::{
     Bytes, Class, Duration, EngineKind, Experiment, InputError, Keep, Limits, LoadKind, LoadPlan,
-    ProgramLoad, Reserve, Scale, TaskPolicy, scale_override, turns::ten_thousandths,
+    ProgramLoad, Reserve, Scale, TaskPolicy, Work, scale_override, turns::ten_thousandths,
 };
 
 /// Options of `timecell bench` that override the file. `None` and empty leave the file's value.
@@ -30,6 +30,10 @@ pub struct Overrides {
     pub rounds: Option<i64>,
     /// How well every ratio is to be known, as a part of it; `rounds` are then the most.
     pub decide: Option<f64>,
+    /// Periods that the program, which reports its jobs, needs in each turn to catch up.
+    pub catch_up: Option<u32>,
+    /// Trials have the machine one after the other: the program can take no turns.
+    pub whole_rounds: bool,
     /// What the run goes on to find out; `rounds` are then the most.
     pub until: Vec<String>,
     /// Loads that run beside the cells of every trial, too.
@@ -67,6 +71,12 @@ pub fn quick(experiment: &mut Experiment) {
     if experiment.scale.is_some() {
         return scale_override::quick(experiment);
     }
+    if experiment.workload.work == Work::Endless {
+        experiment.workload.period = Duration::from_ns(200_000_000);
+        // Fewer give no median an interval.
+        experiment.rounds = 6;
+        return;
+    }
     let turns = experiment.turns;
     let many = experiment.trials.len() > REPEATED;
     let jobs = |period: Duration| match turns {
@@ -78,6 +88,7 @@ pub fn quick(experiment: &mut Experiment) {
     workload.jobs = jobs(workload.period);
     for trial in &mut experiment.trials {
         trial.jobs = trial.period.map(jobs);
+        trial.forget_own_jobs();
     }
     experiment.rounds = match (experiment.turns, many) {
         // Rounds are what an interval rests on: many short ones tell more than few long ones.
@@ -95,7 +106,13 @@ fn decide(experiment: &mut Experiment, share: f64) -> Result<(), InputError> {
         return Err(InputError::new(
             "--decide",
             format!("the trials of `{}` take no turns", experiment.name),
-            "add [turns] to the experiment, keep samples, or say how many rounds with --rounds",
+            match experiment.workload.program {
+                // Added, they would be refused.
+                Some(_) => "say how many rounds with --rounds",
+                None => {
+                    "add [turns] to the experiment, keep samples, or say how many rounds with --rounds"
+                }
+            },
         ));
     };
     turns.decide = Some(parts);
@@ -143,6 +160,24 @@ impl Overrides {
         }
     }
 
+    /// A program that neither ends nor tells its jobs has a length, and no jobs.
+    fn refuse_for_endless(&self) -> Result<(), InputError> {
+        let ignored = [
+            ("--jobs", self.jobs.is_some()),
+            ("--deadline", self.deadline.is_some()),
+            ("--histogram", self.histogram),
+            ("--interval", self.interval.is_some()),
+        ];
+        match ignored.iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((option, _)) => Err(InputError::new(
+                *option,
+                "the program neither ends nor tells its jobs",
+                "remove the option; --duration sets how long it runs in each round",
+            )),
+        }
+    }
+
     /// Applies the options to `experiment`.
     ///
     /// # Errors
@@ -150,6 +185,12 @@ impl Overrides {
     pub fn apply(&self, experiment: &mut Experiment) -> Result<(), InputError> {
         if let Some(program) = &self.program {
             experiment.set_program(program.clone())?;
+        }
+        if let (Some(turns), Some(periods)) = (&mut experiment.turns, self.catch_up) {
+            turns.catch_up = periods;
+        }
+        if self.whole_rounds {
+            experiment.turns = None;
         }
         if experiment.tasks.is_some() {
             self.refuse_for_a_set()?;
@@ -159,6 +200,9 @@ impl Overrides {
                 "only a task set has a policy",
                 "remove the option, or set kind = \"taskset\"",
             ));
+        }
+        if experiment.workload.work == Work::Endless {
+            self.refuse_for_endless()?;
         }
         if let Some(period) = self.period {
             if !Limits::PERIOD_NS.contains(&period.ns()) {
@@ -202,6 +246,7 @@ impl Overrides {
             quick(experiment);
         }
         let duration = self.duration;
+        let is_endless = experiment.workload.work == Work::Endless;
         let policy = self.task_policy;
         if let Some(tasks) = &mut experiment.tasks {
             tasks.duration = duration.unwrap_or(if self.quick {
@@ -211,6 +256,12 @@ impl Overrides {
             });
             tasks.policy = policy.unwrap_or(tasks.policy);
             experiment.workload = tasks.workload();
+        } else if let Some(duration) = duration.filter(|_| is_endless) {
+            if !Limits::PERIOD_NS.contains(&duration.ns()) {
+                let what = format!("the program is to run for {duration}");
+                return Err(InputError::new("--duration", what, "give 10us to 1h"));
+            }
+            experiment.workload.period = duration;
         } else if let Some(duration) = duration {
             let jobs = |period: Duration| {
                 let jobs = duration.ns() / period.ns().max(1);
@@ -226,12 +277,14 @@ impl Overrides {
             experiment.workload.jobs = jobs(experiment.workload.period)?;
             for trial in &mut experiment.trials {
                 trial.jobs = trial.period.map(jobs).transpose()?;
+                trial.forget_own_jobs();
             }
         }
         if let Some(jobs) = self.jobs {
             experiment.workload.jobs = checked("--jobs", "number of jobs", jobs, &allowed)?;
             for trial in &mut experiment.trials {
                 trial.jobs = None;
+                trial.forget_own_jobs();
             }
         }
         scale_override::refuse(self, experiment)?;

@@ -14,6 +14,8 @@ pub const MOST_ARMS: u32 = 64;
 pub struct Timetable {
     /// Jobs of a turn, at least 1.
     pub jobs: u32,
+    /// Periods by which a turn is longer than its jobs.
+    pub extra: u32,
     /// Time between the releases of a turn, ns, at least 1.
     pub period_ns: i64,
     /// Arms that take turns, 1 to [`MOST_ARMS`].
@@ -33,9 +35,14 @@ impl Timetable {
             && self.arm < self.arms
     }
 
+    /// The periods of a turn, ns.
+    pub fn turn_length_ns(&self) -> i64 {
+        (i64::from(self.jobs) + i64::from(self.extra)) * self.period_ns
+    }
+
     /// From the beginning of one turn to that of the next whatever is drawn, ns.
     pub fn slot_ns(&self) -> i64 {
-        (i64::from(self.jobs) + 2) * self.period_ns
+        self.turn_length_ns() + 2 * self.period_ns
     }
 
     /// One turn of each arm, ns.
@@ -96,7 +103,8 @@ mod tests {
 
     fn arm(arm: u32, arms: u32, seed: u64) -> Timetable {
         Timetable {
-            jobs: 12,
+            jobs: 10,
+            extra: 2,
             period_ns: 1_000_000,
             arms,
             arm,

@@ -4,6 +4,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use crate::loads::{self, LOADS_WANTED};
+use crate::own;
 use crate::parse::{is_name, period_of};
 use crate::reader::Table;
 use crate::task_load::MOST_COMPETITION;
@@ -64,9 +65,7 @@ pub(crate) fn trials(top: &Table<'_>, keep: Keep) -> Result<Vec<TrialPlan>, Inpu
 }
 
 fn trial(table: &Table<'_>, keep: Keep) -> Result<TrialPlan, InputError> {
-    let engines = table
-        .array("cells", "a list of engines such as [\"bare\"]", engine)?
-        .ok_or_else(|| table.missing("cells", "[\"bare\"]"))?;
+    let (engines, own) = own::cells(table, keep)?;
     let copies = table.integer("copies", &Limits::CELLS)?.unwrap_or(1);
     let count = engines.len() as i64 * copies;
     if !Limits::CELLS.contains(&count) {
@@ -99,6 +98,7 @@ fn trial(table: &Table<'_>, keep: Keep) -> Result<TrialPlan, InputError> {
     Ok(TrialPlan {
         name,
         cells: engines.repeat(usize::try_from(copies).unwrap_or(1)),
+        own: vec![own; usize::try_from(copies).unwrap_or(1)].concat(),
         loads,
         period: period_of(table, "period")?,
         jobs: jobs.and_then(|jobs| u32::try_from(jobs).ok()),
@@ -203,6 +203,7 @@ fn points(table: &Table<'_>) -> Result<Vec<TrialPlan>, InputError> {
                     trials.push(TrialPlan {
                         name,
                         cells: engines.clone(),
+                        own: Vec::new(),
                         loads: load.clone().unwrap_or_default(),
                         period: *period,
                         jobs: match (duration, period) {

@@ -4,13 +4,15 @@ use std::fmt::Write as _;
 
 use crate::parse::small;
 use crate::reader::Table;
-use crate::{Duration, InputError, Keep, Pacing, Workload};
+use crate::{Duration, InputError, Keep, Pacing, Work, Workload};
 
-const TURNS: [&str; 3] = ["length", "settle", "decide"];
+const TURNS: [&str; 4] = ["length", "settle", "decide", "catch_up"];
 const LENGTH: Duration = Duration::from_ns(12_000_000);
 const LENGTH_NS: std::ops::RangeInclusive<i64> = 1_000_000..=60_000_000_000;
 const SETTLE: u32 = 2;
 const MOST_SETTLE: i64 = 100;
+const CATCH_UP: u32 = 2;
+const MOST_CATCH_UP: i64 = 1_000;
 /// Jobs of a turn that count, at least: the ratio of two turns is one of their medians.
 const FEWEST_KEPT: u32 = 5;
 
@@ -22,6 +24,9 @@ pub struct Turns {
     /// Jobs at the beginning of a turn that are recorded and not compared, 0 to 100: they find the caches as the turn before
     /// left them.
     pub settle: u32,
+    /// Periods that a program which reports its jobs has in each turn before they count, 0 to 1,000: to do or to let go of what was due
+    /// while it was stopped.
+    pub catch_up: u32,
     /// How well every ratio is to be known, in ten-thousandths of it, 1 to 10,000: the run ends once each is, or is shown to
     /// differ from 1, and after all rounds whatever is known. `None`: all rounds take place.
     pub decide: Option<u32>,
@@ -37,6 +42,7 @@ impl Default for Turns {
         Turns {
             length: LENGTH,
             settle: SETTLE,
+            catch_up: CATCH_UP,
             decide: None,
         }
     }
@@ -92,9 +98,9 @@ pub(crate) fn turns(
             "set pacing = \"periodic\", or remove [turns]",
         ),
         (
-            !(workload.program.as_ref()).is_some_and(|program| program.reports),
-            "a program that reports its jobs has releases of its own and keeps to no timetable",
-            "remove [turns], or set reports = false",
+            workload.work != Work::Endless,
+            "a program that is endless has each round to itself",
+            "remove [turns]",
         ),
         (
             !top.has("scale"),
@@ -112,11 +118,13 @@ pub(crate) fn turns(
         return Err(table.fault("length", what, "it must be 1ms to 60s"));
     }
     let settle = small(table.integer("settle", &(0..=MOST_SETTLE))?, SETTLE);
+    let catch_up = small(table.integer("catch_up", &(0..=MOST_CATCH_UP))?, CATCH_UP);
     let decide = table.number("decide")?.map(ten_thousandths).transpose();
     let decide = decide.map_err(|(what, mend)| table.fault("decide", what, mend))?;
     Ok(Some(Turns {
         length,
         settle,
+        catch_up,
         decide,
     }))
 }
@@ -140,6 +148,9 @@ pub(crate) fn write(out: &mut String, turns: Turns) {
         "\n[turns]\nlength = \"{}\"\nsettle = {}",
         turns.length, turns.settle
     );
+    if turns.catch_up != CATCH_UP {
+        let _ = writeln!(out, "catch_up = {}", turns.catch_up);
+    }
     if let Some(share) = turns.decides_within() {
         let _ = writeln!(out, "decide = {share:?}");
     }
@@ -166,10 +177,11 @@ mod tests {
         let own = Turns {
             length: Duration::from_ns(50_000_000),
             settle: 0,
+            catch_up: 7,
             decide: None,
         };
         assert_eq!(
-            parsed("[turns]\nlength = \"50ms\"\nsettle = 0"),
+            parsed("[turns]\nlength = \"50ms\"\nsettle = 0\ncatch_up = 7"),
             Ok(Some(own))
         );
     }

@@ -107,7 +107,7 @@ pub struct ProbeArgs {
     /// Whether the thread counts its own activations; the samples file then has room for the counts. Windows are read
     /// from outside and are none of its business.
     pub counters: Counters,
-    /// The program that does the jobs and its arguments, for [`Work::Program`]; its path as seen from inside the cell.
+    /// The program that does the jobs and its arguments, for [`Work::Program`] and [`Work::Endless`]; its path as seen from inside the cell.
     pub program: Vec<String>,
     /// Where that program reports its jobs, as seen from inside the cell; `None`: each execution of it is a job.
     pub page: Option<PathBuf>,
@@ -120,6 +120,8 @@ pub struct ProbeArgs {
 pub struct TurnsArgs {
     /// Jobs of a turn.
     pub jobs: u32,
+    /// Periods by which a turn is longer than they take.
+    pub extra: u32,
     /// Arms that take turns.
     pub arms: u32,
     /// Which of them this cell belongs to.
@@ -131,8 +133,8 @@ pub struct TurnsArgs {
 impl TurnsArgs {
     fn to_word(self) -> String {
         format!(
-            "turns={},{},{},{}",
-            self.jobs, self.arms, self.arm, self.seed
+            "turns={},{},{},{},{}",
+            self.jobs, self.extra, self.arms, self.arm, self.seed
         )
     }
 
@@ -140,6 +142,7 @@ impl TurnsArgs {
         let mut words = value.split(',');
         let args = TurnsArgs {
             jobs: words.next()?.parse().ok()?,
+            extra: words.next()?.parse().ok()?,
             arms: words.next()?.parse().ok()?,
             arm: words.next()?.parse().ok()?,
             seed: words.next()?.parse().ok()?,
@@ -151,6 +154,7 @@ impl TurnsArgs {
     pub fn timetable(self, period_ns: i64) -> Timetable {
         Timetable {
             jobs: self.jobs,
+            extra: self.extra,
             period_ns,
             arms: self.arms,
             arm: self.arm,
@@ -204,8 +208,9 @@ impl ProbeArgs {
             Work::Mac { steps } => words.push(format!("mac={steps}")),
             // A task's work becomes steps once it is calibrated; until then it is none.
             Work::Timer | Work::Busy => words.push("timer".to_owned()),
-            Work::Program => {
+            Work::Program | Work::Endless => {
                 words.extend(self.program.iter().map(|word| format!("program={word}")));
+                words.extend((self.work == Work::Endless).then(|| "endless".to_owned()));
             }
         }
         words.extend((self.page.iter()).map(|page| format!("page={}", page.display())));
@@ -264,6 +269,7 @@ impl ProbeArgs {
                     args.work = Work::Program;
                     args.program.push(value.to_owned());
                 }
+                "endless" => args.work = Work::Endless,
                 "page" => args.page = Some(value.into()),
                 "relative" => args.pacing = Pacing::Relative,
                 "ring" => args.ring = true,
@@ -309,8 +315,8 @@ mod tests {
             samples in any::<bool>(), ring in any::<bool>(), relative in any::<bool>(), outside in any::<bool>(), poll in any::<bool>(),
             rest in 0i64..1_000_000_000, deadline in prop::option::of(any::<[u64; 3]>()), also in 0u32..100,
             counters in prop::sample::select(vec![Counters::None, Counters::WhereCheap, Counters::Activations]),
-            turns in prop::option::of((1u32.., 1u32..=64, any::<u64>())),
-            program in prop::collection::vec("\\PC{1,9}", 0..4), page in any::<bool>(),
+            turns in prop::option::of((1u32.., any::<u32>(), 1u32..=64, any::<u64>())),
+            program in prop::collection::vec("\\PC{1,9}", 0..4), page in any::<bool>(), endless in any::<bool>(),
         ) {
             let args = ProbeArgs {
                 control: "/cell/control".into(),
@@ -318,6 +324,7 @@ mod tests {
                 samples: samples.then(|| "/cell/0.samples".into()),
                 ring,
                 work: match steps {
+                    _ if !program.is_empty() && endless => Work::Endless,
                     _ if !program.is_empty() => Work::Program,
                     Some(steps) => Work::Mac { steps },
                     None => Work::Timer,
@@ -339,7 +346,7 @@ mod tests {
                 barrier: if poll { BarrierKind::PollFile("/cell/GO".into()) } else { BarrierKind::Futex },
                 rest_ns: rest,
                 counters,
-                turns: turns.map(|(jobs, arms, seed)| TurnsArgs { jobs, arms, arm: arms - 1, seed }),
+                turns: turns.map(|(jobs, extra, arms, seed)| TurnsArgs { jobs, extra, arms, arm: arms - 1, seed }),
             };
             prop_assert_eq!(ProbeArgs::from_words(&args.to_words()), Ok(args));
         }

@@ -14,7 +14,7 @@ use crate::control::{GO, Slot, Stage, State};
 use crate::count::{CountedSheet, Meter};
 use crate::map::{ControlMap, Map};
 use crate::measure::{self, Plan, Recorder, Sheet};
-use crate::program::{self, Program, Reporting, Started};
+use crate::program::{self, Endless, Program, Reporting, Started};
 use crate::ring::Ring;
 use crate::{arm, clock, futex};
 
@@ -308,7 +308,14 @@ fn measured<R: Recorder>(
         Worker::Executions(program) => {
             measure::run(&plan(Some(&**program)), sheet, go_ns, started_ns)
         }
-        Worker::Reports(started) => started.follow(&plan(None), args.fifo, sheet, go_ns)?,
+        Worker::Reports(started) => match args.turns {
+            Some(turns) => {
+                let turns = turns.timetable(args.period_ns);
+                started.take_turns(&plan(None), turns, sheet, go_ns)?
+            }
+            None => started.follow(&plan(None), args.fifo, sheet, go_ns)?,
+        },
+        Worker::Endless(life) => life.live(args.period_ns, sheet)?,
     };
     if let Some(failure) = tally.failure {
         return Err(failure);
@@ -316,7 +323,7 @@ fn measured<R: Recorder>(
     let cpu_time_ns = match worker {
         Worker::Own => clock::thread_cpu_time() - cpu_before,
         Worker::Executions(_) => program::children_cpu_ns() - children_before,
-        Worker::Reports(_) => tally.program_cpu_ns,
+        Worker::Reports(_) | Worker::Endless(_) => tally.program_cpu_ns,
     };
     let ended_ns = clock::now();
     let after = arm::usage();
@@ -333,6 +340,7 @@ fn measured<R: Recorder>(
             Work::Mac { .. } => 1,
             Work::Timer | Work::Busy => 2,
             Work::Program => 3,
+            Work::Endless => 4,
         },
         pacing: match args.pacing {
             Pacing::Periodic => 1,
@@ -340,7 +348,7 @@ fn measured<R: Recorder>(
         },
         steps: match args.work {
             Work::Mac { steps } => steps,
-            Work::Timer | Work::Busy | Work::Program => 0,
+            Work::Timer | Work::Busy | Work::Program | Work::Endless => 0,
         },
         cpu_last: arm::current_cpu(),
         cpu_time_ns: cpu_time_ns.max(0).unsigned_abs(),
@@ -362,6 +370,8 @@ enum Worker {
     Executions(Box<Program>),
     /// A program that waits to be let go and tells its jobs.
     Reports(Started),
+    /// A program that is started and ended.
+    Endless(Box<Endless>),
 }
 
 impl Worker {
@@ -370,12 +380,20 @@ impl Worker {
         let failed = |errno| (Stage::Start, errno);
         Ok(match (args.program.is_empty(), &args.page) {
             (true, _) => Worker::Own,
+            _ if args.work == Work::Endless => {
+                Worker::Endless(Box::new(Endless::new(&args.program, args.cpu, args.fifo)))
+            }
             (false, None) => {
                 Worker::Executions(Box::new(Program::new(&args.program, None).map_err(failed)?))
             }
             (false, Some(page)) => {
                 let reporting = Reporting::new(&args.program, page).map_err(failed)?;
-                Worker::Reports(reporting.start()?)
+                let mut started = reporting.start()?;
+                if args.turns.is_some() {
+                    // Until its first.
+                    started.signal(libc::SIGSTOP);
+                }
+                Worker::Reports(started)
             }
         })
     }

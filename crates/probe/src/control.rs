@@ -126,6 +126,10 @@ pub enum Stage {
     Lost = 9,
     /// Its program reported a job that ends before it begins or is released.
     Nonsense = 10,
+    /// Its program, which was to be ended, ended by itself; the number beside it is the wait status.
+    Ended = 11,
+    /// Its program never caught up in a turn with what was due while it was stopped.
+    Behind = 12,
 }
 
 impl Stage {

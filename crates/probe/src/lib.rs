@@ -27,7 +27,7 @@ pub use barrier::{Barrier, BarrierError, Wake};
 pub use cell::{EXIT_ABANDONED, EXIT_BAD_ARGS, EXIT_FAILED, run};
 pub use life::{Life, life};
 pub use map::{prepare_counted_samples, prepare_samples};
-pub use program::{prepare_page, releases};
+pub use program::{prepare_page, releases, spans};
 pub use queens::{Queens, QueensArgs, Solved, queens};
 pub use ring::{RingReader, prepare_ring, ring_records};
 pub use set::{SetArgs, TaskArgs, set};

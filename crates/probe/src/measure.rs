@@ -157,7 +157,7 @@ fn job(plan: &Plan<'_>, tally: &mut Tally, start_ns: i64) -> i64 {
             }
             clock::now()
         }
-        Work::Timer | Work::Busy => start_ns,
+        Work::Timer | Work::Busy | Work::Endless => start_ns,
         Work::Program => {
             if let Some(Err(failure)) = plan.program.map(Program::execute) {
                 tally.failure = Some(failure);
@@ -514,6 +514,7 @@ mod tests {
     fn two_arms(arm: u32) -> Timetable {
         Timetable {
             jobs: 3,
+            extra: 0,
             period_ns: 1_000_000,
             arms: 2,
             arm,

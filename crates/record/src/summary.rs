@@ -61,14 +61,20 @@ pub enum Metric {
     ExecutionTime,
     /// End minus release.
     ResponseTime,
+    /// From the request to start a program until the kernel runs it.
+    StartTime,
+    /// From SIGTERM to the end of a program.
+    ExitTime,
 }
 
 impl Metric {
     /// All of them.
-    pub const ALL: [Metric; 3] = [
+    pub const ALL: [Metric; 5] = [
         Metric::WakeupLatency,
         Metric::ExecutionTime,
         Metric::ResponseTime,
+        Metric::StartTime,
+        Metric::ExitTime,
     ];
 
     /// What is measured of a job of this work, the metric that comparisons are about first.
@@ -79,6 +85,7 @@ impl Metric {
                 Metric::WakeupLatency,
                 Metric::ResponseTime,
             ],
+            model::Work::Endless => &[Metric::StartTime, Metric::ExitTime],
             model::Work::Timer => &[Metric::WakeupLatency],
             model::Work::Busy => &[
                 Metric::ResponseTime,
@@ -94,6 +101,8 @@ impl Metric {
             Metric::WakeupLatency => "wakeup_latency",
             Metric::ExecutionTime => "execution_time",
             Metric::ResponseTime => "response_time",
+            Metric::StartTime => "start_time",
+            Metric::ExitTime => "exit_time",
         }
     }
 
@@ -103,14 +112,17 @@ impl Metric {
             Metric::WakeupLatency => "wake-up latency",
             Metric::ExecutionTime => "execution time",
             Metric::ResponseTime => "response time",
+            Metric::StartTime => "time to start",
+            Metric::ExitTime => "time to exit",
         }
     }
 
     /// The metric of one job in ns.
     pub fn of(self, sample: &crate::samples::Sample) -> i64 {
         match self {
-            Metric::WakeupLatency => sample.wakeup_latency_ns(),
-            Metric::ExecutionTime => sample.execution_time_ns(),
+            Metric::WakeupLatency | Metric::StartTime => sample.wakeup_latency_ns(),
+            // The time in which the program runs is left out of its sample.
+            Metric::ExecutionTime | Metric::ExitTime => sample.execution_time_ns(),
             Metric::ResponseTime => sample.response_time_ns(),
         }
     }
@@ -175,10 +187,16 @@ pub struct CellSummary {
     /// The same for each metric, turn by turn, where it took turns with the baseline; empty otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_turns: Vec<InTurns>,
+    /// What the cell does, where the cells of its trial have tasks of their own; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub does: Option<String>,
     /// Median wall time of creation, from the request until the payload's first message, ns.
     pub create_median_ns: Option<i64>,
     /// Cpu time of the measuring thread per activation, ns, work included.
     pub cpu_time_per_activation_ns: Option<f64>,
+    /// Cpu time of a program that neither ends nor tells its jobs, ns in each second that it runs; absent of all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_per_second_ns: Option<f64>,
     /// The probe's own cost: one clock reading, ns (median over rounds).
     pub clock_cost_ns: u64,
     /// The probe's own cost: recording one job, ns (median over rounds).

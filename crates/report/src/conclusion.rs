@@ -111,11 +111,11 @@ pub(crate) fn conclusion(summary: &RunSummary) -> Vec<String> {
 
 /// Whether a trial is the baseline once more.
 fn is_baseline_again(summary: &RunSummary, cell: &CellSummary) -> bool {
-    let engines = |trial: &str| -> Vec<EngineKind> {
+    let cells = |trial: &str| -> Vec<(EngineKind, Option<&String>)> {
         let of = summary.cells.iter().filter(|cell| cell.trial == trial);
-        of.map(|cell| cell.engine).collect()
+        of.map(|cell| (cell.engine, cell.does.as_ref())).collect()
     };
-    engines(&cell.trial) == engines(&summary.baseline)
+    cells(&cell.trial) == cells(&summary.baseline)
 }
 
 fn differs(cell: &CellSummary, ratio: &Ratio, metric: &str, baseline: &str) -> String {

@@ -50,6 +50,7 @@ pub use measured::{
     DistributionSummary, FileSummary, MeasuredSummary, OverflowSummary, QuantileSummary,
     measured_html, measured_summary, measured_table,
 };
+pub use plan::task;
 pub use published::{
     About, Beside, Block, Kind, Line, Ours, Without, beside, beside_table, series_beside,
     sources_table,

@@ -23,7 +23,16 @@ pub(crate) fn line(plan: &Experiment) -> String {
         );
     }
     let work = work(load);
-    let reports = (load.program.as_ref()).is_some_and(|program| program.reports);
+    if load.work == Work::Endless {
+        return format!(
+            "{} x {} x {} of {work}, {}",
+            plural(plan.trials.len() as u64, "trial"),
+            plural(plan.rounds.into(), "round"),
+            joined(&plan.periods()),
+            class(plan.scheduling.class),
+        );
+    }
+    let reports = (load.program.as_ref()).is_some_and(ProgramLoad::reports);
     let pacing = match load.pacing {
         Pacing::Periodic if reports => "as it releases them",
         Pacing::Periodic if plan.turns.is_some() => "on the grid of turns",
@@ -54,13 +63,16 @@ pub(crate) fn line(plan: &Experiment) -> String {
 
 /// `period 1ms`, or `periods 100us, 1ms`.
 fn periods(periods: &[Duration]) -> String {
-    let texts: Vec<String> = periods.iter().map(ToString::to_string).collect();
-    let word = if texts.len() == 1 {
-        "period"
-    } else {
-        "periods"
+    let word = match periods.len() {
+        1 => "period",
+        _ => "periods",
     };
-    format!("{word} {}", texts.join(", "))
+    format!("{word} {}", joined(periods))
+}
+
+fn joined(times: &[Duration]) -> String {
+    let texts: Vec<String> = times.iter().map(ToString::to_string).collect();
+    texts.join(", ")
 }
 
 /// `mac (100,000 steps)`.
@@ -69,11 +81,33 @@ pub(crate) fn work(workload: &Workload) -> String {
         Work::Mac { steps } => format!("mac ({} steps)", count(steps.into())),
         Work::Timer => "timer (wake-up only)".to_owned(),
         Work::Busy => "busy work".to_owned(),
-        Work::Program => {
+        Work::Program | Work::Endless => {
             let program = workload.program.as_ref();
-            program.map_or_else(String::new, ProgramLoad::told)
+            program.map_or_else(|| "the programs of its cells".to_owned(), ProgramLoad::told)
         }
     }
+}
+
+/// The task of one cell, such as `./app (each job an execution), period 1ms, deadline 800us, 500 jobs, FIFO 90`.
+pub fn task(task: &Workload, priority: Option<u8>) -> String {
+    let priority = priority.map(|priority| format!(", FIFO {priority}"));
+    if task.work == Work::Endless {
+        return format!(
+            "{}, for {}{}",
+            work(task),
+            task.period,
+            priority.unwrap_or_default()
+        );
+    }
+    let deadline = (task.deadline).map(|deadline| format!(", deadline {deadline}"));
+    format!(
+        "{}, period {}{}, {}{}",
+        work(task),
+        task.period,
+        deadline.unwrap_or_default(),
+        plural(task.jobs.into(), "job"),
+        priority.unwrap_or_default()
+    )
 }
 
 /// `FIFO 80` or `OTHER`.

@@ -30,7 +30,11 @@ pub fn table(summary: &RunSummary, style: Style) -> String {
     if let Some(grouped) = grouped {
         out += &grouped;
     } else if shown {
-        out += &format!("{} of a job\n\n", summary.primary.title());
+        let of = match summary.primary {
+            Metric::StartTime => "the program",
+            _ => "a job",
+        };
+        out += &format!("{} of {of}\n\n", summary.primary.title());
         out += &render_parts(&columns, style);
         out += &crate::tasks::table(summary, style);
         out += &crate::in_turns::table(summary, style);
@@ -82,6 +86,20 @@ fn columns(summary: &RunSummary) -> Vec<Column> {
             let max = times("wake-up max", &wakeups, &|m| Some(m.summary.max_ns));
             columns.push(at_least(max, cells));
         }
+    }
+    if summary.primary == Metric::StartTime {
+        let exit = |cell: &CellSummary| {
+            let of = |m: &&MetricSummary| m.metric == Metric::ExitTime;
+            cell.metrics.iter().find(of).cloned()
+        };
+        let exits: Vec<Option<MetricSummary>> = cells.iter().map(exit).collect();
+        columns.push(quantile("exit median", &exits, 0.5));
+        columns.push(times("exit max", &exits, &|m| Some(m.summary.max_ns)));
+        let used = |cell: &CellSummary| match cell.cpu_per_second_ns {
+            Some(ns) => format!("{:.3} s", ns / 1e9),
+            None => "-".to_owned(),
+        };
+        columns.push(Column::plain("cpu in 1 s", cells.iter().map(used).collect()).right());
     }
     if cells.iter().any(|cell| cell.trial != summary.baseline) {
         columns.push(Column {
@@ -253,6 +271,7 @@ fn against(cell: &CellSummary, baseline: &str) -> Text {
             Text(words::comparison(comparison), tone)
         }
         None if cell.trial == baseline => Text("1".to_owned(), Tone::Plain),
+        None if cell.does.is_some() => Text("other work".to_owned(), Tone::Plain),
         None => Text("not comparable".to_owned(), Tone::Caution),
     }
 }
@@ -289,7 +308,11 @@ fn missed(cell: &CellSummary) -> Text {
 /// about the run.
 fn after(summary: &RunSummary) -> Vec<(String, String)> {
     let crowded = table_conditions::crowded(summary);
-    let mut sentences = Vec::new();
+    let own = summary.cells.iter().filter_map(|cell| {
+        let does = cell.does.as_ref()?;
+        Some((cell.label.clone(), format!("{}: {does}", cell.engine)))
+    });
+    let mut sentences: Vec<(String, String)> = own.collect();
     if crowded {
         let lines = table_conditions::load_lines(summary);
         sentences.extend(lines.into_iter().map(|line| (String::new(), line)));

@@ -11,6 +11,8 @@ pub(crate) fn curve_name(metric: Metric) -> &'static str {
         Metric::ExecutionTime => "pWCET",
         Metric::ResponseTime => "pWCRT",
         Metric::WakeupLatency => "tail of the wake-up latency",
+        Metric::StartTime => "tail of the time to start",
+        Metric::ExitTime => "tail of the time to exit",
     }
 }
 

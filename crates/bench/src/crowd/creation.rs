@@ -174,13 +174,13 @@ impl<'a> Crowd<'a> {
         let samples = self.shared.join(format!("{}.samples", seat.record.id));
         probe::prepare_samples(&samples, u64::from(trial.jobs[index]))
             .map_err(failed(&samples, "make the samples file"))
-            .and_then(|()| prepare_page(trial, self.shared, &seat.record.id))
+            .and_then(|()| prepare_page(trial, self.shared, index, &seat.record.id))
             .map_err(|error| error.to_string())?;
         let work = (trial.place)
             .sub(&format!("trials/{}/cells/{}", trial.number, seat.record.id))
             .map_err(|error| error.to_string())?;
         let words = probe_words(trial, &seat.record, index);
-        let spec = spec(trial, &seat.record, words, self.shared, &work);
+        let spec = spec(trial, index, &seat.record, words, self.shared, &work);
         let asked_ns = clock::now();
         seat.asked_ns = Some(asked_ns);
         let cell = trial.plan.engines[&seat.record.engine]
@@ -204,7 +204,7 @@ impl<'a> Crowd<'a> {
         }
         present.map_err(|error| error.to_string())?;
         seat.record.create_ns = self.present_ns(index).map(|at| at - asked_ns);
-        place_cell(trial, None, &seat.record, pid)?;
+        place_cell(trial, None, index, &seat.record, pid)?;
         if let (Some(held), Some(all)) = (trial.reserved, trial.rt_group) {
             let name = format!("{}/{}", group_name(all), seat.record.id);
             let group = RtGroup::create(&name, held.runtime_us, held.period_us)

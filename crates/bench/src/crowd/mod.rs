@@ -165,7 +165,7 @@ fn steps(
     }
     idle(crowd, &alive, kernel_before, found, progress)?;
 
-    let priority = guard::above(fifo(trial));
+    let priority = guard::above(fifo(trial, 0));
     let in_front = InFront::of_cells(priority);
     let own_priority = guard::own_priority();
     let watchdog = Watchdog::start(
@@ -187,7 +187,7 @@ fn steps(
     let settled = crowd.settle(State::Done, "done", deadline, &mut || {
         trial.interrupt.came() || watchdog.froze()
     });
-    found.watchdog = Some(watchdog.record(own_priority, fifo(trial).unwrap_or(0)));
+    found.watchdog = Some(watchdog.record(own_priority, fifo(trial, 0).unwrap_or(0)));
     for (index, seat) in crowd.seats.iter().enumerate() {
         let started = crowd.barrier.slot(index).started_ns.load(Acquire);
         lock(seat).record.started_ns = (started != 0).then_some(started);
@@ -238,7 +238,7 @@ fn enough(crowd: &Crowd<'_>) -> Result<(), String> {
 
 /// Looks at every armed cell from outside; one that did not get its class or cpu is removed before the release.
 fn check(crowd: &Crowd<'_>) {
-    let class = class(crowd.trial);
+    let class = class(crowd.trial, 0);
     for (index, pid) in crowd.alive() {
         let locked = crowd.barrier.slot(index).memory_locked.load(Acquire);
         let mut seat = lock(&crowd.seats[index]);

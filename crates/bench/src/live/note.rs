@@ -130,7 +130,9 @@ fn cell(trial: &Trial<'_>, record: &TrialRecord, index: usize) -> LiveCell {
         process: trial.planned.first_of_cell(index),
         planned: trial.jobs[index],
         period_ns: task
-            .map_or(trial.planned.workload.period, |task| task.task.period)
+            .map_or(trial.planned.workload_of(index).period, |task| {
+                task.task.period
+            })
             .ns(),
     }
 }

@@ -273,6 +273,7 @@ fn experiments() -> impl Strategy<Value = Experiment> {
                     turns: (interval.is_none() && periodic).then_some(Turns {
                         length: Duration::from_ns(12_000_000),
                         settle: rounds % 101,
+                        catch_up: rounds % 1_001,
                         decide: (rounds > 5_000).then_some(rounds),
                     }),
                     trials: trials
@@ -286,6 +287,7 @@ fn experiments() -> impl Strategy<Value = Experiment> {
                                 TrialPlan {
                                     name: format!("t{i}"),
                                     cells,
+                                    own: Vec::new(),
                                     loads,
                                     period: period.map(Duration::from_ns),
                                     jobs,

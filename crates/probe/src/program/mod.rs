@@ -1,11 +1,15 @@
 //! A program of the user's, started by the probe inside the cell: it inherits the cell's class, cpus and limits.
 //!
-//! Either a job is one execution of it, or it is started once and tells its jobs on a page ([`reports`]).
+//! Either a job is one execution of it, or it is started once and tells its jobs on a page ([`reports`]), or nothing is known of its
+//! jobs and it is started and ended ([`endless`]).
 
+mod endless;
 mod reports;
+mod turns;
 
+pub(crate) use endless::Endless;
 pub(crate) use reports::{Reporting, Started};
-pub use reports::{prepare_page, releases};
+pub use reports::{prepare_page, releases, spans};
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStringExt;
@@ -14,6 +18,9 @@ use std::path::Path;
 use timecell_client::layout::VARIABLE;
 
 use crate::control::Stage;
+
+/// Time for a program to end once it is asked to, ns.
+const ENDING_NS: i64 = 2_000_000_000;
 
 /// A program, its arguments and its environment, ready to be started without an allocation.
 pub(crate) struct Program {
@@ -114,6 +121,11 @@ impl Settings {
                     0,
                 ))?;
             }
+            // A group of its own, which 0 stands for: what it starts is stopped and ended with it.
+            told(libc::posix_spawnattr_setpgroup(
+                &raw mut settings.attributes,
+                0,
+            ))?;
             // The probe ignores it, which a program would inherit.
             let mut signals: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&raw mut signals);
@@ -124,7 +136,7 @@ impl Settings {
             ))?;
             told(libc::posix_spawnattr_setflags(
                 &raw mut settings.attributes,
-                libc::POSIX_SPAWN_SETSIGDEF as libc::c_short,
+                (libc::POSIX_SPAWN_SETSIGDEF | libc::POSIX_SPAWN_SETPGROUP) as libc::c_short,
             ))?;
             Ok(settings)
         }

@@ -14,7 +14,7 @@ use timecell_client::layout::{
     identity_at, page_bytes, ring_at,
 };
 
-use super::{Program, wait};
+use super::{ENDING_NS, Program, wait};
 use crate::control::Stage;
 use crate::map::{Map, preallocated};
 use crate::measure::{Plan, Recorder, Tally};
@@ -26,8 +26,6 @@ const SLOTS: usize = 8;
 const OPENING_NS: i64 = 20_000_000_000;
 /// Between two looks at a program that starts or ends, ns.
 const LOOK_NS: i64 = 1_000_000;
-/// Time for a program to end once it is asked to, ns.
-const ENDING_NS: i64 = 2_000_000_000;
 /// How much longer than planned its jobs may take to come, ns, beside 16 periods.
 const LATE_NS: i64 = 100_000_000;
 
@@ -54,11 +52,11 @@ pub fn prepare_page(path: &Path, is_closed: bool) -> io::Result<()> {
     file.write_all_at(&head, 0)
 }
 
-/// When the last jobs of the first task on a page were released, ns, in order; `None` while no task was opened.
+/// When the last jobs of the first task on a page were released and when they ended, ns, in order; `None` while no task was opened.
 ///
 /// # Errors
 /// When the page cannot be read.
-pub fn releases(path: &Path) -> io::Result<Option<Vec<i64>>> {
+pub fn spans(path: &Path) -> io::Result<Option<Vec<(i64, i64)>>> {
     let file = std::fs::File::open(path)?;
     let mut page = vec![0; page_bytes(SLOTS)];
     file.read_exact_at(&mut page, 0)?;
@@ -71,13 +69,24 @@ pub fn releases(path: &Path) -> io::Result<Option<Vec<i64>>> {
         return Ok(None);
     }
     let ended = number(counters_at(0) + std::mem::offset_of!(Counters, ended));
-    let release = |job: u64| {
+    let span = |job: u64| {
         let record = ring_at(SLOTS, 0) + (job as usize % RING) * size_of::<JobRecord>();
-        number(record + std::mem::offset_of!(JobRecord, release_ns)).cast_signed()
+        let at = |offset: usize| number(record + offset).cast_signed();
+        let release_ns = at(std::mem::offset_of!(JobRecord, release_ns));
+        (release_ns, at(std::mem::offset_of!(JobRecord, end_ns)))
     };
     // One place is left to the job that may run.
     let first = ended.saturating_sub(RING as u64 - 1);
-    Ok(Some((first..ended).map(release).collect()))
+    Ok(Some((first..ended).map(span).collect()))
+}
+
+/// When the last jobs of the first task on a page were released, ns, in order; `None` while no task was opened.
+///
+/// # Errors
+/// When the page cannot be read.
+pub fn releases(path: &Path) -> io::Result<Option<Vec<i64>>> {
+    let released = |spans: Vec<(i64, i64)>| spans.iter().map(|(release, _)| *release).collect();
+    Ok(spans(path)?.map(released))
 }
 
 /// The page of a program that is to be started.
@@ -98,11 +107,11 @@ pub(crate) struct Started {
 
 /// A job as it was reported; `end_ns` 0: it was never ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Job {
-    number: u64,
-    release_ns: i64,
-    begin_ns: i64,
-    end_ns: i64,
+pub(super) struct Job {
+    pub(super) number: u64,
+    pub(super) release_ns: i64,
+    pub(super) begin_ns: i64,
+    pub(super) end_ns: i64,
 }
 
 impl Reporting {
@@ -163,8 +172,7 @@ impl Started {
             });
         }
         let before_ns = self.cpu_ns();
-        self.gate().store(0, Release);
-        futex::wake_all(self.gate());
+        self.open_gate();
         let mut following = Following {
             period_ns: plan.period_ns,
             jobs: plan.jobs,
@@ -207,6 +215,20 @@ impl Started {
         following: &mut Following,
         sheet: &mut R,
     ) -> Result<bool, (Stage, i32)> {
+        let mut jobs = [Job::default(); RING];
+        for job in self.look(&mut jobs)? {
+            if following.take(job, sheet)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The jobs that are over and were not read yet.
+    pub(super) fn look<'j>(
+        &mut self,
+        jobs: &'j mut [Job; RING],
+    ) -> Result<&'j [Job], (Stage, i32)> {
         const LOST: (Stage, i32) = (Stage::Lost, 0);
         // SAFETY: both lie within the mapping, whose length was checked, and are made of atomics only.
         let (counters, ring): (&Counters, &Ring) =
@@ -216,7 +238,6 @@ impl Started {
         if ended < self.next || ended - self.next > RING as u64 {
             return Err(LOST);
         }
-        let mut jobs = [Job::default(); RING];
         for (place, number) in jobs.iter_mut().zip(numbers.clone()) {
             let record = &ring.0[number as usize % RING];
             *place = Job {
@@ -233,18 +254,28 @@ impl Started {
             return Err(LOST);
         }
         self.next = ended;
-        for (job, number) in jobs.iter().zip(numbers) {
-            if job.number != number {
-                return Err(LOST);
-            }
-            if following.take(job, sheet)? {
-                return Ok(true);
-            }
+        let count = numbers.clone().count();
+        let read = &jobs[..count];
+        if read
+            .iter()
+            .zip(numbers)
+            .any(|(job, number)| job.number != number)
+        {
+            return Err(LOST);
         }
-        Ok(false)
+        Ok(read)
     }
 
-    fn has_ended(&mut self) -> Option<i32> {
+    /// Goes on with the newest jobs, where those before them were written over.
+    pub(super) fn skip(&mut self) {
+        // SAFETY: as in `look`.
+        let counters: &Counters = unsafe { self.at(counters_at(0)) };
+        // Room for some that are begun meanwhile.
+        let newest = counters.ended.load(Acquire).saturating_sub(RING as u64 - 4);
+        self.next = self.next.max(newest);
+    }
+
+    pub(super) fn has_ended(&mut self) -> Option<i32> {
         if self.ended.is_none() {
             self.ended = wait(self.pid, libc::WNOHANG);
         }
@@ -252,23 +283,38 @@ impl Started {
     }
 
     /// Cpu time of the program so far, ns; of one that has ended, nothing.
-    fn cpu_ns(&self) -> i64 {
+    pub(super) fn cpu_ns(&self) -> i64 {
         clock::process_cpu_time_of(self.pid)
     }
 
+    /// Sends a signal to it and to what it has started.
+    pub fn signal(&mut self, signal: libc::c_int) {
+        if self.has_ended().is_none() {
+            // SAFETY: no memory is involved. The group is that of a child that was not waited for, and nobody else's.
+            unsafe { libc::kill(-self.pid, signal) };
+        }
+    }
+
     /// Asks it to end, and makes it.
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         for (signal, patience_ns) in [(libc::SIGTERM, ENDING_NS), (libc::SIGKILL, i64::MAX)] {
             if self.has_ended().is_some() {
                 return;
             }
-            // SAFETY: the pid of a child that was not waited for is nobody else's.
-            unsafe { libc::kill(self.pid, signal) };
+            self.signal(signal);
+            // One that is stopped would not see it.
+            self.signal(libc::SIGCONT);
             let until = clock::now().saturating_add(patience_ns);
             while self.has_ended().is_none() && clock::now() < until {
                 clock::sleep_for(LOOK_NS);
             }
         }
+    }
+
+    /// Lets it go on from its first task.
+    pub(super) fn open_gate(&self) {
+        self.gate().store(0, Release);
+        futex::wake_all(self.gate());
     }
 
     fn gate(&self) -> &AtomicU32 {
@@ -292,8 +338,7 @@ impl Started {
 impl Drop for Started {
     fn drop(&mut self) {
         if self.has_ended().is_none() {
-            // SAFETY: the pid of a child that was not waited for is nobody else's.
-            unsafe { libc::kill(self.pid, libc::SIGKILL) };
+            self.signal(libc::SIGKILL);
             let _ = wait(self.pid, 0);
         }
     }
@@ -350,6 +395,7 @@ impl Following {
 mod tests {
     use super::*;
     use record::samples::layout::Header;
+    use std::os::unix::process::CommandExt;
 
     /// Keeps what is put.
     #[derive(Default)]
@@ -470,7 +516,8 @@ mod tests {
             .write(true)
             .open(&path)
             .unwrap();
-        let child = std::process::Command::new("/bin/sleep").arg("60").spawn();
+        let mut child = std::process::Command::new("/bin/sleep");
+        let child = child.arg("60").process_group(0).spawn();
         let mut started = Started {
             map: Map::of(&file).unwrap(),
             pid: child.unwrap().id().cast_signed(),

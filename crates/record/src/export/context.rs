@@ -1,6 +1,7 @@
 //! What every row of a table says of the run, trial and cell that it is from, so that tables of several runs can be put
 //! together.
 
+use model::Experiment;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -47,8 +48,7 @@ pub(super) fn place_of(run: &Run) -> Result<[String; 2], RecordError> {
 pub(super) struct Context {
     run: String,
     host: String,
-    period_ns: i64,
-    periods: Vec<(String, i64)>,
+    plan: Experiment,
 }
 
 /// What a column holds.
@@ -162,16 +162,11 @@ fn loads(trial: &TrialRecord) -> String {
 impl Context {
     pub fn of(run: &Run) -> Result<Context, RecordError> {
         let plan = run.experiment()?;
-        let periods = plan.trials.iter().filter_map(|trial| {
-            let period = trial.period.as_ref()?;
-            Some((trial.name.clone(), period.ns()))
-        });
         let [name, host] = place_of(run)?;
         Ok(Context {
             run: name,
             host,
-            period_ns: plan.workload.period.ns(),
-            periods: periods.collect(),
+            plan,
         })
     }
 
@@ -187,8 +182,13 @@ impl Context {
         if let Some(task) = &cell.task {
             return task.period_ns;
         }
-        let own = self.periods.iter().find(|(name, _)| *name == trial.name);
-        own.map_or(self.period_ns, |(_, period)| *period)
+        match self.plan.trial(&trial.name) {
+            Some(of) => {
+                let place = of.place_of(&cell.id).unwrap_or(usize::MAX);
+                self.plan.task_of(of, place).period.ns()
+            }
+            None => self.plan.workload.period.ns(),
+        }
     }
 }
 

@@ -60,7 +60,7 @@ pub struct Header {
     pub ended_ns: i64,
     /// Time between releases in ns.
     pub period_ns: i64,
-    /// 1 `mac`, 2 `timer`.
+    /// 1 `mac`, 2 `timer`, 3 a program, 4 one that neither ends nor tells its jobs.
     pub work: u32,
     /// 1 periodic, 2 relative.
     pub pacing: u32,

@@ -83,6 +83,9 @@ pub fn unlike(first: &Experiment, second: &Experiment) -> Option<String> {
                 "the period of {name} is {there} there and {here} here"
             ));
         }
+        if other.own != trial.own {
+            return Some(format!("the cells of {} have other tasks", trial.name));
+        }
         if other.load_name() != trial.load_name() {
             return Some(format!(
                 "the load of {} is {} there and {} here",

@@ -57,6 +57,7 @@ fn main_table(page: &Page, rows: &[(&CellSummary, &MetricSummary)]) -> Markup {
         .iter()
         .any(|cell| cell.trial != summary.baseline);
     let timed = summary.cells.iter().any(|cell| cell.late.is_some());
+    let used = (summary.cells.iter()).any(|cell| cell.cpu_per_second_ns.is_some());
     let title = format!("Quantiles of the {}", summary.primary.title());
     region(
         &title,
@@ -65,6 +66,7 @@ fn main_table(page: &Page, rows: &[(&CellSummary, &MetricSummary)]) -> Markup {
                 th scope="col" { "cell" }
                 (quantile_heads())
                 th.num scope="col" { "max" }
+                @if used { th.num scope="col" { "cpu in 1 s" } }
                 @if compared {
                     th.wrap scope="col" { "against " (super::tables::breakable(&clean(&summary.baseline))) br; span.below { "ratio, 95% interval over rounds" } }
                 }
@@ -82,6 +84,12 @@ fn main_table(page: &Page, rows: &[(&CellSummary, &MetricSummary)]) -> Markup {
                                 &format!(">= {}", max.show(m.summary.max_ns as f64)),
                                 &format!("{} lost", count(lost)),
                             )),
+                        }
+                        @if used {
+                            @match cell.cpu_per_second_ns {
+                                Some(ns) => td.num { (format!("{:.3} s", ns / 1e9)) },
+                                None => td.num { "-" },
+                            }
                         }
                         @if compared { (against(cell, &summary.baseline)) }
                         @if timed {
@@ -107,7 +115,7 @@ fn main_table(page: &Page, rows: &[(&CellSummary, &MetricSummary)]) -> Markup {
 fn against(cell: &CellSummary, baseline: &str) -> Markup {
     let Some(c) = &cell.against_baseline else {
         return html! {
-            td { @if cell.trial == baseline { "1 (baseline)" } @else { span.quiet { "not comparable" } } }
+            td { @if cell.trial == baseline { "1 (baseline)" } @else if cell.does.is_some() { "other work" } @else { span.quiet { "not comparable" } } }
         };
     };
     html! {

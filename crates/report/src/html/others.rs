@@ -15,11 +15,15 @@ pub(super) fn section(page: &Page) -> Option<Section> {
         id: "others",
         heading: crate::words::capital(&titles.join(" and ")),
         body: html! {
-            p.quiet {
-                "Wake-up latency is how late a job began; response time is from its release to its end. "
-                @if others.iter().any(|&metric| !compared(page.data.summary, metric).is_empty()) {
-                    "The same jobs; where trials took turns they are compared turn by turn."
-                } @else { "The same jobs, not compared with the baseline." }
+            @if page.data.plan.workload.work == model::Work::Endless {
+                p.quiet { "From SIGTERM to the end of the program; one that has not ended within 2 s is killed. Not compared with the baseline." }
+            } @else {
+                p.quiet {
+                    "Wake-up latency is how late a job began; response time is from its release to its end. "
+                    @if others.iter().any(|&metric| !compared(page.data.summary, metric).is_empty()) {
+                        "The same jobs; where trials took turns they are compared turn by turn."
+                    } @else { "The same jobs, not compared with the baseline." }
+                }
             }
             @for &metric in others {
                 (table(page.data.summary, metric))

@@ -49,6 +49,7 @@ pub(super) fn name(cell: &CellSummary) -> Markup {
     html! {
         (breakable(&clean(&cell.label)))
         @if !cell.real_time { br; span.caution { "not real-time" } }
+        @if let Some(does) = &cell.does { br; span.below { (clean(does)) } }
     }
 }
 

@@ -128,7 +128,15 @@ fn no_figure(all: &Text<'_>, text: &str) -> ThresholdError {
         let mend = format!("the metrics are {METRICS}, the counts {COUNTS}");
         return all.fault(start, "the figure is missing".to_owned(), mend);
     }
-    let known = ["latency", "execution", "response", "skew", "memory"];
+    let known = [
+        "latency",
+        "execution",
+        "response",
+        "start",
+        "exit",
+        "skew",
+        "memory",
+    ];
     // The last metric that is a whole word: what follows is its statistic.
     let mut at = 0;
     let words: Vec<(usize, &str)> = text

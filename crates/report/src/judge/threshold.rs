@@ -90,6 +90,8 @@ pub(super) const fn metric_name(metric: Metric) -> &'static str {
         Metric::WakeupLatency => "latency",
         Metric::ExecutionTime => "execution",
         Metric::ResponseTime => "response",
+        Metric::StartTime => "start",
+        Metric::ExitTime => "exit",
     }
 }
 

@@ -37,15 +37,20 @@ pub(super) fn numbers(summary: &RunSummary, plan: &Experiment) -> Vec<Own> {
         let Some(trial) = plan.trials.iter().find(|trial| trial.name == cell.trial) else {
             continue;
         };
-        let period_us = u64::try_from(plan.workload_of(trial).period.ns() / 1_000).ok();
+        let place = trial.place_of(&cell.cell).unwrap_or(usize::MAX);
+        let task = plan.task_of(trial, place);
+        let period_us = u64::try_from(task.period.ns() / 1_000).ok();
         for metric in &cell.metrics {
             let about = match metric.metric {
                 Metric::WakeupLatency => About::WakeupLatency,
                 // The published jobs are multiply-accumulate steps too.
-                Metric::ExecutionTime if matches!(plan.workload.work, Work::Mac { .. }) => {
+                Metric::ExecutionTime if matches!(task.work, Work::Mac { .. }) => {
                     About::ExecutionTime
                 }
-                Metric::ExecutionTime | Metric::ResponseTime => continue,
+                Metric::ExecutionTime
+                | Metric::ResponseTime
+                | Metric::StartTime
+                | Metric::ExitTime => continue,
             };
             let s = &metric.summary;
             let quantile = |p| s.quantile(p).and_then(|q| q.value_ns).map(|ns| ns as f64);

@@ -12,9 +12,19 @@ pub(crate) fn pooled_rounds(
     trial: &str,
     metric: Metric,
 ) -> Result<Rounds, RecordError> {
+    rounds_of(source, trial, &source.cell_ids(trial), metric)
+}
+
+/// The same of some of its cells.
+pub(super) fn rounds_of(
+    source: &Source,
+    trial: &str,
+    ids: &[String],
+    metric: Metric,
+) -> Result<Rounds, RecordError> {
     let mut pooled = Rounds::new();
-    for id in source.cell_ids(trial) {
-        for (round, mut values) in source.rounds(trial, &id, metric)? {
+    for id in ids {
+        for (round, mut values) in source.rounds(trial, id, metric)? {
             pooled.entry(round).or_default().append(&mut values);
         }
     }

@@ -3,20 +3,29 @@
 use super::deadlines::Deadlines;
 use super::source::{self, Rounds, Source};
 use super::{compare_rounds, metrics};
-use model::{Pacing, TrialPlan};
+use model::{Experiment, Pacing, TrialPlan, Work};
 use record::RecordError;
 use record::samples::Header;
 use record::summary::{CellSummary, Metric, MetricSummary, TaskSummary};
 use record::trial::{CellRecord, TaskRecord, TrialRecord};
 use stats::{Sorted, Summary, autocorrelation, ccdf, median_of};
 
-/// The name in tables: the trial's when it has one cell, else `trial/cell`.
+/// The name in tables: the trial's when it has one cell, else `trial/cell`, by its own name if it has one.
 pub(super) fn label(trial: &TrialPlan, id: &str) -> String {
     if trial.cells.len() == 1 {
-        trial.name.clone()
-    } else {
-        format!("{}/{id}", trial.name)
+        return trial.name.clone();
     }
+    let own = trial.place_of(id).and_then(|place| trial.own.get(place));
+    let name = own.and_then(|own| own.name.as_deref()).unwrap_or(id);
+    format!("{}/{name}", trial.name)
+}
+
+/// What a cell does, where cells of its trial have tasks of their own.
+pub(super) fn does(plan: &Experiment, trial: &TrialPlan, id: &str) -> Option<String> {
+    let place = trial.place_of(id)?;
+    let own = trial.own.get(place)?;
+    let task = plan.task_of(trial, place);
+    Some(crate::plan::task(&task, own.priority))
 }
 
 /// Sums up one cell; `against` is the baseline's primary metric, absent for the baseline itself and where whole rounds are not
@@ -32,13 +41,13 @@ pub(super) fn study(
     let metrics = metrics(source.plan.workload.work);
 
     let task = cells.iter().find_map(|cell| cell.task.as_ref());
-    let jobs = task.map_or(source.plan.workload_of(trial).jobs, |task| task.jobs);
+    let own = source.task_of(trial, id);
+    let jobs = task.map_or(own.jobs, |task| task.jobs);
     let jobs = jobs.into();
-    let workload = source.plan.workload_of(trial);
-    let paced = (workload.pacing == Pacing::Periodic).then(|| workload.period.ns());
+    let paced = (own.pacing == Pacing::Periodic).then(|| own.period.ns());
     let (deadline_ns, period_ns) = match task {
         Some(task) => (Some(task.deadline_ns), Some(task.period_ns)),
-        None => (workload.deadline_ns(), paced),
+        None => (own.deadline_ns(), paced),
     };
     let mut deadlines = Deadlines::default();
     let mut counts = Counts::default();
@@ -76,6 +85,10 @@ pub(super) fn study(
             metric,
             source.rounds(&trial.name, id, metric)?,
         ));
+    }
+    let exits = summaries.iter().find(|m| m.metric == Metric::ExitTime);
+    if exits.is_some_and(|exits| exits.summary.max_ns >= PATIENCE_NS) {
+        notes.push("it had not ended within 2 s of SIGTERM, and was killed".to_owned());
     }
     let executed: u64 = headers.iter().map(|h| h.count).sum();
     let cpu_time: u128 = headers.iter().map(|h| u128::from(h.cpu_time_ns)).sum();
@@ -119,8 +132,11 @@ pub(super) fn study(
         metrics: summaries,
         against_baseline,
         in_turns: Vec::new(),
+        does: does(&source.plan, trial, id),
         create_median_ns: median_of(&created),
         cpu_time_per_activation_ns: (executed > 0).then(|| cpu_time as f64 / executed as f64),
+        cpu_per_second_ns: (own.work == Work::Endless && executed > 0)
+            .then(|| cpu_time as f64 * 1e9 / (executed as f64 * own.period.ns() as f64)),
         clock_cost_ns: median_cost(&headers, |h| h.clock_cost_ns),
         loop_cost_ns: median_cost(&headers, |h| h.loop_cost_ns),
         faults: headers.iter().map(faults).fold(0, u64::saturating_add),
@@ -129,6 +145,9 @@ pub(super) fn study(
         histograms: None,
     })
 }
+
+/// Time that an endless program has to end, ns.
+const PATIENCE_NS: i64 = 2_000_000_000;
 
 /// Points kept of a task's distribution.
 const CCDF_POINTS: usize = 120;

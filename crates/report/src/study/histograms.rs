@@ -26,19 +26,23 @@ type Quantiles = BTreeMap<u32, RoundQuantiles>;
 pub(super) fn study(source: &Source) -> Result<Vec<CellSummary>, RecordError> {
     let plan = &source.plan;
     let primary = super::metrics(plan.workload.work)[0];
-    let mut pooled = BTreeMap::new();
-    for id in source.cell_ids(&plan.baseline) {
-        for (record, log) in logs(source, &plan.baseline, &id)? {
-            if is_good(record) {
-                pool(&mut pooled, record.round, &log);
-            }
-        }
-    }
-    let baseline = quantiles(&pooled, primary);
+    let mut baselines: BTreeMap<Vec<String>, Quantiles> = BTreeMap::new();
     let mut cells = Vec::new();
     for trial in &plan.trials {
-        let against = (trial.name != plan.baseline).then_some(&baseline);
         for id in source.cell_ids(&trial.name) {
+            let same = source.counterparts(&trial.name, &id);
+            if !baselines.contains_key(&same) {
+                let mut pooled = BTreeMap::new();
+                for id in &same {
+                    for (record, log) in logs(source, &plan.baseline, id)? {
+                        if is_good(record) {
+                            pool(&mut pooled, record.round, &log);
+                        }
+                    }
+                }
+                baselines.insert(same.clone(), quantiles(&pooled, primary));
+            }
+            let against = baselines.get(&same).filter(|_| trial.name != plan.baseline);
             cells.push(cell(source, trial, &id, against)?);
         }
     }
@@ -125,7 +129,7 @@ fn cell(
     let mut pooled = BTreeMap::new();
     let mut headers: Vec<Header> = Vec::new();
     let (mut planned, mut executed, mut missed, mut lost, mut unexplained) = (0, 0, 0, 0, 0);
-    let workload = source.plan.workload_of(trial);
+    let workload = source.task_of(trial, id);
     let deadline_ns = workload.deadline_ns();
     let mut deadlines = Deadlines::default();
     for (record, log) in &logs {
@@ -150,7 +154,7 @@ fn cell(
         let silent = record.go_ns.is_some() && logs.iter().all(|(r, _)| r.number != record.number);
         if silent && record.cut_off.is_none() {
             // The barrier opened and nothing came back: every activation asked for is gone.
-            let asked = u64::from(workload.jobs);
+            let asked = u64::from(source.task_of(trial, id).jobs);
             planned += asked;
             unexplained += asked;
             deadlines.add(record.round, asked, deadline_ns.map(|_| 0), 0);
@@ -207,8 +211,10 @@ fn cell(
             .collect(),
         against_baseline,
         in_turns: Vec::new(),
+        does: super::cell::does(&source.plan, trial, id),
         create_median_ns: median_of(&created),
         cpu_time_per_activation_ns: (timed > 0 && done > 0).then(|| cpu_time as f64 / timed as f64),
+        cpu_per_second_ns: None,
         clock_cost_ns: median_cost(&headers, |h| h.clock_cost_ns),
         loop_cost_ns: median_cost(&headers, |h| h.loop_cost_ns),
         faults: headers.iter().map(faults).fold(0, u64::saturating_add),

@@ -110,7 +110,12 @@ fn cells_of_samples(source: &Source, primary: Metric) -> Result<Vec<CellSummary>
                 Some(_) => Some(source.rounds(&plan.baseline, &id, primary)?),
                 None => None,
             };
-            let baseline = own.as_ref().unwrap_or(&baseline);
+            let same = source.counterparts(&trial.name, &id);
+            let alike = match own.is_none() && same != source.cell_ids(&plan.baseline) {
+                true => Some(against::rounds_of(source, &plan.baseline, &same, primary)?),
+                false => None,
+            };
+            let baseline = own.as_ref().or(alike.as_ref()).unwrap_or(&baseline);
             let (in_turns, notes) = turns::compare_all(&turned, &trial.name, &id);
             let by_turns = (in_turns.iter())
                 .find(|turns| turns.metric == primary && turns.against == plan.baseline)

@@ -20,12 +20,18 @@ struct Limit {
 
 /// One sentence for each trial and cause.
 pub(super) fn study(source: &Source, cells: &[CellSummary]) -> Result<Vec<String>, RecordError> {
+    if source.plan.workload.work == model::Work::Endless {
+        // It has no jobs, and whatever it takes was asked of it.
+        return Ok(Vec::new());
+    }
     let limit = limit(&source.run.provenance()?.checks);
     let mut sentences = Vec::new();
     for trial in &source.plan.trials {
         let of_trial: Vec<&CellSummary> = cells.iter().filter(|c| c.trial == trial.name).collect();
-        let shared_ns = source.plan.workload_of(trial).period.ns();
-        let period_ns = |cell: &CellSummary| cell.task.as_ref().map_or(shared_ns, |t| t.period_ns);
+        let period_ns = |cell: &CellSummary| {
+            let own = || source.task_of(trial, &cell.cell).period.ns();
+            cell.task.as_ref().map_or_else(own, |task| task.period_ns)
+        };
         let throttled = limit.map_or_else(BTreeMap::new, |limit| {
             let mut demands = demands(source, &of_trial, &period_ns);
             demands.retain(|_, demand| *demand > limit.share());

@@ -43,7 +43,7 @@ pub(super) fn study(
             index,
             cpu: cell.cpus.first().copied().unwrap_or(0),
             load: trial.load_name(),
-            period_ns: plan.workload_of(trial).period.ns(),
+            period_ns: source.task_of(trial, &cell.cell).period.ns(),
             isolated: trial.isolate,
             against_shared: None,
             counters: Vec::new(),

@@ -1,6 +1,6 @@
 //! The trials of a run, read once, and the way to their samples.
 
-use model::Experiment;
+use model::{Experiment, TrialPlan, Workload};
 use record::RecordError;
 use record::run::Run;
 use record::samples::Samples;
@@ -67,6 +67,32 @@ impl<'a> Source<'a> {
             if !ids.contains(&cell.id) {
                 ids.push(cell.id.clone());
             }
+        }
+        ids
+    }
+
+    /// The task of a cell.
+    pub fn task_of(&self, trial: &TrialPlan, id: &str) -> Workload {
+        self.plan
+            .task_of(trial, trial.place_of(id).unwrap_or(usize::MAX))
+    }
+
+    /// The cells of the baseline that the cell of a trial is compared with: all of them, or where cells have tasks of their own those
+    /// that do the same.
+    pub fn counterparts(&self, trial: &str, id: &str) -> Vec<String> {
+        let mut ids = self.cell_ids(&self.plan.baseline);
+        let (Some(trial), Some(baseline)) =
+            (self.plan.trial(trial), self.plan.trial(&self.plan.baseline))
+        else {
+            return ids;
+        };
+        if !(trial.own.is_empty() && baseline.own.is_empty()) {
+            let task = self.task_of(trial, id);
+            ids.retain(|other| {
+                let other = self.task_of(baseline, other);
+                (other.work, &other.program, other.period)
+                    == (task.work, &task.program, task.period)
+            });
         }
         ids
     }

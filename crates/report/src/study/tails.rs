@@ -136,7 +136,7 @@ fn round(log: &HistogramLog, metric: Metric, period_ns: i64) -> KeptRound {
 
 fn period_ns(source: &Source, cell: &CellSummary) -> i64 {
     let plan = source.plan.trial(&cell.trial);
-    let period = plan.map(|trial| source.plan.workload_of(trial).period);
+    let period = plan.map(|trial| source.task_of(trial, &cell.cell).period);
     period.map_or(0, model::Duration::ns)
 }
 

@@ -93,7 +93,8 @@ pub struct Bench {
     #[arg(value_name = "PART")]
     pub parts: Vec<String>,
     /// Your own program does the jobs, its arguments behind `--`. One that reports its jobs through timecell's client is started once in
-    /// each cell; of another each execution is a job. Also an image-free way to compare: its shared libraries come along.
+    /// each cell; of another each execution is a job; of one that neither ends nor reports, start, cpu time and exit are compared. Every
+    /// engine runs the same file, and its shared libraries come along; a program inside an image is not measured.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     pub program: Option<PathBuf>,
     /// Arguments of --program.

@@ -333,6 +333,9 @@ pub fn cpus(options: &Bench) -> Result<Vec<u32>, InputError> {
 /// The options as changes to an experiment.
 pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
     Ok(Overrides {
+        // Seen when the program is tried.
+        catch_up: None,
+        whole_rounds: false,
         quick: options.quick,
         program: None,
         duration: options.duration,

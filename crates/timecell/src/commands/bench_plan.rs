@@ -62,9 +62,9 @@ fn plan_line(experiment: &Experiment, trials: usize) -> String {
         Work::Mac { steps } => format!("mac, {} steps", grouped(steps)),
         Work::Timer => "timer".to_owned(),
         Work::Busy => "busy work".to_owned(),
-        Work::Program => {
+        Work::Program | Work::Endless => {
             let program = workload.program.as_ref();
-            program.map_or_else(String::new, ProgramLoad::told)
+            program.map_or_else(|| "the programs of its cells".to_owned(), ProgramLoad::told)
         }
     };
     let turns = match experiment.turns {
@@ -84,6 +84,13 @@ fn plan_line(experiment: &Experiment, trials: usize) -> String {
     let periods: Vec<String> = (experiment.periods().iter())
         .map(ToString::to_string)
         .collect();
+    if workload.work == Work::Endless {
+        return format!(
+            "{trials} trials x {} rounds x {} of {work} ({class}, {cpus})",
+            experiment.rounds,
+            periods.join(", "),
+        );
+    }
     let deadline = match workload.deadline {
         Some(deadline) => format!(", deadline {deadline}"),
         None => String::new(),
@@ -117,7 +124,9 @@ pub fn dry(plan: &Plan) -> String {
         } else {
             format!(" under {}", loads.join(", "))
         };
-        let own = if trial.workload == plan.experiment.workload {
+        let own = if !trial.own.is_empty() {
+            own_tasks(trial)
+        } else if trial.workload == plan.experiment.workload {
             String::new()
         } else {
             let jobs = grouped(trial.workload.jobs);
@@ -162,6 +171,22 @@ pub fn dry(plan: &Plan) -> String {
         (plan.run_bytes() >> 20) + 1
     ));
     text
+}
+
+/// Every cell that has a task of its own on a line of its own.
+fn own_tasks(trial: &PlannedTrial) -> String {
+    let lines = trial
+        .own
+        .iter()
+        .zip(&trial.cells)
+        .map(|(own, (engine, _))| {
+            let name = own.name.clone().unwrap_or_else(|| engine.to_string());
+            format!(
+                "\n    {name}  {}",
+                report::task(&own.workload, own.priority)
+            )
+        });
+    lines.collect()
 }
 
 /// Every thread of a task set on a line of its own.

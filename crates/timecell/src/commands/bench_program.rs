@@ -1,7 +1,9 @@
 //! `bench --program`: finds out what the user's program does, and plans for it.
 
+use std::path::Path;
+
 use bench::Tried;
-use model::{Duration, Experiment, InputError, Overrides, ProgramLoad};
+use model::{Duration, Experiment, InputError, Overrides, ProgramJobs, ProgramLoad, TrialPlan};
 
 use crate::cli::Bench;
 use crate::exit::CommandError;
@@ -9,7 +11,7 @@ use crate::out;
 
 /// How long a cell works in a round if nothing else is asked for, ns.
 const ROUND_NS: i64 = 1_000_000_000;
-/// The same of a program that reports its jobs, and how many rounds: it has whole rounds, and short ones in their place.
+/// The same of a program that can take no turns, and how many rounds: it has whole ones, and short ones in their place.
 const REPORTED_ROUND_NS: i64 = 500_000_000;
 const REPORTED_ROUNDS: i64 = 20;
 /// Fewest jobs of a cell in a round.
@@ -23,9 +25,10 @@ pub fn find(
     experiment: &mut Experiment,
     changes: &mut Overrides,
 ) -> Result<(), CommandError> {
-    if let Some(program) = &mut experiment.workload.program {
-        bench::resolve_program(what, program).map_err(|why| InputError::new(what, why, ""))?;
-    }
+    experiment.each_program(|program| {
+        bench::resolve_program(what, program).map_err(|why| InputError::new(what, why, ""))
+    })?;
+    one_of_a_name(what, experiment)?;
     let Some(path) = &options.program else {
         return Ok(());
     };
@@ -35,11 +38,12 @@ pub fn find(
         .into_iter()
         .chain(options.program_args.iter().cloned());
     let not_possible = |(what, mend)| InputError::new("--program", what, mend);
-    let mut program = ProgramLoad::new(words.collect(), false).map_err(not_possible)?;
+    let mut program =
+        ProgramLoad::new(words.collect(), ProgramJobs::Executions).map_err(not_possible)?;
     experiment.clone().set_program(program.clone())?;
     bench::resolve_program("", &mut program)
         .map_err(|why| InputError::new("--program", why, ""))?;
-    engine::libraries::needed(std::path::Path::new(program.path()))
+    engine::libraries::needed(Path::new(program.path()))
         .map_err(|error| told(error.to_string()))?;
     let tried = bench::try_program(&program.words).map_err(|why| {
         InputError::new(
@@ -57,11 +61,31 @@ pub fn find(
             );
             (seen, Some(period_ns))
         }
-        Tried::Reports { period_ns } => {
-            program.reports = true;
-            ("reports its jobs".to_owned(), period_ns.map(three_digits))
+        Tried::Reports {
+            period_ns,
+            catches_up,
+        } => {
+            program.jobs = ProgramJobs::Reported;
+            let period = changes.period.or(period_ns.map(Duration::from_ns));
+            changes.catch_up = in_turns(experiment, period, catches_up);
+            let seen = match (experiment.turns, changes.catch_up) {
+                (Some(_), None) => {
+                    changes.whole_rounds = true;
+                    "reports its jobs and makes up for releases that it was kept from: whole rounds, no turns"
+                }
+                _ => "reports its jobs",
+            };
+            (seen.to_owned(), period_ns.map(three_digits))
+        }
+        Tried::Endless { within } => {
+            program.jobs = ProgramJobs::Endless;
+            let seen = format!(
+                "neither ends within {within} s nor reports jobs: each round starts it, lets it run and ends it"
+            );
+            (seen, Some(REPORTED_ROUND_NS))
         }
     };
+    let whole_rounds = changes.whole_rounds || program.jobs == ProgramJobs::Endless;
     if changes.period.is_none() {
         let period_ns = period_ns.ok_or_else(|| {
             InputError::new(
@@ -75,12 +99,15 @@ pub fn find(
     let period_ns = changes.period.map_or(ROUND_NS, Duration::ns).max(1);
     let is_asked = changes.jobs.is_some() || changes.duration.is_some() || changes.quick;
     if !is_asked && experiment.scale.is_none() {
-        let round_ns = match program.reports {
+        let takes_turns = experiment.turns.is_some() && !whole_rounds;
+        let round_ns = match program.reports() && !takes_turns {
             true => REPORTED_ROUND_NS,
             false => ROUND_NS,
         };
-        changes.jobs = Some((round_ns / period_ns).max(FEWEST));
-        if program.reports && experiment.turns.is_some() && changes.rounds.is_none() {
+        if program.jobs != ProgramJobs::Endless {
+            changes.jobs = Some((round_ns / period_ns).max(FEWEST));
+        }
+        if whole_rounds && experiment.turns.is_some() && changes.rounds.is_none() {
             changes.rounds = Some(REPORTED_ROUNDS);
         }
     }
@@ -91,6 +118,52 @@ pub fn find(
     }
     changes.program = Some(program);
     Ok(())
+}
+
+/// The periods that the program needs in each turn to catch up with what was due in the turns of the others; `None` where it takes none, and
+/// where it would do little else.
+fn in_turns(
+    experiment: &Experiment,
+    period: Option<Duration>,
+    catches_up: Option<f64>,
+) -> Option<u32> {
+    let (turns, period, share) = (experiment.turns?, period?, catches_up?);
+    let together = |load: &TrialPlan| {
+        let same = experiment
+            .trials
+            .iter()
+            .filter(|trial| trial.loads == load.loads);
+        same.count()
+    };
+    let arms = experiment.trials.iter().map(together).max()?;
+    // A turn is so many periods longer, and so the time that the program is stopped, too.
+    let others = share * arms.saturating_sub(1) as f64;
+    let jobs = f64::from(turns.jobs(period));
+    let needed = (f64::from(turns.catch_up) + others * (jobs + 2.0)) / (1.0 - others);
+    (others < 1.0 && needed <= 2.0 * jobs).then_some(needed.ceil() as u32)
+}
+
+/// Refuses programs that would be one file in a container.
+fn one_of_a_name(what: &str, experiment: &Experiment) -> Result<(), InputError> {
+    let programs = experiment.programs();
+    let paths: Vec<&Path> = (programs.iter())
+        .map(|program| Path::new(program.path()))
+        .collect();
+    let twice = paths.iter().enumerate().find(|(at, path)| {
+        let same = |other: &&Path| other.file_name() == path.file_name() && other != *path;
+        paths[..*at].iter().any(same)
+    });
+    match twice {
+        None => Ok(()),
+        Some((_, path)) => Err(InputError::new(
+            what,
+            format!(
+                "two programs have the file name of {}, and in a container both would be in /program",
+                path.display()
+            ),
+            "give one of them another name",
+        )),
+    }
 }
 
 /// The next of 1, 2, 5, 10, 20, 50 and so on ms.
@@ -118,6 +191,21 @@ fn three_digits(ns: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_turn_is_longer_by_what_must_be_made_up_for() {
+        let text = "schema = 1\nname = \"x\"\n[workload]\nkind = \"timer\"\n[turns]\n[matrix]\ncells = [[\"bare\"], [\"crun\"], [\"runc\"]]\n\
+                    loads = [\"idle\", \"cpu\"]\n";
+        let experiment = Experiment::parse("x", text).unwrap();
+        let period = Some(Duration::from_ns(1_000_000));
+        let of = |share| in_turns(&experiment, period, share);
+        assert_eq!(of(None), None);
+        assert_eq!(of(Some(0.0)), Some(2));
+        // 9 % of what each of two others takes, with 12 jobs: (2 + 0.18 * 14) / 0.82.
+        assert_eq!(of(Some(0.09)), Some(6));
+        assert_eq!(of(Some(0.4)), None);
+        assert_eq!(of(Some(0.6)), None);
+    }
 
     #[test]
     fn periods_are_round_numbers() {

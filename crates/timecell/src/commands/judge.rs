@@ -238,6 +238,8 @@ fn names(trial: &TrialPlan) -> Vec<String> {
     for (at, engine) in trial.cells.iter().enumerate() {
         let cell = format!("{}-{engine}", at + 1);
         names.push(format!("{}/{cell}", trial.name));
+        let own = trial.own.get(at).and_then(|own| own.name.as_ref());
+        names.extend(own.map(|own| format!("{}/{own}", trial.name)));
         names.extend([cell, engine.to_string()]);
     }
     names

@@ -52,6 +52,7 @@ fn run_of_ours(run: &Run) -> Result<Measured, CommandError> {
     let metrics: &[Metric] = match run.experiment()?.workload.work {
         Work::Mac { .. } | Work::Program => &[Metric::WakeupLatency, Metric::ExecutionTime],
         Work::Timer => &[Metric::WakeupLatency],
+        Work::Endless => &[Metric::StartTime, Metric::ExitTime],
         Work::Busy => &[Metric::ResponseTime, Metric::WakeupLatency],
     };
     Ok(record::export::measured(run, metrics)?)

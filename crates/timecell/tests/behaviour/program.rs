@@ -21,9 +21,24 @@ pub const CASES: &[Case] = &[
         run: followed,
     },
     Case {
+        name: "program::one_that_reports_takes_turns_with_itself",
+        needs: &[Need::Program("cc"), Need::GroupBudget(950)],
+        run: in_turns,
+    },
+    Case {
         name: "program::what_cannot_be_measured_is_told",
         needs: &[Need::Program("cc"), Need::GroupBudget(950)],
         run: told,
+    },
+    Case {
+        name: "program::one_that_neither_ends_nor_reports_is_started_and_ended",
+        needs: &[Need::Program("cc"), Need::GroupBudget(950)],
+        run: endless,
+    },
+    Case {
+        name: "program::cells_of_a_trial_have_programs_and_periods_of_their_own",
+        needs: &[Need::Program("cc"), Need::GroupBudget(950)],
+        run: mixed,
     },
     Case {
         name: "program::no_program_reaches_a_binary_for_writing",
@@ -68,6 +83,47 @@ int main(int argc, char **argv) {
         while (release + 2000000 < timecell_now_ns() - 2000000) release += 2000000;
     }
     return 0;
+}
+"#;
+
+/// A job every 2 ms that takes so many us and keeps to its releases whatever happens: what it was kept from it makes up for. Told a
+/// directory, it writes there when it began each.
+const STRICT: &str = r#"
+#include "timecell.h"
+#include <stdio.h>
+int main(int argc, char **argv) {
+    struct timecell_client client;
+    struct timecell_task control;
+    FILE *log = NULL;
+    if (argc > 2) {
+        char path[300];
+        snprintf(path, sizeof path, "%s/%d", argv[2], getpid());
+        log = fopen(path, "w");
+        setvbuf(log, NULL, _IONBF, 0);
+    }
+    if (timecell_open_from_env(&client) || timecell_open_task(&client, "control", &control)) return 1;
+    for (int64_t release = timecell_now_ns();; release += 2000000) {
+        struct timespec at = {release / 1000000000, release % 1000000000};
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR) {}
+        timecell_begin_released(&control, release);
+        if (log) fprintf(log, "%lld\n", (long long)timecell_now_ns());
+        int64_t end = timecell_now_ns() + atoi(argv[1]) * 1000;
+        while (timecell_now_ns() < end) {}
+        timecell_end(&control);
+    }
+}
+"#;
+
+/// Works all the time, or told `sleep` never; told `deaf` it does not mind SIGTERM, and told `leave` it goes after 100 ms.
+const ENDLESS: &str = r#"
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    const char *how = argc > 1 ? argv[1] : "work";
+    if (!strcmp(how, "deaf")) signal(SIGTERM, SIG_IGN);
+    if (!strcmp(how, "leave")) { usleep(100000); return 4; }
+    for (volatile long n = 0;; n++) if (!strcmp(how, "sleep") || !strcmp(how, "deaf")) pause();
 }
 "#;
 
@@ -155,7 +211,7 @@ fn executed() {
     assert!(said.out.contains("each job an execution"), "{}", said.out);
     let run = Run::open(&only_run(dir.path())).unwrap();
     let program = run.experiment().unwrap().workload.program.unwrap();
-    assert!(Path::new(program.path()).is_absolute() && !program.reports);
+    assert!(Path::new(program.path()).is_absolute() && !program.reports());
     let summary = summary(dir.path());
     assert!(summary.cells.len() >= 2);
     for cell in &summary.cells {
@@ -202,7 +258,7 @@ fn followed() {
     let (said, summary, experiment, samples) = measure(&[], &["0"], 0);
     assert!(said.out.contains("reports its jobs"), "{}", said.out);
     assert_eq!(experiment.workload.period.ns(), 2_000_000);
-    assert!(experiment.turns.is_none());
+    let of_turn = experiment.turns.unwrap().jobs(experiment.workload.period);
     for cell in &summary.cells {
         assert_eq!(cell.executed + cell.missed, 300, "{}", cell.label);
         assert!(cell.executed > 200, "{}", cell.executed);
@@ -210,14 +266,17 @@ fn followed() {
     // Held back at its first task: the first release is the program's own after the common one.
     assert!(samples.samples[0].release_ns >= samples.header.go_ns);
     for pair in samples.samples.windows(2) {
+        if pair[0].index / of_turn != pair[1].index / of_turn {
+            continue;
+        }
         let steps = i64::from(pair[1].index - pair[0].index);
         let off = pair[1].release_ns - pair[0].release_ns - steps * 2_000_000;
         assert!(off.abs() <= 1_000_000, "{pair:?}");
     }
 
-    // One job in ten takes longer than its period, and the releases that it leaves out are missed.
+    // One job in three takes longer than its period, and the releases that it leaves out are missed.
     let late = ["--fail-if", "late > 0", "--deadline", "4ms"];
-    let (_, summary, experiment, _) = measure(&late, &["10"], 3);
+    let (_, summary, experiment, _) = measure(&late, &["3"], 3);
     assert_eq!(experiment.workload.deadline.unwrap().ns(), 4_000_000);
     for cell in &summary.cells {
         assert!(cell.late.unwrap() >= 20, "{:?}", cell.late);
@@ -283,6 +342,258 @@ fn told() {
     );
     file("program = [\"./loop\", \"0\", \"50\"]\nreports = true");
     refused("x.toml", 1, "its program ended after 50 jobs");
+}
+
+/// Cells of a round are stopped outside of their turns, and what was due then is neither executed nor missed: also where the
+/// program makes up for it, unless that is too much.
+fn in_turns() {
+    let dir = tempfile::tempdir().unwrap();
+    built(dir.path(), "loop", LOOP);
+    built(dir.path(), "strict", STRICT);
+    for words in [["./loop", "0"], ["./strict", "20"]] {
+        let first = ["bench", "overhead", "--program", words[0], "--engine"];
+        let more = [
+            "bare,embedded",
+            "--rounds",
+            "2",
+            "--jobs",
+            "70",
+            "--",
+            words[1],
+        ];
+        let said = say(dir.path(), &[&first[..], &more].concat()).ends_with(0);
+        for told in [" reports its jobs\n", "in turns of", "sees    "] {
+            assert!(said.out.contains(told), "{told}: {}", said.out);
+        }
+        let run = Run::open(&only_run(dir.path())).unwrap();
+        let of_turn = run.experiment().unwrap().turns.unwrap();
+        let of_turn = of_turn.jobs(model::Duration::from_ns(2_000_000));
+        // Trial, lap, first start, last end, jobs.
+        let mut turns: Vec<(u32, u32, i64, i64, u32)> = Vec::new();
+        for number in run.trial_numbers().unwrap() {
+            let trial = run.trial(number).unwrap();
+            assert!(trial.turns.is_some());
+            let samples = run.samples(number, &trial.cells[0].id).unwrap().unwrap();
+            for job in &samples.samples {
+                let lap = job.index / of_turn;
+                match turns
+                    .last_mut()
+                    .filter(|turn| (turn.0, turn.1) == (number, lap))
+                {
+                    Some(turn) => (turn.3, turn.4) = (job.end_ns, turn.4 + 1),
+                    None => turns.push((number, lap, job.start_ns, job.end_ns, 1)),
+                }
+            }
+        }
+        turns.sort_by_key(|turn| turn.2);
+        // A job that the machine holds up may end in the next turn.
+        let meet = turns.windows(2).filter(|two| two[1].2 < two[0].3).count();
+        assert!(meet <= 1, "{words:?}: {turns:?}");
+        let whole = turns.iter().filter(|turn| turn.4 == of_turn).count();
+        assert!(whole * 3 > turns.len(), "{words:?}: {turns:?}");
+        for cell in &summary(dir.path()).cells {
+            assert_eq!(cell.executed + cell.missed, 140, "{}", cell.label);
+            assert!(cell.executed > 70, "{words:?}: {}", cell.executed);
+            assert!(cell.trial == "bare" || !cell.in_turns.is_empty());
+            // Not what it does to catch up: a job is in time but for what the machine does.
+            let wakeup = cell
+                .metrics
+                .iter()
+                .find(|m| m.metric == Metric::WakeupLatency);
+            let median = wakeup.unwrap().summary.median_ns;
+            assert!(median < 1_000_000, "{words:?}: {median}");
+        }
+        fs::remove_dir_all(dir.path().join("runs")).unwrap();
+    }
+    // What a program does outside of its turns no page tells, so it tells itself.
+    let logs = tempfile::tempdir().unwrap();
+    let first = ["bench", "overhead", "--program", "./strict", "--engine"];
+    let more = ["bare", "--rounds", "2", "--jobs", "70", "--", "20"];
+    let log = logs.path().to_str().unwrap();
+    say(dir.path(), &[&first[..], &more, &[log]].concat()).ends_with(0);
+    fs::remove_dir_all(dir.path().join("runs")).unwrap();
+    let mut begun: Vec<(i64, String)> = Vec::new();
+    for file in fs::read_dir(logs.path()).unwrap() {
+        let path = file.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        let jobs = text.lines().map(|line| line.parse().unwrap());
+        begun.extend(jobs.map(|at: i64| (at, path.display().to_string())));
+    }
+    begun.sort();
+    let changes = begun.windows(2).filter(|two| two[0].1 != two[1].1);
+    let (changes, jobs) = (changes.count(), begun.len());
+    assert!(jobs > 280 && changes * 4 < jobs, "{changes} of {jobs}");
+
+    let first = [
+        &first[..],
+        &["bare,embedded", "--rounds", "2", "--jobs", "20"],
+    ]
+    .concat();
+    let said = say(dir.path(), &[&first[..], &["--", "1500"]].concat()).ends_with(0);
+    assert!(said.out.contains("whole rounds, no turns"), "{}", said.out);
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    assert!(run.experiment().unwrap().turns.is_none());
+    let decide = [&first[..], &["--decide", "5%", "--", "1500"]].concat();
+    let said = say(dir.path(), &decide).ends_with(2);
+    assert!(
+        said.err.contains("say how many rounds with --rounds"),
+        "{}",
+        said.err
+    );
+    // A file that asks for turns all the same is told why there is no figure.
+    let file = "schema = 1\nname = \"x\"\nrounds = 1\n[turns]\n[workload]\nkind = \"program\"\nprogram = [\"./strict\", \"1500\"]\n\
+                reports = true\nperiod = \"2ms\"\njobs = 21\n[[trial]]\nname = \"a\"\ncells = [\"bare\"]\n[[trial]]\nname = \"b\"\ncells = [\"bare\"]\n\
+                [[trial]]\nname = \"c\"\ncells = [\"bare\"]\n";
+    fs::write(dir.path().join("x.toml"), file).unwrap();
+    let said = say(dir.path(), &["bench", "x.toml"]).ends_with(1);
+    let all = format!("{}{}", said.out, said.err);
+    assert!(
+        all.contains("makes up for the releases that it was kept from"),
+        "{all}"
+    );
+}
+
+/// One that works all the time has the class of its cell and is ended all the same.
+fn endless() {
+    let dir = tempfile::tempdir().unwrap();
+    built(dir.path(), "endless", ENDLESS);
+    let words = ["bench", "overhead", "--program", "./endless", "--engine"];
+    let words = [&words[..], &["bare,embedded", "--rounds", "3"]].concat();
+    let said = say(dir.path(), &words).ends_with(0);
+    let seen = summary(dir.path());
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    let samples = run.samples(1, &seen.cells[0].cell).unwrap().unwrap();
+    fs::remove_dir_all(dir.path().join("runs")).unwrap();
+    for told in [
+        "neither ends within 10 s nor reports jobs",
+        "x 3 rounds x 500ms of",
+        "time to start of the program",
+        "exit median",
+    ] {
+        assert!(said.out.contains(told), "{told}: {}", said.out);
+    }
+    assert_eq!(samples.header.period_ns, 500_000_000);
+    for cell in &seen.cells {
+        assert_eq!((cell.executed, cell.missed, cell.late), (3, 0, None));
+        let used = cell.cpu_per_second_ns.unwrap() / 1e9;
+        assert!((0.2..1.01).contains(&used), "{}: {used}", cell.label);
+        for metric in [Metric::StartTime, Metric::ExitTime] {
+            let found = cell.metrics.iter().find(|m| m.metric == metric).unwrap();
+            let range = 10_000..1_900_000_000;
+            assert!(range.contains(&found.summary.median_ns), "{found:?}");
+        }
+        assert!(cell.against_baseline.is_some() || cell.trial == "bare");
+    }
+    let file = |how: &str| {
+        let text = format!(
+            "schema = 1\nname = \"x\"\nrounds = 1\n[workload]\nkind = \"program\"\nprogram = [\"./endless\", \"{how}\"]\n\
+             endless = true\n[[trial]]\ncells = [\"bare\"]\n"
+        );
+        fs::write(dir.path().join("x.toml"), text).unwrap();
+    };
+    // What sleeps takes nothing, and what does not mind is killed after two seconds.
+    file("deaf");
+    let words = [
+        "bench",
+        "x.toml",
+        "--duration",
+        "100ms",
+        "--fail-if",
+        "exit.max > 2s",
+    ];
+    say(dir.path(), &words).ends_with(3);
+    let deaf = &summary(dir.path()).cells[0];
+    assert!(deaf.cpu_per_second_ns.unwrap() < 5e7);
+    assert!(deaf.notes.iter().any(|note| note.contains("was killed")));
+    let said = say(dir.path(), &["bench", "x.toml", "--jobs", "5"]).ends_with(2);
+    assert!(
+        said.err.contains("neither ends nor tells its jobs"),
+        "{}",
+        said.err
+    );
+    file("leave");
+    let said = say(dir.path(), &["bench", "x.toml"]).ends_with(1);
+    let told = "its program, which is said to be endless, ended with exit status 4";
+    assert!(
+        format!("{}{}", said.out, said.err).contains(told),
+        "{}",
+        said.err
+    );
+}
+
+/// A fast controller that reports its jobs beside a slow program that is executed: each is compared with its like.
+fn mixed() {
+    let dir = tempfile::tempdir().unwrap();
+    built(dir.path(), "vision", PLAIN);
+    built(dir.path(), "loop", LOOP);
+    let control = "name = \"control\", program = [\"./loop\", \"0\"], reports = true, period = \"2ms\", deadline = \"1500us\"";
+    let vision = "name = \"vision\", program = [\"./vision\", \"20000\"], period = \"50ms\"";
+    let file = |priority: &str, more: &str| {
+        format!(
+            "schema = 1\nname = \"x\"\nrounds = 3\n[workload]\nkind = \"program\"\nperiod = \"50ms\"\njobs = 8\n\
+             [scheduling]\npriority = 40\n\
+             [[trial]]\nname = \"plain\"\ncells = [{{ engine = \"bare\", {control}{priority} }}, {{ engine = \"bare\", {vision} }}]\n\
+             [[trial]]\nname = \"mixed\"\ncells = [{{ engine = \"embedded\", {control}{priority} }}, {{ engine = \"bare\", {vision} }}{more}]\n"
+        )
+    };
+    let write = |text: String| fs::write(dir.path().join("x.toml"), text).unwrap();
+    write(file(
+        ", priority = 41",
+        ", { engine = \"bare\", steps = 1000, jobs = 5 }",
+    ));
+    let dry = say(dir.path(), &["bench", "x.toml", "--dry-run"]).ends_with(0);
+    assert!(dry.out.contains("    control  "), "{}", dry.out);
+    let said = say(dir.path(), &["bench", "x.toml"]).ends_with(0);
+    let told = "loop 0 (jobs as it reports them), period 2ms, deadline 1500us, 200 jobs, FIFO 41";
+    assert!(said.out.contains(told), "{}", said.out);
+    let page = fs::read_to_string(only_run(dir.path()).join("report.html")).unwrap();
+    assert!(page.contains(told));
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    let summary = summary(dir.path());
+    let cell = |label: &str| {
+        let found = summary.cells.iter().find(|cell| cell.label == label);
+        found.unwrap_or_else(|| panic!("{label}: {}", said.out))
+    };
+    for (label, planned, compared) in [
+        ("plain/control", 600, false),
+        ("plain/vision", 24, false),
+        ("mixed/control", 600, true),
+        ("mixed/vision", 24, true),
+        ("mixed/3-bare", 15, false),
+    ] {
+        let cell = cell(label);
+        assert_eq!(cell.executed + cell.missed, planned, "{label}");
+        assert_eq!(cell.against_baseline.is_some(), compared, "{label}");
+    }
+    // Against what does the same: the slow one takes much longer than the fast one, and only as long as its like.
+    let ratio = |label| {
+        let against = cell(label).against_baseline.as_ref().unwrap();
+        against.ratio_of_medians.value
+    };
+    assert!(
+        (0.3..3.0).contains(&ratio("mixed/vision")),
+        "{}",
+        ratio("mixed/vision")
+    );
+    if cell("mixed/control").real_time {
+        assert_eq!(cell("mixed/control").class, "FIFO 41");
+        assert_eq!(cell("mixed/vision").class, "FIFO 40");
+    }
+    // What the run keeps is read back to the same.
+    assert_eq!(run.experiment().unwrap().trials[1].own.len(), 3);
+
+    fs::create_dir(dir.path().join("other")).unwrap();
+    fs::copy(dir.path().join("loop"), dir.path().join("other/vision")).unwrap();
+    write(file(
+        "",
+        ", { engine = \"bare\", program = [\"other/vision\"] }",
+    ));
+    let said = say(dir.path(), &["bench", "x.toml"]).ends_with(2);
+    assert!(
+        said.err.contains("two programs have the file name of"),
+        "{}",
+        said.err
+    );
 }
 
 /// Neither the binary that made the cell nor the one that runs the program in it; a plain process has its own before it.
