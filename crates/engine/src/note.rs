@@ -3,8 +3,10 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use host::ground;
 use serde::Serialize;
 
 use crate::CellSpec;
@@ -12,6 +14,9 @@ use crate::identity::{Identity, Noted};
 
 /// Environment variable that marks every process of a cell and of the programs that make it.
 pub(crate) const MARK: &str = "TIMECELL_CELL";
+
+/// The longest note that is read, bytes: a mission file's worth of arguments, environment and mounts.
+pub(crate) const MOST_BYTES: u64 = 64 << 20;
 
 /// Where the note is.
 pub(crate) fn path(work_dir: &Path) -> PathBuf {
@@ -33,10 +38,12 @@ pub(crate) fn write(spec: &CellSpec) -> Result<(), String> {
 /// Writes what is known of a cell as its note, making the directory if needed.
 pub(crate) fn keep(spec: &impl Serialize, work_dir: &Path) -> Result<(), String> {
     let write = || -> io::Result<()> {
-        fs::create_dir_all(work_dir)?;
+        let mut builder = fs::DirBuilder::new();
+        // Whatever this process's own mask lets others do.
+        builder.recursive(true).mode(0o755).create(work_dir)?;
         let whole = path(work_dir);
         let part = whole.with_extension("json.part");
-        fs::write(&part, serde_json::to_vec(spec)?)?;
+        ground::replace(&part, &serde_json::to_vec(spec)?)?;
         fs::rename(part, whole)
     };
     write().map_err(|error| format!("{}: {error}", work_dir.display()))
@@ -45,7 +52,7 @@ pub(crate) fn keep(spec: &impl Serialize, work_dir: &Path) -> Result<(), String>
 /// Reads the note; `None` if there is none.
 pub(crate) fn read(work_dir: &Path) -> Result<Option<Noted>, String> {
     let path = path(work_dir);
-    let text = match fs::read(&path) {
+    let text = match ground::read(&path, MOST_BYTES) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("{}: {error}", path.display())),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -230,6 +231,11 @@ fn has_word(pid: i32, path: &str) -> bool {
     }
 }
 
+/// Whether a process belongs to the cell with this id: is in its groups, or carries its mark.
+pub(crate) fn is_of(pid: i32, id: &str) -> bool {
+    carries(pid, |found| found == id)
+}
+
 /// Id of the cell to which a process belongs: that in whose groups it is, or whose mark it carries.
 pub fn cell_id_of(pid: i32) -> Option<String> {
     let mut found = None;
@@ -418,10 +424,11 @@ pub(crate) fn wait(child: &mut Child, limit: Duration) -> Result<ExitStatus, Str
     Err(format!("no answer within {} s", limit.as_secs()))
 }
 
-fn open_log(log: &Path) -> Result<File, String> {
+pub(crate) fn open_log(log: &Path) -> Result<File, String> {
     OpenOptions::new()
         .create(true)
         .append(true)
+        .custom_flags(libc::O_NOFOLLOW)
         .open(log)
         .map_err(|error| format!("{}: {error}", log.display()))
 }

@@ -30,7 +30,8 @@ pub fn append(path: &Path) -> io::Result<File> {
     single(itself(OpenOptions::new().create(true).append(true), path)?)
 }
 
-fn itself(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+/// Opens a regular file, and no link to one.
+pub(crate) fn itself(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let file = options
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(path)?;

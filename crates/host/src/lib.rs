@@ -11,6 +11,7 @@ pub mod cpu_use;
 pub mod cpus;
 pub mod doctor;
 pub mod foreign_file;
+pub mod ground;
 pub mod handover;
 pub mod isolate;
 pub mod kernel;

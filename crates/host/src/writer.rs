@@ -3,7 +3,7 @@
 //! A user may exchange any directory of theirs for a link while root is on the way through it. As that user, root reaches
 //! nothing that the user could not have reached.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
@@ -21,37 +21,65 @@ pub fn of(path: &Path) -> Option<Owner> {
     if own_uid() != 0 {
         return None;
     }
-    let path = std::path::absolute(path).ok()?;
+    let mut owner = None;
+    walk(path, |here, found| {
+        if here == "/" || found.uid() == 0 || !(found.is_dir() || found.is_symlink()) {
+            return Step::On;
+        }
+        owner = Some(Owner {
+            uid: found.uid(),
+            gid: found.gid(),
+        });
+        Step::Stop
+    });
+    owner
+}
+
+/// Whether a walk goes on.
+pub(crate) enum Step {
+    On,
+    Stop,
+}
+
+/// Follows a path as the kernel would, from the root of the filesystem, and shows everything on the way: each directory, each
+/// link and then where it leads. Whether there was everything, up to the end.
+pub(crate) fn walk(path: &Path, mut see: impl FnMut(&Path, &Metadata) -> Step) -> bool {
+    let Ok(path) = std::path::absolute(path) else {
+        return false;
+    };
     let mut left: Vec<PathBuf> = parts(&path);
     let mut way = PathBuf::from("/");
     let mut links = 0;
+    match fs::symlink_metadata(&way) {
+        Ok(found) if matches!(see(&way, &found), Step::On) => {}
+        _ => return false,
+    }
     while let Some(part) = left.pop() {
-        if part.as_os_str() == ".." {
-            way.pop();
-            continue;
-        }
-        let here = way.join(part);
-        let Ok(found) = fs::symlink_metadata(&here) else {
-            return None;
+        let here = match part.as_os_str() == ".." {
+            true => way.parent().unwrap_or(&way).to_owned(),
+            false => way.join(part),
         };
-        if found.uid() != 0 && (found.is_dir() || found.is_symlink()) {
-            return Some(Owner {
-                uid: found.uid(),
-                gid: found.gid(),
-            });
+        let Ok(found) = fs::symlink_metadata(&here) else {
+            return false;
+        };
+        if matches!(see(&here, &found), Step::Stop) {
+            return false;
         }
         if !found.is_symlink() {
             way = here;
             continue;
         }
         links += 1;
-        let to = fs::read_link(&here).ok().filter(|_| links <= MOST_LINKS)?;
+        let to = fs::read_link(&here).ok().filter(|_| links <= MOST_LINKS);
+        let Some(to) = to else {
+            return false;
+        };
         if to.is_absolute() {
             way = PathBuf::from("/");
         }
         left.extend(parts(&to));
     }
-    None
+    true
 }
 
 /// The names in a path, the last first.

@@ -4,7 +4,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
 use analysis::linux::{Bandwidth, DeadlineLimits, RootDomain};
-use engine::app::{self, AppSpec};
+use engine::app::{self, AppSpec, Bind, Tmpfs};
 use host::root::Root;
 use host::{caps, cpus, rtgroup};
 use model::EngineKind;
@@ -74,15 +74,22 @@ impl Machine for Here {
         }
     }
 
+    fn refuses_image(&self, cell: &Cell, image: &Path) -> Option<String> {
+        let mut spec = spec(cell, image)?;
+        spec.binds = (cell.rights.mounts.iter())
+            .map(|mount| Bind::new(&mount.source, &mount.target, mount.writable))
+            .collect();
+        spec.tmpfs = (cell.rights.tmpfs.iter())
+            .map(|tmpfs| Tmpfs {
+                target: tmpfs.target.clone(),
+                size_bytes: tmpfs.size.bytes(),
+            })
+            .collect();
+        app::check_image(&spec).err()
+    }
+
     fn refuses_program(&self, cell: &Cell, image: &Path) -> Option<String> {
-        let image = std::path::absolute(image).ok()?;
-        let image = match &cell.image {
-            Image::Rootfs(_) => app::Image::Rootfs(image),
-            Image::Bundle(_) => app::Image::Bundle(image),
-            Image::Binary(_) => app::Image::Binary(image),
-            Image::Reference(_) => return None,
-        };
-        let mut spec = AppSpec::new(&cell.name, cell.engine, image, Path::new("/"));
+        let mut spec = spec(cell, image)?;
         spec.command.clone_from(&cell.command);
         spec.env.clone_from(&cell.env);
         spec.cwd.clone_from(&cell.workdir);
@@ -238,6 +245,18 @@ fn may_be_real_time() -> Result<(), String> {
         Ok(_) => Err("a real-time class needs CAP_SYS_NICE; run it as root".to_owned()),
         Err(unreadable) => Err(unreadable.to_string()),
     }
+}
+
+/// A cell whose image stands at this path of the host, as far as the image is concerned; `None` where an engine keeps it.
+fn spec(cell: &Cell, image: &Path) -> Option<AppSpec> {
+    let image = std::path::absolute(image).ok()?;
+    let image = match &cell.image {
+        Image::Rootfs(_) => app::Image::Rootfs(image),
+        Image::Bundle(_) => app::Image::Bundle(image),
+        Image::Binary(_) => app::Image::Binary(image),
+        Image::Reference(_) => return None,
+    };
+    Some(AppSpec::new(&cell.name, cell.engine, image, Path::new("/")))
 }
 
 #[cfg(test)]

@@ -4,7 +4,9 @@ use bench::BenchError;
 use model::{InputError, InputErrors};
 use record::RecordError;
 use supervise::control::{ControlError, Refusal};
+use supervise::journal::JournalError;
 use supervise::ledger::LedgerError;
+use supervise::run::RunError;
 
 /// How a command ended without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +86,8 @@ impl CommandError {
             CommandError::Bench(BenchError::Unmet(_))
             | CommandError::Ledger(LedgerError::InTheWay { .. }) => 4,
             CommandError::Control(error) => control_code(error),
+            // The same that every other verb says of such a directory.
+            CommandError::Run(RunError::Journal(JournalError::Foreign(_))) => 4,
             CommandError::Bench(_)
             | CommandError::Run(_)
             | CommandError::Ledger(_)
@@ -101,7 +105,9 @@ fn control_code(error: &ControlError) -> i32 {
         ControlError::NoneRuns { .. }
         | ControlError::NothingIsUp { .. }
         | ControlError::NobodyListens { .. }
-        | ControlError::NoPermission { .. } => 4,
+        | ControlError::NoPermission { .. }
+        | ControlError::Foreign(_)
+        | ControlError::ForeignServer { .. } => 4,
         ControlError::Refused { kind, .. } => match kind {
             Refusal::UnknownCell | Refusal::BadFile => 2,
             Refusal::NotAdmitted => 3,

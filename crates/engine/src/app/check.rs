@@ -9,10 +9,11 @@ use host::root::Root;
 use model::EngineKind;
 use model::mission::ImageKind;
 
+use super::bundle::Bundle;
 use super::program::{Program, binary_target};
 use super::spec::{AppSpec, Device, Image};
 use super::{Grants, Scheduling};
-use super::{magic_links, paths};
+use super::{magic_links, paths, root};
 use crate::rootfs::{self, RootfsError};
 use crate::{note, programs};
 
@@ -58,11 +59,25 @@ pub(super) fn check(spec: &AppSpec) -> Result<(AppSpec, Option<Program>), String
     if let Some(root) = program.as_ref().and_then(|program| program.root.as_ref()) {
         paths::find("the root filesystem", root)?;
         paths::check_source(&Root::live(), root)?;
+        root::check(root, &spec)?;
     }
     if let Some(program) = &program {
         named(&spec, program)?;
     }
     Ok((spec, program))
+}
+
+/// That the image, where it is a directory, has no links in place of what is mounted in it.
+///
+/// # Errors
+/// One sentence. What else is wrong with the image is no error here.
+pub fn check_image(spec: &AppSpec) -> Result<(), String> {
+    let root = match &spec.image {
+        Image::Rootfs(root) => Some(root.clone()),
+        Image::Bundle(dir) => Bundle::read(dir).ok().map(|bundle| bundle.root),
+        Image::Binary(_) | Image::Reference(_) => None,
+    };
+    root.map_or(Ok(()), |root| root::check(&root, spec))
 }
 
 /// That the program and its interpreters are files of the cell's image, as far as can be seen before there is a cell, and that a

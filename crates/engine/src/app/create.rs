@@ -178,7 +178,8 @@ pub fn adopt(work_dir: &Path) -> Result<Adoption, EngineError> {
         return Ok(Adoption::Nothing);
     };
     let failed = |cause: String| made::error(&noted, "take the cell over", cause);
-    let text = std::fs::read(note::path(work_dir)).map_err(|error| failed(error.to_string()))?;
+    let text = host::ground::read(&note::path(work_dir), note::MOST_BYTES);
+    let text = text.map_err(|error| failed(error.to_string()))?;
     let spec: AppSpec = serde_json::from_slice(&text)
         .map_err(|error| failed(format!("it runs no application: {error}")))?;
     let state = made::state(&spec);
@@ -190,6 +191,13 @@ pub fn adopt(work_dir: &Path) -> Result<Adoption, EngineError> {
     else {
         return Ok(Adoption::Ended);
     };
+    // The descriptor keeps another process from getting the pid between this look and whatever is done to it.
+    if !process::is_of(process.pid, &spec.id) && !process::ended(&pidfd, Duration::ZERO) {
+        return Err(failed(format!(
+            "its record names process {}, which is not in the cell's groups and does not carry its mark; it is left alone",
+            process.pid
+        )));
+    }
     let log = (record.logged)
         .then(|| Log::open(&spec.work_dir, spec.log_bytes))
         .transpose()

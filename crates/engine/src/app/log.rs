@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use host::{foreign_file, ground};
+
 use super::Ids;
 
 /// The output of a cell, kept in files of bounded size.
@@ -165,7 +167,8 @@ impl Log {
         let old = old_path(&self.dir);
         if let Ok(found) = fs::metadata(&old) {
             self.dropped_bytes.fetch_add(found.len(), Ordering::Relaxed);
-            fs::write(dropped_path(&self.dir), self.dropped_bytes().to_string())?;
+            let dropped = self.dropped_bytes().to_string();
+            ground::replace(&dropped_path(&self.dir), dropped.as_bytes())?;
         }
         fs::rename(new_path(&self.dir), old)?;
         self.file = append(&new_path(&self.dir))?;
@@ -185,8 +188,8 @@ impl AsFd for Log {
 pub(super) fn tail(dir: &Path, most_bytes: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for path in [old_path(dir), new_path(dir)] {
-        match fs::read(path) {
-            Ok(part) => bytes.extend(part),
+        match foreign_file::open(&path).and_then(|mut file| file.read_to_end(&mut bytes)) {
+            Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -207,6 +210,7 @@ fn append(path: &Path) -> io::Result<File> {
         .create(true)
         .append(true)
         .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW)
         .open(path)
 }
 

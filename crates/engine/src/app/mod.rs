@@ -31,7 +31,7 @@ mod start;
 
 pub use bundle::{Bundle, BundleError};
 pub use cell::AppCell;
-pub use check::check_program;
+pub use check::{check_image, check_program};
 pub use create::{Adoption, adopt, create, requirements};
 pub use ended::{Ended, become_subreaper};
 pub use freezer::Freezing;

@@ -227,6 +227,13 @@ fn what(command: &mut Command, spec: &AppSpec, program: Option<&Program>) -> Res
         }
         (None, _) => return Err("nothing is known of the image".to_owned()),
     };
+    if (root.as_os_str().as_encoded_bytes().iter()).any(|byte| b",:\\".contains(byte)) {
+        return Err(format!(
+            "podman takes no root with a comma, a colon or a backslash in its path, as in {}; name another one, or choose \
+             another engine",
+            root.display()
+        ));
+    }
     // podman makes mount points and more in a root: in a layer of its own.
     command
         .arg("--rootfs")

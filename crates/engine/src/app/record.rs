@@ -5,9 +5,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use host::ground;
 use serde::{Deserialize, Serialize};
 
 use crate::process::Process;
+
+/// Longer than any record, bytes.
+const MOST_BYTES: u64 = 4096;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
@@ -46,7 +50,7 @@ impl Record {
     pub(super) fn write(&self, state: &Path) -> io::Result<()> {
         let whole = path(state);
         let part = whole.with_extension("json.part");
-        fs::write(&part, serde_json::to_vec(self)?)?;
+        ground::replace(&part, &serde_json::to_vec(self)?)?;
         fs::rename(part, whole)
     }
 
@@ -54,7 +58,7 @@ impl Record {
     pub(super) fn read(state: &Path) -> Result<Option<Record>, String> {
         let path = path(state);
         let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-        match fs::read(&path) {
+        match ground::read(&path, MOST_BYTES) {
             Ok(text) => serde_json::from_slice(&text).map_err(|error| failed(&error)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(failed(&error)),

@@ -9,7 +9,9 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+
+use host::ground;
 
 use super::program::Program;
 use super::spec::AppSpec;
@@ -59,7 +61,11 @@ pub(super) fn build(spec: &AppSpec, program: &Program) -> Result<(), String> {
     };
     // Device nodes and other users' rights that lie about in an image are of no effect.
     let flags = libc::MS_NODEV | libc::MS_NOSUID;
-    if !spec.writable_root && has_mount_points(root, spec) {
+    check(root, spec)?;
+    // Of an image that others can change, the directories that its runtime mounts on are in a layer of our own: no link that is
+    // put there from now on is followed.
+    let own = ground::check(root).is_ok();
+    if !spec.writable_root && own && has_mount_points(root, spec) {
         mount(Some(root), &place, None, libc::MS_BIND)?;
         let again = libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY;
         return mount(None, &place, None, again | flags);
@@ -74,6 +80,11 @@ pub(super) fn build(spec: &AppSpec, program: &Program) -> Result<(), String> {
     let like = fs::metadata(root).map_err(|error| format!("{}: {error}", root.display()))?;
     fs::set_permissions(&upper, like.permissions())
         .map_err(|error| format!("{}: {error}", upper.display()))?;
+    if !own {
+        for point in MOUNT_POINTS {
+            make_dir(&upper.join(point.trim_start_matches('/')))?;
+        }
+    }
     std::env::set_current_dir(&private).map_err(|error| error.to_string())?;
     let made = mount_with(
         Some(Path::new("overlay")),
@@ -97,6 +108,60 @@ fn make_dir(dir: &Path) -> Result<(), String> {
 
 fn has_mount_points(root: &Path, spec: &AppSpec) -> bool {
     missing(root, spec).is_none()
+}
+
+/// That where a cell has what is not its image's, and where it is shown files of the host, the image has no links: what mounts
+/// there may follow them, and make or replace files in the directory of the host that they name.
+///
+/// # Errors
+/// One sentence, which names the link.
+pub(super) fn check(root: &Path, spec: &AppSpec) -> Result<(), String> {
+    for path in MOUNT_POINTS.iter().chain([&"/cell"]).map(Path::new) {
+        if let Some(link) = link_on(root, path) {
+            return Err(format!(
+                "{} of the image {} is a link, in place of which a cell gets a directory of its own; make it a directory",
+                link.display(),
+                root.display()
+            ));
+        }
+    }
+    let tmpfs = spec.tmpfs.iter().map(|tmpfs| tmpfs.target.as_path());
+    for target in spec
+        .binds
+        .iter()
+        .map(|bind| bind.target.as_path())
+        .chain(tmpfs)
+    {
+        if let Some(link) = link_on(root, target) {
+            return Err(format!(
+                "{} of the image {} is a link, and the mount's target {} leads through it; name where it leads to, or make it \
+                 a directory",
+                link.display(),
+                root.display(),
+                target.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The first link on the way of a path of the cell, itself included.
+fn link_on(root: &Path, path: &Path) -> Option<PathBuf> {
+    let mut at = PathBuf::from("/");
+    for part in path.components() {
+        let Component::Normal(part) = part else {
+            continue;
+        };
+        at.push(part);
+        let found = fs::symlink_metadata(root.join(at.strip_prefix("/").unwrap_or(&at)));
+        match found {
+            Ok(found) if found.is_symlink() => return Some(at),
+            Ok(_) => {}
+            // What is below is not there either.
+            Err(_) => return None,
+        }
+    }
+    None
 }
 
 /// The first mount point that the root does not have. Those inside other mounts are made there.
@@ -150,6 +215,39 @@ pub(super) fn open_path(dir: i32, path: &Path, resolve: u64) -> io::Result<Owned
 mod tests {
     use super::*;
     use crate::app::{Bind, Image, Tmpfs};
+
+    #[test]
+    fn links_where_a_runtime_mounts_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        let mut spec = AppSpec::new(
+            "a",
+            model::EngineKind::Runc,
+            Image::Rootfs(root.to_owned()),
+            Path::new("/w"),
+        );
+        for name in ["dev", "proc", "sys", "cell"] {
+            let at = root.join(name);
+            assert_eq!(check(root, &spec), Ok(()));
+            for to in ["/etc", "../../etc", "nowhere"] {
+                std::os::unix::fs::symlink(to, &at).unwrap();
+                let why = check(root, &spec).unwrap_err();
+                assert!(why.starts_with(&format!("/{name} of the image")), "{why}");
+                fs::remove_file(&at).unwrap();
+            }
+        }
+        fs::create_dir_all(root.join("var/own")).unwrap();
+        std::os::unix::fs::symlink("/run", root.join("var/run")).unwrap();
+        let bind = |target: &str| Bind::new("/etc", target, false);
+        spec.binds = vec![bind("/var/own/x/y"), bind("/dev/shm/x")];
+        assert_eq!(check(root, &spec), Ok(()));
+        for target in ["/var/run", "/var/run/x"] {
+            spec.binds = vec![bind(target)];
+            let why = check(root, &spec).unwrap_err();
+            let begins = format!("/var/run of the image {} is a link", root.display());
+            assert!(why.starts_with(&begins) && why.contains(target), "{why}");
+        }
+    }
 
     #[test]
     fn mount_points_are_looked_for_as_the_cell_would() {

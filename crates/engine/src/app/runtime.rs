@@ -1,10 +1,12 @@
 //! crun and runc: the runtime is executed by the process that has prepared the root, so that it sees that root.
 
-use std::fs::OpenOptions;
+use std::ffi::OsString;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+
+use model::EngineKind;
 
 use super::child::Handed;
 use super::program::Program;
@@ -49,10 +51,15 @@ pub(super) fn start(spec: &AppSpec) -> Result<(), String> {
 /// The runtime with its words in the log: its own standard error is the cell's.
 fn runtime(spec: &AppSpec) -> Result<Command, String> {
     let log = made::log(spec);
-    (OpenOptions::new().create(true).append(true).open(&log))
-        .map_err(|error| format!("{}: {error}", log.display()))?;
+    process::open_log(&log)?;
     let mut command = oci::runtime(spec.engine().name(), spec)?;
-    command.arg("--log").arg(log);
+    let mut name = OsString::new();
+    if spec.engine() == EngineKind::Crun {
+        // What is before a colon would be taken for where to log.
+        name.push("file:");
+    }
+    name.push(log);
+    command.arg("--log").arg(name);
     Ok(command)
 }
 

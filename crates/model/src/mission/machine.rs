@@ -26,6 +26,12 @@ pub trait Machine {
     /// fault of the file.
     fn knows_image(&self, engine: EngineKind, reference: &str) -> Option<bool>;
 
+    /// Why the image of a cell, which stands at this path of the host, may not be mounted in; `None`: nothing is known against it.
+    fn refuses_image(&self, cell: &Cell, image: &Path) -> Option<String> {
+        let _ = (cell, image);
+        None
+    }
+
     /// Why the program of a cell, whose image stands at this path of the host, may not be executed in a cell; `None`:
     /// nothing is known against it.
     fn refuses_program(&self, cell: &Cell, image: &Path) -> Option<String> {
@@ -194,7 +200,13 @@ impl Check<'_, '_> {
         let Some(path) = cell.image.path().filter(|_| self.faults.is_clear(&image)) else {
             return;
         };
-        let Some(why) = (self.machine).refuses_program(cell, &resolve(self.file, path)) else {
+        let path = resolve(self.file, path);
+        if let Some(why) = self.machine.refuses_image(cell, &path) {
+            let mend =
+                "a link in an image may lead whoever mounts there to a directory of the host";
+            return self.faults.report_at(&image, why, mend);
+        }
+        let Some(why) = self.machine.refuses_program(cell, &path) else {
             return;
         };
         let at = match cell.command.is_empty() {

@@ -1,12 +1,13 @@
 //! The client's end of the control socket.
 
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::line::LineBuffer;
 use super::message::{Answer, Ask, Refusal, Request, Say, line};
-use super::{ControlError, socket};
+use super::{ControlError, peer, socket};
 
 /// The longest answer that is read, bytes: the state of as many cells as a mission can have.
 const MOST_ANSWER_BYTES: usize = 64 << 20;
@@ -31,13 +32,17 @@ impl Client {
     /// Connects with the supervisor of the mission in this directory.
     ///
     /// # Errors
-    /// Nobody listens, it is not allowed, or there is no such directory.
+    /// Nobody listens, it is not allowed, there is no such directory, or somebody else listens there or could.
     pub fn connect(dir: &Path) -> Result<Client, ControlError> {
+        host::ground::check(dir)?;
         match socket::connect(dir) {
-            Ok(stream) => Ok(Client {
-                stream,
-                input: LineBuffer::default(),
-            }),
+            Ok(stream) => {
+                believed(dir, &stream)?;
+                Ok(Client {
+                    stream,
+                    input: LineBuffer::default(),
+                })
+            }
             Err(error) => Err(match error.kind() {
                 io::ErrorKind::NotFound if !dir.join("journal").exists() => {
                     match std::fs::symlink_metadata(dir.join("journal")) {
@@ -132,6 +137,18 @@ impl Client {
                 Err(error) => return Err(failed(dir, "heard", error)),
             }
         }
+    }
+}
+
+/// That who listens is root or the user of this process. What another one says is neither read nor waited for.
+fn believed(dir: &Path, stream: &UnixStream) -> Result<(), ControlError> {
+    let user = peer::user(stream.as_fd()).map_err(|error| failed(dir, "reached", error))?;
+    match peer::may(user, peer::own_user()) {
+        true => Ok(()),
+        false => Err(ControlError::ForeignServer {
+            path: socket::path(dir),
+            user,
+        }),
     }
 }
 

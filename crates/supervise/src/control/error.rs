@@ -58,6 +58,20 @@ pub enum ControlError {
         /// The socket or the directory.
         path: PathBuf,
     },
+    /// Somebody else can change what is in the mission's directory.
+    #[error(transparent)]
+    Foreign(#[from] host::ground::Foreign),
+    /// Who listens is neither root nor the user of this process.
+    #[error(
+        "{}: user {user} listens there, who is neither root nor you; nothing was asked",
+        path.display()
+    )]
+    ForeignServer {
+        /// The socket.
+        path: PathBuf,
+        /// Who listens.
+        user: u32,
+    },
     /// The supervisor refused.
     #[error("{}", why.join("\n"))]
     Refused {

@@ -59,10 +59,11 @@ impl Happening {
 /// # Errors
 /// When there is no journal, or it cannot be read.
 pub fn history(dir: &Path) -> Result<Vec<Happening>, ControlError> {
+    host::ground::check(dir)?;
     let mut all: Vec<Happening> = Vec::new();
     for name in ["journal.old", "journal"] {
         let path = dir.join(name);
-        let bytes = match std::fs::read(&path) {
+        let bytes = match journal::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && name != "journal" => {
                 continue;

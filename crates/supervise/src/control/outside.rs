@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use host::ground;
 use model::mission::MissionFile;
 
 use super::{CellState, CellStatus, ControlError, SCHEMA, Status, socket};
@@ -43,7 +44,9 @@ pub fn from_journal(dir: &Path) -> Result<Status, ControlError> {
 
 /// The state that the journal of a directory adds up to. It is only read: whoever writes it goes on.
 pub(crate) fn state(dir: &Path) -> Result<State, ControlError> {
-    let bytes = std::fs::read(dir.join("journal")).map_err(|error| unreadable(dir, error))?;
+    ground::check(dir)?;
+    let read = journal::read(&dir.join("journal"));
+    let bytes = read.map_err(|error| unreadable(dir, error))?;
     let loaded = journal::load::<Record>(&bytes);
     Ok(replay(loaded.entries.iter().map(|(_, record)| record)))
 }

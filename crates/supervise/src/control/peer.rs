@@ -33,7 +33,7 @@ pub(super) fn own_user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Whether this user may control the mission of the supervisor's.
-pub(super) fn may(user: u32, supervisor: u32) -> bool {
-    user == 0 || user == supervisor
+/// Whether this user is one whom the other, be it a supervisor or who asks one, has to do with: root or the same user.
+pub(super) fn may(user: u32, own: u32) -> bool {
+    user == 0 || user == own
 }

@@ -14,6 +14,9 @@ pub enum JournalError {
         /// Its process, if it could be read.
         pid: Option<u32>,
     },
+    /// Somebody else can change what is in its directory.
+    #[error(transparent)]
+    Foreign(#[from] host::ground::Foreign),
     /// The operating system refused something.
     #[error("{} cannot be {tried}: {source}", path.display())]
     System {

@@ -6,6 +6,8 @@ use std::marker::PhantomData;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use host::ground;
+
 use super::load::{FORM, Header};
 use super::lock::Lock;
 use super::reserve::Reserve;
@@ -13,6 +15,8 @@ use super::{Durability, Entry, JournalError, Loaded, frame, load};
 
 /// Below this size no journal is worth compacting.
 const SMALL_BYTES: u64 = 256 << 10;
+/// More than a journal ever holds, which is compacted at twice what it adds up to.
+const MOST_BYTES: u64 = 256 << 20;
 
 /// A journal that is being written; see [the module](super).
 #[derive(Debug)]
@@ -36,16 +40,20 @@ impl<E: Entry> Journal<E> {
     /// that is damaged before its tail is kept as `journal.damaged` and written anew with what was whole.
     ///
     /// # Errors
-    /// When another process has it, a later version wrote it, it is of another kind, or the file system refuses.
+    /// When somebody else can change the directory, another process has it, a later version wrote it, it is of another kind, or
+    /// the file system refuses.
     pub fn open(dir: &Path) -> Result<(Journal<E>, Loaded<E>), JournalError> {
+        ground::check(dir)?;
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(dir)
             .map_err(|error| failed(dir, "made", error))?;
+        // Where everybody may make directories, somebody may have made this one just before.
+        ground::check(dir)?;
         let lock = Lock::take(dir)?;
         let path = dir.join("journal");
-        let read = match fs::read(&path) {
+        let read = match read(&path) {
             Ok(bytes) => Some(bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(failed(&path, "read", error)),
@@ -207,12 +215,17 @@ fn check<E: Entry>(path: &Path, header: &Header) -> Result<(), JournalError> {
     Ok(())
 }
 
+/// The bytes of a journal that we have written; nobody else's is believed.
+///
+/// # Errors
+/// When it is another user's, no regular file or longer than any journal gets, or what the system says.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    ground::read(path, MOST_BYTES)
+}
+
 /// Opens a journal for appending, without its torn tail.
 fn reopen<E>(path: &Path, loaded: &Loaded<E>) -> Result<File, JournalError> {
-    let file = OpenOptions::new()
-        .append(true)
-        .open(path)
-        .map_err(|error| failed(path, "opened", error))?;
+    let file = ground::append(path).map_err(|error| failed(path, "opened", error))?;
     if !loaded.dropped.is_empty() {
         file.set_len(loaded.whole_bytes as u64)
             .map_err(|error| failed(path, "cut to its last whole entry", error))?;
@@ -289,8 +302,8 @@ fn keep(dir: &Path, name: &str) -> Result<(), JournalError> {
         Ok(()) => fs::rename(&link, &kept).map_err(|error| failed(&kept, "made", error)),
         // FAT, which boards boot from, has no second names.
         Err(error) if matches!(error.raw_os_error(), Some(libc::EPERM | libc::EOPNOTSUPP)) => {
-            let copied = fs::copy(&journal, &kept);
-            copied
+            let copy = || io::copy(&mut ground::open(&journal)?, &mut ground::create(&kept)?);
+            copy()
                 .map(drop)
                 .map_err(|error| failed(&kept, "made", error))
         }

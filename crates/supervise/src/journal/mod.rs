@@ -33,7 +33,7 @@ mod tests;
 mod writer;
 
 pub use error::JournalError;
-pub use file::Journal;
+pub use file::{Journal, read};
 pub use load::{Dropped, Header, Loaded, Why, load};
 pub use reserve::RESERVE_BYTES;
 pub use writer::{Left, Told, Writer, Written};

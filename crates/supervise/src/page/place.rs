@@ -1,8 +1,10 @@
 //! The mount that a page lies in.
 
 use std::ffi::CString;
+use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use timecell_client::layout;
@@ -32,7 +34,10 @@ impl Place {
                 source,
             }
         };
-        std::fs::create_dir_all(dir).map_err(failed("made"))?;
+        let mut builder = DirBuilder::new();
+        // Whatever this process's own mask lets others do.
+        let made = builder.recursive(true).mode(0o755).create(dir);
+        made.map_err(failed("made"))?;
         let size_bytes = layout::page_bytes(slots);
         let options = format!("size={size_bytes},nr_inodes=2,mode=0711");
         mount(dir, &options).map_err(failed("mounted"))?;

@@ -1,10 +1,12 @@
 //! Room on the disk for making a cell where somebody else has filled it: a file that holds room, and gives it to a start.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use host::ground;
 
 /// What is held, bytes: the files of several cells.
 const BYTES: libc::off_t = 1 << 20;
@@ -23,9 +25,7 @@ pub(super) struct Ballast {
 impl Ballast {
     /// Holds room in a mission's directory, as much of it as there is.
     pub(super) fn take(dir: &Path) -> Ballast {
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(true).write(true);
-        let file = options.open(dir.join("room")).ok().map(Arc::new);
+        let file = ground::create(&dir.join("room")).ok().map(Arc::new);
         let ballast = Ballast {
             file,
             yields: Arc::default(),

@@ -20,6 +20,7 @@ use crate::end::End;
 use crate::enforce::{
     BestEffort, CpusetOnly, Deadline, Enforce, EnforceError, Inside, MissionGroups, leave_real_time,
 };
+use crate::journal::JournalError;
 use crate::page::Place;
 
 /// A cell that runs.
@@ -345,6 +346,11 @@ pub(super) fn remove_page(page_dir: &Path) -> Option<String> {
 /// Name of one of a cell's two places: a version that runs beside another one is made in the second. No cell's name has a dot.
 pub(super) fn place(cell: &str, beside: bool) -> String {
     format!("{cell}{}", if beside { ".b" } else { "" })
+}
+
+/// That the places of all cells in a mission's directory are directories of our own: what is in them is acted upon.
+pub(super) fn own_places(dir: &Path) -> Result<(), JournalError> {
+    Ok(host::ground::check_with(dir, &["cells", "pages"])?)
 }
 
 /// Where a cell's engine keeps what it needs.

@@ -9,7 +9,7 @@ use engine::Cell as _;
 use model::mission::{Mission, MissionFile};
 
 use super::ballast::Ballast;
-use super::cell::{Given, Live, page_dir, place, work_dir};
+use super::cell::{Given, Live, own_places, page_dir, place, work_dir};
 use super::desk::{Desk, Served};
 use super::health::Incidents;
 use super::modes::Return;
@@ -115,6 +115,7 @@ impl<'a> Keeper<'a> {
     ) -> Result<Keeper<'a>, RunError> {
         let (file, admission) = (&plan.inputs.file, &plan.admission);
         let (journal, loaded) = Journal::<Record>::open(&options.dir)?;
+        own_places(&options.dir)?;
         let before = replay(loaded.entries.iter().map(|(_, record)| record));
         let mission = file.mission();
         if let Some(running) = before

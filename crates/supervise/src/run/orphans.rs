@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use engine::app::{self, Adoption, AppCell};
 use model::mission::{self, MissionFile};
 
-use super::cell::{end_of, page_dir, place, remove_page, sweep, take_down, work_dir};
+use super::cell::{end_of, own_places, page_dir, place, remove_page, sweep, take_down, work_dir};
 use super::{Event, RunError};
 use crate::cause::{Cause, Reason, ended};
 use crate::control::{self, CellDone};
@@ -65,6 +65,7 @@ pub fn end_orphans(
     // Nobody starts it, or takes it over, meanwhile.
     let _name = ledger.name(&name, dir)?;
     let (mut journal, loaded) = Journal::<Record>::open(dir).map_err(RunError::from)?;
+    own_places(dir).map_err(RunError::from)?;
     let state = replay(loaded.entries.iter().map(|(_, record)| record));
     let mut orphans = find(dir, &state);
     end(&mut orphans);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
+use host::ground;
 use model::InputError;
 use supervise::control::{Ask, ControlError, Say, Status, from_journal};
 
@@ -23,6 +24,7 @@ const LOOKS: u32 = 10;
 /// Prints what a cell has written, and goes on if asked to.
 pub fn run(options: &Logs) -> Result<Ended, CommandError> {
     let dir = directory(&options.which)?;
+    ground::check_with(&dir, &["cells"]).map_err(ControlError::from)?;
     let place = match place(&dir, &options.cell)? {
         place if options.previous => previous(&place, &options.cell)?,
         place => place,
@@ -155,7 +157,7 @@ impl Reader {
 }
 
 fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
-    match File::open(path) {
+    match ground::open(path) {
         Ok(file) => {
             let inode = file.metadata()?.ino();
             Ok(Some((file, inode)))

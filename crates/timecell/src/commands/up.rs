@@ -34,6 +34,7 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
         Some(dir) => std::path::absolute(dir).unwrap_or_else(|_| dir.clone()),
         None => super::control::base()?.join(&name),
     };
+    host::ground::check(&dir).map_err(ControlError::from)?;
     // Held to the end. Whoever has the name would be taken for this mission's own.
     let ledger = Ledger::default();
     let _name = ledger.name(&name, &dir)?;

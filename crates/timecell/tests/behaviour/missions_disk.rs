@@ -45,7 +45,7 @@ impl Disk {
     fn of_kib(dir: &Path, kib: u32) -> Disk {
         let at = dir.join("state");
         fs::create_dir_all(&at).unwrap();
-        let size = format!("size={kib}k");
+        let size = format!("size={kib}k,mode=0755");
         let done = Command::new("mount")
             .args(["-t", "tmpfs", "-o", &size, "timecell-test"])
             .arg(&at)

@@ -322,7 +322,7 @@ pub fn beside_a_cell_that_fills_the_disk(fault: Fault) -> Reaction {
     let state = dir.path().join("state");
     fs::create_dir(&state).unwrap();
     let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=24m", "timecell-test"])
+        .args(["-t", "tmpfs", "-o", "size=24m,mode=0755", "timecell-test"])
         .arg(&state)
         .status();
     assert!(mounted.unwrap().success());

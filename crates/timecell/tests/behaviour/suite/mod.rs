@@ -99,6 +99,8 @@ attacks![
     tested::ESCAPES,
     tested::TAKEN_NAME,
     tested::MOUNT_LINK,
+    tested::USERS_MISSION,
+    tested::IMAGE_LINK,
 ];
 
 fn is_held(attack: &Attack) {

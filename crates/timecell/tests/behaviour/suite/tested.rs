@@ -6,7 +6,10 @@ use std::time::Duration;
 use super::{Attack, Before, Now};
 use crate::missions_reaction::{self as reaction, Fault, Reaction};
 use crate::support::Need;
-use crate::{missions_disk, missions_health, missions_mounts, missions_reserve, missions_seen};
+use crate::{
+    missions_disk, missions_ground, missions_health, missions_mounts, missions_reserve,
+    missions_seen,
+};
 
 /// Without what runs in a cell, which the test brings along.
 const fn tested(
@@ -89,6 +92,29 @@ pub const MOUNT_LINK: Attack = tested(
     |_| {
         missions_mounts::a_link_is_not_followed("embedded");
         held("refused by name, by the next supervisor too")
+    },
+);
+
+pub const USERS_MISSION: Attack = tested(
+    "users-mission",
+    "links and a mission's forged state in a user's directory, which root names with `--dir`; a record that names another process",
+    "not tried; at 6b62040 root's file truncated, the process killed",
+    missions_ground::NEEDS,
+    |_| {
+        missions_ground::a_users_directory_is_refused();
+        missions_ground::a_record_that_names_a_stranger_ends_nobody();
+        held("refused by every verb; the process lives")
+    },
+);
+
+pub const IMAGE_LINK: Attack = tested(
+    "image-link",
+    "an image whose `/dev`, `/proc`, `/sys` or `/cell` is a link to a directory of root's; embedded, crun and runc",
+    "not tried; at 6b62040 runc and podman made and replaced files there",
+    missions_ground::NEEDS,
+    |_| {
+        missions_ground::a_link_in_an_image_is_refused();
+        held("refused at `admit` and at the next start; nothing made there")
     },
 );
 
