@@ -257,6 +257,18 @@ fn known() {
         "{}",
         said.err
     );
+    // 360 jobs suffice at 95 %, and not at the confidence of three looks: the end is one of them.
+    let end = [
+        "--until",
+        "a.latency.p99 < 10s",
+        "--rounds",
+        "3",
+        "--jobs",
+        "120",
+    ];
+    let (said, rounds) = rounds_of(&end, 1);
+    assert_eq!(rounds, 3);
+    assert!(said.out.contains("needs 408 jobs"), "{}", said.out);
     for (condition, told) in [
         ("late < 1", "more jobs do not answer this"),
         ("latency.p99 100us", "there is no comparison"),
