@@ -64,4 +64,4 @@ pub use style::Style;
 pub use supply::{supply_figures, supply_html, supply_study, supply_table};
 pub use table::table;
 pub use units::{percent, time};
-pub use words::{grouped, plural};
+pub use words::{FEWEST_ROUNDS, grouped, plural};

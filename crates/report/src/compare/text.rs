@@ -67,7 +67,7 @@ fn columns(pairs: &[Pair]) -> Vec<Column> {
 fn medians(pair: &Pair) -> Text {
     match &pair.comparison {
         Some(c) => {
-            let tone = match c.ratio_of_medians.verdict {
+            let tone = match crate::words::judged(&c.ratio_of_medians, c.rounds) {
                 Verdict::Larger => Tone::Caution,
                 Verdict::Smaller => Tone::Good,
                 Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => Tone::Plain,

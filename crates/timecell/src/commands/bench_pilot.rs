@@ -24,6 +24,12 @@ pub fn line(plan: &Plan, what: &str, options: &Bench) -> Result<Option<String>, 
     let Some(turns) = experiment.turns.filter(|_| plan.trials.len() > 1) else {
         return Ok(None);
     };
+    if experiment.rounds < report::FEWEST_ROUNDS {
+        let fewest = report::FEWEST_ROUNDS;
+        return Ok(Some(format!(
+            "sees    no differences: ratios are told of {fewest} rounds or more\n"
+        )));
+    }
     let unknown = |why: &str| {
         Some(format!(
             "sees    not known: the pilot could not be run: {why}\n"

@@ -61,13 +61,13 @@ fn summary(run: &Path) -> RunSummary {
 
 fn apart() {
     let dir = tempfile::tempdir().unwrap();
-    let file = file(dir.path(), 2, 60);
+    let file = file(dir.path(), 3, 60);
     let plan = say(dir.path(), &["bench", &file, "--dry-run"]).ends_with(0);
     assert!(plan.out.contains("in turns of 12ms"), "{}", plan.out);
     let said = say(dir.path(), &["bench", &file]).ends_with(0);
     let path = only_run(dir.path());
     let run = Run::open(&path).unwrap();
-    let trials: Vec<_> = (1..=8).map(|n| run.trial(n).unwrap()).collect();
+    let trials: Vec<_> = (1..=12).map(|n| run.trial(n).unwrap()).collect();
     for round in trials.chunks(4) {
         let turns: Vec<_> = round[..3].iter().map(|t| t.turns.unwrap()).collect();
         assert_eq!(round[3].turns, None);
@@ -108,8 +108,8 @@ fn apart() {
         match cell.trial.as_str() {
             "two" | "three" => {
                 assert_eq!(laps.len(), 3, "one for each metric");
-                // A lap counts unless the machine held all ten jobs of a turn up.
-                assert!(laps.iter().all(|laps| (1..=10).contains(laps)), "{laps:?}");
+                // A lap counts unless the machine held all jobs of a turn up.
+                assert!(laps.iter().all(|laps| (1..=15).contains(laps)), "{laps:?}");
                 assert!(cell.against_baseline.is_some());
             }
             _ => assert!(laps.is_empty()),
@@ -165,7 +165,7 @@ fn killed_cell() {
 /// Whatever the machine does, two plain processes are alike to within a factor of two, and not to within a ten-thousandth.
 fn decided() {
     let dir = tempfile::tempdir().unwrap();
-    let text = "schema = 1\nname = \"small\"\nrounds = 2\n[workload]\nkind = \"mac\"\nsteps = 1000\njobs = 36\n[turns]\n\
+    let text = "schema = 1\nname = \"small\"\nrounds = 3\n[workload]\nkind = \"mac\"\nsteps = 1000\njobs = 36\n[turns]\n\
                 [[trial]]\nname = \"one\"\ncells = [\"bare\"]\n[[trial]]\nname = \"two\"\ncells = [\"bare\"]\n";
     fs::write(dir.path().join("small.toml"), text).unwrap();
     let rounds_of = |words: &[&str]| {
@@ -183,20 +183,31 @@ fn decided() {
         fs::remove_dir_all(dir.path().join("runs")).unwrap();
         (said, rounds, ratio.ratio_of_medians.confidence)
     };
-    let (said, rounds, _) = rounds_of(&[]);
+    let (said, rounds, _) = rounds_of(&["--rounds", "2"]);
     assert_eq!(rounds, 2);
+    assert!(
+        said.out.contains("sees    no differences") && said.out.contains("undecided: two rounds"),
+        "{}",
+        said.out
+    );
+    assert!(!said.out.contains("would have been seen"), "{}", said.out);
+    let (said, rounds, _) = rounds_of(&[]);
+    assert_eq!(rounds, 3);
     assert!(
         said.out.contains("sees    differences of the median"),
         "{}",
         said.out
     );
-    // Eight rounds at most, looked at after four, five, seven and eight.
+    // Twelve rounds at most, looked at after three, five, eight, ten and twelve.
     let (said, rounds, confidence) = rounds_of(&["--decide", "100%"]);
-    assert!([4, 5, 7, 8].contains(&rounds), "{}", said.err);
-    assert!((confidence - (1.0 - 0.0182)).abs() < 1e-9, "{confidence}");
-    assert!(said.err.contains("after round 4"), "{}", said.err);
-    let (_, rounds, _) = rounds_of(&["--decide", "0.01%", "--rounds", "4"]);
-    assert_eq!(rounds, 4);
+    assert!([3, 5, 8, 10, 12].contains(&rounds), "{}", said.err);
+    assert!((confidence - (1.0 - 0.0158)).abs() < 1e-9, "{confidence}");
+    assert!(said.out.contains("at most about"), "{}", said.out);
+    assert!(said.err.contains("after round 3"), "{}", said.err);
+    let (said, rounds, _) = rounds_of(&["--decide", "0.01%", "--rounds", "4"]);
+    // A busy machine can tell equals apart after three rounds: that decides, too.
+    let differs = said.err.contains("after round 3 every ratio");
+    assert_eq!(rounds, if differs { 3 } else { 4 }, "{}", said.err);
     let refused = say(dir.path(), &["bench", "small.toml", "--decide", "5"]).ends_with(2);
     assert!(refused.err.contains("0.0001 to 1"), "{}", refused.err);
 }
