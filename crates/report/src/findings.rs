@@ -67,9 +67,9 @@ fn overheads(summary: &RunSummary, sentences: &mut Vec<String>) {
 fn single(summary: &RunSummary, trial: &str, comparison: &Comparison) -> String {
     if comparison.rounds < FEWEST_ROUNDS {
         return format!(
-            "{trial}: {} tell no ratio to {}; measure {FEWEST_ROUNDS} or more.",
-            plural(comparison.rounds.into(), "round"),
+            "{trial}: no ratio to {} is told of {}; measure {FEWEST_ROUNDS} or more.",
             summary.baseline,
+            plural(comparison.rounds.into(), "round"),
         );
     }
     let medians = &comparison.ratio_of_medians;

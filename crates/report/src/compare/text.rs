@@ -82,6 +82,7 @@ fn p99(pair: &Pair) -> String {
     let ratio = pair
         .comparison
         .as_ref()
+        .filter(|c| c.rounds >= crate::words::FEWEST_ROUNDS)
         .and_then(|c| c.ratio_of_p99.as_ref());
     ratio.map_or("-".to_owned(), interval)
 }
