@@ -168,6 +168,8 @@ fn decided() {
     let text = "schema = 1\nname = \"small\"\nrounds = 3\n[workload]\nkind = \"mac\"\nsteps = 1000\njobs = 36\n[turns]\n\
                 [[trial]]\nname = \"one\"\ncells = [\"bare\"]\n[[trial]]\nname = \"two\"\ncells = [\"bare\"]\n";
     fs::write(dir.path().join("small.toml"), text).unwrap();
+    let loaded = format!("{text}load = \"cpu\"\n[[trial]]\nname = \"three\"\ncells = [\"bare\"]\n");
+    fs::write(dir.path().join("loaded.toml"), loaded).unwrap();
     let rounds_of = |words: &[&str]| {
         let said = say(dir.path(), &[&["bench", "small.toml"], words].concat()).ends_with(0);
         let path = only_run(dir.path());
@@ -191,6 +193,24 @@ fn decided() {
         said.out
     );
     assert!(!said.out.contains("would have been seen"), "{}", said.out);
+    let of_whole_rounds = say(
+        dir.path(),
+        &["bench", "small.toml", "--dry-run", "--histogram"],
+    )
+    .ends_with(0);
+    assert!(
+        of_whole_rounds.out.contains("sees    not known before"),
+        "{}",
+        of_whole_rounds.out
+    );
+    let under_load = say(dir.path(), &["bench", "loaded.toml", "--dry-run"]).ends_with(0);
+    assert!(
+        under_load
+            .out
+            .contains(" among trials without a load (a pilot of one against itself)"),
+        "{}",
+        under_load.out
+    );
     let (said, rounds, _) = rounds_of(&[]);
     assert_eq!(rounds, 3);
     assert!(
