@@ -276,6 +276,22 @@ fn known() {
         said.err
     );
     assert!(said.out.contains("latency.p90 >= 10s"), "{}", said.out);
+    // 44 of 45 leave no room for missed activations.
+    let words = [
+        "bench",
+        "small.toml",
+        "--dry-run",
+        "--until",
+        "latency.p90 < 10s",
+        "--jobs",
+        "45",
+    ];
+    let narrow = say(dir.path(), &words).ends_with(0);
+    assert!(
+        narrow.out.contains("first looked at after 2 rounds"),
+        "{}",
+        narrow.out
+    );
     // What is known to be false is known, and fails.
     let (_, rounds) = rounds_of(&["--until", "latency.p90 < 1ns"], 3);
     assert_eq!(rounds, 1);
