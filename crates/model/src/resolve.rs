@@ -62,7 +62,7 @@ pub struct Overrides {
     pub starvation_limit: Option<Duration>,
 }
 
-/// Trials of a smoke run that are repeated; more than these run once.
+/// Trials of a smoke run that are repeated at length; more than these are shorter, or run once where they take no turns.
 const REPEATED: usize = 12;
 
 /// Jobs and rounds of a smoke run: 7 cells x 5 rounds x 200 ms plus their creation stay under 30 s, a matrix of 36
@@ -80,7 +80,10 @@ pub fn quick(experiment: &mut Experiment) {
     let turns = experiment.turns;
     let many = experiment.trials.len() > REPEATED;
     let jobs = |period: Duration| match turns {
-        Some(turns) => quarter_of_a_second(period).max(2 * turns.jobs(period)),
+        Some(turns) => {
+            let quarter = quarter_of_a_second(period);
+            (if many { quarter / 2 } else { quarter }).max(2 * turns.jobs(period))
+        }
         None if many => half_a_second(period),
         None => fifth_of_a_second(period),
     };
@@ -93,7 +96,8 @@ pub fn quick(experiment: &mut Experiment) {
     experiment.rounds = match (experiment.turns, many) {
         // Rounds are what an interval rests on: many short ones tell more than few long ones.
         (_, false) => 5,
-        (Some(_), true) => 2,
+        // The fewest that a ratio is told of.
+        (Some(_), true) => 3,
         (None, true) => 1,
     };
 }
@@ -183,6 +187,21 @@ impl Overrides {
     /// # Errors
     /// Names the option whose value is out of range, or an empty selection of trials.
     pub fn apply(&self, experiment: &mut Experiment) -> Result<(), InputError> {
+        // How long a smoke run is depends on how many trials are left.
+        if !self.engines.is_empty() && experiment.scale.is_none() {
+            experiment
+                .trials
+                .retain(|trial| trial.cells.iter().all(|cell| self.engines.contains(cell)));
+            let Some(first) = experiment.trials.first() else {
+                return Err(InputError::new(
+                    "--engine",
+                    format!("no trial of `{}` uses only these engines", experiment.name),
+                    "name the engines of at least one trial; --dry-run lists them",
+                ));
+            };
+            let first = first.name.clone();
+            keep_baseline(experiment, first);
+        }
         if let Some(program) = &self.program {
             experiment.set_program(program.clone())?;
         }
@@ -330,20 +349,6 @@ impl Overrides {
             experiment.rootless_user = Some(user.clone());
         }
         scale_override::apply(self, experiment)?;
-        if !self.engines.is_empty() && experiment.scale.is_none() {
-            experiment
-                .trials
-                .retain(|trial| trial.cells.iter().all(|cell| self.engines.contains(cell)));
-            let Some(first) = experiment.trials.first() else {
-                return Err(InputError::new(
-                    "--engine",
-                    format!("no trial of `{}` uses only these engines", experiment.name),
-                    "name the engines of at least one trial; --dry-run lists them",
-                ));
-            };
-            let first = first.name.clone();
-            keep_baseline(experiment, first);
-        }
         Ok(())
     }
 }
@@ -431,6 +436,31 @@ mod tests {
         };
         overrides.apply(&mut e).unwrap();
         assert_eq!((e.workload.jobs, e.rounds), (7, 5));
+    }
+
+    #[test]
+    fn a_smoke_run_counts_the_trials_that_are_left() {
+        let text = |turns: &str| {
+            format!(
+                "schema = 1\nname = \"x\"\n[workload]\nkind = \"timer\"\n{turns}\n[matrix]\n\
+                 cells = [[\"bare\"], [\"crun\"], [\"runc\"], [\"podman\"]]\nloads = [\"idle\", \"cpu\", \"disk\", \"net-dev\"]\n"
+            )
+        };
+        let rounds = |turns: &str, engines: &[EngineKind]| {
+            let mut e = Experiment::parse("x", &text(turns)).unwrap();
+            let overrides = Overrides {
+                quick: true,
+                engines: engines.to_vec(),
+                ..Overrides::default()
+            };
+            overrides.apply(&mut e).unwrap();
+            (e.trials.len(), e.rounds, e.workload.jobs)
+        };
+        let two = [EngineKind::Bare, EngineKind::Crun];
+        assert_eq!(rounds("", &[]), (16, 1, 500));
+        assert_eq!(rounds("", &two), (8, 5, 200));
+        assert_eq!(rounds("[turns]", &[]), (16, 3, 125));
+        assert_eq!(rounds("[turns]", &two), (8, 5, 250));
     }
 
     #[test]

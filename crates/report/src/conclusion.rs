@@ -5,15 +5,12 @@ use record::summary::{CellSummary, InTurns, Metric, MetricSummary, RunSummary};
 use stats::{Comparison, Ratio, Share, holm};
 
 use crate::units::{exact, percent, time};
-use crate::words::{comparison, count, interval};
+use crate::words::{FEWEST_ROUNDS, comparison, count, interval};
 
 /// States matter when both take at least this share of jobs: what is rarer shows in p99.
 const MATERIAL_SHARE: f64 = 0.1;
 /// The probability with which any of the differences told may be chance.
 const LEVEL: f64 = 0.05;
-
-/// Rounds below which whole ones are not concluded from.
-const FEWEST_ROUNDS: u32 = 3;
 
 /// A cell, the trial that it is compared with, and the comparison.
 struct Compared<'a> {
@@ -27,7 +24,7 @@ struct Compared<'a> {
 fn compared(summary: &RunSummary) -> Vec<Compared<'_>> {
     let in_turns = summary.cells.iter().filter_map(|cell| {
         let turns = cell.in_turns.first()?;
-        Some(Compared {
+        (turns.comparison.rounds >= FEWEST_ROUNDS).then_some(Compared {
             cell,
             against: &turns.against,
             comparison: &turns.comparison,
@@ -35,7 +32,7 @@ fn compared(summary: &RunSummary) -> Vec<Compared<'_>> {
     });
     let in_turns: Vec<Compared<'_>> = in_turns.collect();
     let is_of_another_kind = |cell: &CellSummary| cell.task.is_some() || cell.histograms.is_some();
-    if !in_turns.is_empty()
+    if summary.cells.iter().any(|cell| !cell.in_turns.is_empty())
         || summary.cells.iter().any(is_of_another_kind)
         || crate::table_conditions::findings(summary).is_some()
     {
@@ -235,6 +232,7 @@ pub(crate) fn beside_own(summary: &RunSummary) -> Vec<(String, String)> {
 fn state(in_turns: &InTurns) -> Option<String> {
     let baseline = &in_turns.against;
     let (within, factor) = (in_turns.within.as_ref()?, in_turns.slow_over_fast?);
+    (in_turns.comparison.rounds >= FEWEST_ROUNDS).then_some(())?;
     let share = within.slow_share_of_baseline.value;
     (MATERIAL_SHARE..=1.0 - MATERIAL_SHARE)
         .contains(&share)

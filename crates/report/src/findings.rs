@@ -4,7 +4,7 @@
 use crate::conclusion;
 use crate::tails;
 use crate::units::time;
-use crate::words::{count, interval, plural, ratio};
+use crate::words::{FEWEST_ROUNDS, count, interval, plural, ratio};
 use record::summary::{CellSummary, MetricSummary, RunSummary, SkewSummary};
 use stats::{Comparison, Ratio, Verdict};
 
@@ -65,6 +65,13 @@ fn overheads(summary: &RunSummary, sentences: &mut Vec<String>) {
 }
 
 fn single(summary: &RunSummary, trial: &str, comparison: &Comparison) -> String {
+    if comparison.rounds < FEWEST_ROUNDS {
+        return format!(
+            "{trial}: no ratio to {} is told of {}; measure {FEWEST_ROUNDS} or more.",
+            summary.baseline,
+            plural(comparison.rounds.into(), "round"),
+        );
+    }
     let medians = &comparison.ratio_of_medians;
     let percent = (medians.value - 1.0) * 100.0;
     let metric = summary.primary.title();
@@ -115,6 +122,9 @@ fn several(
     cells: &[&CellSummary],
     compared: &[&Comparison],
 ) -> String {
+    if let Some(few) = compared.iter().find(|c| c.rounds < FEWEST_ROUNDS) {
+        return single(summary, trial, few);
+    }
     let values = || compared.iter().map(|c| c.ratio_of_medians.value);
     let least = values().fold(f64::INFINITY, f64::min);
     let most = values().fold(0.0, f64::max);

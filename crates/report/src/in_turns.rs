@@ -6,7 +6,7 @@ use stats::Verdict;
 
 use crate::style::{Style, Tone};
 use crate::table::{Column, Text, render_parts};
-use crate::words::{clean, comparison};
+use crate::words::{clean, comparison, judged};
 
 /// Cells that took turns with another, each with what was compared of this metric.
 pub(crate) fn compared(summary: &RunSummary, metric: Metric) -> Vec<(&CellSummary, &InTurns)> {
@@ -54,7 +54,7 @@ pub(crate) fn table(summary: &RunSummary, style: Style) -> String {
         let text = |cell: &&CellSummary| match of(cell, metric) {
             Some(place) => {
                 let compared = &cell.in_turns[place].comparison;
-                let tone = match compared.ratio_of_medians.verdict {
+                let tone = match judged(&compared.ratio_of_medians, compared.rounds) {
                     Verdict::Larger => Tone::Caution,
                     Verdict::Smaller => Tone::Good,
                     Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => Tone::Plain,

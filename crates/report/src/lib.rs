@@ -59,9 +59,10 @@ pub use scale::{scale_beside, scale_figures, scale_html, scale_study, scale_tabl
 pub use series::{
     series_figures, series_html, series_html_beside, series_html_with, series_study, series_table,
 };
+pub use stats::Foreseen;
 pub use study::{Known, Standing, foresee, jobs_until, study};
 pub use style::Style;
 pub use supply::{supply_figures, supply_html, supply_study, supply_table};
 pub use table::table;
 pub use units::{percent, time};
-pub use words::{grouped, plural};
+pub use words::{FEWEST_ROUNDS, grouped, plural};

@@ -263,7 +263,7 @@ fn against(cell: &CellSummary, baseline: &str) -> Text {
     }
     match &cell.against_baseline {
         Some(comparison) => {
-            let tone = match comparison.ratio_of_medians.verdict {
+            let tone = match words::judged(&comparison.ratio_of_medians, comparison.rounds) {
                 Verdict::Larger => Tone::Caution,
                 Verdict::Smaller => Tone::Good,
                 Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => Tone::Plain,

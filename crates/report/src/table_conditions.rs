@@ -5,7 +5,7 @@ use crate::conditions::{self, Conditions, period};
 use crate::style::{Style, Tone};
 use crate::table::{Column, Text, render};
 use crate::units::{Scale, time};
-use crate::words::{clean, count, interval, verdict};
+use crate::words::{clean, count, times, verdict};
 use model::EngineKind;
 use record::summary::{CellSummary, PointSummary, RunSummary};
 use stats::Verdict;
@@ -143,10 +143,7 @@ fn gains(found: &Conditions) -> Vec<Column> {
                         Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => Tone::Plain,
                     };
                     let ratio = &c.ratio_of_medians;
-                    Text(
-                        format!("{} {}", interval(ratio), verdict(ratio, c.rounds)),
-                        tone,
-                    )
+                    Text(times(ratio, c.rounds) + verdict(ratio, c.rounds), tone)
                 }
             }
         });

@@ -79,14 +79,34 @@ pub(crate) fn ends(share: &Share) -> Option<String> {
     ))
 }
 
+/// Rounds below which no ratio is told: of two, one may be the exception.
+pub const FEWEST_ROUNDS: u32 = 3;
+
+/// A ratio with its interval and a space behind it; nothing where too few rounds tell.
+pub(crate) fn times(r: &Ratio, rounds: u32) -> String {
+    match rounds < FEWEST_ROUNDS {
+        true => String::new(),
+        false => format!("{} ", interval(r)),
+    }
+}
+
+/// The verdict of a ratio of so many rounds: none of too few.
+pub(crate) fn judged(r: &Ratio, rounds: u32) -> Verdict {
+    match rounds < FEWEST_ROUNDS {
+        true => Verdict::Undecided,
+        false => r.verdict,
+    }
+}
+
 /// What a ratio of times says: `slower`, `faster`, `within noise`, or why nothing.
 pub(crate) fn verdict(r: &Ratio, rounds: u32) -> &'static str {
     match r.verdict {
+        _ if rounds < 2 => "undecided: one round",
+        _ if rounds < FEWEST_ROUNDS => "undecided: two rounds",
         Verdict::TooWide => "undecided: more rounds",
         Verdict::WithinNoise => "within noise",
         Verdict::Larger => "slower",
         Verdict::Smaller => "faster",
-        Verdict::Undecided if rounds < 2 => "undecided: one round",
         Verdict::Undecided => "undecided: no interval",
     }
 }
@@ -94,7 +114,7 @@ pub(crate) fn verdict(r: &Ratio, rounds: u32) -> &'static str {
 /// Ratio of medians, interval and verdict.
 pub(crate) fn comparison(c: &Comparison) -> String {
     let medians = &c.ratio_of_medians;
-    format!("{} {}", interval(medians), verdict(medians, c.rounds))
+    times(medians, c.rounds) + verdict(medians, c.rounds)
 }
 
 /// ` over 9 of 10 rounds`, where the ratio of p99 rests on fewer of them than that of medians; else nothing.
@@ -208,7 +228,7 @@ mod tests {
 
     #[test]
     fn an_interval_too_wide_to_say_the_same_is_undecided() {
-        let with = |said: Verdict| {
+        let with = |said: Verdict, rounds: u32| {
             let ratio = Ratio {
                 value: 1.0,
                 low: Some(0.5),
@@ -216,10 +236,16 @@ mod tests {
                 confidence: 0.95,
                 verdict: said,
             };
-            verdict(&ratio, 2)
+            times(&ratio, rounds) + verdict(&ratio, rounds)
         };
-        assert_eq!(with(Verdict::WithinNoise), "within noise");
-        assert_eq!(with(Verdict::TooWide), "undecided: more rounds");
+        assert_eq!(
+            with(Verdict::WithinNoise, 3),
+            "1.000 (0.500..2.000) within noise"
+        );
+        assert!(with(Verdict::TooWide, 3).ends_with(" undecided: more rounds"));
+        // Of fewer rounds no number is told.
+        assert_eq!(with(Verdict::Larger, 2), "undecided: two rounds");
+        assert_eq!(with(Verdict::Undecided, 1), "undecided: one round");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::{Difference, Pair, RunComparison};
 use crate::figure::Figure;
 use crate::html::{Section, document, time_cell};
 use crate::units::Scale;
-use crate::words::{clean, interval, verdict};
+use crate::words::{clean, times, verdict};
 use maud::{Markup, html};
 use stats::Verdict;
 
@@ -155,12 +155,12 @@ fn ratio(ratio: Option<&stats::Ratio>, rounds: u32) -> Markup {
     let Some(ratio) = ratio else {
         return html! { td { span.quiet { "too few samples" } } };
     };
-    let class = match ratio.verdict {
+    let class = match crate::words::judged(ratio, rounds) {
         Verdict::Larger => "slower",
         Verdict::Smaller => "faster",
         Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => "quiet",
     };
-    html! { td.verdict { (interval(ratio)) " " span class=(class) { (verdict(ratio, rounds)) } } }
+    html! { td.verdict { (times(ratio, rounds)) span class=(class) { (verdict(ratio, rounds)) } } }
 }
 
 fn differences(list: &[Difference]) -> Markup {

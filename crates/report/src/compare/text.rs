@@ -67,7 +67,7 @@ fn columns(pairs: &[Pair]) -> Vec<Column> {
 fn medians(pair: &Pair) -> Text {
     match &pair.comparison {
         Some(c) => {
-            let tone = match c.ratio_of_medians.verdict {
+            let tone = match crate::words::judged(&c.ratio_of_medians, c.rounds) {
                 Verdict::Larger => Tone::Caution,
                 Verdict::Smaller => Tone::Good,
                 Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => Tone::Plain,
@@ -82,6 +82,7 @@ fn p99(pair: &Pair) -> String {
     let ratio = pair
         .comparison
         .as_ref()
+        .filter(|c| c.rounds >= crate::words::FEWEST_ROUNDS)
         .and_then(|c| c.ratio_of_p99.as_ref());
     ratio.map_or("-".to_owned(), interval)
 }

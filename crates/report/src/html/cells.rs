@@ -6,7 +6,7 @@ use super::tables::{
 use super::{Page, Section, time_cell};
 use crate::in_turns::compared;
 use crate::units::Scale;
-use crate::words::{clean, count, interval, verdict};
+use crate::words::{clean, count, times, verdict};
 use maud::{Markup, html};
 use record::summary::{CellSummary, MetricSummary};
 
@@ -122,7 +122,7 @@ fn against(cell: &CellSummary, baseline: &str) -> Markup {
         td.verdict {
             (told(&c.ratio_of_medians, c.rounds))
             @if let Some(p99) = &c.ratio_of_p99 {
-                br; span.below { "p99 " (interval(p99)) " " (verdict(p99, c.rounds)) (crate::words::fewer_rounds_of_p99(c)) }
+                br; span.below { "p99 " (times(p99, c.rounds)) (verdict(p99, c.rounds)) (crate::words::fewer_rounds_of_p99(c)) }
             }
         }
     }

@@ -6,7 +6,7 @@ use super::{Page, Section, time_cell};
 use crate::conditions::{self, Conditions, period};
 use crate::data::{Data, Moved};
 use crate::units::{Scale, time};
-use crate::words::{clean, count, interval, ratio, verdict};
+use crate::words::{clean, count, ratio, times, verdict};
 use host::isolate::Isolated;
 use maud::{Markup, html};
 use record::summary::{CellSummary, Per, PointSummary};
@@ -92,9 +92,9 @@ fn against(found: &Conditions) -> Markup {
                 td { (point.cpu) }
                 @match &point.against_shared {
                     Some(c) => {
-                        td.verdict { (interval(&c.ratio_of_medians)) " " (verdict(&c.ratio_of_medians, c.rounds)) }
+                        td.verdict { (times(&c.ratio_of_medians, c.rounds)) (verdict(&c.ratio_of_medians, c.rounds)) }
                         td.verdict { @match &c.ratio_of_p99 {
-                            Some(p99) => { (interval(p99)) " " (verdict(p99, c.rounds)) (crate::words::fewer_rounds_of_p99(c)) }
+                            Some(p99) => { (times(p99, c.rounds)) (verdict(p99, c.rounds)) (crate::words::fewer_rounds_of_p99(c)) }
                             None => { span.quiet { "too few jobs" } }
                         } }
                     }

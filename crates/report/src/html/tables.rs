@@ -2,7 +2,7 @@
 
 use super::time_cell;
 use crate::units::Scale;
-use crate::words::{clean, count, ends, interval, needs, ratio, verdict};
+use crate::words::{clean, count, ends, judged, needs, ratio, times, verdict};
 use maud::{Markup, html};
 use record::summary::{CellSummary, MetricSummary};
 use stats::{Quantile, Ratio, Share, Summary, Verdict};
@@ -152,12 +152,12 @@ fn tail(summary: &Summary, value: Option<f64>, probability: f64) -> Markup {
 
 /// A ratio, its interval, and what it says.
 pub(super) fn told(ratio: &Ratio, rounds: u32) -> Markup {
-    let class = match ratio.verdict {
+    let class = match judged(ratio, rounds) {
         Verdict::Larger => "slower",
         Verdict::Smaller => "faster",
         Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => "quiet",
     };
-    html! { (interval(ratio)) " " span class=(class) { (verdict(ratio, rounds)) } }
+    html! { (times(ratio, rounds)) span class=(class) { (verdict(ratio, rounds)) } }
 }
 
 /// A count of what should not be.

@@ -15,6 +15,7 @@ mod series;
 mod supply;
 mod text;
 mod threshold;
+mod until;
 mod verdict;
 
 pub use isolation::judge_isolation;
@@ -25,6 +26,7 @@ pub use series::judge_series;
 pub use supply::judge_supply;
 pub use text::judged_table;
 pub use threshold::{Count, Figure, Limit, Operator, Selector, Statistic, Threshold};
+pub use until::judge_run;
 pub use verdict::{CellVerdict, Judged, JudgedThreshold, Outcome, Unit, Why};
 
 pub(crate) use page::section;

@@ -16,6 +16,17 @@ pub struct Threshold {
     pub limit: Limit,
 }
 
+impl Threshold {
+    /// What must not hold where this must.
+    #[must_use]
+    pub fn broken(self) -> Threshold {
+        Threshold {
+            operator: self.operator.complement(),
+            ..self
+        }
+    }
+}
+
 /// Part of a name, in which `*` stands for any characters: of a trial, of `trial/cell`, of a cell or of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selector(pub String);

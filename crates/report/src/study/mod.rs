@@ -26,6 +26,7 @@ pub(crate) use source::Source;
 pub use turns::{Standing, foresee};
 pub(crate) use unmeasured::study as not_measured;
 pub use until::{Known, jobs_until};
+pub(crate) use until::{confidence as confidence_of_looks, with_looks};
 
 use crate::tasks;
 use model::Keep;

@@ -8,7 +8,8 @@ use record::run::Run;
 use record::summary::{InTurns, Metric};
 use record::trial::TurnsRecord;
 use stats::{
-    CompareError, DEFAULT_CONFIDENCE, States, Turn, Verdict, compare_turns, confidence_of_each_look,
+    CompareError, DEFAULT_CONFIDENCE, Foreseen, States, Turn, Verdict, compare_turns,
+    confidence_of_each_look,
 };
 
 use super::source::Source;
@@ -198,7 +199,7 @@ pub fn foresee(
     pilot: &Run,
     again: &str,
     experiment: &Experiment,
-) -> Result<Option<f64>, RecordError> {
+) -> Result<Option<Foreseen>, RecordError> {
     let source = Source::open(pilot)?;
     let primary = super::metrics(source.plan.workload.work)[0];
     let turned = Turned::read(&source, primary, &source.plan.baseline)?;

@@ -15,7 +15,7 @@ mod pilot;
 mod states;
 
 pub use looks::confidence_of_each_look;
-pub use pilot::foreseen_half_width;
+pub use pilot::{Foreseen, foreseen_half_width};
 pub use states::{States, WithinStates};
 
 use crate::compare::{CompareError, Comparison, Ratio, Side};

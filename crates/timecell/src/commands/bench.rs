@@ -399,7 +399,7 @@ mod tests {
         let parse = |text: &str| Experiment::parse("template.toml", text);
         let experiment = parse(TEMPLATE).unwrap();
         assert_eq!(experiment.trials.len(), 4);
-        // Every line that is a key behind a comment sign is one; `interval` goes with histograms alone.
+        // Every line that is a key behind a comment sign is one; `interval` goes with histograms alone, and histograms without turns.
         let is_key = |line: &str| {
             let word = line.split([' ', '=']).next().unwrap_or_default();
             line.starts_with("[matrix]")
@@ -410,10 +410,12 @@ mod tests {
         let all: Vec<String> = trials
             .lines()
             .map(|line| match line.strip_prefix("# ") {
-                Some(key) if is_key(key) => key.replace("\"samples\"", "\"histogram\""),
+                Some(key) if is_key(key) && !is_any(key, &ALONE) => {
+                    key.replace("\"samples\"", "\"histogram\"")
+                }
                 _ => line.to_owned(),
             })
-            .filter(|line| !line.starts_with("load = "))
+            .filter(|line| !line.starts_with("load = ") && line != "[turns]")
             .collect();
         let whole = parse(&all.join("\n")).unwrap();
         assert_eq!(whole.trials.len(), 4 + 2 * 3 * 2);
@@ -422,7 +424,42 @@ mod tests {
         let (head, _) = trials.split_once("[[trial]]").unwrap();
         let keys = scale.lines().map_while(|line| line.strip_prefix("# "));
         let keys: Vec<&str> = keys.collect();
+        let head = head.replace("[turns]\n", "");
         let growing = parse(&format!("{head}[scale]\n{}", keys.join("\n"))).unwrap();
         assert_eq!(growing.trials.len(), 3);
+        // Those that do not go together with all others, each by itself, with what it needs.
+        for key in ALONE {
+            let needed: &[&str] = match key {
+                "reports" | "endless" => &["program"],
+                _ => &[],
+            };
+            let lines = trials
+                .lines()
+                .filter_map(|line| match line.strip_prefix("# ") {
+                    Some(bare) if is_any(bare, &[key]) => Some(bare.replace("= false", "= true")),
+                    Some(bare) if is_any(bare, needed) => Some(bare.to_owned()),
+                    // What has no jobs takes no turns.
+                    _ if key == "endless" && (line == "[turns]" || is_any(line, &["jobs"])) => None,
+                    _ => Some(line.to_owned()),
+                });
+            let mut text: Vec<String> = lines.collect();
+            if key == "program" || needed == ["program"] {
+                text.retain(|line| !is_any(line, &["steps"]));
+                let kind = text.iter_mut().find(|line| is_any(line, &["kind"]));
+                *kind.unwrap() = "kind = \"program\"".to_owned();
+            }
+            let alone = parse(&text.join("\n")).unwrap_or_else(|error| panic!("{key}: {error}"));
+            assert_ne!(alone, experiment, "{key}");
+        }
+    }
+
+    /// Keys of the template that exclude others.
+    const ALONE: [&str; 8] = [
+        "until", "program", "reports", "endless", "length", "settle", "catch_up", "decide",
+    ];
+
+    fn is_any(line: &str, keys: &[&str]) -> bool {
+        let word = line.split_once(" = ").map_or("", |(word, _)| word);
+        keys.contains(&word)
     }
 }

@@ -3,6 +3,7 @@
 use bench::{BenchError, Going, Plan, Progress, Settings};
 use model::{Counters, Experiment, TrialPlan};
 use record::run::Run;
+use report::Foreseen;
 
 use super::bench::VERSION;
 use super::bench_hold;
@@ -15,14 +16,25 @@ const ROUNDS: u32 = 3;
 const LENGTH_NS: i64 = 160_000_000;
 const AGAIN: &str = "again";
 
-/// A line on the differences that a run of this plan will see; `None` where trials take no turns.
+/// A line on the differences that a run of this plan will see; `None` where it compares no trials.
 ///
 /// # Errors
 /// When the user has interrupted it.
 pub fn line(plan: &Plan, what: &str, options: &Bench) -> Result<Option<String>, CommandError> {
     let experiment = &plan.experiment;
-    let Some(turns) = experiment.turns.filter(|_| plan.trials.len() > 1) else {
+    if plan.trials.len() < 2 || experiment.scale.is_some() || experiment.tasks.is_some() {
         return Ok(None);
+    }
+    if experiment.rounds < report::FEWEST_ROUNDS {
+        let fewest = report::FEWEST_ROUNDS;
+        return Ok(Some(format!(
+            "sees    no differences: ratios are told of {fewest} rounds or more\n"
+        )));
+    }
+    let Some(turns) = experiment.turns else {
+        return Ok(Some(
+            "sees    not known before: of whole rounds no pilot is made\n".to_owned(),
+        ));
     };
     let unknown = |why: &str| {
         Some(format!(
@@ -46,14 +58,46 @@ pub fn line(plan: &Plan, what: &str, options: &Bench) -> Result<Option<String>, 
         _ => String::new(),
     };
     Ok(Some(format!(
-        "sees    {rounds}differences of the median above about {} (a pilot of {} against itself)\n",
-        report::percent(seen),
+        "sees    {rounds}differences of the median above {}{} (a pilot of {} against itself)\n",
+        range(seen),
+        group(experiment),
         experiment.baseline
     )))
 }
 
+/// `0.4% to 0.9%`, or one of the two where they print alike.
+fn range(seen: Foreseen) -> String {
+    let ends = [seen.half_width, seen.at_most].map(report::percent);
+    match ends[0] == ends[1] {
+        true => format!("about {}", ends[0]),
+        false => ends.join(" to "),
+    }
+}
+
+/// Among which trials, where not all that take turns are disturbed by the same: each such group has intervals of its own.
+fn group(experiment: &Experiment) -> String {
+    let loads = |trial: &TrialPlan| -> Vec<String> {
+        trial.loads.iter().map(|load| load.name.clone()).collect()
+    };
+    let Some(baseline) = experiment.trial(&experiment.baseline) else {
+        return String::new();
+    };
+    let own = loads(baseline);
+    if experiment.trials.iter().all(|trial| loads(trial) == own) {
+        return String::new();
+    }
+    match own.as_slice() {
+        [] => " among trials without a load".to_owned(),
+        own => format!(" among trials beside {}", own.join(" and ")),
+    }
+}
+
 /// Runs the pilot; the half width that the plan's intervals will have by it.
-fn run(experiment: &Experiment, what: &str, options: &Bench) -> Result<Option<f64>, CommandError> {
+fn run(
+    experiment: &Experiment,
+    what: &str,
+    options: &Bench,
+) -> Result<Option<Foreseen>, CommandError> {
     let Some(pilot) = of(experiment) else {
         return Ok(None);
     };

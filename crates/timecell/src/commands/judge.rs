@@ -97,11 +97,7 @@ impl Asked {
 
     /// What a run goes on to find out must hold at its end.
     pub fn and_until(mut self, conditions: &[Threshold]) -> Asked {
-        let broken = conditions.iter().map(|condition| Threshold {
-            operator: condition.operator.complement(),
-            ..condition.clone()
-        });
-        for threshold in broken {
+        for threshold in conditions.iter().cloned().map(Threshold::broken) {
             // A run that is resumed may have kept it.
             if !self.thresholds.contains(&threshold) {
                 self.thresholds.push(threshold);
@@ -188,7 +184,7 @@ impl Asked {
             },
             _ => judge::within(run, summary, &self.thresholds)?,
         };
-        let judged = judge::judge(summary, &self.thresholds, &ratios);
+        let judged = judge::judge_run(run, summary, &self.thresholds, &ratios)?;
         Ok(Found {
             judged: (!self.thresholds.is_empty()).then_some(judged),
             compared,
