@@ -4,6 +4,8 @@
 //! jobs and it is started and ended ([`endless`]).
 
 mod endless;
+#[cfg(test)]
+mod kept;
 mod reports;
 mod turns;
 

@@ -204,28 +204,8 @@ impl InTurns {
 
 #[cfg(test)]
 mod tests {
+    use super::super::kept::Kept;
     use super::*;
-    use record::samples::layout::Header;
-
-    #[derive(Default)]
-    struct Kept(Vec<Sample>);
-
-    impl Recorder for Kept {
-        fn capacity(&self) -> usize {
-            usize::MAX
-        }
-        fn read_header(&self) -> Header {
-            Header::new()
-        }
-        fn write_header(&mut self, _: &Header) {}
-        fn put(&mut self, sample: Sample) {
-            self.0.push(sample);
-        }
-        fn restart(&mut self) {}
-        fn lost(&self) -> u32 {
-            0
-        }
-    }
 
     const PERIOD: i64 = 1_000;
 
