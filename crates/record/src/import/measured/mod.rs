@@ -247,4 +247,6 @@ fn decimal(text: &str, unit_ns: i64) -> Result<i64, String> {
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod tests_of_contradictions;
+#[cfg(test)]
 mod tests_of_truth;

@@ -1,0 +1,115 @@
+//! The C programs that are measured.
+
+/// Sums sines, as many as it is told, prints the sum, and ends with the second word.
+pub const PLAIN: &str = r#"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+    volatile double sum = 0;
+    for (int i = 0; i < atoi(argv[1]); i++) sum += sin(i);
+    printf("%f\n", sum);
+    if (argc > 2) fprintf(stderr, "no such sensor\n");
+    return argc > 2 ? atoi(argv[2]) : 0;
+}
+"#;
+
+/// A job every 2 ms, of which one in so many sleeps for 5 ms; it ends after so many jobs, if it is told.
+pub const LOOP: &str = r#"
+#include "timecell.h"
+#include <stdio.h>
+static void sleep_until(int64_t ns) {
+    struct timespec at = {ns / 1000000000, ns % 1000000000};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR) {}
+}
+int main(int argc, char **argv) {
+    struct timecell_client client;
+    struct timecell_task control;
+    int slow = atoi(argv[1]), last = argc > 2 ? atoi(argv[2]) : 0, job = 0;
+    if (timecell_open_from_env(&client) || timecell_open_task(&client, "control", &control)) return 1;
+    for (int64_t release = timecell_now_ns(); !last || job < last; release += 2000000) {
+        sleep_until(release);
+        timecell_begin_released(&control, release);
+        job++;
+        if (slow && job % slow == 0) sleep_until(timecell_now_ns() + 5000000);
+        timecell_end(&control);
+        while (release + 2000000 < timecell_now_ns() - 2000000) release += 2000000;
+    }
+    return 0;
+}
+"#;
+
+/// A job every 2 ms that takes so many us and keeps to its releases whatever happens: what it was kept from it makes up for. Told a
+/// directory, it writes there when it began each.
+pub const STRICT: &str = r#"
+#include "timecell.h"
+#include <stdio.h>
+int main(int argc, char **argv) {
+    struct timecell_client client;
+    struct timecell_task control;
+    FILE *log = NULL;
+    if (argc > 2) {
+        char path[300];
+        snprintf(path, sizeof path, "%s/%d", argv[2], getpid());
+        log = fopen(path, "w");
+        setvbuf(log, NULL, _IONBF, 0);
+    }
+    if (timecell_open_from_env(&client) || timecell_open_task(&client, "control", &control)) return 1;
+    for (int64_t release = timecell_now_ns();; release += 2000000) {
+        struct timespec at = {release / 1000000000, release % 1000000000};
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR) {}
+        timecell_begin_released(&control, release);
+        if (log) fprintf(log, "%lld\n", (long long)timecell_now_ns());
+        int64_t end = timecell_now_ns() + atoi(argv[1]) * 1000;
+        while (timecell_now_ns() < end) {}
+        timecell_end(&control);
+    }
+}
+"#;
+
+/// Works all the time, or told `sleep` never; told `deaf` it does not mind SIGTERM, and told `leave` it goes after 100 ms.
+pub const ENDLESS: &str = r#"
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    const char *how = argc > 1 ? argv[1] : "work";
+    if (!strcmp(how, "deaf")) signal(SIGTERM, SIG_IGN);
+    if (!strcmp(how, "leave")) { usleep(100000); return 4; }
+    for (volatile long n = 0;; n++) if (!strcmp(how, "sleep") || !strcmp(how, "deaf")) pause();
+}
+"#;
+
+/// In a cell, asks whether it may write to what every process that it sees runs from, and as a plain process, told `self`, to what
+/// it runs from itself. Opening would tell less: a file that is busy today is not tomorrow. Told `look`, it says in a cell what
+/// it saw.
+pub const REACH: &str = r#"
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+static int seen = 0;
+static int reach(const char *path) {
+    if (access(path, W_OK) && (errno == EROFS || errno == EACCES || errno == EPERM || errno == ENOENT)) {
+        seen += errno == EROFS;
+        return 0;
+    }
+    fprintf(stderr, "reached %s\n", path);
+    return 3;
+}
+int main(int argc, char **argv) {
+    int told = argc > 1 && !strcmp(argv[1], "look");
+    if (access("/cell", F_OK)) return argc > 1 && !told ? reach("/proc/self/exe") : 0;
+    int reached = reach("/proc/self/exe");
+    char path[300];
+    DIR *all = opendir("/proc");
+    for (struct dirent *one; all && (one = readdir(all));) {
+        snprintf(path, sizeof path, "/proc/%s/exe", one->d_name);
+        if (one->d_name[0] >= '1' && one->d_name[0] <= '9') reached |= reach(path);
+    }
+    reached |= reach("/timecell");
+    if (told) fprintf(stderr, "it saw %d binaries\n", seen);
+    return told ? 5 : reached;
+}
+"#;
