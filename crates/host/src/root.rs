@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 /// a wrong path (a device, a pipe that never ends) from filling memory.
 const MOST_BYTES: u64 = 8 << 20;
 
+/// Room for most files of `/proc` and `/sys`, which do not tell their size: they are read at once then, not in small pieces.
+const USUAL_BYTES: usize = 4096;
+
 /// Where the machine's files are found. `Root::live()` is the machine itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root(PathBuf);
@@ -60,7 +63,7 @@ impl Root {
     pub fn read_bytes(&self, absolute: impl AsRef<Path>) -> Result<Vec<u8>, Unreadable> {
         let absolute = absolute.as_ref();
         let read = || -> std::io::Result<Vec<u8>> {
-            let mut bytes = Vec::new();
+            let mut bytes = Vec::with_capacity(USUAL_BYTES);
             File::open(self.path(absolute))?
                 .take(MOST_BYTES)
                 .read_to_end(&mut bytes)?;

@@ -1,8 +1,11 @@
 //! Real-time threads of the machine, whoever's they are: what `/proc/PID/task/TID/stat` says of class and priority
 //! (proc_pid_stat(5)).
 
+use std::os::unix::fs::MetadataExt;
+
 use crate::cpus;
 use crate::root::Root;
+use crate::sched;
 
 /// Flag of the kernel's own threads (`PF_KTHREAD` of `include/linux/sched.h`).
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -20,39 +23,68 @@ pub struct RtThread {
     pub class: String,
     /// Cpus on which it may run, ascending.
     pub cpus: Vec<u32>,
-    /// Its process's parent.
-    pub parent: i32,
 }
 
-/// All real-time threads of programs. The kernel's own threads are left out: what they cost every cell is in the measured wake-up
-/// latency. A thread that ends meanwhile is left out too.
-pub fn all(root: &Root) -> Vec<RtThread> {
+/// All real-time threads of programs, but for those of the processes that `passed_over` names by their id and their parent's. The
+/// kernel's own threads are left out: what they cost every cell is in the measured wake-up latency. A thread that ends meanwhile is
+/// left out too.
+///
+/// `passed_over` is asked of a process without a parent first, before anything is read of it, and with it only if it has such a
+/// thread. On the machine itself that is asked of the kernel, as reading what `/proc` says of every process takes some ten times as long.
+pub fn all(root: &Root, mut passed_over: impl FnMut(i32, Option<i32>) -> bool) -> Vec<RtThread> {
     let pids = root.names_in("/proc").into_iter();
     let pids = pids.filter_map(|name| name.parse::<i32>().ok());
-    pids.flat_map(|pid| of_process(root, pid)).collect()
+    pids.flat_map(|pid| of_process(root, pid, &mut passed_over))
+        .collect()
 }
 
-fn of_process(root: &Root, pid: i32) -> Vec<RtThread> {
+fn of_process(
+    root: &Root,
+    pid: i32,
+    passed_over: &mut impl FnMut(i32, Option<i32>) -> bool,
+) -> Vec<RtThread> {
+    if passed_over(pid, None) || (root.is_live() && !may_have(root, pid)) {
+        return Vec::new();
+    }
     let Ok(stat) = root.read(format!("/proc/{pid}/stat")) else {
         return Vec::new();
     };
     // Most processes have one thread, of which their own file says all.
-    match threads_of(&stat) {
-        None => Vec::new(),
-        Some(1) => thread(root, pid, pid, &stat).into_iter().collect(),
-        Some(_) => (root.names_in(format!("/proc/{pid}/task")).iter())
-            .filter_map(|name| {
-                let tid = name.parse().ok()?;
+    match process(&stat) {
+        Some((parent, _)) if passed_over(pid, Some(parent)) => Vec::new(),
+        Some((_, 1)) => thread(root, pid, pid, &stat).into_iter().collect(),
+        Some(_) => (threads_in(root, pid).into_iter())
+            .filter_map(|tid| {
                 let stat = root.read(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
                 thread(root, pid, tid, &stat)
             })
             .collect(),
+        None => Vec::new(),
     }
+}
+
+/// Whether a process of this machine has a real-time thread, the kernel's own threads included. One that has ended has none.
+fn may_have(root: &Root, pid: i32) -> bool {
+    let is = |tid: i32| sched::get_class(tid).is_ok_and(|class| class.is_real_time());
+    if is(pid) {
+        return true;
+    }
+    // The links of the directory count its threads (proc_task_getattr of `fs/proc/base.c`).
+    let links = std::fs::metadata(root.path(format!("/proc/{pid}/task"))).map(|dir| dir.nlink());
+    match links {
+        Ok(3) | Err(_) => false,
+        Ok(_) => threads_in(root, pid).into_iter().any(is),
+    }
+}
+
+fn threads_in(root: &Root, pid: i32) -> Vec<i32> {
+    let names = root.names_in(format!("/proc/{pid}/task")).into_iter();
+    names.filter_map(|name| name.parse().ok()).collect()
 }
 
 /// A real-time thread, by its own `stat`; `None`: it is another one or has ended.
 fn thread(root: &Root, pid: i32, tid: i32, stat: &str) -> Option<RtThread> {
-    let (name, class, parent) = real_time(stat)?;
+    let (name, class) = real_time(stat)?;
     let status = root.read(format!("/proc/{pid}/task/{tid}/status")).ok()?;
     let allowed = (status.lines()).find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     Some(RtThread {
@@ -61,19 +93,20 @@ fn thread(root: &Root, pid: i32, tid: i32, stat: &str) -> Option<RtThread> {
         name,
         class,
         cpus: cpus::parse_list(allowed?.trim()).ok()?,
-        parent,
     })
 }
 
-/// How many threads a process has, by its own `stat`; `None`: it is one of the kernel's.
-fn threads_of(stat: &str) -> Option<u64> {
+/// The parent of a process and how many threads it has, by its own `stat`; `None`: it is one of the kernel's.
+fn process(stat: &str) -> Option<(i32, u64)> {
     let (_, rest) = stat.rsplit_once(')')?;
-    let number = |at: usize| rest.split_whitespace().nth(at)?.parse::<u64>().ok();
-    (number(6)? & KERNEL_THREAD == 0).then_some(number(17)?)
+    let mut fields = rest.split_whitespace().skip(1);
+    let parent = fields.next()?.parse().ok()?;
+    let mut number = |skipped: usize| fields.nth(skipped)?.parse::<u64>().ok();
+    (number(4)? & KERNEL_THREAD == 0).then_some((parent, number(10)?))
 }
 
-/// Name, class and parent of a real-time thread of a program; `None`: it is another one.
-fn real_time(stat: &str) -> Option<(String, String, i32)> {
+/// Name and class of a real-time thread of a program; `None`: it is another one.
+fn real_time(stat: &str) -> Option<(String, String)> {
     // The name, in parentheses, may hold anything.
     let (before, rest) = stat.rsplit_once(')')?;
     let (_, name) = before.split_once('(')?;
@@ -89,7 +122,7 @@ fn real_time(stat: &str) -> Option<(String, String, i32)> {
         6 => "DEADLINE".to_owned(),
         _ => return None,
     };
-    Some((name.to_owned(), class, fields.get(1)?.parse().ok()?))
+    Some((name.to_owned(), class))
 }
 
 #[cfg(test)]
@@ -108,7 +141,7 @@ mod tests {
     #[test]
     fn class_and_priority_stand_behind_any_name() {
         let fifo = real_time(&stat("a) b", 4_194_304, 90, 1)).unwrap();
-        assert_eq!(fifo, ("a) b".to_owned(), "FIFO 90".to_owned(), 3));
+        assert_eq!(fifo, ("a) b".to_owned(), "FIFO 90".to_owned()));
         assert_eq!(real_time(&stat("x", 0, 10, 2)).unwrap().1, "RR 10");
         assert_eq!(real_time(&stat("x", 0, 0, 6)).unwrap().1, "DEADLINE");
         assert_eq!(real_time(&stat("x", 0, 0, 0)), None);
@@ -126,8 +159,8 @@ mod tests {
                 zeros(19)
             )
         };
-        assert_eq!(threads_of(&with(3, 0)), Some(3));
-        assert_eq!(threads_of(&with(1, KERNEL_THREAD)), None);
+        assert_eq!(process(&with(3, 0)), Some((3, 3)));
+        assert_eq!(process(&with(1, KERNEL_THREAD)), None);
         let tree = |threads: u64| {
             let status = "Name:\tx\nCpus_allowed_list:\t0-1\n";
             let mut tree = Tree::new().file("/proc/7/stat", &with(threads, 0));
@@ -137,18 +170,41 @@ mod tests {
                     .file(&format!("{dir}/stat"), &with(threads, 0))
                     .file(&format!("{dir}/status"), status);
             }
-            let mut tids: Vec<i32> = all(&tree.root()).iter().map(|thread| thread.tid).collect();
-            tids.sort_unstable();
-            tids
+            let root = tree.root();
+            assert_eq!(all(&root, |pid, _| pid == 7), []);
+            assert_eq!(all(&root, |_, parent| parent == Some(3)), []);
+            let found = all(&root, |pid, parent| pid == 3 || parent == Some(7));
+            found.iter().map(|thread| thread.tid).collect::<Vec<i32>>()
         };
         assert_eq!(tree(1), [7]);
         assert_eq!(tree(2), [7, 8]);
     }
 
     #[test]
-    fn this_machine_is_read() {
-        for thread in all(&Root::live()) {
-            assert!(!thread.cpus.is_empty(), "{thread:?}");
+    fn the_kernel_and_its_files_name_the_same_threads() {
+        use std::sync::mpsc::channel;
+        let own = std::process::id().cast_signed();
+        let ((tell, told), (end, ended)) = (channel(), channel::<()>());
+        let thread = std::thread::spawn(move || {
+            let class = sched::Class::Fifo { priority: 1 };
+            let tid = crate::process::thread_id();
+            tell.send(sched::set_class(tid, &class).map(|()| tid))
+                .unwrap();
+            let _ = ended.recv();
+        });
+        let may = told.recv().unwrap();
+        let by = |root: Root| {
+            let found = all(&root, |pid, _| pid != own);
+            assert!(found.iter().all(|thread| !thread.cpus.is_empty()));
+            found.iter().map(|thread| thread.tid).collect::<Vec<i32>>()
+        };
+        // The same files without system calls.
+        let (asked, read) = (by(Root::live()), by(Root::at("/proc/..")));
+        assert_eq!(asked, read);
+        if let Ok(tid) = may {
+            assert!(asked.contains(&tid), "{asked:?}");
         }
+        drop(end);
+        thread.join().unwrap();
     }
 }

@@ -11,7 +11,7 @@ use model::EngineKind;
 use model::mission::{Cell, Image, KernelBounds, Machine, PathKind, Way};
 
 use crate::admit::{Facts, MachineMemory, RtRoom};
-use crate::enforce::MissionGroups;
+use crate::ledger::{self, Entry};
 
 /// This machine.
 #[derive(Debug)]
@@ -202,19 +202,35 @@ impl Here {
     }
 }
 
-/// What real-time groups have left for cells; what the groups of `mission` have, if they are there, counts as left: its cells are
+impl Facts {
+    /// The same machine for this mission, beside `others`, as it is now: what others hold of it may have come and gone, and what
+    /// the mission's own cells hold, if it runs already, is left for it.
+    pub fn for_mission(&self, mission: &str, others: &[Entry]) -> Facts {
+        Facts {
+            rt_cgroup: rt_room(Some(mission)),
+            outside: ledger::unaccounted(others, Some(mission)),
+            beside: others.iter().map(Entry::neighbour).collect(),
+            ..self.clone()
+        }
+    }
+}
+
+/// What real-time groups have left for cells; what the groups of `mission` hold, if they are there, counts as left: its cells are
 /// what is asked about.
 ///
 /// # Errors
 /// Why there is nothing, a clause.
-pub fn rt_room(mission: Option<&str>) -> Result<RtRoom, String> {
-    let own_us = mission.map_or(0, MissionGroups::held_us);
-    let free_us = rtgroup::largest_free_runtime().map_err(|error| error.to_string())?;
-    match free_us.saturating_add(own_us) {
+fn rt_room(mission: Option<&str>) -> Result<RtRoom, String> {
+    let root = Root::live();
+    let top = rtgroup::detect_at(&root).map_err(|error| error.to_string())?;
+    let free_us = match mission {
+        Some(mission) => rtgroup::free_beside(&root, &top, &crate::names::groups_of(mission)),
+        None => rtgroup::free_in(&root, &top),
+    };
+    match free_us.map_err(|error| error.to_string())? {
         0 => Err("the top real-time group has no runtime left for cells".to_owned()),
         free_us => {
-            let top = rtgroup::detect().and_then(|top| rtgroup::budget_of(&Root::live(), &top));
-            let top = top.map_err(|error| error.to_string())?;
+            let top = rtgroup::budget_of(&root, &top).map_err(|error| error.to_string())?;
             let limit_us = u64::try_from(top.runtime_us).ok();
             Ok(RtRoom {
                 free_us,

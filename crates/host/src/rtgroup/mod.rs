@@ -103,16 +103,29 @@ pub fn largest_free_runtime() -> Result<u64, RtGroupError> {
     free_in(&root, &top)
 }
 
+/// What the children of `group` leave of its budget, in microseconds per 1 s, if those whose name begins with `own` held nothing.
+/// Every other child counts rounded up, so the answer errs to the safe side.
+///
+/// # Errors
+/// [`RtGroupError::Absent`] if the directory has no such budget.
+pub fn free_beside(root: &Root, group: &Path, own: &str) -> Result<u64, RtGroupError> {
+    free_of(root, group, |child| !child.starts_with(own))
+}
+
 /// What the children of `group` leave of its budget, in microseconds per 1 s. Every child counts
 /// rounded up, so the answer errs to the safe side.
 ///
 /// # Errors
 /// [`RtGroupError::Absent`] if the directory has no such budget.
 pub fn free_in(root: &Root, group: &Path) -> Result<u64, RtGroupError> {
+    free_of(root, group, |_| true)
+}
+
+/// What is left of a group's budget by those of its children that count.
+fn free_of(root: &Root, group: &Path, counts: impl Fn(&str) -> bool) -> Result<u64, RtGroupError> {
     let has = budget_of(root, group)?.per_second_us();
-    let held: u64 = root
-        .dirs_in(group)
-        .iter()
+    let held: u64 = (root.dirs_in(group).iter())
+        .filter(|child| counts(child))
         .filter_map(|child| budget_of(root, &group.join(child)).ok())
         .map(|budget| budget.scaled(true))
         .fold(0, u64::saturating_add);

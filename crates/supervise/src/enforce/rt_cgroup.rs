@@ -42,19 +42,6 @@ impl MissionGroups {
         own.map(|name| self.top.join(name)).collect()
     }
 
-    /// What the groups of this mission have of every second together, us; 0 where there are none.
-    pub fn held_us(mission: &str) -> u64 {
-        let Ok(groups) = MissionGroups::of(mission) else {
-            return 0;
-        };
-        let budgets = groups.all().into_iter();
-        let budgets =
-            budgets.filter_map(|path| host::rtgroup::budget_of(&Root::live(), &path).ok());
-        budgets
-            .map(|budget| budget.per_second_us())
-            .fold(0, u64::saturating_add)
-    }
-
     /// Makes the groups of these grants that are not there.
     ///
     /// # Errors

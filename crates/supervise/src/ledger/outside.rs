@@ -1,21 +1,18 @@
 //! Real-time threads that nobody accounts for.
 
-use std::collections::BTreeMap;
-
 use host::root::Root;
-use host::rt_threads::{self, RtThread};
+use host::rt_threads;
 
 use super::{Entry, Holder};
 use crate::admit::Unaccounted;
 use crate::names;
 
-/// How far up a thread's ancestors are looked at.
+/// How far up a process's ancestors are looked at.
 const GENERATIONS: usize = 64;
 
 /// Real-time threads of programs that belong to none of these entries, nor to the mission of the name `own`, nor to this
 /// process. The kernel's own threads are not among them.
 pub fn unaccounted(entries: &[Entry], own: Option<&str>) -> Vec<Unaccounted> {
-    let threads = rt_threads::all(&Root::live());
     let mut known: Vec<String> = entries
         .iter()
         .map(|entry| cells_of(&entry.holder))
@@ -23,19 +20,15 @@ pub fn unaccounted(entries: &[Entry], own: Option<&str>) -> Vec<Unaccounted> {
     known.extend(own.map(names::cells_of));
     let mut holders: Vec<i32> = entries.iter().map(|entry| entry.process.pid).collect();
     holders.push(std::process::id().cast_signed());
-    // Asked once for each process.
-    let mut accounted: BTreeMap<i32, bool> = BTreeMap::new();
-    let is_accounted = |thread: &RtThread| {
-        let cell = engine::cell_id_of(thread.pid);
-        cell.is_some_and(|id| known.iter().any(|known| id.starts_with(known)))
-            || descends(thread, &holders)
+    let in_a_cell = |pid: i32| {
+        engine::cell_id_of(pid).is_some_and(|id| known.iter().any(|known| id.starts_with(known)))
     };
-    (threads.into_iter())
-        .filter(|thread| {
-            !*accounted
-                .entry(thread.pid)
-                .or_insert_with(|| is_accounted(thread))
-        })
+    // Most cells are children of their supervisor, which costs less to see than whose groups they are in.
+    let accounted = |pid: i32, parent: Option<i32>| {
+        holders.contains(&pid)
+            || parent.is_some_and(|parent| descends(parent, &holders) || in_a_cell(pid))
+    };
+    (rt_threads::all(&Root::live(), accounted).into_iter())
         .map(|thread| Unaccounted {
             pid: thread.pid,
             tid: thread.tid,
@@ -54,23 +47,10 @@ fn cells_of(holder: &Holder) -> String {
     }
 }
 
-/// Whether a thread's process is one of these or has one of them above it.
-fn descends(thread: &RtThread, from: &[i32]) -> bool {
-    let mut pid = thread.pid;
-    let mut parent = Some(thread.parent);
-    for _ in 0..GENERATIONS {
-        if from.contains(&pid) {
-            return true;
-        }
-        match parent {
-            Some(above) if above > 1 => {
-                pid = above;
-                parent = parent_of(above);
-            }
-            _ => return false,
-        }
-    }
-    false
+/// Whether a process is one of these or has one of them above it.
+fn descends(pid: i32, from: &[i32]) -> bool {
+    let above = std::iter::successors(Some(pid), |pid| parent_of(*pid));
+    (above.take_while(|pid| *pid > 1).take(GENERATIONS)).any(|pid| from.contains(&pid))
 }
 
 fn parent_of(pid: i32) -> Option<i32> {

@@ -26,6 +26,8 @@ use crate::page::Place;
 /// A cell that runs.
 pub(super) struct Live {
     pub(super) app: AppCell,
+    /// Its processes; looking for its groups takes some twenty files, and they stay as long as the cell.
+    pub(super) inside: Inside,
     pub(super) hold: Option<Box<dyn Enforce>>,
     pub(super) generation: u64,
     pub(super) started_ns: i64,
@@ -123,7 +125,8 @@ impl Live {
             Some(hold) => hold.hold(app.pid()).map_err(|error| error.to_string()),
             None => Ok(()),
         };
-        let memory_hits = memory_hits(&app.groups());
+        let inside = inside(&app);
+        let memory_hits = memory_hits(&inside.groups);
         let started = held.and_then(|()| app.start().map_err(|error| error.to_string()));
         if let Err(why) = started {
             // What it said last is in its pipe yet.
@@ -135,7 +138,7 @@ impl Live {
                 "" => why,
                 said => format!("{why}; it said: {said}"),
             };
-            leave_real_time(&inside(&app));
+            leave_real_time(&inside);
             let removed = app.remove().map_err(|error| error.to_string());
             release(&mut hold);
             return Err(match removed {
@@ -145,6 +148,7 @@ impl Live {
         }
         Ok(Live {
             app,
+            inside,
             hold,
             generation,
             started_ns: timecell_client::now_ns(),
@@ -189,6 +193,7 @@ impl Live {
             (_, Given::BestEffort(cpus)) => Some(Box::new(BestEffort::new(cpus))),
         };
         Ok(Some(Live {
+            inside: inside(&app),
             app,
             hold,
             generation,
@@ -229,11 +234,6 @@ impl Live {
     pub(super) fn is_late(&self, now_ns: i64) -> bool {
         self.tended.settles_ns().is_none()
             && self.told_until_ns.is_some_and(|until| until <= now_ns)
-    }
-
-    /// Its processes.
-    pub(super) fn inside(&self) -> Inside {
-        inside(&self.app)
     }
 
     /// How it ended, or that it did not in the time that it had and is killed now, and why; `None` as long as it may run.

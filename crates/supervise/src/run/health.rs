@@ -376,7 +376,7 @@ impl Keeper<'_> {
         let place = page_dir(&self.dir, name, beside);
         let now_ns = timecell_client::now_ns();
         let told = known.map_or(&[][..], |known| &known.limits);
-        self.watches[at].adopted(&place, live.app.pid(), &live.app.groups(), told, now_ns);
+        self.watches[at].adopted(&place, live.app.pid(), &live.inside.groups, told, now_ns);
     }
 }
 

@@ -138,8 +138,8 @@ impl Keeper<'_> {
         let took_ns = live.started_ns - began_ns;
         let process = Process::of(pid)?;
         // From here on it is watched, whatever the journal says.
-        let groups = live.app.groups();
-        self.watches[at].started(page.ok(), pid, &groups, live.memory_hits, live.started_ns);
+        let groups = &live.inside.groups;
+        self.watches[at].started(page.ok(), pid, groups, live.memory_hits, live.started_ns);
         self.insert_live(at, live);
         self.desk.failures.remove(&name);
         if let Some(process) = process {

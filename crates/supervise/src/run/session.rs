@@ -105,13 +105,7 @@ fn decide(
     let others = locked
         .others(&holder(plan, &options.dir))
         .map_err(unknown)?;
-    // What others hold may have come and gone.
-    let facts = Facts {
-        rt_cgroup: crate::machine::rt_room(Some(old)),
-        outside: crate::ledger::unaccounted(&others, Some(old)),
-        beside: others.iter().map(Entry::neighbour).collect(),
-        ..facts.clone()
-    };
+    let facts = facts.for_mission(old, &others);
     let next = inputs.admitted_after(plan, &facts, &wanted.anew);
     if !next.admission.is_admitted() {
         return Err((Refusal::NotAdmitted, next.refusals()));

@@ -67,12 +67,11 @@ pub(super) fn all(
             live.tended.next_ns = Some(now + SHED_NS);
             continue;
         }
-        let inside = live.inside();
         let Some(hold) = &mut live.hold else {
             live.tended.next_ns = None;
             continue;
         };
-        let mut told = hold.tend(&inside);
+        let mut told = hold.tend(&live.inside);
         if live.tended.unheld_ns.is_some_and(|told| told <= now) {
             live.tended.unheld_ns = None;
             told.extend(hold.unheld());

@@ -10,8 +10,8 @@ use supervise::admit::{
     Admission, Basis, Facts, Fixes, Grant, Outcome, Refused, SupervisorGrant, TaskBound, admit,
     find_fixes,
 };
-use supervise::ledger::{Entry, Holder, Ledger, unaccounted};
-use supervise::machine::{Here, rt_room};
+use supervise::ledger::{Holder, Ledger};
+use supervise::machine::Here;
 
 use crate::cli::Admit;
 use crate::exit::{CommandError, Ended};
@@ -29,16 +29,13 @@ pub fn run(options: &Admit) -> Result<Ended, CommandError> {
     let path = options.mission.as_deref().unwrap_or(Path::new(""));
     let here = Here::default();
     let (file, _) = read(path, &here)?;
-    let mut facts = here.facts();
     // Where this mission runs already, what it holds is its own.
     let name = &file.mission().name;
     let mut others = Ledger::default().entries()?;
     others.retain(
         |entry| !matches!(&entry.holder, Holder::Mission { name: other, .. } if other == name),
     );
-    facts.rt_cgroup = rt_room(Some(name));
-    facts.beside = others.iter().map(Entry::neighbour).collect();
-    facts.outside = unaccounted(&others, Some(name));
+    let facts = here.facts().for_mission(name, &others);
     let measured = measured(options.supply.as_deref(), &file)?;
     let latency_ns = latency(&file)?;
     let admission = admit(file.mission(), &facts, &measured, latency_ns);

@@ -6,8 +6,8 @@ use model::InputError;
 use model::mission::MissionFile;
 use supervise::admit::find_fixes;
 use supervise::control::ControlError;
-use supervise::ledger::{Entry, Holder, Ledger, LedgerError, unaccounted};
-use supervise::machine::{Here, rt_room};
+use supervise::ledger::{Entry, Holder, Ledger, LedgerError};
+use supervise::machine::Here;
 use supervise::run::{Asked, Event, Inputs, Notify, Options, RunError, Signals, keep};
 use supervise::state::Text;
 
@@ -45,11 +45,8 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
     // Nobody else decides until what is granted here is entered.
     let locked = ledger.lock()?;
     let others = locked.others(&holder)?;
-    let mut facts = here.facts();
     // What a killed supervisor's cells hold is theirs.
-    facts.rt_cgroup = rt_room(Some(&name));
-    facts.beside = others.iter().map(Entry::neighbour).collect();
-    facts.outside = unaccounted(&others, Some(&name));
+    let facts = here.facts().for_mission(&name, &others);
     let plan = inputs.admitted(&facts);
     let _held = if plan.admission.is_admitted() {
         let entry = Entry::own(holder).map_err(LedgerError::from)?;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use host::root::Root;
 use serde_json::Value;
 use supervise::enforce::MissionGroups;
 
@@ -116,8 +117,10 @@ fn change<'a>(updated: &'a Value, name: &str) -> &'a Value {
 
 /// What its real-time groups hold of every second, us.
 fn groups_of(dir: &Path) -> Option<u64> {
-    host::rtgroup::detect().ok()?;
-    Some(MissionGroups::held_us(&crate::missions::name(dir)))
+    let groups = MissionGroups::of(&crate::missions::name(dir)).ok()?;
+    let budgets = groups.all().into_iter();
+    let budgets = budgets.filter_map(|path| host::rtgroup::budget_of(&Root::live(), &path).ok());
+    Some(budgets.map(|budget| budget.per_second_us()).sum())
 }
 
 /// Waits until the log of `app` ends with this: what a program writes is kept by a thread of its own, soon.
