@@ -39,9 +39,7 @@ mod watch;
 
 pub use crowd::ahead;
 pub use error::BenchError;
-pub use isolation::{
-    ISOLATION_ENFORCERS, ISOLATION_QUESTION, IsolationOptions, IsolationPlan, Part, run_isolation,
-};
+pub use isolation::{ISOLATION_QUESTION, IsolationOptions, IsolationPlan, Part, run_isolation};
 pub use place::{Place, Swept, Unsaved, sweep_stale};
 pub use plan::{Plan, PlannedOwn, PlannedTrial};
 pub use program::{Tried, resolve_program, try_program};
@@ -49,8 +47,7 @@ pub use resume::{check as check_resume, resume};
 pub use run::{Going, Progress, Settings, run};
 pub use series::{HEARTBEAT_NS, SERIES_SCENARIOS, SeriesOptions, SeriesPlan, run_series};
 pub use supply::{
-    Reservation, SUPPLY_ENFORCERS, SUPPLY_QUESTION, Subject, SupplyOptions, SupplyPlan,
-    SupplyStudy, run_supply,
+    Reservation, SUPPLY_QUESTION, Subject, SupplyOptions, SupplyPlan, SupplyStudy, run_supply,
 };
 pub use tasks::PlannedTask;
 pub use turns::PlannedTurns;

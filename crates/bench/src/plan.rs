@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use engine::Engine;
 use host::sched::{self, SchedError};
 use model::{
-    Class, EngineKind, Experiment, InputError, Keep, Requirement, Reserve, TrialPlan, Work,
+    Class, Enforcer, EngineKind, Experiment, InputError, Keep, Requirement, TrialPlan, Work,
     Workload,
 };
 use record::summary::NotMeasured;
@@ -485,7 +485,7 @@ fn budget_requirement() -> Option<Requirement> {
 
 fn by_deadline(experiment: &Experiment) -> bool {
     let scale = experiment.scale.as_ref();
-    scale.is_some_and(|scale| scale.reserve == Reserve::Deadline)
+    scale.is_some_and(|scale| scale.reserve == Some(Enforcer::Deadline))
 }
 
 /// Whether the class asked for is to be had; if not, lowers it and says why.

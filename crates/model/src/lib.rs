@@ -6,6 +6,7 @@
 mod bytes;
 mod counters;
 mod duration;
+mod enforcer;
 mod engine;
 mod experiment;
 mod input_error;
@@ -35,6 +36,7 @@ mod value;
 pub use bytes::{Bytes, BytesError};
 pub use counters::Counters;
 pub use duration::{Duration, DurationError};
+pub use enforcer::Enforcer;
 pub use engine::EngineKind;
 pub use experiment::{
     Class, Experiment, Keep, Limits, Pacing, SCHEMA, Scheduling, TrialPlan, Work, Workload,
@@ -47,7 +49,7 @@ pub use program::{ProgramJobs, ProgramLoad};
 pub use reader::nearest;
 pub use requirement::Requirement;
 pub use resolve::{Overrides, quick};
-pub use scale::{COUNTS, Reserve, Scale};
+pub use scale::{COUNTS, Scale};
 pub use task_load::{TaskLoad, TaskPolicy};
 pub use timetable::{MOST_ARMS, Timetable, shuffle};
 pub use turns::Turns;

@@ -1,8 +1,8 @@
 //! What the command line changes in an experiment.
 
 use crate::{
-    Bytes, Class, Duration, EngineKind, Experiment, InputError, Keep, Limits, LoadKind, LoadPlan,
-    ProgramLoad, Reserve, Scale, TaskPolicy, Work, scale_override, turns::ten_thousandths,
+    Bytes, Class, Duration, Enforcer, EngineKind, Experiment, InputError, Keep, Limits, LoadKind,
+    LoadPlan, ProgramLoad, Scale, TaskPolicy, Work, scale_override, turns::ten_thousandths,
 };
 
 /// Options of `timecell bench` that override the file. `None` and empty leave the file's value.
@@ -55,7 +55,7 @@ pub struct Overrides {
     /// Share of the cells of one trial of a scale study that may fail.
     pub failure_limit: Option<f64>,
     /// How each cell of a scale study is held to its share.
-    pub reserve: Option<Reserve>,
+    pub reserve: Option<Option<Enforcer>>,
     /// Memory that a scale study leaves to everybody else.
     pub memory_reserve: Option<Bytes>,
     /// How long a scale study may keep ordinary work from running.
@@ -307,8 +307,8 @@ impl Overrides {
             }
         }
         scale_override::refuse(self, experiment)?;
-        let by_deadline = |scale: &Scale| scale.reserve == Reserve::Deadline;
-        let holds = self.reserve == Some(Reserve::Deadline)
+        let by_deadline = |scale: &Scale| scale.reserve == Some(Enforcer::Deadline);
+        let holds = self.reserve == Some(Some(Enforcer::Deadline))
             || self.reserve.is_none() && experiment.scale.as_ref().is_some_and(by_deadline);
         if experiment.workload.program.is_some() && holds {
             return Err(InputError::new(

@@ -1,6 +1,6 @@
 //! `[scale]`: how does a machine bear more and more cells? Engines and counts, and the trials that follow from them.
 
-use crate::{Bytes, Duration, EngineKind, Experiment, Limits, TrialPlan};
+use crate::{Bytes, Duration, Enforcer, EngineKind, Experiment, Limits, TrialPlan};
 
 /// Cells that run together, as in the study that stopped at 100 (zcu102 thesis, 4.1.6), and an order of magnitude on.
 pub const COUNTS: [u32; 15] = [
@@ -22,8 +22,8 @@ pub struct Scale {
     /// Jobs of all cells of one trial together, about; a cell has at least [`Scale::LEAST_JOBS`] and at most the
     /// workload's.
     pub total_jobs: u32,
-    /// How every cell's share of the cpus is held.
-    pub reserve: Reserve,
+    /// What holds every cell to an equal share of what the kernel may give; `None`: the class alone.
+    pub reserve: Option<Enforcer>,
     /// Memory of the machine that is left to everybody else: no more cells are made, and those that run are stopped,
     /// where less is available. `None`: a twentieth of the machine's, at least 128 MiB and at most half of it.
     pub memory_reserve: Option<Bytes>,
@@ -31,33 +31,19 @@ pub struct Scale {
     pub starvation_limit: Duration,
 }
 
-/// How each cell of a scale study is held to its share of the cpus.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reserve {
-    /// Not at all: the class alone.
-    #[default]
-    None,
-    /// A real-time group for each cell, with equal shares of what the kernel may give.
-    RtCgroup,
-    /// SCHED_DEADLINE for each cell's thread, with equal shares of what the kernel admits.
-    Deadline,
-}
-
-impl Reserve {
-    /// Every one.
-    pub const ALL: [Reserve; 3] = [Reserve::None, Reserve::RtCgroup, Reserve::Deadline];
-
-    /// The name used in files and options.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Reserve::None => "none",
-            Reserve::RtCgroup => "rt-cgroup",
-            Reserve::Deadline => "deadline",
-        }
-    }
-}
-
 impl Scale {
+    /// What may hold the cells of a study, by its name in files and options; `none`: the class alone.
+    pub fn reserves() -> Vec<(&'static str, Option<Enforcer>)> {
+        let held = Enforcer::OF_BENCH.iter().copied().map(Some);
+        let named = |reserve| (Scale::reserve_name(reserve), reserve);
+        std::iter::once(None).chain(held).map(named).collect()
+    }
+
+    /// The name of one of [`Scale::reserves`].
+    pub fn reserve_name(reserve: Option<Enforcer>) -> &'static str {
+        reserve.map_or("none", Enforcer::name)
+    }
+
     /// Jobs that every cell has at least, where the workload has as many: enough for a 99th percentile.
     pub const LEAST_JOBS: u32 = 300;
     /// Bounds of `parallel`.
@@ -122,7 +108,7 @@ mod tests {
             failure_limit: 10,
             parallel: 8,
             total_jobs: 100_000,
-            reserve: Reserve::None,
+            reserve: None,
             memory_reserve: None,
             starvation_limit: Scale::STARVATION_LIMIT,
         }

@@ -7,7 +7,7 @@ use toml::de::DeValue;
 use crate::parse::{choice, quoted};
 use crate::reader::Table;
 use crate::scale::COUNTS;
-use crate::{Duration, EngineKind, InputError, Keep, Limits, Reserve, Scale, Work};
+use crate::{Duration, EngineKind, InputError, Keep, Limits, Scale, Work};
 
 const SCALE: [&str; 8] = [
     "engines",
@@ -79,14 +79,14 @@ pub(crate) fn scale(top: &Table<'_>, keep: Keep, work: Work) -> Result<Option<Sc
     let small = |value: Option<i64>, default: u32| {
         value.map_or(default, |n| u32::try_from(n).unwrap_or(default))
     };
-    let reserve = choice(&table, "reserve", &Reserve::ALL.map(|r| (r.name(), r)))?;
+    let reserve = choice(&table, "reserve", &Scale::reserves())?;
     Ok(Some(Scale {
         engines,
         counts,
         failure_limit,
         parallel: small(table.integer("parallel", &Scale::PARALLEL)?, PARALLEL),
         total_jobs: small(table.integer("total_jobs", &Scale::TOTAL_JOBS)?, TOTAL_JOBS),
-        reserve: reserve.unwrap_or_default(),
+        reserve: reserve.flatten(),
         memory_reserve: table.bytes("memory_reserve")?,
         starvation_limit,
     }))
@@ -103,7 +103,7 @@ pub(crate) fn write(out: &mut String, scale: &Scale) {
         f64::from(scale.failure_limit) / 1000.0,
         scale.parallel,
         scale.total_jobs,
-        scale.reserve.name(),
+        Scale::reserve_name(scale.reserve),
         scale.starvation_limit,
     );
     if let Some(bytes) = scale.memory_reserve {
@@ -187,7 +187,7 @@ fn count(value: &DeValue<'_>) -> Result<u32, String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Bytes, Duration, EngineKind, Experiment, Overrides, Reserve};
+    use crate::{Bytes, Duration, Enforcer, EngineKind, Experiment, Overrides, Scale};
 
     const HEAD: &str =
         "schema = 1\nname = \"x\"\nrounds = 1\n[workload]\nkind = \"mac\"\njobs = 900\n";
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!((scale.failure_limit, scale.parallel), (50, 3));
         assert_eq!(
             (scale.total_jobs, scale.reserve),
-            (1_000, Reserve::RtCgroup)
+            (1_000, Some(Enforcer::RtCgroup))
         );
         assert_eq!(scale.memory_reserve, Some(Bytes::new(2 << 30)));
         assert_eq!(scale.starvation_limit, Duration::from_ns(3_000_000_000));
@@ -214,11 +214,8 @@ mod tests {
         assert_eq!(experiment.trials[5].jobs, Some(300));
         let again = Experiment::parse("y", &experiment.to_toml()).unwrap();
         assert_eq!(again, experiment);
-        for reserve in Reserve::ALL {
-            let text = format!(
-                "[scale]\nengines = [\"bare\"]\nreserve = \"{}\"\n",
-                reserve.name()
-            );
+        for (name, reserve) in Scale::reserves() {
+            let text = format!("[scale]\nengines = [\"bare\"]\nreserve = \"{}\"\n", name);
             assert_eq!(parse(&text).unwrap().scale.unwrap().reserve, reserve);
         }
         let all = parse("[scale]\nengines = [\"bare\"]\n").unwrap();
@@ -234,7 +231,7 @@ mod tests {
             counts: vec![2, 8],
             parallel: Some(4),
             failure_limit: Some(0.5),
-            reserve: Some(Reserve::RtCgroup),
+            reserve: Some(Some(Enforcer::RtCgroup)),
             jobs: Some(20),
             ..Overrides::default()
         };

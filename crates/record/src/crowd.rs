@@ -1,7 +1,7 @@
 //! What a trial of many cells tells beyond its cells: creation, memory and cpu time while they wait, and what gave
 //! out where not all of them came.
 
-use model::taskset::Enforcer;
+use model::Enforcer;
 use serde::{Deserialize, Serialize};
 
 /// Many cells of one engine, created in parallel and released together.

@@ -3,6 +3,7 @@
 mod analyze;
 mod bench;
 mod control;
+mod enforcer;
 mod judge;
 mod offered;
 
@@ -17,7 +18,7 @@ pub use analyze::{
     Analyze, AnalyzeCommand, Check, Design, Generate, Making, PolicyName, Schedulability, Source,
     UnitName,
 };
-pub use bench::{Bench, ClassName, ReserveName, SetPolicy};
+pub use bench::{Bench, ClassName, SetPolicy};
 pub use control::{Down, Events, Logs, OfCells, Ps, Update, Which, WhichFirst};
 pub use judge::Judge;
 

@@ -7,8 +7,8 @@ use host::root::Root;
 use host::rtgroup::RtGroup;
 use host::sched::bandwidth::{free_bandwidth_us, period_bounds_us};
 use host::sched::{Class, SchedError};
-use model::taskset::Enforcer;
-use model::{Experiment, Requirement, Reserve};
+use model::Enforcer;
+use model::{Experiment, Requirement};
 use record::crowd::Reservation;
 
 use crate::{BenchError, Plan, Progress, tasks};
@@ -46,16 +46,20 @@ impl Pot {
         group: Option<&RtGroup>,
         progress: &mut dyn Progress,
     ) -> Result<Option<Pot>, BenchError> {
-        let reserve = plan.experiment.scale.as_ref().map(|scale| scale.reserve);
+        let reserve = plan
+            .experiment
+            .scale
+            .as_ref()
+            .and_then(|scale| scale.reserve);
         match reserve {
-            None | Some(Reserve::None) => Ok(None),
-            Some(Reserve::RtCgroup) => Ok(group.map(|group| Pot {
+            None | Some(Enforcer::CpusetOnly | Enforcer::Hcbs) => Ok(None),
+            Some(Enforcer::RtCgroup) => Ok(group.map(|group| Pot {
                 enforcer: Enforcer::RtCgroup,
                 all_us: group.budget().per_second_us(),
                 cpus: 1,
                 period_us: SECOND_US,
             })),
-            Some(Reserve::Deadline) => {
+            Some(Enforcer::Deadline) => {
                 let cpus = &plan.experiment.scheduling.cpus;
                 let free_us = settled(cpus).map_err(|error| {
                     BenchError::Failed(format!(
@@ -92,7 +96,7 @@ impl Pot {
         let cells = (cells as u64).max(self.cpus).max(1);
         let least = match self.enforcer {
             Enforcer::Deadline => LEAST_DEADLINE_US,
-            Enforcer::RtCgroup | Enforcer::Hcbs => 1,
+            _ => 1,
         };
         let in_period = u128::from(self.all_us) * u128::from(self.period_us)
             / u128::from(SECOND_US)
@@ -132,7 +136,7 @@ pub(super) fn told(held: Reservation) -> String {
         Enforcer::Deadline => {
             format!("each cell holds {ms:.3} ms in every {of} ms, on any cpu (SCHED_DEADLINE)")
         }
-        Enforcer::RtCgroup | Enforcer::Hcbs => {
+        Enforcer::RtCgroup | Enforcer::Hcbs | Enforcer::CpusetOnly => {
             format!("each cell holds {ms:.3} ms in every {of} ms of each cpu")
         }
     }
@@ -140,10 +144,10 @@ pub(super) fn told(held: Reservation) -> String {
 
 /// What the study lacks to give each cell a reservation, where one is asked for.
 pub(crate) fn requirement(experiment: &Experiment, real_time: bool) -> Option<Requirement> {
-    let reserve = experiment.scale.as_ref()?.reserve;
+    let reserve = experiment.scale.as_ref()?.reserve?;
     let (what, reason, mend) = match reserve {
-        Reserve::None => return None,
-        Reserve::RtCgroup => {
+        Enforcer::CpusetOnly | Enforcer::Hcbs => return None,
+        Enforcer::RtCgroup => {
             let what = "a real-time group for each cell";
             match host::rtgroup::detect() {
                 _ if !real_time => (
@@ -159,8 +163,8 @@ pub(crate) fn requirement(experiment: &Experiment, real_time: bool) -> Option<Re
                 ),
             }
         }
-        Reserve::Deadline if real_time => return None,
-        Reserve::Deadline => {
+        Enforcer::Deadline if real_time => return None,
+        Enforcer::Deadline => {
             let granted = tasks::deadline_requirement(&experiment.scheduling.cpus);
             if !granted.met {
                 return Some(granted);

@@ -2,7 +2,7 @@
 
 use host::rtgroup::RtGroup;
 use host::sched::Class;
-use model::taskset::Enforcer;
+use model::Enforcer;
 use record::isolation::{Arm, Attacker, ContestTrial, DrawnCell, DrawnSet, DrawnTask, Role};
 use record::run::Run;
 

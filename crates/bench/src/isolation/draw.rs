@@ -9,7 +9,7 @@ use analysis::linux::{
 };
 use analysis::reservation::Dedicated;
 use analysis::{Ns, Task};
-use model::taskset::Enforcer;
+use model::Enforcer;
 use record::isolation::{DrawnCell, DrawnSet, DrawnTask, Draws, Role};
 use record::summary::NotMeasured;
 
@@ -175,7 +175,7 @@ impl Assessed {
         match enforcer {
             Enforcer::RtCgroup => self.budgets.is_some(),
             Enforcer::Deadline => self.runtimes.is_some(),
-            Enforcer::Hcbs => false,
+            Enforcer::Hcbs | Enforcer::CpusetOnly => false,
         }
     }
 }

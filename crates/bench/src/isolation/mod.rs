@@ -13,7 +13,7 @@ mod run;
 
 use host::root::Root;
 use host::rtgroup;
-use model::taskset::Enforcer;
+use model::Enforcer;
 use model::{InputError, LoadPlan, Requirement};
 use record::isolation::{Arm, Attacker, DrawnSet, Draws};
 use record::summary::NotMeasured;
@@ -32,9 +32,6 @@ use room::room;
 /// The question it answers.
 pub const ISOLATION_QUESTION: &str = "Does a cell keep its deadlines beside a cell of higher priority that runs longer than \
                                       it declared, with each enforcer and with none, and do cells receive their budgets?";
-
-/// The enforcers that can be tried, in the order of the report.
-pub const ISOLATION_ENFORCERS: [Enforcer; 2] = [Enforcer::RtCgroup, Enforcer::Deadline];
 
 /// The tick where nothing tells it: that of 100 Hz, the slowest in use, ns.
 const SLOWEST_TICK_NS: u64 = 10_000_000;

@@ -1,10 +1,10 @@
 //! What may be chosen about an isolation study, and what stands where nothing is said.
 
-use model::taskset::Enforcer;
+use model::Enforcer;
 use model::{Duration, InputError, Limits, LoadKind};
 
+use super::Part;
 use super::draw::TASKS;
-use super::{ISOLATION_ENFORCERS, Part};
 use crate::supply::{Reservation, once, within};
 
 /// Rounds unless asked otherwise, and with `--quick`.
@@ -98,7 +98,7 @@ impl IsolationOptions {
                 some => some.to_vec(),
             },
             enforcers: match self.enforcers.as_slice() {
-                [] => ISOLATION_ENFORCERS.to_vec(),
+                [] => Enforcer::OF_BENCH.to_vec(),
                 some => once(some),
             },
             utilisations_permille: self.utilisations_permille()?,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use host::rtgroup::RtGroup;
 use host::sched::Class;
-use model::taskset::Enforcer;
+use model::Enforcer;
 use probe::{SpinClass, SupplyArgs, prepare_gaps};
 use record::isolation::{ReceivedCell, ReceivedTrial};
 use record::run::Run;

@@ -5,7 +5,7 @@ use std::time::Instant;
 use host::latency::DmaLatency;
 use host::provenance::Provenance;
 use host::rtgroup::RtGroup;
-use model::taskset::Enforcer;
+use model::Enforcer;
 use record::isolation::{ISOLATION_SCHEMA, IsolationRecord};
 use record::run::{Manifest, RUN_SCHEMA, Run, Status};
 use record::supply::Machine;

@@ -10,7 +10,6 @@ mod stretches;
 mod trial;
 mod tried;
 
-use model::taskset::Enforcer;
 use model::{InputError, Requirement};
 use record::series::Condition;
 use record::summary::NotMeasured;
@@ -270,11 +269,10 @@ impl SupplyPlan {
     }
 }
 
-/// The enforcers that can be measured, in the order of the report.
-pub const SUPPLY_ENFORCERS: [Enforcer; 2] = [Enforcer::RtCgroup, Enforcer::Deadline];
-
 #[cfg(test)]
 mod tests {
+    use model::Enforcer;
+
     use super::*;
 
     #[test]

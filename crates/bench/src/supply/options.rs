@@ -3,11 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use model::taskset::Enforcer;
+use model::Enforcer;
 use model::{Duration, InputError, Limits};
 
 use super::tried::TRIED_NS;
-use super::{LONG_NS, PRIORITY, ROUNDS, STARTS, SUPPLY_ENFORCERS};
+use super::{LONG_NS, PRIORITY, ROUNDS, STARTS};
 
 /// The budgets that are measured unless asked otherwise: (budget, period) in ms.
 const USUAL: [(u64, u64); 4] = [(30, 100), (10, 50), (3, 10), (1, 10)];
@@ -124,7 +124,7 @@ impl SupplyOptions {
         }
         Ok(Checked {
             enforcers: match self.enforcers.as_slice() {
-                [] => SUPPLY_ENFORCERS.to_vec(),
+                [] => Enforcer::OF_BENCH.to_vec(),
                 some => once(some),
             },
             long_ns: self.long_ns(of(LONG_NS), &reservations)?,

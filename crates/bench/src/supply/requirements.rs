@@ -2,8 +2,8 @@
 
 use host::rtgroup;
 use host::sched::{self, Class};
+use model::Enforcer;
 use model::Requirement;
-use model::taskset::Enforcer;
 use record::supply::Budget;
 
 use super::{Setting, Subject};
@@ -26,8 +26,8 @@ pub(super) fn needs(subject: &Subject, setting: &Setting) -> Needs {
             needs
         }
         Enforcer::Deadline => vec![deadline(&held, &setting.allowed)],
-        Enforcer::Hcbs => vec![Requirement::unmet(
-            "hcbs",
+        other => vec![Requirement::unmet(
+            other.name(),
             "timecell cannot measure this enforcer",
             "name rt-cgroup or deadline",
         )],

@@ -104,7 +104,7 @@ fn unthrottled(limit: Option<RtLimit>) -> (i64, i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::taskset::Enforcer;
+    use model::Enforcer;
     use record::supply::Budget;
 
     const MS: i64 = 1_000_000;

@@ -1,7 +1,7 @@
 //! The bounds that a kernel sets to budgets and periods.
 
-use super::Enforcer;
 use crate::Duration;
+use crate::Enforcer;
 use crate::taskset::Reservation;
 
 /// The bounds that a kernel sets to budgets and periods, in nanoseconds.
@@ -48,7 +48,7 @@ fn time(ns: i64) -> Duration {
 pub(super) fn fixed(enforcer: Enforcer, reservation: &Reservation, cpus: u32) -> Option<Beyond> {
     let budget_ns = reservation.budget.ns() / i64::from(cpus.max(1));
     match enforcer {
-        Enforcer::CpusetOnly => None,
+        Enforcer::CpusetOnly | Enforcer::Hcbs => None,
         Enforcer::Deadline if budget_ns < DEADLINE_RUNTIME_MIN_NS => Some((
             "budget",
             format!(
@@ -89,7 +89,7 @@ impl KernelBounds {
         reservation: &Reservation,
         cpus: u32,
     ) -> Option<Beyond> {
-        if enforcer == Enforcer::CpusetOnly {
+        if !enforcer.has_budgets() {
             return None;
         }
         if enforcer == Enforcer::Deadline

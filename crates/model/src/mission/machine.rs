@@ -5,7 +5,8 @@ use std::path::Path;
 use super::check::{candidates, is_below, list, runs_by_deadline};
 use super::faults::Faults;
 use super::file::resolve;
-use super::{Cell, Enforcer, Image, KernelBounds, Latency, Mission, Place, Way, swaps};
+use super::{Cell, Image, KernelBounds, Latency, Mission, Place, Way, swaps};
+use crate::Enforcer;
 use crate::EngineKind;
 
 /// What a mission needs to know of a machine. It is asked, and nothing is changed.

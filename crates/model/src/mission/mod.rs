@@ -7,7 +7,6 @@ mod bounds;
 mod capability;
 mod cell;
 mod check;
-mod enforcer;
 mod faults;
 mod file;
 mod health;
@@ -35,7 +34,6 @@ mod write;
 pub use band::Band;
 pub use bounds::KernelBounds;
 pub use cell::{Cell, CellClass, Criticality, Ready, WhenShed};
-pub use enforcer::Enforcer;
 pub use file::MissionFile;
 pub use health::{Action, Escalation, ExitStatus, Observed, Rule};
 pub(crate) use image::no_missions;
@@ -53,7 +51,7 @@ pub use uids::Uids;
 
 use std::path::PathBuf;
 
-use crate::Duration;
+use crate::{Duration, Enforcer};
 
 /// Version of the mission file that this timecell reads and writes.
 pub const SCHEMA: i64 = 1;

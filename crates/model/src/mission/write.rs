@@ -3,9 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::{
-    Arrivals, Cell, Enforcer, Latency, Mission, Restart, Rights, Rule, SCHEMA, Task, Uids,
-};
+use super::{Arrivals, Cell, Latency, Mission, Restart, Rights, Rule, SCHEMA, Task, Uids};
+use crate::Enforcer;
 use crate::mission::{Observed, RestartPolicy};
 use crate::parse::quoted;
 use crate::taskset::Reservation;

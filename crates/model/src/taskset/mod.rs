@@ -1,19 +1,17 @@
 //! Task sets: which tasks run in which cells, and what each cell reserves of a cpu. The types are here, reading and
 //! writing of the TOML file beside them. Whether the deadlines hold is not decided here but in crate `analysis`.
 
-mod enforcer;
 mod fault;
 mod parse;
 mod policy;
 mod server;
 mod write;
 
-pub use enforcer::Enforcer;
 pub use fault::Fault;
 pub use policy::{Order, Policy};
 pub use server::{CellServer, Refill, ServerKind};
 
-use crate::Duration;
+use crate::{Duration, Enforcer};
 
 /// Version of the task-set file that this timecell reads and writes.
 pub const SCHEMA: i64 = 1;

@@ -1,6 +1,6 @@
 //! The arms of a contest.
 
-use model::taskset::Enforcer;
+use model::Enforcer;
 use serde::{Deserialize, Serialize};
 
 /// What the attacker does.
@@ -32,7 +32,6 @@ pub struct Arm {
     /// What the attacker does.
     pub attacker: Attacker,
     /// What holds the cells to their budgets; `None`: nothing.
-    #[serde(with = "by_enforcer_name")]
     pub enforcer: Option<Enforcer>,
 }
 
@@ -51,31 +50,6 @@ impl Arm {
             Attacker::Honest => format!("attacker honest, {held}"),
             Attacker::Overruns => format!("attacker overruns, {held}"),
         }
-    }
-}
-
-/// Enforcers by their names, nothing by `null`.
-pub mod by_enforcer_name {
-    use model::taskset::Enforcer;
-
-    use crate::supply::by_name;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    /// Writes the name.
-    ///
-    /// # Errors
-    /// The serializer's own.
-    pub fn serialize<S: Serializer>(enforcer: &Option<Enforcer>, to: S) -> Result<S::Ok, S::Error> {
-        enforcer.map(Enforcer::name).serialize(to)
-    }
-
-    /// Reads a name.
-    ///
-    /// # Errors
-    /// When no enforcer is called so.
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Enforcer>, D::Error> {
-        let name = Option::<String>::deserialize(from)?;
-        name.map(|name| by_name::named(&name)).transpose()
     }
 }
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use host::provenance::Provenance;
 use serde::{Deserialize, Serialize};
 
-pub use arm::{Arm, Attacker, by_enforcer_name};
+pub use arm::{Arm, Attacker};
 pub use draw::{DrawnCell, DrawnSet, DrawnTask, Draws};
 pub use summary::{
     Against, ArmSummary, IsolationSummary, Misses, PeriodShares, ReceivedSummary, ReceivedVerdict,

@@ -1,10 +1,10 @@
 //! The summary of an isolation study.
 
+use model::Enforcer;
 use model::Requirement;
-use model::taskset::Enforcer;
 use serde::{Deserialize, Serialize};
 
-use super::{Arm, by_enforcer_name};
+use super::Arm;
 use crate::summary::NotMeasured;
 use crate::supply::Budget;
 
@@ -132,7 +132,6 @@ pub enum Against {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
     /// The enforcer; `None`: nothing.
-    #[serde(with = "by_enforcer_name")]
     pub enforcer: Option<Enforcer>,
     /// The load's name; `None`: idle.
     pub load: Option<String>,

@@ -69,7 +69,7 @@ mod tests {
     use super::super::machine::tests::machine;
     use super::super::{Between, Kept, Promise, Share, SupplyPoint};
     use super::*;
-    use model::taskset::Enforcer;
+    use model::Enforcer;
 
     fn held(budget_ns: u64) -> Budget {
         Budget {

@@ -21,7 +21,6 @@ pub use machine::Machine;
 pub use summary::{
     Between, Kept, MeasuredSupply, Periods, Promise, Share, SupplyHost, SupplyPoint, SupplySummary,
 };
-pub(crate) use trial::by_name;
 pub use trial::{Budget, SupplyTrial};
 pub use tried::{
     ChosenBy, Foretold, Tried, TriedOutcome, TriedSet, TriedSummary, TriedTask, TriedTrial,

@@ -1,13 +1,12 @@
 //! The trials of a supply study.
 
-use model::taskset::Enforcer;
+use model::Enforcer;
 use serde::{Deserialize, Serialize};
 
 /// A budget under one enforcer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Budget {
     /// The kernel's mechanism, by its name.
-    #[serde(with = "by_name")]
     pub enforcer: Enforcer,
     /// Cpu time granted in every period, ns.
     pub budget_ns: u64,
@@ -33,31 +32,6 @@ pub struct SupplyTrial {
     pub steal_ns: Option<u64>,
     /// Why there are no gaps of this trial; `None` when it is good.
     pub failure: Option<String>,
-}
-
-/// Enforcers are written by their names.
-pub(crate) mod by_name {
-    use model::taskset::Enforcer;
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-    pub fn serialize<S: Serializer>(enforcer: &Enforcer, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(enforcer.name())
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Enforcer, D::Error> {
-        named(&String::deserialize(from)?)
-    }
-
-    /// The enforcer of this name.
-    pub fn named<E: Error>(name: &str) -> Result<Enforcer, E> {
-        let known = Enforcer::NAMES.iter().find(|(known, _)| *known == name);
-        known.map(|(_, enforcer)| *enforcer).ok_or_else(|| {
-            let names = Enforcer::NAMES.map(|(name, _)| name).join(", ");
-            E::custom(format!("unknown enforcer `{name}`; known are {names}"))
-        })
-    }
 }
 
 #[cfg(test)]

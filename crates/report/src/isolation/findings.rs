@@ -1,6 +1,6 @@
 //! What a study of isolation says in sentences.
 
-use model::taskset::Enforcer;
+use model::Enforcer;
 use record::isolation::{
     Against, Arm, IsolationSummary, Misses, ReceivedSummary, ReceivedVerdict, Standing,
 };

@@ -1,7 +1,7 @@
 //! The figures of a study of isolation: how many deadlines each arm missed, and what cells received period by period.
 
 use maud::html;
-use model::taskset::Enforcer;
+use model::Enforcer;
 use record::isolation::{ArmSummary, Attacker, IsolationSummary};
 
 use super::rows::utilisation;

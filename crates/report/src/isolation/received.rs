@@ -148,7 +148,7 @@ fn verdict(received: f64, billed: f64) -> ReceivedVerdict {
 mod tests {
     use super::*;
     use analysis::empirical::Gap;
-    use model::taskset::Enforcer;
+    use model::Enforcer;
 
     #[test]
     fn periods_are_counted_from_the_second_on() {

@@ -73,11 +73,7 @@ pub(super) fn arm(arm: &ArmSummary) -> [Text; 8] {
         plain(utilisation(arm.utilisation_permille)),
         plain(load(arm.load.as_ref())),
         plain(arm.arm.attacker.name()),
-        plain(
-            arm.arm
-                .enforcer
-                .map_or("none", model::taskset::Enforcer::name),
-        ),
+        plain(arm.arm.enforcer.map_or("none", model::Enforcer::name)),
         Text(missed(victim), tone),
         plain(format!("{} of {}", victim.trials_with, victim.trials)),
         plain(latest),
@@ -100,11 +96,7 @@ pub(super) fn standing(standing: &Standing) -> [Text; 7] {
         .map(|permille| utilisation(*permille))
         .collect();
     [
-        plain(
-            standing
-                .enforcer
-                .map_or("none", model::taskset::Enforcer::name),
-        ),
+        plain(standing.enforcer.map_or("none", model::Enforcer::name)),
         plain(load(standing.load.as_ref())),
         plain(utilisations.join(", ")),
         plain(missed(&standing.victim)),

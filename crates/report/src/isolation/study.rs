@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::taskset::Enforcer;
+use model::Enforcer;
 use record::RecordError;
 use record::isolation::{
     Against, Arm, ArmSummary, Attacker, ContestTrial, DrawnSet, ISOLATION_SUMMARY_SCHEMA,
@@ -168,12 +168,10 @@ fn arms(outcomes: &[Outcome]) -> Vec<ArmSummary> {
 
 /// In the order of the report.
 fn place(enforcer: Option<Enforcer>) -> usize {
-    match enforcer {
-        None => 0,
-        Some(Enforcer::RtCgroup) => 1,
-        Some(Enforcer::Deadline) => 2,
-        Some(Enforcer::Hcbs) => 3,
-    }
+    let known = Enforcer::ALL.iter().map(|each| Some(*each));
+    (std::iter::once(None).chain(known))
+        .position(|each| each == enforcer)
+        .unwrap_or(0)
 }
 
 fn standings(outcomes: &[Outcome]) -> Vec<Standing> {

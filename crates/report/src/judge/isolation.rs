@@ -2,7 +2,7 @@
 
 use super::threshold::{Count, Figure, Limit, Threshold};
 use super::verdict::{CellVerdict, Judged, JudgedThreshold, Measured, Unit, Why};
-use model::taskset::Enforcer;
+use model::Enforcer;
 use record::isolation::{IsolationSummary, Standing};
 
 /// Judges every enforcer that each threshold is about: those of its name (`none` where nothing was enforced), and without a

@@ -71,7 +71,7 @@ fn label(one: &TriedSummary) -> String {
 mod tests {
     use super::super::Outcome;
     use super::*;
-    use model::taskset::Enforcer;
+    use model::Enforcer;
     use record::isolation::Misses;
     use record::supply::{
         Budget, ChosenBy, Foretold, SUPPLY_SUMMARY_SCHEMA, TriedOutcome, TriedSet,

@@ -4,8 +4,8 @@ use super::study::median_of;
 use super::words::percent;
 use crate::units::{exact, time};
 use crate::words::{count, plural, ratio};
+use model::Enforcer;
 use model::EngineKind;
-use model::taskset::Enforcer;
 use record::crowd::CrowdRecord;
 use record::scale::{GrowthOf, ScaleEngine, ScalePoint, ScaleSummary};
 use stats::{Even, Growth};
@@ -127,6 +127,7 @@ fn reserved(points: &[&ScalePoint]) -> Option<String> {
         Enforcer::Deadline => ("on whichever cpu", "SCHED_DEADLINE"),
         Enforcer::RtCgroup => ("on each cpu", "a real-time group of its own"),
         Enforcer::Hcbs => ("on each cpu", "HCBS"),
+        Enforcer::CpusetOnly => return None,
     };
     Some(format!(
         "each of {} held {} {how}, an equal part, by {by}",

@@ -12,7 +12,7 @@ use crate::html::{
 use crate::published::Beside;
 use crate::words::{clean, count, sentence};
 use maud::{Markup, html};
-use model::{Class, EngineKind, Experiment, Pacing, Reserve, Work};
+use model::{Class, Enforcer, EngineKind, Experiment, Pacing, Scale, Work};
 use record::RecordError;
 use record::run::{Manifest, Run};
 use record::scale::{ScalePoint, ScaleSummary};
@@ -83,9 +83,9 @@ fn asked(plan: &Experiment) -> Section {
         Pacing::Relative => "rest between the end of a job and the next release",
         Pacing::Periodic => "period of the releases",
     };
-    let reserve = plan.scale.as_ref().map(|scale| scale.reserve);
+    let reserve = plan.scale.as_ref().and_then(|scale| scale.reserve);
     let class = match plan.scheduling.class {
-        Class::Fifo { .. } if reserve == Some(Reserve::Deadline) => {
+        Class::Fifo { .. } if reserve == Some(Enforcer::Deadline) => {
             "SCHED_DEADLINE, on every cpu".to_owned()
         }
         Class::Fifo { priority } => format!("SCHED_FIFO {priority}"),
@@ -120,16 +120,15 @@ fn asked(plan: &Experiment) -> Section {
     }
 }
 
-fn reservation(reserve: Reserve) -> &'static str {
-    match reserve {
-        Reserve::None => "none",
-        Reserve::RtCgroup => {
-            "rt-cgroup: an equal part of the real-time budget of every second, on each cpu"
+fn reservation(reserve: Option<Enforcer>) -> String {
+    let of = match reserve {
+        None | Some(Enforcer::CpusetOnly) => return Scale::reserve_name(reserve).to_owned(),
+        Some(Enforcer::Deadline) => "what the kernel admits in every second, on whichever cpu",
+        Some(Enforcer::RtCgroup | Enforcer::Hcbs) => {
+            "the real-time budget of every second, on each cpu"
         }
-        Reserve::Deadline => {
-            "deadline: an equal part of what the kernel admits in every second, on whichever cpu"
-        }
-    }
+    };
+    format!("{}: an equal part of {of}", Scale::reserve_name(reserve))
 }
 
 fn found(summary: &ScaleSummary) -> Section {

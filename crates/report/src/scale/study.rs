@@ -3,7 +3,7 @@
 use super::point::{self, Rounds};
 use super::sharing::{self, Asked};
 use crate::study::Source;
-use model::{EngineKind, Experiment, Pacing, Reserve};
+use model::{EngineKind, Experiment, Pacing};
 use record::RecordError;
 use record::run::Run;
 use record::scale::{GrowthOf, SCALE_SUMMARY_SCHEMA, ScaleEngine, ScalePoint, ScaleSummary};
@@ -70,11 +70,8 @@ fn engines_of(plan: &Experiment) -> Vec<EngineKind> {
 /// Whether the cells of a cpu form a system that idles only where no job waits: with a grid of releases jobs do not
 /// wait for the one before, and a reservation holds a cell back while its cpu is free.
 fn shares_by_cpu(plan: &Experiment) -> bool {
-    let reserve = plan
-        .scale
-        .as_ref()
-        .map_or(Reserve::None, |scale| scale.reserve);
-    plan.workload.pacing == Pacing::Relative && reserve == Reserve::None
+    let reserve = plan.scale.as_ref().and_then(|scale| scale.reserve);
+    plan.workload.pacing == Pacing::Relative && reserve.is_none()
 }
 
 /// What a job needs, by the smallest trial that has cells.

@@ -4,7 +4,7 @@ use analysis::empirical::{self, Span, cyclic_rate, least_delay, least_of, shortf
 use analysis::linux::TickSupply;
 use analysis::reservation::{BoundedDelay, Periodic};
 use analysis::{Ns, Supply};
-use model::taskset::Enforcer;
+use model::Enforcer;
 use record::RecordError;
 use record::run::Run;
 use record::supply::gaps::{Gap, Stretch};
@@ -244,7 +244,7 @@ fn by_tick(held: &Budget, tick: Ns, deadline_by_timer: Option<bool>) -> Option<T
             };
             TickSupply::deadline(budget, period, tick).ok()
         }
-        Enforcer::Hcbs => None,
+        Enforcer::Hcbs | Enforcer::CpusetOnly => None,
     }
 }
 

@@ -293,7 +293,7 @@ pub(super) fn findings(summary: &SupplySummary) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::taskset::Enforcer;
+    use model::Enforcer;
     use record::supply::{Budget, SUPPLY_SUMMARY_SCHEMA, TriedTask, TriedWitness};
 
     const MS: u64 = 1_000_000;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::synthetic::provenance;
-use model::taskset::Enforcer;
+use model::Enforcer;
 use record::isolation::{
     Against, Arm, Attacker, ContestTrial, DrawnCell, DrawnSet, DrawnTask, Draws, ISOLATION_SCHEMA,
     IsolationRecord,

@@ -100,7 +100,7 @@ fn cells_of_sched_deadline_hold_what_is_told_and_are_compared_all_together() {
         reservation: Some(record::crowd::Reservation {
             runtime_us: 160_000,
             period_us: 1_000_000,
-            enforcer: model::taskset::Enforcer::Deadline,
+            enforcer: model::Enforcer::Deadline,
         }),
         ..crowd(10, 10)
     });

@@ -3,7 +3,8 @@
 use analysis::Ns;
 use analysis::Task;
 use analysis::inside::Policy;
-use model::mission::{Band, Cell, CellClass, Enforcer, Mission};
+use model::Enforcer;
+use model::mission::{Band, Cell, CellClass, Mission};
 use model::taskset::CellTask;
 
 use super::Facts;
@@ -66,10 +67,7 @@ impl Asked {
     pub(super) fn of(mission: &Mission, at: usize, facts: &Facts, latency_ns: Ns) -> Asked {
         let cell = &mission.cells[at];
         let enforcer = enforcer(mission, cell, facts);
-        let class = cell.class.unwrap_or(match enforcer {
-            Enforcer::Deadline => CellClass::Deadline,
-            Enforcer::RtCgroup | Enforcer::CpusetOnly => CellClass::Fifo,
-        });
+        let class = cell.class.unwrap_or(enforcer.usual_class());
         let analysed = cell.analysed(class);
         let order = analysed.by_urgency();
         let tasks = order

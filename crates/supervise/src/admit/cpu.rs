@@ -6,7 +6,8 @@ use analysis::linux::{
 };
 use analysis::reservation::Dedicated;
 use analysis::{Ns, Supply, Task, Verdict, Witness};
-use model::mission::{CellClass, Enforcer};
+use model::Enforcer;
+use model::mission::CellClass;
 use record::supply::MeasuredSupply;
 
 use super::asked::Asked;

@@ -1,7 +1,7 @@
 //! What admission knows of the machine.
 
 use analysis::linux::RootDomain;
-use model::mission::Enforcer;
+use model::Enforcer;
 use record::supply::Machine;
 
 use super::{MachineMemory, Neighbour, Unaccounted};
@@ -102,14 +102,14 @@ impl Facts {
         match enforcer {
             Enforcer::RtCgroup => self.rt_cgroup.as_ref().map(|_| ()).map_err(Clone::clone),
             Enforcer::Deadline => self.deadline.as_ref().map(|_| ()).map_err(Clone::clone),
+            Enforcer::Hcbs => Err("timecell holds no cells by it yet".to_owned()),
             Enforcer::CpusetOnly => Ok(()),
         }
     }
 
     /// The best that the kernel has: a budget for a whole cell, a budget for each thread, no budget.
     pub fn best(&self) -> Enforcer {
-        [Enforcer::RtCgroup, Enforcer::Deadline]
-            .into_iter()
+        (Enforcer::OF_MISSIONS.iter().copied())
             .find(|enforcer| self.has(*enforcer).is_ok())
             .unwrap_or(Enforcer::CpusetOnly)
     }

@@ -37,7 +37,8 @@ pub use supplied::Basis;
 
 use analysis::linux::Held;
 use analysis::{Ns, Task};
-use model::mission::{Cell, CellClass, Enforcer, Mission, Place};
+use model::Enforcer;
+use model::mission::{Cell, CellClass, Mission, Place};
 use record::supply::MeasuredSupply;
 
 use asked::Asked;

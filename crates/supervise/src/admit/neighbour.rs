@@ -1,7 +1,8 @@
 //! What others on this machine were granted.
 
 use analysis::{Ns, Task};
-use model::mission::{Band, CellClass, Enforcer};
+use model::Enforcer;
+use model::mission::{Band, CellClass};
 use record::supply::MeasuredSupply;
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +31,6 @@ pub struct HeldCell {
     /// Its name.
     pub cell: String,
     /// What holds it to its budget.
-    #[serde(with = "enforcer_name")]
     pub enforcer: Enforcer,
     /// The class of its threads.
     #[serde(with = "class_name")]
@@ -176,24 +176,6 @@ pub(super) fn all(facts: &Facts, first: usize) -> Vec<(Asked, Option<(Ns, Ns)>)>
 /// Who measures on this cpu.
 pub(super) fn measuring(facts: &Facts, cpu: u32) -> Option<&Neighbour> {
     (facts.beside.iter()).find(|neighbour| neighbour.measured_cpus.contains(&cpu))
-}
-
-mod enforcer_name {
-    use super::{Deserialize, Enforcer};
-    use serde::{Deserializer, Serializer, de::Error as _};
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-    pub fn serialize<S: Serializer>(enforcer: &Enforcer, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(enforcer.name())
-    }
-
-    pub fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Enforcer, D::Error> {
-        let name = String::deserialize(from)?;
-        let known = Enforcer::NAMES.iter().find(|(known, _)| *known == name);
-        known
-            .map(|(_, enforcer)| *enforcer)
-            .ok_or_else(|| D::Error::custom(format!("`{name}` is not an enforcer")))
-    }
 }
 
 mod class_name {

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use analysis::{Ns, Witness};
-use model::mission::{Band, Enforcer, Place};
+use model::Enforcer;
+use model::mission::{Band, Place};
 use serde::{Serialize, Serializer};
 
 use super::{Basis, HeldCell, MemoryShare, SupervisorGrant, Unaccounted};
@@ -81,7 +82,6 @@ pub struct Grant {
     /// Its name.
     pub cell: String,
     /// What holds it to its budget.
-    #[serde(serialize_with = "enforcer_name")]
     pub enforcer: Enforcer,
     /// Its cpus.
     pub cpus: Vec<u32>,
@@ -196,11 +196,6 @@ pub struct CpuLoad {
     pub cells: Vec<String>,
     /// Sum of their budgets by their periods.
     pub reserved: f64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn enforcer_name<S: Serializer>(enforcer: &Enforcer, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(enforcer.name())
 }
 
 #[expect(clippy::ref_option, reason = "serde asks for it")]

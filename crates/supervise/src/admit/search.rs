@@ -3,7 +3,7 @@
 use analysis::inside::{Policy, holds};
 use analysis::linux::{Held, least_reservation, less_bandwidth, postponement_behind};
 use analysis::{Ns, Task};
-use model::mission::Enforcer;
+use model::Enforcer;
 use record::supply::{Budget, MeasuredSupply};
 
 use super::Facts;
@@ -80,7 +80,7 @@ pub(super) fn least(
     let mut best = by_model.and_then(|(budget_ns, period_ns)| held(enforcer, budget_ns, period_ns));
     let pair = |budget: &Budget| (budget.budget_ns, budget.period_ns);
     for supply in measured {
-        let same = enforcer.analysed() == Some(supply.held.enforcer);
+        let same = enforcer == supply.held.enforcer;
         let better = best.is_none_or(|best| less_bandwidth(pair(&supply.held), pair(&best)));
         let holds = behind(supply.held.budget_ns, supply.held.period_ns)
             .is_some_and(|behind| work.holds(&supply.held, behind, facts, measured));

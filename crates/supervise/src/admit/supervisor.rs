@@ -5,7 +5,8 @@ use analysis::inside::{Policy, fixed_priority};
 use analysis::linux::Held;
 use analysis::reservation::Dedicated;
 use analysis::{Ns, Task};
-use model::mission::{Band, CellClass, Enforcer, Mission, Supervisor, SupervisorClass};
+use model::Enforcer;
+use model::mission::{Band, CellClass, Mission, Supervisor, SupervisorClass};
 use serde::{Serialize, Serializer};
 
 use super::asked::{Asked, ns};

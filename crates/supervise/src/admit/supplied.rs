@@ -4,7 +4,7 @@ use analysis::empirical::Envelope;
 use analysis::linux::TickSupply;
 use analysis::reservation::{BoundedDelay, Delayed};
 use analysis::{Ns, Supply};
-use model::mission::Enforcer;
+use model::Enforcer;
 use record::supply::{Budget, MeasuredSupply, find};
 use serde::Serialize;
 
@@ -71,7 +71,7 @@ pub(super) fn model(held: &Budget, facts: &Facts) -> Result<BoundedDelay, String
     let (budget, period) = (held.budget_ns, held.period_ns);
     let tick = facts.tick_ns();
     let supply = match held.enforcer {
-        model::taskset::Enforcer::Deadline => {
+        Enforcer::Deadline => {
             let tick = if facts.machine.deadline_by_timer == Some(true) {
                 0
             } else {
@@ -79,9 +79,8 @@ pub(super) fn model(held: &Budget, facts: &Facts) -> Result<BoundedDelay, String
             };
             TickSupply::deadline(budget, period, tick)
         }
-        model::taskset::Enforcer::RtCgroup | model::taskset::Enforcer::Hcbs => {
-            TickSupply::rt_cgroup(budget, period, tick)
-        }
+        Enforcer::RtCgroup | Enforcer::Hcbs => TickSupply::rt_cgroup(budget, period, tick),
+        Enforcer::CpusetOnly => return Err("it is held to no budget".to_owned()),
     };
     supply
         .map(|supply| supply.cautious)
@@ -90,8 +89,8 @@ pub(super) fn model(held: &Budget, facts: &Facts) -> Result<BoundedDelay, String
 
 /// The budget as measurements name it; `None`: the enforcer holds nothing to a budget.
 pub(super) fn held(enforcer: Enforcer, budget_ns: Ns, period_ns: Ns) -> Option<Budget> {
-    Some(Budget {
-        enforcer: enforcer.analysed()?,
+    enforcer.has_budgets().then_some(Budget {
+        enforcer,
         budget_ns,
         period_ns,
     })

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use analysis::linux::RootDomain;
-use model::mission::{Enforcer, MissionFile};
+use model::Enforcer;
+use model::mission::MissionFile;
 use record::supply::{Between, Budget, Kept, Machine, MeasuredSupply, Promise, Share, SupplyPoint};
 
 use super::*;
@@ -167,7 +168,7 @@ fn measured(delay_ns: Ns, machine: Machine) -> MeasuredSupply {
     let one = Between::of(vec![delay_ns]).unwrap();
     MeasuredSupply {
         held: Budget {
-            enforcer: model::taskset::Enforcer::RtCgroup,
+            enforcer: model::Enforcer::RtCgroup,
             budget_ns: 3 * MS,
             period_ns: 10 * MS,
         },

@@ -303,7 +303,8 @@ fn told(class: &Class) -> String {
 
 #[cfg(test)]
 mod tests {
-    use model::mission::{Enforcer, MissionFile};
+    use model::Enforcer;
+    use model::mission::MissionFile;
 
     use super::*;
     use crate::admit::{Basis, TaskBound};

@@ -64,7 +64,8 @@ mod tests {
     use super::*;
     use crate::admit::{HeldCell, HeldTask};
     use crate::ledger::Holder;
-    use model::mission::{CellClass, Enforcer};
+    use model::Enforcer;
+    use model::mission::CellClass;
 
     pub fn entry(name: &str) -> Entry {
         let cell = HeldCell {

@@ -9,7 +9,8 @@ use engine::Cell as _;
 use engine::app::{self, AppCell, AppSpec, Ended, Launcher};
 use host::sched::Class;
 
-use model::mission::{self, Enforcer};
+use model::Enforcer;
+use model::mission;
 
 use super::tend::Tended;
 use super::watch::memory_hits;

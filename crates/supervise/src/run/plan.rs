@@ -1,6 +1,7 @@
 //! A mission with its admission, as it is to be run.
 
-use model::mission::{Cell, Enforcer, Mission, MissionFile};
+use model::Enforcer;
+use model::mission::{Cell, Mission, MissionFile};
 use record::supply::MeasuredSupply;
 
 use super::spec;

@@ -6,7 +6,8 @@ use engine::app::{
     self, Access, AppSpec, Bind, Device, Grants, Ids, Image, Limits, Network, Scheduling, Seccomp,
     Tmpfs,
 };
-use model::mission::{self, Cell, Enforcer, MissionFile};
+use model::Enforcer;
+use model::mission::{self, Cell, MissionFile};
 
 use crate::admit::Grant;
 

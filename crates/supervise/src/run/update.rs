@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::Cell as _;
-use model::mission::{Enforcer, MissionFile};
+use model::Enforcer;
+use model::mission::MissionFile;
 
 use super::carried::{Carried, Decided};
 use super::cell::place;

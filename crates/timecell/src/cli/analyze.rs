@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use model::Duration;
-use model::taskset::Enforcer;
+use model::Enforcer;
 use record::import::taskset::{Format, Unit};
 use report::feasibility::{Fit, RtLimit};
+
+use super::enforcer;
 
 /// Options of `analyze`.
 #[derive(Debug, Args)]
@@ -91,32 +93,11 @@ pub struct Check {
 pub struct Kernel {
     /// The mechanism whose admission control is asked: its own arithmetic, not the kernel of this machine [default: the
     /// file's, else deadline].
-    #[arg(long, value_enum)]
-    pub enforcer: Option<EnforcerName>,
+    #[arg(long, value_name = "ENFORCER", value_parser = enforcer::one_of(Enforcer::OF_ANALYSIS))]
+    pub enforcer: Option<Enforcer>,
     /// sched_rt_runtime_us and sched_rt_period_us as runtime/period, such as 900ms/1s, or none for no limit.
     #[arg(long, value_name = "RUNTIME/PERIOD", default_value = "950ms/1s")]
     pub rt_limit: RtLimit,
-}
-
-/// The mechanisms that `--enforcer` may ask for.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum EnforcerName {
-    /// SCHED_DEADLINE, each cpu a root domain of its own.
-    Deadline,
-    /// Real-time groups of cgroup v1, with the writes that set them up.
-    RtCgroup,
-    /// Hierarchical constant bandwidth servers, cpu.rt.max of cgroup v2.
-    Hcbs,
-}
-
-impl From<EnforcerName> for Enforcer {
-    fn from(name: EnforcerName) -> Enforcer {
-        match name {
-            EnforcerName::Deadline => Enforcer::Deadline,
-            EnforcerName::RtCgroup => Enforcer::RtCgroup,
-            EnforcerName::Hcbs => Enforcer::Hcbs,
-        }
-    }
 }
 
 /// The heuristics that `--fit` may ask for.

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use model::taskset::Enforcer;
+use model::Enforcer;
 use model::{Bytes, Duration, EngineKind, LoadKind};
 
+use super::enforcer;
 use super::judge::Judge;
 use super::offered::{Offered, engines, scenarios};
 
@@ -25,36 +26,6 @@ pub enum SetPolicy {
     Fifo,
     /// SCHED_DEADLINE: runtime, deadline and period for every task, on all cpus.
     Deadline,
-}
-
-/// The reservations that `--reserve` may ask for.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum ReserveName {
-    /// None: the class alone.
-    None,
-    /// A real-time group for each cell.
-    RtCgroup,
-    /// SCHED_DEADLINE for each cell, in place of the class; cells are not pinned.
-    Deadline,
-}
-
-/// The enforcers that `bench supply` and `bench isolation` measure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum EnforcerName {
-    /// Real-time groups of cgroup v1 (RT_GROUP_SCHED).
-    RtCgroup,
-    /// SCHED_DEADLINE.
-    Deadline,
-}
-
-impl EnforcerName {
-    /// The enforcer itself.
-    pub fn enforcer(self) -> Enforcer {
-        match self {
-            EnforcerName::RtCgroup => Enforcer::RtCgroup,
-            EnforcerName::Deadline => Enforcer::Deadline,
-        }
-    }
 }
 
 /// Options of `bench`.
@@ -179,8 +150,8 @@ pub struct Bench {
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     pub failure_limit: Option<f64>,
     /// Scenario `scale`: how each cell is held to an equal share of the cpus in every second [default: none].
-    #[arg(long, value_enum)]
-    pub reserve: Option<ReserveName>,
+    #[arg(long, value_parser = enforcer::reserve())]
+    pub reserve: Option<enforcer::Reserve>,
     /// Scenario `scale`: memory of the machine that is left to everybody else, such as 2GiB; below it no more cells are made
     /// and those that run are stopped [default: a twentieth of the machine's].
     #[arg(long, value_name = "SIZE")]
@@ -189,8 +160,8 @@ pub struct Bench {
     #[arg(long, value_name = "TIME")]
     pub starvation_limit: Option<Duration>,
     /// Scenarios `supply` and `isolation`: the enforcers to measure, comma-separated [default: both].
-    #[arg(long, value_enum, value_name = "ENFORCER", value_delimiter = ',')]
-    pub enforcer: Vec<EnforcerName>,
+    #[arg(long, value_name = "ENFORCER", value_delimiter = ',', value_parser = enforcer::one_of(Enforcer::OF_BENCH))]
+    pub enforcer: Vec<Enforcer>,
     /// Scenarios `supply` and `isolation`: budget/period of each reservation, comma-separated [default:
     /// 30ms/100ms,10ms/50ms,3ms/10ms,1ms/10ms; in `isolation` 10, 15, 20 and 25ms/100ms beside each other].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]

@@ -3,10 +3,10 @@
 use bench::{BenchError, Plan, Settings, scenario};
 use host::handover::{self, Owner};
 use host::provenance::Provenance;
-use model::{InputError, Overrides, Reserve, TaskPolicy};
+use model::{InputError, Overrides, TaskPolicy};
 use record::run::Run;
 
-use crate::cli::{Bench, ClassName, ReserveName, SetPolicy};
+use crate::cli::{Bench, ClassName, SetPolicy};
 use crate::commands::bench_plan::{dry, header};
 use crate::commands::judge::Asked;
 use crate::commands::{bench_hold, bench_pilot, bench_program, bench_until};
@@ -356,11 +356,7 @@ pub fn overrides(options: &Bench) -> Result<Overrides, InputError> {
         counts: options.counts.clone(),
         parallel: options.parallel,
         failure_limit: options.failure_limit,
-        reserve: options.reserve.map(|reserve| match reserve {
-            ReserveName::None => Reserve::None,
-            ReserveName::RtCgroup => Reserve::RtCgroup,
-            ReserveName::Deadline => Reserve::Deadline,
-        }),
+        reserve: options.reserve,
         memory_reserve: options.memory_reserve,
         starvation_limit: options.starvation_limit,
         task_policy: options.policy.map(|policy| match policy {

@@ -2,7 +2,7 @@
 
 use bench::{Plan, PlannedTrial};
 use host::provenance::Provenance;
-use model::{Class, Experiment, Pacing, ProgramLoad, Reserve, Work};
+use model::{Class, Enforcer, Experiment, Pacing, ProgramLoad, Work};
 use report::grouped;
 
 use super::bench::VERSION;
@@ -46,9 +46,9 @@ fn plan_line(experiment: &Experiment, trials: usize) -> String {
             tasks.policy.name()
         );
     }
-    let reserve = experiment.scale.as_ref().map(|scale| scale.reserve);
+    let reserve = experiment.scale.as_ref().and_then(|scale| scale.reserve);
     let class = match experiment.scheduling.class {
-        Class::Fifo { .. } if reserve == Some(Reserve::Deadline) => {
+        Class::Fifo { .. } if reserve == Some(Enforcer::Deadline) => {
             "DEADLINE, equal shares".to_owned()
         }
         Class::Fifo { priority } => format!("FIFO {priority}"),

@@ -110,11 +110,7 @@ fn wanted(options: &Bench) -> Result<IsolationOptions, InputError> {
         .collect();
     Ok(IsolationOptions {
         parts: parts?,
-        enforcers: options
-            .enforcer
-            .iter()
-            .map(|name| name.enforcer())
-            .collect(),
+        enforcers: options.enforcer.clone(),
         utilisations: options.utilisation.clone(),
         overrun: options.overrun,
         seed: options.seed,

@@ -129,11 +129,7 @@ fn wanted(options: &Bench) -> Result<SupplyOptions, InputError> {
             .map_err(|error| InputError::new("--cpus", error.to_string(), ""))?,
     };
     Ok(SupplyOptions {
-        enforcers: options
-            .enforcer
-            .iter()
-            .map(|name| name.enforcer())
-            .collect(),
+        enforcers: options.enforcer.clone(),
         reservations: reservations(options)?,
         duration: options.duration,
         rounds: options.rounds,

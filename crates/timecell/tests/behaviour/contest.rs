@@ -96,7 +96,7 @@ fn is_whole(run: &Run, trial: &ContestTrial) {
             samples.header.planned
         );
         let policy = match trial.arm.enforcer {
-            Some(model::taskset::Enforcer::Deadline) => 6,
+            Some(model::Enforcer::Deadline) => 6,
             _ => 1,
         };
         assert_eq!(samples.header.policy, policy, "{trial:?}");

@@ -161,7 +161,7 @@ fn foretold(tasks: &[Task], supply: &impl Supply) -> Foretold {
 mod tests {
     use super::*;
     use analysis::linux::TickSupply;
-    use model::taskset::Enforcer;
+    use model::Enforcer;
     use proptest::prelude::*;
     use record::supply::{Between, Budget, Kept, Machine, Promise, Share, SupplyPoint};
 

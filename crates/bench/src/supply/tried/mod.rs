@@ -7,7 +7,7 @@ mod trial;
 
 use std::time::Instant;
 
-use model::taskset::Enforcer;
+use model::Enforcer;
 use record::RecordError;
 use record::run::{Manifest, Run};
 use record::series::Condition;

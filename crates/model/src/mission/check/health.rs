@@ -1,8 +1,9 @@
 //! Checks of health rules.
 
+use crate::Enforcer;
 use crate::mission::faults::Faults;
 use crate::mission::keys::PARAMETERS;
-use crate::mission::{Action, Cell, Enforcer, Mission, Observed, Place, Rule};
+use crate::mission::{Action, Cell, Mission, Observed, Place, Rule};
 use crate::reader::nearest;
 
 /// The health rules of a cell: parameters that lack or have no meaning, what cannot be observed, and what cannot be done.

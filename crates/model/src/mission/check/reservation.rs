@@ -1,9 +1,10 @@
 //! Checks of reservations.
 
 use super::tasks::{high, runs_by_deadline};
+use crate::Enforcer;
 use crate::mission::bounds::fixed;
 use crate::mission::faults::Faults;
-use crate::mission::{Cell, Enforcer, Mission, Place};
+use crate::mission::{Cell, Mission, Place};
 use crate::taskset::Reservation;
 
 /// A reservation that no cpu could keep, or no kernel.

@@ -1,7 +1,8 @@
 //! Checks of a cell's tasks.
 
+use crate::Enforcer;
 use crate::mission::faults::Faults;
-use crate::mission::{Cell, CellClass, Enforcer, Mission, Place};
+use crate::mission::{Cell, CellClass, Mission, Place};
 
 /// The tasks of a cell: what none can do, and what does not go with its class.
 pub(super) fn check(mission: &Mission, cell: &Cell, place: &Place, faults: &mut Faults<'_>) {

@@ -2,12 +2,18 @@
 
 use super::cell::CELL;
 use super::{Key, Kind, Shape, names};
-use crate::mission::{Enforcer, Limits, ModePolicy, Supervisor, SupervisorClass};
+use crate::Enforcer;
+use crate::mission::{Limits, ModePolicy, Supervisor, SupervisorClass};
 
 /// `auto` before the names of the enforcers.
-const ENFORCERS: [&str; 4] = {
-    let [first, second, third] = names(&Enforcer::NAMES);
-    ["auto", first, second, third]
+const ENFORCERS: [&str; 1 + Enforcer::OF_MISSIONS.len()] = {
+    let mut names = ["auto"; 1 + Enforcer::OF_MISSIONS.len()];
+    let mut place = 1;
+    while place < names.len() {
+        names[place] = Enforcer::OF_MISSIONS[place - 1].name();
+        place += 1;
+    }
+    names
 };
 
 const SUPERVISOR_CLASSES: &[&str] = &names(&SupervisorClass::NAMES);

@@ -9,9 +9,8 @@ mod rights;
 pub(super) use node::Node;
 
 use super::keys::TOP;
-use super::{
-    Enforcer, Latency, Mission, ModePolicy, Modes, Place, Supervisor, SupervisorClass, Uids,
-};
+use super::{Latency, Mission, ModePolicy, Modes, Place, Supervisor, SupervisorClass, Uids};
+use crate::Enforcer;
 use toml::de::DeTable;
 
 /// The mission that the document says, as far as it can be read.
@@ -22,7 +21,7 @@ pub(super) fn mission(document: &DeTable<'_>) -> Mission {
     Mission {
         name: top.text("name"),
         description: top.text("description"),
-        enforcer: top.choice("enforcer", &Enforcer::NAMES),
+        enforcer: top.choice("enforcer", &Enforcer::names(Enforcer::OF_MISSIONS)),
         cpus: top.cpus("cpus"),
         latency,
         supply_run: top.path("supply_run"),

@@ -1,9 +1,10 @@
 //! The missions that are shipped.
 
 use super::{LEAST, json, parse, shipped, validator};
+use crate::Enforcer;
 use crate::mission::{
-    Action, Cell, CellClass, Criticality, Enforcer, Image, Latency, Network, Observed, Ready,
-    Restart, RestartPolicy, Seccomp, WhenShed,
+    Action, Cell, CellClass, Criticality, Image, Latency, Network, Observed, Ready, Restart,
+    RestartPolicy, Seccomp, WhenShed,
 };
 use crate::taskset::{Order, Policy, TaskCell};
 use crate::{Duration, EngineKind};

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::Enforcer;
 use crate::mission::{
-    Access, Action, Arrivals, Band, Cell, CellClass, Criticality, Device, Enforcer, Escalation,
-    ExitStatus, Image, Latency, Mission, ModePolicy, Modes, Mount, Network, Observed, Ready,
-    Restart, RestartPolicy, Rights, Rule, Seccomp, Supervisor, SupervisorClass, Task, Tmpfs, Uids,
-    User, WhenShed,
+    Access, Action, Arrivals, Band, Cell, CellClass, Criticality, Device, Escalation, ExitStatus,
+    Image, Latency, Mission, ModePolicy, Modes, Mount, Network, Observed, Ready, Restart,
+    RestartPolicy, Rights, Rule, Seccomp, Supervisor, SupervisorClass, Task, Tmpfs, Uids, User,
+    WhenShed,
 };
 use crate::taskset::{CellTask, Reservation};
 use crate::{Bytes, Duration, EngineKind};
@@ -37,8 +38,8 @@ impl Dice<'_> {
         self.roll(2) == 1
     }
 
-    fn one<T: Copy, const N: usize>(&mut self, of: &[(&str, T); N]) -> T {
-        of[self.roll(N)].1
+    fn one<T: Copy>(&mut self, of: &[(&str, T)]) -> T {
+        of[self.roll(of.len())].1
     }
 
     fn text(&mut self) -> String {
@@ -75,7 +76,9 @@ pub(super) fn mission(bytes: &[u8]) -> Mission {
         policy: ModePolicy::AmcRtb,
         return_after: dice.time(),
     });
-    let enforcer = dice.flip().then(|| dice.one(&Enforcer::NAMES));
+    let enforcer = dice
+        .flip()
+        .then(|| dice.one(&Enforcer::names(Enforcer::OF_MISSIONS)));
     let cpus = if dice.flip() {
         vec![0, 1, 2, 3]
     } else {

@@ -12,7 +12,8 @@ mod tests;
 use field::choice;
 use toml::de::DeTable;
 
-use super::{Enforcer, Limits, Refill, SCHEMA, TaskSet};
+use super::{Limits, Refill, SCHEMA, TaskSet};
+use crate::Enforcer;
 use crate::InputError;
 use crate::reader::{Source, Table};
 
@@ -37,7 +38,7 @@ impl TaskSet {
         let set = TaskSet {
             cpus: cpus.and_then(|n| u32::try_from(n).ok()),
             refill: choice(&top, "refill", &Refill::NAMES)?.unwrap_or_default(),
-            enforcer: choice(&top, "enforcer", &Enforcer::NAMES)?,
+            enforcer: choice(&top, "enforcer", &Enforcer::names(Enforcer::OF_ANALYSIS))?,
             cells: cell::cells(&tables)?,
         };
         server::check(&top, &tables, &set)?;

@@ -475,7 +475,7 @@ fn sets() -> impl Strategy<Value = TaskSet> {
     (
         prop::option::of(3u32..=4096),
         any::<bool>(),
-        prop::option::of(prop::sample::select(Enforcer::NAMES.to_vec())),
+        prop::option::of(prop::sample::select(Enforcer::OF_ANALYSIS.to_vec())),
         prop::collection::vec(cell, 1..5),
     )
         .prop_map(|(cpus, together, enforcer, mut cells)| {
@@ -509,7 +509,7 @@ fn sets() -> impl Strategy<Value = TaskSet> {
             let mut set = TaskSet {
                 cpus,
                 refill: Refill::Apart,
-                enforcer: enforcer.map(|(_, enforcer)| enforcer),
+                enforcer,
                 cells,
             };
             set.refill = Refill::Together;

@@ -5,7 +5,8 @@ use std::str::FromStr;
 use analysis::linux::Bandwidth;
 use analysis::{Task, edf};
 use model::Duration;
-use model::taskset::{Enforcer, ServerKind, TaskCell, TaskSet};
+use model::Enforcer;
+use model::taskset::{ServerKind, TaskCell, TaskSet};
 
 use super::super::judge::ns;
 use super::super::study::{Outcome, Study};
@@ -190,6 +191,8 @@ fn ask(
         }
         Enforcer::RtCgroup => groups::rt_cgroup(asked),
         Enforcer::Hcbs => groups::hcbs(asked),
+        // It asks the kernel for no budget, so that there is nothing to refuse.
+        Enforcer::CpusetOnly => return None,
     };
     notes.extend(mismatch(asked, enforcer));
     let admitted = bounds.iter().all(|bound| bound.refusals.is_empty());

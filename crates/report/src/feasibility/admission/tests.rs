@@ -1,6 +1,7 @@
 //! What Linux says of reservations beside what is true.
 
-use model::taskset::{Enforcer, TaskSet};
+use model::Enforcer;
+use model::taskset::TaskSet;
 
 use super::*;
 use crate::feasibility::study;

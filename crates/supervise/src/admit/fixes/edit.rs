@@ -4,7 +4,8 @@ use std::fmt;
 
 use analysis::Ns;
 use model::Duration;
-use model::mission::{CellClass, Enforcer, Mission};
+use model::Enforcer;
+use model::mission::{CellClass, Mission};
 use model::taskset::Reservation;
 use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};

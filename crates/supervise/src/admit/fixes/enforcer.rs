@@ -1,6 +1,7 @@
 //! Another mechanism that holds cells to their budgets: of a cell by its class, or of the mission; or none.
 
-use model::mission::{Cell, CellClass, Enforcer};
+use model::Enforcer;
+use model::mission::{Cell, CellClass};
 
 use super::search::Search;
 use super::{Edit, budget};
@@ -26,8 +27,11 @@ pub(super) fn enforced(search: &Search<'_>) -> Option<Vec<Edit>> {
         .into_iter()
         .find_map(by_class)
         .or_else(|| {
-            [Enforcer::RtCgroup, Enforcer::Deadline]
-                .into_iter()
+            let with_budgets = Enforcer::OF_MISSIONS
+                .iter()
+                .filter(|each| each.has_budgets());
+            with_budgets
+                .copied()
                 .find_map(|enforcer| everywhere(search, enforcer))
         })
 }
@@ -65,10 +69,7 @@ fn everywhere(search: &Search<'_>, enforcer: Enforcer) -> Option<Vec<Edit>> {
     if search.mission.enforcer == Some(enforcer) || search.facts.has(enforcer).is_err() {
         return None;
     }
-    let class = match enforcer {
-        Enforcer::Deadline => CellClass::Deadline,
-        Enforcer::RtCgroup | Enforcer::CpusetOnly => CellClass::Fifo,
-    };
+    let class = enforcer.usual_class();
     let mut edits = vec![Edit::Enforcer(Some(enforcer))];
     edits.extend(anywhere(search, class));
     let cells = search.mission.cells.iter();

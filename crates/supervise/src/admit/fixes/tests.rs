@@ -1,6 +1,7 @@
 //! Fixes of refusals: each, applied, is admitted.
 
-use model::mission::{CellClass, Enforcer, MissionFile};
+use model::Enforcer;
+use model::mission::{CellClass, MissionFile};
 use proptest::prelude::*;
 
 use super::super::tests::{cell, facts, mission, task};

@@ -23,7 +23,7 @@ pub fn run(options: &Check) -> Result<Ended, CommandError> {
         loaded.set = with_latency(&loaded.set, latency);
     }
     if let Some(enforcer) = options.kernel.enforcer {
-        loaded.set.enforcer = Some(enforcer.into());
+        loaded.set.enforcer = Some(enforcer);
     }
     let mut study = study(&loaded.set, options.explain);
     study.linux = admission(&loaded.set, &study, options.kernel.rt_limit);

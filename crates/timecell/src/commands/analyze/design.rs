@@ -19,7 +19,7 @@ pub fn run(options: &Design) -> Result<Ended, CommandError> {
         loaded.set = with_latency(&loaded.set, latency);
     }
     if let Some(enforcer) = options.kernel.enforcer {
-        loaded.set.enforcer = Some(enforcer.into());
+        loaded.set.enforcer = Some(enforcer);
     }
     for (name, time) in [
         ("--period", options.period.unwrap_or(options.shortest)),

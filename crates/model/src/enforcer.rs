@@ -1,0 +1,131 @@
+//! The mechanisms of Linux that hold cells to what they were granted, each described once: what files, options, tables and help
+//! say of one follows from here.
+
+use serde::{Deserialize, Serialize};
+
+use crate::mission::CellClass;
+
+/// A mechanism of Linux that holds cells to what they were granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Enforcer {
+    /// Real-time groups of the cpu controller (cgroup v1, CONFIG_RT_GROUP_SCHED): a budget for the whole cell on each of its
+    /// cpus.
+    RtCgroup,
+    /// SCHED_DEADLINE: a budget for each thread. A task set that names no mechanism is analysed for it.
+    #[default]
+    Deadline,
+    /// Hierarchical constant bandwidth servers, `cpu.rt.max` of cgroup v2: a budget for the whole cell on each of its cpus.
+    Hcbs,
+    /// Cpus of their own and nothing else: no budget is enforced.
+    CpusetOnly,
+}
+
+/// What there is to say of one.
+struct Description {
+    name: &'static str,
+    summary: &'static str,
+    /// The real-time classes of threads that it holds; the first is the usual one.
+    classes: &'static [CellClass],
+}
+
+impl Enforcer {
+    /// Every one, in the order in which they are shown side by side.
+    pub const ALL: &'static [Enforcer] = &[
+        Enforcer::RtCgroup,
+        Enforcer::Deadline,
+        Enforcer::Hcbs,
+        Enforcer::CpusetOnly,
+    ];
+
+    /// Those that hold the cells of a mission, the best first.
+    pub const OF_MISSIONS: &'static [Enforcer] =
+        &[Enforcer::RtCgroup, Enforcer::Deadline, Enforcer::CpusetOnly];
+
+    /// Those whose own admission of cells `analyze` models.
+    pub const OF_ANALYSIS: &'static [Enforcer] =
+        &[Enforcer::Deadline, Enforcer::RtCgroup, Enforcer::Hcbs];
+
+    /// Those whose supply and isolation are measured, and that share out a machine in `bench scale`.
+    pub const OF_BENCH: &'static [Enforcer] = &[Enforcer::RtCgroup, Enforcer::Deadline];
+
+    const fn description(self) -> Description {
+        match self {
+            Enforcer::RtCgroup => Description {
+                name: "rt-cgroup",
+                summary: "Real-time groups of cgroup v1 (RT_GROUP_SCHED)",
+                classes: &[CellClass::Fifo],
+            },
+            Enforcer::Deadline => Description {
+                name: "deadline",
+                summary: "SCHED_DEADLINE, for each thread",
+                classes: &[CellClass::Deadline],
+            },
+            Enforcer::Hcbs => Description {
+                name: "hcbs",
+                summary: "Hierarchical constant bandwidth servers, cpu.rt.max of cgroup v2",
+                classes: &[CellClass::Fifo],
+            },
+            Enforcer::CpusetOnly => Description {
+                name: "cpuset-only",
+                summary: "Cpus of their own, no budgets",
+                classes: &[CellClass::Fifo, CellClass::Deadline],
+            },
+        }
+    }
+
+    /// The name used in files, options and tables.
+    pub const fn name(self) -> &'static str {
+        self.description().name
+    }
+
+    /// What it is, in a few words for `--help`.
+    pub const fn summary(self) -> &'static str {
+        self.description().summary
+    }
+
+    /// The one of this name among these.
+    pub fn named(name: &str, among: &[Enforcer]) -> Option<Enforcer> {
+        (among.iter().copied()).find(|each| each.name() == name)
+    }
+
+    /// The names of these, with what they stand for.
+    pub fn names(of: &[Enforcer]) -> Vec<(&'static str, Enforcer)> {
+        of.iter().map(|each| (each.name(), *each)).collect()
+    }
+
+    /// Whether it holds anything to a budget, so that there is a supply to analyse.
+    pub const fn has_budgets(self) -> bool {
+        !matches!(self, Enforcer::CpusetOnly)
+    }
+
+    /// Whether cells of this class can be held by it. A real-time group does not hold threads of SCHED_DEADLINE, and
+    /// SCHED_DEADLINE none of SCHED_FIFO; best-effort cells are held by nothing, and need nothing.
+    pub fn holds(self, class: CellClass) -> bool {
+        class == CellClass::Other || self.description().classes.contains(&class)
+    }
+
+    /// The class that the threads of a cell have under it, unless the cell asks for another one.
+    pub const fn usual_class(self) -> CellClass {
+        self.description().classes[0]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_has_a_name_of_its_own_in_files_and_records() {
+        for enforcer in Enforcer::ALL {
+            assert_eq!(
+                Enforcer::named(enforcer.name(), Enforcer::ALL),
+                Some(*enforcer)
+            );
+            let json = serde_json::to_string(enforcer).unwrap();
+            assert_eq!(json, format!("{:?}", enforcer.name()));
+            assert!(enforcer.holds(enforcer.usual_class()));
+        }
+        assert_eq!(Enforcer::named("hcbs", Enforcer::OF_MISSIONS), None);
+    }
+}

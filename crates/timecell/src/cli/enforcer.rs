@@ -1,0 +1,24 @@
+//! How options name the mechanisms that hold cells: the names and their help come from where each is described.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use model::{Enforcer, Scale};
+
+/// What holds the cells of a study; `None`: nothing.
+pub type Reserve = Option<Enforcer>;
+
+/// One of these.
+pub fn one_of(of: &'static [Enforcer]) -> impl TypedValueParser<Value = Enforcer> {
+    let values = of
+        .iter()
+        .map(|each| PossibleValue::new(each.name()).help(each.summary()));
+    PossibleValuesParser::new(values)
+        .try_map(|name| Enforcer::named(&name, of).ok_or("no such enforcer"))
+}
+
+/// One of [`Scale::reserves`].
+pub fn reserve() -> impl TypedValueParser<Value = Reserve> {
+    let values = Scale::reserves().into_iter().map(|(name, held)| {
+        PossibleValue::new(name).help(held.map_or("The class alone", Enforcer::summary))
+    });
+    PossibleValuesParser::new(values).map(|name| Enforcer::named(&name, Enforcer::ALL))
+}
