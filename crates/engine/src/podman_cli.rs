@@ -393,8 +393,8 @@ fn is_helper(pid: i32, home: &Path, id: &str) -> bool {
 }
 
 fn has(pid: i32, file: &str, what: &str) -> bool {
-    fs::read(format!("/proc/{pid}/{file}"))
-        .is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(what))
+    let bytes = process::first_bytes(&format!("/proc/{pid}/{file}"));
+    String::from_utf8_lossy(&bytes).contains(what)
 }
 
 #[cfg(test)]

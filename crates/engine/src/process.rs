@@ -216,7 +216,7 @@ fn carries(pid: i32, mut meant: impl FnMut(&str) -> bool) -> bool {
 const MOST_BYTES: u64 = 6 << 20;
 
 /// What such a file holds, as far as it is looked at; nothing if it cannot be read.
-fn first_bytes(path: &str) -> Vec<u8> {
+pub(crate) fn first_bytes(path: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     // What was read before it ended may still tell whose it is.
     let _ = File::open(path).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes));

@@ -6,7 +6,6 @@ use engine::app::{
     self, Access, AppSpec, Bind, Device, Grants, Ids, Image, Limits, Network, Scheduling, Seccomp,
     Tmpfs,
 };
-use model::Enforcer;
 use model::mission::{self, Cell, MissionFile};
 
 use crate::admit::Grant;
@@ -109,8 +108,9 @@ pub(super) fn host_path(file: &MissionFile, path: &Path) -> PathBuf {
 
 /// Whether the kernel holds the cell to a budget, from which whoever inherits a priority is exempt.
 fn is_held(grant: &Grant) -> bool {
-    let by_budget = matches!(grant.enforcer, Enforcer::RtCgroup | Enforcer::Deadline);
-    by_budget && grant.budget_ns.is_some()
+    // Of a cell with tasks of SCHED_DEADLINE, each has a runtime of its own, and there is no budget of the cell.
+    let by_task = grant.tasks.iter().any(|task| task.runtime_ns.is_some());
+    grant.enforcer.has_budgets() && (grant.budget_ns.is_some() || by_task)
 }
 
 /// Gives a cell that has none ([`has_no_user`]) a user of its own.

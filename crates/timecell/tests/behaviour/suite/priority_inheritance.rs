@@ -35,7 +35,22 @@ pub const DEADLINE: Attack = Attack {
     },
     needs: &[Need::Root, Need::Deadline, Need::TwoCpus],
     deed,
-    run: deadline,
+    run: |seconds| deadline(seconds, DEADLINE.name, "reservation = { budget = \"2ms\", period = \"20ms\" }"),
+};
+
+pub const DEADLINE_TASK: Attack = Attack {
+    name: "pi-deadline-task",
+    tries: "the same by a cell that declares a task of 1.8 ms every 20 ms and no reservation",
+    before: Before {
+        got: "BEFORE",
+        neighbour: "not recorded",
+    },
+    needs: &[Need::Root, Need::Deadline, Need::TwoCpus],
+    deed,
+    run: |seconds| {
+        let task = "[[cell.task]]\nname = \"a\"\nwcet = \"1800us\"\nperiod = \"20ms\"";
+        deadline(seconds, DEADLINE_TASK.name, task)
+    },
 };
 
 fn fifo(seconds: u64) -> Now {
@@ -60,14 +75,10 @@ fn fifo(seconds: u64) -> Now {
     )
 }
 
-fn deadline(seconds: u64) -> Now {
+/// 2 ms every 20 ms, however the mission asks for it.
+fn deadline(seconds: u64, attack: &str, asked: &str) -> Now {
     let words = ["deadline", &seconds.to_string()];
-    let hostile = program(
-        "hostile",
-        "pi-deadline",
-        &words,
-        "class = \"deadline\"\nreservation = { budget = \"2ms\", period = \"20ms\" }",
-    );
+    let hostile = program("hostile", attack, &words, &format!("class = \"deadline\"\n{asked}"));
     outcome(
         &Setting {
             enforcer: "deadline",
