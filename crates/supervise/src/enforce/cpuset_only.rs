@@ -1,7 +1,9 @@
 //! Cells with cpus and a class, and no budget that is enforced.
 
+use model::mission::Cell;
+
 use super::rt_cgroup::{join, place};
-use super::{Enforce, EnforceError, first_priority};
+use super::{Enforce, EnforceError, Mechanism, first_priority};
 use crate::admit::Grant;
 
 /// Cpus and a class, and nothing else: no budget is enforced.
@@ -16,6 +18,16 @@ impl CpusetOnly {
         CpusetOnly {
             grant: grant.clone(),
         }
+    }
+}
+
+/// Nothing is kept for cells that have no budget.
+#[derive(Debug)]
+pub(super) struct ByCpus;
+
+impl Mechanism for ByCpus {
+    fn make(&self, grant: &Grant, _: &Cell) -> Result<Box<dyn Enforce>, EnforceError> {
+        Ok(Box::new(CpusetOnly::new(grant)))
     }
 }
 

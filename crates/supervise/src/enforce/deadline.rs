@@ -6,7 +6,7 @@ use std::time::Duration;
 use host::sched::{self, Class, SchedError, bandwidth};
 use model::mission::Cell;
 
-use super::{Enforce, EnforceError, Inside};
+use super::{Enforce, EnforceError, Inside, Mechanism};
 use crate::admit::Grant;
 
 /// How long a cell's start waits for bandwidth that threads which have ended still hold.
@@ -148,6 +148,16 @@ impl Thread {
 
     fn has_its_class(&self, thread: i32) -> bool {
         sched::get_class(thread).is_ok_and(|class| class == self.class)
+    }
+}
+
+/// What is held is held by the threads, and nothing is kept beside them.
+#[derive(Debug)]
+pub(super) struct ByThread;
+
+impl Mechanism for ByThread {
+    fn make(&self, grant: &Grant, cell: &Cell) -> Result<Box<dyn Enforce>, EnforceError> {
+        Ok(Box::new(Deadline::new(grant, cell)?))
     }
 }
 

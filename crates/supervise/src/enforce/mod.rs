@@ -8,6 +8,7 @@ mod deadline;
 mod error;
 mod inside;
 mod leave;
+mod mechanism;
 mod rt_cgroup;
 
 pub use best_effort::BestEffort;
@@ -16,6 +17,7 @@ pub use deadline::Deadline;
 pub use error::EnforceError;
 pub use inside::Inside;
 pub use leave::leave_real_time;
+pub use mechanism::{Mechanism, Mechanisms};
 pub use rt_cgroup::{MissionGroups, RtCgroup};
 
 use crate::admit::Grant;

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use host::root::Root;
 use host::rtgroup::{Budget, RtGroup, RtGroupError, remove_group};
 use host::sched::{self, Class};
+use model::mission::Cell;
 
-use super::{Enforce, EnforceError, first_priority};
+use super::{CpusetOnly, Enforce, EnforceError, Mechanism, first_priority};
 use crate::admit::Grant;
 
 /// The real-time groups of a mission's cells, side by side at the top of the hierarchy. They outlive the supervisor, so that
@@ -141,6 +142,59 @@ fn granted(grant: &Grant) -> Result<Budget, EnforceError> {
 pub struct RtCgroup {
     path: PathBuf,
     grant: Grant,
+}
+
+/// Groups that are kept for a mission's cells, as long as it runs.
+#[derive(Debug)]
+pub(super) struct ByGroup {
+    mission: String,
+}
+
+impl ByGroup {
+    pub(super) fn of(mission: &str) -> ByGroup {
+        ByGroup {
+            mission: mission.to_owned(),
+        }
+    }
+
+    /// Looked for each time: it takes three small files, and a machine without them is told when they are needed.
+    fn groups(&self) -> Result<MissionGroups, EnforceError> {
+        MissionGroups::of(&self.mission)
+    }
+}
+
+impl Mechanism for ByGroup {
+    fn make(&self, grant: &Grant, _: &Cell) -> Result<Box<dyn Enforce>, EnforceError> {
+        Ok(match grant.budget_ns {
+            Some(_) => Box::new(self.groups()?.cell(grant)?),
+            None => Box::new(CpusetOnly::new(grant)),
+        })
+    }
+
+    fn adopt(&self, grant: &Grant, _: &Cell) -> Result<Box<dyn Enforce>, EnforceError> {
+        Ok(match grant.budget_ns {
+            Some(_) => Box::new(self.groups()?.adopt_cell(grant)?),
+            None => Box::new(CpusetOnly::new(grant)),
+        })
+    }
+
+    fn keep(&self, grants: &[Grant]) -> Result<(), EnforceError> {
+        match grants.iter().any(|grant| grant.budget_ns.is_some()) {
+            true => self.groups()?.make(grants),
+            false => Ok(()),
+        }
+    }
+
+    fn keep_only(&self, places: &[String]) -> Result<(), EnforceError> {
+        self.groups()
+            .map_or(Ok(()), |groups| groups.keep_only(places))
+    }
+
+    fn forget(&self, place: &str) {
+        if let Ok(groups) = self.groups() {
+            groups.forget(place);
+        }
+    }
 }
 
 impl Enforce for RtCgroup {

@@ -13,7 +13,7 @@ use super::watch::CellWatch;
 use super::work::Work;
 use super::{Event, Plan, RunError, sources};
 use crate::control::{CellUpdate, Change, Refusal, Say};
-use crate::enforce::MissionGroups;
+use crate::enforce::Mechanisms;
 use crate::journal::Writer;
 use crate::state::{Mode, Record, State};
 
@@ -24,7 +24,7 @@ pub(super) struct Carried {
     journal: Writer<Record>,
     state: State,
     last_sequence: u64,
-    groups: Option<MissionGroups>,
+    mechanisms: Mechanisms,
     same_boot: bool,
     live: BTreeMap<String, Live>,
     work: Work,
@@ -47,7 +47,7 @@ impl<'a> Keeper<'a> {
             journal: self.journal,
             state: self.state,
             last_sequence: self.last_sequence,
-            groups: self.groups,
+            mechanisms: self.mechanisms,
             work: self.work,
             live: (self.live.into_iter())
                 .map(|(at, live)| (name(at), live))
@@ -100,7 +100,7 @@ impl<'a> Keeper<'a> {
             journal: carried.journal,
             state: carried.state,
             last_sequence: carried.last_sequence,
-            groups: carried.groups,
+            mechanisms: carried.mechanisms,
             work: carried.work,
             tell,
         };

@@ -9,7 +9,6 @@ use engine::Cell as _;
 use engine::app::{self, AppCell, AppSpec, Ended, Launcher};
 use host::sched::Class;
 
-use model::Enforcer;
 use model::mission;
 
 use super::tend::Tended;
@@ -18,9 +17,7 @@ use super::{RunError, spec};
 use crate::admit::{Admission, Grant};
 use crate::cause::{Cause, Reason, is_kill};
 use crate::end::End;
-use crate::enforce::{
-    BestEffort, CpusetOnly, Deadline, Enforce, EnforceError, Inside, MissionGroups, leave_real_time,
-};
+use crate::enforce::{BestEffort, Enforce, EnforceError, Inside, Mechanisms, leave_real_time};
 use crate::journal::JournalError;
 use crate::page::Place;
 
@@ -75,30 +72,11 @@ impl Given {
     }
 }
 
-/// What holds a cell that was given this.
-fn hold(
-    groups: Option<&MissionGroups>,
-    given: &Given,
-    cell: &mission::Cell,
-) -> Result<Option<Box<dyn Enforce>>, EnforceError> {
-    let grant = match given {
-        Given::Grant(grant) => grant,
-        Given::BestEffort(cpus) => return Ok(Some(Box::new(BestEffort::new(cpus)))),
-    };
-    Ok(Some(match (grant.enforcer, groups) {
-        (Enforcer::Deadline, _) => Box::new(Deadline::new(grant, cell)?),
-        (Enforcer::RtCgroup, Some(groups)) if grant.budget_ns.is_some() => {
-            Box::new(groups.cell(grant)?)
-        }
-        _ => Box::new(CpusetOnly::new(grant)),
-    }))
-}
-
 impl Live {
     /// Makes a cell, puts it under its enforcer while it waits, and lets it begin.
     pub(super) fn start(
         spec: &AppSpec,
-        groups: Option<&MissionGroups>,
+        mechanisms: &Mechanisms,
         given: &Given,
         cell: &mission::Cell,
         generation: u64,
@@ -109,7 +87,13 @@ impl Live {
         {
             return Err(left);
         }
-        let mut hold = hold(groups, given, cell).map_err(|error| error.to_string())?;
+        let hold: Result<Box<dyn Enforce>, EnforceError> = match given {
+            Given::Grant(grant) => {
+                (mechanisms.of_grant(grant)).and_then(|mechanism| mechanism.make(grant, cell))
+            }
+            Given::BestEffort(cpus) => Ok(Box::new(BestEffort::new(cpus))),
+        };
+        let mut hold = Some(hold.map_err(|error| error.to_string())?);
         let created = Launcher::own()
             .map_err(|error| error.to_string())
             .and_then(|launcher| {
@@ -166,7 +150,7 @@ impl Live {
 
     /// Takes over a cell of a supervisor that is gone, if its program still runs.
     pub(super) fn adopt(
-        groups: Option<&MissionGroups>,
+        mechanisms: &Mechanisms,
         work_dir: &Path,
         given: &Given,
         cell: &mission::Cell,
@@ -177,22 +161,13 @@ impl Live {
             app::Adoption::Taken(app) => *app,
             app::Adoption::Ended | app::Adoption::Nothing => return Ok(None),
         };
-        let hold: Option<Box<dyn Enforce>> = match (groups, given) {
-            (_, Given::Grant(grant)) if grant.enforcer == Enforcer::Deadline => {
-                let held = Deadline::new(grant, cell).map_err(|error| error.to_string())?;
-                Some(Box::new(held))
+        let hold: Result<Box<dyn Enforce>, EnforceError> = match given {
+            Given::Grant(grant) => {
+                (mechanisms.of_grant(grant)).and_then(|mechanism| mechanism.adopt(grant, cell))
             }
-            (Some(groups), Given::Grant(grant))
-                if grant.enforcer == Enforcer::RtCgroup && grant.budget_ns.is_some() =>
-            {
-                let held = groups
-                    .adopt_cell(grant)
-                    .map_err(|error| error.to_string())?;
-                Some(Box::new(held))
-            }
-            (_, Given::Grant(grant)) => Some(Box::new(CpusetOnly::new(grant))),
-            (_, Given::BestEffort(cpus)) => Some(Box::new(BestEffort::new(cpus))),
+            Given::BestEffort(cpus) => Ok(Box::new(BestEffort::new(cpus))),
         };
+        let hold = Some(hold.map_err(|error| error.to_string())?);
         Ok(Some(Live {
             inside: inside(&app),
             app,

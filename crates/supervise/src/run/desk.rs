@@ -179,7 +179,7 @@ impl Keeper<'_> {
         }
         self.settle()?;
         self.desk.deliver(self.journal.seen_to());
-        self.shrink_groups();
+        self.shrink_kept();
         self.tell_ready();
         // The watchdog counts from readiness on.
         if self.desk.told_ready {

@@ -22,7 +22,7 @@ use crate::admit::Admission;
 use crate::cause::Reason;
 use crate::control::Server;
 use crate::end::End;
-use crate::enforce::MissionGroups;
+use crate::enforce::Mechanisms;
 use crate::incident::OutputTail;
 use crate::journal::{Journal, Told, Writer};
 use crate::ledger::Ledger;
@@ -81,7 +81,7 @@ pub(super) struct Keeper<'a> {
     pub(super) last_sequence: u64,
     /// Whether an earlier supervisor ran in this boot.
     pub(super) same_boot: bool,
-    pub(super) groups: Option<MissionGroups>,
+    pub(super) mechanisms: Mechanisms,
     pub(super) live: BTreeMap<usize, Live>,
     /// Cells that are being made and taken down, on other threads.
     pub(super) work: Work,
@@ -158,7 +158,7 @@ impl<'a> Keeper<'a> {
             journal,
             last_sequence: 0,
             state: before,
-            groups: MissionGroups::of(&mission.name).ok(),
+            mechanisms: Mechanisms::of(&mission.name),
             live: BTreeMap::new(),
             pending: BTreeSet::new(),
             due: BTreeMap::new(),
@@ -186,7 +186,7 @@ impl<'a> Keeper<'a> {
         }
         keeper.take_over_mode();
         keeper.take_back_unfinished()?;
-        keeper.fit_groups()?;
+        keeper.fit_kept()?;
         let sources = sources::of([file], &keeper.state.sources);
         keeper.note(Entry::MissionAdmitted {
             name: mission.name.clone(),
@@ -262,7 +262,7 @@ impl<'a> Keeper<'a> {
             let found = match at {
                 Some(at) => {
                     let cell = &self.mission().cells[at];
-                    Live::adopt(self.groups.as_ref(), &dir, &given, cell, generation, since)
+                    Live::adopt(&self.mechanisms, &dir, &given, cell, generation, since)
                 }
                 // It is no part of the mission any more.
                 None => Ok(None),
@@ -284,7 +284,7 @@ impl<'a> Keeper<'a> {
                     let clearing = Clearing {
                         dir,
                         page: page_dir(&self.dir, &name, beside),
-                        groups: self.groups.clone(),
+                        mechanisms: self.mechanisms.clone(),
                         place: place(&name, beside),
                     };
                     let removing = Removing {
@@ -547,9 +547,7 @@ impl<'a> Keeper<'a> {
             }
         };
         self.fetch_written();
-        if let Some(groups) = self.groups.take() {
-            groups.keep_only(&[])?;
-        }
+        self.mechanisms.keep_only(&[])?;
         if let Err(text) = uids::Record::of_this_machine().free(&self.mission().name) {
             (self.tell)(&Event::Note { text });
         }

@@ -97,7 +97,7 @@ impl Keeper<'_> {
             mission: self.mission().name.clone(),
             uids: self.mission().uids,
             spec,
-            groups: self.groups.clone(),
+            mechanisms: self.mechanisms.clone(),
             given,
             cell: cell.clone(),
             generation,

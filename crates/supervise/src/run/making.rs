@@ -9,7 +9,7 @@ use model::mission::{self, Uids};
 use super::cell::{Given, Live};
 use super::spec;
 use super::watch::Paging;
-use crate::enforce::MissionGroups;
+use crate::enforce::Mechanisms;
 use crate::page::Page;
 use crate::uids;
 
@@ -19,7 +19,7 @@ pub(super) struct Making {
     /// Those that the mission may give its cells.
     pub(super) uids: Uids,
     pub(super) spec: AppSpec,
-    pub(super) groups: Option<MissionGroups>,
+    pub(super) mechanisms: Mechanisms,
     pub(super) given: Given,
     pub(super) cell: mission::Cell,
     pub(super) generation: u64,
@@ -49,8 +49,14 @@ impl Making {
             self.spec.binds.push(bind);
             page
         });
-        let groups = self.groups.as_ref();
-        let live = Live::start(&self.spec, groups, &self.given, &self.cell, self.generation)?;
+        let held_by = &self.mechanisms;
+        let live = Live::start(
+            &self.spec,
+            held_by,
+            &self.given,
+            &self.cell,
+            self.generation,
+        )?;
         Ok(Made { live, page })
     }
 }

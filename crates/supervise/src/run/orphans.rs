@@ -13,7 +13,7 @@ use super::{Event, RunError};
 use crate::cause::{Cause, Reason, ended};
 use crate::control::{self, CellDone};
 use crate::end::End;
-use crate::enforce::MissionGroups;
+use crate::enforce::Mechanisms;
 use crate::journal::Journal;
 use crate::ledger::{Ledger, LedgerError};
 use crate::stamp::Stamp;
@@ -261,14 +261,12 @@ fn other_pages(dir: &Path, stay: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Removes the real-time groups of the mission but those of these places, once the kernel lets it.
+/// Removes what the mechanisms keep for the mission but for these places, once the kernel lets it.
 fn let_go(mission: &str, stay: &[String]) -> Result<(), String> {
-    let Ok(groups) = MissionGroups::of(mission) else {
-        return Ok(());
-    };
+    let mechanisms = Mechanisms::of(mission);
     let began = Instant::now();
     loop {
-        match groups.keep_only(stay) {
+        match mechanisms.keep_only(stay) {
             Ok(()) => return Ok(()),
             Err(error) if began.elapsed() > LETTING_GO => return Err(error.to_string()),
             Err(_) => std::thread::sleep(STEP),

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::Cell as _;
-use model::Enforcer;
 use model::mission::MissionFile;
 
 use super::carried::{Carried, Decided};
@@ -15,7 +14,6 @@ use super::{Asked, Event, RunError, spec};
 use crate::admit::Grant;
 use crate::cause::ended;
 use crate::control::{CellUpdate, Change, Say, Updated};
-use crate::enforce::MissionGroups;
 use crate::state::{Entry, Hold, Text};
 
 /// Longest time in which the groups of cells that have gone are to be removed, ns: the kernel counts a group that is
@@ -142,7 +140,7 @@ impl Keeper<'_> {
         self.note(begun)?;
         self.release_fresh()?;
         if first.is_empty() {
-            self.grow_groups();
+            self.grow_kept();
         } else {
             for text in no_room {
                 self.desk.say(client, Say::Notice { text }, false);
@@ -197,7 +195,7 @@ impl Keeper<'_> {
                 Phase::TakesBack
             }
             Phase::MakesRoom if !self.awaits_room() => {
-                self.grow_groups();
+                self.grow_kept();
                 Phase::Starts
             }
             // Those that wait for others which have become ready included.
@@ -226,7 +224,7 @@ impl Keeper<'_> {
                 Phase::Finishes { since_ns: now }
             }
             Phase::Finishes { since_ns } if self.nothing_leaves() => {
-                if matches!(self.fit_groups(), Ok(true)) || now - since_ns > SHRINKING_NS {
+                if matches!(self.fit_kept(), Ok(true)) || now - since_ns > SHRINKING_NS {
                     self.forget_leaving();
                     self.answer_update(true);
                     return Ok(None);
@@ -285,8 +283,8 @@ impl Keeper<'_> {
     }
 
     /// Room for all that runs meanwhile; an update that gets none has failed.
-    fn grow_groups(&mut self) {
-        if let Err(error) = self.fit_groups() {
+    fn grow_kept(&mut self) {
+        if let Err(error) = self.fit_kept() {
             self.fail_update(error.to_string());
         }
     }
@@ -492,24 +490,17 @@ impl Keeper<'_> {
         !unfinished && !self.desk.outdated.contains(&cell.name)
     }
 
-    /// Makes the real-time groups that the mission's cells are to have and do not have yet, so that nobody else takes their room,
-    /// after those are removed that no cell has any more, also of those put aside. Returns whether none of them is left: one
-    /// with processes in it stays.
+    /// Has the mechanisms keep what the mission's cells are to have, so that nobody else takes their room, after that is removed
+    /// which no cell has any more, also of those put aside. Returns whether nothing of that is left: what has processes in it
+    /// stays.
     ///
     /// # Errors
     /// When the kernel refuses a new one.
-    pub(super) fn fit_groups(&mut self) -> Result<bool, RunError> {
+    pub(super) fn fit_kept(&mut self) -> Result<bool, RunError> {
         let grants: Vec<Grant> = (self.mission().cells.iter())
             .filter_map(|cell| self.admission.grant(&cell.name))
-            .filter(|grant| grant.enforcer == Enforcer::RtCgroup && grant.budget_ns.is_some())
             .map(|grant| grant.at(place(&grant.cell, self.place_for(&grant.cell))))
             .collect();
-        if self.groups.is_none() && !grants.is_empty() {
-            self.groups = Some(MissionGroups::of(&self.mission().name)?);
-        }
-        let Some(groups) = &self.groups else {
-            return Ok(true);
-        };
         let running = (self.live.keys())
             .map(|at| &self.mission().cells[*at].name)
             .map(|name| place(name, self.is_beside(name)));
@@ -522,15 +513,13 @@ impl Keeper<'_> {
             .chain(removing)
             .chain(leaving.map(|(name, leaving)| place(name, leaving.beside)))
             .collect();
-        let removed = groups.keep_only(&kept);
-        groups.make(&grants)?;
-        Ok(removed.is_ok())
+        Ok(self.mechanisms.fit(&grants, &kept)?)
     }
 
     /// Gives back the room of an update that was taken back, once the kernel lets it.
-    pub(super) fn shrink_groups(&mut self) {
+    pub(super) fn shrink_kept(&mut self) {
         if let Some(until_ns) = self.desk.shrinks_until_ns
-            && (matches!(self.fit_groups(), Ok(true)) || until_ns <= timecell_client::now_ns())
+            && (matches!(self.fit_kept(), Ok(true)) || until_ns <= timecell_client::now_ns())
         {
             self.desk.shrinks_until_ns = None;
         }

@@ -17,7 +17,7 @@ use super::making::{Made, Making};
 use super::output::Output;
 use crate::cause::Cause;
 use crate::end::End;
-use crate::enforce::MissionGroups;
+use crate::enforce::Mechanisms;
 use crate::incident::OutputTail;
 use crate::reserve::{Member, Reserve};
 
@@ -275,9 +275,7 @@ impl Work {
         self.hand_out(move || {
             let swept = sweep(&what.dir);
             let page = remove_page(&what.page);
-            if let Some(groups) = &what.groups {
-                groups.forget(&what.place);
-            }
+            what.mechanisms.forget(&what.place);
             Done::Removed {
                 cell,
                 generation,
@@ -335,7 +333,7 @@ impl Work {
 pub(super) struct Clearing {
     pub(super) dir: PathBuf,
     pub(super) page: PathBuf,
-    pub(super) groups: Option<MissionGroups>,
+    pub(super) mechanisms: Mechanisms,
     pub(super) place: String,
 }
 
@@ -397,7 +395,7 @@ mod tests {
         let clearing = Clearing {
             dir: dir.path().join("nothing"),
             page: dir.path().join("no-page"),
-            groups: None,
+            mechanisms: Mechanisms::of("test"),
             place: "a".to_owned(),
         };
         work.clear("a".to_owned(), 3, removing, clearing);

@@ -35,7 +35,13 @@ pub const DEADLINE: Attack = Attack {
     },
     needs: &[Need::Root, Need::Deadline, Need::TwoCpus],
     deed,
-    run: |seconds| deadline(seconds, DEADLINE.name, "reservation = { budget = \"2ms\", period = \"20ms\" }"),
+    run: |seconds| {
+        deadline(
+            seconds,
+            DEADLINE.name,
+            "reservation = { budget = \"2ms\", period = \"20ms\" }",
+        )
+    },
 };
 
 pub const DEADLINE_TASK: Attack = Attack {
@@ -78,7 +84,12 @@ fn fifo(seconds: u64) -> Now {
 /// 2 ms every 20 ms, however the mission asks for it.
 fn deadline(seconds: u64, attack: &str, asked: &str) -> Now {
     let words = ["deadline", &seconds.to_string()];
-    let hostile = program("hostile", attack, &words, &format!("class = \"deadline\"\n{asked}"));
+    let hostile = program(
+        "hostile",
+        attack,
+        &words,
+        &format!("class = \"deadline\"\n{asked}"),
+    );
     outcome(
         &Setting {
             enforcer: "deadline",

@@ -1,0 +1,117 @@
+//! The mechanisms by which the cells of a mission are held, each behind one trait.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use model::Enforcer;
+use model::mission::Cell;
+
+use super::cpuset_only::ByCpus;
+use super::deadline::ByThread;
+use super::rt_cgroup::ByGroup;
+use super::{Enforce, EnforceError};
+use crate::admit::Grant;
+
+/// A mechanism as a mission uses it: what it makes for each cell, and what it keeps for the mission beyond the lives of cells.
+pub trait Mechanism: Debug + Send + Sync {
+    /// What holds a cell that is to be started.
+    ///
+    /// # Errors
+    /// When the machine or the kernel refuses it, or nothing was granted that it could hold.
+    fn make(&self, grant: &Grant, cell: &Cell) -> Result<Box<dyn Enforce>, EnforceError>;
+
+    /// What holds a cell that runs on from a supervisor that is gone.
+    ///
+    /// # Errors
+    /// As [`Mechanism::make`].
+    fn adopt(&self, grant: &Grant, cell: &Cell) -> Result<Box<dyn Enforce>, EnforceError> {
+        self.make(grant, cell)
+    }
+
+    /// Makes what is kept for these grants and is not there, so that nobody else takes their room.
+    ///
+    /// # Errors
+    /// When the kernel refuses one; those before it stay.
+    fn keep(&self, _grants: &[Grant]) -> Result<(), EnforceError> {
+        Ok(())
+    }
+
+    /// Removes what was kept, but for these places.
+    ///
+    /// # Errors
+    /// Of the first that stays, because processes are left in it.
+    fn keep_only(&self, _places: &[String]) -> Result<(), EnforceError> {
+        Ok(())
+    }
+
+    /// Removes what was kept for a place whose cell is gone; what cannot be removed goes with the mission's others.
+    fn forget(&self, _place: &str) {}
+}
+
+/// Those of a mission.
+#[derive(Debug, Clone)]
+pub struct Mechanisms(Arc<[(Enforcer, Box<dyn Mechanism>)]>);
+
+impl Mechanisms {
+    /// For the mission of this name. A mechanism that the machine does not have refuses when it is asked for.
+    pub fn of(mission: &str) -> Mechanisms {
+        Mechanisms(Arc::from([
+            (
+                Enforcer::RtCgroup,
+                Box::new(ByGroup::of(mission)) as Box<dyn Mechanism>,
+            ),
+            (Enforcer::Deadline, Box::new(ByThread)),
+            (Enforcer::CpusetOnly, Box::new(ByCpus)),
+        ]))
+    }
+
+    /// That by which a cell of this grant is held.
+    ///
+    /// # Errors
+    /// When cells cannot be held by it at all.
+    pub fn of_grant(&self, grant: &Grant) -> Result<&dyn Mechanism, EnforceError> {
+        let found = self
+            .0
+            .iter()
+            .find(|(enforcer, _)| *enforcer == grant.enforcer);
+        found
+            .map(|(_, mechanism)| mechanism.as_ref())
+            .ok_or_else(|| EnforceError::NotGranted {
+                cell: grant.cell.clone(),
+                what: "mechanism that holds cells",
+            })
+    }
+
+    /// Makes what is to be kept for these grants, after all is removed that is kept for none of the places. Returns whether
+    /// nothing of that is left: what has processes in it stays.
+    ///
+    /// # Errors
+    /// When the kernel refuses something new.
+    pub fn fit(&self, grants: &[Grant], places: &[String]) -> Result<bool, EnforceError> {
+        let removed = self.keep_only(places).is_ok();
+        for (enforcer, mechanism) in self.0.iter() {
+            let own = grants.iter().filter(|grant| grant.enforcer == *enforcer);
+            mechanism.keep(&own.cloned().collect::<Vec<Grant>>())?;
+        }
+        Ok(removed)
+    }
+
+    /// Removes all that is kept, but for these places.
+    ///
+    /// # Errors
+    /// Of the first that stays, because processes are left in it.
+    pub fn keep_only(&self, places: &[String]) -> Result<(), EnforceError> {
+        let each = self
+            .0
+            .iter()
+            .map(|(_, mechanism)| mechanism.keep_only(places));
+        each.fold(Ok(()), Result::and)
+    }
+
+    /// Removes what is kept for a place whose cell is gone.
+    pub fn forget(&self, place: &str) {
+        for (_, mechanism) in self.0.iter() {
+            mechanism.forget(place);
+        }
+    }
+}
