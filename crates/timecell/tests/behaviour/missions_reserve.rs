@@ -28,6 +28,10 @@ pub const TOLD: Duration = Duration::from_secs(1);
 /// Kills in one mission.
 const KILLS: usize = 4;
 
+/// The supervisor's reservation, ms every so many ms: a large one, and that of a mission which says nothing.
+pub const GENEROUS: [u32; 2] = [10, 50];
+const DEFAULT: [u32; 2] = [1, 20];
+
 /// A cell that uses all that it was granted.
 fn spins(cpu: u32) -> String {
     let held = format!("cpus = [{cpu}]\nreservation = {{ budget = \"36ms\", period = \"100ms\" }}");
@@ -37,10 +41,11 @@ fn spins(cpu: u32) -> String {
 fn the_supervisor_has_a_reservation_beside_cells_that_use_theirs() {
     let rounds = std::env::var("TIMECELL_ROUNDS").ok();
     let rounds: usize = rounds.and_then(|text| text.parse().ok()).unwrap_or(KILLS);
-    let mut took = [Vec::new(), Vec::new()];
-    while took[1].len() < rounds {
-        for (with, took) in [false, true].into_iter().zip(&mut took) {
-            took.extend(killed(with));
+    let kinds = [None, Some(GENEROUS), Some(DEFAULT)];
+    let mut took = kinds.map(|_| Vec::new());
+    while took[0].len() < rounds {
+        for (budget, took) in kinds.into_iter().zip(&mut took) {
+            took.extend(killed(budget));
         }
     }
     let median = |of: &dyn Fn(&(Duration, Duration)) -> Duration, all: &[(Duration, Duration)]| {
@@ -48,30 +53,34 @@ fn the_supervisor_has_a_reservation_beside_cells_that_use_theirs() {
         all.sort_by(f64::total_cmp);
         (all[all.len() / 2], all[all.len() - 1])
     };
-    for (which, took) in ["an ordinary process", "with a reservation"]
-        .iter()
-        .zip(&took)
-    {
+    for (budget, took) in kinds.iter().zip(&took) {
         let (seen, most_seen) = median(&|one| one.0, took);
         let (runs, most_runs) = median(&|one| one.1, took);
+        let which = budget.map_or("an ordinary process".to_owned(), |[ms, every]| {
+            format!("with {ms} ms every {every} ms")
+        });
         println!(
             "{which}, {} kills: told after {seen:.1} ms (longest {most_seen:.1}), runs again after {runs:.1} ms (longest {most_runs:.1})",
             took.len()
         );
     }
-    let late = took[1].iter().find(|(told, _)| *told > TOLD);
-    assert_eq!(late, None, "with a reservation: {:?}", took[1]);
+    for took in &took[1..] {
+        let late = took.iter().find(|(told, _)| *told > TOLD);
+        assert_eq!(late, None, "with a reservation: {took:?}");
+    }
 }
 
 /// Times until the end of a killed cell was told, and until it ran again.
-pub fn killed(with: bool) -> Vec<(Duration, Duration)> {
+/// Beside a supervisor with this reservation, ms every so many ms; `None`: an ordinary process.
+pub fn killed(reservation: Option<[u32; 2]>) -> Vec<(Duration, Duration)> {
     let dir = tempfile::tempdir().unwrap();
-    let class = if with { "fifo" } else { "other" };
+    let class = reservation.map_or("other", |_| "fifo");
+    let [budget, period] = reservation.unwrap_or(GENEROUS);
     let good = "cpus = [1]\npriorities = { lowest = 95, highest = 95 }\nreservation = { budget = \"8ms\", period = \"100ms\" }\n\
                 restart = { limit = 1000000, backoff_min = \"0ms\", backoff_max = \"0ms\" }";
     let good = shell("good", "/busybox sleep 1000", good);
     let cells = format!(
-        "supervisor = {{ class = \"{class}\", budget = \"10ms\", period = \"50ms\" }}\n{}{}{good}",
+        "supervisor = {{ class = \"{class}\", budget = \"{budget}ms\", period = \"{period}ms\" }}\n{}{}{good}",
         spins(0),
         spins(1)
     );
@@ -80,7 +89,7 @@ pub fn killed(with: bool) -> Vec<(Duration, Duration)> {
     let mut pid = pid_of(&up.until("good: runs"));
     up.told("spin0: runs");
     up.told("spin1: runs");
-    stands_in_the_tables(&up, dir.path(), with);
+    stands_in_the_tables(&up, dir.path(), reservation);
     let mut took = Vec::new();
     for round in 0..KILLS {
         std::thread::sleep(Duration::from_millis(300 + 17 * round as u64));
@@ -97,16 +106,18 @@ pub fn killed(with: bool) -> Vec<(Duration, Duration)> {
     took
 }
 
-fn stands_in_the_tables(up: &Up, dir: &std::path::Path, with: bool) {
+fn stands_in_the_tables(up: &Up, dir: &std::path::Path, reservation: Option<[u32; 2]>) {
+    let with = reservation.is_some();
+    let [budget, period] = reservation.unwrap_or(GENEROUS);
     let said = say(dir, &["ps", "--dir", "state", "--json"]).ends_with(0);
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let own = &json["supervisor"];
     let priority = own["priority"].as_u64();
     assert_eq!(priority, with.then_some(98), "{own}");
     let table = say(dir, &["ps", "--dir", "state"]).ends_with(0).out;
-    assert_eq!(table.contains("10.0 ms every 50.0 ms"), with, "{table}");
+    assert_eq!(table.contains(&format!("{budget}.0 ms every {period}.0 ms")), with, "{table}");
     let machine = say(dir, &["ps", "--machine"]).ends_with(0).out;
-    let entered = machine.contains("10.000 ms every 50.000 ms, itself, FIFO 98");
+    let entered = machine.contains(&format!("{budget}.000 ms every {period}.000 ms, itself, FIFO 98"));
     assert_eq!(entered, with, "{machine}");
     // Its loop has the class whenever there is budget left; nothing that it starts ever has it.
     let supervisor = up.child.id().cast_signed();

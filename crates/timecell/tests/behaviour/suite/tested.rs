@@ -159,7 +159,7 @@ pub const FULL_LOAD: Attack = tested(
     "told after 73 to 88 ms at most",
     missions_reserve::NEEDS,
     |_| {
-        let kills = missions_reserve::killed(true).into_iter();
+        let kills = missions_reserve::killed(Some(missions_reserve::GENEROUS)).into_iter();
         let longest = kills.map(|(told, _)| told).max().expect("kills");
         Now {
             held: longest <= missions_reserve::TOLD,
