@@ -12,6 +12,7 @@ use model::mission::{Cell, Image, KernelBounds, Machine, PathKind, Way};
 
 use crate::admit::{Facts, MachineMemory, RtRoom};
 use crate::ledger::{self, Entry};
+use crate::names;
 
 /// This machine.
 #[derive(Debug)]
@@ -204,11 +205,11 @@ impl Here {
 
 impl Facts {
     /// The same machine for this mission, beside `others`, as it is now: what others hold of it may have come and gone, and what
-    /// the mission's own cells hold, if it runs already, is left for it.
-    pub fn for_mission(&self, mission: &str, others: &[Entry]) -> Facts {
+    /// the mission's own cells hold, if it runs already, is left for it. `cells` are processes that are known to be cells of it.
+    pub fn for_mission(&self, mission: &str, others: &[Entry], cells: &[i32]) -> Facts {
         Facts {
             rt_cgroup: rt_room(Some(mission)),
-            outside: ledger::unaccounted(others, Some(mission)),
+            outside: ledger::unaccounted(others, Some(mission), cells),
             beside: others.iter().map(Entry::neighbour).collect(),
             ..self.clone()
         }
@@ -224,7 +225,11 @@ fn rt_room(mission: Option<&str>) -> Result<RtRoom, String> {
     let root = Root::live();
     let top = rtgroup::detect_at(&root).map_err(|error| error.to_string())?;
     let free_us = match mission {
-        Some(mission) => rtgroup::free_beside(&root, &top, &crate::names::groups_of(mission)),
+        Some(mission) => {
+            // Groups of its cells are in every hierarchy, here without a budget.
+            let own = [names::groups_of(mission), names::cells_of(mission)];
+            rtgroup::free_beside(&root, &top, &own)
+        }
         None => rtgroup::free_in(&root, &top),
     };
     match free_us.map_err(|error| error.to_string())? {

@@ -103,13 +103,14 @@ pub fn largest_free_runtime() -> Result<u64, RtGroupError> {
     free_in(&root, &top)
 }
 
-/// What the children of `group` leave of its budget, in microseconds per 1 s, if those whose name begins with `own` held nothing.
+/// What the children of `group` leave of its budget, in microseconds per 1 s, if those whose names begin with one of `own` held nothing.
 /// Every other child counts rounded up, so the answer errs to the safe side.
 ///
 /// # Errors
 /// [`RtGroupError::Absent`] if the directory has no such budget.
-pub fn free_beside(root: &Root, group: &Path, own: &str) -> Result<u64, RtGroupError> {
-    free_of(root, group, |child| !child.starts_with(own))
+pub fn free_beside(root: &Root, group: &Path, own: &[String]) -> Result<u64, RtGroupError> {
+    let is_own = |child: &str| own.iter().any(|own| child.starts_with(own));
+    free_of(root, group, |child| !is_own(child))
 }
 
 /// What the children of `group` leave of its budget, in microseconds per 1 s. Every child counts

@@ -27,17 +27,25 @@ impl Place {
     /// A key of this table.
     #[must_use]
     pub fn key(&self, key: &str) -> Place {
-        Place(format!(
-            "{}/{}",
-            self.0,
-            key.replace('~', "~0").replace('/', "~1")
-        ))
+        if key.contains(['~', '/']) {
+            return self.child(&key.replace('~', "~0").replace('/', "~1"));
+        }
+        self.child(key)
     }
 
     /// An item of this list, from 0.
     #[must_use]
     pub fn item(&self, index: usize) -> Place {
-        Place(format!("{}/{index}", self.0))
+        self.child(&index.to_string())
+    }
+
+    /// One allocation: a file has some thousand places.
+    fn child(&self, name: &str) -> Place {
+        let mut place = String::with_capacity(self.0.len() + 1 + name.len());
+        place.push_str(&self.0);
+        place.push('/');
+        place.push_str(name);
+        Place(place)
     }
 
     /// The table or list around it; `None` at the top.

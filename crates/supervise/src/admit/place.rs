@@ -30,20 +30,24 @@ pub(super) fn place(
     let (everywhere, mut order): (Vec<usize>, Vec<usize>) =
         (0..candidates.len()).partition(|&at| roams(candidates[at].asked, facts));
     let mut anywhere: Vec<usize> = Vec::new();
-    for at in everywhere {
-        // The same test on every cpu, of all threads that run on any.
-        let fits = (placed.cpus.first()).map(|_| placed.fits(0, at, candidates, facts, measured));
-        match fits {
-            Some(Ok(())) => {
-                anywhere.push(at);
-                placed
-                    .cpus
-                    .iter_mut()
-                    .for_each(|(_, members)| members.push(at));
+    // The same test on every cpu, of all threads that run on any. Where it holds for all, it need not be asked of each.
+    if !placed.cpus.is_empty()
+        && placed
+            .hold(0, &everywhere, candidates, facts, measured)
+            .is_ok()
+    {
+        anywhere.clone_from(&everywhere);
+    } else if !placed.cpus.is_empty() {
+        for at in everywhere {
+            let with: Vec<usize> = anywhere.iter().copied().chain([at]).collect();
+            match placed.hold(0, &with, candidates, facts, measured) {
+                Ok(()) => anywhere = with,
+                Err(unfit) => refused[at] = Some(unfit),
             }
-            Some(Err(unfit)) => refused[at] = Some(unfit),
-            None => {}
         }
+    }
+    for (_, members) in &mut placed.cpus {
+        members.extend(&anywhere);
     }
     let free = |at: usize| candidates[at].asked.cpus.is_empty();
     order.sort_by(|&a, &b| {
@@ -58,6 +62,10 @@ pub(super) fn place(
             }
         })
     });
+    let named = order.partition_point(|&at| !free(at));
+    if placed.all_on_their_own(&order[..named], &anywhere, candidates, facts, measured) {
+        order.drain(..named);
+    }
     for at in order {
         let own = &candidates[at].asked.cpus;
         if own.is_empty() {
@@ -87,11 +95,7 @@ pub(super) fn place(
         } else {
             let mut places = Vec::new();
             for &cpu in own {
-                let place = placed.cpus.iter().position(|(known, _)| *known == cpu);
-                let place = place.unwrap_or_else(|| {
-                    placed.cpus.push((cpu, anywhere.clone()));
-                    placed.cpus.len() - 1
-                });
+                let place = placed.place_of(cpu, &anywhere);
                 match placed.fits(place, at, candidates, facts, measured) {
                     Ok(()) => places.push(place),
                     Err(unfit) => refused[at] = Some(unfit),
@@ -138,6 +142,43 @@ pub(super) fn place(
 }
 
 impl Placed {
+    /// The place of a cpu, which has those that run anywhere where nobody was before.
+    fn place_of(&mut self, cpu: u32, anywhere: &[usize]) -> usize {
+        let place = self.cpus.iter().position(|(known, _)| *known == cpu);
+        place.unwrap_or_else(|| {
+            self.cpus.push((cpu, anywhere.to_vec()));
+            self.cpus.len() - 1
+        })
+    }
+
+    /// Puts these on the cpus that they name if all of them fit there together, and says so: to ask that once is enough then, and an
+    /// update of many cells asks it of all that stay.
+    fn all_on_their_own(
+        &mut self,
+        these: &[usize],
+        anywhere: &[usize],
+        candidates: &[Candidate<'_>],
+        facts: &Facts,
+        measured: &[MeasuredSupply],
+    ) -> bool {
+        if these.is_empty() {
+            return true;
+        }
+        let before = self.cpus.clone();
+        for &at in these {
+            for &cpu in &candidates[at].asked.cpus {
+                let place = self.place_of(cpu, anywhere);
+                self.cpus[place].1.push(at);
+            }
+        }
+        let hold = (0..self.cpus.len())
+            .all(|place| self.hold(place, &[], candidates, facts, measured).is_ok());
+        if !hold {
+            self.cpus = before;
+        }
+        hold
+    }
+
     /// Whether a cpu holds one more; the answer's cell is one of the candidates.
     pub(super) fn fits(
         &self,
@@ -147,7 +188,19 @@ impl Placed {
         facts: &Facts,
         measured: &[MeasuredSupply],
     ) -> Result<(), Unfit> {
-        let members: Vec<usize> = self.cpus[place].1.iter().copied().chain([at]).collect();
+        self.hold(place, &[at], candidates, facts, measured)
+    }
+
+    /// Whether a cpu holds these beside those that are there.
+    fn hold(
+        &self,
+        place: usize,
+        more: &[usize],
+        candidates: &[Candidate<'_>],
+        facts: &Facts,
+        measured: &[MeasuredSupply],
+    ) -> Result<(), Unfit> {
+        let members: Vec<usize> = self.cpus[place].1.iter().chain(more).copied().collect();
         let cells: Vec<Candidate<'_>> = members.iter().map(|&at| candidates[at].clone()).collect();
         check(&cells, facts, measured)
             .map(|_| ())

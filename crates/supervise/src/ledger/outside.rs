@@ -11,8 +11,8 @@ use crate::names;
 const GENERATIONS: usize = 64;
 
 /// Real-time threads of programs that belong to none of these entries, nor to the mission of the name `own`, nor to this
-/// process. The kernel's own threads are not among them.
-pub fn unaccounted(entries: &[Entry], own: Option<&str>) -> Vec<Unaccounted> {
+/// process or these `cells`, which need not be looked up then. The kernel's own threads are not among them.
+pub fn unaccounted(entries: &[Entry], own: Option<&str>, cells: &[i32]) -> Vec<Unaccounted> {
     let mut known: Vec<String> = entries
         .iter()
         .map(|entry| cells_of(&entry.holder))
@@ -20,6 +20,7 @@ pub fn unaccounted(entries: &[Entry], own: Option<&str>) -> Vec<Unaccounted> {
     known.extend(own.map(names::cells_of));
     let mut holders: Vec<i32> = entries.iter().map(|entry| entry.process.pid).collect();
     holders.push(std::process::id().cast_signed());
+    holders.extend(cells);
     let in_a_cell = |pid: i32| {
         engine::cell_id_of(pid).is_some_and(|id| known.iter().any(|known| id.starts_with(known)))
     };

@@ -127,6 +127,11 @@ pub(super) struct Decided {
 }
 
 impl Carried {
+    /// The first processes of the cells that run.
+    pub(super) fn pids(&self) -> Vec<i32> {
+        self.live.values().map(|live| live.inside.pid).collect()
+    }
+
     pub(super) fn take_wanted(&mut self) -> Option<Wanted> {
         self.desk.wanted.take()
     }

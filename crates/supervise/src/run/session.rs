@@ -70,7 +70,8 @@ fn next(
 ) -> Option<Plan> {
     let wanted = carried.take_wanted()?;
     let client = wanted.client;
-    match decide(plan, wanted, facts, read, options) {
+    let cells = carried.pids();
+    match decide(plan, wanted, facts, &cells, read, options) {
         Ok((next, decided)) => {
             carried.update(plan, &next, decided);
             Some(next)
@@ -86,6 +87,7 @@ fn decide(
     plan: &Plan,
     wanted: Wanted,
     facts: &Facts,
+    cells: &[i32],
     read: &mut dyn FnMut(&Path) -> Result<Inputs, Vec<String>>,
     options: &Options,
 ) -> Result<(Plan, Decided), (Refusal, Vec<String>)> {
@@ -105,7 +107,7 @@ fn decide(
     let others = locked
         .others(&holder(plan, &options.dir))
         .map_err(unknown)?;
-    let facts = facts.for_mission(old, &others);
+    let facts = facts.for_mission(old, &others, cells);
     let next = inputs.admitted_after(plan, &facts, &wanted.anew);
     if !next.admission.is_admitted() {
         return Err((Refusal::NotAdmitted, next.refusals()));

@@ -35,7 +35,7 @@ pub fn run(options: &Admit) -> Result<Ended, CommandError> {
     others.retain(
         |entry| !matches!(&entry.holder, Holder::Mission { name: other, .. } if other == name),
     );
-    let facts = here.facts().for_mission(name, &others);
+    let facts = here.facts().for_mission(name, &others, &[]);
     let measured = measured(options.supply.as_deref(), &file)?;
     let latency_ns = latency(&file)?;
     let admission = admit(file.mission(), &facts, &measured, latency_ns);

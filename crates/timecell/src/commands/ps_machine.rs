@@ -12,7 +12,7 @@ const SCHEMA: u32 = 1;
 /// Prints it.
 pub fn run(json: bool) -> Result<Ended, CommandError> {
     let entries = Ledger::default().entries()?;
-    let outside = unaccounted(&entries, None);
+    let outside = unaccounted(&entries, None, &[]);
     if json {
         let json = serde_json::json!({
             "schema": SCHEMA,

@@ -115,9 +115,15 @@ fn stands_in_the_tables(up: &Up, dir: &std::path::Path, reservation: Option<[u32
     let priority = own["priority"].as_u64();
     assert_eq!(priority, with.then_some(98), "{own}");
     let table = say(dir, &["ps", "--dir", "state"]).ends_with(0).out;
-    assert_eq!(table.contains(&format!("{budget}.0 ms every {period}.0 ms")), with, "{table}");
+    assert_eq!(
+        table.contains(&format!("{budget}.0 ms every {period}.0 ms")),
+        with,
+        "{table}"
+    );
     let machine = say(dir, &["ps", "--machine"]).ends_with(0).out;
-    let entered = machine.contains(&format!("{budget}.000 ms every {period}.000 ms, itself, FIFO 98"));
+    let entered = machine.contains(&format!(
+        "{budget}.000 ms every {period}.000 ms, itself, FIFO 98"
+    ));
     assert_eq!(entered, with, "{machine}");
     // Its loop has the class whenever there is budget left; nothing that it starts ever has it.
     let supervisor = up.child.id().cast_signed();

@@ -49,10 +49,9 @@ impl Survey<'_, '_, '_> {
             }
         }
         for key in shape.keys {
-            let place = at.key(key.name);
             match (reader.item(key.name), key.need) {
-                (Some(item), _) => self.value(&key.kind, &place, key.name, item),
-                (None, Need::Required(example)) if self.faults.is_clear(&place) => {
+                (Some(item), _) => self.value(&key.kind, &at.key(key.name), key.name, item),
+                (None, Need::Required(example)) if self.faults.is_clear(&at.key(key.name)) => {
                     let error = match key.kind {
                         Kind::Tables { .. } => {
                             let what = format!("there is no [[{}]]", key.name);
@@ -60,7 +59,7 @@ impl Survey<'_, '_, '_> {
                         }
                         _ => reader.missing(key.name, example),
                     };
-                    self.faults.unclear(&place, error);
+                    self.faults.unclear(&at.key(key.name), error);
                 }
                 (None, _) => {}
             }
