@@ -178,8 +178,9 @@ impl Default for Layout {
 const WHOLE_ROUNDS: usize = 3;
 /// Jobs that fit between two turns: one period and a part of another.
 const BETWEEN: usize = 2;
-/// Who takes longer than the others.
-const OTHER: usize = 1;
+/// Who takes longer than the others, and who is the baseline once more.
+pub(crate) const OTHER: usize = 1;
+pub(crate) const AGAIN: usize = 2;
 
 impl Layout {
     /// The level of each arm in a round: `OTHER` takes `ratio` times as long as the others.
@@ -285,10 +286,21 @@ pub(crate) struct Scores {
     pub(crate) difference: Score,
     /// Experiments in which two states were found.
     pub(crate) found: usize,
+    /// Against the baseline and its repetition together.
+    pub(crate) pooled: Pooled,
+}
+
+#[derive(Default)]
+pub(crate) struct Pooled {
+    pub(crate) turns: Score,
+    pub(crate) p99: Score,
+    pub(crate) fast: Score,
+    pub(crate) slow: Score,
+    pub(crate) difference: Score,
 }
 
 /// The turns of each experiment.
-fn experiments(
+pub(crate) fn experiments(
     machine: Machine,
     truth: f64,
     repetitions: u64,
@@ -315,19 +327,27 @@ pub(crate) fn simulate(machine: Machine, truth: f64, repetitions: u64, layout: &
         }
     }
     for rounds in experiments(machine, truth, repetitions, layout) {
-        let comparison = compare_turns(&rounds, 0, OTHER, 0.95).unwrap();
+        let comparison = compare_turns(&rounds, &[0], OTHER, 0.95).unwrap();
         scores.turns.add(Some(&comparison.ratio_of_medians), truth);
         scores.p99.add(comparison.ratio_of_p99.as_ref(), truth);
+        let pooled = &mut scores.pooled;
+        let comparison = compare_turns(&rounds, &[0, AGAIN], OTHER, 0.95).unwrap();
+        pooled.turns.add(Some(&comparison.ratio_of_medians), truth);
+        pooled.p99.add(comparison.ratio_of_p99.as_ref(), truth);
         if !layout.states {
             continue;
         }
         if let Some(states) = States::find(&rounds) {
             scores.found += 1;
-            let within = states.compare(&rounds, 0, OTHER, 0.95);
+            let within = states.compare(&rounds, &[0], OTHER, 0.95);
             scores.fast.add(within.fast.as_ref(), truth);
             scores.slow.add(within.slow.as_ref(), truth);
             (scores.share).add_share(&within.slow_share_of_baseline, SLOW_SHARE);
             (scores.difference).add_share(&within.slow_share_difference, 0.0);
+            let within = states.compare(&rounds, &[0, AGAIN], OTHER, 0.95);
+            pooled.fast.add(within.fast.as_ref(), truth);
+            pooled.slow.add(within.slow.as_ref(), truth);
+            (pooled.difference).add_share(&within.slow_share_difference, 0.0);
         }
     }
     scores
