@@ -50,7 +50,7 @@ fn compared(summary: &RunSummary) -> Vec<Compared<'_>> {
 }
 
 /// The conclusion, for terminal and page; empty where nothing was compared.
-pub(crate) fn conclusion(summary: &RunSummary) -> Vec<String> {
+pub fn conclusion(summary: &RunSummary) -> Vec<String> {
     let compared = compared(summary);
     let p_values: Option<Vec<f64>> = (compared.iter())
         .map(|Compared { comparison, .. }| comparison.ratio_of_medians.p_value(comparison.rounds))
