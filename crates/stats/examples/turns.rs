@@ -1,7 +1,7 @@
 //! Turns on simulated machines, as the tables of the methodology's chapter on turns: how often the interval encloses the truth, and
 //! how wide it is; also against whole rounds, and by the number of rounds. Takes some minutes; with the name of a table, less.
 //!
-//! `cargo run --release -p stats --example turns [machines|rounds|pool|shown]`
+//! `cargo run --release -p stats --example turns [machines|rounds|pool|shown|plans]`
 
 #[path = "../tests/suite/simulated.rs"]
 mod simulated;
@@ -15,11 +15,12 @@ const TRUTH: f64 = 1.02;
 
 fn main() {
     let only = std::env::args().nth(1);
-    let tables: [(&str, fn()); 4] = [
+    let tables: [(&str, fn()); 5] = [
         ("machines", machines),
         ("rounds", rounds),
         ("pool", pool),
         ("shown", shown),
+        ("plans", plans),
     ];
     for (_, table) in tables
         .into_iter()
@@ -196,4 +197,43 @@ fn differ(rounds: &[Vec<Turn>], baselines: &[usize], arms: usize) -> usize {
         .collect();
     let shown = holm(&p_values, 0.05);
     shown[..shown.len() - 1].iter().filter(|&&s| s).count()
+}
+
+/// Plans of about the same time for the seven trials of `overhead`, on a machine whose states make the half widths of a busy virtual
+/// machine.
+fn plans() {
+    println!(
+        "| creation | rounds x jobs, turns of | turns take | median, one baseline | median | p99 | within the fast state | within the slow state |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+    for creation in [0.001, 0.003, 0.01] {
+        for (rounds, jobs, turn) in [
+            (10, 1_000, 12),
+            (20, 480, 12),
+            (40, 240, 12),
+            (20, 448, 7),
+            (20, 552, 24),
+        ] {
+            let layout = Layout {
+                rounds,
+                jobs,
+                turn,
+                arms: 7,
+                creation,
+                ..Layout::default()
+            };
+            let slots = rounds * (jobs / turn) * layout.arms;
+            let mut s = simulate(Machine::States(1.25), TRUTH, REPETITIONS / 2, &layout);
+            println!(
+                "| {} % | {rounds} x {jobs}, {turn} | {:.0} s | {} | {} | {} | {} | {} |",
+                100.0 * creation,
+                (slots * (turn + 2)) as f64 / 1_000.0,
+                cell(&mut s.turns),
+                cell(&mut s.pooled.turns),
+                cell(&mut s.pooled.p99),
+                cell(&mut s.pooled.fast),
+                cell(&mut s.pooled.slow),
+            );
+        }
+    }
 }
