@@ -186,6 +186,15 @@ impl TrialPlan {
         }
     }
 
+    /// Whether this is another trial over again: alike in everything but its name.
+    pub fn repeats(&self, other: &TrialPlan) -> bool {
+        let same = TrialPlan {
+            name: self.name.clone(),
+            ..other.clone()
+        };
+        self.name != other.name && *self == same
+    }
+
     /// The place of the cell that records call so, such as 0 for `1-crun`.
     pub fn place_of(&self, id: &str) -> Option<usize> {
         let (number, _) = id.split_once('-')?;

@@ -217,7 +217,10 @@ pub struct InTurns {
     pub metric: Metric,
     /// The trial that it took turns with and is compared with: the baseline, or what the same load disturbs in its place.
     pub against: String,
-    /// Pairs of turns that it rests on, over all rounds.
+    /// Trials that repeat that one: each round's ratio is to the mean of all of them. Empty of such a trial itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pooled_with: Vec<String>,
+    /// Laps that it rests on, over all rounds.
     pub laps: u64,
     /// The ratios over all jobs.
     pub comparison: stats::Comparison,

@@ -50,7 +50,7 @@ fn compared(summary: &RunSummary) -> Vec<Compared<'_>> {
 }
 
 /// The conclusion, for terminal and page; empty where nothing was compared.
-pub(crate) fn conclusion(summary: &RunSummary) -> Vec<String> {
+pub fn conclusion(summary: &RunSummary) -> Vec<String> {
     let compared = compared(summary);
     let p_values: Option<Vec<f64>> = (compared.iter())
         .map(|Compared { comparison, .. }| comparison.ratio_of_medians.p_value(comparison.rounds))
@@ -63,7 +63,7 @@ pub(crate) fn conclusion(summary: &RunSummary) -> Vec<String> {
     for (compared, shown) in compared.iter().zip(shown) {
         match shown {
             true => differ.push(compared),
-            false => alike.push(&compared.comparison.ratio_of_medians),
+            false => alike.push(compared),
         }
     }
     let metric = summary.primary.title();
@@ -77,7 +77,7 @@ pub(crate) fn conclusion(summary: &RunSummary) -> Vec<String> {
         [one] => (*one).to_owned(),
         many => format!("{}, each against its own", many.join(", ")),
     };
-    let seen = (alike.iter().filter_map(|ratio| unseen(ratio))).fold(0.0, f64::max);
+    let seen = unseen_of(summary, &alike);
     let mut sentences = Vec::new();
     for compared in &differ {
         let (cell, baseline) = (compared.cell, compared.against);
@@ -102,8 +102,35 @@ pub(crate) fn conclusion(summary: &RunSummary) -> Vec<String> {
         )),
         (_, true) => {}
     }
+    sentences.extend(pooled(summary));
     sentences.extend(machine(summary));
     sentences
+}
+
+/// The largest difference that would not have been seen of trials that are not shown to differ. Where the baseline and its repetition are
+/// compared with the others together, that of the repetition, whose interval is wider, is no answer to the question.
+fn unseen_of(summary: &RunSummary, alike: &[&Compared<'_>]) -> f64 {
+    let is_pooled = |one: &&&Compared<'_>| {
+        (one.cell.in_turns.first()).is_some_and(|turns| !turns.pooled_with.is_empty())
+    };
+    let counts = |one: &&&Compared<'_>| {
+        !alike.iter().any(|other| is_pooled(&other)) || !is_baseline_again(summary, one.cell)
+    };
+    let ratios = alike.iter().filter(counts);
+    (ratios.filter_map(|one| unseen(&one.comparison.ratio_of_medians))).fold(0.0, f64::max)
+}
+
+/// What the others are compared with, where it is more than the baseline.
+fn pooled(summary: &RunSummary) -> Option<String> {
+    let mut all = summary
+        .cells
+        .iter()
+        .filter_map(|cell| cell.in_turns.first());
+    let turns = all.find(|turns| !turns.pooled_with.is_empty())?;
+    let (baseline, repeats) = (&turns.against, turns.pooled_with.join(" and "));
+    Some(format!(
+        "{repeats}: {baseline} once more, and compared with {baseline} alone; the others are compared with the mean of them in each round."
+    ))
 }
 
 /// Whether a trial is the baseline once more.

@@ -60,7 +60,7 @@ pub use correlation::{pearson, spearman};
 pub use fairness::{BatchMean, Even, Fairness, Spread, gini, lorenz};
 pub use holm::holm;
 pub use interleaved::{
-    Foreseen, States, Turn, WithinStates, compare_turns, confidence_of_each_look,
+    Foreseen, Planned, States, Turn, WithinStates, compare_turns, confidence_of_each_look,
     foreseen_half_width,
 };
 pub use knee::{Growth, Knee};

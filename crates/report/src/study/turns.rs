@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use model::Experiment;
+use model::{Experiment, TrialPlan};
 use record::RecordError;
 use record::run::Run;
 use record::summary::{InTurns, Metric};
 use record::trial::TurnsRecord;
 use stats::{
-    CompareError, DEFAULT_CONFIDENCE, Foreseen, States, Turn, Verdict, compare_turns,
+    CompareError, DEFAULT_CONFIDENCE, Foreseen, Planned, States, Turn, Verdict, compare_turns,
     confidence_of_each_look,
 };
 
@@ -21,6 +21,8 @@ pub(super) struct Turned {
     baseline: String,
     /// Trial and cell of each arm behind the baseline.
     arms: Vec<(String, String)>,
+    /// The trials among them that repeat the baseline.
+    repeats: Vec<String>,
     /// Of each round its turns in the order of time; each arm has one, perhaps without jobs, in each lap in which another has one.
     rounds: Vec<Vec<Turn>>,
     states: Option<States>,
@@ -82,9 +84,19 @@ impl Turned {
         if rounds.is_empty() {
             return Ok(None);
         }
+        let took_turns = |trial: &str| {
+            let is_its = |turn: &&Turn| turn.arm > 0 && arms[turn.arm - 1].0 == trial;
+            let mut turns = rounds.iter().flatten().filter(is_its);
+            turns.any(|turn| !turn.values_ns.is_empty())
+        };
+        let repeats = repetitions(plan, baseline)
+            .map(|trial| trial.name.clone())
+            .filter(|trial| took_turns(trial))
+            .collect();
         Ok(Some(Turned {
             metric,
             baseline: baseline.to_owned(),
+            repeats,
             arms,
             states: States::find(&rounds),
             rounds,
@@ -93,26 +105,45 @@ impl Turned {
         }))
     }
 
+    /// The trials that a trial is compared with beside the baseline: a repetition with none, so that it shows what a difference between
+    /// equals looks like.
+    fn pooled_with(&self, trial: &str) -> &[String] {
+        match self.repeats.iter().any(|repeat| repeat == trial) {
+            true => &[],
+            false => &self.repeats,
+        }
+    }
+
     /// One cell against the baseline; `None` where it took no turns with it.
     fn compare(&self, trial: &str, id: &str) -> Option<Result<InTurns, CompareError>> {
         let own = |(of, cell): &(String, String)| of == trial && cell == id;
         let arm = self.arms.iter().position(own)? + 1;
-        let comparison = match compare_turns(&self.rounds, 0, arm, self.confidence) {
+        let pooled_with = self.pooled_with(trial);
+        let is_pooled = |(_, (of, _)): &(usize, &(String, String))| pooled_with.contains(of);
+        let arms = self.arms.iter().enumerate().filter(is_pooled);
+        let mut baselines = vec![0];
+        baselines.extend(arms.map(|(place, _)| place + 1));
+        let comparison = match compare_turns(&self.rounds, &baselines, arm, self.confidence) {
             Ok(comparison) => comparison,
             Err(CompareError::NoRounds) => return None,
             Err(error) => return Some(Err(error)),
         };
         let within = (self.states.as_ref())
-            .map(|states| states.compare(&self.rounds, 0, arm, self.confidence));
+            .map(|states| states.compare(&self.rounds, &baselines, arm, self.confidence));
         let laps = |turns: &Vec<Turn>| {
-            let own = |arm: usize| turns.iter().filter(move |turn| turn.arm == arm);
-            let pairs = own(0).zip(own(arm));
-            let full = pairs.filter(|(a, b)| !a.values_ns.is_empty() && !b.values_ns.is_empty());
-            full.count() as u64
+            let full = |arm: usize| -> Vec<bool> {
+                let own = turns.iter().filter(|turn| turn.arm == arm);
+                own.map(|turn| !turn.values_ns.is_empty()).collect()
+            };
+            let baselines: Vec<Vec<bool>> = baselines.iter().map(|&arm| full(arm)).collect();
+            let met = |lap: usize| (baselines.iter()).any(|full| full.get(lap) == Some(&true));
+            let own = full(arm).into_iter().enumerate();
+            own.filter(|&(lap, full)| full && met(lap)).count() as u64
         };
         Some(Ok(InTurns {
             metric: self.metric,
             against: self.baseline.clone(),
+            pooled_with: pooled_with.to_vec(),
             laps: self.rounds.iter().map(laps).sum(),
             comparison,
             slow_over_fast: self.states.as_ref().map(|states| states.factor),
@@ -212,13 +243,29 @@ pub fn foresee(
     let workload = &experiment.workload;
     let laps = workload.jobs.div_ceil(turns.jobs(workload.period));
     let looks = turns.looks(experiment.rounds);
+    let repeats = repetitions(experiment, &experiment.baseline).count();
+    // A repetition is compared with the baseline alone.
+    let pooled = match experiment.trials.len() > 1 + repeats {
+        true => repeats,
+        false => 0,
+    };
     Ok(stats::foreseen_half_width(
         &turned.rounds,
         [0, arm + 1],
-        laps as usize,
-        looks.first().map_or(0, |&first| first as usize),
-        confidence_of_each_look(looks.len()).unwrap_or(DEFAULT_CONFIDENCE),
+        Planned {
+            laps: laps as usize,
+            rounds: looks.first().map_or(0, |&first| first as usize),
+            baselines: 1 + pooled,
+            confidence: confidence_of_each_look(looks.len()).unwrap_or(DEFAULT_CONFIDENCE),
+        },
     ))
+}
+
+/// The trials that repeat this one, so that either may stand for the other. Of several cells each has its own place, on a cpu or in the
+/// order of creation, and they are left apart.
+fn repetitions<'p>(plan: &'p Experiment, baseline: &str) -> impl Iterator<Item = &'p TrialPlan> {
+    let baseline = (plan.trial(baseline)).filter(|trial| trial.cells.len() == 1);
+    (plan.trials.iter()).filter(move |trial| baseline.is_some_and(|first| trial.repeats(first)))
 }
 
 /// The trials that others are compared with turn by turn: the experiment's baseline, and those of the same cells that took turns with none

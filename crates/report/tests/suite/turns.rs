@@ -26,6 +26,8 @@ enum Slows {
     Nothing,
     Work,
     WakeUps,
+    /// Nothing, but the baseline once more takes 2 % longer than itself.
+    Repetition,
 }
 
 /// The machine that all arms of a session share: two states, the slow one 1.9 times, in stays of 10 to 160 slots of time.
@@ -42,10 +44,9 @@ impl Machine {
         let mut slow = false;
         while factors.len() < length {
             let stay = 10.0 * 16_f64.powf(self.chance.unit());
-            let factor = if slow && self.slows != Slows::Nothing {
-                1.9
-            } else {
-                1.0
+            let factor = match self.slows {
+                Slows::Work | Slows::WakeUps if slow => 1.9,
+                _ => 1.0,
             };
             factors.extend(std::iter::repeat_n(factor, stay as usize));
             slow = !slow;
@@ -63,9 +64,13 @@ fn run(base: &std::path::Path, slows: Slows) -> (Synthetic, RunSummary) {
         chance: Chance(11),
         slows,
     };
+    let again = match slows {
+        Slows::Repetition => 1.02,
+        _ => 1.0,
+    };
     for round in 1..=ROUNDS {
         for (group, trials) in [
-            [("bare", 1.0), ("again", 1.0), ("slow", 1.05)].as_slice(),
+            [("bare", 1.0), ("again", again), ("slow", 1.05)].as_slice(),
             [("bare-cpu", 2.0), ("slow-cpu", 2.1)].as_slice(),
         ]
         .into_iter()
@@ -155,6 +160,28 @@ fn each_is_compared_with_whom_it_shared_the_machine() {
     // The table's column is against the baseline, which it took no turns with.
     let against = slow_cpu.against_baseline.as_ref().unwrap();
     assert!(against.ratio_of_medians.value > 1.8);
+}
+
+#[test]
+fn the_baseline_and_its_repetition_are_one_for_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, summary) = run(dir.path(), Slows::Repetition);
+    let (_, again) = of(&summary, "again");
+    let (_, slow) = of(&summary, "slow");
+    let (_, slow_cpu) = of(&summary, "slow-cpu");
+    assert!(again.pooled_with.is_empty() && slow_cpu.pooled_with.is_empty());
+    assert_eq!(slow.pooled_with, ["again"]);
+    assert_eq!(slow.laps, u64::from(LAPS * ROUNDS));
+    for (turns, expected) in [(again, 1.02), (slow, 1.05 / 1.02_f64.sqrt())] {
+        let ratio = turns.comparison.ratio_of_medians.value;
+        assert!((ratio - expected).abs() < 0.002, "{ratio} {expected}");
+    }
+    let found = findings(&summary).join("\n");
+    assert!(
+        found.contains("The machine tells bare from itself by 2.0%")
+            && found.contains("again: bare once more, and compared with bare alone"),
+        "{found}"
+    );
 }
 
 #[test]

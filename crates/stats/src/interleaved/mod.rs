@@ -15,7 +15,7 @@ mod pilot;
 mod states;
 
 pub use looks::confidence_of_each_look;
-pub use pilot::{Foreseen, foreseen_half_width};
+pub use pilot::{Foreseen, Planned, foreseen_half_width};
 pub use states::{States, WithinStates};
 
 use crate::compare::{CompareError, Comparison, Ratio, Side};
@@ -37,29 +37,33 @@ pub struct Turn {
 /// mean over rounds of those of all jobs of a round; rounds in which a stall left too few jobs to bound it are left out, as long as three
 /// remain. Both intervals are Student's for the mean of the rounds' logarithms.
 ///
+/// Several baselines are equals, each with cells of its own: a round's ratio is the geometric mean of those to each of them that it can be
+/// compared with. Of what the interval's square owes to the baseline, n of them leave an n-th.
+///
 /// # Errors
 /// When no round has a lap with jobs of both, or the median of a turn is not positive.
 pub fn compare_turns(
     rounds: &[Vec<Turn>],
-    baseline: usize,
+    baselines: &[usize],
     other: usize,
     confidence: f64,
 ) -> Result<Comparison, CompareError> {
     if !(confidence > 0.0 && confidence < 1.0) {
         return Err(CompareError::Confidence);
     }
-    let arms = [baseline, other];
     let (mut medians, mut p99) = (Vec::new(), Vec::new());
     for (round, turns) in rounds.iter().enumerate() {
-        let laps =
-            lap_logs(turns, arms).map_err(|(side, median_ns)| CompareError::NonPositiveMedian {
+        let log = round_log(turns, baselines, other).map_err(|(side, median_ns)| {
+            CompareError::NonPositiveMedian {
                 side,
                 round,
                 median_ns,
-            })?;
-        if !laps.is_empty() {
-            medians.push(mean(&laps));
-            p99.push(p99_log(turns, arms));
+            }
+        })?;
+        if let Some(log) = log {
+            medians.push(log);
+            let of_each = (baselines.iter()).filter_map(|&one| p99_log(turns, [one, other]));
+            p99.push(mean_of_some(of_each.collect()));
         }
     }
     let (ratio_of_p99, rounds_of_p99) = Ratio::of_some_logs(&p99, 0.0, confidence);
@@ -75,6 +79,20 @@ pub fn compare_turns(
 /// An arm's turns in a round.
 fn turns_of(turns: &[Turn], arm: usize) -> impl Iterator<Item = &Turn> {
     turns.iter().filter(move |turn| turn.arm == arm)
+}
+
+/// The logarithm of a round's ratio: the mean over baselines of the mean over laps. `None` without a lap in which the other and one of
+/// them have jobs.
+fn round_log(
+    turns: &[Turn],
+    baselines: &[usize],
+    other: usize,
+) -> Result<Option<f64>, (Side, i64)> {
+    let mut of_each = Vec::new();
+    for &baseline in baselines {
+        of_each.extend(mean_of_some(lap_logs(turns, [baseline, other])?));
+    }
+    Ok(mean_of_some(of_each))
 }
 
 /// For each lap in which both arms have jobs, the logarithm of the other's median over the baseline's.
@@ -114,6 +132,10 @@ fn p99_log(turns: &[Turn], arms: [usize; 2]) -> Option<f64> {
     Some(logs[1]? - logs[0]?)
 }
 
+fn mean_of_some(values: Vec<f64>) -> Option<f64> {
+    (!values.is_empty()).then(|| mean(&values))
+}
+
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
@@ -142,7 +164,9 @@ mod tests {
             ]
         };
         let rounds = [round(), round(), round()];
-        let ratio = compare_turns(&rounds, 0, 1, 0.95).unwrap().ratio_of_medians;
+        let ratio = compare_turns(&rounds, &[0], 1, 0.95)
+            .unwrap()
+            .ratio_of_medians;
         assert!((ratio.value - 1.1).abs() < 1e-12, "{ratio:?}");
         assert!(ratio.high.unwrap() - ratio.low.unwrap() < 1e-9, "{ratio:?}");
         assert_eq!(ratio.verdict, Verdict::Larger);
@@ -153,16 +177,16 @@ mod tests {
         let full = vec![turn(0, &[10]), turn(1, &[]), turn(0, &[10]), turn(1, &[20])];
         let lacking = vec![turn(0, &[10]), turn(1, &[])];
         let rounds = [full, lacking, vec![turn(1, &[10])]];
-        let comparison = compare_turns(&rounds, 0, 1, 0.95).unwrap();
+        let comparison = compare_turns(&rounds, &[0], 1, 0.95).unwrap();
         let ratio = comparison.ratio_of_medians;
         assert!((ratio.value - 2.0).abs() < 1e-12);
         assert_eq!((ratio.low, ratio.verdict), (None, Verdict::Undecided));
         assert_eq!(comparison.rounds, 1);
         let nothing = Err(CompareError::NoRounds);
-        assert_eq!(compare_turns(&rounds[1..], 0, 1, 0.95), nothing);
-        assert_eq!(compare_turns(&[], 0, 1, 0.95), nothing);
+        assert_eq!(compare_turns(&rounds[1..], &[0], 1, 0.95), nothing);
+        assert_eq!(compare_turns(&[], &[0], 1, 0.95), nothing);
         assert_eq!(
-            compare_turns(&rounds, 0, 1, 1.0),
+            compare_turns(&rounds, &[0], 1, 1.0),
             Err(CompareError::Confidence)
         );
     }
@@ -171,7 +195,7 @@ mod tests {
     fn a_median_that_is_not_positive_has_no_ratio() {
         let rounds = [vec![turn(0, &[10]), turn(1, &[-4])]];
         assert_eq!(
-            compare_turns(&rounds, 0, 1, 0.95),
+            compare_turns(&rounds, &[0], 1, 0.95),
             Err(CompareError::NonPositiveMedian {
                 side: Side::Other,
                 round: 0,
@@ -188,7 +212,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let p99 = |jobs| {
-            compare_turns(&[round(jobs, 3), round(jobs, 3)], 0, 1, 0.95)
+            compare_turns(&[round(jobs, 3), round(jobs, 3)], &[0], 1, 0.95)
                 .unwrap()
                 .ratio_of_p99
         };
@@ -205,7 +229,7 @@ mod tests {
         };
         let of = |jobs: &[i64]| {
             let rounds: Vec<Vec<Turn>> = jobs.iter().map(|&jobs| round(jobs)).collect();
-            compare_turns(&rounds, 0, 1, 0.95).unwrap()
+            compare_turns(&rounds, &[0], 1, 0.95).unwrap()
         };
         let comparison = of(&[400, 200, 400, 400]);
         assert!((comparison.ratio_of_p99.unwrap().value - 3.0).abs() < 1e-9);
@@ -219,6 +243,35 @@ mod tests {
         assert_eq!(
             (comparison.ratio_of_p99.is_some(), comparison.rounds_of_p99),
             (true, 2)
+        );
+    }
+
+    #[test]
+    fn equal_baselines_are_averaged_within_each_round() {
+        // Of the second baseline's cells of the first round all jobs take twice as long, and it has none in the second.
+        let first: Vec<Turn> = (0..400)
+            .flat_map(|_| [turn(0, &[1000]), turn(2, &[2000]), turn(1, &[4000])])
+            .collect();
+        let second: Vec<Turn> = (0..400)
+            .flat_map(|_| [turn(0, &[1000]), turn(2, &[]), turn(1, &[4000])])
+            .collect();
+        let rounds = [first, second];
+        let comparison = compare_turns(&rounds, &[0, 2], 1, 0.95).unwrap();
+        // (sqrt(4 * 2) * 4)^(1/2)
+        let expected = (8_f64.sqrt() * 4.0).sqrt();
+        for ratio in [
+            comparison.ratio_of_medians,
+            comparison.ratio_of_p99.unwrap(),
+        ] {
+            assert!((ratio.value - expected).abs() < 1e-9, "{ratio:?}");
+        }
+        assert_eq!(comparison.rounds, 2);
+        let one = compare_turns(&rounds, &[2], 1, 0.95).unwrap();
+        assert!((one.ratio_of_medians.value - 2.0).abs() < 1e-9);
+        assert_eq!(one.rounds, 1);
+        assert_eq!(
+            compare_turns(&rounds, &[], 1, 0.95),
+            Err(CompareError::NoRounds)
         );
     }
 }

@@ -18,8 +18,21 @@ pub struct Foreseen {
     pub at_most: f64,
 }
 
-/// The half width of the interval around the ratio of two arms that `rounds` rounds of `laps` laps each will have, as a part of the
-/// ratio, from the rounds of a pilot. `None` with a round of fewer than 8 laps in the pilot, fewer than 2 rounds, or without
+/// What a run of turns will be made of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Planned {
+    /// Laps of a round.
+    pub laps: usize,
+    /// Rounds.
+    pub rounds: usize,
+    /// Equal baselines that everything is compared with, at least 1.
+    pub baselines: usize,
+    /// Of its intervals.
+    pub confidence: f64,
+}
+
+/// The half width that the interval around the ratio of two arms will have in such a run, as a part of the
+/// ratio, from the rounds of a pilot of two equals. `None` with a round of fewer than 8 laps in the pilot, fewer than 2 rounds, or without
 /// positive medians.
 ///
 /// Two things make rounds differ. Laps vary: neighbouring ones are correlated, so the variance of their mean comes from means of
@@ -27,13 +40,14 @@ pub struct Foreseen {
 /// Simulation Conference, 1984). And each round has cells of its own: what the pilot's rounds differ by beyond their laps stays,
 /// however long a round is. A pilot of few rounds knows little of the latter, which is why there is an
 /// upper limit: that of a variance of normal means, by chi-square.
+///
+/// Of the variance half is the baseline's, and so many of them leave a part of that half.
 pub fn foreseen_half_width(
     pilot: &[Vec<Turn>],
     arms: [usize; 2],
-    laps: usize,
-    rounds: usize,
-    confidence: f64,
+    planned: Planned,
 ) -> Option<Foreseen> {
+    let Planned { laps, rounds, .. } = planned;
     let logs: Vec<Vec<f64>> = (pilot.iter())
         .map(|turns| {
             lap_logs(turns, arms)
@@ -41,7 +55,7 @@ pub fn foreseen_half_width(
                 .filter(|logs| logs.len() >= FEWEST_LAPS)
         })
         .collect::<Option<_>>()?;
-    (!logs.is_empty() && laps > 0).then_some(())?;
+    (!logs.is_empty() && laps > 0 && planned.baselines > 0).then_some(())?;
     let of_laps: Vec<f64> = logs.iter().map(|logs| long_run_variance(logs)).collect();
     let of_laps = mean(&of_laps);
     let means: Vec<f64> = logs.iter().map(|logs| mean(logs)).collect();
@@ -59,9 +73,10 @@ pub fn foreseen_half_width(
             (beyond(squares / (n - 1) as f64), beyond(squares / least))
         }
     };
-    let student = student(rounds, confidence)?;
+    let student = student(rounds, planned.confidence)?;
+    let pooled = (1.0 + 1.0 / planned.baselines as f64) / 2.0;
     let half_width = |of_cells: f64| {
-        let error = ((of_cells + of_laps / laps as f64) / rounds as f64).sqrt();
+        let error = (pooled * (of_cells + of_laps / laps as f64) / rounds as f64).sqrt();
         (error * student).exp_m1()
     };
     Some(Foreseen {
@@ -87,6 +102,15 @@ mod tests {
     use super::*;
     use rand::{RngExt, SeedableRng};
     use rand_xoshiro::Xoshiro256PlusPlus;
+
+    fn planned(rounds: usize, baselines: usize) -> Planned {
+        Planned {
+            laps: 100,
+            rounds,
+            baselines,
+            confidence: 0.95,
+        }
+    }
 
     /// Independent signs, each given so many times over.
     fn signs(count: u32, repeat: u32) -> Vec<f64> {
@@ -118,11 +142,15 @@ mod tests {
                 .collect()
         };
         let foresee = |pilot: &[Vec<Turn>], rounds| {
-            foreseen_half_width(pilot, [0, 1], 100, rounds, 0.95).map(|f| f.half_width)
+            foreseen_half_width(pilot, [0, 1], planned(rounds, 1)).map(|f| f.half_width)
         };
         let half = foresee(&[turns(0, 0.0)], 10).unwrap();
         let expected = 2.262_16 * 0.01 / 1000_f64.sqrt();
         assert!((half / expected - 1.0).abs() < 0.2, "{half} {expected}");
+        // Two baselines leave three quarters of the variance.
+        let pooled = foreseen_half_width(&[turns(0, 0.0)], [0, 1], planned(10, 2)).unwrap();
+        let part = (1.0 + pooled.half_width).ln() / (1.0 + half).ln();
+        assert!((part - 0.75_f64.sqrt()).abs() < 1e-9, "{part}");
         assert!(foresee(&[turns(0, 0.0)], 1).is_none());
         assert!(foresee(&[turns(0, 0.0)[..14].to_vec()], 10).is_none());
         assert!(foresee(&[], 10).is_none());
@@ -161,7 +189,7 @@ mod tests {
                     laps
                 })
                 .collect();
-            let foreseen = foreseen_half_width(&pilot, [0, 1], 100, 10, 0.95).unwrap();
+            let foreseen = foreseen_half_width(&pilot, [0, 1], planned(10, 1)).unwrap();
             assert!(foreseen.half_width <= foreseen.at_most);
             holds += u32::from(truth <= foreseen.at_most);
             seen += u32::from(truth <= foreseen.half_width);

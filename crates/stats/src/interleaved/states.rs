@@ -1,7 +1,7 @@
 //! Two states of the machine that every arm meets, such as a neighbour on the sibling thread at work or not, and the ratio
 //! within each: like compared with like.
 
-use super::{Turn, lap_logs, mean};
+use super::{Turn, lap_logs, mean, mean_of_some, round_log};
 use crate::compare::{FEWEST_ROUNDS, Ratio};
 use crate::tail::regimes::{self, SHORTEST, SLOWER};
 use crate::{Share, median_of};
@@ -31,7 +31,7 @@ pub struct WithinStates {
     pub fast: Option<Ratio>,
     /// The same in the slow state.
     pub slow: Option<Ratio>,
-    /// The share of the baseline's jobs that were in the slow state.
+    /// The share of the baseline's jobs that were in the slow state; of several equal baselines the mean.
     pub slow_share_of_baseline: Share,
     /// The share of the other's jobs.
     pub slow_share_of_other: Share,
@@ -65,11 +65,12 @@ impl States {
         found.filter(|states| states.factor >= SLOWER && states.alternate())
     }
 
-    /// Compares two arms within the states; `rounds` are those in which the states were found.
+    /// Compares an arm with one or several equal baselines within the states, as [`compare_turns`](super::compare_turns) does over all jobs;
+    /// `rounds` are those in which the states were found.
     pub fn compare(
         &self,
         rounds: &[Vec<Turn>],
-        baseline: usize,
+        baselines: &[usize],
         other: usize,
         confidence: f64,
     ) -> WithinStates {
@@ -77,8 +78,7 @@ impl States {
             let logs: Vec<f64> = (rounds.iter().zip(&self.slow))
                 .filter_map(|(turns, states)| {
                     let pure = pure_turns(turns, states, slow);
-                    let laps = lap_logs(&pure, [baseline, other]).ok()?;
-                    (!laps.is_empty()).then(|| mean(&laps))
+                    round_log(&pure, baselines, other).ok()?
                 })
                 .collect();
             let rests_on_enough = logs.len() >= FEWEST_ROUNDS.min(rounds.len());
@@ -89,7 +89,8 @@ impl States {
         let (of_baseline, of_other): (Vec<f64>, Vec<f64>) = (rounds.iter().zip(&self.slow))
             .filter_map(|(turns, states)| {
                 let share = |arm| slow_share(turns, states, arm);
-                Some((share(baseline)?, share(other)?))
+                let of_baselines = baselines.iter().filter_map(|&arm| share(arm));
+                Some((mean_of_some(of_baselines.collect())?, share(other)?))
             })
             .unzip();
         let difference: Vec<f64> = (of_baseline.iter().zip(&of_other))

@@ -2,27 +2,39 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use stats::{CompareOptions, Ratio, States, Turn, compare, compare_turns};
+use stats::{CompareOptions, Ratio, Share, States, Turn, compare, compare_turns};
 
 /// What the machine does to every job, whoever runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Machine {
     /// Nothing but the noise of each job.
     Quiet,
-    /// Two states with a factor of 1.9 between them and stays of 10 to 160 jobs, drawn log-uniformly.
-    States,
+    /// Two states with this factor between them and stays of 10 to 160 jobs, drawn log-uniformly.
+    States(f64),
     /// A level that wanders by a tenth over some seconds.
     Drift,
     /// A burst in every 500 jobs in the mean, in which 1 to 30 jobs take up to five times as long.
     Bursts,
+    /// Values like the wake-up latencies of a virtual machine: neighbours are alike, one in nine lies far above the others, now and
+    /// then one is up to a hundred times as long.
+    WakeUps,
+    /// Such values on a machine with the two states.
+    WakeUpStates,
 }
 
-pub(crate) const MACHINES: [Machine; 4] = [
+pub(crate) const MACHINES: [Machine; 6] = [
     Machine::Quiet,
-    Machine::States,
+    Machine::States(FACTOR),
     Machine::Drift,
     Machine::Bursts,
+    Machine::WakeUps,
+    Machine::WakeUpStates,
 ];
+
+/// Between two states, as a busy sibling thread makes them.
+pub(crate) const FACTOR: f64 = 1.9;
+/// The share of jobs in the slow state where there are two.
+pub(crate) const SLOW_SHARE: f64 = 0.5;
 
 /// The level of the machine from job to job, as a logarithm, and the slow state.
 struct Level {
@@ -33,6 +45,9 @@ struct Level {
     left: f64,
     slow: bool,
     burst: f64,
+    /// What neighbouring wake-ups share, and by how much those of a disturbed stretch are later.
+    shared: f64,
+    later: Option<f64>,
 }
 
 impl Level {
@@ -44,6 +59,8 @@ impl Level {
             left: 0.0,
             slow: false,
             burst: 0.0,
+            shared: 0.0,
+            later: None,
         }
     }
 
@@ -56,13 +73,17 @@ impl Level {
     fn next(&mut self) -> f64 {
         self.left -= 1.0;
         match self.machine {
-            Machine::Quiet => 0.0,
-            Machine::States => {
+            Machine::Quiet | Machine::WakeUps => 0.0,
+            Machine::States(_) | Machine::WakeUpStates => {
                 if self.left <= 0.0 {
                     self.slow = !self.slow;
                     self.left = 10.0 * 16_f64.powf(self.random.random());
                 }
-                if self.slow { 1.9_f64.ln() } else { 0.0 }
+                let factor = match self.machine {
+                    Machine::States(factor) => factor,
+                    _ => FACTOR,
+                };
+                if self.slow { factor.ln() } else { 0.0 }
             }
             Machine::Drift => {
                 let step = self.normal();
@@ -90,71 +111,129 @@ impl Level {
 
     /// One job of an arm at this level, ns.
     fn job(&mut self, log_level: f64) -> i64 {
-        let log = self.next() + log_level + 0.01 * self.normal();
-        (27_000.0 * log.exp()).round() as i64
+        let (base_ns, noise) = match self.machine {
+            Machine::WakeUps | Machine::WakeUpStates => (14_000.0, self.wake_up()),
+            _ => (27_000.0, 0.01 * self.normal()),
+        };
+        let log = self.next() + log_level + noise;
+        (base_ns * log.exp()).round() as i64
+    }
+
+    /// What a wake-up adds to the level: quantiles and the correlation of neighbours (0.3) are like those of the wake-up latencies of a
+    /// quick run of `overhead` on a shared virtual machine.
+    fn wake_up(&mut self) -> f64 {
+        const SHARED: f64 = 0.95;
+        self.shared = SHARED * self.shared + 0.05 * (1.0 - SHARED * SHARED).sqrt() * self.normal();
+        let is_later = match self.later {
+            Some(_) => self.random.random::<f64>() < 0.5,
+            None => self.random.random::<f64>() < 0.06,
+        };
+        self.later = match (is_later, self.later) {
+            (false, _) => None,
+            (true, Some(by)) => Some(by),
+            (true, None) => Some(-0.3 * (1.0 - self.random.random::<f64>()).ln()),
+        };
+        let rarely = match self.random.random::<f64>() < 1.0 / 500.0 {
+            true => 4.6 * self.random.random::<f64>(),
+            false => 0.0,
+        };
+        self.shared + 0.06 * self.normal() + self.later.unwrap_or(0.0) + rarely
     }
 }
 
-/// How the jobs of an experiment are laid out. All have as many jobs for each arm.
+/// How the jobs of an experiment are laid out in turns.
 #[derive(Clone, Copy)]
-struct Plan {
-    rounds: usize,
-    jobs: usize,
+pub(crate) struct Layout {
+    pub(crate) rounds: usize,
+    /// Jobs of each arm in a round.
+    pub(crate) jobs: usize,
+    /// Jobs of a turn, and how many of them are dropped.
+    pub(crate) turn: usize,
+    pub(crate) settle: usize,
+    pub(crate) arms: usize,
+    /// What each creation of a cell adds to its level: the standard deviation of the logarithm.
+    pub(crate) creation: f64,
+    /// Whether as many jobs are laid out in whole rounds as well.
+    pub(crate) whole_rounds: bool,
+    /// Whether states are looked for, which takes most of the time.
+    pub(crate) states: bool,
 }
 
-const ROUNDS: Plan = Plan {
-    rounds: 3,
-    jobs: 5_000,
-};
-const TURNS: Plan = Plan {
-    rounds: 10,
-    jobs: 1_500,
-};
-/// Jobs of a turn, and how many of them are dropped.
-const TURN: usize = 12;
-const SETTLE: usize = 2;
-const ARMS: usize = 4;
-
-/// What each creation of a cell adds to its level: the standard deviation of the logarithm.
-const CREATION: f64 = 0.001;
-
-/// Arm 1 takes `ratio` times as long as the others; whole rounds, one arm after another.
-fn in_rounds(level: &mut Level, ratio: f64) -> [Vec<Vec<i64>>; 2] {
-    let mut kept = [Vec::new(), Vec::new()];
-    for _ in 0..ROUNDS.rounds {
-        for arm in 0..ARMS {
-            let own = CREATION * level.normal() + if arm == 1 { ratio.ln() } else { 0.0 };
-            let jobs: Vec<i64> = (0..ROUNDS.jobs).map(|_| level.job(own)).collect();
-            if let Some(kept) = kept.get_mut(arm) {
-                kept.push(jobs);
-            }
+impl Default for Layout {
+    fn default() -> Layout {
+        Layout {
+            rounds: 10,
+            jobs: 1_500,
+            turn: 12,
+            settle: 2,
+            arms: 4,
+            creation: 0.001,
+            whole_rounds: false,
+            states: true,
         }
     }
-    kept
 }
 
-/// The same in turns: every second lap runs backwards.
-fn in_turns(level: &mut Level, ratio: f64) -> Vec<Vec<Turn>> {
-    let round = |level: &mut Level| {
-        let own: Vec<f64> = (0..ARMS)
-            .map(|arm| CREATION * level.normal() + if arm == 1 { ratio.ln() } else { 0.0 })
-            .collect();
-        let mut turns = Vec::new();
-        for lap in 0..TURNS.jobs / TURN {
-            for place in 0..ARMS {
-                let arm = if lap % 2 == 0 {
-                    place
-                } else {
-                    ARMS - 1 - place
-                };
-                let mut values_ns: Vec<i64> = (0..TURN).map(|_| level.job(own[arm])).collect();
-                values_ns.drain(..SETTLE);
-                turns.push(Turn { arm, values_ns });
+/// Whole rounds that as many jobs are laid out in.
+const WHOLE_ROUNDS: usize = 3;
+/// Jobs that fit between two turns: one period and a part of another.
+const BETWEEN: usize = 2;
+/// Who takes longer than the others, and who is the baseline once more.
+pub(crate) const OTHER: usize = 1;
+pub(crate) const AGAIN: usize = 2;
+
+impl Layout {
+    /// The level of each arm in a round: `OTHER` takes `ratio` times as long as the others.
+    fn levels(&self, level: &mut Level, ratio: f64) -> Vec<f64> {
+        let own = |arm| if arm == OTHER { ratio.ln() } else { 0.0 };
+        (0..self.arms)
+            .map(|arm| self.creation * level.normal() + own(arm))
+            .collect()
+    }
+
+    /// Whole rounds, one arm after another: those of the baseline and of the other.
+    fn in_rounds(&self, level: &mut Level, ratio: f64) -> [Vec<Vec<i64>>; 2] {
+        let jobs = self.rounds * self.jobs / WHOLE_ROUNDS;
+        let mut kept = [Vec::new(), Vec::new()];
+        for _ in 0..WHOLE_ROUNDS {
+            for (arm, own) in self.levels(level, ratio).into_iter().enumerate() {
+                let jobs: Vec<i64> = (0..jobs).map(|_| level.job(own)).collect();
+                if let Some(kept) = kept.get_mut(arm) {
+                    kept.push(jobs);
+                }
             }
         }
-        turns
-    };
-    (0..TURNS.rounds).map(|_| round(level)).collect()
+        kept
+    }
+
+    /// The same in turns: the order is drawn for each pair of laps, and reversed in the second.
+    fn in_turns(&self, level: &mut Level, ratio: f64) -> Vec<Vec<Turn>> {
+        (0..self.rounds)
+            .map(|_| {
+                let own = self.levels(level, ratio);
+                let mut order: Vec<usize> = (0..self.arms).collect();
+                let mut turns = Vec::new();
+                for lap in 0..self.jobs / self.turn {
+                    match lap % 2 {
+                        0 => (1..self.arms).for_each(|last| {
+                            order.swap(last, level.random.random_range(0..=last));
+                        }),
+                        _ => order.reverse(),
+                    }
+                    for &arm in &order {
+                        let mut values_ns: Vec<i64> =
+                            (0..self.turn).map(|_| level.job(own[arm])).collect();
+                        values_ns.drain(..self.settle);
+                        turns.push(Turn { arm, values_ns });
+                        for _ in 0..BETWEEN {
+                            level.next();
+                        }
+                    }
+                }
+                turns
+            })
+            .collect()
+    }
 }
 
 /// Of many experiments: how many intervals there were, how many enclosed the truth, and their half widths.
@@ -165,10 +244,19 @@ pub(crate) struct Score {
 }
 
 impl Score {
-    fn add(&mut self, ratio: &Ratio, truth: f64) {
-        if let (Some(low), Some(high)) = (ratio.low, ratio.high) {
+    /// A half width is a part of the ratio.
+    fn add(&mut self, ratio: Option<&Ratio>, truth: f64) {
+        if let Some((low, high)) = ratio.and_then(|ratio| ratio.low.zip(ratio.high)) {
             self.covered += usize::from(low <= truth && truth <= high);
             self.halves.push((high / low).ln() / 2.0);
+        }
+    }
+
+    /// A half width is one of shares.
+    fn add_share(&mut self, share: &Share, truth: f64) {
+        if let Some((low, high)) = share.low.zip(share.high) {
+            self.covered += usize::from(low <= truth && truth <= high);
+            self.halves.push((high - low) / 2.0);
         }
     }
 
@@ -185,50 +273,81 @@ impl Score {
     }
 }
 
+#[derive(Default)]
 pub(crate) struct Scores {
     pub(crate) rounds: Score,
     pub(crate) turns: Score,
     pub(crate) p99: Score,
     pub(crate) fast: Score,
     pub(crate) slow: Score,
+    /// Of the baseline's jobs in the slow state.
+    pub(crate) share: Score,
+    /// The other's share less the baseline's.
+    pub(crate) difference: Score,
+    /// Experiments in which two states were found.
     pub(crate) found: usize,
+    /// Against the baseline and its repetition together.
+    pub(crate) pooled: Pooled,
 }
 
-pub(crate) fn simulate(machine: Machine, truth: f64, repetitions: u64, rounds_too: bool) -> Scores {
-    let mut scores = Scores {
-        rounds: Score::default(),
-        turns: Score::default(),
-        p99: Score::default(),
-        fast: Score::default(),
-        slow: Score::default(),
-        found: 0,
-    };
-    for seed in 0..repetitions {
+#[derive(Default)]
+pub(crate) struct Pooled {
+    pub(crate) turns: Score,
+    pub(crate) p99: Score,
+    pub(crate) fast: Score,
+    pub(crate) slow: Score,
+    pub(crate) difference: Score,
+}
+
+/// The turns of each experiment.
+pub(crate) fn experiments(
+    machine: Machine,
+    truth: f64,
+    repetitions: u64,
+    layout: &Layout,
+) -> impl Iterator<Item = Vec<Vec<Turn>>> {
+    (0..repetitions).map(move |seed| {
         let mut level = Level::new(machine, 1_000 + seed);
-        if rounds_too {
-            let [baseline, other] = in_rounds(&mut level, truth);
+        layout.in_turns(&mut level, truth)
+    })
+}
+
+pub(crate) fn simulate(machine: Machine, truth: f64, repetitions: u64, layout: &Layout) -> Scores {
+    let mut scores = Scores::default();
+    if layout.whole_rounds {
+        for seed in 0..repetitions {
+            let mut level = Level::new(machine, 1_000_000 + seed);
+            let [baseline, other] = layout.in_rounds(&mut level, truth);
             let options = CompareOptions {
                 resamples: 200,
                 ..CompareOptions::default()
             };
             let comparison = compare(&baseline, &other, &options).unwrap();
-            scores.rounds.add(&comparison.ratio_of_medians, truth);
+            scores.rounds.add(Some(&comparison.ratio_of_medians), truth);
         }
-        let rounds = in_turns(&mut level, truth);
-        let comparison = compare_turns(&rounds, 0, 1, 0.95).unwrap();
-        scores.turns.add(&comparison.ratio_of_medians, truth);
-        scores.p99.add(&comparison.ratio_of_p99.unwrap(), truth);
+    }
+    for rounds in experiments(machine, truth, repetitions, layout) {
+        let comparison = compare_turns(&rounds, &[0], OTHER, 0.95).unwrap();
+        scores.turns.add(Some(&comparison.ratio_of_medians), truth);
+        scores.p99.add(comparison.ratio_of_p99.as_ref(), truth);
+        let pooled = &mut scores.pooled;
+        let comparison = compare_turns(&rounds, &[0, AGAIN], OTHER, 0.95).unwrap();
+        pooled.turns.add(Some(&comparison.ratio_of_medians), truth);
+        pooled.p99.add(comparison.ratio_of_p99.as_ref(), truth);
+        if !layout.states {
+            continue;
+        }
         if let Some(states) = States::find(&rounds) {
             scores.found += 1;
-            let within = states.compare(&rounds, 0, 1, 0.95);
-            for (score, ratio) in [
-                (&mut scores.fast, within.fast),
-                (&mut scores.slow, within.slow),
-            ] {
-                if let Some(ratio) = ratio {
-                    score.add(&ratio, truth);
-                }
-            }
+            let within = states.compare(&rounds, &[0], OTHER, 0.95);
+            scores.fast.add(within.fast.as_ref(), truth);
+            scores.slow.add(within.slow.as_ref(), truth);
+            (scores.share).add_share(&within.slow_share_of_baseline, SLOW_SHARE);
+            (scores.difference).add_share(&within.slow_share_difference, 0.0);
+            let within = states.compare(&rounds, &[0, AGAIN], OTHER, 0.95);
+            pooled.fast.add(within.fast.as_ref(), truth);
+            pooled.slow.add(within.slow.as_ref(), truth);
+            (pooled.difference).add_share(&within.slow_share_difference, 0.0);
         }
     }
     scores

@@ -14,6 +14,9 @@ const ROUND_NS: i64 = 1_000_000_000;
 /// The same of a program that can take no turns, and how many rounds: it has whole ones, and short ones in their place.
 const REPORTED_ROUND_NS: i64 = 500_000_000;
 const REPORTED_ROUNDS: i64 = 20;
+/// Rounds at most of a program that takes turns in a scenario: its jobs are further apart than timecell's own, and each round needs
+/// those that bound its p99.
+const ROUNDS: u32 = 10;
 /// Fewest jobs of a cell in a round.
 const FEWEST: i64 = 20;
 
@@ -97,6 +100,9 @@ pub fn find(
         changes.period = Some(Duration::from_ns(period_ns));
     }
     let period_ns = changes.period.map_or(ROUND_NS, Duration::ns).max(1);
+    if experiment.turns.is_some() && bench::scenario::names().contains(&what) {
+        experiment.rounds = experiment.rounds.min(ROUNDS);
+    }
     let is_asked = changes.jobs.is_some() || changes.duration.is_some() || changes.quick;
     if !is_asked && experiment.scale.is_none() {
         let takes_turns = experiment.turns.is_some() && !whole_rounds;

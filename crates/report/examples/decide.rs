@@ -1,0 +1,168 @@
+//! How well single runs decide, from many runs of the same scenario: half widths of their ratios, how many intervals hold 1, and what the
+//! conclusions say, as tables in Markdown. `tests/decide/run` makes the runs.
+//!
+//! `cargo run -p report --example decide -- RUN...`
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+use record::run::Run;
+use record::summary::{InTurns, Metric, RunSummary};
+use stats::{Ratio, Share};
+
+/// Intervals of one kind over all runs.
+#[derive(Default)]
+struct Tally {
+    intervals: usize,
+    /// Those that hold 1, or for a difference 0.
+    hold: usize,
+    /// As parts of the ratio, or of all jobs.
+    halves: Vec<f64>,
+}
+
+impl Tally {
+    fn ratio(&mut self, ratio: Option<&Ratio>) {
+        if let Some((low, high)) = ratio.and_then(|ratio| ratio.low.zip(ratio.high)) {
+            self.add(low <= 1.0 && 1.0 <= high, (high / low).ln() / 2.0);
+        }
+    }
+
+    fn difference(&mut self, share: &Share) {
+        if let Some((low, high)) = share.low.zip(share.high) {
+            self.add(low <= 0.0 && 0.0 <= high, (high - low) / 2.0);
+        }
+    }
+
+    fn add(&mut self, holds: bool, half: f64) {
+        self.intervals += 1;
+        self.hold += usize::from(holds);
+        self.halves.push(half);
+    }
+
+    /// `0.30 to 1.50, median 0.90 %; 54 of 60`.
+    fn cell(&self) -> String {
+        let mut halves = self.halves.clone();
+        halves.sort_unstable_by(f64::total_cmp);
+        let (Some(least), Some(most)) = (halves.first(), halves.last()) else {
+            return String::new();
+        };
+        let [least, median, most] =
+            [*least, halves[halves.len() / 2], *most].map(|half| format!("{:.2}", 100.0 * half));
+        format!(
+            "{least} to {most}, median {median} %; {} of {}",
+            self.hold, self.intervals
+        )
+    }
+}
+
+/// A row: all jobs, in the fast state, in the slow one, the difference of the shares of time in it; and runs with two states.
+#[derive(Default)]
+struct Row {
+    all: Tally,
+    fast: Tally,
+    slow: Tally,
+    shares: Tally,
+    runs: usize,
+    with_states: usize,
+}
+
+impl Row {
+    fn add(&mut self, turns: &InTurns) {
+        self.runs += 1;
+        self.all.ratio(Some(&turns.comparison.ratio_of_medians));
+        if let Some(within) = &turns.within {
+            self.with_states += 1;
+            self.fast.ratio(within.fast.as_ref());
+            self.slow.ratio(within.slow.as_ref());
+            self.shares.difference(&within.slow_share_difference);
+        }
+    }
+
+    fn print(&self, name: &str) {
+        println!(
+            "| {name} | {} | {} of {} | {} | {} | {} |",
+            self.all.cell(),
+            self.with_states,
+            self.runs,
+            self.fast.cell(),
+            self.slow.cell(),
+            self.shares.cell()
+        );
+    }
+}
+
+fn main() -> ExitCode {
+    let mut experiments: BTreeMap<String, Vec<RunSummary>> = BTreeMap::new();
+    for argument in std::env::args().skip(1) {
+        match Run::open(Path::new(&argument)).and_then(|run| run.summary()) {
+            Ok(summary) => {
+                let of = experiments.entry(summary.experiment.clone()).or_default();
+                of.push(summary);
+            }
+            Err(error) => {
+                eprintln!("decide: {argument}: {error}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    for (experiment, runs) in &experiments {
+        println!(
+            "## {} of `{experiment}`\n",
+            report::plural(runs.len() as u64, "run")
+        );
+        for metric in Metric::ALL {
+            table(runs, metric);
+        }
+        conclusions(runs);
+    }
+    ExitCode::SUCCESS
+}
+
+/// The half widths of a metric's ratios; nothing where none was compared in turns.
+fn table(runs: &[RunSummary], metric: Metric) {
+    let mut rows: Vec<(String, Row)> = Vec::new();
+    let mut total = Row::default();
+    for cell in runs.iter().flat_map(|run| &run.cells) {
+        let Some(turns) = cell.in_turns.iter().find(|turns| turns.metric == metric) else {
+            continue;
+        };
+        let against = [
+            std::slice::from_ref(&turns.against),
+            turns.pooled_with.as_slice(),
+        ]
+        .concat();
+        let name = format!("{} against {}", cell.label, against.join(" and "));
+        let place = rows.iter().position(|(other, _)| *other == name);
+        let place = place.unwrap_or_else(|| {
+            rows.push((name, Row::default()));
+            rows.len() - 1
+        });
+        rows[place].1.add(turns);
+        total.add(turns);
+    }
+    if rows.is_empty() {
+        return;
+    }
+    println!(
+        "Half widths of the 95 % intervals of the {}; intervals that hold 1, or of the difference 0\n",
+        metric.title()
+    );
+    println!(
+        "| what | all jobs | two states found | within the fast state | within the slow state | difference of shares |"
+    );
+    println!("|---|---|---|---|---|---|");
+    for (name, row) in &rows {
+        row.print(name);
+    }
+    total.print("all");
+    println!();
+}
+
+/// Each run's conclusion.
+fn conclusions(runs: &[RunSummary]) {
+    for run in runs {
+        println!("- {}: {}", run.run, report::conclusion(run).join(" "));
+    }
+    println!();
+}
