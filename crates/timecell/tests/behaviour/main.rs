@@ -31,6 +31,7 @@ mod missions_apart;
 mod missions_beside;
 mod missions_deadline;
 mod missions_disk;
+mod missions_engines;
 mod missions_ground;
 mod missions_health;
 mod missions_killed;
@@ -99,6 +100,7 @@ fn main() {
         lost::CASES,
         missions::CASES,
         missions_disk::CASES,
+        missions_engines::CASES,
         missions_ground::CASES,
         missions_health::CASES,
         missions_killed::CASES,
