@@ -1,5 +1,6 @@
 //! This machine, as the mission file and admission ask for it. Only reading; nothing is changed.
 
+use std::cell::RefCell;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
@@ -7,8 +8,8 @@ use analysis::linux::{Bandwidth, DeadlineLimits, RootDomain};
 use engine::app::{self, AppSpec, Bind, Tmpfs};
 use host::root::Root;
 use host::{caps, cpus, rtgroup};
-use model::EngineKind;
 use model::mission::{Cell, Image, KernelBounds, Machine, PathKind, Way};
+use model::{EngineKind, Requirement};
 
 use crate::admit::{Facts, MachineMemory, RtRoom};
 use crate::ledger::{self, Entry};
@@ -18,25 +19,29 @@ use crate::names;
 #[derive(Debug)]
 pub struct Here {
     root: Root,
-    asks_engines: bool,
+    asks_for_images: bool,
+    /// Engines that were asked and lack nothing. One that lacks something is asked again: somebody may have installed it.
+    fit: RefCell<Vec<EngineKind>>,
 }
 
 impl Default for Here {
     fn default() -> Here {
         Here {
             root: Root::live(),
-            asks_engines: true,
+            asks_for_images: true,
+            fit: RefCell::default(),
         }
     }
 }
 
 impl Here {
-    /// The same for a thread that must not wait: no engine is asked, which can take seconds, so that an unknown image shows
-    /// when the cell is made.
-    pub fn without_engines() -> Here {
+    /// The same for a thread that must not wait: no engine is asked for its images, which can take seconds, so that an unknown one
+    /// shows when the cell is made.
+    #[must_use]
+    pub fn without_images(self) -> Here {
         Here {
-            asks_engines: false,
-            ..Here::default()
+            asks_for_images: false,
+            ..self
         }
     }
 }
@@ -68,9 +73,20 @@ impl Machine for Here {
         crate::way::of(path).ok()
     }
 
+    fn lacks(&self, engine: EngineKind) -> Option<Requirement> {
+        if self.fit.borrow().contains(&engine) {
+            return None;
+        }
+        let lacking = app::unmet(engine);
+        if lacking.is_none() {
+            self.fit.borrow_mut().push(engine);
+        }
+        lacking
+    }
+
     fn knows_image(&self, engine: EngineKind, reference: &str) -> Option<bool> {
         match engine {
-            EngineKind::Podman if self.asks_engines => app::podman_knows(reference),
+            EngineKind::Podman if self.asks_for_images => app::podman_knows(reference),
             _ => None,
         }
     }
@@ -295,8 +311,26 @@ mod tests {
         assert_eq!(here.path(Path::new("/nowhere/at/all")), PathKind::Absent);
         assert!(here.bounds().rt_period_ns >= 1_000);
         assert_eq!(here.knows_image(EngineKind::Embedded, "x"), None);
-        let unasked = Here::without_engines();
+        let unasked = Here::default().without_images();
         assert_eq!(unasked.knows_image(EngineKind::Podman, "x"), None);
         assert_eq!(here.facts().cpus, here.cpus());
+    }
+
+    #[test]
+    fn an_engine_that_lacks_nothing_is_asked_once() {
+        let here = Here::default();
+        for engine in EngineKind::ALL {
+            let lacking = here.lacks(engine);
+            assert_eq!(here.fit.borrow().contains(&engine), lacking.is_none());
+            assert!(lacking.is_none_or(|need| !need.met && need.mend.is_some()));
+        }
+        let found = here.fit.borrow().len();
+        assert!(
+            EngineKind::ALL.iter().all(|engine| {
+                here.lacks(*engine).is_none() == here.fit.borrow().contains(engine)
+            })
+        );
+        let later = here.without_images();
+        assert_eq!(later.fit.borrow().len(), found);
     }
 }

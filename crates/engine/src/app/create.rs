@@ -217,20 +217,30 @@ pub fn adopt(work_dir: &Path) -> Result<Adoption, EngineError> {
     })))
 }
 
+/// The first thing that an engine needs for cells with a filter of system calls, and does not have here. No program is run to find
+/// it out, so that a thread that must not wait can ask.
+pub fn unmet(engine: EngineKind) -> Option<Requirement> {
+    let needs = crate::by_kind(engine, &crate::Options::default()).requirements();
+    needs.into_iter().chain([filters()]).find(|need| !need.met)
+}
+
+fn filters() -> Requirement {
+    match seccomp::is_supported() {
+        true => Requirement::met("seccomp", "the kernel has filters"),
+        false => Requirement::unmet(
+            "seccomp",
+            "this kernel has no filters of system calls",
+            "use a kernel with CONFIG_SECCOMP_FILTER",
+        ),
+    }
+}
+
 /// What this cell needs of the machine beyond its engine, met and unmet. Without the met ones it cannot be created; a
 /// limit that is not met is lower than what was granted.
 pub fn requirements(spec: &AppSpec) -> Vec<Requirement> {
     let mut needs = crate::by_kind(spec.engine, &crate::Options::default()).requirements();
     if spec.grants.seccomp != Seccomp::Off {
-        needs.push(if seccomp::is_supported() {
-            Requirement::met("seccomp", "the kernel has filters")
-        } else {
-            Requirement::unmet(
-                "seccomp",
-                "this kernel has no filters of system calls",
-                "use a kernel with CONFIG_SECCOMP_FILTER",
-            )
-        });
+        needs.push(filters());
     }
     if let Image::Reference(name) = &spec.image {
         needs.push(podman::image_requirement(name));

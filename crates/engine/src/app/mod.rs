@@ -32,7 +32,7 @@ mod start;
 pub use bundle::{Bundle, BundleError};
 pub use cell::AppCell;
 pub use check::{check_image, check_program};
-pub use create::{Adoption, adopt, create, requirements};
+pub use create::{Adoption, adopt, create, requirements, unmet};
 pub use ended::{Ended, become_subreaper};
 pub use freezer::Freezing;
 pub use grants::{Grants, Scheduling, Seccomp};

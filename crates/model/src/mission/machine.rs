@@ -7,7 +7,7 @@ use super::faults::Faults;
 use super::file::resolve;
 use super::{Cell, Image, KernelBounds, Latency, Mission, Place, Way, swaps};
 use crate::Enforcer;
-use crate::EngineKind;
+use crate::{EngineKind, Requirement};
 
 /// What a mission needs to know of a machine. It is asked, and nothing is changed.
 pub trait Machine {
@@ -20,6 +20,13 @@ pub trait Machine {
     /// How a path of the host is followed; `None` where it does not lead to anything.
     fn way(&self, path: &Path) -> Option<Way> {
         let _ = path;
+        None
+    }
+
+    /// The first thing that an engine needs to make cells and does not have here; `None`: nothing is known against it. Asked once
+    /// for each engine that a mission names.
+    fn lacks(&self, engine: EngineKind) -> Option<Requirement> {
+        let _ = engine;
         None
     }
 
@@ -96,6 +103,7 @@ pub(super) fn check(file: &str, mission: &Mission, machine: &dyn Machine, faults
         let place = top.key("notify").item(0);
         check.path(Path::new(program), &place, "program", &[PathKind::Program]);
     }
+    check.engines(&mission.cells);
     for (index, cell) in mission.cells.iter().enumerate() {
         let place = Place::cell(index);
         check.cpus(&cell.cpus, &place);
@@ -155,6 +163,22 @@ impl Check<'_, '_> {
                 format!("the {what} `{shown}` is {}", found.name()),
                 format!("it must be {}", wanted.join(" or ")),
             ),
+        }
+    }
+
+    /// Whether the engines make cells here; told at the first cell of each.
+    fn engines(&mut self, cells: &[Cell]) {
+        let mut asked = Vec::new();
+        for (index, cell) in cells.iter().enumerate() {
+            let place = Place::cell(index).key("engine");
+            if asked.contains(&cell.engine) || !self.faults.is_clear(&place) {
+                continue;
+            }
+            asked.push(cell.engine);
+            if let Some(lacking) = self.machine.lacks(cell.engine) {
+                let what = format!("{} makes no cells here: {}", cell.engine, lacking.reason);
+                (self.faults).report_at(&place, what, lacking.mend.unwrap_or_default());
+            }
         }
     }
 

@@ -109,21 +109,32 @@ pub(super) fn place(
         }
     }
     let mut bounds: Vec<Option<(Vec<u32>, Bound)>> = vec![None; candidates.len()];
+    // Cpus that have the same cells, such as those that run anywhere, hold them alike.
+    let mut known: Vec<(&[usize], Result<Vec<Bound>, Unfit>)> = Vec::new();
     for (cpu, members) in &placed.cpus {
-        let cells: Vec<Candidate<'_>> = members.iter().map(|&at| candidates[at].clone()).collect();
-        match check(&cells, facts, measured) {
+        let at = known.iter().position(|(those, _)| those == members);
+        let at = at.unwrap_or_else(|| {
+            let cells: Vec<Candidate<'_>> =
+                members.iter().map(|&at| candidates[at].clone()).collect();
+            known.push((members, check(&cells, facts, measured)));
+            known.len() - 1
+        });
+        match &known[at].1 {
             Ok(all) => {
                 for (&at, bound) in members.iter().zip(all) {
                     match &mut bounds[at] {
                         Some((cpus, _)) => cpus.push(*cpu),
-                        none => *none = Some((vec![*cpu], bound)),
+                        none => *none = Some((vec![*cpu], bound.clone())),
                     }
                 }
             }
             // It was checked with every cell that came; it cannot fail now.
             Err(unfit) => {
                 let of = members[unfit.of];
-                refused[of] = Some(Unfit { of, ..unfit });
+                refused[of] = Some(Unfit {
+                    of,
+                    ..unfit.clone()
+                });
             }
         }
     }

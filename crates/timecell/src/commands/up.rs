@@ -73,7 +73,7 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
     };
     let supply = options.supply.clone();
     // Read in the thread that watches the cells.
-    let here = Here::without_engines();
+    let here = here.without_images();
     let mut read = |path: &Path| {
         let source = mission_text(path).map_err(|fault| vec![fault.to_string()])?;
         inputs_again(path, source, &here, supply.as_deref())

@@ -19,6 +19,7 @@ mod extreme;
 mod faults;
 mod first_steps;
 mod formats;
+mod held_file;
 mod hostile;
 mod isolation;
 mod lanes;
@@ -31,6 +32,7 @@ mod missions_apart;
 mod missions_beside;
 mod missions_deadline;
 mod missions_disk;
+mod missions_engines;
 mod missions_ground;
 mod missions_health;
 mod missions_killed;
@@ -99,6 +101,7 @@ fn main() {
         lost::CASES,
         missions::CASES,
         missions_disk::CASES,
+        missions_engines::CASES,
         missions_ground::CASES,
         missions_health::CASES,
         missions_killed::CASES,

@@ -1,11 +1,12 @@
 //! Missions held against machines that are made up.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::LEAST;
-use crate::EngineKind;
 use crate::mission::{KernelBounds, Machine, MissionFile, PathKind, Place, Way};
+use crate::{EngineKind, Requirement};
 
 /// A machine that has what a table says.
 struct Board {
@@ -15,6 +16,10 @@ struct Board {
     bounds: KernelBounds,
     /// Directories that are links, and where they lead.
     links: Vec<(&'static str, &'static str)>,
+    /// Engines that are not installed.
+    absent: Vec<EngineKind>,
+    /// Engines that were asked what they lack.
+    asked: RefCell<Vec<EngineKind>>,
 }
 
 impl Board {
@@ -27,6 +32,8 @@ impl Board {
             images: Some(vec!["localhost/known"]),
             bounds: KernelBounds::default(),
             links: Vec::new(),
+            absent: Vec::new(),
+            asked: RefCell::default(),
         }
     }
 }
@@ -53,6 +60,12 @@ impl Machine for Board {
         }
         through.extend(end.parent().map(Path::to_owned));
         Some(Way { through, end })
+    }
+
+    fn lacks(&self, engine: EngineKind) -> Option<Requirement> {
+        self.asked.borrow_mut().push(engine);
+        (self.absent.contains(&engine))
+            .then(|| Requirement::unmet("it", format!("`{engine}` is not installed"), "get it"))
     }
 
     fn knows_image(&self, _: EngineKind, reference: &str) -> Option<bool> {
@@ -267,6 +280,38 @@ fn an_engine_that_cannot_be_asked_is_no_fault_of_the_file() {
     assert_eq!(faults(&text, &board).len(), 1);
     board.images = None;
     assert_eq!(faults(&text, &board), Vec::<String>::new());
+}
+
+#[test]
+fn each_engine_is_asked_once_what_it_lacks() {
+    let cell = |name: &str, engine: &str| {
+        format!(
+            "[[cell]]\nname = \"{name}\"\nimage = {{ rootfs = \"root\" }}\nclass = \"other\"\ncommand = [\"/b\"]\n{engine}"
+        )
+    };
+    let engine = |name: &str| format!("engine = \"{name}\"\n");
+    let text = format!(
+        "schema = 1\nname = \"m\"\n{}{}{}{}{}",
+        cell("a", &engine("runc")),
+        cell("b", ""),
+        cell("c", &engine("crun")),
+        cell("d", &engine("crun")),
+        cell("e", &engine("runc")),
+    );
+    let mut board = Board::new(&[("/etc/root", PathKind::Directory)]);
+    assert_eq!(faults(&text, &board), Vec::<String>::new());
+    use EngineKind::{Crun, Embedded, Runc};
+    assert_eq!(*board.asked.borrow(), [Runc, Embedded, Crun]);
+    board.absent = vec![Crun];
+    assert_eq!(
+        faults(&text, &board),
+        ["/etc/m.toml:19: crun makes no cells here: `crun` is not installed; get it"]
+    );
+    // What makes no cells of missions anywhere is not asked.
+    board.asked.borrow_mut().clear();
+    let docker = format!("schema = 1\nname = \"m\"\n{}", cell("a", &engine("docker")));
+    assert_eq!(faults(&docker, &board).len(), 1);
+    assert!(board.asked.borrow().is_empty());
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod vsock;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::support::{Case, Need};
+pub use scene::changed_view;
 
 /// The first word of the programs in the cells.
 pub const WORD: &str = "in-an-attack";

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::{AT_IT, Now, THE_END, WORD};
+use super::{AT_IT, THE_END, WORD};
 use crate::hostile::{self, Out, jobs};
 use crate::missions::{PATIENCE, Up, mission, name, nothing_is_left, pid_of, sweep};
 use crate::support::say;
@@ -199,7 +199,7 @@ pub fn number(said: &str, word: &str) -> Option<f64> {
 }
 
 /// Runs this in a view of the file system of its own, which these commands have changed.
-pub fn changed_view(commands: &[String], run: impl FnOnce() -> Now + Send) -> Now {
+pub fn changed_view<T: Send>(commands: &[String], run: impl FnOnce() -> T + Send) -> T {
     let changed = || {
         // SAFETY: no memory is involved; the namespace goes with this thread.
         let done = unsafe { libc::unshare(libc::CLONE_NEWNS) };

@@ -1,0 +1,104 @@
+//! Engines that a machine does not have: told before anything is started, by whoever is asked about the mission.
+
+use std::path::{Path, PathBuf};
+
+use crate::control::ask;
+use crate::missions::{Up, mission, nothing_is_left, pid_of, runs, shell};
+use crate::suite::changed_view;
+use crate::support::{Case, Need, Said, say};
+
+pub const CASES: &[Case] = &[Case {
+    name: "missions_engines::one_that_is_not_installed_is_told_once_with_its_line_and_its_fix",
+    needs: &[
+        Need::Root,
+        Need::Program("busybox"),
+        Need::Program("crun"),
+        Need::Program("runc"),
+    ],
+    run: one_that_is_not_installed_is_told_once_with_its_line_and_its_fix,
+}];
+
+/// Where a program is found, besides on the `PATH`.
+const MORE: [&str; 6] = [
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+];
+
+/// The files of a program, each once, however many directories lead to it.
+fn places(program: &str) -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let dirs = std::env::split_paths(&path).chain(MORE.map(PathBuf::from));
+    let mut found: Vec<PathBuf> = dirs
+        .filter_map(|dir| dir.join(program).canonicalize().ok())
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn cell(name: &str, engine: &str) -> String {
+    let more = format!("class = \"other\"\nengine = \"{engine}\"");
+    shell(name, "/busybox sleep 1000", &more)
+}
+
+/// That this was refused as a fault of the file, in one sentence.
+#[track_caller]
+fn refused(said: Said, line: usize) {
+    let said = said.ends_with(2);
+    let told: Vec<&str> = (said.err.lines())
+        .filter(|told| told.contains("makes no cells here"))
+        .collect();
+    let wanted = format!(
+        "mission.toml:{line}: crun makes no cells here: `crun` is not installed; apt install crun"
+    );
+    assert!(
+        told.len() == 1 && told[0].ends_with(&wanted),
+        "{}",
+        said.err
+    );
+}
+
+fn one_that_is_not_installed_is_told_once_with_its_line_and_its_fix() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let hidden = places("crun");
+    let hide: Vec<String> = (hidden.iter())
+        .map(|place| format!("mount --bind /dev/null {}", place.display()))
+        .collect();
+    changed_view(&hide, || {
+        let absent = cell("plain", "embedded") + &cell("a", "crun") + &cell("b", "crun");
+        mission(dir, &absent);
+        let line = line_of(dir, "engine = \"crun\"");
+        refused(say(dir, &["admit", "mission.toml"]), line);
+        refused(say(dir, &["up", "mission.toml", "--dir", "state"]), line);
+        // What runs goes on.
+        mission(dir, &(cell("plain", "embedded") + &cell("r", "runc")));
+        let mut up = Up::start(dir);
+        let pid = pid_of(&up.told("plain: runs"));
+        up.told("r: runs");
+        mission(dir, &absent);
+        refused(ask(dir, &["update", "mission.toml"]), line);
+        assert!(runs(pid));
+        // Who has installed it since need not start anew.
+        for place in &hidden {
+            let status = std::process::Command::new("umount").arg(place).status();
+            assert!(status.unwrap().success());
+        }
+        say(dir, &["admit", "mission.toml"]).ends_with(0);
+        let update = ["update", "mission.toml", "--window", "100ms"];
+        ask(dir, &update).ends_with(0);
+        assert!(runs(pid));
+        up.end();
+    });
+    nothing_is_left(dir);
+}
+
+/// The line, from 1, in which the mission first says this.
+fn line_of(dir: &Path, part: &str) -> usize {
+    let text = std::fs::read_to_string(dir.join("mission.toml")).unwrap();
+    1 + text.lines().position(|line| line.contains(part)).unwrap()
+}
