@@ -1,6 +1,7 @@
-//! `bench --until`: how long a run may have to go on, and what it is judged by at its end.
+//! `bench --until`, `--at-most` and `--quick`: how long a run may have to go on, and what it is judged by at its end.
 
-use model::{Experiment, InputError};
+use bench::Plan;
+use model::{Duration, Experiment, InputError};
 use report::judge::Threshold;
 
 use crate::cli::Bench;
@@ -51,6 +52,50 @@ pub fn plan(
         experiment.rounds = u32::try_from(rounds).unwrap_or(u32::MAX).min(10_000);
     }
     Ok(conditions)
+}
+
+/// Leaves a run that ends once something is known no more rounds than should fit into so long.
+///
+/// # Errors
+/// When it ends for no such reason, or the time is too short to find anything out.
+pub fn at_most(time: Duration, plan: &mut Plan) -> Result<(), InputError> {
+    let told = |what: String, mend: &str| Err(InputError::new("--at-most", what, mend));
+    let experiment = &plan.experiment;
+    let decides = experiment.turns.is_some_and(|turns| turns.decide.is_some());
+    if !decides && experiment.until.is_empty() {
+        let rounds = report::plural(experiment.rounds.into(), "round");
+        let what = format!(
+            "`{}` ends after {rounds}, whatever is known",
+            experiment.name
+        );
+        return told(
+            what,
+            "add --decide or --until, or say how long with --duration and --rounds",
+        );
+    }
+    let fewest = match decides {
+        true => report::FEWEST_ROUNDS.min(experiment.rounds),
+        false => 1,
+    };
+    let fit = plan.rounds_within(time.ns());
+    if fit < fewest && !plan.trials.is_empty() {
+        let round = plan.expected_ns() / i64::from(experiment.rounds.max(1));
+        let rounds = match fewest {
+            1 => "one round takes".to_owned(),
+            fewest => format!("the {fewest} rounds that ratios take are"),
+        };
+        let what = format!(
+            "{rounds} about {}",
+            about(round.saturating_mul(fewest.into()))
+        );
+        return told(
+            what,
+            "give the run that long, or fewer jobs with --jobs or --duration",
+        );
+    }
+    plan.experiment.rounds = plan.experiment.rounds.min(fit).max(1);
+    plan.at_most_ns = Some(time.ns());
+    Ok(())
 }
 
 /// The plan line of such a run.
