@@ -94,6 +94,7 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     };
     let conditions = bench_until::plan(what, options, &mut experiment)?;
     let mut plan = Plan::new(experiment, place)?;
+    bench_until::quick(options, &mut plan);
     if let Some(time) = options.at_most {
         bench_until::at_most(time, &mut plan)?;
     }

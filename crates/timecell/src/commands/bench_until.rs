@@ -1,7 +1,7 @@
 //! `bench --until`, `--at-most` and `--quick`: how long a run may have to go on, and what it is judged by at its end.
 
 use bench::Plan;
-use model::{Duration, Experiment, InputError};
+use model::{Duration, Experiment, InputError, Work};
 use report::judge::Threshold;
 
 use crate::cli::Bench;
@@ -9,6 +9,8 @@ use crate::progress::about;
 
 /// How many times the rounds that its first look takes a run may go on: four doublings.
 const MOST_ROUNDS: u64 = 16;
+/// About how long a smoke run may take, ns, unless its fewest rounds take longer.
+const QUICK_NS: i64 = 25_000_000_000;
 
 /// The conditions of an experiment. Where the command line asked for them, its rounds become those that may be needed, unless
 /// it says how many as well.
@@ -52,6 +54,18 @@ pub fn plan(
         experiment.rounds = u32::try_from(rounds).unwrap_or(u32::MAX).min(10_000);
     }
     Ok(conditions)
+}
+
+/// Leaves a smoke run that would take longer, since its cells take long to make, fewer rounds, but three of those that it had.
+pub fn quick(options: &Bench, plan: &mut Plan) {
+    let is_smoke = options.quick && options.rounds.is_none();
+    let ends_itself = options.decide.is_none() && options.until.is_empty();
+    // A program that ends when it is told has as many rounds as its medians need.
+    let is_endless = plan.experiment.workload.work == Work::Endless;
+    if is_smoke && ends_itself && !is_endless && !plan.trials.is_empty() {
+        let fit = plan.rounds_within(QUICK_NS).max(report::FEWEST_ROUNDS);
+        plan.experiment.rounds = plan.experiment.rounds.min(fit);
+    }
 }
 
 /// Leaves a run that ends once something is known no more rounds than should fit into so long.
