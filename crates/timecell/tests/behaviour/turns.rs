@@ -34,6 +34,11 @@ pub const CASES: &[Case] = &[
         run: known,
     },
     Case {
+        name: "turns::what_is_to_be_known_is_found_out_across_a_resumption_also_from_histograms",
+        needs: &[Need::GroupBudget(950)],
+        run: known_resumed,
+    },
+    Case {
         name: "turns::a_run_that_goes_on_ends_in_the_time_that_it_may_take",
         needs: &[Need::GroupBudget(950)],
         run: in_time,
@@ -383,5 +388,48 @@ fn in_time() {
     ] {
         let said = say(dir.path(), &[&["bench", "small.toml"], words].concat()).ends_with(2);
         assert!(said.err.contains(told), "{}", said.err);
+    }
+}
+
+fn known_resumed() {
+    for record in ["", "record = \"histogram\"\ninterval = \"1s\"\n"] {
+        let dir = tempfile::tempdir().unwrap();
+        let text = format!(
+            "schema = 1\nname = \"small\"\nrounds = 16\nuntil = [\"a.latency.p99 < 10s\"]\n{record}\
+             [workload]\nkind = \"timer\"\njobs = 60\n[[trial]]\nname = \"a\"\ncells = [\"bare\"]\n\
+             [[trial]]\nname = \"b\"\nperiod = \"2ms\"\ncells = [\"bare\"]\n"
+        );
+        fs::write(dir.path().join("small.toml"), text).unwrap();
+        let path = ended_by(dir.path(), "small.toml", libc::SIGKILL, |run| {
+            run.join("trials/5").exists()
+        });
+        let resume = ["bench", "--resume", &path.to_string_lossy()];
+        let said = say(dir.path(), &resume).ends_with(0);
+        assert!(said.out.contains("a: latency.p99 >= 10s") || said.out.contains("a.latency.p99"));
+        let run = Run::open(&path).unwrap();
+        assert_eq!(run.manifest().unwrap().status, Status::Complete);
+        let numbers = run.trial_numbers().unwrap();
+        let rounds = numbers.iter().map(|n| run.trial(*n).unwrap().round).max();
+        // 459 of the 480 jobs of eight rounds suffice, those from before the resumption among them.
+        let cell = summary(&path)
+            .cells
+            .into_iter()
+            .find(|cell| cell.trial == "a")
+            .unwrap();
+        let at_eight = cell.missed <= 21;
+        assert_eq!(
+            rounds,
+            Some(if at_eight { 8 } else { 16 }),
+            "{record}: {}",
+            said.err
+        );
+        assert_eq!(
+            at_eight,
+            said.err.contains("after round 8 it is known"),
+            "{}",
+            said.err
+        );
+        let planned = if at_eight { 480 } else { 960 };
+        assert_eq!(cell.executed + cell.missed, planned, "{record}");
     }
 }
