@@ -66,6 +66,8 @@ pub struct Plan {
     pub requirements: Vec<Requirement>,
     /// Whether the cells run in a real-time class.
     pub real_time: bool,
+    /// How long the run may take, ns: no round begins of which it is foreseen that it would end later.
+    pub at_most_ns: Option<i64>,
     pub(crate) engines: BTreeMap<EngineKind, Box<dyn Engine>>,
     pub(crate) rootless_user: Option<engine::User>,
 }
@@ -120,6 +122,7 @@ impl Plan {
             not_measured: Vec::new(),
             requirements,
             real_time,
+            at_most_ns: None,
             rootless_user: engine::users::choose(options.rootless_user.as_deref()).ok(),
             engines,
             experiment,
@@ -203,6 +206,12 @@ impl Plan {
             sum.saturating_add(todo.planned.expected_ns())
         });
         round.saturating_mul(i64::from(self.experiment.rounds))
+    }
+
+    /// How many rounds should take so long, ns.
+    pub fn rounds_within(&self, ns: i64) -> u32 {
+        let round = self.expected_ns() / i64::from(self.experiment.rounds.max(1));
+        u32::try_from(ns.max(0) / round.max(1)).unwrap_or(u32::MAX)
     }
 
     /// Bytes of samples of one trial in shared memory, at most.

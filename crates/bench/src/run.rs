@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use host::latency::DmaLatency;
 use host::provenance::Provenance;
@@ -231,6 +231,7 @@ pub(crate) fn trials(
     let _elsewhere = Elsewhere::than(&plan.cpus());
     let _awake = hold_awake(plan, progress);
     let began = Instant::now();
+    let mut time = Time::of(plan);
     let expected = expected_ns(&todo);
     let mut growth = Growth::default();
     let next_round = |done: usize| todo.get(done + 1).map(|next| next.round);
@@ -330,18 +331,52 @@ pub(crate) fn trials(
                 todo.number, planned.name
             ));
         }
-        let ends_round = next_round(done) != Some(todo.round);
-        if ends_round
-            && next_round(done).is_some()
-            && looks.contains(&todo.round)
-            && progress.decided(run, todo.round)
-        {
+        if next_round(done).is_none_or(|next| next == todo.round) {
+            continue;
+        }
+        let is_decided = looks.contains(&todo.round) && progress.decided(run, todo.round);
+        let is_over = time.after_a_round(began.elapsed());
+        if is_over && !is_decided {
+            progress.note(&format!(
+                "after round {} the run ends: another would take it beyond --at-most",
+                todo.round
+            ));
+        }
+        if is_decided || is_over {
             manifest.trials_planned = manifest.trials_done;
             run.write_manifest(manifest)?;
             break;
         }
     }
     Ok(())
+}
+
+/// The time that a run may take, and how long its rounds are.
+struct Time {
+    most: Option<Duration>,
+    longest: Duration,
+    /// When the last round ended, since the beginning.
+    last: Duration,
+}
+
+impl Time {
+    fn of(plan: &Plan) -> Time {
+        Time {
+            most: plan
+                .at_most_ns
+                .map(|ns| Duration::from_nanos(ns.max(0).unsigned_abs())),
+            longest: Duration::ZERO,
+            last: Duration::ZERO,
+        }
+    }
+
+    /// A round has ended, so long after the beginning: whether another, as long as the longest so far, would end too late.
+    fn after_a_round(&mut self, since_began: Duration) -> bool {
+        self.longest = self.longest.max(since_began.saturating_sub(self.last));
+        self.last = since_began;
+        self.most
+            .is_some_and(|most| since_began + self.longest > most)
+    }
 }
 
 /// How long each trial should take, ns: what is left of one that is continued.
@@ -529,4 +564,26 @@ pub(crate) fn stamp() -> String {
     time::OffsetDateTime::now_utc()
         .format(&format)
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_round_begins_that_would_end_too_late() {
+        let s = Duration::from_secs;
+        let mut time = Time {
+            most: Some(s(10)),
+            longest: Duration::ZERO,
+            last: Duration::ZERO,
+        };
+        // Rounds of two seconds, three, and two.
+        assert_eq!(
+            [2, 5, 7, 8].map(|at| time.after_a_round(s(at))),
+            [false, false, false, true]
+        );
+        time.most = None;
+        assert!(!time.after_a_round(s(1_000)));
+    }
 }

@@ -95,6 +95,23 @@ mod tests {
         }
     }
 
+    /// What equals differ by on a machine is in the table by default.
+    #[test]
+    fn scenarios_whose_trials_take_turns_repeat_their_baseline() {
+        for name in ["overhead", "concurrency", "latency"] {
+            let experiment = find(name).unwrap();
+            assert!(experiment.turns.is_some(), "{name}");
+            let baseline = experiment.trial(&experiment.baseline).unwrap();
+            let again = experiment.trials.iter().filter(|trial| {
+                trial.name == format!("{}-again", baseline.name)
+                    && trial.cells == baseline.cells
+                    && trial.loads == baseline.loads
+                    && trial.period == baseline.period
+            });
+            assert_eq!(again.count(), 1, "{name}");
+        }
+    }
+
     #[test]
     fn what_is_neither_is_refused_with_the_names() {
         let error = find("overhaed").unwrap_err().to_string();

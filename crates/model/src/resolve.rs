@@ -2,7 +2,8 @@
 
 use crate::{
     Bytes, Class, Duration, Enforcer, EngineKind, Experiment, InputError, Keep, Limits, LoadKind,
-    LoadPlan, ProgramLoad, Scale, TaskPolicy, Work, scale_override, turns::ten_thousandths,
+    LoadPlan, ProgramLoad, Scale, TaskPolicy, Timetable, Turns, Work, scale_override,
+    turns::ten_thousandths,
 };
 
 /// Options of `timecell bench` that override the file. `None` and empty leave the file's value.
@@ -79,10 +80,26 @@ pub fn quick(experiment: &mut Experiment) {
     }
     let turns = experiment.turns;
     let many = experiment.trials.len() > REPEATED;
+    let rounds = match (turns, many) {
+        // Rounds are what an interval rests on: many short ones tell more than few long ones.
+        (_, false) => 5,
+        // The fewest that a ratio is told of.
+        (Some(_), true) => 3,
+        (None, true) => 1,
+    };
+    let laps_together = experiment.trials.len() as i64 * i64::from(rounds);
+    let reports = (experiment.workload.program.as_ref()).is_some_and(ProgramLoad::reports);
+    let extra = turns.map_or(0, |turns| if reports { turns.catch_up } else { 0 });
     let jobs = |period: Duration| match turns {
         Some(turns) => {
             let quarter = quarter_of_a_second(period);
-            (if many { quarter / 2 } else { quarter }).max(2 * turns.jobs(period))
+            let wanted = (if many { quarter / 2 } else { quarter }).max(2 * turns.jobs(period));
+            wanted.min(within(
+                QUICK_TURNS_NS / laps_together.max(1),
+                turns,
+                extra,
+                period,
+            ))
         }
         None if many => half_a_second(period),
         None => fifth_of_a_second(period),
@@ -93,14 +110,26 @@ pub fn quick(experiment: &mut Experiment) {
         trial.jobs = trial.period.map(jobs);
         trial.forget_own_jobs();
     }
-    experiment.rounds = match (experiment.turns, many) {
-        // Rounds are what an interval rests on: many short ones tell more than few long ones.
-        (_, false) => 5,
-        // The fewest that a ratio is told of.
-        (Some(_), true) => 3,
-        (None, true) => 1,
-    };
+    experiment.rounds = rounds;
 }
+
+/// The jobs of whole turns that take no longer than this, and those of one turn at least.
+fn within(ns: i64, turns: Turns, extra: u32, period: Duration) -> u32 {
+    let jobs = turns.jobs(period);
+    let turn = Timetable {
+        jobs,
+        extra,
+        period_ns: period.ns().max(1),
+        arms: 1,
+        arm: 0,
+        seed: 0,
+    };
+    let laps = u32::try_from(ns / turn.slot_ns().max(1)).unwrap_or(u32::MAX);
+    laps.max(1).saturating_mul(jobs)
+}
+
+/// What the turns of a smoke run may take together; making the cells comes on top.
+const QUICK_TURNS_NS: i64 = 12_000_000_000;
 
 /// Lets the run end once every ratio is known so well, and gives it up to four times the rounds for it.
 fn decide(experiment: &mut Experiment, share: f64) -> Result<(), InputError> {
@@ -461,6 +490,25 @@ mod tests {
         assert_eq!(rounds("", &two), (8, 5, 200));
         assert_eq!(rounds("[turns]", &[]), (16, 3, 125));
         assert_eq!(rounds("[turns]", &two), (8, 5, 250));
+    }
+
+    /// Of jobs every 100 ms, eight trials would take 72 s for two turns in each of five rounds.
+    #[test]
+    fn turns_of_slow_jobs_are_fewer_in_a_smoke_run() {
+        let jobs = |period: &str| {
+            let text = format!(
+                "schema = 1\nname = \"x\"\n[workload]\nkind = \"timer\"\nperiod = \"{period}\"\n[turns]\n[matrix]\n\
+                 cells = [[\"bare\"], [\"crun\"], [\"runc\"], [\"podman\"]]\nloads = [\"idle\", \"cpu\"]\n"
+            );
+            let mut e = Experiment::parse("x", &text).unwrap();
+            quick(&mut e);
+            assert_eq!(e.rounds, 5);
+            e.workload.jobs
+        };
+        assert_eq!(jobs("1ms"), 250);
+        // Turns of seven jobs, and two periods between them: 90 ms, of which 300 ms hold three.
+        assert_eq!(jobs("10ms"), 21);
+        assert_eq!(jobs("100ms"), 7);
     }
 
     #[test]

@@ -9,6 +9,27 @@ use crate::RecordError;
 use crate::isolation::{Attacker, Role};
 use crate::run::Run;
 
+/// The columns after [`WHERE`].
+pub(super) const HEAD: [&str; 17] = [
+    "trial",
+    "round",
+    "utilisation",
+    "set",
+    "load",
+    "attacker",
+    "enforcer",
+    "cell",
+    "task",
+    "wcet_ns",
+    "period_ns",
+    "job",
+    "missed_before",
+    "release_ns",
+    "start_ns",
+    "end_ns",
+    "missed_after",
+];
+
 /// Writes the contests of a study of isolation as CSV, one row per job, in the order of execution.
 ///
 /// Columns: `run`, `host`, `trial`, `round`, `utilisation`, `set`, `load` (empty: idle), `attacker`, `enforcer` (empty: none), `cell`, `task`,
@@ -21,27 +42,8 @@ use crate::run::Run;
 pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordError> {
     let mut writer = ::csv::Writer::from_writer(out);
     let failed = failed(path);
-    let head = [
-        "trial",
-        "round",
-        "utilisation",
-        "set",
-        "load",
-        "attacker",
-        "enforcer",
-        "cell",
-        "task",
-        "wcet_ns",
-        "period_ns",
-        "job",
-        "missed_before",
-        "release_ns",
-        "start_ns",
-        "end_ns",
-        "missed_after",
-    ];
     writer
-        .write_record(WHERE.iter().chain(&head))
+        .write_record(WHERE.iter().chain(&HEAD))
         .map_err(&failed)?;
     let [name, host] = place_of(run)?;
     let record = run.isolation()?;

@@ -38,6 +38,17 @@ use crate::samples::Samples;
 use crate::trial::{CellRecord, TrialRecord};
 use crate::{RecordError, samples};
 
+/// What a table of ours is of, by its head line, where that is one that is not read back.
+pub(crate) fn not_read_back(head: &str) -> Option<&'static str> {
+    [
+        ("single measurements", series::HEAD.join(",")),
+        ("a study of isolation", isolation::HEAD.join(",")),
+        ("a study of supply", supply::HEAD.join(",")),
+    ]
+    .into_iter()
+    .find_map(|(what, columns)| head.trim_end().ends_with(&columns).then_some(what))
+}
+
 /// Whether the run keeps histograms, so that there is no job to give a row to.
 ///
 /// # Errors

@@ -7,6 +7,11 @@ use super::context::{WHERE, place_of};
 use crate::RecordError;
 use crate::run::Run;
 
+/// The columns after [`WHERE`].
+pub(super) const HEAD: [&str; 8] = [
+    "scenario", "subject", "part", "share_of", "unit", "round", "order", "value",
+];
+
 /// Writes a run of single measurements as CSV, one row per value, in the order of the record.
 ///
 /// Columns: `run`, `host`, `scenario`, `subject`, `part`, `share_of`, `unit`, `round`, `order`, `value`.
@@ -21,11 +26,8 @@ pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, Reco
         ::csv::ErrorKind::Io(error) => RecordError::io(path, "write")(error),
         other => RecordError::malformed(path, format!("{other:?}")),
     };
-    let head = [
-        "scenario", "subject", "part", "share_of", "unit", "round", "order", "value",
-    ];
     writer
-        .write_record(WHERE.iter().chain(&head))
+        .write_record(WHERE.iter().chain(&HEAD))
         .map_err(failed)?;
     let place = place_of(run)?;
     let mut rows = 0;

@@ -8,6 +8,20 @@ use super::csv::failed;
 use crate::RecordError;
 use crate::run::Run;
 
+/// The columns after [`WHERE`].
+pub(super) const HEAD: [&str; 10] = [
+    "trial",
+    "round",
+    "enforcer",
+    "budget_ns",
+    "period_ns",
+    "stretch",
+    "stretch_begin_ns",
+    "stretch_end_ns",
+    "gap_begin_ns",
+    "gap_end_ns",
+];
+
 /// Writes a supply study as CSV, one row per gap, in the order of time.
 ///
 /// Columns: `run`, `host`, `trial`, `round`, `enforcer` (empty: none), `budget_ns`, `period_ns`, `stretch` (from 0), `stretch_begin_ns`,
@@ -19,20 +33,8 @@ use crate::run::Run;
 pub(super) fn write(run: &Run, path: &Path, out: impl Write) -> Result<u64, RecordError> {
     let mut writer = ::csv::Writer::from_writer(out);
     let failed = failed(path);
-    let head = [
-        "trial",
-        "round",
-        "enforcer",
-        "budget_ns",
-        "period_ns",
-        "stretch",
-        "stretch_begin_ns",
-        "stretch_end_ns",
-        "gap_begin_ns",
-        "gap_end_ns",
-    ];
     writer
-        .write_record(WHERE.iter().chain(&head))
+        .write_record(WHERE.iter().chain(&HEAD))
         .map_err(&failed)?;
     let [name, host] = place_of(run)?;
     let mut rows = 0;

@@ -9,7 +9,7 @@ use crate::html::{
 };
 use crate::judge::Judged;
 use crate::published::Beside;
-use crate::words::{capital, clean, sentence};
+use crate::words::{capital, clean, judged, sentence};
 use maud::{Markup, html};
 use model::Requirement;
 use record::RecordError;
@@ -189,12 +189,13 @@ fn against(figure: &SeriesFigure, baseline: &str) -> Markup {
             td { @if figure.subject == baseline { "1 (baseline)" } @else { span.quiet { "-" } } }
         };
     };
-    let class = match ratio.verdict {
+    let rounds = figure.rounds_compared;
+    let class = match judged(ratio, rounds) {
         Verdict::Larger => "slower",
         Verdict::Smaller => "faster",
         Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => "quiet",
     };
-    html! { td.verdict { span class=(class) { (said(ratio, figure.unit)) } } }
+    html! { td.verdict { span class=(class) { (said(ratio, rounds, figure.unit)) } } }
 }
 
 fn share_table(summary: &SeriesSummary, part: &str) -> Markup {

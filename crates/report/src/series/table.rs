@@ -4,7 +4,7 @@ use super::amount::Amount;
 use super::{of_part, shares, wholes};
 use crate::style::{Style, Tone};
 use crate::table::{Column, Text, render};
-use crate::words::{capital, clean, count, interval, not_measured};
+use crate::words::{capital, clean, count, judged, not_measured, times, verdict};
 use record::series::{Quantity, SeriesFigure, SeriesSummary};
 use stats::{Ratio, Verdict};
 
@@ -90,30 +90,27 @@ pub(super) fn median(figure: &SeriesFigure, scale: Amount) -> String {
 fn against(figure: &SeriesFigure, baseline: &str) -> Text {
     match &figure.against_baseline {
         Some(ratio) => {
-            let tone = match ratio.verdict {
+            let rounds = figure.rounds_compared;
+            let tone = match judged(ratio, rounds) {
                 Verdict::Larger => Tone::Caution,
                 Verdict::Smaller => Tone::Good,
                 Verdict::WithinNoise | Verdict::TooWide | Verdict::Undecided => Tone::Plain,
             };
-            Text(said(ratio, figure.unit), tone)
+            Text(said(ratio, rounds, figure.unit), tone)
         }
         None if figure.subject == baseline => Text("1".to_owned(), Tone::Plain),
         None => Text("-".to_owned(), Tone::Plain),
     }
 }
 
-/// The ratio with what it says.
-pub(super) fn said(ratio: &Ratio, unit: Quantity) -> String {
-    let word = match (ratio.verdict, unit) {
-        (Verdict::Larger, Quantity::Ns) => "slower",
-        (Verdict::Smaller, Quantity::Ns) => "faster",
-        (Verdict::Larger, _) => "more",
-        (Verdict::Smaller, _) => "less",
-        (Verdict::WithinNoise, _) => "within noise",
-        (Verdict::TooWide, _) => "undecided: more rounds",
-        (Verdict::Undecided, _) => "undecided",
+/// The ratio over so many rounds with what it says; why there is none where they are too few.
+pub(super) fn said(ratio: &Ratio, rounds: u32, unit: Quantity) -> String {
+    let word = match (judged(ratio, rounds), unit) {
+        (Verdict::Larger, unit) if unit != Quantity::Ns => "more",
+        (Verdict::Smaller, unit) if unit != Quantity::Ns => "less",
+        _ => verdict(ratio, rounds),
     };
-    format!("{} {word}", interval(ratio))
+    times(ratio, rounds) + word
 }
 
 /// Names of the shares of a part over all subjects, each once; a name stands behind the one that it follows in its
@@ -243,6 +240,32 @@ mod tests {
                 width: 120,
             },
         )
+    }
+
+    #[test]
+    fn ratios_are_told_of_three_rounds_or_more() {
+        let ratio = Ratio {
+            value: 1.5,
+            low: Some(1.4),
+            high: Some(1.6),
+            confidence: 0.95,
+            verdict: Verdict::Larger,
+        };
+        let said = |rounds: u32, unit: Quantity| said(&ratio, rounds, unit);
+        assert_eq!(said(1, Quantity::Ns), "undecided: one round");
+        assert_eq!(said(2, Quantity::Bytes), "undecided: two rounds");
+        assert_eq!(said(3, Quantity::Ns), "1.500 (1.400..1.600) slower");
+        assert_eq!(said(3, Quantity::Bytes), "1.500 (1.400..1.600) more");
+        let two = SeriesFigure {
+            against_baseline: Some(ratio),
+            rounds_compared: 2,
+            ..figure("crun", "x", 2)
+        };
+        let Text(text, tone) = against(&two, "bare");
+        assert_eq!(
+            (text.as_str(), tone),
+            ("undecided: two rounds", Tone::Plain)
+        );
     }
 
     #[test]

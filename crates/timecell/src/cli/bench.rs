@@ -111,6 +111,9 @@ pub struct Bench {
     /// the first look needs, or for --rounds. The form is that of --fail-if, for quantiles of times.
     #[arg(long, value_name = "CONDITION")]
     pub until: Vec<String>,
+    /// Longest time for a run with --decide or --until, such as 10min: what is not known by then stays open.
+    #[arg(long, value_name = "TIME")]
+    pub at_most: Option<Duration>,
     /// Only trials of these engines, comma-separated.
     #[arg(long, value_name = "ENGINE", value_delimiter = ',', value_parser = Offered::<EngineKind>::of(engines), hide_possible_values = true)]
     pub engine: Vec<EngineKind>,
@@ -126,7 +129,7 @@ pub struct Bench {
     pub interval: Option<Duration>,
     /// Go on with this run (`latest`: the newest below runs), which ended before its time: a power cut, an interrupt, a full disk.
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
-        "experiment", "program", "quick", "duration", "jobs", "period", "deadline", "cpus", "priority", "class", "rounds", "decide", "until", "engine",
+        "experiment", "program", "quick", "duration", "jobs", "period", "deadline", "cpus", "priority", "class", "rounds", "decide", "until", "at_most", "engine",
         "rootless_user", "heartbeat_timeout", "enforcer", "reservation", "no_try", "utilisation", "overrun", "seed", "load", "histogram", "interval", "out",
     ])]
     pub resume: Option<PathBuf>,

@@ -93,7 +93,11 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
         what
     };
     let conditions = bench_until::plan(what, options, &mut experiment)?;
-    let plan = Plan::new(experiment, place)?;
+    let mut plan = Plan::new(experiment, place)?;
+    bench_until::quick(options, &mut plan);
+    if let Some(time) = options.at_most {
+        bench_until::at_most(time, &mut plan)?;
+    }
     let asked = Asked::of(&options.judge)?.and_until(&conditions);
     asked.fits(&plan.experiment, options.judge.allow_unlike)?;
     let header = header(&plan);

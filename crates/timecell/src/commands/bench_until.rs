@@ -1,6 +1,7 @@
-//! `bench --until`: how long a run may have to go on, and what it is judged by at its end.
+//! `bench --until`, `--at-most` and `--quick`: how long a run may have to go on, and what it is judged by at its end.
 
-use model::{Experiment, InputError};
+use bench::Plan;
+use model::{Duration, Experiment, InputError, Work};
 use report::judge::Threshold;
 
 use crate::cli::Bench;
@@ -8,6 +9,8 @@ use crate::progress::about;
 
 /// How many times the rounds that its first look takes a run may go on: four doublings.
 const MOST_ROUNDS: u64 = 16;
+/// About how long a smoke run may take, ns, unless its fewest rounds take longer.
+const QUICK_NS: i64 = 25_000_000_000;
 
 /// The conditions of an experiment. Where the command line asked for them, its rounds become those that may be needed, unless
 /// it says how many as well.
@@ -51,6 +54,62 @@ pub fn plan(
         experiment.rounds = u32::try_from(rounds).unwrap_or(u32::MAX).min(10_000);
     }
     Ok(conditions)
+}
+
+/// Leaves a smoke run that would take longer, since its cells take long to make, fewer rounds, but three of those that it had.
+pub fn quick(options: &Bench, plan: &mut Plan) {
+    let is_smoke = options.quick && options.rounds.is_none();
+    let ends_itself = options.decide.is_none() && options.until.is_empty();
+    // A program that ends when it is told has as many rounds as its medians need.
+    let is_endless = plan.experiment.workload.work == Work::Endless;
+    if is_smoke && ends_itself && !is_endless && !plan.trials.is_empty() {
+        let fit = plan.rounds_within(QUICK_NS).max(report::FEWEST_ROUNDS);
+        plan.experiment.rounds = plan.experiment.rounds.min(fit);
+    }
+}
+
+/// Leaves a run that ends once something is known no more rounds than should fit into so long.
+///
+/// # Errors
+/// When it ends for no such reason, or the time is too short to find anything out.
+pub fn at_most(time: Duration, plan: &mut Plan) -> Result<(), InputError> {
+    let told = |what: String, mend: &str| Err(InputError::new("--at-most", what, mend));
+    let experiment = &plan.experiment;
+    let decides = experiment.turns.is_some_and(|turns| turns.decide.is_some());
+    if !decides && experiment.until.is_empty() {
+        let rounds = report::plural(experiment.rounds.into(), "round");
+        let what = format!(
+            "`{}` ends after {rounds}, whatever is known",
+            experiment.name
+        );
+        return told(
+            what,
+            "add --decide or --until, or say how long with --duration and --rounds",
+        );
+    }
+    let fewest = match decides {
+        true => report::FEWEST_ROUNDS.min(experiment.rounds),
+        false => 1,
+    };
+    let fit = plan.rounds_within(time.ns());
+    if fit < fewest && !plan.trials.is_empty() {
+        let round = plan.expected_ns() / i64::from(experiment.rounds.max(1));
+        let rounds = match fewest {
+            1 => "one round takes".to_owned(),
+            fewest => format!("the {fewest} rounds that ratios take are"),
+        };
+        let what = format!(
+            "{rounds} about {}",
+            about(round.saturating_mul(fewest.into()))
+        );
+        return told(
+            what,
+            "give the run that long, or fewer jobs with --jobs or --duration",
+        );
+    }
+    plan.experiment.rounds = plan.experiment.rounds.min(fit).max(1);
+    plan.at_most_ns = Some(time.ns());
+    Ok(())
 }
 
 /// The plan line of such a run.

@@ -6,7 +6,7 @@ use model::InputError;
 use crate::cli::Bench;
 
 /// Every option that says what is measured or how it is judged, and whether it was given.
-fn given(options: &Bench) -> [(&'static str, bool); 35] {
+fn given(options: &Bench) -> [(&'static str, bool); 36] {
     let Bench {
         experiment: _,
         parts: _,
@@ -26,6 +26,7 @@ fn given(options: &Bench) -> [(&'static str, bool); 35] {
         rounds,
         decide,
         until,
+        at_most,
         engine,
         load,
         histogram,
@@ -71,6 +72,7 @@ fn given(options: &Bench) -> [(&'static str, bool); 35] {
         ("--rounds", rounds.is_some()),
         ("--decide", decide.is_some()),
         ("--until", !until.is_empty()),
+        ("--at-most", at_most.is_some()),
         ("--quick", *quick),
         ("--no-try", *no_try),
         ("--engine", !engine.is_empty()),

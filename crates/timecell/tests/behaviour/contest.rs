@@ -293,6 +293,9 @@ fn again() {
         csv.lines()
             .any(|line| line.contains(",overruns,,attacker,attacker-1,"))
     );
+    let refused = say(dir.path(), &["report", "jobs.csv"]).ends_with(2);
+    let own = "own table of a study of isolation is not read back";
+    assert!(refused.error().contains(own), "{}", refused.error());
     for form in ["--parquet", "--cyclictest-json"] {
         say(dir.path(), &["export", form, name]).ends_with(2);
     }

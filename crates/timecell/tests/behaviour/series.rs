@@ -217,6 +217,10 @@ fn again() {
             .starts_with("run,host,scenario,subject,part,share_of,unit,round,order,value\n")
     );
     assert!(begins_with_its_place(&path, said.out.lines().skip(1)));
+    fs::write(dir.path().join("values.csv"), &said.out).unwrap();
+    let refused = say(dir.path(), &["report", "values.csv"]).ends_with(2);
+    let own = "own table of single measurements is not read back";
+    assert!(refused.error().contains(own), "{}", refused.error());
 
     for words in [
         vec!["report", &name, &name],

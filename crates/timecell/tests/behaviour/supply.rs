@@ -270,6 +270,9 @@ fn again() {
     );
     assert!(csv.lines().count() > 10);
     assert!(begins_with_its_place(&path, csv.lines().skip(1)));
+    let refused = say(dir.path(), &["report", "gaps.csv"]).ends_with(2);
+    let own = "own table of a study of supply is not read back";
+    assert!(refused.error().contains(own), "{}", refused.error());
     let refused = say(dir.path(), &["export", "--parquet", name]).ends_with(2);
     assert!(refused.error().contains("no jobs"), "{}", refused.error());
     let refused = say(

@@ -34,6 +34,16 @@ pub const CASES: &[Case] = &[
         run: known,
     },
     Case {
+        name: "turns::what_is_to_be_known_is_found_out_across_a_resumption_also_from_histograms",
+        needs: &[Need::GroupBudget(950)],
+        run: known_resumed,
+    },
+    Case {
+        name: "turns::a_run_that_goes_on_ends_in_the_time_that_it_may_take",
+        needs: &[Need::GroupBudget(950)],
+        run: in_time,
+    },
+    Case {
         name: "turns::killed_and_resumed_the_totals_add_up",
         needs: &[Need::GroupBudget(950)],
         run: killed_and_resumed,
@@ -323,5 +333,103 @@ fn known() {
     ] {
         let said = say(dir.path(), &["bench", "small.toml", "--until", condition]).ends_with(2);
         assert!(said.err.contains(told), "{}", said.err);
+    }
+}
+
+fn in_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "schema = 1\nname = \"small\"\nrounds = 3\n[workload]\nkind = \"mac\"\nsteps = 1000\njobs = 36\n[turns]\n\
+                [[trial]]\nname = \"one\"\ncells = [\"bare\"]\n[[trial]]\nname = \"two\"\ncells = [\"bare\"]\n";
+    fs::write(dir.path().join("small.toml"), text).unwrap();
+    let rounds_of = |words: &[&str], code: i32| {
+        let said = say(dir.path(), &[&["bench"], words].concat()).ends_with(code);
+        let run = Run::open(&only_run(dir.path())).unwrap();
+        let manifest = run.manifest().unwrap();
+        assert_eq!(manifest.status, Status::Complete);
+        assert_eq!(manifest.trials_done, manifest.trials_planned);
+        let experiment = run.experiment().unwrap();
+        fs::remove_dir_all(dir.path().join("runs")).unwrap();
+        let rounds = manifest.trials_done as usize / experiment.trials.len();
+        (said, experiment.rounds, rounds)
+    };
+    // Twelve rounds of some 200 ms each would be looked at after three of them.
+    let decide = ["small.toml", "--decide", "0.01%", "--at-most", "1s"];
+    let (said, planned, rounds) = rounds_of(&decide, 0);
+    assert!((3..8).contains(&planned), "{planned}");
+    assert!((1..=planned as usize).contains(&rounds), "{rounds}");
+    assert!(said.out.contains("at most about 1 s"), "{}", said.out);
+    // Nothing tells beforehand that each execution takes a hundred times its pause.
+    let slow = "schema = 1\nname = \"slow\"\nrounds = 1\n[workload]\nkind = \"program\"\nprogram = [\"/bin/sleep\", \"0.1\"]\n\
+                period = \"1ms\"\npacing = \"relative\"\njobs = 10\n[scheduling]\nclass = \"other\"\n[[trial]]\ncells = [\"bare\"]\n";
+    fs::write(dir.path().join("slow.toml"), slow).unwrap();
+    let until = [
+        "slow.toml",
+        "--until",
+        "execution.p90 < 10s",
+        "--rounds",
+        "16",
+        "--at-most",
+        "2500ms",
+    ];
+    let (said, planned, rounds) = rounds_of(&until, 1);
+    assert_eq!(planned, 16);
+    assert!((1..=2).contains(&rounds), "{rounds}: {}", said.err);
+    assert!(said.err.contains("beyond --at-most"), "{}", said.err);
+    for (words, told) in [
+        (&["--at-most", "1min"][..], "whatever is known"),
+        (
+            &["--decide", "2%", "--at-most", "100ms"],
+            "the 3 rounds that ratios take are about 1 s",
+        ),
+        (
+            &["--until", "latency.p90 < 1s", "--at-most", "1ms"],
+            "one round takes about",
+        ),
+    ] {
+        let said = say(dir.path(), &[&["bench", "small.toml"], words].concat()).ends_with(2);
+        assert!(said.err.contains(told), "{}", said.err);
+    }
+}
+
+fn known_resumed() {
+    for record in ["", "record = \"histogram\"\ninterval = \"1s\"\n"] {
+        let dir = tempfile::tempdir().unwrap();
+        let text = format!(
+            "schema = 1\nname = \"small\"\nrounds = 16\nuntil = [\"a.latency.p99 < 10s\"]\n{record}\
+             [workload]\nkind = \"timer\"\njobs = 60\n[[trial]]\nname = \"a\"\ncells = [\"bare\"]\n\
+             [[trial]]\nname = \"b\"\nperiod = \"2ms\"\ncells = [\"bare\"]\n"
+        );
+        fs::write(dir.path().join("small.toml"), text).unwrap();
+        let path = ended_by(dir.path(), "small.toml", libc::SIGKILL, |run| {
+            run.join("trials/5").exists()
+        });
+        let resume = ["bench", "--resume", &path.to_string_lossy()];
+        let said = say(dir.path(), &resume).ends_with(0);
+        assert!(said.out.contains("a: latency.p99 >= 10s") || said.out.contains("a.latency.p99"));
+        let run = Run::open(&path).unwrap();
+        assert_eq!(run.manifest().unwrap().status, Status::Complete);
+        let numbers = run.trial_numbers().unwrap();
+        let rounds = numbers.iter().map(|n| run.trial(*n).unwrap().round).max();
+        // 459 of the 480 jobs of eight rounds suffice, those from before the resumption among them.
+        let cell = summary(&path)
+            .cells
+            .into_iter()
+            .find(|cell| cell.trial == "a")
+            .unwrap();
+        let at_eight = cell.missed <= 21;
+        assert_eq!(
+            rounds,
+            Some(if at_eight { 8 } else { 16 }),
+            "{record}: {}",
+            said.err
+        );
+        assert_eq!(
+            at_eight,
+            said.err.contains("after round 8 it is known"),
+            "{}",
+            said.err
+        );
+        let planned = if at_eight { 480 } else { 960 };
+        assert_eq!(cell.executed + cell.missed, planned, "{record}");
     }
 }

@@ -11,6 +11,7 @@ use super::{
     jitterdebugger, jitterdebugger_text, oslat_text, raw, rt_app_log, rt_tests_json, rt_tests_text,
     rteval_xml, rtla, rtla_top, timecell_csv, timecell_intervals, timecell_parquet,
 };
+use crate::export::not_read_back;
 use crate::import::taskset;
 
 /// Every format. The first that knows a file's opening as its own reads it, so what is narrower stands first.
@@ -169,6 +170,14 @@ pub(super) fn sense(name: &str, bytes: &[u8]) -> Result<Format, InputError> {
         return Ok(format);
     }
     let head = Head::of(bytes);
+    // Before task sets, which have columns in common with a table of isolation.
+    if let Some(study) = head.text.lines().next().and_then(not_read_back) {
+        return Err(InputError::new(
+            name,
+            format!("timecell's own table of {study} is not read back"),
+            "`timecell report RUN` draws the run that it was exported from",
+        ));
+    }
     let tasks = taskset::Format::sensed(&head.text);
     let what = match tasks {
         Some(tool) => format!("it is a task set{tool}: `timecell analyze` reads it"),

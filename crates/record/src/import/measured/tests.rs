@@ -320,6 +320,22 @@ fn damaged_files_are_refused_with_one_sentence() {
         ("{\"tasks\": {}}".to_owned(), "timecell analyze"),
         ("{\"a\": 1}".to_owned(), "JSON of no tool"),
         (
+            "run,host,scenario,subject,part,share_of,unit,round,order,value\na,b,startup".to_owned(),
+            "f: timecell's own table of single measurements is not read back; `timecell report RUN` draws",
+        ),
+        (
+            "run,host,trial,round,utilisation,set,load,attacker,enforcer,cell,task,wcet_ns,period_ns,job,missed_before,\
+             release_ns,start_ns,end_ns,missed_after\r\n"
+                .to_owned(),
+            "table of a study of isolation is not",
+        ),
+        (
+            // As it was before tables of several runs could be told apart.
+            "trial,round,enforcer,budget_ns,period_ns,stretch,stretch_begin_ns,stretch_end_ns,gap_begin_ns,gap_end_ns\n"
+                .to_owned(),
+            "table of a study of supply is not",
+        ),
+        (
             "Iteration 3 - Execution Ti\nIteration 4 - Execution Time: 1 ms".to_owned(),
             "f:1: the line is cut short",
         ),

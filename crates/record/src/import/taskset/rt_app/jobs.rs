@@ -5,6 +5,9 @@ use model::InputError;
 
 use super::json::{Object, Source};
 
+/// Why a thread is no task that takes no time from any other.
+pub(super) const IDLE: &str = "they do no work between two waits for their timer";
+
 /// A job of a thread: the longest work between two waits for its timer, and the shortest time the timer is set to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Job {
@@ -121,7 +124,7 @@ fn longest(events: &[Event]) -> Result<Job, String> {
         }
     }
     if most == 0 {
-        return Err("they do no work between two waits for their timer".to_owned());
+        return Err(IDLE.to_owned());
     }
     Ok(Job {
         work: Duration::from_ns(most),

@@ -3,7 +3,7 @@
 //! microseconds. What was taken of which thread, and what not, comes back as notes.
 //!
 //! Verdicts must not be better than what rt-app runs: classes that share cpus are not analysed together, so only the highest
-//! of them is taken; threads that may run on several cpus are scheduled globally.
+//! of them is taken; threads that may run on several cpus are scheduled globally; none is taken that one without a task may delay.
 
 mod jobs;
 mod json;
@@ -11,14 +11,14 @@ mod sched;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use model::InputError;
 use model::taskset::{CellTask, Limits, Order, Policy, TaskSet};
 use serde_json::value::RawValue;
 
 use self::json::{Object, Source, plain};
-use self::sched::{Class, Cpus, Sched};
+use self::sched::{Class, Cpus, Place, Sched, Stranger, Untaken};
 use super::{Cells, Imported, Names, Options, excerpt, faulty};
 use crate::export::{EMBEDDED, write_rt_app};
 
@@ -54,6 +54,8 @@ struct Threads<'a> {
     taken: Vec<Thread<'a>>,
     /// Threads without a task of ours, by the reason.
     left: BTreeMap<String, Vec<String>>,
+    /// Those of them that run all the same.
+    strangers: Vec<Stranger<'a>>,
 }
 
 /// A thread with the task that it is to us.
@@ -65,12 +67,25 @@ struct Thread<'a> {
     copies: usize,
 }
 
-impl Threads<'_> {
-    fn leave(&mut self, why: impl Into<String>, title: &str) {
+impl<'a> Threads<'a> {
+    fn leave(&mut self, why: &str, title: &str) {
         self.left
-            .entry(why.into())
+            .entry(why.to_owned())
             .or_default()
             .push(title.to_owned());
+    }
+
+    /// Leaves one that runs where `place` says, if it does anything there.
+    fn pass(&mut self, raw: &'a RawValue, title: String, why: String, place: Option<Place>) {
+        self.leave(&why, &title);
+        if let Some(place) = place.filter(|_| why != jobs::IDLE) {
+            self.strangers.push(Stranger {
+                raw,
+                title,
+                why,
+                place,
+            });
+        }
     }
 }
 
@@ -84,17 +99,28 @@ fn threads<'a>(source: &Source<'a>, top: &Object<'a>) -> Result<Threads<'a>, Inp
     })?;
     let default = sched::default(source, top)?;
     let mut threads = Threads::default();
+    let mut forked = None;
     for (title, raw) in source.object(tasks, "tasks")?.0 {
         let thread = source.object(raw, &title)?;
         let copies = instances(source, &thread)?;
         if copies == 0 {
-            threads.leave("they are only started by others (`instance` is 0)", &title);
+            let why = "they are only started by others (`instance` is 0)";
+            let forked = match &forked {
+                Some(forked) => forked,
+                None => forked.insert(self::forked(source, tasks)?),
+            };
+            let place = match forked.contains(&title) {
+                true => sched::of(source, &title, &thread, default)?
+                    .map_or_else(|untaken| untaken.place, |(sched, _)| Some(sched.into())),
+                false => None,
+            };
+            threads.pass(raw, title, why.to_owned(), place);
             continue;
         }
         let (sched, phases) = match sched::of(source, &title, &thread, default)? {
             Ok(found) => found,
-            Err(why) => {
-                threads.leave(why, &title);
+            Err(Untaken { why, place }) => {
+                threads.pass(raw, title, why, place);
                 continue;
             }
         };
@@ -132,10 +158,29 @@ fn threads<'a>(source: &Source<'a>, top: &Object<'a>) -> Result<Threads<'a>, Inp
                 task,
                 copies,
             }),
-            Err(why) => threads.leave(why, &title),
+            Err(why) => threads.pass(raw, title, why, Some(sched.into())),
         }
     }
     Ok(threads)
+}
+
+/// The threads that some thread starts.
+fn forked<'a>(source: &Source<'a>, tasks: &'a RawValue) -> Result<HashSet<String>, InputError> {
+    let mut forked = HashSet::new();
+    for (title, raw) in source.object(tasks, "tasks")?.0 {
+        let thread = source.object(raw, &title)?;
+        let mut all = Vec::new();
+        if let Some(phases) = thread.last("phases") {
+            for (phase, raw) in source.object(phases, "phases")?.0 {
+                all.push(source.object(raw, &phase)?);
+            }
+        }
+        all.push(thread);
+        let events = all.iter().flat_map(|object| &object.0);
+        let forks = events.filter(|(key, _)| key.starts_with("fork"));
+        forked.extend(forks.filter_map(|(_, raw)| serde_json::from_str::<String>(raw.get()).ok()));
+    }
+    Ok(forked)
 }
 
 /// How many copies of the thread there are.
@@ -193,7 +238,11 @@ fn analysable(
     options: Options,
     notes: &mut Vec<String>,
 ) -> Result<TaskSet, InputError> {
-    let Threads { taken, mut left } = threads;
+    let Threads {
+        taken,
+        mut left,
+        strangers,
+    } = threads;
     let mut cells = Cells::default();
     let mut names = Names::default();
     let mut fair = None;
@@ -201,7 +250,9 @@ fn analysable(
     let mut all_cpus = None;
     let mut turns = false;
     let mut works = false;
-    for thread in sched::highest(source, taken, &mut left)? {
+    let kept = sched::highest(source, taken, &mut left)?;
+    sched::undelayed(source, &kept, &strangers)?;
+    for thread in kept {
         let sched = &thread.sched;
         if thread.task.wcet > thread.task.period {
             return Err(source.fault(

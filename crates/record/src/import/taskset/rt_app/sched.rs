@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use model::{Duration, InputError};
+use serde_json::value::RawValue;
 
 use super::super::excerpt;
 use super::json::{Object, Source};
@@ -35,6 +36,18 @@ impl Class {
         }
     }
 
+    /// Before whom it goes.
+    pub(super) fn precedence(self) -> Precedence {
+        let priority = match self {
+            Class::Fixed { priority, .. } => priority,
+            Class::Fair | Class::Deadline(_) => 0,
+        };
+        Precedence {
+            rank: self.rank(),
+            priority,
+        }
+    }
+
     /// As notes call it.
     pub(super) fn words(self) -> String {
         match self {
@@ -46,6 +59,68 @@ impl Class {
             Class::Deadline(_) => "SCHED_DEADLINE".to_owned(),
         }
     }
+}
+
+/// Who goes first of two threads that want one cpu: a higher class, and within that of fixed priorities a higher one.
+/// Where both are equal, either may go first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Precedence {
+    rank: usize,
+    priority: i64,
+}
+
+impl Precedence {
+    const DEADLINE: Precedence = Precedence {
+        rank: 2,
+        priority: 0,
+    };
+
+    /// Whether it is of a real-time class.
+    fn is_real_time(self) -> bool {
+        self.rank > 0
+    }
+
+    /// As faults call it.
+    fn words(self) -> String {
+        match self {
+            Precedence::DEADLINE => "SCHED_DEADLINE".to_owned(),
+            Precedence { priority, .. } => format!("priority {priority}"),
+        }
+    }
+}
+
+/// Where a thread may run, and before whom: of one that changes both, all cpus of it and its highest class and priority.
+#[derive(Debug)]
+pub(super) struct Place {
+    precedence: Precedence,
+    cpus: Cpus,
+}
+
+impl Place {
+    fn extend(&mut self, other: Place) {
+        self.precedence = self.precedence.max(other.precedence);
+        match (&mut self.cpus, other.cpus) {
+            (Cpus::Listed(these), Cpus::Listed(those)) => these.extend(those),
+            (all, Cpus::All) => *all = Cpus::All,
+            (Cpus::All, _) => {}
+        }
+    }
+}
+
+impl From<Sched> for Place {
+    fn from(sched: Sched) -> Place {
+        Place {
+            precedence: sched.class.precedence(),
+            cpus: sched.cpus,
+        }
+    }
+}
+
+/// A thread without a task of ours: why, and where it runs all the same.
+#[derive(Debug)]
+pub(super) struct Untaken {
+    pub(super) why: String,
+    pub(super) place: Option<Place>,
 }
 
 /// The parameters of SCHED_DEADLINE.
@@ -121,7 +196,7 @@ pub(super) fn of<'a>(
     title: &str,
     thread: &Object<'a>,
     default: Name,
-) -> Result<Result<(Sched, Phases<'a>), String>, InputError> {
+) -> Result<Result<(Sched, Phases<'a>), Untaken>, InputError> {
     let policy = name(source, thread, "policy")?.unwrap_or(default);
     let whole = "it is a whole number";
     let priority: Option<i64> = source.value(thread, "priority", whole)?;
@@ -144,23 +219,42 @@ pub(super) fn of<'a>(
                 Sched { class, cpus },
                 vec![(Object(thread.0.clone()), again)],
             )),
-            None => Err(NOTHING.to_owned()),
+            None => Err(Untaken {
+                why: NOTHING.to_owned(),
+                place: Some(Place {
+                    precedence: Precedence::DEADLINE,
+                    cpus,
+                }),
+            }),
         });
     };
     let mut all = Vec::new();
     let mut found: Option<Sched> = None;
+    let mut place: Option<Place> = None;
+    let mut why = None;
     for (phase, raw) in source.object(phases, "phases")?.0 {
         let object = source.object(raw, &phase)?;
         let policy = name(source, &object, "policy")?.unwrap_or(policy);
         let priority = source.value(&object, "priority", whole)?.or(priority);
         let reserved = self::reserved(source, &object, &["dl-"])?.or(reserved);
-        let Some(class) = class(policy, priority, reserved) else {
-            return Ok(Err(NOTHING.to_owned()));
-        };
+        let class = class(policy, priority, reserved);
         let cpus = self::cpus(source, &object)?.unwrap_or_else(|| cpus.clone());
+        let here = Place {
+            precedence: class.map_or(Precedence::DEADLINE, Class::precedence),
+            cpus: cpus.clone(),
+        };
+        match &mut place {
+            Some(place) => place.extend(here),
+            None => place = Some(here),
+        }
+        let Some(class) = class else {
+            why.get_or_insert(NOTHING);
+            continue;
+        };
         let here = Sched { class, cpus };
         if let Some(known) = &found
             && *known != here
+            && why.is_none()
         {
             if let (Class::Deadline(_), Class::Deadline(_)) = (known.class, here.class) {
                 return Err(source.fault(
@@ -173,17 +267,18 @@ pub(super) fn of<'a>(
                     "timecell analyses tasks whose parameters stay the same",
                 ));
             }
-            return Ok(Err(
-                "they change class, priority or cpus from phase to phase".to_owned(),
-            ));
+            why = Some("they change class, priority or cpus from phase to phase");
         }
         found = Some(here);
         let again = source.value(&object, "loop", whole)?.unwrap_or(1);
         all.push((object, again));
     }
-    Ok(match found {
-        Some(sched) => Ok((sched, all)),
-        None => Err("they have no phase".to_owned()),
+    Ok(match (found, why) {
+        (Some(sched), None) => Ok((sched, all)),
+        (_, why) => Err(Untaken {
+            why: why.unwrap_or("they have no phase").to_owned(),
+            place,
+        }),
     })
 }
 
@@ -307,4 +402,91 @@ pub(super) fn highest<'a>(
         kept.push(thread.clone());
     }
     Ok(kept)
+}
+
+/// A thread that runs, though it is no task of ours.
+#[derive(Debug)]
+pub(super) struct Stranger<'a> {
+    pub(super) raw: &'a RawValue,
+    pub(super) title: String,
+    pub(super) why: String,
+    pub(super) place: Place,
+}
+
+/// Those of a real-time class: of all, of those that may run anywhere, and of those on each cpu, the one that goes first.
+#[derive(Default)]
+struct Strangers<'t, 'a> {
+    any: Option<&'t Stranger<'a>>,
+    anywhere: Option<&'t Stranger<'a>>,
+    on: HashMap<u32, &'t Stranger<'a>>,
+}
+
+impl<'t, 'a> Strangers<'t, 'a> {
+    fn note(&mut self, stranger: &'t Stranger<'a>) {
+        let first = |known: Option<&'t Stranger<'a>>| match known {
+            Some(known) if known.place.precedence >= stranger.place.precedence => known,
+            _ => stranger,
+        };
+        self.any = Some(first(self.any));
+        match &stranger.place.cpus {
+            Cpus::All => self.anywhere = Some(first(self.anywhere)),
+            Cpus::Listed(cpus) => {
+                for cpu in cpus {
+                    let known = self.on.get(cpu).copied();
+                    self.on.insert(*cpu, first(known));
+                }
+            }
+        }
+    }
+
+    /// The one that goes first where this thread may run.
+    fn beside(&self, cpus: &Cpus) -> Option<&'t Stranger<'a>> {
+        match cpus {
+            Cpus::All => self.any,
+            Cpus::Listed(cpus) => {
+                let there = cpus.iter().filter_map(|cpu| self.on.get(cpu).copied());
+                there
+                    .chain(self.anywhere)
+                    .max_by_key(|stranger| stranger.place.precedence)
+            }
+        }
+    }
+}
+
+/// Sees to it that no thread of these waits for one that nothing is known of.
+///
+/// # Errors
+/// When one is no more urgent than a thread of a real-time class that was not taken and may run on its cpus: no bound
+/// that is computed without that one holds.
+pub(super) fn undelayed(
+    source: &Source<'_>,
+    kept: &[Thread<'_>],
+    strangers: &[Stranger<'_>],
+) -> Result<(), InputError> {
+    let mut noted = Strangers::default();
+    for stranger in strangers {
+        if stranger.place.precedence.is_real_time() {
+            noted.note(stranger);
+        }
+    }
+    for thread in kept {
+        if let Some(stranger) = noted.beside(&thread.sched.cpus)
+            && stranger.place.precedence >= thread.sched.class.precedence()
+        {
+            let title = excerpt(&stranger.title);
+            return Err(source.fault(
+                stranger.raw,
+                format!(
+                    "thread `{}` may wait for as long as `{title}` ({}) runs on the same cpus, and that one cannot be analysed",
+                    excerpt(&thread.task.name),
+                    stranger.place.precedence.words(),
+                ),
+                &format!(
+                    "threads like `{title}` are left out, because {}; give it less priority or cpus of its own, or take one of the two out",
+                    stranger.why
+                ),
+            ));
+        }
+    }
+    Ok(())
 }

@@ -211,7 +211,7 @@ fn a_thread_that_works_longer_than_its_period_is_never_left_out_of_a_verdict() {
 
 #[test]
 fn what_is_left_out_is_said_with_the_reason() {
-    let good_one = r#""ok":{"run":1,"timer":{"ref":"t","period":9}}"#;
+    let good_one = r#""ok":{"cpus":[1],"run":1,"timer":{"ref":"t","period":9}}"#;
     for (thread, why) in [
         (r#"{"run":1,"sleep":5}"#, "they use `sleep`"),
         (r#"{"run":1}"#, "no timer"),
@@ -233,11 +233,11 @@ fn what_is_left_out_is_said_with_the_reason() {
             "only started by others",
         ),
         (
-            r#"{"policy":"SCHED_DEADLINE","run":1,"timer":{"ref":"a","period":5}}"#,
+            r#"{"policy":"SCHED_DEADLINE","cpus":[0],"run":1,"timer":{"ref":"a","period":5}}"#,
             "without dl-runtime",
         ),
         (
-            r#"{"phases":{"p":{"policy":"SCHED_FIFO","run":1},"q":{"timer":{"ref":"a","period":5}}}}"#,
+            r#"{"cpus":[0],"phases":{"p":{"policy":"SCHED_FIFO","run":1},"q":{"timer":{"ref":"a","period":5}}}}"#,
             "from phase to phase",
         ),
     ] {
@@ -253,6 +253,76 @@ fn what_is_left_out_is_said_with_the_reason() {
         let alone = error(&threads(&format!(r#""bad":{thread}"#)));
         assert!(alone.contains("no task") && alone.contains(why), "{alone}");
     }
+}
+
+#[test]
+fn no_verdict_for_a_thread_that_one_without_a_task_may_delay() {
+    let set = |stranger: &str, thread: &str| {
+        let thread =
+            format!(r#""low":{{{thread},"run":1000,"timer":{{"ref":"t","period":10000}}}}"#);
+        threads(&format!("{thread},\n\"busy\":{{{stranger}}}"))
+    };
+    let fifo = |priority: i64, cpus: &str| {
+        format!(r#""policy":"SCHED_FIFO","priority":{priority},"cpus":{cpus}"#)
+    };
+    let fair = r#""policy":"SCHED_OTHER","cpus":[0]"#;
+    let deadline =
+        r#""policy":"SCHED_DEADLINE","dl-runtime":1000,"dl-period":10000,"cpus":[0]"#.to_owned();
+    let endless = |sched: &str| format!(r#"{sched},"run":1000"#);
+    let low = fifo(10, "[0]");
+    for (stranger, thread) in [
+        (endless(&fifo(50, "[0]")), low.clone()),
+        (endless(&fifo(50, "[0]")), fair.to_owned()),
+        // Who goes first among equals is open.
+        (endless(&fifo(10, "[0]")), low.clone()),
+        (endless(&fifo(50, "[]")), low.clone()),
+        (endless(&fifo(50, "[0]")), fifo(10, "[]")),
+        (endless(&fifo(50, "[1,2]")), fifo(10, "[0,1]")),
+        (
+            format!(r#"{},"run":5,"sleep":5"#, fifo(50, "[0]")),
+            low.clone(),
+        ),
+        (
+            r#""policy":"SCHED_DEADLINE","run":5"#.to_owned(),
+            deadline.clone(),
+        ),
+        // Of one that changes, the highest priority and every cpu count.
+        (
+            format!(
+                r#""phases":{{"p":{{{},"run":5}},"q":{{{},"run":5}}}}"#,
+                fifo(50, "[1]"),
+                fifo(1, "[0]")
+            ),
+            low.clone(),
+        ),
+    ] {
+        let error = error(&set(&stranger, &thread));
+        assert!(
+            error.starts_with("r.json:2: thread `low` may wait for as long as `busy` ("),
+            "{stranger} beside {thread}: {error}"
+        );
+        assert!(error.contains("left out, because they "), "{error}");
+    }
+    for (stranger, thread) in [
+        (endless(&fifo(9, "[0]")), low.clone()),
+        (endless(&fifo(50, "[1]")), low.clone()),
+        (endless(fair), low.clone()),
+        (endless(fair), fair.to_owned()),
+        (endless(&fifo(50, "[0]")), deadline),
+        (
+            format!(r#"{},"timer":{{"ref":"u","period":5}}"#, fifo(50, "[0]")),
+            low.clone(),
+        ),
+    ] {
+        let found = good(&set(&stranger, &thread));
+        assert_eq!(found.set.tasks(), 1, "{stranger} beside {thread}");
+        assert!(said(&found, ": busy"), "{:?}", found.notes);
+    }
+    // One that others start runs if they do.
+    let child = format!(r#""instance":0,{},"run":5"#, fifo(50, "[0]"));
+    assert_eq!(good(&set(&child, &low)).set.tasks(), 1);
+    let fork = format!(r#"{child}}},"parent":{{"run":1,"phases":{{"p":{{"fork":"busy"}}}}"#);
+    assert!(error(&set(&fork, &low)).contains("`busy` (priority 50)"));
 }
 
 #[test]
