@@ -58,12 +58,49 @@ pub fn any_lives(prefix: &str) -> bool {
     };
     let mounts = cgroups.v1.iter().chain(&cgroups.v2);
     mounts
-        .flat_map(|mount| groups_below(&mount.point))
-        .filter(|group| {
-            let name = group.file_name().unwrap_or_default().to_string_lossy();
-            name.starts_with(prefix)
-        })
+        .flat_map(|mount| named_so(&mount.point, prefix))
         .any(|group| first_in(group).is_some())
+}
+
+/// What groups whose ids begin so have taken of the memory and nobody can have from them, bytes: what processes have written to, and
+/// files in memory. Copies of files on a disk are left out, as the kernel takes those back when somebody needs room; so is its own
+/// memory for them.
+pub fn memory_taken(prefix: &str) -> u64 {
+    let Ok(cgroups) = host::cgroup::detect() else {
+        return 0;
+    };
+    let v1 = cgroups.v1_mount("memory");
+    let Some(mount) = v1.or(cgroups.v2.as_ref()) else {
+        return 0;
+    };
+    let stats = named_so(&mount.point, prefix).into_iter();
+    stats
+        .filter_map(|group| fs::read_to_string(group.join("memory.stat")).ok())
+        .map(|stat| taken(&stat, v1.is_some()))
+        .fold(0, u64::saturating_add)
+}
+
+/// Of a group and those below it, by its `memory.stat`.
+fn taken(stat: &str, is_v1: bool) -> u64 {
+    let wanted = match is_v1 {
+        true => ["total_rss", "total_shmem"],
+        false => ["anon", "shmem"],
+    };
+    let lines = stat.lines().filter_map(|line| line.split_once(' '));
+    lines
+        .filter(|(key, _)| wanted.contains(key))
+        .filter_map(|(_, bytes)| bytes.trim().parse::<u64>().ok())
+        .fold(0, u64::saturating_add)
+}
+
+/// The groups at the top of a hierarchy whose names begin so.
+fn named_so(top: &Path, prefix: &str) -> Vec<PathBuf> {
+    let mut groups = groups_below(top);
+    groups.retain(|group| {
+        let name = group.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(prefix)
+    });
+    groups
 }
 
 fn first_in(dir: PathBuf) -> Option<(i32, PathBuf)> {
@@ -127,5 +164,19 @@ fn kill_in(dir: &Path) {
             // SAFETY: a process in a cgroup that bears the cell's own name.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_can_take_back_is_not_taken() {
+        let v1 = "cache 4096\nrss 1\nshmem 2\ntotal_cache 9999\ntotal_rss 100\ntotal_rss_huge 7\ntotal_shmem 20\n";
+        assert_eq!(taken(v1, true), 120);
+        let v2 = "anon 100\nfile 5000\nkernel 9\nshmem 20\nanon_thp 8\n";
+        assert_eq!(taken(v2, false), 120);
+        assert_eq!(taken("", false), 0);
     }
 }

@@ -38,7 +38,7 @@ pub mod users;
 
 pub use attached::attach;
 pub use cell::{Cell, CellProcess, CellSpec, Engine, Rights, User};
-pub use cgroups::any_lives;
+pub use cgroups::{any_lives, memory_taken};
 pub use error::EngineError;
 pub use footprint::Footprint;
 pub use list::{Options, all, by_kind, found, programs as programs_of};

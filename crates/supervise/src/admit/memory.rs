@@ -1,9 +1,12 @@
 //! Dividing the machine's memory among cells.
+//!
+//! Missions are counted as if all their cells stood in one file: what files declare must fit into the machine together, in
+//! whatever order the missions come, and a limit that no file says is a part of what is left.
 
 use model::mission::{Cell, Mission};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::Facts;
+use super::{Facts, Neighbour};
 
 /// Memory of the machine, as it was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -22,10 +25,63 @@ pub struct MemoryShare {
     pub machine: MachineMemory,
     /// What is kept for everything that is no cell, bytes.
     pub reserve_bytes: u64,
+    /// Sum of the limits that the files of other missions say, bytes.
+    pub others_declared_bytes: u64,
+    /// What the cells of other missions may take beyond what they have taken, bytes.
+    pub others_left_bytes: u64,
     /// Sum of the limits that the file says, bytes.
     pub declared_bytes: u64,
     /// Limit of each cell whose limit the file leaves open, bytes; `None`: there is no such cell.
     pub default_bytes: Option<u64>,
+    /// Sum of the limits of all cells, bytes.
+    pub limits_bytes: u64,
+}
+
+/// What the cells of a mission may use of the machine's memory together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldMemory {
+    /// Sum of the limits that its file says, bytes.
+    pub declared_bytes: u64,
+    /// Sum of the limits of all its cells, bytes.
+    pub limits_bytes: u64,
+}
+
+impl HeldMemory {
+    /// With that of another cell.
+    #[must_use]
+    pub(crate) fn and(self, declared: Option<u64>, limit: u64) -> HeldMemory {
+        HeldMemory {
+            declared_bytes: self.declared_bytes.saturating_add(declared.unwrap_or(0)),
+            limits_bytes: self.limits_bytes.saturating_add(limit),
+        }
+    }
+}
+
+/// What others hold.
+struct Others<'f> {
+    /// Those whose files say something.
+    declare: Vec<&'f str>,
+    declared_bytes: u64,
+    /// What they may take beyond what they have taken, which MemAvailable is without already.
+    left_bytes: u64,
+}
+
+impl<'f> Others<'f> {
+    fn of(beside: &'f [Neighbour]) -> Others<'f> {
+        let sum = |bytes: &dyn Fn(&Neighbour) -> u64| {
+            (beside.iter().map(bytes)).fold(0, u64::saturating_add)
+        };
+        let declare = beside
+            .iter()
+            .filter(|other| other.memory.declared_bytes > 0);
+        Others {
+            declare: declare.map(|other| other.who.as_str()).collect(),
+            declared_bytes: sum(&|other| other.memory.declared_bytes),
+            left_bytes: sum(&|other| {
+                (other.memory.limits_bytes).saturating_sub(other.memory_taken_bytes)
+            }),
+        }
+    }
 }
 
 /// No cell is given less than this, bytes: a small program with its libraries.
@@ -60,11 +116,23 @@ pub(super) fn share(
     };
     let declared = |cell: &Cell| cell.rights.memory.map(model::Bytes::bytes);
     let declared_bytes = (mission.cells.iter().filter_map(declared)).fold(0, u64::saturating_add);
+    let others = Others::of(&facts.beside);
     let reserve_bytes = reserve(machine.total_bytes);
-    let most = machine.total_bytes.saturating_sub(reserve_bytes);
+    let kept = reserve_bytes.saturating_add(others.declared_bytes);
+    let most = machine.total_bytes.saturating_sub(kept);
     if declared_bytes > most {
+        let theirs = match others.declare.as_slice() {
+            [] => String::new(),
+            who => format!(
+                " and {} that {} {}",
+                mib(others.declared_bytes),
+                who.join(" and "),
+                if who.len() > 1 { "declare" } else { "declares" }
+            ),
+        };
         refusals.push(format!(
-            "the cells' `memory` is {} together, and the machine has {} for cells: {} less {} for everything else; lower it by {}",
+            "the cells' `memory` is {} together, and the machine has {} for cells: {} less {} for everything else{theirs}; lower it \
+             by {}",
             mib(declared_bytes),
             mib(most),
             mib(machine.total_bytes),
@@ -74,19 +142,26 @@ pub(super) fn share(
     }
     let open = mission.cells.iter().filter(|cell| declared(cell).is_none());
     let names: Vec<&str> = open.map(|cell| cell.name.as_str()).collect();
-    let room = machine.available_bytes.saturating_sub(reserve_bytes);
+    let kept = reserve_bytes.saturating_add(others.left_bytes);
+    let room = machine.available_bytes.saturating_sub(kept);
+    let theirs = match others.left_bytes {
+        0 => String::new(),
+        left => format!(", {} that other missions' cells may still take", mib(left)),
+    };
     let left = room.saturating_sub(declared_bytes);
+    // The other half is for missions that come later and say nothing either.
     let default_bytes = (u64::try_from(names.len()).ok())
-        .and_then(|many| left.checked_div(many))
+        .and_then(|many| (left / 2).checked_div(many))
         .map(|share| (share & !0xF_FFFF).max(LEAST));
     let together = match default_bytes {
         Some(share) => {
             notes.push(format!(
-                "{} may use at most {} of memory{}: {} available, less {} for the machine and {} that other cells declare; \
-                 say `memory` for another limit",
+                "{} may use at most {} of memory{}: half of {}, which is {} available, less {} for the machine{theirs} and {} that \
+                 other cells declare; say `memory` for another limit",
                 listed(&names),
                 mib(share),
                 if names.len() > 1 { " each" } else { "" },
+                mib(left),
                 mib(machine.available_bytes),
                 mib(reserve_bytes),
                 mib(declared_bytes)
@@ -95,20 +170,27 @@ pub(super) fn share(
         }
         None => 0,
     };
-    let limits = declared_bytes.saturating_add(together);
-    if limits > room && declared_bytes <= most {
+    let limits_bytes = declared_bytes.saturating_add(together);
+    if limits_bytes > room && declared_bytes <= most {
+        let beside = match others.left_bytes {
+            0 => "",
+            _ => " beside what other missions' cells may still take",
+        };
         notes.push(format!(
-            "the cells' limits of memory are {} together, and {} is free for them now: when all use theirs, the kernel kills \
+            "the cells' limits of memory are {} together, and {} is free for them now{beside}: when all use theirs, the kernel kills \
              somebody",
-            mib(limits),
+            mib(limits_bytes),
             mib(room)
         ));
     }
     Some(MemoryShare {
         machine,
         reserve_bytes,
+        others_declared_bytes: others.declared_bytes,
+        others_left_bytes: others.left_bytes,
         declared_bytes,
         default_bytes,
+        limits_bytes,
     })
 }
 

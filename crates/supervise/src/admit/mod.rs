@@ -28,7 +28,7 @@ mod tests;
 
 pub use facts::{Facts, RtRoom};
 pub use fixes::{Edit, Fix, Fixes, find_fixes};
-pub use memory::{MachineMemory, MemoryShare};
+pub use memory::{HeldMemory, MachineMemory, MemoryShare};
 pub use neighbour::{HeldCell, HeldTask, Neighbour};
 pub use outcome::{Admission, CpuLoad, Grant, Late, Outcome, Refused, TaskBound};
 pub use outside::Unaccounted;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::asked::Asked;
 use super::cpu::Candidate;
-use super::{Facts, supervisor};
+use super::{Facts, HeldMemory, supervisor};
 
 /// What somebody else on this machine was granted; admission counts all of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +23,10 @@ pub struct Neighbour {
     pub supplies: Vec<MeasuredSupply>,
     /// Cpus on which it measures, and where nobody else may be.
     pub measured_cpus: Vec<u32>,
+    /// What its cells may use of the machine's memory.
+    pub memory: HeldMemory,
+    /// What they have taken of it and nobody can have from them, bytes.
+    pub memory_taken_bytes: u64,
 }
 
 /// What a cell was granted.

@@ -7,7 +7,7 @@ use model::Enforcer;
 use model::mission::{Band, Place};
 use serde::{Serialize, Serializer};
 
-use super::{Basis, HeldCell, MemoryShare, SupervisorGrant, Unaccounted};
+use super::{Basis, HeldCell, HeldMemory, MemoryShare, SupervisorGrant, Unaccounted};
 
 /// What admission says of a mission.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -40,6 +40,14 @@ impl Admission {
     pub fn is_admitted(&self) -> bool {
         self.refusals.is_empty()
             && (self.cells.iter()).all(|cell| !matches!(cell, Outcome::Refused(_)))
+    }
+
+    /// What the cells may use of the machine's memory together.
+    pub fn held_memory(&self) -> HeldMemory {
+        (self.memory.as_ref()).map_or(HeldMemory::default(), |memory| HeldMemory {
+            declared_bytes: memory.declared_bytes,
+            limits_bytes: memory.limits_bytes,
+        })
     }
 
     /// The cpus of the best-effort cell of this name; `None`: it is none, or not of this mission.

@@ -11,6 +11,7 @@ use super::*;
 
 mod beside;
 mod limit;
+mod memory;
 mod supervisor;
 
 const MS: Ns = 1_000_000;
@@ -411,51 +412,4 @@ fn best_effort_cells_keep_off_the_cpus_of_the_mission() {
     let admission = admit(&mission(&own), &facts(), &[], 0);
     assert_eq!(admission.best_effort("plain"), Some(&[1][..]));
     assert_eq!(admission.best_effort("nobody"), None);
-}
-
-#[test]
-fn cells_without_memory_share_what_is_free() {
-    let rights = |memory: &str| format!("class = \"other\"\n[cell.rights]\nmemory = \"{memory}\"");
-    let cells = cell("a", "class = \"other\"")
-        + &cell("b", "class = \"other\"")
-        + &cell("c", &rights("512MiB"));
-    let admission = admit(&mission(&cells), &facts(), &[], 0);
-    // 2048 MiB less 512 for the machine and 512 declared.
-    let memory = admission.memory.as_ref().unwrap();
-    assert_eq!(memory.default_bytes, Some(512 << 20));
-    let said = admission.notes.join("\n");
-    assert!(
-        said.contains("`a` and `b` may use at most 512 MiB of memory each"),
-        "{said}"
-    );
-    assert!(admission.is_admitted());
-
-    let admission = admit(&mission(&cell("c", &rights("4GiB"))), &facts(), &[], 0);
-    assert!(!admission.is_admitted());
-    assert!(
-        admission.refusals[0].contains("lower it by 512 MiB"),
-        "{:?}",
-        admission.refusals
-    );
-
-    let admission = admit(&mission(&cell("c", &rights("3GiB"))), &facts(), &[], 0);
-    assert!(admission.is_admitted());
-    assert!(
-        admission.notes.join("\n").contains("is free for them now"),
-        "{:?}",
-        admission.notes
-    );
-
-    let blind = Facts {
-        memory: Err("there is no memory controller".to_owned()),
-        ..facts()
-    };
-    let admission = admit(&mission(&cell("a", "class = \"other\"")), &blind, &[], 0);
-    assert_eq!(admission.memory, None);
-    assert!(
-        admission
-            .notes
-            .join("\n")
-            .contains("can use up that of the machine")
-    );
 }

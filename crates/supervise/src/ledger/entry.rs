@@ -7,7 +7,7 @@ use record::supply::MeasuredSupply;
 use serde::{Deserialize, Serialize};
 
 use super::alive;
-use crate::admit::{Admission, HeldCell, Neighbour};
+use crate::admit::{Admission, HeldCell, HeldMemory, Neighbour};
 use crate::process::Process;
 use crate::stamp::Stamp;
 
@@ -68,6 +68,9 @@ pub struct Entry {
     /// Cpus that are measured on, and where nobody else may be.
     #[serde(default)]
     pub measured_cpus: Vec<u32>,
+    /// What its cells may use of the machine's memory; nothing in an entry of an earlier timecell.
+    #[serde(default)]
+    pub memory: HeldMemory,
 }
 
 impl Entry {
@@ -89,6 +92,7 @@ impl Entry {
             cells: Vec::new(),
             supplies: Vec::new(),
             measured_cpus: Vec::new(),
+            memory: HeldMemory::default(),
         })
     }
 
@@ -98,6 +102,7 @@ impl Entry {
         Entry {
             cells: admission.held.clone(),
             supplies: supplies.to_vec(),
+            memory: admission.held_memory(),
             ..self
         }
     }
@@ -115,7 +120,7 @@ impl Entry {
         }
     }
 
-    /// As admission of somebody else counts it.
+    /// As admission of somebody else counts it, with what its cells have taken of the memory at this instant.
     pub fn neighbour(&self) -> Neighbour {
         let process = match &self.holder {
             Holder::Mission { .. } => String::new(),
@@ -127,6 +132,13 @@ impl Entry {
             cells: self.cells.clone(),
             supplies: self.supplies.clone(),
             measured_cpus: self.measured_cpus.clone(),
+            memory: self.memory,
+            memory_taken_bytes: match &self.holder {
+                Holder::Mission { name, .. } if self.memory.limits_bytes > 0 => {
+                    engine::memory_taken(&crate::names::cells_of(name))
+                }
+                _ => 0,
+            },
         }
     }
 

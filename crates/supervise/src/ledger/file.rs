@@ -62,7 +62,7 @@ pub(super) fn text(entries: &[Entry]) -> Result<Vec<u8>, serde_json::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admit::{HeldCell, HeldTask};
+    use crate::admit::{HeldCell, HeldMemory, HeldTask};
     use crate::ledger::Holder;
     use model::Enforcer;
     use model::mission::CellClass;
@@ -89,6 +89,10 @@ mod tests {
         })
         .unwrap();
         entry.cells.push(cell);
+        entry.memory = HeldMemory {
+            declared_bytes: 1 << 20,
+            limits_bytes: 2 << 20,
+        };
         entry
     }
 
@@ -97,6 +101,17 @@ mod tests {
         let all = vec![entry("a"), entry("b")];
         assert_eq!(parse(&text(&all).unwrap()).unwrap(), all);
         assert_eq!(parse(b"").unwrap(), []);
+    }
+
+    #[test]
+    fn an_entry_of_an_earlier_timecell_holds_no_memory() {
+        let mut file: serde_json::Value =
+            serde_json::from_slice(&text(&[entry("a")]).unwrap()).unwrap();
+        let entry = file["entries"][0].as_object_mut().unwrap();
+        assert!(entry.remove("memory").is_some());
+        let read = parse(file.to_string().as_bytes()).unwrap();
+        assert_eq!(read[0].memory, HeldMemory::default());
+        assert_eq!(read[0].cells.len(), 1);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::admit::HeldCell;
+use crate::admit::{HeldCell, HeldMemory};
 use crate::lock;
 
 pub use entry::{Entry, Holder};
@@ -93,17 +93,23 @@ impl Ledger {
         }
     }
 
-    /// A mission holds these cells of what it held and no others.
+    /// A mission holds these cells of what it held and no others, and so much of the memory.
     ///
     /// # Errors
     /// When the file cannot be read, understood or written.
-    pub(crate) fn keep_only(&self, mission: &str, cells: &[HeldCell]) -> Result<(), LedgerError> {
+    pub(crate) fn keep_only(
+        &self,
+        mission: &str,
+        cells: &[HeldCell],
+        memory: HeldMemory,
+    ) -> Result<(), LedgerError> {
         let locked = self.lock()?;
         let entries = self.entries()?;
         let own = |entry: &Entry| matches!(&entry.holder, Holder::Mission { name, .. } if name == mission);
         match entries.into_iter().find(own) {
             Some(entry) => locked.put(Entry {
                 cells: cells.to_vec(),
+                memory,
                 ..entry
             }),
             None => Ok(()),

@@ -131,6 +131,11 @@ impl Carried {
         self.desk.wanted.take()
     }
 
+    /// The limit of memory with which this cell runs, bytes.
+    pub(super) fn memory_limit(&self, cell: &str) -> Option<u64> {
+        self.live.get(cell)?.app.spec().limits.memory_bytes
+    }
+
     pub(super) fn refuse(&mut self, client: u64, kind: Refusal, why: Vec<String>) {
         self.desk.say(client, Say::Refused { kind, why }, true);
     }

@@ -5,7 +5,7 @@ use model::mission::{Cell, Mission, MissionFile};
 use record::supply::MeasuredSupply;
 
 use super::spec;
-use crate::admit::{Admission, Facts, Grant, Outcome, admit};
+use crate::admit::{Admission, Facts, Grant, HeldMemory, Outcome, admit};
 use crate::state::Text;
 
 /// What a mission is read from.
@@ -73,6 +73,24 @@ impl Inputs {
             admission,
         }
     }
+}
+
+/// What the cells of an admitted mission may use of the machine's memory: each its limit, or that with which it `runs` since an
+/// earlier admission, whichever is more.
+pub(super) fn memory(
+    mission: &Mission,
+    admission: &Admission,
+    runs: &dyn Fn(&str) -> Option<u64>,
+) -> HeldMemory {
+    let Some(share) = &admission.memory else {
+        return HeldMemory::default();
+    };
+    let cells = mission.cells.iter();
+    cells.fold(HeldMemory::default(), |memory, cell| {
+        let declared = cell.rights.memory.map(model::Bytes::bytes);
+        let limit = declared.or(share.default_bytes).unwrap_or(0);
+        memory.and(declared, limit.max(runs(&cell.name).unwrap_or(0)))
+    })
 }
 
 /// Whether what was granted is on cpus of this mission.

@@ -7,8 +7,8 @@ use super::carried::{Carried, Decided};
 use super::desk::Wanted;
 use super::keeper::Keeper;
 use super::update::Turn;
-use super::{Asked, Event, Inputs, Notify, Options, Plan, RunError, Signals, beside};
-use crate::admit::{Facts, HeldCell};
+use super::{Asked, Event, Inputs, Notify, Options, Plan, RunError, Signals, beside, plan};
+use crate::admit::{Facts, HeldCell, HeldMemory};
 use crate::control::{Change, ControlError, Refusal};
 use crate::ledger::{Entry, Holder, Ledger, LedgerError};
 use crate::state::Text;
@@ -43,7 +43,9 @@ pub fn keep(
                     plan = old;
                 }
                 carried.put_back();
-                if let Err(error) = enter(&options.ledger, &plan, &options.dir, &[]) {
+                let (mission, admission) = (plan.inputs.mission(), &plan.admission);
+                let memory = plan::memory(mission, admission, &|name| carried.memory_limit(name));
+                if let Err(error) = enter(&options.ledger, &plan, &options.dir, memory) {
                     let text = error.to_string();
                     tell(&Event::Note { text });
                 }
@@ -70,7 +72,7 @@ fn next(
 ) -> Option<Plan> {
     let wanted = carried.take_wanted()?;
     let client = wanted.client;
-    match decide(plan, wanted, facts, read, options) {
+    match decide(plan, wanted, carried, facts, read, options) {
         Ok((next, decided)) => {
             carried.update(plan, &next, decided);
             Some(next)
@@ -85,6 +87,7 @@ fn next(
 fn decide(
     plan: &Plan,
     wanted: Wanted,
+    carried: &Carried,
     facts: &Facts,
     read: &mut dyn FnMut(&Path) -> Result<Inputs, Vec<String>>,
     options: &Options,
@@ -121,7 +124,8 @@ fn decide(
         .filter(|held| !held.supervisor && old.contains(&held.cell))
         .cloned()
         .collect();
-    let entry = entry(&next, &options.dir, &leaving).map_err(unknown)?;
+    let mut entry = entry(&next, &options.dir, &leaving).map_err(unknown)?;
+    entry.memory = memory(plan, &next, carried, &old);
     locked.put(entry).map_err(unknown)?;
     drop(locked);
     let admission_ns = timecell_client::now_ns() - began;
@@ -155,14 +159,30 @@ fn entry(plan: &Plan, dir: &Path, leaving: &[HeldCell]) -> Result<Entry, LedgerE
     Ok(entry)
 }
 
+/// What the cells of the next plan may use of the memory, and those of the old one that are to end.
+fn memory(plan: &Plan, next: &Plan, carried: &Carried, ends: &[String]) -> HeldMemory {
+    let stays = |name: &str| {
+        let limit = carried.memory_limit(name)?;
+        (!ends.iter().any(|end| end == name)).then_some(limit)
+    };
+    let memory = plan::memory(next.inputs.mission(), &next.admission, &stays);
+    if next.admission.memory.is_none() {
+        return memory;
+    }
+    ends.iter().fold(memory, |memory, name| {
+        let cell = plan.inputs.mission().cell(name);
+        let declared = cell.and_then(|cell| cell.rights.memory);
+        match carried.memory_limit(name) {
+            Some(limit) => memory.and(declared.map(model::Bytes::bytes), limit),
+            None => memory,
+        }
+    })
+}
+
 /// Enters what a mission of this plan holds in place of what it held.
-pub(super) fn enter(
-    ledger: &Ledger,
-    plan: &Plan,
-    dir: &Path,
-    leaving: &[HeldCell],
-) -> Result<(), LedgerError> {
-    let entry = entry(plan, dir, leaving)?;
+fn enter(ledger: &Ledger, plan: &Plan, dir: &Path, memory: HeldMemory) -> Result<(), LedgerError> {
+    let mut entry = entry(plan, dir, &[])?;
+    entry.memory = memory;
     ledger.lock()?.put(entry)
 }
 

@@ -10,6 +10,7 @@ use super::carried::{Carried, Decided};
 use super::cell::place;
 use super::desk::Served;
 use super::keeper::Keeper;
+use super::plan::memory;
 use super::sources::Sources;
 use super::{Asked, Event, RunError, spec};
 use crate::admit::Grant;
@@ -393,10 +394,13 @@ impl Keeper<'_> {
 
     /// What the old versions held is free for others.
     fn forget_leaving(&mut self) {
-        let entered = self
-            .desk
-            .ledger
-            .keep_only(&self.mission().name, &self.admission.held);
+        let limit = |name: &str| {
+            let live = self.live.get(&self.mission().position(name)?)?;
+            live.app.spec().limits.memory_bytes
+        };
+        let memory = memory(self.mission(), self.admission, &limit);
+        let (name, ledger) = (&self.mission().name, &self.desk.ledger);
+        let entered = ledger.keep_only(name, &self.admission.held, memory);
         if let Err(error) = entered {
             let text = error.to_string();
             (self.tell)(&Event::Note { text });

@@ -41,6 +41,10 @@ fn text(entries: &[Entry], outside: &[Unaccounted]) -> String {
             let cpus = host::cpus::format_list(&entry.measured_cpus);
             lines.push(format!("    measures on cpu {cpus}"));
         }
+        if entry.memory.limits_bytes > 0 {
+            let most = entry.memory.limits_bytes >> 20;
+            lines.push(format!("    at most {most} MiB of memory"));
+        }
         lines.extend(entry.cells.iter().map(cell));
     }
     if !outside.is_empty() {

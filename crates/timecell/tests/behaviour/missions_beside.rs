@@ -14,6 +14,8 @@ const REAL_TIME: &[Need] = &[
     Need::TwoCpus,
 ];
 
+const MEMORY: &[Need] = &[Need::Root, Need::Program("busybox"), Need::MemoryGroups];
+
 pub const CASES: &[Case] = &[
     Case {
         name: "missions_beside::names_that_look_alike_are_two_missions",
@@ -51,6 +53,11 @@ pub const CASES: &[Case] = &[
         name: "missions_beside::a_measurement_and_a_mission_keep_off_each_other",
         needs: REAL_TIME,
         run: a_measurement_and_a_mission_keep_off_each_other,
+    },
+    Case {
+        name: "missions_beside::two_missions_share_the_memory",
+        needs: MEMORY,
+        run: two_missions_share_the_memory,
     },
     Case {
         name: "missions_beside::a_damaged_ledger_is_one_sentence",
@@ -270,4 +277,67 @@ fn a_damaged_ledger_is_one_sentence() {
     let said = say(dir.path(), &["up", "mission.toml", "--dir", "state"]).ends_with(1);
     std::fs::remove_file("/run/timecell/ledger.json").unwrap();
     assert!(said.error().contains("remove the file"), "{}", said.error());
+}
+
+/// A best-effort cell; `memory` in MiB, or what is left for it.
+fn uses(name: &str, memory: Option<u64>) -> String {
+    let says = memory.map_or(String::new(), |mib| {
+        format!("\n[cell.rights]\nmemory = \"{mib}MiB\"")
+    });
+    shell(
+        name,
+        "while :; do sleep 1; done",
+        &format!("class = \"other\"{says}"),
+    )
+}
+
+fn two_missions_share_the_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let (a, b) = (name(dir), format!("{}-b", name(dir)));
+    let share = |file: &str, code: i32| {
+        let said = say(dir, &["admit", file, "--json"]).ends_with(code);
+        let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        json["admission"].clone()
+    };
+    let bytes = |of: &serde_json::Value, key: &str| of["memory"][key].as_u64().unwrap();
+    named(dir, "b.toml", &b, &uses("b", None));
+    let alone = share("b.toml", 0);
+    let cells = bytes(&alone, "total_bytes") - bytes(&alone, "reserve_bytes");
+    let most = (cells * 11 / 20) >> 20;
+    named(dir, "a.toml", &a, &uses("a", Some(most)));
+    let mut one = up(dir, "a.toml", "one");
+    one.until("a: runs (pid");
+    let entries = ledger(dir)["entries"].as_array().unwrap().clone();
+    let own = entries
+        .iter()
+        .find(|entry| entry["holder"]["name"] == a.as_str());
+    assert_eq!(own.unwrap()["memory"]["limits_bytes"], most << 20);
+    // It has taken next to nothing, so that nearly all of its limit is not free.
+    let beside = share("b.toml", 0);
+    let left = bytes(&beside, "others_left_bytes") - bytes(&alone, "others_left_bytes");
+    assert!(left > (most - 64) << 20, "{beside}");
+    assert!(
+        bytes(&beside, "default_bytes") < bytes(&alone, "default_bytes"),
+        "{beside}"
+    );
+    // Each fits into the machine, both do not.
+    named(dir, "b.toml", &b, &uses("b", Some(most)));
+    let refused = share("b.toml", 3)["refusals"][0].to_string();
+    assert!(refused.contains(&format!("mission `{a}`")), "{refused}");
+    let said = say(dir, &["up", "b.toml", "--dir", "two"]).ends_with(3);
+    assert!(said.out.contains("lower it by"), "{}", said.out);
+    // What an update has changed counts as well, and what has ended does not.
+    named(dir, "a.toml", &a, &uses("a", Some(32)));
+    let update = ["update", "a.toml", "--dir", "one", "--window", "100ms"];
+    say(dir, &update).ends_with(0);
+    let mut two = up(dir, "b.toml", "two");
+    two.until("b: runs (pid");
+    // The other way round the same one is refused.
+    named(dir, "a.toml", &a, &uses("a", Some(most)));
+    let said = say(dir, &update).ends_with(3);
+    assert!(said.err.contains(&format!("mission `{b}`")), "{}", said.err);
+    one.end();
+    two.end();
+    share("a.toml", 0);
 }

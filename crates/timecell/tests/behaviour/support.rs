@@ -26,6 +26,8 @@ pub enum Need {
     TwoCpus,
     /// Real-time groups, by cgroup v1.
     RtGroups,
+    /// Groups that are held to a limit of memory.
+    MemoryGroups,
     /// A program on the PATH.
     Program(&'static str),
     File(&'static str),
@@ -49,6 +51,9 @@ impl Need {
             Need::RtGroups => host::rtgroup::detect()
                 .err()
                 .map(|error| format!("needs real-time groups: {error}")),
+            Need::MemoryGroups => {
+                (!has_memory_groups()).then(|| "needs a memory controller".to_owned())
+            }
             Need::RealTime => {
                 let granted = has_class(host::sched::Class::Fifo { priority: 1 });
                 (!granted).then(|| "needs SCHED_FIFO".to_owned())
@@ -63,6 +68,13 @@ impl Need {
             }
         }
     }
+}
+
+fn has_memory_groups() -> bool {
+    host::cgroup::detect().is_ok_and(|cgroups| {
+        let v2 = (cgroups.v2.iter()).flat_map(|mount| &mount.controllers);
+        cgroups.v1_mount("memory").is_some() || v2.into_iter().any(|name| name == "memory")
+    })
 }
 
 /// Whether a thread of this process may have the class.

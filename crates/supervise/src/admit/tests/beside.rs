@@ -13,9 +13,11 @@ pub(super) fn neighbour(name: &str, cells: &str, facts: &Facts) -> Neighbour {
     Neighbour {
         who: format!("mission `{name}`"),
         short: name.to_owned(),
+        memory: admission.held_memory(),
         cells: admission.held,
         supplies: Vec::new(),
         measured_cpus: Vec::new(),
+        memory_taken_bytes: 0,
     }
 }
 
@@ -145,6 +147,8 @@ fn nobody_is_put_where_is_measured() {
         cells: Vec::new(),
         supplies: Vec::new(),
         measured_cpus: vec![0],
+        memory: HeldMemory::default(),
+        memory_taken_bytes: 0,
     };
     let facts = beside(vec![bench]);
     let free = mission(&format!("{PLAIN}{}", cell("c", &task("1ms", "10ms"))));

@@ -136,6 +136,8 @@ fn supervisors_of_other_missions_count_as_well() {
         .held,
         supplies: Vec::new(),
         measured_cpus: Vec::new(),
+        memory: HeldMemory::default(),
+        memory_taken_bytes: 0,
     };
     let facts = Facts {
         beside: vec![other],
