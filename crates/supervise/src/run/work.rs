@@ -303,7 +303,8 @@ impl Work {
         });
     }
 
-    /// Does a step on a thread of its own; where the system gives none, here.
+    /// Does a step on a thread of its own. Where the system gives none, the step is done here, in the loop that calls: better late
+    /// for all cells than never for this one, and for as long as the step takes (up to its own bound) nobody else gets a reaction.
     fn hand_out(&self, step: impl FnOnce() -> Done + Send + 'static) {
         let (waker, hand_in) = (self.waker.clone(), self.hand_in.clone());
         let reserve = self.reserve.clone();

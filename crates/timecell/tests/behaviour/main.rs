@@ -19,6 +19,7 @@ mod extreme;
 mod faults;
 mod first_steps;
 mod formats;
+mod held_file;
 mod hostile;
 mod isolation;
 mod lanes;

@@ -29,6 +29,11 @@ pub const CASES: &[Case] = &[
         run: each_cell_is_a_user_of_its_own_with_limits,
     },
     Case {
+        name: "missions_apart::cells_are_users_of_the_missions_own_range",
+        needs: &[Need::Root, Need::Program("busybox")],
+        run: cells_are_users_of_the_missions_own_range,
+    },
+    Case {
         name: "missions_apart::a_cell_without_memory_is_limited_and_goes_first",
         needs: &[
             Need::Root,
@@ -175,6 +180,36 @@ fn each_cell_is_a_user_of_its_own_with_limits() {
             "{record}"
         );
     }
+}
+
+fn cells_are_users_of_the_missions_own_range() {
+    // Two user ids, which no other mission of this test has.
+    let lowest = 2_100_000_000 + 2 * std::process::id();
+    let range = format!("uids = {{ lowest = {lowest}, highest = {} }}\n", lowest + 1);
+    let dir = tempfile::tempdir().unwrap();
+    let cells = |names: &[&str]| {
+        let cell = |name: &&str| shell(name, "/busybox sleep 1000", "class = \"other\"");
+        names.iter().map(cell).collect::<String>()
+    };
+    mission(dir.path(), &format!("{range}{}", cells(&["a", "b", "c"])));
+    let mut up = Up::start(dir.path());
+    let mut seen = BTreeSet::new();
+    for cell in ["a", "b"] {
+        let pid = pid_of(&up.told(&format!("{cell}: runs")));
+        let ids = status(pid, "Uid");
+        let all: BTreeSet<u32> = (ids.split_whitespace())
+            .map(|uid| uid.parse().unwrap())
+            .collect();
+        assert_eq!(all.len(), 1, "{ids}");
+        assert_eq!(status(pid, "Gid"), ids);
+        seen.extend(all);
+    }
+    assert_eq!(seen, BTreeSet::from([lowest, lowest + 1]));
+    // There is none left, and none of another range is taken.
+    let none = format!("no user id of {lowest} to {} is free for `c`", lowest + 1);
+    up.told(&none);
+    up.end();
+    nothing_is_left(dir.path());
 }
 
 /// The limit of memory of a cell's first process, bytes.

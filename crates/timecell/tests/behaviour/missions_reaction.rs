@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::control::cell;
+use crate::held_file::HeldFile;
 use crate::missions::{Up, busybox, mission, name, nothing_is_left, pid_of, shell};
 use crate::missions_recovery::gone_ns;
 use crate::reporter::{Deed, NOTES, Reporter};
@@ -89,6 +90,15 @@ pub const CASES: &[Case] = &[
         name: "missions_reaction::a_locked_record_of_user_ids_holds_up_its_start_only",
         needs: NEEDS,
         run: a_locked_record_of_user_ids_holds_up_its_start_only,
+    },
+    Case {
+        name: "missions_reaction::a_cell_that_does_not_stand_still_holds_up_nobody",
+        needs: &[
+            Need::Root,
+            Need::Program("busybox"),
+            Need::File("/dev/fuse"),
+        ],
+        run: a_cell_that_does_not_stand_still_holds_up_nobody,
     },
 ];
 
@@ -384,6 +394,59 @@ fn a_reader_that_has_stopped_holds_up_nobody() {
     unsafe { libc::kill(up.id().cast_signed(), libc::SIGINT) };
     assert_eq!(up.wait().unwrap().code(), Some(0));
     drop(reader);
+    nothing_is_left(dir.path());
+}
+
+/// It is to be frozen while the kernel cannot stop it, for as long as this test likes.
+fn a_cell_that_does_not_stand_still_holds_up_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let (held, go) = (dir.path().join("held"), dir.path().join("go"));
+    shared(&go);
+    let file = HeldFile::at(&held);
+    let mount = |source: &Path, target: &str| {
+        let source = source.display();
+        format!("rights = {{ mounts = [{{ source = \"{source}\", target = \"{target}\" }}] }}")
+    };
+    let stuck = shell(
+        "stuck",
+        "/busybox cat /held; /busybox sleep 1000",
+        &format!("{PLAIN}\n{}", mount(&held, "/held")),
+    );
+    let script = "until [ -e /go/now ]; do /busybox sleep 0.05; done; exit 1";
+    let more = format!(
+        "{PLAIN}\ncriticality = \"hi\"\nrestart = {{ policy = \"never\" }}\n{}\n\
+         [[cell.health]]\nwhen = \"exit\"\ndo = \"shed\"",
+        mount(&go, "/go")
+    );
+    let sheds = shell("sheds", script, &more);
+    let good = Fault::Crashes.cell(dir.path());
+    mission(
+        dir.path(),
+        &format!("shed = [\"stuck\"]\n{stuck}{sheds}{good}"),
+    );
+    let mut up = Up::start(dir.path());
+    // Dropped before the mission where this fails, which could not end otherwise.
+    let file = file;
+    for cell in ["stuck", "sheds", "good"] {
+        up.told(&format!("{cell}: runs"));
+    }
+    eventually("it reads", || file.readers() > 0);
+    fs::write(go.join("now"), "").unwrap();
+    up.until("sheds: exited with status 1");
+    std::thread::sleep(Duration::from_millis(200));
+    let pid = pid_of(&up.told("good: runs"));
+    let began = Instant::now();
+    // SAFETY: a cell of this test.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    up.until("good: runs");
+    // What is asked of the kernel is given up after 5 s.
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    assert!(!up.has_said("stuck: is shed"), "{:?}", up.said);
+    file.let_go();
+    up.told("stuck: is shed: it is frozen");
+    up.end();
+    drop(file);
     nothing_is_left(dir.path());
 }
 
