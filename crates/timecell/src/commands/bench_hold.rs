@@ -9,7 +9,8 @@ use crate::cli::Bench;
 use crate::exit::CommandError;
 use crate::out;
 
-/// Holds the cpus of this plan's cells and loads while the answer lives.
+/// Holds the cpus of this plan's cells while the answer lives. Loads hold none: they are ordinary work, on whose time nobody
+/// relies.
 ///
 /// # Errors
 /// When a mission holds one of them and nobody said `--beside-missions`, or the ledger cannot be used.
