@@ -70,7 +70,10 @@ mod tests {
         assert_eq!(serde_json::from_str::<Arm>(&noise).unwrap(), Arm::NOISE);
         let wrong = text.replace("rt-cgroup", "rt-group");
         let error = serde_json::from_str::<Arm>(&wrong).unwrap_err().to_string();
-        assert!(error.contains("known are deadline"), "{error}");
+        assert!(
+            error.contains("expected one of `rt-cgroup`, `deadline`"),
+            "{error}"
+        );
         assert_eq!(Arm::NOISE.name(), "victim alone, no enforcer");
     }
 }

@@ -58,6 +58,10 @@ mod tests {
         assert_eq!(serde_json::from_str::<SupplyTrial>(&text).unwrap(), trial);
         let other = text.replace("rt-cgroup", "rt-group");
         let error = serde_json::from_str::<SupplyTrial>(&other).unwrap_err();
-        assert!(error.to_string().contains("known are deadline"), "{error}");
+        let error = error.to_string();
+        assert!(
+            error.contains("expected one of `rt-cgroup`, `deadline`"),
+            "{error}"
+        );
     }
 }

@@ -163,12 +163,12 @@ fn init() -> Vec<u8> {
     init
 }
 
-/// `fuse_attr_out` of an empty file that everybody may read.
+/// `fuse_attr_out` of a file that everybody may read, with something in it: an empty one nobody would ask for.
 fn attributes() -> Vec<u8> {
     let mut attributes = words(&[0, 0, 0, 0]);
     // Number, length, blocks and times.
-    attributes.extend(words(&[1, 0]));
-    attributes.extend([0; 40 + 12]);
+    attributes.extend(words(&[1, 0, 4096, 0]));
+    attributes.extend([0; 32 + 12]);
     let (mode, links) = (libc::S_IFREG | 0o444, 1);
     attributes.extend(words(&[mode, links, 0, 0, 0, 4096, 0]));
     attributes

@@ -335,13 +335,8 @@ fn two_missions_share_the_memory() {
     two.until("b: runs (pid");
     // The other way round the same one is refused.
     named(dir, "a.toml", &a, &uses("a", Some(most)));
-    let said = say(dir, &update);
-    let said = said.ends_with(3);
-    assert!(
-        said.error().contains(&format!("mission `{b}`")),
-        "{}",
-        said.err
-    );
+    let said = say(dir, &update).ends_with(3);
+    assert!(said.err.contains(&format!("mission `{b}`")), "{}", said.err);
     one.end();
     two.end();
     share("a.toml", 0);

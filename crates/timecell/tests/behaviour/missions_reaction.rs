@@ -425,10 +425,12 @@ fn a_cell_that_does_not_stand_still_holds_up_nobody() {
         &format!("shed = [\"stuck\"]\n{stuck}{sheds}{good}"),
     );
     let mut up = Up::start(dir.path());
+    // Dropped before the mission where this fails, which could not end otherwise.
+    let file = file;
     for cell in ["stuck", "sheds", "good"] {
         up.told(&format!("{cell}: runs"));
     }
-    eventually("it reads", || file.readers() == 1);
+    eventually("it reads", || file.readers() > 0);
     fs::write(go.join("now"), "").unwrap();
     up.until("sheds: exited with status 1");
     std::thread::sleep(Duration::from_millis(200));
