@@ -5,6 +5,9 @@ use record::supply::MeasuredSupply;
 use super::cpu::{Bound, Candidate, Unfit, check};
 use super::{CpuLoad, Facts, roams};
 
+/// What is known of cells that share a cpu, in their order.
+type Answer = Result<Vec<Bound>, Unfit>;
+
 /// Where the cells are.
 pub(super) struct Placed {
     /// Each candidate's cpus and what is known of it there, or why it fits nowhere.
@@ -110,7 +113,7 @@ pub(super) fn place(
     }
     let mut bounds: Vec<Option<(Vec<u32>, Bound)>> = vec![None; candidates.len()];
     // Cpus that have the same cells, such as those that run anywhere, hold them alike.
-    let mut known: Vec<(&[usize], Result<Vec<Bound>, Unfit>)> = Vec::new();
+    let mut known: Vec<(&[usize], Answer)> = Vec::new();
     for (cpu, members) in &placed.cpus {
         let at = known.iter().position(|(those, _)| those == members);
         let at = at.unwrap_or_else(|| {
