@@ -5,7 +5,6 @@ mod waiting;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{Acquire, Release};
-use std::sync::{Mutex, PoisonError};
 
 use engine::Cell;
 use host::isolate::Isolation;
@@ -24,7 +23,6 @@ use crate::counted;
 use crate::drain::{Drain, Rings};
 use crate::interrupt::Interrupt;
 use crate::load::{self, Ground, Running};
-use crate::parallel::in_parallel;
 use crate::payload::{class, prepare_page, spec, words};
 use crate::place::{Place, failed, holds_cells};
 use crate::salvage;
@@ -40,9 +38,6 @@ use waiting::{load_failure, mind_failures, wait};
 pub(crate) const CREATION_NS: i64 = 120_000_000_000;
 /// Longest time from the permit to being armed, ns.
 pub(crate) const ARMING_NS: i64 = 30_000_000_000;
-
-/// Cells that are removed at the same time.
-const REMOVERS: usize = 4;
 
 /// What a trial that the user ended is said to be.
 pub(crate) const INTERRUPTED: &str = "interrupted";
@@ -143,7 +138,11 @@ pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outc
     for (load, record) in live.loads.iter_mut().zip(&mut record.loads) {
         leftovers.extend(load.stop(record).err());
     }
-    leftovers.extend(remove(&mut live));
+    for live in live.cells.iter_mut().flatten() {
+        if let Err(error) = live.cell.remove() {
+            leftovers.push(error.to_string());
+        }
+    }
     if let Some(isolation) = live.isolation.take() {
         leftovers.extend(isolation.end());
         live.ahead = None;
@@ -193,24 +192,6 @@ pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outc
         begun,
         dir,
     })
-}
-
-/// Removes the cells, some at the same time: nothing is measured any more, and podman takes long for each. Returns what could not
-/// be removed.
-fn remove(live: &mut Members) -> Vec<String> {
-    let cells: Vec<Mutex<&mut Live>> = live.cells.iter_mut().flatten().map(Mutex::new).collect();
-    let leftovers = Mutex::new(Vec::new());
-    let remove = |index: usize| {
-        let mut live = (cells[index].lock()).unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = live.cell.remove() {
-            let mut leftovers = leftovers.lock().unwrap_or_else(PoisonError::into_inner);
-            leftovers.push(error.to_string());
-        }
-    };
-    in_parallel(REMOVERS, cells.len(), remove, || {});
-    leftovers
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Why the steps ended before their end.

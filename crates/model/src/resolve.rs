@@ -128,6 +128,24 @@ fn within(ns: i64, turns: Turns, extra: u32, period: Duration) -> u32 {
     laps.max(1).saturating_mul(jobs)
 }
 
+impl Experiment {
+    /// Halves the jobs of trials that take turns, and leaves them two turns. Whether that changed anything.
+    pub fn halve_turns(&mut self) -> bool {
+        let Some(turns) = self.turns else {
+            return false;
+        };
+        let half = |jobs: u32, period: Duration| jobs.min((jobs / 2).max(2 * turns.jobs(period)));
+        let period = self.workload.period;
+        let before = (self.workload.jobs, self.trials.clone());
+        self.workload.jobs = half(self.workload.jobs, period);
+        for trial in &mut self.trials {
+            let period = trial.period.unwrap_or(period);
+            trial.jobs = trial.jobs.map(|jobs| half(jobs, period));
+        }
+        before != (self.workload.jobs, self.trials.clone())
+    }
+}
+
 /// What the turns of a smoke run may take together; making the cells comes on top.
 const QUICK_TURNS_NS: i64 = 12_000_000_000;
 
@@ -503,7 +521,10 @@ mod tests {
             let mut e = Experiment::parse("x", &text).unwrap();
             quick(&mut e);
             assert_eq!(e.rounds, 5);
-            e.workload.jobs
+            let jobs = e.workload.jobs;
+            assert_eq!(e.halve_turns(), e.workload.jobs < jobs);
+            assert!(e.workload.jobs == jobs || e.workload.jobs >= 14);
+            jobs
         };
         assert_eq!(jobs("1ms"), 250);
         // Turns of seven jobs, and two periods between them: 90 ms, of which 300 ms hold three.

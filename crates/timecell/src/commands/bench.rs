@@ -93,8 +93,7 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
         what
     };
     let conditions = bench_until::plan(what, options, &mut experiment)?;
-    let mut plan = Plan::new(experiment, place)?;
-    bench_until::quick(options, &mut plan);
+    let mut plan = bench_until::quick(options, Plan::new(experiment, place)?, place)?;
     if let Some(time) = options.at_most {
         bench_until::at_most(time, &mut plan)?;
     }

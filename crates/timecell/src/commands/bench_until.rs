@@ -56,16 +56,29 @@ pub fn plan(
     Ok(conditions)
 }
 
-/// Leaves a smoke run that would take longer, since its cells take long to make, fewer rounds, but three of those that it had.
-pub fn quick(options: &Bench, plan: &mut Plan) {
-    let is_smoke = options.quick && options.rounds.is_none();
+/// Leaves a smoke run that would take longer, since its cells take long to make, fewer rounds, but three of those that it had,
+/// and then shorter ones.
+///
+/// # Errors
+/// As [`Plan::new`].
+pub fn quick(options: &Bench, mut plan: Plan, place: &str) -> Result<Plan, InputError> {
+    let is_smoke = options.quick && options.rounds.is_none() && options.jobs.is_none();
     let ends_itself = options.decide.is_none() && options.until.is_empty();
     // A program that ends when it is told has as many rounds as its medians need.
     let is_endless = plan.experiment.workload.work == Work::Endless;
-    if is_smoke && ends_itself && !is_endless && !plan.trials.is_empty() {
-        let fit = plan.rounds_within(QUICK_NS).max(report::FEWEST_ROUNDS);
-        plan.experiment.rounds = plan.experiment.rounds.min(fit);
+    if !is_smoke || !ends_itself || is_endless || plan.trials.is_empty() {
+        return Ok(plan);
     }
+    let fit = plan.rounds_within(QUICK_NS).max(report::FEWEST_ROUNDS);
+    plan.experiment.rounds = plan.experiment.rounds.min(fit);
+    while plan.expected_ns() > QUICK_NS && options.duration.is_none() {
+        let mut shorter = plan.experiment.clone();
+        if !shorter.halve_turns() {
+            break;
+        }
+        plan = Plan::new(shorter, place)?;
+    }
+    Ok(plan)
 }
 
 /// Leaves a run that ends once something is known no more rounds than should fit into so long.

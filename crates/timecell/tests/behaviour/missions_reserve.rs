@@ -106,6 +106,11 @@ pub fn killed(reservation: Option<[u32; 2]>) -> Vec<(Duration, Duration)> {
     took
 }
 
+/// A time in ms as tables show it.
+fn three_digits(ms: u32) -> String {
+    format!("{ms}.{}", if ms < 10 { "00" } else { "0" })
+}
+
 fn stands_in_the_tables(up: &Up, dir: &std::path::Path, reservation: Option<[u32; 2]>) {
     let with = reservation.is_some();
     let [budget, period] = reservation.unwrap_or(GENEROUS);
@@ -116,7 +121,7 @@ fn stands_in_the_tables(up: &Up, dir: &std::path::Path, reservation: Option<[u32
     assert_eq!(priority, with.then_some(98), "{own}");
     let table = say(dir, &["ps", "--dir", "state"]).ends_with(0).out;
     assert_eq!(
-        table.contains(&format!("{budget}.0 ms every {period}.0 ms")),
+        table.contains(&format!("{} ms every {period}.0 ms", three_digits(budget))),
         with,
         "{table}"
     );
