@@ -48,7 +48,7 @@ pub const DEADLINE_TASK: Attack = Attack {
     name: "pi-deadline-task",
     tries: "the same by a cell that declares a task of 1.8 ms every 20 ms and no reservation",
     before: Before {
-        got: "BEFORE",
+        got: "100.0 % of a cpu (at 544f05a)",
         neighbour: "not recorded",
     },
     needs: &[Need::Root, Need::Deadline, Need::TwoCpus],
