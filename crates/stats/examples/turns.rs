@@ -6,7 +6,9 @@
 #[path = "../tests/suite/simulated.rs"]
 mod simulated;
 
-use simulated::{AGAIN, FACTOR, Layout, MACHINES, Machine, OTHER, Score, experiments, simulate};
+use simulated::{
+    AGAIN, FACTOR, Layout, MACHINES, Machine, OTHER, Score, Scores, experiments, simulate,
+};
 use stats::{Turn, compare_turns, holm};
 
 const REPETITIONS: u64 = 400;
@@ -47,6 +49,20 @@ fn found(found: usize) -> String {
     format!("{:.0} %", 100.0 * found as f64 / REPETITIONS as f64)
 }
 
+/// What turns tell: median, p99, whether states were found, and what was found of them.
+fn in_turns(s: &mut Scores) -> String {
+    [
+        cell(&mut s.turns),
+        cell(&mut s.p99),
+        found(s.found),
+        cell(&mut s.fast),
+        cell(&mut s.slow),
+        cell(&mut s.share),
+        cell(&mut s.difference),
+    ]
+    .join(" | ")
+}
+
 /// Every machine, in turns and in whole rounds.
 fn machines() {
     println!(
@@ -60,15 +76,9 @@ fn machines() {
     for machine in MACHINES {
         let mut s = simulate(machine, TRUTH, REPETITIONS, &layout);
         println!(
-            "| {machine:?} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {machine:?} | {} | {} |",
             cell(&mut s.rounds),
-            cell(&mut s.turns),
-            cell(&mut s.p99),
-            found(s.found),
-            cell(&mut s.fast),
-            cell(&mut s.slow),
-            cell(&mut s.share),
-            cell(&mut s.difference),
+            in_turns(&mut s)
         );
     }
 }
@@ -89,15 +99,9 @@ fn rounds() {
             };
             let mut s = simulate(machine, TRUTH, REPETITIONS, &layout);
             println!(
-                "| {machine:?} | {rounds} x {} | {} | {} | {} | {} | {} | {} | {} |",
+                "| {machine:?} | {rounds} x {} | {} |",
                 layout.jobs,
-                cell(&mut s.turns),
-                cell(&mut s.p99),
-                found(s.found),
-                cell(&mut s.fast),
-                cell(&mut s.slow),
-                cell(&mut s.share),
-                cell(&mut s.difference),
+                in_turns(&mut s)
             );
         }
     }

@@ -96,7 +96,7 @@ impl Pot {
         let cells = (cells as u64).max(self.cpus).max(1);
         let least = match self.enforcer {
             Enforcer::Deadline => LEAST_DEADLINE_US,
-            _ => 1,
+            Enforcer::RtCgroup | Enforcer::Hcbs | Enforcer::CpusetOnly => 1,
         };
         let in_period = u128::from(self.all_us) * u128::from(self.period_us)
             / u128::from(SECOND_US)

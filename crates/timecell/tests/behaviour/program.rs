@@ -1,5 +1,6 @@
 //! `bench --program`: programs written in C, with the client's header and without it.
 
+mod scenarios;
 mod sources;
 
 use std::fs;
@@ -36,7 +37,7 @@ pub const CASES: &[Case] = &[
             Need::RealTime,
             Need::GroupBudget(950),
         ],
-        run: in_scenarios,
+        run: scenarios::in_scenarios,
     },
     Case {
         name: "program::one_runs_in_several_containers_at_a_time",
@@ -47,7 +48,7 @@ pub const CASES: &[Case] = &[
             Need::RealTime,
             Need::GroupBudget(950),
         ],
-        run: together,
+        run: scenarios::together,
     },
     Case {
         name: "program::what_cannot_be_measured_is_told",
@@ -135,95 +136,6 @@ fn executed() {
         assert!(metric(Metric::ExecutionTime) > 50_000, "{}", cell.label);
         assert!(cell.cpu_time_per_activation_ns.unwrap() > 10_000.0);
         assert!(cell.trial == summary.baseline || !cell.in_turns.is_empty());
-    }
-}
-
-fn in_scenarios() {
-    let dir = tempfile::tempdir().unwrap();
-    built(dir.path(), "plain", PLAIN);
-    let latency = [
-        "bench",
-        "latency",
-        "--engine",
-        "bare",
-        "--program",
-        "./plain",
-        "--rounds",
-        "1",
-        "--jobs",
-        "14",
-        "--period",
-        "5ms",
-        "--",
-        "1000",
-    ];
-    say(dir.path(), &latency).ends_with(0);
-    let cells = summary(dir.path()).cells;
-    assert_eq!(cells.len(), 5, "idle twice, and three loads");
-    for cell in &cells {
-        assert_eq!(cell.executed + cell.missed, 14, "{}", cell.label);
-        assert!(cell.cpu_time_per_activation_ns.unwrap() > 10_000.0);
-    }
-    fs::remove_dir_all(dir.path().join("runs")).unwrap();
-    let scale = [
-        "bench",
-        "scale",
-        "--counts",
-        "1,3",
-        "--program",
-        "./plain",
-        "--jobs",
-        "20",
-        "--",
-        "1000",
-    ];
-    say(dir.path(), &scale).ends_with(0);
-    let run = Run::open(&only_run(dir.path())).unwrap();
-    for (number, cells) in [(1, 1), (2, 3)] {
-        let trial = run.trial(number).unwrap();
-        let crowd = trial.crowd.unwrap();
-        assert_eq!((crowd.asked, crowd.finished), (cells, cells));
-        for cell in &trial.cells {
-            let samples = run.samples(number, &cell.id).unwrap().unwrap();
-            assert_eq!(samples.header.planned, 20);
-            assert_eq!(samples.unexplained(), 0);
-            // To start a process takes longer than this on any machine.
-            let executed = samples.samples.iter().map(|s| s.end_ns - s.start_ns);
-            assert!(executed.min().unwrap() > 50_000);
-        }
-    }
-}
-
-fn together() {
-    let dir = tempfile::tempdir().unwrap();
-    built(dir.path(), "plain", PLAIN);
-    let words = [
-        "bench",
-        "concurrency",
-        "--program",
-        "./plain",
-        "--rounds",
-        "1",
-        "--jobs",
-        "14",
-        "--period",
-        "5ms",
-        "--",
-        "1000",
-    ];
-    let said = say(dir.path(), &words).ends_with(0);
-    let cells = summary(dir.path()).cells;
-    for (trial, count) in [
-        ("one-rootful", 1),
-        ("one-rootful-again", 1),
-        ("two-rootful", 2),
-    ] {
-        let own: Vec<_> = cells.iter().filter(|cell| cell.trial == trial).collect();
-        assert_eq!(own.len(), count, "{trial}: {}", said.out);
-        for cell in own {
-            assert_eq!(cell.executed + cell.missed, 14, "{}", cell.label);
-            assert!(cell.cpu_time_per_activation_ns.unwrap() > 10_000.0);
-        }
     }
 }
 
