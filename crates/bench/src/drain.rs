@@ -172,12 +172,13 @@ impl<'a> Drain<'a> {
     /// Takes what is left in the rings and waits until all is on the disk. Cells that ended in order get their end
     /// written, others only what they had measured.
     pub(crate) fn finish(mut self) -> Result<(), BenchError> {
+        // Before the rings: a cell that says only then that it is complete may have written more into them since.
+        let headers: Vec<_> = self.cells.iter().map(|cell| cell.ring.header()).collect();
         self.look(None);
-        for (index, cell) in self.cells.iter_mut().enumerate() {
+        for (index, (cell, header)) in self.cells.iter_mut().zip(headers).enumerate() {
             if cell.ended {
                 continue;
             }
-            let header = cell.ring.header();
             let text = if !cell.collector.has_begun() {
                 None
             } else if header.complete == 1 {
