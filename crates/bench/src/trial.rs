@@ -285,6 +285,11 @@ fn steps(
             let ended = wait(trial, barrier, &watch, record, live, |stop| {
                 drain.until_done(barrier, patience, stop)
             });
+            if ended.is_err() {
+                // Whoever still ran could finish behind the last look at its ring, and its log would lack its last jobs.
+                release_bandwidth(trial, live);
+                watch.kill(record.cells.len());
+            }
             drain.finish()?;
             ended
         }

@@ -85,6 +85,22 @@ impl Watch {
         lock(&self.shared.cells).values().cloned().collect()
     }
 
+    /// Kills the payloads of the first `cells` and waits a moment for their end.
+    pub(crate) fn kill(&self, cells: usize) {
+        const PATIENCE_MS: i32 = 1000;
+        let living: Vec<_> = lock(&self.shared.cells)
+            .range(..cells)
+            .map(|(_, fd)| Arc::clone(fd))
+            .collect();
+        for payload in &living {
+            // Of one that cannot be killed, removing its cell says why.
+            let _ = pidfd::kill(payload);
+        }
+        for payload in &living {
+            pidfd::ended_within(payload, PATIENCE_MS);
+        }
+    }
+
     fn ring(&self) {
         let one = 1u64.to_ne_bytes();
         // SAFETY: writes eight bytes to an eventfd that lives as long as self.
@@ -203,5 +219,25 @@ mod tests {
             [1, 0],
             "a process that is gone counts as dead at once"
         );
+    }
+
+    #[test]
+    fn only_cells_are_killed() {
+        let dir = tempfile::tempdir().unwrap();
+        let barrier = Barrier::create(&dir.path().join("control"), 2).unwrap();
+        let watch = Watch::start(barrier.waker()).unwrap();
+        let mut children = [(); 3].map(|()| {
+            let mut sleep = std::process::Command::new("sleep");
+            sleep.arg("60").spawn().unwrap()
+        });
+        for (index, child) in children.iter().enumerate() {
+            watch.add(index, child.id().cast_signed());
+        }
+        watch.kill(2);
+        let [first, second, load] = &mut children;
+        assert!(first.try_wait().unwrap().is_some() && second.try_wait().unwrap().is_some());
+        assert!(load.try_wait().unwrap().is_none());
+        load.kill().unwrap();
+        load.wait().unwrap();
     }
 }

@@ -2,9 +2,10 @@
 //! disk. What a process runs is reachable through `/proc/PID/exe`; the program that makes a cell is for a moment the cell's
 //! first process, and its file must not be there to be overwritten when nobody runs it any more.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Seek};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// An executable file without a name: sealed memory, or a private read-only mount of the file.
@@ -39,6 +40,9 @@ fn sealed(program: &Path) -> io::Result<OwnImage> {
     let mut copy = memory()?;
     io::copy(&mut from, &mut copy)?;
     copy.rewind()?;
+    // Memory is made for everybody to write. The seals forbid that, but whoever holds it open for writing keeps it from
+    // being executed (ETXTBSY), and no cell may do that to the cells that are made after it.
+    copy.set_permissions(Permissions::from_mode(0o555))?;
     let seals = libc::F_SEAL_WRITE | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
     // SAFETY: an open descriptor, and no memory is involved.
     checked(unsafe { libc::fcntl(copy.as_raw_fd(), libc::F_ADD_SEALS, seals) }.into())?;
@@ -105,8 +109,7 @@ fn is(error: &io::Error, number: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use std::fs::{self, OpenOptions};
-    use std::io::Write;
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::MetadataExt;
     use std::process::Command;
 
     use super::*;
@@ -136,11 +139,14 @@ mod tests {
         let image = sealed(&program).unwrap();
         assert_eq!(says(&image), b"hello\n");
         let before = fs::read(&program).unwrap();
-        // Whoever gets hold of it may ask for a descriptor to write to, and for another size.
-        if let Ok(mut open) = OpenOptions::new().write(true).open(image.path()) {
-            assert!(open.write_all(b"x").is_err());
-            assert!(open.set_len(0).is_err() && open.set_len(1 << 30).is_err());
+        // Whoever gets hold of it may ask for a descriptor to write to, and for another size. Other processes ask: a child
+        // that another test forks meanwhile would keep a descriptor of ours, and so keep the copy from being executed.
+        let held = format!("/proc/{}/fd/{}", std::process::id(), image.0.as_raw_fd());
+        for attempt in ["printf x 1<>$0", "truncate -s 0 $0", "truncate -s +4096 $0"] {
+            let tried = Command::new("sh").args(["-c", attempt, &held]).output();
+            assert!(!tried.unwrap().status.success(), "{attempt}");
         }
+        assert_eq!(fs::metadata(image.path()).unwrap().mode() & 0o222, 0);
         assert_eq!(fs::read(&program).unwrap(), before);
         // The file may be replaced or removed meanwhile.
         fs::remove_file(&program).unwrap();
