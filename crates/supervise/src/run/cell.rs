@@ -12,7 +12,7 @@ use host::sched::Class;
 use model::mission;
 
 use super::tend::Tended;
-use super::watch::memory_hits;
+use super::watch::Counters;
 use super::{RunError, spec};
 use crate::admit::{Admission, Grant};
 use crate::cause::{Cause, Reason, is_kill};
@@ -29,8 +29,8 @@ pub(super) struct Live {
     pub(super) hold: Option<Box<dyn Enforce>>,
     pub(super) generation: u64,
     pub(super) started_ns: i64,
-    /// How often its memory limit had been reached before its first instruction; `None` where nobody counts.
-    pub(super) memory_hits: Option<u64>,
+    /// What the kernel counts of it, until somebody watches it.
+    pub(super) counters: Counters,
     /// Until when it may end by itself after it was told to, CLOCK_MONOTONIC ns; `None`: it was not told to.
     pub(super) told_until_ns: Option<i64>,
     /// When it was asked to end (SIGTERM), CLOCK_MONOTONIC ns.
@@ -111,7 +111,7 @@ impl Live {
             None => Ok(()),
         };
         let inside = inside(&app);
-        let memory_hits = memory_hits(&inside.groups);
+        let counters = Counters::of(app.pid(), &inside.groups);
         let started = held.and_then(|()| app.start().map_err(|error| error.to_string()));
         if let Err(why) = started {
             // What it said last is in its pipe yet.
@@ -137,7 +137,7 @@ impl Live {
             hold,
             generation,
             started_ns: timecell_client::now_ns(),
-            memory_hits,
+            counters,
             told_until_ns: None,
             asked_ns: None,
             killed_for: None,
@@ -174,7 +174,7 @@ impl Live {
             hold,
             generation,
             started_ns,
-            memory_hits: None,
+            counters: Counters::default(),
             told_until_ns: None,
             asked_ns: None,
             killed_for: None,

@@ -7,7 +7,7 @@ use model::mission::{Action, Cell};
 
 use super::cell::page_dir;
 use super::notifiers::Notifiers;
-use super::watch::CellWatch;
+use super::watch::{CellWatch, Counters};
 use super::{Event, Keeper, RunError};
 use crate::cause::{Cause, Reason, ended};
 use crate::end::End;
@@ -172,7 +172,7 @@ impl Keeper<'_> {
     /// A cell that could not even be started.
     pub(super) fn never_started(&mut self, at: usize) -> Result<(), RunError> {
         let now_ns = timecell_client::now_ns();
-        self.watches[at].started(None, 0, &[], None, now_ns);
+        self.watches[at].started(None, Counters::default(), now_ns);
         self.ended_untold(at, End::Unknown)
     }
 

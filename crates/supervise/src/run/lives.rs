@@ -117,7 +117,7 @@ impl Keeper<'_> {
     /// A cell has been made and runs.
     pub(super) fn started(&mut self, at: usize, made: Made, began_ns: i64) -> Result<(), RunError> {
         let name = self.mission().cells[at].name.clone();
-        let Made { live, page } = made;
+        let Made { mut live, page } = made;
         let page = page.map_err(|what| {
             let cell = name.clone();
             (self.tell)(&Event::Unwatched { cell, what });
@@ -138,8 +138,8 @@ impl Keeper<'_> {
         let took_ns = live.started_ns - began_ns;
         let process = Process::of(pid)?;
         // From here on it is watched, whatever the journal says.
-        let groups = &live.inside.groups;
-        self.watches[at].started(page.ok(), pid, groups, live.memory_hits, live.started_ns);
+        let counters = std::mem::take(&mut live.counters);
+        self.watches[at].started(page.ok(), counters, live.started_ns);
         self.insert_live(at, live);
         self.desk.failures.remove(&name);
         if let Some(process) = process {

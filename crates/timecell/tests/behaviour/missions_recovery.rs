@@ -2,10 +2,10 @@
 //! followed by a life is asserted.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, Instant};
 
-use crate::missions::{Up, busybox, mission, nothing_is_left};
+use crate::missions::{Up, busybox, mission, nothing_is_left, pid_of, shell};
 use crate::reporter::{Deed, NOTES, Reporter};
 use crate::support::{Case, Need, eventually, say};
 
@@ -34,6 +34,11 @@ pub const CASES: &[Case] = &[
         name: "missions_recovery::a_failed_start_quotes_its_own_life_only",
         needs: &[Need::Root, Need::Program("busybox")],
         run: a_failed_start_quotes_its_own_life_only,
+    },
+    Case {
+        name: "missions_recovery::nobody_keeps_the_page_of_a_life_that_is_over",
+        needs: &[Need::Root, Need::Program("busybox")],
+        run: nobody_keeps_the_page_of_a_life_that_is_over,
     },
 ];
 
@@ -164,6 +169,28 @@ fn a_failed_start_quotes_its_own_life_only() {
         line.contains("Exec format error") && !line.contains("first life"),
         "{line}"
     );
+    up.end();
+    nothing_is_left(dir.path());
+}
+
+/// Its place has room for one. While somebody has the page before, the next one is waited for, and at last the place is
+/// mounted anew.
+fn nobody_keeps_the_page_of_a_life_that_is_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let at_once = "class = \"other\"\nrestart = { backoff_min = \"0ms\", backoff_max = \"0ms\" }";
+    mission(dir.path(), &shell("one", "/busybox sleep 1000", at_once));
+    let mut up = Up::start(dir.path());
+    let first = pid_of(&up.told("one: runs"));
+    let place = || {
+        fs::metadata(dir.path().join("state/pages/one"))
+            .unwrap()
+            .dev()
+    };
+    let before = place();
+    // SAFETY: no memory is involved; the cell's first process.
+    assert_eq!(unsafe { libc::kill(first, libc::SIGKILL) }, 0);
+    assert_ne!(pid_of(&up.until("one: runs (pid")), first);
+    assert_eq!(place(), before, "{}", up.said.join("\n"));
     up.end();
     nothing_is_left(dir.path());
 }

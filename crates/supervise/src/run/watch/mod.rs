@@ -19,7 +19,6 @@ use model::mission::{Arrivals, Cell, Criticality, Observed, Ready};
 use self::interval::{BudgetOf, Interval};
 use self::limits::Limits;
 use self::outside::Outside;
-pub(in crate::run) use self::outside::memory_hits;
 use self::overrun::Overrun;
 pub(in crate::run) use self::paging::Paging;
 use self::skipped::Grid;
@@ -53,6 +52,24 @@ pub(in crate::run) struct CellWatch {
     /// The last jobs, oldest first.
     jobs: VecDeque<JobSample>,
     life: Option<Life>,
+}
+
+/// What the kernel counts of a cell. Opened before its program runs: one that ends at once may take its groups, and the
+/// counters in them, away before anybody looks.
+#[derive(Debug, Default)]
+pub(in crate::run) struct Counters {
+    outside: Outside,
+    limits: Limits,
+}
+
+impl Counters {
+    /// Of the cell whose first process this is, and whose cgroups these are.
+    pub(in crate::run) fn of(pid: i32, groups: &[PathBuf]) -> Counters {
+        Counters {
+            outside: Outside::of(pid, groups),
+            limits: Limits::of(groups, &[]).of_program(pid),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -151,19 +168,16 @@ impl CellWatch {
         Paging::of(&self.names, &self.deadlines_ns)
     }
 
-    /// The cell runs, and reports to this page. `groups` are its cgroups; `hits`: how often their memory limit had been reached
-    /// before its first instruction.
+    /// The cell runs, and reports to this page.
     pub(in crate::run) fn started(
         &mut self,
         page: Option<Page>,
-        pid: i32,
-        groups: &[PathBuf],
-        hits: Option<u64>,
+        Counters { outside, limits }: Counters,
         now_ns: i64,
     ) {
         self.page = page;
-        self.outside = Outside::of(pid, groups, hits);
-        self.limits = Limits::of(groups, &[]).of_program(pid);
+        self.outside = outside;
+        self.limits = limits;
         self.interval.forks = self.limits.forks_are_silent();
         self.begin(now_ns, false);
         self.told.forget();
@@ -186,7 +200,7 @@ impl CellWatch {
             true => Page::open(&place, self.names.len()).ok(),
             false => None,
         };
-        self.outside = Outside::of(pid, groups, None);
+        self.outside = Outside::of(pid, groups);
         self.limits = Limits::of(groups, told).of_program(pid).outlived();
         self.interval.forks = self.limits.forks_are_silent();
         self.begin(now_ns, true);
@@ -414,13 +428,15 @@ impl CellWatch {
     pub(in crate::run) fn ended(&mut self, now_ns: i64, end: End) -> Vec<Finding> {
         let mut findings = self.look(now_ns).findings;
         findings.extend(self.health.observe(now_ns, Event::Ended(end)));
-        self.life = None;
+        self.gone();
         findings
     }
 
     /// It has ended as it was told to.
     pub(in crate::run) fn gone(&mut self) {
         self.life = None;
+        // Its place has room for one page only, and the cell's next life gets a new one.
+        self.page = None;
     }
 
     /// It was frozen, or goes on.

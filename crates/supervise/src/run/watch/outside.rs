@@ -44,9 +44,8 @@ impl BudgetUsage {
 }
 
 impl Outside {
-    /// Of the cell whose first process this is and whose cgroups these are; `before`: how often it had come up against its memory
-    /// limit when counting began, `None` for now.
-    pub(super) fn of(pid: i32, groups: &[PathBuf], before: Option<u64>) -> Outside {
+    /// Of the cell whose first process this is and whose cgroups these are, from now on.
+    pub(super) fn of(pid: i32, groups: &[PathBuf]) -> Outside {
         let mut outside = Outside {
             clock: process_clock(pid),
             usage: all(groups, &USAGE, |text| usage_ns(text).is_some()),
@@ -56,7 +55,7 @@ impl Outside {
             }),
             ..Outside::default()
         };
-        outside.hits = before.or_else(|| outside.read_hits()).unwrap_or(0);
+        outside.hits = outside.read_hits().unwrap_or(0);
         outside
     }
 
@@ -120,13 +119,6 @@ pub(super) fn unseen_ns(cpus: usize) -> i64 {
     let hz = host::kernel::tick_hz(&Root::live());
     let tick_ns = hz.map_or(LONGEST_TICK_NS, |hz| 1_000_000_000 / i64::from(hz.max(1)));
     tick_ns.saturating_mul(i64::try_from(cpus.max(1)).unwrap_or(i64::MAX))
-}
-
-/// How often the cell of these groups has come up against its memory limit; `None` where nobody counts.
-pub(in crate::run) fn memory_hits(groups: &[PathBuf]) -> Option<u64> {
-    sum_of_hits(&all(&with_those_below(groups), &MEMORY, |text| {
-        hits(text).is_some()
-    }))
 }
 
 fn sum_of_hits(files: &[File]) -> Option<u64> {
@@ -231,10 +223,7 @@ mod tests {
         fs::write(group.join("memory.memsw.failcnt"), "0\n").unwrap();
         let own = std::process::id().cast_signed();
         let groups = std::slice::from_ref(&group);
-        assert_eq!(memory_hits(groups), Some(2));
-        // What happens between the program's first instruction and the first look counts.
-        assert_eq!(Outside::of(own, groups, Some(1)).memory_hits(), 1);
-        let mut outside = Outside::of(own, groups, None);
+        let mut outside = Outside::of(own, groups);
         assert!(outside.process_ns().unwrap() > 0);
         assert!(outside.has_run());
         assert_eq!(outside.memory_hits(), 0);
