@@ -57,8 +57,13 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "program::one_that_neither_ends_nor_reports_is_started_and_ended",
-        needs: &[Need::Program("cc"), Need::GroupBudget(950)],
+        needs: &[Need::Program("cc")],
         run: endless,
+    },
+    Case {
+        name: "program::one_that_does_not_end_when_asked_is_killed",
+        needs: &[Need::Program("cc"), Need::GroupBudget(950)],
+        run: deaf,
     },
     Case {
         name: "program::cells_of_a_trial_have_programs_and_periods_of_their_own",
@@ -67,7 +72,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "program::no_program_reaches_a_binary_for_writing",
-        needs: &[Need::Program("cc"), Need::Root, Need::GroupBudget(950)],
+        needs: &[Need::Program("cc"), Need::Root],
         run: reaches_none,
     },
 ];
@@ -369,7 +374,8 @@ fn endless() {
     let dir = tempfile::tempdir().unwrap();
     built(dir.path(), "endless", ENDLESS);
     let words = ["bench", "overhead", "--program", "./endless", "--engine"];
-    let words = [&words[..], &["bare,embedded", "--rounds", "3"]].concat();
+    let more = ["bare,embedded", "--rounds", "3", "--class", "other"];
+    let words = [&words[..], &more].concat();
     let said = say(dir.path(), &words).ends_with(0);
     let seen = summary(dir.path());
     let run = Run::open(&only_run(dir.path())).unwrap();
@@ -395,6 +401,11 @@ fn endless() {
         }
         assert!(cell.against_baseline.is_some() || cell.trial == "bare");
     }
+}
+
+fn deaf() {
+    let dir = tempfile::tempdir().unwrap();
+    built(dir.path(), "endless", ENDLESS);
     let file = |how: &str| {
         let text = format!(
             "schema = 1\nname = \"x\"\nrounds = 1\n[workload]\nkind = \"program\"\nprogram = [\"./endless\", \"{how}\"]\n\
@@ -514,7 +525,8 @@ fn reaches_none() {
     let measure = |engine: &str, words: &[&str]| {
         let first = ["bench", "overhead", "--program", "./reach", "--engine"];
         let more = [engine, "--rounds", "3", "--jobs", "5", "--period", "20ms"];
-        say(dir.path(), &[&first[..], &more, words].concat())
+        let class = ["--class", "other"];
+        say(dir.path(), &[&first[..], &more, &class, words].concat())
     };
     let told = |said: &Said| format!("{}{}", said.out, said.err);
     let said = told(&measure("bare", &["--", "self"]));
