@@ -102,9 +102,48 @@ pub fn conclusion(summary: &RunSummary) -> Vec<String> {
         )),
         (_, true) => {}
     }
+    sentences.extend(of_other_metrics(summary));
     sentences.extend(pooled(summary));
     sentences.extend(machine(summary));
     sentences
+}
+
+/// What was shown to differ of wake-up latency and response time of trials that took turns: a sentence for each metric but the primary
+/// one, in which something was.
+fn of_other_metrics(summary: &RunSummary) -> Vec<String> {
+    let others = (Metric::ALL.into_iter()).filter(|metric| *metric != summary.primary);
+    let sentence = |metric: Metric| {
+        let mut rows = crate::in_turns::compared(summary, metric);
+        rows.retain(|(_, turns)| turns.comparison.rounds >= FEWEST_ROUNDS);
+        let ratio = |turns: &InTurns| turns.comparison.ratio_of_medians.clone();
+        let p_values: Option<Vec<f64>> = (rows.iter())
+            .map(|(_, turns)| ratio(turns).p_value(turns.comparison.rounds))
+            .collect();
+        let shown = holm(&p_values?, LEVEL);
+        let differ: Vec<String> = (rows.iter().zip(shown))
+            .filter(|(_, shown)| *shown)
+            .map(|((cell, turns), _)| {
+                let (more, by) = more(ratio(turns).value);
+                format!("{} {} {more}", cell.label, percent(by))
+            })
+            .collect();
+        let metric = metric.title();
+        (!differ.is_empty()).then(|| {
+            format!(
+                "The median {metric} was shown to differ: {}.",
+                differ.join(", ")
+            )
+        })
+    };
+    others.filter_map(sentence).collect()
+}
+
+/// What a ratio of times comes to: the word, and by what part.
+fn more(ratio: f64) -> (&'static str, f64) {
+    match ratio > 1.0 {
+        true => ("longer", ratio - 1.0),
+        false => ("shorter", 1.0 - ratio),
+    }
 }
 
 /// The largest difference that would not have been seen of trials that are not shown to differ. Where the baseline and its repetition are
@@ -143,11 +182,7 @@ fn is_baseline_again(summary: &RunSummary, cell: &CellSummary) -> bool {
 }
 
 fn differs(cell: &CellSummary, ratio: &Ratio, metric: &str, baseline: &str) -> String {
-    let (more, by) = if ratio.value > 1.0 {
-        ("longer", ratio.value - 1.0)
-    } else {
-        ("shorter", 1.0 - ratio.value)
-    };
+    let (more, by) = more(ratio.value);
     format!(
         "{}: the median {metric} is {} {more} than that of {baseline}: {} times as long.",
         cell.label,

@@ -271,4 +271,18 @@ fn states_of_wake_ups_are_found_and_shown_beside_the_ratios() {
             .iter()
             .any(|said| said.contains("slow: wake-up latency: the machine has a state"))
     );
+    let said = findings(&summary);
+    let shown = said
+        .iter()
+        .find(|said| said.starts_with("The median response time was shown to differ: slow 5."));
+    let shown = shown.unwrap_or_else(|| panic!("{said:#?}"));
+    assert!(
+        shown.contains("slow-cpu ") && !shown.contains("again"),
+        "{shown}"
+    );
+    assert!(
+        !said
+            .iter()
+            .any(|said| said.starts_with("The median execution time was shown"))
+    );
 }
