@@ -146,6 +146,21 @@ fn more(ratio: f64) -> (&'static str, f64) {
     }
 }
 
+/// The difference of medians above which a run would have seen one, as a part: what its conclusion says. `None` where nothing was compared,
+/// or every trial was shown to differ.
+pub fn would_have_seen(summary: &RunSummary) -> Option<f64> {
+    let compared = compared(summary);
+    let p_values: Option<Vec<f64>> = (compared.iter())
+        .map(|Compared { comparison, .. }| comparison.ratio_of_medians.p_value(comparison.rounds))
+        .collect();
+    let shown = holm(&p_values?, LEVEL);
+    let alike: Vec<&Compared<'_>> = (compared.iter().zip(shown))
+        .filter(|(_, shown)| !shown)
+        .map(|(compared, _)| compared)
+        .collect();
+    (!alike.is_empty()).then(|| unseen_of(summary, &alike))
+}
+
 /// The largest difference that would not have been seen of trials that are not shown to differ. Where the baseline and its repetition are
 /// compared with the others together, that of the repetition, whose interval is wider, is no answer to the question.
 fn unseen_of(summary: &RunSummary, alike: &[&Compared<'_>]) -> f64 {

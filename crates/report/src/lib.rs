@@ -42,7 +42,7 @@ mod words;
 pub use compare::{
     Difference, Pair, RunComparison, compare, compare_figures, compare_html, compare_table, unlike,
 };
-pub use conclusion::conclusion;
+pub use conclusion::{conclusion, would_have_seen};
 pub use figure::figures;
 pub use findings::findings;
 pub use html::{Extras, html, html_beside, html_with};

@@ -1,5 +1,7 @@
 //! What a run whose trials take turns will be able to see: a short run of the baseline against itself tells.
 
+use std::path::Path;
+
 use bench::{BenchError, Going, Plan, Progress, Settings};
 use model::{Counters, Experiment, TrialPlan};
 use record::run::Run;
@@ -58,11 +60,31 @@ pub fn line(plan: &Plan, what: &str, options: &Bench) -> Result<Option<String>, 
         _ => String::new(),
     };
     Ok(Some(format!(
-        "sees    {rounds}differences of the median above {}{} (a pilot of {} against itself)\n",
+        "sees    {rounds}differences of the median above {}{} (a pilot of {} against itself{})\n",
         range(seen),
         group(experiment),
-        experiment.baseline
+        experiment.baseline,
+        match last(experiment, &options.out) {
+            Some(saw) => format!("; the last run of this plan: {}", report::percent(saw)),
+            None => ", if the machine stays as it was in its second".to_owned(),
+        }
     )))
+}
+
+/// What the newest run of the same plan below `out` saw: a second tells nothing of a machine's rarer states, a run does.
+fn last(experiment: &Experiment, out: &Path) -> Option<f64> {
+    /// Runs that are looked at.
+    const MOST: usize = 100;
+    let entries = std::fs::read_dir(out).ok()?.flatten();
+    let mut runs: Vec<_> = entries.map(|entry| entry.path()).collect();
+    // Their names begin with the time at which they did.
+    runs.sort_unstable_by(|a, b| b.cmp(a));
+    runs.iter().take(MOST).find_map(|dir| {
+        let run = Run::open(dir).ok()?;
+        let same = run.experiment().ok()? == *experiment;
+        let summary = run.summary().ok().filter(|_| same)?;
+        report::would_have_seen(&summary)
+    })
 }
 
 /// `0.4% to 0.9%`, or one of the two where they print alike.

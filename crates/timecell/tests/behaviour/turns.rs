@@ -192,6 +192,18 @@ fn decided() {
         let two = summary.cells.iter().find(|cell| cell.trial == "two");
         let ratio = &two.unwrap().in_turns[0].comparison;
         assert_eq!(ratio.rounds as usize, rounds);
+        if words.is_empty() && report::would_have_seen(&summary).is_some() {
+            let again = say(dir.path(), &["bench", "small.toml", "--dry-run"]).ends_with(0);
+            assert!(
+                again
+                    .out
+                    .contains(" against itself; the last run of this plan: "),
+                "{}",
+                again.out
+            );
+            let other = say(dir.path(), &["bench", "loaded.toml", "--dry-run"]).ends_with(0);
+            assert!(!other.out.contains("the last run"), "{}", other.out);
+        }
         fs::remove_dir_all(dir.path().join("runs")).unwrap();
         (said, rounds, ratio.ratio_of_medians.confidence)
     };
@@ -215,9 +227,9 @@ fn decided() {
     );
     let under_load = say(dir.path(), &["bench", "loaded.toml", "--dry-run"]).ends_with(0);
     assert!(
-        under_load
-            .out
-            .contains(" among trials without a load (a pilot of one against itself)"),
+        under_load.out.contains(
+            " among trials without a load (a pilot of one against itself, if the machine stays"
+        ),
         "{}",
         under_load.out
     );
