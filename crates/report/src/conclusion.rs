@@ -124,7 +124,10 @@ fn of_other_metrics(summary: &RunSummary) -> Vec<String> {
             .filter(|(_, shown)| *shown)
             .map(|((cell, turns), _)| {
                 let (more, by) = more(ratio(turns).value);
-                format!("{} {} {more}", cell.label, percent(by))
+                match is_baseline_again(summary, cell) {
+                    true => format!("{} from itself by {}", turns.against, percent(by)),
+                    false => format!("{} {} {more}", cell.label, percent(by)),
+                }
             })
             .collect();
         let metric = metric.title();

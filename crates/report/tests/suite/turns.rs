@@ -166,6 +166,12 @@ fn each_is_compared_with_whom_it_shared_the_machine() {
 fn the_baseline_and_its_repetition_are_one_for_the_others() {
     let dir = tempfile::tempdir().unwrap();
     let (_, summary) = run(dir.path(), Slows::Repetition);
+    let said = findings(&summary);
+    let of_responses = "The median response time was shown to differ: bare from itself by ";
+    assert!(
+        said.iter().any(|said| said.starts_with(of_responses)),
+        "{said:#?}"
+    );
     let (_, again) = of(&summary, "again");
     let (_, slow) = of(&summary, "slow");
     let (_, slow_cpu) = of(&summary, "slow-cpu");

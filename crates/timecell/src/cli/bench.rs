@@ -63,8 +63,8 @@ pub struct Bench {
     /// Parts of `bench self`, or of `bench isolation` (contest, received); all when none is named.
     #[arg(value_name = "PART")]
     pub parts: Vec<String>,
-    /// Your own program does the jobs, its arguments behind `--`. One that reports its jobs through timecell's client is started once in
-    /// each cell; of another each execution is a job; of one that neither ends nor reports, start, cpu time and exit are compared. Every
+    /// Your own program does the jobs, its arguments behind `--`. One that reports its jobs through timecell's client (`timecell
+    /// header` prints it for C) is started once in each cell; of another each execution is a job; of one that neither ends nor reports, start, cpu time and exit are compared. Every
     /// engine runs the same file, and its shared libraries come along; a program inside an image is not measured.
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     pub program: Option<PathBuf>,
@@ -102,8 +102,8 @@ pub struct Bench {
     /// How often every trial is repeated, interleaved.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub rounds: Option<i64>,
-    /// Ends once every ratio to the baseline is known to within so much, such as 2%, or is shown to differ from 1: looks up to
-    /// five times, and after four times the rounds, or --rounds, at the latest. Only where trials take turns.
+    /// Ends once every ratio of medians of the run's main metric to the baseline is known to within so much, such as 2%, or is shown to
+    /// differ from 1: looks up to five times, and after four times the rounds, or --rounds, at the latest. Only where trials take turns.
     #[arg(long, value_name = "PART", value_parser = part)]
     pub decide: Option<f64>,
     /// Goes on until it is known with 95% confidence whether this holds, such as 'latency.p99.99 < 100us', and fails if it does not (exit

@@ -2,7 +2,7 @@
 
 use bench::{Plan, PlannedTrial};
 use host::provenance::Provenance;
-use model::{Class, Enforcer, Experiment, Pacing, ProgramLoad, Work};
+use model::{Class, Duration, Enforcer, Experiment, Pacing, ProgramLoad, Turns, Work};
 use report::grouped;
 
 use super::bench::VERSION;
@@ -68,7 +68,7 @@ fn plan_line(experiment: &Experiment, trials: usize) -> String {
         }
     };
     let turns = match experiment.turns {
-        Some(turns) => format!(", in turns of {}", turns.length),
+        Some(turns) => format!(", in turns of {}", turn(turns, &experiment.periods())),
         None => String::new(),
     };
     let all = experiment.cpus();
@@ -219,6 +219,21 @@ fn condensed(cells: &[String]) -> String {
         })
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+/// The length of a turn, which jobs of a long period draw out.
+fn turn(turns: Turns, periods: &[Duration]) -> String {
+    match periods {
+        [period] => {
+            let jobs = turns.jobs(*period);
+            let lasts = Duration::from_ns(period.ns().saturating_mul(i64::from(jobs)));
+            match lasts > turns.length {
+                true => format!("{jobs} jobs ({lasts})"),
+                false => turns.length.to_string(),
+            }
+        }
+        _ => turns.length.to_string(),
+    }
 }
 
 #[cfg(test)]

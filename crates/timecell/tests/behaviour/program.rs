@@ -278,7 +278,11 @@ fn in_turns() {
             words[1],
         ];
         let said = say(dir.path(), &[&first[..], &more].concat()).ends_with(0);
-        for told in [" reports its jobs\n", "in turns of", "sees    "] {
+        for told in [
+            " reports its jobs\n",
+            "in turns of 7 jobs (14ms)",
+            "sees    ",
+        ] {
             assert!(said.out.contains(told), "{told}: {}", said.out);
         }
         let run = Run::open(&only_run(dir.path())).unwrap();
