@@ -1,0 +1,253 @@
+//! Spinning cells side by side under budgets held by the freezer: what each receives, how far periods overrun, how long
+//! it is without the cpu, and what the enforcing thread costs.
+//!
+//!     spinners [--clock] [--behaviour NAME] [--idle N] CPU SECONDS Q_US/P_US/THREADS ...
+//!
+//! Needs root and cgroup v2. Leaves nothing behind, also after SIGINT and SIGTERM.
+
+mod cell;
+mod contender;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use cell::{Behaviour, Cell};
+use freezer::keeper::PRIORITY;
+use freezer::{Id, Keeper, Reservation, Senses};
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// A signal came, or the time is over.
+static STOP: AtomicBool = AtomicBool::new(false);
+const MS: u64 = 1_000_000;
+
+struct Options {
+    /// Only the clock and cpu.stat, as where perf does not count.
+    by_clock: bool,
+    behaviour: Behaviour,
+    /// Cells that sleep, beside the others, with the first one's reservation.
+    idle: usize,
+    cpu: u32,
+    seconds: u64,
+    cells: Vec<(i64, i64, usize)>,
+}
+
+const USAGE: &str = "usage: spinners [--clock] [--behaviour spin|read|populate|fork|fault|pi|sleep] [--idle N] CPU SECONDS Q_US/P_US/THREADS ...";
+
+fn options() -> Option<Options> {
+    let mut words = std::env::args().skip(1).peekable();
+    let mut options = Options {
+        by_clock: false,
+        behaviour: Behaviour::Spin,
+        idle: 0,
+        cpu: 1,
+        seconds: 0,
+        cells: Vec::new(),
+    };
+    while let Some(word) = words.next_if(|word| word.starts_with("--")) {
+        match word.as_str() {
+            "--clock" => options.by_clock = true,
+            "--behaviour" => options.behaviour = Behaviour::named(&words.next()?)?,
+            "--idle" => options.idle = words.next()?.parse().ok()?,
+            _ => return None,
+        }
+    }
+    options.cpu = words.next()?.parse().ok()?;
+    options.seconds = words.next()?.parse().ok()?;
+    for word in words {
+        let mut parts = word.split('/');
+        let mut next = || parts.next()?.parse::<u32>().ok();
+        let (budget, period, threads) = (next()?, next()?, next()?);
+        options
+            .cells
+            .push((budget.into(), period.into(), threads as usize));
+    }
+    (!options.cells.is_empty()).then_some(options)
+}
+
+extern "C" fn on_signal(_: libc::c_int) {
+    STOP.store(true, Ordering::Relaxed);
+}
+
+fn main() -> ExitCode {
+    let Some(options) = options() else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let handler = on_signal as extern "C" fn(libc::c_int);
+        // SAFETY: the handler stores to an atomic only.
+        unsafe { libc::signal(signal, handler as libc::sighandler_t) };
+    }
+    match run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("spinners: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A group of this run, with its processes; both are gone when it is dropped.
+struct Place(PathBuf);
+
+impl Place {
+    fn make(top: &Path, number: usize) -> Result<Place, Failure> {
+        let dir = top.join(format!("timecell-spinners-{}-{number}", std::process::id()));
+        fs::create_dir(&dir)?;
+        Ok(Place(dir))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Killed processes end in a frozen group too; those of a lowered one need a moment.
+        let _ = fs::write(self.0.join("cgroup.kill"), "1");
+        let until = Instant::now() + Duration::from_secs(20);
+        while fs::remove_dir(&self.0).is_err() && Instant::now() < until {
+            cell::reap();
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Failure> {
+    let top = host::cgroup::detect()?;
+    let top = top.v2_group(&host::root::Root::live(), 0);
+    let top = top.ok_or("no cgroup v2 is mounted here")?;
+    // Cells first, while this process has one thread: they are made by fork.
+    let mut places = Vec::new();
+    let mut cells = Vec::new();
+    let sleeping = (0..options.idle).map(|_| (options.cells[0], Behaviour::Sleep));
+    let wanted = options.cells.iter().map(|cell| (*cell, options.behaviour));
+    for ((budget, period, threads), behaviour) in wanted.chain(sleeping) {
+        places.push(Place::make(&top, places.len())?);
+        let place = &places[places.len() - 1].0;
+        let cell = Cell::start(place, options.cpu, behaviour, threads)?;
+        cells.push((cell, Reservation::new(budget * 1000, period * 1000)?));
+    }
+    let beside = contender::Ordinary::start(options.cpu, options.behaviour)?;
+    let mut keeper = match options.by_clock {
+        true => Keeper::with(options.cpu, PRIORITY, Senses::least("asked for"))?,
+        false => Keeper::new(options.cpu, PRIORITY, &top)?,
+    };
+    println!(
+        "enforcer  FIFO {PRIORITY} on cpu {}; {}",
+        options.cpu,
+        keeper.senses()
+    );
+    let ids: Vec<Id> = (places.iter().zip(&cells))
+        .map(|(place, (_, reservation))| keeper.add(&place.0, *reservation))
+        .collect::<Result<_, _>>()?;
+    // Away from the cells' cpu, so that reading does not disturb.
+    let others: Vec<u32> = (host::cpus::online()?.into_iter())
+        .filter(|cpu| *cpu != options.cpu)
+        .collect();
+    if !others.is_empty() {
+        host::sched::set_affinity(0, &others)?;
+    }
+    let (stats, handle) = (keeper.stats(), keeper.handle());
+    let thread = std::thread::spawn(move || keeper.run(&STOP));
+    while stats.alive_ns.load(Ordering::Relaxed) == 0 && !thread.is_finished() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    cells.iter().for_each(|(cell, _)| cell.go());
+    let sleep = |seconds: f64| {
+        let until = Instant::now() + Duration::from_secs_f64(seconds);
+        while Instant::now() < until && !STOP.load(Ordering::Relaxed) && !thread.is_finished() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    sleep(0.5);
+    let mark = || {
+        let used: Vec<i64> = cells.iter().map(|(cell, _)| cell.used_ns()).collect();
+        let keeper = stats.own_cpu_ns.load(Ordering::Relaxed);
+        let wakeups = stats.wakeups.load(Ordering::Relaxed);
+        (Instant::now(), used, keeper, wakeups, beside.used_ns())
+    };
+    let best_effort = || -> Vec<i64> {
+        let of = |id: &Id| {
+            stats
+                .group(*id)
+                .map_or(0, |group| group.best_effort_ns.load(Ordering::Relaxed))
+        };
+        ids.iter().map(of).collect()
+    };
+    let charged_ns = || -> Vec<i64> {
+        let of = |id: &Id| {
+            stats
+                .group(*id)
+                .map_or(0, |group| group.used_ns.load(Ordering::Relaxed))
+        };
+        ids.iter().map(of).collect()
+    };
+    cells.iter().for_each(|(cell, _)| cell.forget_gaps());
+    let (before, spared, charged) = (mark(), best_effort(), charged_ns());
+    sleep(options.seconds as f64);
+    let (after, spared_after, charged_after) = (mark(), best_effort(), charged_ns());
+    let gaps: Vec<i64> = cells
+        .iter()
+        .map(|(cell, _)| cell.longest_gap_ns())
+        .collect();
+
+    let wall = (after.0 - before.0).as_nanos() as f64;
+    println!(
+        "cell            share %  charged %  granted %  of granted   best effort %  overrun us: median   99 %    max   longest gap ms  2(P-Q) ms  exhausted/periods  lowered"
+    );
+    for (place, (_, reservation)) in cells.iter().enumerate() {
+        let (budget, period) = (reservation.budget_ns(), reservation.period_ns());
+        let Some(group) = stats.group(ids[place]) else {
+            continue;
+        };
+        let spared = (spared_after[place] - spared[place]) as f64 / wall;
+        let share = (after.1[place] - before.1[place]) as f64 / wall - spared;
+        let granted = budget as f64 / period as f64;
+        let us = |permille| group.overruns.quantile_ns(permille) as f64 / 1e3;
+        let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        println!(
+            "{:>6}/{:<8} {:>7.3}   {:>7.3}   {:>7.3}    {:>8.4}        {:>7.3}        {:>9.1} {:>7.1} {:>7.1}   {:>12.3}   {:>8.3}   {:>8}/{:<8} {:>7}{}",
+            budget / 1000,
+            period / 1000,
+            share * 100.0,
+            (charged_after[place] - charged[place]) as f64 / wall * 100.0,
+            granted * 100.0,
+            share / granted,
+            spared * 100.0,
+            us(500),
+            us(990),
+            group.overruns.most_ns() as f64 / 1e3,
+            gaps[place] as f64 / 1e6,
+            2.0 * (period - budget) as f64 / MS as f64,
+            load(&group.exhausted),
+            load(&group.periods),
+            load(&group.lowered),
+            match (
+                load(&group.errors),
+                load(&group.missed_notices),
+                load(&group.deadline)
+            ) {
+                (0, 0, 0) => String::new(),
+                (errors, missed, deadline) =>
+                    format!("  errors {errors} missed {missed} deadline {deadline}"),
+            },
+        );
+    }
+    println!(
+        "enforcing thread: {:.3} % of the cpu, {:.0} wake-ups a second, woke late by {:.1} / {:.1} / {:.1} us (median, 99 %, max); ordinary work beside: {:.2} %",
+        (after.2 - before.2) as f64 / wall * 100.0,
+        (after.3 - before.3) as f64 / wall * 1e9,
+        stats.late.quantile_ns(500) as f64 / 1e3,
+        stats.late.quantile_ns(990) as f64 / 1e3,
+        stats.late.most_ns() as f64 / 1e3,
+        (after.4 - before.4) as f64 / wall * 100.0,
+    );
+    STOP.store(true, Ordering::Relaxed);
+    handle.wake();
+    thread
+        .join()
+        .map_err(|_| "the enforcing thread panicked")??;
+    Ok(())
+}

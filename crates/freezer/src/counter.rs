@@ -1,0 +1,324 @@
+//! How much cpu time a group has used, and notice when it has used more: counters of perf for the group on one cpu
+//! where the kernel has them, `cpu.stat` of the group otherwise.
+//!
+//! Read by a thread that has just taken the cpu from the group, both are exact: the group is at rest there. A read takes
+//! about half a microsecond of perf and one of `cpu.stat`, whose unit is 1 us and which counts all cpus.
+
+use std::fs::File;
+use std::io;
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::sys;
+
+/// A software event that counts the time in which a task runs (`include/uapi/linux/perf_event.h`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClockEvent {
+    /// `PERF_COUNT_SW_TASK_CLOCK`.
+    Task,
+    /// `PERF_COUNT_SW_CPU_CLOCK`.
+    Cpu,
+}
+
+/// What was found to work for the groups of one cpu. See [`crate::proof`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Senses {
+    /// The event that counts; `None`: `cpu.stat` is read.
+    pub event: Option<ClockEvent>,
+    /// Whether the kernel's notice of use arrives while the group still runs.
+    pub notice: bool,
+    /// Why something is missing; empty otherwise.
+    pub reason: String,
+}
+
+impl Senses {
+    /// What works everywhere: `cpu.stat` and the clock.
+    pub fn least(reason: impl Into<String>) -> Senses {
+        Senses {
+            event: None,
+            notice: false,
+            reason: reason.into(),
+        }
+    }
+}
+
+impl std::fmt::Display for Senses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let source = match self.event {
+            Some(ClockEvent::Task) => "perf task-clock of the group",
+            Some(ClockEvent::Cpu) => "perf cpu-clock of the group",
+            None => "cpu.stat of the group",
+        };
+        let notice = match self.notice {
+            true => "idle groups cost nothing",
+            false => "idle groups are looked at",
+        };
+        write!(f, "{source}; {notice}")?;
+        match self.reason.as_str() {
+            "" => Ok(()),
+            reason => write!(f, " ({reason})"),
+        }
+    }
+}
+
+/// Cpu time that a group has used.
+#[derive(Debug)]
+pub(crate) enum Counter {
+    Perf(File),
+    Stat(File),
+}
+
+impl Counter {
+    /// Of the group whose directory is open as `dir`, on `cpu` (`cpu.stat`: on all).
+    pub(crate) fn open(
+        dir: &File,
+        cpu: u32,
+        event: Option<ClockEvent>,
+        stat: impl FnOnce() -> io::Result<File>,
+    ) -> io::Result<Counter> {
+        match event {
+            Some(event) => open_event(dir, cpu, event, 0, 0).map(Counter::Perf),
+            None => stat().map(Counter::Stat),
+        }
+    }
+
+    /// ns since some instant in the past.
+    pub(crate) fn read_ns(&self) -> io::Result<i64> {
+        match self {
+            Counter::Perf(file) => {
+                let mut bytes = [0u8; 8];
+                (&mut &*file).read_exact(&mut bytes)?;
+                Ok(i64::from_ne_bytes(bytes))
+            }
+            Counter::Stat(file) => {
+                let mut text = [0u8; 512];
+                let length = file.read_at(&mut text, 0)?;
+                usage_ns(&text[..length]).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+            }
+        }
+    }
+}
+
+/// `usage_usec` of a `cpu.stat`, as ns.
+fn usage_ns(text: &[u8]) -> Option<i64> {
+    let mut lines = text.split(|byte| *byte == b'\n');
+    let digits = lines.find_map(|line| line.strip_prefix(b"usage_usec "))?;
+    let us: i64 = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    us.checked_mul(1000)
+}
+
+/// Notice, once, when a group has used a given time on one cpu: an event that overflows then and is off afterwards. Its
+/// file becomes readable.
+#[derive(Debug)]
+pub(crate) struct UseNotice {
+    file: File,
+    ring: Ring,
+    /// Set and not yet given.
+    armed: bool,
+}
+
+/// The shortest time that the kernel's timer of such an event takes, ns (`perf_swevent_start_hrtimer`).
+const LEAST_SAMPLE_NS: i64 = 10_000;
+
+impl UseNotice {
+    pub(crate) fn open(dir: &File, cpu: u32, event: ClockEvent) -> io::Result<UseNotice> {
+        const DISABLED: u64 = 1;
+        let file = open_event(dir, cpu, event, DISABLED, LEAST_SAMPLE_NS.unsigned_abs())?;
+        let ring = Ring::of(&file)?;
+        Ok(UseNotice {
+            file,
+            ring,
+            armed: false,
+        })
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Asks for notice when the group has used `ns` more; what was asked before is forgotten.
+    pub(crate) fn arm(&mut self, ns: i64) -> io::Result<()> {
+        let period = ns.max(LEAST_SAMPLE_NS).unsigned_abs();
+        let given = self.take();
+        if self.armed && !given {
+            self.control(DISABLE, 0)?;
+        }
+        // Setting the period also forgets what is left of the one before.
+        self.control(PERIOD, (&raw const period).addr())?;
+        match self.armed && !given {
+            true => self.control(ENABLE, 0)?,
+            // On until one overflow.
+            false => self.control(REFRESH, 1)?,
+        }
+        self.armed = true;
+        Ok(())
+    }
+
+    /// Wants no notice.
+    pub(crate) fn disarm(&mut self) -> io::Result<()> {
+        if self.armed && !self.take() {
+            self.control(DISABLE, 0)?;
+        }
+        // Its one overflow is still to come when it is switched on again.
+        Ok(())
+    }
+
+    /// Whether notice was given since it was asked for; asks no more.
+    pub(crate) fn take(&mut self) -> bool {
+        let given = self.ring.empty();
+        self.armed &= !given;
+        given
+    }
+
+    fn control(&self, request: libc::Ioctl, argument: usize) -> io::Result<()> {
+        // SAFETY: PERIOD reads eight bytes at `argument`, which are the caller's; the others take numbers.
+        let answer = unsafe { libc::ioctl(self.file.as_raw_fd(), request, argument) };
+        sys::checked(i64::from(answer)).map(drop)
+    }
+}
+
+const ENABLE: libc::Ioctl = 0x2400 as libc::Ioctl;
+const DISABLE: libc::Ioctl = 0x2401 as libc::Ioctl;
+const REFRESH: libc::Ioctl = 0x2402 as libc::Ioctl;
+const PERIOD: libc::Ioctl = 0x4008_2404 as libc::Ioctl;
+
+/// The first pages of an event's mapping: the kernel's head and our tail of its records (`struct perf_event_mmap_page`).
+#[derive(Debug)]
+struct Ring {
+    page: *mut u8,
+    length: usize,
+}
+
+// SAFETY: the mapping belongs to the ring alone, and is read and written through atomics only.
+unsafe impl Send for Ring {}
+
+const DATA_HEAD: usize = 1024;
+const DATA_TAIL: usize = 1032;
+
+impl Ring {
+    fn of(file: &File) -> io::Result<Ring> {
+        // SAFETY: no memory is involved.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        let length = 2 * usize::try_from(page).unwrap_or(4096);
+        // SAFETY: a new mapping of the event's own buffer, where nothing was.
+        let page = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if page == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Ring {
+            page: page.cast(),
+            length,
+        })
+    }
+
+    /// Empties it; whether there was something in it.
+    fn empty(&self) -> bool {
+        // SAFETY: both words lie in the first page, aligned, and the kernel uses them as such.
+        let (head, tail) = unsafe {
+            (
+                &*self.page.add(DATA_HEAD).cast::<AtomicU64>(),
+                &*self.page.add(DATA_TAIL).cast::<AtomicU64>(),
+            )
+        };
+        let head = head.load(Ordering::Acquire);
+        tail.swap(head, Ordering::Release) != head
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made above, used no more.
+        unsafe { libc::munmap(self.page.cast(), self.length) };
+    }
+}
+
+/// Opens an event of the group on `cpu`; with `sample_ns` above 0 it overflows after so much.
+fn open_event(
+    dir: &File,
+    cpu: u32,
+    event: ClockEvent,
+    flags: u64,
+    sample_ns: u64,
+) -> io::Result<File> {
+    /// The first version of the kernel's `struct perf_event_attr`.
+    #[repr(C)]
+    struct Attr {
+        kind: u32,
+        size: u32,
+        config: u64,
+        sample_period: u64,
+        sample_type: u64,
+        read_format: u64,
+        flags: u64,
+        wakeup_events: u32,
+        bp_type: u32,
+        config1: u64,
+    }
+    const SOFTWARE: u32 = 1;
+    const FD_CLOEXEC: u64 = 1 << 3;
+    const PID_CGROUP: u64 = 1 << 2;
+    let attr = Attr {
+        kind: SOFTWARE,
+        size: size_of::<Attr>() as u32,
+        config: match event {
+            ClockEvent::Cpu => 0,
+            ClockEvent::Task => 1,
+        },
+        sample_period: sample_ns,
+        sample_type: 0,
+        read_format: 0,
+        flags,
+        wakeup_events: 1,
+        bp_type: 0,
+        config1: 0,
+    };
+    // SAFETY: the kernel only reads `attr`, which says its own size and outlives the call.
+    sys::owned(unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attr,
+            dir.as_raw_fd(),
+            cpu,
+            -1,
+            PID_CGROUP | FD_CLOEXEC,
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_is_read_in_any_order_of_lines() {
+        assert_eq!(usage_ns(b"usage_usec 12\nuser_usec 7\n"), Some(12_000));
+        assert_eq!(usage_ns(b"user_usec 7\nusage_usec 5\n"), Some(5_000));
+        for bad in [
+            &b""[..],
+            b"usage_usec x\n",
+            b"usage_usec 9223372036854775807\n",
+            b"xusage_usec 5\n",
+        ] {
+            assert_eq!(usage_ns(bad), None);
+        }
+    }
+
+    #[test]
+    fn senses_say_what_they_are() {
+        assert_eq!(
+            Senses::least("perf is off").to_string(),
+            "cpu.stat of the group; idle groups are looked at (perf is off)"
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! A group of cgroup v2 as the enforcing thread uses it: files opened once, one write to freeze, one to thaw.
+//!
+//! A group is held on one cpu: its threads may run on no other (a cpuset or affinity sees to that), since freezing
+//! stops them everywhere. A cell on several cpus has a group for each, threaded ones for the threads of one process.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::counter::{Counter, Senses, UseNotice};
+use crate::lower::{Lowered, Lowering};
+
+/// Why a group cannot be held.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {reason}", path.display())]
+pub struct GroupError {
+    /// The file or directory.
+    pub path: PathBuf,
+    /// What the system said.
+    pub reason: io::Error,
+}
+
+/// A group, open.
+#[derive(Debug)]
+pub struct Group {
+    path: PathBuf,
+    dir: File,
+    freeze: File,
+    events: File,
+    counter: Counter,
+    pub(crate) notice: Option<UseNotice>,
+    lowered: Lowered,
+}
+
+impl Group {
+    /// Opens the group whose directory is `path`, to be held on `cpu`. Allocates; nothing of the group changes.
+    ///
+    /// # Errors
+    /// If it is no group of cgroup v2 below the root, or perf refuses what `senses` promises.
+    pub fn open(path: &Path, cpu: u32, senses: &Senses) -> Result<Group, GroupError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |reason| GroupError { path, reason }
+        };
+        let file = |name: &str, write: bool| {
+            let path = path.join(name);
+            (OpenOptions::new().read(true).write(write).open(&path)).map_err(failed(&path))
+        };
+        let dir = File::open(path).map_err(failed(path))?;
+        let freeze = file("cgroup.freeze", true)?;
+        let events = file("cgroup.events", false)?;
+        let stat = || File::open(path.join("cpu.stat"));
+        let counter = Counter::open(&dir, cpu, senses.event, stat).map_err(failed(path))?;
+        let notice = match senses.event {
+            Some(event) if senses.notice => {
+                Some(UseNotice::open(&dir, cpu, event).map_err(failed(path))?)
+            }
+            _ => None,
+        };
+        Ok(Group {
+            path: path.to_owned(),
+            dir,
+            freeze,
+            events,
+            counter,
+            notice,
+            lowered: Lowered::new(),
+        })
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Cpu time that it has used, ns since some instant in the past.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn used_ns(&self) -> io::Result<i64> {
+        self.counter.read_ns()
+    }
+
+    /// Freezes it: its threads stop as they return to user mode, new ones before they begin.
+    ///
+    /// # Errors
+    /// ENODEV once the group is removed.
+    pub fn freeze(&self) -> io::Result<()> {
+        self.freeze.write_at(b"1", 0).map(drop)
+    }
+
+    /// Gives lowered threads their classes back and thaws the group.
+    ///
+    /// # Errors
+    /// ENODEV once the group is removed.
+    pub fn thaw(&mut self) -> io::Result<()> {
+        self.lowered.give_back(&self.dir);
+        self.freeze.write_at(b"0", 0).map(drop)
+    }
+
+    /// Whether all its threads have stopped.
+    ///
+    /// # Errors
+    /// ENODEV once the group is removed.
+    pub fn is_frozen(&self) -> io::Result<bool> {
+        let mut text = [0u8; 256];
+        let length = self.events.read_at(&mut text, 0)?;
+        let mut lines = text[..length].split(|byte| *byte == b'\n');
+        Ok(lines.any(|line| line == b"frozen 1"))
+    }
+
+    /// Gives the real-time threads of a group that has not stopped the class IDLE, until it is thawed. See [`crate::lower`].
+    pub fn lower(&mut self) -> Lowering {
+        self.lowered.lower(&self.dir)
+    }
+
+    /// Whether threads are lowered.
+    pub fn is_lowered(&self) -> bool {
+        self.lowered.is_any()
+    }
+}

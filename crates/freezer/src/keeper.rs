@@ -1,0 +1,377 @@
+//! The enforcing thread of one cpu: it holds any number of groups to their budgets.
+//!
+//! After [`Keeper::run`] has begun it allocates nothing, its memory is locked, and it sleeps until the next instant at which
+//! something may have to be done. Groups are added and removed meanwhile through a [`Handle`].
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use host::sched::{self, Class, SchedError};
+
+use crate::counter::Senses;
+use crate::group::{Group, GroupError};
+use crate::proof;
+use crate::rule::Reservation;
+use crate::slot::Slot;
+use crate::stats::{MOST_GROUPS, Stats, add};
+use crate::sys::{self, Waiting};
+
+/// The priority of the enforcing thread, FIFO: above all cells.
+pub const PRIORITY: u8 = 98;
+/// Goes round at least this often, ns: groups without a period are looked at, and others see that the thread lives.
+const LONGEST_SLEEP_NS: i64 = 1_000_000_000;
+/// Requests that may wait.
+const REQUESTS: usize = 16;
+/// The number of the requests' file among those waited for.
+const REQUESTED: u64 = u64::MAX;
+
+/// Why groups cannot be held on a cpu.
+#[derive(Debug, thiserror::Error)]
+pub enum KeeperError {
+    /// The priority leaves no room.
+    #[error("priority {0} for the enforcing thread; it must be 2 to 99, above all cells")]
+    Priority(u8),
+    /// Its cpu or class is not to be had.
+    #[error("the enforcing thread does not get its cpu and class: {0}")]
+    Class(#[from] SchedError),
+    /// Its memory cannot be locked.
+    #[error("the enforcing thread's memory is not locked: {0}; run as root or with CAP_IPC_LOCK")]
+    Memory(io::Error),
+    /// The kernel refuses what the thread waits with.
+    #[error("the enforcing thread cannot wait: {0}; Linux 5.11 or later is needed")]
+    Waiting(io::Error),
+    /// A group cannot be opened, or not be frozen and thawed.
+    #[error(transparent)]
+    Group(#[from] GroupError),
+    /// No room.
+    #[error("{MOST_GROUPS} groups are held on this cpu already")]
+    Full,
+    /// Not held here.
+    #[error("no such group is held on this cpu")]
+    NotHeld,
+    /// The keeper is gone.
+    #[error("the enforcing thread has ended")]
+    Ended,
+}
+
+/// A group that is held, as its keeper numbers it; never used twice by one keeper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Id(u64);
+
+impl Id {
+    /// The number in [`crate::stats::GroupStats::id`].
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
+enum Request {
+    Add(Box<Group>, Reservation, SyncSender<Result<Id, KeeperError>>),
+    Remove(Id, SyncSender<Result<Box<Group>, KeeperError>>),
+}
+
+/// Adds and removes groups of a keeper that runs, from any thread.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    requests: SyncSender<Request>,
+    bell: Arc<std::fs::File>,
+    cpu: u32,
+    senses: Senses,
+    stats: Arc<Stats>,
+}
+
+impl Handle {
+    /// Holds the group whose directory is `path` to a budget from now on, full at the beginning. Waits for the keeper, if it does not run until it does.
+    ///
+    /// # Errors
+    /// [`KeeperError`]; nothing of the group has changed then.
+    pub fn add(&self, path: &Path, reservation: Reservation) -> Result<Id, KeeperError> {
+        let group = Box::new(Group::open(path, self.cpu, &self.senses)?);
+        let (tell, told) = sync_channel(1);
+        self.ask(Request::Add(group, reservation, tell))?;
+        told.recv().map_err(|_| KeeperError::Ended)?
+    }
+
+    /// Holds a group no longer. It is thawed, and its threads have their classes.
+    ///
+    /// # Errors
+    /// If it is not held.
+    pub fn remove(&self, id: Id) -> Result<(), KeeperError> {
+        let (tell, told) = sync_channel(1);
+        self.ask(Request::Remove(id, tell))?;
+        told.recv().map_err(|_| KeeperError::Ended)?.map(drop)
+    }
+
+    /// Wakes the keeper, so that it sees at once whether it is to stop.
+    pub fn wake(&self) {
+        // Full only if it is about to wake anyway.
+        let _ = io::Write::write(&mut &*self.bell, &1u64.to_ne_bytes());
+    }
+
+    /// What the keeper counts.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    fn ask(&self, request: Request) -> Result<(), KeeperError> {
+        self.requests
+            .send(request)
+            .map_err(|_| KeeperError::Ended)?;
+        self.wake();
+        Ok(())
+    }
+}
+
+/// Holds groups to their budgets on one cpu.
+#[derive(Debug)]
+pub struct Keeper {
+    cpu: u32,
+    priority: u8,
+    senses: Senses,
+    slots: Vec<Option<Slot>>,
+    last_id: u64,
+    waiting: Waiting,
+    bell: Arc<std::fs::File>,
+    requests: Receiver<Request>,
+    asked: SyncSender<Request>,
+    stats: Arc<Stats>,
+}
+
+impl Keeper {
+    /// A keeper for `cpu` with FIFO `priority` ([`PRIORITY`]), and whatever is found to count cpu time there: a process below `parent`, a group of
+    /// cgroup v2, spins for a millisecond or two to prove it.
+    ///
+    /// # Errors
+    /// If the priority is out of range or the kernel lacks something.
+    pub fn new(cpu: u32, priority: u8, parent: &Path) -> Result<Keeper, KeeperError> {
+        if !(2..=99).contains(&priority) {
+            return Err(KeeperError::Priority(priority));
+        }
+        Keeper::with(cpu, priority, proof::senses(parent, cpu, priority))
+    }
+
+    /// As [`Keeper::new`] with what was found before, or less.
+    ///
+    /// # Errors
+    /// As [`Keeper::new`].
+    pub fn with(cpu: u32, priority: u8, senses: Senses) -> Result<Keeper, KeeperError> {
+        if !(2..=99).contains(&priority) {
+            return Err(KeeperError::Priority(priority));
+        }
+        let waiting = Waiting::new().map_err(KeeperError::Waiting)?;
+        waiting.wait(0, |_| {}).map_err(KeeperError::Waiting)?;
+        let bell = sys::event_file().map_err(KeeperError::Waiting)?;
+        waiting
+            .add(&bell, REQUESTED)
+            .map_err(KeeperError::Waiting)?;
+        let (asked, requests) = sync_channel(REQUESTS);
+        Ok(Keeper {
+            cpu,
+            priority,
+            senses,
+            slots: (0..MOST_GROUPS).map(|_| None).collect(),
+            last_id: 0,
+            waiting,
+            bell: Arc::new(bell),
+            requests,
+            asked,
+            stats: Arc::new(Stats::new()),
+        })
+    }
+
+    /// What counts cpu time here.
+    pub fn senses(&self) -> &Senses {
+        &self.senses
+    }
+
+    /// What it counts.
+    pub fn stats(&self) -> Arc<Stats> {
+        Arc::clone(&self.stats)
+    }
+
+    /// To add and remove groups while it runs.
+    pub fn handle(&self) -> Handle {
+        Handle {
+            requests: self.asked.clone(),
+            bell: Arc::clone(&self.bell),
+            cpu: self.cpu,
+            senses: self.senses.clone(),
+            stats: Arc::clone(&self.stats),
+        }
+    }
+
+    /// Holds the group whose directory is `path` to a budget as soon as the keeper runs.
+    ///
+    /// # Errors
+    /// [`KeeperError`]; nothing of the group has changed then.
+    pub fn add(&mut self, path: &Path, reservation: Reservation) -> Result<Id, KeeperError> {
+        let group = Box::new(Group::open(path, self.cpu, &self.senses)?);
+        self.take(group, reservation)
+    }
+
+    /// Holds a group no longer. It is thawed, and its threads have their classes.
+    ///
+    /// # Errors
+    /// If it is not held.
+    pub fn remove(&mut self, id: Id) -> Result<(), KeeperError> {
+        self.let_go(id).map(drop)
+    }
+
+    /// Holds its groups until `stop`: takes the calling thread, which it pins to its cpu and gives its class. Sees `stop`
+    /// within a second, or at once after [`Handle::wake`]. At the end all groups are thawed, and are held again by the next run.
+    ///
+    /// # Errors
+    /// If the thread does not get its cpu, its class or its memory. Groups are not held then.
+    pub fn run(&mut self, stop: &AtomicBool) -> Result<(), KeeperError> {
+        lock_memory().map_err(KeeperError::Memory)?;
+        touch_stack();
+        let priority = self.priority;
+        // The class first: a cell that spins there already would let nobody else onto that cpu.
+        sched::set_class(0, &Class::Fifo { priority })?;
+        sched::set_affinity(0, &[self.cpu])?;
+        self.begin();
+        let result = self.go_round(stop);
+        for (place, slot) in self.slots.iter_mut().enumerate() {
+            if let Some(slot) = slot {
+                slot.release(&self.stats.groups[place]);
+            }
+        }
+        result
+    }
+
+    fn begin(&mut self) {
+        self.stats.alive_ns.store(sys::now_ns(), Ordering::Relaxed);
+        for (place, slot) in self.slots.iter_mut().enumerate() {
+            if let Some(slot) = slot {
+                slot.begin(&self.stats.groups[place]);
+            }
+        }
+    }
+
+    fn go_round(&mut self, stop: &AtomicBool) -> Result<(), KeeperError> {
+        let mut safety_at_ns = sys::now_ns() + LONGEST_SLEEP_NS;
+        while !stop.load(Ordering::Relaxed) {
+            let due_ns = (self.slots.iter().flatten())
+                .filter_map(Slot::due_ns)
+                .fold(safety_at_ns, i64::min);
+            let now_ns = sys::now_ns();
+            let (mut requested, mut noticed) = (false, 0u64);
+            if due_ns > now_ns {
+                let ready = |number| match number {
+                    REQUESTED => requested = true,
+                    place => noticed |= 1 << place,
+                };
+                (self.waiting.wait(due_ns - now_ns, ready)).map_err(KeeperError::Waiting)?;
+                add(&self.stats.wakeups, 1);
+            }
+            let now_ns = sys::now_ns();
+            if now_ns >= due_ns {
+                self.stats.late.record(now_ns - due_ns);
+            }
+            let is_safety = now_ns >= safety_at_ns;
+            if is_safety {
+                safety_at_ns = now_ns + LONGEST_SLEEP_NS;
+            }
+            for (place, slot) in self.slots.iter_mut().enumerate() {
+                let Some(slot) = slot else { continue };
+                let stats = &self.stats.groups[place];
+                let is_noticed = noticed & 1 << place != 0 && slot.take_notice();
+                if is_noticed || slot.due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
+                    slot.act(is_noticed, stats);
+                } else if is_safety {
+                    slot.check(stats);
+                }
+            }
+            if requested {
+                self.answer();
+            }
+            self.stats.alive_ns.store(now_ns, Ordering::Relaxed);
+            (self.stats.own_cpu_ns).store(sys::thread_cpu_ns(), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Does what was asked. What goes with a request is made and freed by the asker, but for a group that there is no room for.
+    fn answer(&mut self) {
+        let mut count = [0u8; 8];
+        let _ = io::Read::read(&mut &*self.bell, &mut count);
+        while let Ok(request) = self.requests.try_recv() {
+            match request {
+                Request::Add(group, reservation, tell) => {
+                    let taken = self.take(group, reservation);
+                    if let Ok(Id(id)) = taken
+                        && let Some(place) = self.place_of(Id(id))
+                        && let Some(slot) = &mut self.slots[place]
+                    {
+                        slot.begin(&self.stats.groups[place]);
+                    }
+                    let _ = tell.send(taken);
+                }
+                Request::Remove(id, tell) => {
+                    let _ = tell.send(self.let_go(id));
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, group: Box<Group>, reservation: Reservation) -> Result<Id, KeeperError> {
+        let place = self.slots.iter().position(Option::is_none);
+        let place = place.ok_or(KeeperError::Full)?;
+        if let Some(notice) = &group.notice {
+            (self.waiting.add(notice.file(), place as u64)).map_err(KeeperError::Waiting)?;
+        }
+        self.last_id += 1;
+        let id = Id(self.last_id);
+        self.stats.groups[place].begin(id.0, reservation);
+        self.slots[place] = Some(Slot::new(id, group, reservation));
+        Ok(id)
+    }
+
+    fn let_go(&mut self, id: Id) -> Result<Box<Group>, KeeperError> {
+        let place = self.place_of(id).ok_or(KeeperError::NotHeld)?;
+        let slot = self.slots[place].take().ok_or(KeeperError::NotHeld)?;
+        let stats = &self.stats.groups[place];
+        let group = slot.into_group(stats);
+        stats.id.store(0, Ordering::Relaxed);
+        if let Some(notice) = &group.notice {
+            let _ = self.waiting.remove(notice.file());
+        }
+        Ok(group)
+    }
+
+    fn place_of(&self, id: Id) -> Option<usize> {
+        let is = |slot: &Option<Slot>| slot.as_ref().is_some_and(|slot| slot.id() == id);
+        self.slots.iter().position(is)
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        for (place, slot) in self.slots.iter_mut().enumerate() {
+            if let Some(slot) = slot {
+                slot.release(&self.stats.groups[place]);
+            }
+        }
+    }
+}
+
+fn lock_memory() -> io::Result<()> {
+    // SAFETY: only how this process's pages are kept changes.
+    let answer = unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
+    sys::checked(i64::from(answer)).map(drop)
+}
+
+/// Stack that the loop may use, bytes.
+const STACK_BYTES: usize = 64 * 1024;
+
+#[inline(never)]
+fn touch_stack() {
+    let mut room = [0u8; STACK_BYTES];
+    for page in room.chunks_mut(1024) {
+        page[0] = 1;
+    }
+    std::hint::black_box(&mut room);
+}

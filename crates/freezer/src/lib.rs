@@ -1,0 +1,20 @@
+//! Budgets held by the clock and the freezer of cgroup v2: a thread above all cells thaws and freezes their groups.
+//! Works on every kernel with cgroup v2, PREEMPT_RT or not, with any number of threads and processes in a cell. The
+//! rule is pure ([`rule`]); the rest is Linux. Which cell has which budget is decided elsewhere.
+//!
+//! What it rests on: the enforcing thread runs. If it dies while a group is thawed, nothing holds the group; if it dies while
+//! a group is frozen, nothing thaws it. Whoever uses it has to watch it ([`stats::Stats::alive_ns`]).
+
+pub mod counter;
+pub mod group;
+pub mod keeper;
+pub mod lower;
+pub mod proof;
+pub mod rule;
+mod slot;
+pub mod stats;
+mod sys;
+
+pub use counter::Senses;
+pub use keeper::{Handle, Id, Keeper, KeeperError};
+pub use rule::{Reservation, ReservationError};

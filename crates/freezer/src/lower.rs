@@ -1,0 +1,288 @@
+//! Lowering the threads of a frozen group that go on: a thread stops when it returns to user mode, and inside a long system
+//! call it would keep its real-time class until then. In class IDLE it takes the cpu from nobody.
+//!
+//! **Which.** All threads of the group with a fixed priority, stopped or not: to tell them apart takes ten times as long
+//! as to lower them, and a stopped thread does not notice.
+//!
+//! **Giving back.** Before the thaw, whoever is in the group and of class IDLE gets what it had. Looking only at those that
+//! are in the group then also means that no stranger who got the number of a thread that ended gets a class.
+//!
+//! **Children of lowered threads** are born lowered, in no table. They get the lowest class and priority among the lowered
+//! threads, so none gets more than the least of those that can be its parent had; class OTHER if the children of one of these were to start so. A
+//! thread that the group itself had put into class IDLE stays there.
+//!
+//! **Class DEADLINE** is left alone: it has a budget of its own, which the kernel enforces inside system calls too, and whoever takes
+//! it away may not be able to give it back. Such threads run above the enforcing thread, make it late by their
+//! runtime, and what they use is charged to the group.
+
+use std::fs::File;
+use std::io;
+use std::io::Read;
+use std::os::fd::{AsRawFd, RawFd};
+
+use crate::sys::{self, Policy, SCHED_DEADLINE};
+
+/// Threads that are remembered. Those beyond are lowered all the same and given back as if they were born then.
+const MOST_REMEMBERED: usize = 512;
+/// Groups below groups that are looked into.
+const MOST_DEEP: usize = 8;
+
+/// What was done to a group that went on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lowering {
+    /// Threads lowered now.
+    pub lowered: u64,
+    /// Threads of class DEADLINE, left alone.
+    pub deadline: u64,
+    /// Threads that the kernel did not let be lowered, but for those that ended.
+    pub refused: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    tid: i32,
+    had: Policy,
+}
+
+/// The threads of a group that were lowered, and what they had.
+#[derive(Debug)]
+pub(crate) struct Lowered {
+    entries: Vec<Entry>,
+    any: bool,
+    /// What their children get.
+    least: Option<Policy>,
+}
+
+const IDLE: Policy = Policy {
+    number: libc::SCHED_IDLE,
+    priority: 0,
+    reset_on_fork: false,
+};
+const OTHER: Policy = Policy {
+    number: libc::SCHED_OTHER,
+    ..IDLE
+};
+
+impl Lowered {
+    pub(crate) fn new() -> Lowered {
+        Lowered {
+            entries: Vec::with_capacity(MOST_REMEMBERED),
+            any: false,
+            least: None,
+        }
+    }
+
+    pub(crate) fn is_any(&self) -> bool {
+        self.any
+    }
+
+    /// Lowers the threads of the group `dir` and of those below it.
+    pub(crate) fn lower(&mut self, dir: &File) -> Lowering {
+        let mut done = Lowering::default();
+        let Lowered { entries, least, .. } = self;
+        each_thread(dir.as_raw_fd(), 0, &mut |tid| {
+            let Some(had) = Policy::of(tid) else { return };
+            let lowered = Policy {
+                reset_on_fork: had.reset_on_fork,
+                ..IDLE
+            };
+            let is_idle = had.number == libc::SCHED_IDLE;
+            if had.number == SCHED_DEADLINE {
+                done.deadline += 1;
+            } else if had.is_fixed_priority() {
+                match lowered.give(tid) {
+                    Ok(()) => done.lowered += 1,
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return,
+                    Err(_) => return done.refused += 1,
+                }
+                *least = Some(least.map_or(for_children(had), |least| lower_of(least, had)));
+            }
+            let known = entries.iter().any(|entry| entry.tid == tid);
+            if (is_idle || had.is_fixed_priority()) && !known && entries.len() < MOST_REMEMBERED {
+                entries.push(Entry { tid, had });
+            }
+        });
+        self.any |= done.lowered > 0;
+        done
+    }
+
+    /// Gives classes back; forgets all.
+    pub(crate) fn give_back(&mut self, dir: &File) {
+        if self.any {
+            each_thread(dir.as_raw_fd(), 0, &mut |tid| {
+                // Whoever has another class now was given it by somebody else meanwhile.
+                if Policy::of(tid).is_none_or(|policy| policy.number != libc::SCHED_IDLE) {
+                    return;
+                }
+                let known = self.entries.iter().find(|entry| entry.tid == tid);
+                let had = known.map(|entry| entry.had).or(self.least);
+                if let Some(had) = had.filter(|had| had.number != libc::SCHED_IDLE) {
+                    // Refused only for a thread that has ended, or by a limit that was lowered meanwhile.
+                    let _ = had.give(tid);
+                }
+            });
+        }
+        self.entries.clear();
+        (self.any, self.least) = (false, None);
+    }
+}
+
+/// What a child of a thread with this class starts with.
+fn for_children(parent: Policy) -> Policy {
+    match parent.reset_on_fork {
+        true => OTHER,
+        false => parent,
+    }
+}
+
+fn lower_of(least: Policy, other: Policy) -> Policy {
+    let other = for_children(other);
+    match (other.priority, other.number) < (least.priority, least.number) {
+        true => other,
+        false => least,
+    }
+}
+
+/// Calls `each` with every thread in the group open as `dir` and in those below it, without allocating. What cannot be read is
+/// passed over: the group was removed, or holds no threads by its type.
+fn each_thread(dir: RawFd, deep: usize, each: &mut impl FnMut(i32)) {
+    if let Ok(file) = open_at(dir, c"cgroup.threads", 0) {
+        let _ = each_number(&file, each);
+    }
+    if deep == MOST_DEEP {
+        return;
+    }
+    // A description of its own, with its own place in the directory.
+    let Ok(list) = open_at(dir, c".", libc::O_DIRECTORY) else {
+        return;
+    };
+    let mut records = Records([0; 2048]);
+    while let Ok(length @ 1..) = records.fill(&list) {
+        let mut at = 0;
+        while at < length {
+            let Some((name, size)) = records.dir_at(at, length) else {
+                return;
+            };
+            at += size;
+            let Some(name) = name else { continue };
+            if let Ok(below) = open_at(dir, name, libc::O_DIRECTORY) {
+                each_thread(below.as_raw_fd(), deep + 1, each);
+            }
+        }
+    }
+}
+
+fn open_at(dir: RawFd, name: &std::ffi::CStr, flags: i32) -> io::Result<File> {
+    let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW | flags;
+    // SAFETY: the kernel reads `name` up to its end.
+    sys::owned(i64::from(unsafe {
+        libc::openat(dir, name.as_ptr(), flags)
+    }))
+}
+
+/// Calls `each` with every number in a file of one number a line.
+fn each_number(mut file: &File, each: &mut impl FnMut(i32)) -> io::Result<()> {
+    let mut text = [0u8; 4096];
+    let mut number: Option<i32> = None;
+    loop {
+        let length = file.read(&mut text)?;
+        if length == 0 {
+            return Ok(());
+        }
+        for byte in &text[..length] {
+            number = match byte {
+                b'0'..=b'9' => {
+                    let before = number.unwrap_or(0).saturating_mul(10);
+                    Some(before.saturating_add(i32::from(byte - b'0')))
+                }
+                _ => {
+                    if let Some(number) = number {
+                        each(number);
+                    }
+                    None
+                }
+            };
+        }
+    }
+}
+
+/// Entries of a directory as getdents64(2) writes them.
+#[repr(align(8))]
+struct Records([u8; 2048]);
+
+impl Records {
+    /// Bytes before the name: two numbers of eight bytes, a length of two and a type.
+    const NAME_AT: usize = 19;
+
+    fn fill(&mut self, list: &File) -> io::Result<usize> {
+        // SAFETY: the kernel writes at most as many bytes as there are.
+        let answer = unsafe {
+            libc::syscall(
+                libc::SYS_getdents64,
+                list.as_raw_fd(),
+                self.0.as_mut_ptr(),
+                self.0.len(),
+            )
+        };
+        sys::checked(answer).map(|length| usize::try_from(length).unwrap_or(0))
+    }
+
+    /// The entry at `at`: its name if it is a directory below, and its size. `None` for what is no entry.
+    fn dir_at(&self, at: usize, length: usize) -> Option<(Option<&std::ffi::CStr>, usize)> {
+        let record = self.0.get(at..length)?;
+        let size = usize::from(u16::from_ne_bytes([*record.get(16)?, *record.get(17)?]));
+        let record = record.get(..size)?;
+        let name = std::ffi::CStr::from_bytes_until_nul(record.get(Self::NAME_AT..)?).ok()?;
+        let is_below = record[18] == libc::DT_DIR && name != c"." && name != c"..";
+        Some((is_below.then_some(name), size))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn fifo(priority: i32, reset_on_fork: bool) -> Policy {
+        Policy {
+            number: libc::SCHED_FIFO,
+            priority,
+            reset_on_fork,
+        }
+    }
+
+    #[test]
+    fn children_get_the_least_that_a_parent_can_hand_down() {
+        assert_eq!(for_children(fifo(80, false)), fifo(80, false));
+        assert_eq!(lower_of(fifo(80, false), fifo(10, false)), fifo(10, false));
+        assert_eq!(lower_of(fifo(10, false), fifo(80, false)), fifo(10, false));
+        assert_eq!(lower_of(fifo(10, false), fifo(80, true)), OTHER);
+        assert_eq!(lower_of(OTHER, fifo(1, false)), OTHER);
+    }
+
+    #[test]
+    fn threads_are_found_in_groups_below_but_not_behind_links() {
+        let top = tempfile::tempdir().unwrap();
+        let put = |dir: &str, text: &str| {
+            let dir = top.path().join(dir);
+            std::fs::create_dir_all(&dir).unwrap();
+            std::fs::write(dir.join("cgroup.threads"), text).unwrap();
+        };
+        let many: String = (1000..3000).map(|tid| format!("{tid}\n")).collect();
+        put("", "7\n12\n");
+        put("a/b", &many);
+        put("c", "");
+        (0..100).for_each(|empty| put(&format!("with-a-long-name-{empty}"), ""));
+        symlink(top.path(), top.path().join("again")).unwrap();
+        let mut found = Vec::new();
+        let dir = File::open(top.path()).unwrap();
+        // Twice: the place in the directory is not kept.
+        for _ in 0..2 {
+            found.clear();
+            each_thread(dir.as_raw_fd(), 0, &mut |tid| found.push(tid));
+        }
+        found.sort_unstable();
+        let expected: Vec<i32> = [7, 12].into_iter().chain(1000..3000).collect();
+        assert_eq!(found, expected);
+    }
+}

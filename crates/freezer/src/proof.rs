@@ -1,0 +1,196 @@
+//! Whether perf counts the time of a group here, and tells of it in time: tried, not believed. There are kernels on
+//! which the counter of a group stays at 0, and on PREEMPT_RT the notice may come through a thread of low priority,
+//! behind the very cell it tells of.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use host::sched::{self, Class};
+
+use crate::counter::{ClockEvent, Counter, Senses, UseNotice};
+use crate::sys;
+
+/// How long the spinner runs for one trial, ns: what cells on that cpu wait for once or twice.
+const SPIN_NS: i64 = 1_000_000;
+/// When its notice is asked for, ns.
+const NOTICE_NS: i64 = 20_000;
+/// How long it may take until the spinner has had its time, ns.
+const PATIENCE_NS: i64 = 50_000_000;
+
+/// Finds out what counts the time of groups on `cpu`, with a process in a group of its own below `parent` that spins
+/// for a millisecond twice at most, of class FIFO just below `priority`. The group and the process are gone afterwards.
+///
+/// What cannot be tried does not count, with the reason in the answer.
+pub fn senses(parent: &Path, cpu: u32, priority: u8) -> Senses {
+    // A thread of its own, whose class and cpu are nobody else's.
+    let tried = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            // The class first: a cell that spins there already would let nobody else onto that cpu.
+            sched::set_class(0, &Class::Fifo { priority })?;
+            sched::set_affinity(0, &[cpu])?;
+            try_all(parent, cpu, priority - 1)
+        });
+        thread.join()
+    });
+    match tried {
+        Ok(Ok(senses)) => senses,
+        Ok(Err(error)) => Senses::least(error.to_string()),
+        Err(_) => Senses::least("the trial of perf panicked"),
+    }
+}
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+fn try_all(parent: &Path, cpu: u32, priority: u8) -> Result<Senses, Failure> {
+    let dir = parent.join(format!("timecell-proof-{}-{cpu}", std::process::id()));
+    let group = Scratch::make(dir)?;
+    let spinner = Spinner::start(&group.dir, priority)?;
+    let mut reason = "perf counts nothing for a group here".to_owned();
+    for event in [ClockEvent::Task, ClockEvent::Cpu] {
+        match attempt(&group, &spinner, cpu, event) {
+            Ok((true, notice)) => {
+                let reason = match notice {
+                    true => String::new(),
+                    false => "notice of use comes too late here".to_owned(),
+                };
+                return Ok(Senses {
+                    event: Some(event),
+                    notice,
+                    reason,
+                });
+            }
+            Ok((false, _)) => {}
+            Err(error) => reason = format!("perf: {error}"),
+        }
+    }
+    Ok(Senses::least(reason))
+}
+
+/// Whether `event` counts, and whether its notice comes while the spinner runs.
+fn attempt(
+    group: &Scratch,
+    spinner: &Spinner,
+    cpu: u32,
+    event: ClockEvent,
+) -> io::Result<(bool, bool)> {
+    let dir = File::open(&group.dir)?;
+    let counter = Counter::open(&dir, cpu, Some(event), || Err(io::ErrorKind::Other.into()))?;
+    let mut notice = UseNotice::open(&dir, cpu, event)?;
+    let waiting = sys::Waiting::new()?;
+    waiting.add(notice.file(), 0)?;
+    let (counted, clock) = (counter.read_ns()?, spinner.used_ns());
+    notice.arm(NOTICE_NS)?;
+    spinner.go()?;
+    let began = sys::now_ns();
+    let mut in_time = false;
+    // The trial sleeps, so the spinner has the cpu; when it is done, nothing of it is left to be counted.
+    while !spinner.is_done() && sys::now_ns() - began < PATIENCE_NS {
+        let mut given = false;
+        waiting.wait(PATIENCE_NS / 100, |_| given = true)?;
+        if given && notice.take() {
+            in_time |= counter.read_ns()? - counted < SPIN_NS / 2;
+        }
+    }
+    let (counted, clock) = (counter.read_ns()? - counted, spinner.used_ns() - clock);
+    let apart = (counted - clock).abs();
+    Ok((clock >= SPIN_NS && apart <= clock / 20, in_time))
+}
+
+/// A group that is removed when it is dropped.
+struct Scratch {
+    dir: PathBuf,
+}
+
+impl Scratch {
+    fn make(dir: PathBuf) -> io::Result<Scratch> {
+        std::fs::create_dir(&dir)?;
+        Ok(Scratch { dir })
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Left behind only if somebody put a process into it.
+        let _ = std::fs::remove_dir(&self.dir);
+    }
+}
+
+/// A process on the caller's cpu that spins for [`SPIN_NS`] of its cpu time whenever it is told to.
+struct Spinner {
+    pid: i32,
+    orders: File,
+    /// How many orders it has carried out, in eight bytes of a file in memory.
+    done: File,
+    given: std::cell::Cell<u64>,
+}
+
+impl Spinner {
+    fn start(group: &Path, priority: u8) -> Result<Spinner, Failure> {
+        let orders = sys::event_file_blocking()?;
+        // SAFETY: the name is a string with an end.
+        let done = sys::owned(i64::from(unsafe {
+            libc::memfd_create(c"timecell-proof".as_ptr(), libc::MFD_CLOEXEC)
+        }))?;
+        done.write_at(&0u64.to_ne_bytes(), 0)?;
+        // SAFETY: the child makes system calls only, on descriptors that it has, until it is killed.
+        let pid = unsafe { libc::fork() };
+        match pid {
+            0 => spin_when_told(&orders, &done),
+            pid if pid > 0 => {}
+            _ => return Err(io::Error::last_os_error().into()),
+        }
+        let spinner = Spinner {
+            pid,
+            orders,
+            done,
+            given: std::cell::Cell::new(0),
+        };
+        std::fs::write(group.join("cgroup.procs"), pid.to_string())?;
+        sched::set_class(pid, &Class::Fifo { priority })?;
+        Ok(spinner)
+    }
+
+    fn go(&self) -> io::Result<()> {
+        self.given.set(self.given.get() + 1);
+        io::Write::write_all(&mut &self.orders, &1u64.to_ne_bytes())
+    }
+
+    fn is_done(&self) -> bool {
+        let mut count = [0u8; 8];
+        let read = self.done.read_at(&mut count, 0);
+        read.is_ok() && u64::from_ne_bytes(count) >= self.given.get()
+    }
+
+    fn used_ns(&self) -> i64 {
+        sys::process_cpu_ns(self.pid).unwrap_or(0)
+    }
+}
+
+fn spin_when_told(mut orders: &File, done: &File) -> ! {
+    // SAFETY: no memory is involved; the spinner does not outlive the thread that started it.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    let mut count = 0u64;
+    loop {
+        let mut order = [0u8; 8];
+        if io::Read::read_exact(&mut orders, &mut order).is_err() {
+            // SAFETY: ends the process without running anything of the parent's.
+            unsafe { libc::_exit(1) };
+        }
+        let until = sys::thread_cpu_ns() + SPIN_NS;
+        while sys::thread_cpu_ns() < until {}
+        count += 1;
+        let _ = done.write_at(&count.to_ne_bytes(), 0);
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        // SAFETY: our own child, not waited for yet, so the number is still its.
+        unsafe {
+            libc::kill(self.pid, libc::SIGKILL);
+            libc::waitpid(self.pid, std::ptr::null_mut(), 0);
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! One group as its keeper holds it: the rule, the group's files, and what is due next.
+
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::group::Group;
+use crate::keeper::Id;
+use crate::rule::{Decision, Notice, Reservation, Server};
+use crate::stats::{GroupStats, add};
+use crate::sys;
+
+/// How long a frozen group may go on before its threads are lowered, ns: of its cpu time where the kernel tells of that, of the clock
+/// otherwise. A thread that returns to user mode stops within some 10 us of its own time.
+const GRACE_NS: i64 = 100_000;
+
+#[derive(Debug)]
+pub(crate) struct Slot {
+    id: Id,
+    group: Box<Group>,
+    server: Server,
+    thawed: bool,
+    /// When the rule wants to look again.
+    look_at_ns: Option<i64>,
+    /// When to see whether a frozen group has stopped, where the clock has to tell.
+    stopped_at_ns: Option<i64>,
+    /// The group's cpu time when its threads were lowered: what comes after it is best effort.
+    lowered_at_ns: Option<i64>,
+    best_effort_ns: i64,
+    gone: bool,
+}
+
+impl Slot {
+    pub(crate) fn new(id: Id, group: Box<Group>, reservation: Reservation) -> Slot {
+        let notice = match group.notice {
+            Some(_) => Notice::Use,
+            None => Notice::Clock,
+        };
+        Slot {
+            id,
+            group,
+            server: Server::new(reservation, notice, 0, 0),
+            thawed: true,
+            look_at_ns: None,
+            stopped_at_ns: None,
+            lowered_at_ns: None,
+            best_effort_ns: 0,
+            gone: false,
+        }
+    }
+
+    pub(crate) fn id(&self) -> Id {
+        self.id
+    }
+
+    /// Begins to hold the group, thawed and with its full budget.
+    pub(crate) fn begin(&mut self, stats: &GroupStats) {
+        let reservation = self.server.reservation();
+        let notice = match self.group.notice {
+            Some(_) => Notice::Use,
+            None => Notice::Clock,
+        };
+        self.release(stats);
+        if let Some(used_ns) = self.used_ns(stats) {
+            self.server = Server::new(reservation, notice, sys::now_ns(), used_ns);
+            self.look(stats);
+        }
+    }
+
+    /// Thaws the group and gives classes back; the rule is not asked.
+    pub(crate) fn release(&mut self, stats: &GroupStats) {
+        if self.gone {
+            return;
+        }
+        (self.look_at_ns, self.stopped_at_ns, self.lowered_at_ns) = (None, None, None);
+        let disarmed = self
+            .group
+            .notice
+            .as_mut()
+            .map_or(Ok(()), |notice| notice.disarm());
+        self.note(stats, disarmed);
+        let thawed = self.group.thaw();
+        self.note(stats, thawed);
+        self.thawed = true;
+    }
+
+    pub(crate) fn into_group(mut self, stats: &GroupStats) -> Box<Group> {
+        self.release(stats);
+        self.group
+    }
+
+    /// When something is to be done by the clock.
+    pub(crate) fn due_ns(&self) -> Option<i64> {
+        let times = [self.look_at_ns, self.stopped_at_ns].into_iter().flatten();
+        times.min()
+    }
+
+    /// Whether the kernel gave notice of use.
+    pub(crate) fn take_notice(&mut self) -> bool {
+        self.group
+            .notice
+            .as_mut()
+            .is_some_and(|notice| notice.take())
+    }
+
+    /// Does what is due, or what a notice of use asks for.
+    pub(crate) fn act(&mut self, noticed: bool, stats: &GroupStats) {
+        let now_ns = sys::now_ns();
+        let stop_due = self.stopped_at_ns.is_some_and(|at_ns| at_ns <= now_ns);
+        if !self.thawed && (noticed || stop_due) {
+            self.stopped_at_ns = None;
+            self.lower(stats);
+        }
+        // A frozen group's notice says nothing about its budget.
+        let look_due = self.look_at_ns.is_some_and(|at_ns| at_ns <= now_ns);
+        if look_due || (noticed && self.thawed) {
+            self.look(stats);
+        }
+    }
+
+    /// Looks although nothing is due: at use of which no notice came.
+    pub(crate) fn check(&mut self, stats: &GroupStats) {
+        if !self.gone && self.look_at_ns.is_none() {
+            self.look(stats);
+            if self.look_at_ns.is_some() {
+                add(&stats.missed_notices, 1);
+            }
+        }
+    }
+
+    fn look(&mut self, stats: &GroupStats) {
+        let Some(used_ns) = self.used_ns(stats) else {
+            return;
+        };
+        let said = self.server.look(sys::now_ns(), used_ns);
+        add(&stats.looks, 1);
+        if let Some(ended) = said.ended {
+            stats.ended(ended);
+        }
+        self.look_at_ns = said.look_at_ns;
+        match (self.thawed, said.thawed) {
+            (true, false) => self.freeze(stats),
+            (false, true) => self.thaw(stats),
+            _ => {}
+        }
+        if said.thawed {
+            self.arm(&said, stats);
+        }
+    }
+
+    fn freeze(&mut self, stats: &GroupStats) {
+        add(&stats.freezes, 1);
+        let done = self.group.freeze();
+        self.note(stats, done);
+        self.thawed = false;
+        match &mut self.group.notice {
+            Some(notice) => {
+                let armed = notice.arm(GRACE_NS);
+                self.note(stats, armed);
+            }
+            None => self.stopped_at_ns = Some(sys::now_ns() + GRACE_NS),
+        }
+    }
+
+    fn thaw(&mut self, stats: &GroupStats) {
+        (self.stopped_at_ns, self.lowered_at_ns) = (None, None);
+        let done = self.group.thaw();
+        self.note(stats, done);
+        self.thawed = true;
+    }
+
+    fn arm(&mut self, said: &Decision, stats: &GroupStats) {
+        let Some(notice) = &mut self.group.notice else {
+            return;
+        };
+        let done = match said.look_after_use_ns {
+            Some(ns) => notice.arm(ns),
+            None => notice.disarm(),
+        };
+        self.note(stats, done);
+    }
+
+    /// Lowers the threads of a frozen group that has not stopped.
+    fn lower(&mut self, stats: &GroupStats) {
+        match self.group.is_frozen() {
+            Ok(true) => return,
+            Ok(false) => {}
+            Err(error) => return self.note(stats, Err(error)),
+        }
+        let Some(used_ns) = self.raw_ns(stats) else {
+            return;
+        };
+        let done = self.group.lower();
+        add(&stats.lowerings, 1);
+        add(&stats.lowered, done.lowered);
+        add(&stats.deadline, done.deadline);
+        add(&stats.errors, done.refused);
+        // What threads use that are not lowered has to be paid for.
+        if done.deadline == 0 && done.refused == 0 {
+            self.lowered_at_ns = Some(used_ns);
+        }
+    }
+
+    /// The cpu time that counts: without what was used in class IDLE.
+    fn used_ns(&mut self, stats: &GroupStats) -> Option<i64> {
+        let raw_ns = self.raw_ns(stats)?;
+        if let Some(at_ns) = self.lowered_at_ns {
+            self.best_effort_ns += raw_ns - at_ns;
+            self.lowered_at_ns = Some(raw_ns);
+            stats.best_effort_ns.store(self.best_effort_ns, Relaxed);
+        }
+        Some(raw_ns - self.best_effort_ns)
+    }
+
+    fn raw_ns(&mut self, stats: &GroupStats) -> Option<i64> {
+        match self.group.used_ns() {
+            Ok(ns) => Some(ns),
+            Err(error) => {
+                self.note(stats, Err(error));
+                // Looked at no more if it is gone; otherwise again soon.
+                self.look_at_ns = (!self.gone).then(|| sys::now_ns() + GRACE_NS);
+                None
+            }
+        }
+    }
+
+    /// Counts an error; after one that says that the group is gone, it is left alone.
+    fn note(&mut self, stats: &GroupStats, done: io::Result<()>) {
+        let Err(error) = done else { return };
+        add(&stats.errors, 1);
+        if error.raw_os_error() == Some(libc::ENODEV) {
+            stats.gone.store(1, Relaxed);
+            self.gone = true;
+            (self.look_at_ns, self.stopped_at_ns, self.lowered_at_ns) = (None, None, None);
+        }
+    }
+}
