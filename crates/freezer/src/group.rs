@@ -50,14 +50,10 @@ impl Group {
         let dir = File::open(path).map_err(failed(path))?;
         let freeze = file("cgroup.freeze", true)?;
         let events = file("cgroup.events", false)?;
-        let stat = || File::open(path.join("cpu.stat"));
-        let counter = Counter::open(&dir, cpu, senses.event, stat).map_err(failed(path))?;
-        let notice = match senses.event {
-            Some(event) if senses.notice => {
-                Some(UseNotice::open(&dir, cpu, event).map_err(failed(path))?)
-            }
-            _ => None,
-        };
+        let counter = Counter::new(file("cpu.stat", false)?);
+        let notice = (senses.notice)
+            .map(|event| UseNotice::open(&dir, cpu, event).map_err(failed(path)))
+            .transpose()?;
         Ok(Group {
             path: path.to_owned(),
             dir,

@@ -289,6 +289,7 @@ impl Keeper {
                 self.answer();
             }
             self.stats.alive_ns.store(now_ns, Ordering::Relaxed);
+            self.stats.busy.record(sys::now_ns() - now_ns);
             (self.stats.own_cpu_ns).store(sys::thread_cpu_ns(), Ordering::Relaxed);
         }
         Ok(())

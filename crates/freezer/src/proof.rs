@@ -1,4 +1,4 @@
-//! Whether perf counts the time of a group here, and tells of it in time: tried, not believed. There are kernels on
+//! Whether perf gives notice of a group's use here, and in time: tried, not believed. There are kernels on
 //! which the counter of a group stays at 0, and on PREEMPT_RT the notice may come through a thread of low priority,
 //! behind the very cell it tells of.
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use host::sched::{self, Class};
 
-use crate::counter::{ClockEvent, Counter, Senses, UseNotice};
+use crate::counter::{ClockEvent, Senses, UseNotice};
 use crate::sys;
 
 /// How long the spinner runs for one trial, ns: what cells on that cpu wait for once or twice.
@@ -19,10 +19,10 @@ const NOTICE_NS: i64 = 20_000;
 /// How long it may take until the spinner has had its time, ns.
 const PATIENCE_NS: i64 = 50_000_000;
 
-/// Finds out what counts the time of groups on `cpu`, with a process in a group of its own below `parent` that spins
+/// Finds out what gives notice of the use of groups on `cpu`, with a process in a group of its own below `parent` that spins
 /// for a millisecond twice at most, of class FIFO just below `priority`. The group and the process are gone afterwards.
 ///
-/// What cannot be tried does not count, with the reason in the answer.
+/// What cannot be tried does not work, with the reason in the answer.
 pub fn senses(parent: &Path, cpu: u32, priority: u8) -> Senses {
     // A thread of its own, whose class and cpu are nobody else's.
     let tried = std::thread::scope(|scope| {
@@ -36,8 +36,8 @@ pub fn senses(parent: &Path, cpu: u32, priority: u8) -> Senses {
     });
     match tried {
         Ok(Ok(senses)) => senses,
-        Ok(Err(error)) => Senses::least(error.to_string()),
-        Err(_) => Senses::least("the trial of perf panicked"),
+        Ok(Err(error)) => Senses::clock(error.to_string()),
+        Err(_) => Senses::clock("the trial of perf panicked"),
     }
 }
 
@@ -47,55 +47,47 @@ fn try_all(parent: &Path, cpu: u32, priority: u8) -> Result<Senses, Failure> {
     let dir = parent.join(format!("timecell-proof-{}-{cpu}", std::process::id()));
     let group = Scratch::make(dir)?;
     let spinner = Spinner::start(&group.dir, priority)?;
-    let mut reason = "perf counts nothing for a group here".to_owned();
+    let mut reason = String::new();
     for event in [ClockEvent::Task, ClockEvent::Cpu] {
-        match attempt(&group, &spinner, cpu, event) {
-            Ok((true, notice)) => {
-                let reason = match notice {
-                    true => String::new(),
-                    false => "notice of use comes too late here".to_owned(),
-                };
+        reason = match attempt(&group, &spinner, cpu, event) {
+            Ok(Some(used_ns)) if used_ns < SPIN_NS / 2 => {
                 return Ok(Senses {
-                    event: Some(event),
-                    notice,
-                    reason,
+                    notice: Some(event),
+                    reason: String::new(),
                 });
             }
-            Ok((false, _)) => {}
-            Err(error) => reason = format!("perf: {error}"),
+            Ok(Some(_)) => "perf gives notice of use too late here".to_owned(),
+            Ok(None) => "perf gives no notice of use here".to_owned(),
+            Err(error) => format!("perf: {error}"),
         }
     }
-    Ok(Senses::least(reason))
+    Ok(Senses::clock(reason))
 }
 
-/// Whether `event` counts, and whether its notice comes while the spinner runs.
+/// What the spinner had used when notice of `event` came, ns; `None`: none came until it was done.
 fn attempt(
     group: &Scratch,
     spinner: &Spinner,
     cpu: u32,
     event: ClockEvent,
-) -> io::Result<(bool, bool)> {
+) -> io::Result<Option<i64>> {
     let dir = File::open(&group.dir)?;
-    let counter = Counter::open(&dir, cpu, Some(event), || Err(io::ErrorKind::Other.into()))?;
     let mut notice = UseNotice::open(&dir, cpu, event)?;
     let waiting = sys::Waiting::new()?;
     waiting.add(notice.file(), 0)?;
-    let (counted, clock) = (counter.read_ns()?, spinner.used_ns());
+    let before_ns = spinner.used_ns();
     notice.arm(NOTICE_NS)?;
     spinner.go()?;
-    let began = sys::now_ns();
-    let mut in_time = false;
-    // The trial sleeps, so the spinner has the cpu; when it is done, nothing of it is left to be counted.
-    while !spinner.is_done() && sys::now_ns() - began < PATIENCE_NS {
+    let began_ns = sys::now_ns();
+    // Nothing but notice wakes this thread while the spinner has the cpu.
+    while !spinner.is_done() && sys::now_ns() - began_ns < PATIENCE_NS {
         let mut given = false;
-        waiting.wait(PATIENCE_NS / 100, |_| given = true)?;
+        waiting.wait(SPIN_NS, |_| given = true)?;
         if given && notice.take() {
-            in_time |= counter.read_ns()? - counted < SPIN_NS / 2;
+            return Ok(Some(spinner.used_ns() - before_ns));
         }
     }
-    let (counted, clock) = (counter.read_ns()? - counted, spinner.used_ns() - clock);
-    let apart = (counted - clock).abs();
-    Ok((clock >= SPIN_NS && apart <= clock / 20, in_time))
+    Ok(None)
 }
 
 /// A group that is removed when it is dropped.

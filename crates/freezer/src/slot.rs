@@ -3,9 +3,10 @@
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::counter::UseNotice;
 use crate::group::Group;
 use crate::keeper::Id;
-use crate::rule::{Decision, Notice, Reservation, Server};
+use crate::rule::{Notice, Reservation, Server};
 use crate::stats::{GroupStats, add};
 use crate::sys;
 
@@ -26,6 +27,8 @@ pub(crate) struct Slot {
     /// The group's cpu time when its threads were lowered: what comes after it is best effort.
     lowered_at_ns: Option<i64>,
     best_effort_ns: i64,
+    /// Notice was asked for of use beyond the budget.
+    beyond_budget: bool,
     gone: bool,
 }
 
@@ -44,6 +47,7 @@ impl Slot {
             stopped_at_ns: None,
             lowered_at_ns: None,
             best_effort_ns: 0,
+            beyond_budget: false,
             gone: false,
         }
     }
@@ -143,8 +147,16 @@ impl Slot {
             _ => {}
         }
         if said.thawed {
-            self.arm(&said, stats);
+            // Where the clock tells of the end of the budget, notice tells of a group that goes on behind it.
+            let after_ns = self.server.left_ns() + GRACE_NS;
+            self.arm(said.look_after_use_ns.unwrap_or(after_ns), stats);
+            self.beyond_budget = said.look_after_use_ns.is_none();
         }
+    }
+
+    /// Whether notice will come of a group that goes on behind its budget.
+    fn is_guarded(&self) -> bool {
+        self.beyond_budget && self.group.notice.as_ref().is_some_and(UseNotice::is_on)
     }
 
     fn freeze(&mut self, stats: &GroupStats) {
@@ -152,12 +164,10 @@ impl Slot {
         let done = self.group.freeze();
         self.note(stats, done);
         self.thawed = false;
-        match &mut self.group.notice {
-            Some(notice) => {
-                let armed = notice.arm(GRACE_NS);
-                self.note(stats, armed);
-            }
-            None => self.stopped_at_ns = Some(sys::now_ns() + GRACE_NS),
+        if self.group.notice.is_none() {
+            self.stopped_at_ns = Some(sys::now_ns() + GRACE_NS);
+        } else if !self.is_guarded() {
+            self.arm(GRACE_NS, stats);
         }
     }
 
@@ -168,15 +178,11 @@ impl Slot {
         self.thawed = true;
     }
 
-    fn arm(&mut self, said: &Decision, stats: &GroupStats) {
-        let Some(notice) = &mut self.group.notice else {
-            return;
-        };
-        let done = match said.look_after_use_ns {
-            Some(ns) => notice.arm(ns),
-            None => notice.disarm(),
-        };
-        self.note(stats, done);
+    fn arm(&mut self, ns: i64, stats: &GroupStats) {
+        if let Some(notice) = &mut self.group.notice {
+            let armed = notice.arm(ns);
+            self.note(stats, armed);
+        }
     }
 
     /// Lowers the threads of a frozen group that has not stopped.

@@ -174,6 +174,8 @@ pub struct Stats {
     pub alive_ns: AtomicI64,
     /// How late it woke from the clock.
     pub late: Histogram,
+    /// How long it was busy after a wake-up, without what the kernel takes to wake it and let it sleep.
+    pub busy: Histogram,
     /// The groups.
     pub groups: [GroupStats; MOST_GROUPS],
 }
@@ -185,6 +187,7 @@ impl Stats {
             own_cpu_ns: AtomicI64::new(0),
             alive_ns: AtomicI64::new(0),
             late: Histogram::default(),
+            busy: Histogram::default(),
             groups: std::array::from_fn(|_| GroupStats::default()),
         }
     }

@@ -131,7 +131,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     }
     let beside = contender::Ordinary::start(options.cpu, options.behaviour)?;
     let mut keeper = match options.by_clock {
-        true => Keeper::with(options.cpu, PRIORITY, Senses::least("asked for"))?,
+        true => Keeper::with(options.cpu, PRIORITY, Senses::clock("asked for"))?,
         false => Keeper::new(options.cpu, PRIORITY, &top)?,
     };
     println!(
@@ -236,12 +236,15 @@ fn run(options: &Options) -> Result<(), Failure> {
         );
     }
     println!(
-        "enforcing thread: {:.3} % of the cpu, {:.0} wake-ups a second, woke late by {:.1} / {:.1} / {:.1} us (median, 99 %, max); ordinary work beside: {:.2} %",
+        "enforcing thread: {:.3} % of the cpu, {:.0} wake-ups a second, woke late by {:.1} / {:.1} / {:.1} us (median, 99 %, max), busy {:.1} / {:.1} / {:.1} us; ordinary work beside: {:.2} %",
         (after.2 - before.2) as f64 / wall * 100.0,
         (after.3 - before.3) as f64 / wall * 1e9,
         stats.late.quantile_ns(500) as f64 / 1e3,
         stats.late.quantile_ns(990) as f64 / 1e3,
         stats.late.most_ns() as f64 / 1e3,
+        stats.busy.quantile_ns(500) as f64 / 1e3,
+        stats.busy.quantile_ns(990) as f64 / 1e3,
+        stats.busy.most_ns() as f64 / 1e3,
         (after.4 - before.4) as f64 / wall * 100.0,
     );
     STOP.store(true, Ordering::Relaxed);

@@ -274,7 +274,7 @@ fn an_idle_group_is_not_looked_at_where_use_is_noticed() {
     // 30 us of use until the notice is acted on: the period began with it.
     let first = server.look(5_000_030 * US, 30 * US);
     assert_eq!(server.period_end_ns(), Some(5_010_000 * US));
-    assert_eq!(first.look_at_ns, Some(5_003_000 * US));
+    assert_eq!(first.look_at_ns, Some(5_003_010 * US));
     // It slept at 1.5 ms: the kernel tells when the other half is used.
     let second = server.look(5_003_000 * US, 1_500 * US);
     assert_eq!(second.look_at_ns, Some(5_010_000 * US));

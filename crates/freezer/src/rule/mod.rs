@@ -34,8 +34,11 @@
 #[cfg(test)]
 mod behaviour;
 
-/// The shortest time until a look, ns: less than a wake-up takes, so the group would not run meanwhile.
-const LEAST_STEP_NS: i64 = 10_000;
+/// A look is meant to be so much later than the earliest instant at which a budget can be used up, ns: what the wake-ups themselves
+/// take from the group. It spares the look that would find a few microseconds left.
+const SLACK_NS: i64 = 10_000;
+/// A group that ran for all but so much of the time between two looks has not slept, ns.
+const DISTURBED_NS: i64 = 50_000;
 /// A group without a period is noticed when it has used so much, ns.
 const FIRST_USE_NS: i64 = 20_000;
 /// Without notice of use, looks in a period are no closer than its hundredth part.
@@ -185,11 +188,11 @@ impl Server {
         self.end_ns
     }
 
-    /// How much later than a budget is used up a look may be *meant* to be, ns.
+    /// How much later than a budget is used up a look may be meant to be, ns.
     pub fn coarseness_ns(&self) -> i64 {
         match self.notice {
-            Notice::Use => LEAST_STEP_NS,
-            Notice::Clock => LEAST_STEP_NS.max(self.reservation.period_ns / STEPS_IN_PERIOD),
+            Notice::Use => SLACK_NS,
+            Notice::Clock => SLACK_NS.max(self.reservation.period_ns / STEPS_IN_PERIOD),
         }
     }
 
@@ -203,7 +206,7 @@ impl Server {
         // It could run since the last look, in the same period, and did not all the time.
         let slept = !was_frozen
             && self.end_ns.is_some_and(|end_ns| now_ns < end_ns)
-            && fresh_ns + LEAST_STEP_NS < now_ns - self.looked_ns;
+            && fresh_ns + DISTURBED_NS < now_ns - self.looked_ns;
         if self.end_ns.is_none() && fresh_ns > 0 {
             // Use is no faster than time. By the clock, it may have begun right after the last look, at most a
             // budget ago: the earlier beginning gives the earlier end, so the group does not lose.
@@ -303,7 +306,7 @@ impl Server {
         let Some(end_ns) = self.end_ns else {
             return match self.notice {
                 Notice::Use => (None, Some(FIRST_USE_NS.min(budget_ns))),
-                Notice::Clock => (Some(now_ns + budget_ns.max(LEAST_STEP_NS)), None),
+                Notice::Clock => (Some(now_ns + budget_ns + SLACK_NS), None),
             };
         };
         if self.left_ns <= 0 {
@@ -315,13 +318,10 @@ impl Server {
         match self.notice {
             Notice::Use if slept => (Some(end_ns), Some(self.left_ns)),
             Notice::Clock if slept => {
-                let step_ns = self.left_ns.max(self.coarseness_ns());
+                let step_ns = self.coarseness_ns().max(self.left_ns + SLACK_NS);
                 (Some(end_ns.min(now_ns + step_ns)), None)
             }
-            _ => {
-                let step_ns = self.left_ns.max(LEAST_STEP_NS);
-                (Some(end_ns.min(now_ns + step_ns)), None)
-            }
+            _ => (Some(end_ns.min(now_ns + self.left_ns + SLACK_NS)), None),
         }
     }
 }
