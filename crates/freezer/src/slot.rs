@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::counter::UseNotice;
 use crate::group::Group;
 use crate::keeper::Id;
-use crate::rule::{Notice, Reservation, Server};
+use crate::rule::{FIRST_USE_NS, Notice, Reservation, Server};
 use crate::stats::{GroupStats, add};
 use crate::sys;
 
@@ -124,8 +124,10 @@ impl Slot {
     /// Looks although nothing is due: at use of which no notice came.
     pub(crate) fn check(&mut self, stats: &GroupStats) {
         if !self.gone && self.look_at_ns.is_none() {
+            let before_ns = self.server.left_ns();
             self.look(stats);
-            if self.look_at_ns.is_some() {
+            // Less than that is no reason for notice yet.
+            if before_ns - self.server.left_ns() > 2 * FIRST_USE_NS {
                 add(&stats.missed_notices, 1);
             }
         }

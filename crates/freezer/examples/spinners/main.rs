@@ -197,7 +197,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     println!(
         "cell            share %  charged %  granted %  of granted   best effort %  overrun us: median   99 %    max   longest gap ms  2(P-Q) ms  exhausted/periods  lowered"
     );
-    for (place, (_, reservation)) in cells.iter().enumerate() {
+    for (place, (_, reservation)) in cells.iter().enumerate().take(options.cells.len()) {
         let (budget, period) = (reservation.budget_ns(), reservation.period_ns());
         let Some(group) = stats.group(ids[place]) else {
             continue;

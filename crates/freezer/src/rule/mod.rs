@@ -40,7 +40,7 @@ const SLACK_NS: i64 = 10_000;
 /// A group that ran for all but so much of the time between two looks has not slept, ns.
 const DISTURBED_NS: i64 = 50_000;
 /// A group without a period is noticed when it has used so much, ns.
-const FIRST_USE_NS: i64 = 20_000;
+pub(crate) const FIRST_USE_NS: i64 = 20_000;
 /// Without notice of use, looks in a period are no closer than its hundredth part.
 const STEPS_IN_PERIOD: i64 = 100;
 /// The longest period, ns: 1,000 s. All sums below stay far from overflow.
