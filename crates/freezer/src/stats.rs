@@ -49,7 +49,7 @@ fn bin(ns: i64) -> usize {
 fn end_of(bin: usize) -> i64 {
     let (octave, part) = (bin / IN_OCTAVE, bin % IN_OCTAVE);
     let step = (1i64 << FIRST_OCTAVE) / IN_OCTAVE as i64;
-    (IN_OCTAVE as i64 + part as i64) * step << octave
+    ((IN_OCTAVE as i64 + part as i64) * step) << octave
 }
 
 impl Histogram {
