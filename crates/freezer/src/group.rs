@@ -2,6 +2,10 @@
 //!
 //! A group is held on one cpu: its threads may run on no other (a cpuset or affinity sees to that), since freezing
 //! stops them everywhere. A cell on several cpus has a group for each, threaded ones for the threads of one process.
+//!
+//! It is best a group of its own around the cell's: whoever may write `cgroup.freeze` of the group thaws it, and that is the
+//! cell itself where it sees its group as its own and the hierarchy is mounted without `nsdelegate`, or an engine that
+//! pauses and resumes containers. What is below a frozen group stays frozen, whatever is written there.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -148,7 +148,7 @@ impl Slot {
             (false, true) => self.thaw(stats),
             _ => {}
         }
-        if said.thawed {
+        if said.thawed && !self.gone {
             // Where the clock tells of the end of the budget, notice tells of a group that goes on behind it.
             let after_ns = self.server.left_ns() + GRACE_NS;
             self.arm(said.look_after_use_ns.unwrap_or(after_ns), stats);
@@ -163,8 +163,9 @@ impl Slot {
 
     fn freeze(&mut self, stats: &GroupStats) {
         add(&stats.freezes, 1);
-        let done = self.group.freeze();
-        self.note(stats, done);
+        if let Err(error) = self.group.freeze() {
+            return self.try_again(stats, error);
+        }
         self.thawed = false;
         if self.group.notice.is_none() {
             self.stopped_at_ns = Some(sys::now_ns() + GRACE_NS);
@@ -175,9 +176,16 @@ impl Slot {
 
     fn thaw(&mut self, stats: &GroupStats) {
         (self.stopped_at_ns, self.lowered_at_ns) = (None, None);
-        let done = self.group.thaw();
-        self.note(stats, done);
-        self.thawed = true;
+        match self.group.thaw() {
+            Ok(()) => self.thawed = true,
+            Err(error) => self.try_again(stats, error),
+        }
+    }
+
+    /// Counts an error and looks again soon, which tries what failed once more; not if the group is gone.
+    fn try_again(&mut self, stats: &GroupStats, error: io::Error) {
+        self.note(stats, Err(error));
+        self.look_at_ns = (!self.gone).then(|| sys::now_ns() + GRACE_NS);
     }
 
     fn arm(&mut self, ns: i64, stats: &GroupStats) {
@@ -223,9 +231,7 @@ impl Slot {
         match self.group.used_ns() {
             Ok(ns) => Some(ns),
             Err(error) => {
-                self.note(stats, Err(error));
-                // Looked at no more if it is gone; otherwise again soon.
-                self.look_at_ns = (!self.gone).then(|| sys::now_ns() + GRACE_NS);
+                self.try_again(stats, error);
                 None
             }
         }

@@ -20,8 +20,10 @@ use freezer::{Id, Keeper, Reservation, Senses};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// A signal came, or the time is over.
+/// A signal came.
 static STOP: AtomicBool = AtomicBool::new(false);
+/// The keeper is to end: when the cells have.
+static END: AtomicBool = AtomicBool::new(false);
 const MS: u64 = 1_000_000;
 
 struct Options {
@@ -91,25 +93,36 @@ fn main() -> ExitCode {
     }
 }
 
-/// A group of this run, with its processes; both are gone when it is dropped.
-struct Place(PathBuf);
+/// The groups of this run, with their processes; all are gone when it is dropped.
+struct Places(Vec<PathBuf>);
 
-impl Place {
-    fn make(top: &Path, number: usize) -> Result<Place, Failure> {
+impl Places {
+    fn make(&mut self, top: &Path) -> Result<&Path, Failure> {
+        let number = self.0.len();
         let dir = top.join(format!("timecell-spinners-{}-{number}", std::process::id()));
         fs::create_dir(&dir)?;
-        Ok(Place(dir))
+        self.0.push(dir);
+        Ok(&self.0[number])
+    }
+
+    /// Ends all processes, in frozen groups too. Before the keeper ends: whoever spins without a budget starves those on whom the end
+    /// of the others depends.
+    fn kill(&self) {
+        for place in &self.0 {
+            let _ = fs::write(place.join("cgroup.kill"), "1");
+        }
     }
 }
 
-impl Drop for Place {
+impl Drop for Places {
     fn drop(&mut self) {
-        // Killed processes end in a frozen group too; those of a lowered one need a moment.
-        let _ = fs::write(self.0.join("cgroup.kill"), "1");
+        self.kill();
         let until = Instant::now() + Duration::from_secs(20);
-        while fs::remove_dir(&self.0).is_err() && Instant::now() < until {
-            cell::reap();
-            std::thread::sleep(Duration::from_millis(5));
+        for place in &self.0 {
+            while fs::remove_dir(place).is_err() && Instant::now() < until {
+                cell::reap();
+                std::thread::sleep(Duration::from_millis(5));
+            }
         }
     }
 }
@@ -119,13 +132,12 @@ fn run(options: &Options) -> Result<(), Failure> {
     let top = top.v2_group(&host::root::Root::live(), 0);
     let top = top.ok_or("no cgroup v2 is mounted here")?;
     // Cells first, while this process has one thread: they are made by fork.
-    let mut places = Vec::new();
+    let mut places = Places(Vec::new());
     let mut cells = Vec::new();
     let sleeping = (0..options.idle).map(|_| (options.cells[0], Behaviour::Sleep));
     let wanted = options.cells.iter().map(|cell| (*cell, options.behaviour));
     for ((budget, period, threads), behaviour) in wanted.chain(sleeping) {
-        places.push(Place::make(&top, places.len())?);
-        let place = &places[places.len() - 1].0;
+        let place = places.make(&top)?;
         let cell = Cell::start(place, options.cpu, behaviour, threads)?;
         cells.push((cell, Reservation::new(budget * 1000, period * 1000)?));
     }
@@ -139,8 +151,8 @@ fn run(options: &Options) -> Result<(), Failure> {
         options.cpu,
         keeper.senses()
     );
-    let ids: Vec<Id> = (places.iter().zip(&cells))
-        .map(|(place, (_, reservation))| keeper.add(&place.0, *reservation))
+    let ids: Vec<Id> = (places.0.iter().zip(&cells))
+        .map(|(place, (_, reservation))| keeper.add(place, *reservation))
         .collect::<Result<_, _>>()?;
     // Away from the cells' cpu, so that reading does not disturb.
     let others: Vec<u32> = (host::cpus::online()?.into_iter())
@@ -150,7 +162,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         host::sched::set_affinity(0, &others)?;
     }
     let (stats, handle) = (keeper.stats(), keeper.handle());
-    let thread = std::thread::spawn(move || keeper.run(&STOP));
+    let thread = std::thread::spawn(move || keeper.run(&END));
     while stats.alive_ns.load(Ordering::Relaxed) == 0 && !thread.is_finished() {
         std::thread::sleep(Duration::from_millis(1));
     }
