@@ -19,6 +19,7 @@ pub(crate) struct Slot {
     id: Id,
     group: Box<Group>,
     server: Server,
+    grid_ns: i64,
     thawed: bool,
     /// When the rule wants to look again.
     look_at_ns: Option<i64>,
@@ -33,7 +34,7 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    pub(crate) fn new(id: Id, group: Box<Group>, reservation: Reservation) -> Slot {
+    pub(crate) fn new(id: Id, group: Box<Group>, reservation: Reservation, grid_ns: i64) -> Slot {
         let notice = match group.notice {
             Some(_) => Notice::Use,
             None => Notice::Clock,
@@ -41,7 +42,8 @@ impl Slot {
         Slot {
             id,
             group,
-            server: Server::new(reservation, notice, 0, 0),
+            server: Server::new(reservation, notice, grid_ns, 0, 0),
+            grid_ns,
             thawed: true,
             look_at_ns: None,
             stopped_at_ns: None,
@@ -65,7 +67,7 @@ impl Slot {
         };
         self.release(stats);
         if let Some(used_ns) = self.used_ns(stats) {
-            self.server = Server::new(reservation, notice, sys::now_ns(), used_ns);
+            self.server = Server::new(reservation, notice, self.grid_ns, sys::now_ns(), used_ns);
             self.look(stats);
         }
     }

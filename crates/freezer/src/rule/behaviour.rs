@@ -10,6 +10,7 @@ const US: i64 = 1_000;
 struct World {
     reservation: Reservation,
     notice: Notice,
+    grid_ns: i64,
     /// Spans in which the group sleeps and wants the cpu, in turns, ns.
     spans: Vec<(i64, i64)>,
     /// After those it wants the cpu for ever.
@@ -47,7 +48,7 @@ impl World {
 
     /// `O` of the module's statements.
     fn overrun(&self) -> i64 {
-        let server = Server::new(self.reservation, self.notice, 0, 0);
+        let server = Server::new(self.reservation, self.notice, self.grid_ns, 0, 0);
         let freezing = self.freezing.iter().copied().max().unwrap_or(0);
         self.worst_late() + freezing + server.coarseness_ns()
     }
@@ -94,7 +95,7 @@ impl World {
             }
             i64::MAX / 4
         };
-        let mut server = Server::new(self.reservation, self.notice, 0, 0);
+        let mut server = Server::new(self.reservation, self.notice, self.grid_ns, 0, 0);
         let (mut now, mut used, mut thawed) = (0, 0, true);
         let mut ended = Vec::new();
         let mut looks = 0;
@@ -173,6 +174,11 @@ fn worlds(always: bool, spans: usize) -> impl Strategy<Value = World> {
             World {
                 reservation,
                 notice,
+                grid_ns: if always && spans.is_empty() {
+                    0
+                } else {
+                    late[0].0 * period / 1000 - period / 3
+                },
                 spans: (spans.iter())
                     .map(|&(sleeps, runs, shrink)| {
                         let shrink = 10i64.pow(shrink as u32);
@@ -265,21 +271,22 @@ proptest! {
 #[test]
 fn an_idle_group_is_not_looked_at_where_use_is_noticed() {
     let reservation = Reservation::new(3_000 * US, 10_000 * US).unwrap();
-    let mut server = Server::new(reservation, Notice::Use, 0, 0);
+    let mut server = Server::new(reservation, Notice::Use, 4_000 * US, 0, 0);
     let idle = server.look(0, 0);
     assert_eq!(
         (idle.look_at_ns, idle.look_after_use_ns),
         (None, Some(20 * US))
     );
-    // 30 us of use until the notice is acted on: the period began with it.
-    let first = server.look(5_000_030 * US, 30 * US);
-    assert_eq!(server.period_end_ns(), Some(5_010_000 * US));
-    assert_eq!(first.look_at_ns, Some(5_003_010 * US));
+    // 30 us of use until the notice is acted on, across the beginning of a period: it counts in the one before.
+    let first = server.look(5_004_010 * US, 30 * US);
+    assert_eq!(server.period_end_ns(), Some(5_014_000 * US));
+    assert_eq!(first.ended.unwrap().used_ns, 20 * US);
+    assert_eq!(first.look_at_ns, Some(5_007_010 * US));
     // It slept at 1.5 ms: the kernel tells when the other half is used.
-    let second = server.look(5_003_000 * US, 1_500 * US);
-    assert_eq!(second.look_at_ns, Some(5_010_000 * US));
+    let second = server.look(5_007_010 * US, 1_520 * US);
+    assert_eq!(second.look_at_ns, Some(5_014_000 * US));
     assert_eq!(second.look_after_use_ns, Some(1_500 * US));
-    let end = server.look(5_010_002 * US, 1_500 * US);
+    let end = server.look(5_014_002 * US, 1_520 * US);
     assert_eq!((end.look_at_ns, server.period_end_ns()), (None, None));
     let ended = end.ended.unwrap();
     assert_eq!(
@@ -291,7 +298,7 @@ fn an_idle_group_is_not_looked_at_where_use_is_noticed() {
 #[test]
 fn an_overrun_of_several_budgets_costs_several_periods() {
     let reservation = Reservation::new(3_000 * US, 10_000 * US).unwrap();
-    let mut server = Server::new(reservation, Notice::Clock, 0, 0);
+    let mut server = Server::new(reservation, Notice::Clock, 0, 0, 0);
     server.look(0, 0);
     // A look at 3 ms that comes at 9.5 ms, after 9.5 ms of use: 6.5 ms too much.
     let frozen = server.look(9_500 * US, 9_500 * US);

@@ -4,11 +4,12 @@
 //! It is the *deferrable server* (Strosnider, Lehoczky and Sha, "The deferrable server algorithm for enhanced aperiodic
 //! responsiveness in hard real-time environments", IEEE Transactions on Computers 44(1), 1995; Bernat and Burns, "New
 //! results on fixed priority aperiodic servers", RTSS 1999): a budget Q that is kept while it is not used and is full
-//! again at the end of every period P. Two things differ from the textbook, and neither changes its analysis:
+//! again at the end of every period P, on a fixed grid. Two things differ from the textbook, and neither changes its analysis:
 //!
-//! - **Periods on demand.** A group that did not want the cpu when its period ended has its full budget and no period;
-//!   the next one begins where its use does. Ends of periods remain at least P apart, which is all that the
-//!   bound on use rests on, and a group without a period has at least as much as one whose period runs.
+//! - **Periods on demand.** A group that did not want the cpu when its period ended has its full budget and no period,
+//!   so nobody has to wake for it. With its use begins the period of the grid in which it falls: the conservatively early
+//!   instant, for the group then gets its next budget no later than in the textbook, and ends of periods remain multiples of P apart, which
+//!   is all that the bound on use rests on. Groups of equal or harmonic periods get their budgets in one wake-up.
 //! - **Overruns are carried over.** Whoever enforces the rule looks late, and freezing takes effect late. What was used
 //!   beyond the budget is taken from the next one, or from several.
 //!
@@ -16,11 +17,11 @@
 //! Let `O` be the longest time for which a group goes on using the cpu after its budget is used up: the lateness of the
 //! look, plus the time until the freeze takes effect, plus [`Server::coarseness_ns`].
 //!
-//! - **Use.** In any window of length k·P the group uses at most (k+1)·Q + O. A period together with the use before it
-//!   that is charged to it lasts at least P, so the window meets k+1 of them at most; the i-th lets through Q less the
+//! - **Use.** In any window of length k·P the group uses at most (k+1)·Q + O. Budgets are given at least P
+//!   apart, so the window meets k+1 of them at most; the i-th lets through Q less the
 //!   debt before it plus its own overrun, and an overrun is the debt of the next one: only the last remains. (For k = 1
 //!   these are the textbook's two budgets back to back.)
-//! - **Share.** From its first use on, a group uses at most n·Q + O in n periods: its share exceeds Q/P by nothing that
+//! - **Share.** From the beginning of a period on, a group uses at most n·Q + O in n periods: its share exceeds Q/P by nothing that
 //!   does not vanish with time.
 //! - **Supply.** Let looks be late by at most `L` <= P−Q (beyond, a thaw may be too late for the whole budget). A group that runs whenever it may, from any instant on, gets at least
 //!   k·Q − O in every window of length k·P + L + O, hence in every one of k·P + (P−Q) + L if O <= P−Q. So its
@@ -145,6 +146,8 @@ pub struct Ended {
 pub struct Server {
     reservation: Reservation,
     notice: Notice,
+    /// An instant at which a period of the grid begins, ns.
+    grid_ns: i64,
     /// Budget that is left, ns; below 0: a debt.
     left_ns: i64,
     /// What the running period began with, ns; not below 0.
@@ -159,11 +162,19 @@ pub struct Server {
 }
 
 impl Server {
-    /// The server of a group that is thawed at `now_ns`, has used `used_ns` of cpu time until then, and begins with its full budget.
-    pub fn new(reservation: Reservation, notice: Notice, now_ns: i64, used_ns: i64) -> Server {
+    /// The server of a group that is thawed at `now_ns`, has used `used_ns` of cpu time until then, and begins with its full
+    /// budget. Its periods begin at `grid_ns` and multiples of the period before and after it; all ns.
+    pub fn new(
+        reservation: Reservation,
+        notice: Notice,
+        grid_ns: i64,
+        now_ns: i64,
+        used_ns: i64,
+    ) -> Server {
         Server {
             reservation,
             notice,
+            grid_ns,
             left_ns: reservation.budget_ns,
             began_with_ns: reservation.budget_ns,
             end_ns: None,
@@ -208,13 +219,14 @@ impl Server {
             && self.end_ns.is_some_and(|end_ns| now_ns < end_ns)
             && fresh_ns + DISTURBED_NS < now_ns - self.looked_ns;
         if self.end_ns.is_none() && fresh_ns > 0 {
-            // Use is no faster than time. By the clock, it may have begun right after the last look, at most a
-            // budget ago: the earlier beginning gives the earlier end, so the group does not lose.
+            // By the clock, it may have begun right after the last look. With notice it began when it can have
+            // at the latest, or used less than notice takes before; that it may lose, once.
             let began_ns = match self.notice {
                 Notice::Use => (now_ns - fresh_ns).max(self.looked_ns),
                 Notice::Clock => self.looked_ns,
             };
-            self.end_ns = Some(began_ns + period_ns);
+            let into_period_ns = (began_ns - self.grid_ns).rem_euclid(period_ns);
+            self.end_ns = Some(began_ns - into_period_ns + period_ns);
         }
         let mut ended = None;
         match self.end_ns {
