@@ -1,6 +1,7 @@
 //! Whether perf gives notice of a group's use here, and in time: tried, not believed. There are kernels on
 //! which the counter of a group stays at 0, and on PREEMPT_RT the notice may come through a thread of low priority,
-//! behind the very cell it tells of.
+//! behind the very cell it tells of: it does so on Linux 6.1, and no more once `irq_work/N` of the cpu has a priority above the cells
+//! (`chrt -f -p 99`). Where nothing was ever written to `cgroup.subtree_control` of the root, the event is refused (ENOENT).
 
 use std::fs::File;
 use std::io;
@@ -41,6 +42,9 @@ pub fn senses(parent: &Path, cpu: u32, priority: u8) -> Senses {
     }
 }
 
+/// Notice that comes when the spinner has slept already is none.
+const LATE: &str = "perf tells of use too late here; on PREEMPT_RT the kernel's thread irq_work of that cpu needs a priority above the cells";
+
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn try_all(parent: &Path, cpu: u32, priority: u8) -> Result<Senses, Failure> {
@@ -56,8 +60,7 @@ fn try_all(parent: &Path, cpu: u32, priority: u8) -> Result<Senses, Failure> {
                     reason: String::new(),
                 });
             }
-            Ok(Some(_)) => "perf gives notice of use too late here".to_owned(),
-            Ok(None) => "perf gives no notice of use here".to_owned(),
+            Ok(_) => LATE.to_owned(),
             Err(error) => format!("perf: {error}"),
         }
     }
