@@ -86,7 +86,8 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Holds the group whose directory is `path` to a budget from now on, full at the beginning. Waits for the keeper, if it does not run until it does.
+    /// Holds the group whose directory is `path` to a budget from now on, full at the beginning. Waits until the keeper
+    /// runs and has done it.
     ///
     /// # Errors
     /// [`KeeperError`]; nothing of the group has changed then.

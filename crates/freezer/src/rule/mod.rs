@@ -8,29 +8,31 @@
 //!
 //! - **Periods on demand.** A group that did not want the cpu when its period ended has its full budget and no period,
 //!   so nobody has to wake for it. With its use begins the period of the grid in which it falls: the conservatively early
-//!   instant, for the group then gets its next budget no later than in the textbook, and ends of periods remain multiples of P apart, which
-//!   is all that the bound on use rests on. Groups of equal or harmonic periods get their budgets in one wake-up.
+//!   instant, for the group then gets its next budget no later than in the textbook, and ends of periods remain
+//!   multiples of P apart, which is all that the bound on use rests on. Groups of equal or harmonic periods get their
+//!   budgets in one wake-up.
 //! - **Overruns are carried over.** Whoever enforces the rule looks late, and freezing takes effect late. What was used
 //!   beyond the budget is taken from the next one, or from several.
 //!
 //! # What holds
 //! Let `O` be the longest time for which a group goes on using the cpu after its budget is used up: the lateness of the
-//! look, plus the time until the freeze takes effect, plus [`Server::coarseness_ns`].
+//! look, plus the time until the freeze takes effect, plus [`Server::coarseness_ns`]. Let looks be late by `L` at most.
 //!
-//! - **Use.** In any window of length k·P the group uses at most (k+1)·Q + O. Budgets are given at least P
-//!   apart, so the window meets k+1 of them at most; the i-th lets through Q less the
-//!   debt before it plus its own overrun, and an overrun is the debt of the next one: only the last remains. (For k = 1
-//!   these are the textbook's two budgets back to back.)
-//! - **Share.** From the beginning of a period on, a group uses at most n·Q + O in n periods: its share exceeds Q/P by nothing that
-//!   does not vanish with time.
-//! - **Supply.** Let looks be late by at most `L` <= P−Q (beyond, a thaw may be too late for the whole budget). A group that runs whenever it may, from any instant on, gets at least
-//!   k·Q − O in every window of length k·P + L + O, hence in every one of k·P + (P−Q) + L if O <= P−Q. So its
-//!   longest gap is P−Q + L + O; if others of higher priority take turns with it on the cpu, its budget may come at the beginning
-//!   of one period and at the end of the next: 2·(P−Q) + L + O.
+//! - **Use.** In any window of length k·P the group uses at most (k+1)·Q + O. Budgets are given at least P apart, so the
+//!   window meets k+1 of them at most; the i-th lets through Q less the debt before it plus its own overrun, and an
+//!   overrun is the debt of the next one: only the last remains. (For k = 1 these are the textbook's two budgets back to
+//!   back.)
+//! - **Share.** From the beginning of a period on, a group uses at most n·Q + O in n periods: its share exceeds Q/P by
+//!   nothing that does not vanish with time.
+//! - **Supply.** A group that runs whenever it may gets at least k·Q − O in every window of length k·P + L + O, hence in
+//!   every one of k·P + (P−Q) + L if O <= P−Q; for L <= P−Q, since beyond it a thaw may be too late for the whole budget.
+//!   If it begins to do so, L less once, and [`FIRST_USE_NS`] less with notice. So its longest gap is P−Q + L + O. If
+//!   others of higher priority take turns with it on the cpu, its budget may come at the beginning of one period and at
+//!   the end of the next: 2·(P−Q) + L + O.
 //! - **No loss.** A group is frozen only while its budget is used up or owed.
 //!
-//! Use that falls near the end of a period of which the look was late counts as use after it, as far as it can be: the safe side
-//! for others. It costs a group that was not running at the end at most that lateness, once a period.
+//! Use that falls near the end of a period of which the look was late counts as use after it, as far as it can be: the
+//! safe side for others. It costs a group that was not running at the end at most that lateness, once a period.
 
 #[cfg(test)]
 mod behaviour;
@@ -41,7 +43,7 @@ const SLACK_NS: i64 = 10_000;
 /// A group that ran for all but so much of the time between two looks has not slept, ns.
 const DISTURBED_NS: i64 = 50_000;
 /// A group without a period is noticed when it has used so much, ns.
-pub(crate) const FIRST_USE_NS: i64 = 20_000;
+pub const FIRST_USE_NS: i64 = 20_000;
 /// Without notice of use, looks in a period are no closer than its hundredth part.
 const STEPS_IN_PERIOD: i64 = 100;
 /// The longest period, ns: 1,000 s. All sums below stay far from overflow.
