@@ -114,6 +114,15 @@ impl Places {
     }
 }
 
+impl Places {
+    /// Whether a process has not ended yet.
+    fn are_populated(&self) -> bool {
+        cell::reap();
+        let events = |place: &PathBuf| fs::read_to_string(place.join("cgroup.events"));
+        (self.0.iter()).any(|place| events(place).is_ok_and(|text| text.contains("populated 1")))
+    }
+}
+
 impl Drop for Places {
     fn drop(&mut self) {
         self.kill();
@@ -259,7 +268,12 @@ fn run(options: &Options) -> Result<(), Failure> {
         stats.busy.most_ns() as f64 / 1e3,
         (after.4 - before.4) as f64 / wall * 100.0,
     );
-    STOP.store(true, Ordering::Relaxed);
+    places.kill();
+    let until = Instant::now() + Duration::from_secs(20);
+    while places.are_populated() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    END.store(true, Ordering::Relaxed);
     handle.wake();
     thread
         .join()
