@@ -172,6 +172,11 @@ impl Cell {
 }
 
 fn work(shared: &'static Shared, cpu: u32, behaviour: Behaviour, threads: usize) {
+    if matches!(behaviour, Behaviour::Spin | Behaviour::Pi) {
+        // A gap is to be the enforcer's, not that of a page which has to be read again.
+        // SAFETY: only how this process's pages are kept changes.
+        unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) };
+    }
     while shared.go.load(Relaxed) == 0 {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
