@@ -119,12 +119,11 @@ impl Edit {
         }
     }
 
-    /// The kind of change that it is.
+    /// The kind of change that it is, unless it takes a budget away, which is a kind of its own whatever is edited.
     pub(super) const fn kind(&self) -> &'static str {
         match self {
             Edit::MissionCpus(_) | Edit::Cpus(..) => "cpus",
             Edit::Reservation(..) => "budget",
-            Edit::Enforcer(Some(Enforcer::CpusetOnly)) => "no-budget",
             Edit::Enforcer(_) | Edit::Class(..) | Edit::NoPriorities(_) => "enforcer",
             Edit::Time(_, _, Time::Deadline, _) => "deadline",
             Edit::Time(_, _, Time::Period, _) => "period",

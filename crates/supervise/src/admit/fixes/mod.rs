@@ -22,6 +22,9 @@ use serde::Serialize;
 use super::Facts;
 use search::Search;
 
+/// The kind of every change that takes an enforced budget away, whatever it edits.
+const NO_BUDGET: &str = "no-budget";
+
 /// A kind of change.
 struct Kind {
     name: &'static str,
@@ -78,7 +81,7 @@ const KINDS: [Kind; 8] = [
         find: fewer::find,
     },
     Kind {
-        name: "no-budget",
+        name: NO_BUDGET,
         tries: "no enforced budget",
         remark: Some(
             "holds while every cell keeps to what it declares; nothing stops one that does not",
@@ -99,10 +102,12 @@ pub struct Fix {
 }
 
 impl Fix {
-    /// Of the kind of that one of its edits which costs the user most.
-    fn of(edits: Vec<Edit>) -> Fix {
-        let at = |edit: &Edit| KINDS.iter().position(|kind| kind.name == edit.kind());
-        let dearest = edits.iter().filter_map(at).max().unwrap_or(0);
+    /// Of the kind of that one of its edits which costs the user most, or, if it `loses` a budget, of the kind that says so.
+    fn of(edits: Vec<Edit>, loses: bool) -> Fix {
+        let at = |name: &str| KINDS.iter().position(|kind| kind.name == name);
+        let of_edits = edits.iter().filter_map(|edit| at(edit.kind()));
+        let lost = loses.then(|| at(NO_BUDGET)).flatten();
+        let dearest = of_edits.chain(lost).max().unwrap_or(0);
         let kind = &KINDS[dearest];
         Fix {
             kind: kind.name,
@@ -153,7 +158,9 @@ pub fn find_fixes(
             continue;
         };
         // What is not needed of it may have been what the kind is called after.
-        let fix = Fix::of(search.pruned(&edits));
+        let edits = search.pruned(&edits);
+        let loses = search.loses_budget(&edits);
+        let fix = Fix::of(edits, loses);
         let same = |other: &Fix| {
             other.edits == fix.edits
                 || (other.kind == fix.kind && other.edits.len() <= fix.edits.len())
@@ -176,7 +183,9 @@ pub fn find_fixes(
             cut_short |= eased.was_cut_short();
             if let Some(more) = more {
                 let edits: Vec<Edit> = base.into_iter().chain(more).collect();
-                found.push(Fix::of(search.pruned(&edits)));
+                let edits = search.pruned(&edits);
+                let loses = search.loses_budget(&edits);
+                found.push(Fix::of(edits, loses));
                 break;
             }
         }

@@ -8,6 +8,7 @@ use analysis::Ns;
 use model::mission::{Cell, Mission, MissionFile};
 use record::supply::MeasuredSupply;
 
+use super::super::asked::enforcer;
 use super::super::{Admission, Facts, Outcome, decision};
 use super::Edit;
 
@@ -150,6 +151,21 @@ impl<'a> Search<'a> {
     pub(super) fn faults_after(&self, edits: &[Edit]) -> usize {
         self.after(edits)
             .map_or(usize::MAX, |admission| faults(&admission))
+    }
+
+    /// Whether a cell that is to be held to a budget is held to none after these edits.
+    pub(super) fn loses_budget(&self, edits: &[Edit]) -> bool {
+        let (mut mission, mut facts) = (self.mission.clone().into_owned(), self.facts.clone());
+        for edit in edits {
+            edit.apply(&mut mission, &mut facts);
+        }
+        let is_held = |mission: &Mission, cell: &Cell, facts: &Facts| {
+            cell.is_real_time() && enforcer(mission, cell, facts).has_budgets()
+        };
+        (self.mission.cells.iter())
+            .filter(|cell| is_held(&self.mission, cell, self.facts))
+            .filter_map(|cell| mission.cell(&cell.name))
+            .any(|cell| !is_held(&mission, cell, &facts))
     }
 
     /// Whether the edited mission is a file that timecell reads, to the same value, and admits.
