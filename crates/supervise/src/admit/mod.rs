@@ -26,7 +26,7 @@ mod supplied;
 #[cfg(test)]
 mod tests;
 
-pub use facts::{Facts, RtRoom};
+pub use facts::{Facts, RtRoom, RtShare};
 pub use fixes::{Edit, Fix, Fixes, find_fixes};
 pub use memory::{HeldMemory, MachineMemory, MemoryShare};
 pub use neighbour::{HeldCell, HeldTask, Neighbour};
@@ -124,6 +124,19 @@ fn decide(
                     Some(fix),
                 ),
             );
+        }
+    }
+    for cell in &asked {
+        if let (Enforcer::RtCgroup, Ok(room)) = (cell.enforcer, &facts.rt_cgroup)
+            && room.free_us == 0
+        {
+            let auto = match mission.enforcer {
+                Some(_) => "",
+                None => ", the best that this kernel has,",
+            };
+            let takers = room.takers().unwrap_or_default();
+            let why = format!("rt-cgroup{auto} has no runtime left for it: {takers}");
+            refuse(cell.at, refusal::plain(cell, &why, None));
         }
     }
     for cell in asked.iter().filter(|cell| roams(cell, facts)) {
@@ -310,7 +323,7 @@ fn budget(
         }
         None => match search::least(&cell.work, cell.enforcer, share, exact, facts, measured) {
             Some(found) => Ok(Some((found.budget_ns, found.period_ns))),
-            None => Err(Box::new(refusal::no_budget(cell, share))),
+            None => Err(Box::new(refusal::no_budget(cell, share, facts))),
         },
     }
 }
@@ -370,8 +383,11 @@ fn kernel(candidates: &[Candidate<'_>], facts: &Facts) -> Vec<String> {
             .iter()
             .fold(0u64, |sum, held| sum.saturating_add(*held));
         if sum > room.free_us {
+            let takers = room
+                .takers()
+                .map_or(String::new(), |who| format!(" ({who})"));
             refusals.push(format!(
-                "the cells' real-time groups need {:.3} ms of every second together, on whatever cpus, and {:.3} ms are free: \
+                "the cells' real-time groups need {:.3} ms of every second together, on whatever cpus, and {:.3} ms are free{takers}: \
                  the kernel counts a group's budget on all cpus alike; lower budgets by {:.3} ms a second, or raise \
                  kernel.sched_rt_runtime_us",
                 sum as f64 / 1e3,

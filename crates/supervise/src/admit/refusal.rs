@@ -4,9 +4,11 @@ use analysis::inside::test;
 use analysis::reservation::Dedicated;
 use analysis::{Ns, Verdict};
 
+use model::Enforcer;
+
 use super::asked::Asked;
 use super::cpu::{Candidate, Unfit};
-use super::{Late, Refused, place_of};
+use super::{Facts, Late, Refused, RtRoom, place_of};
 
 fn ms(ns: Ns) -> String {
     format!("{:.3} ms", ns as f64 / 1e6)
@@ -24,9 +26,12 @@ pub(super) fn plain(cell: &Asked, why: &str, fix: Option<&str>) -> Refused {
 }
 
 /// No budget and period suffice.
-pub(super) fn no_budget(cell: &Asked, (part, whole): (Ns, Ns)) -> Refused {
+pub(super) fn no_budget(cell: &Asked, (part, whole): (Ns, Ns), facts: &Facts) -> Refused {
     let whole_cpu = test(&cell.work.tasks, cell.work.policy, &Dedicated).verdict;
     let percent = part as f64 * 100.0 / whole.max(1) as f64;
+    let room = facts.rt_cgroup.as_ref().ok();
+    let room = room.filter(|_| cell.enforcer == Enforcer::RtCgroup);
+    let takers = (room.and_then(RtRoom::takers)).map_or(String::new(), |who| format!("; {who}"));
     let (why, witness, fix) = match whole_cpu {
         Verdict::Unschedulable(witness) => {
             let late = cell.names.get(witness.task).cloned().unwrap_or_default();
@@ -46,7 +51,7 @@ pub(super) fn no_budget(cell: &Asked, (part, whole): (Ns, Ns)) -> Refused {
         Verdict::Undecided(reason) => (reason.to_string(), None, None),
         Verdict::Schedulable => (
             format!(
-                "its deadlines hold with a whole cpu, but with no budget within {percent:.1} % of one as this kernel supplies it"
+                "its deadlines hold with a whole cpu, but with no budget within {percent:.1} % of one as this kernel supplies it{takers}"
             ),
             None,
             Some("measure the supply: `timecell bench supply`".to_owned()),

@@ -34,6 +34,7 @@ pub(super) fn facts() -> Facts {
         machine: machine(),
         rt_cgroup: Ok(RtRoom {
             free_us: 950_000,
+            taken: Vec::new(),
             limit_ns: Some(950_000_000),
             limit_period_ns: 1_000_000_000,
         }),

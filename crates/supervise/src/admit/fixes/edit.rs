@@ -78,7 +78,7 @@ impl Edit {
                     cell.after.retain(|other| other != name);
                 }
             }
-            Edit::End(who) => facts.beside.retain(|other| other.who != *who),
+            Edit::End(who) => facts.end(who),
             Edit::Cpus(name, ..)
             | Edit::Class(name, ..)
             | Edit::NoPriorities(name)
