@@ -147,7 +147,7 @@ impl Edit {
     }
 
     /// The cell that is edited, where one is.
-    fn cell(&self) -> Option<&str> {
+    pub(in super::super) fn cell(&self) -> Option<&str> {
         match self {
             Edit::MissionCpus(_) | Edit::Enforcer(_) | Edit::End(_) => None,
             Edit::Cpus(name, ..)

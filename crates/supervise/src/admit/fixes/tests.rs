@@ -5,7 +5,7 @@ use model::mission::{CellClass, MissionFile};
 use proptest::prelude::*;
 
 use super::super::tests::{cell, facts, mission, task};
-use super::super::{Facts, admit};
+use super::super::{Facts, HeldMemory, Neighbour, Outcome, admit};
 use super::edit::Time;
 use super::*;
 
@@ -88,6 +88,53 @@ fn a_class_that_this_kernel_holds_to_no_budget_is_offered_as_what_it_is() {
     let fix = fixes.found.iter().find(class).unwrap();
     assert_eq!(fix.kind, "no-budget");
     assert!(fix.remark.unwrap().contains("keeps to what it declares"));
+}
+
+/// A measurement on one cpu of two, on a machine whose cpus cannot be set apart for SCHED_DEADLINE.
+fn measured_on(cpu: u32) -> (String, Facts) {
+    let who = "`timecell bench latency` (process 12)".to_owned();
+    let neighbour = Neighbour {
+        who: who.clone(),
+        short: "latency".to_owned(),
+        cells: Vec::new(),
+        supplies: Vec::new(),
+        measured_cpus: vec![cpu],
+        memory: HeldMemory::default(),
+        memory_taken_bytes: 0,
+    };
+    let facts = Facts {
+        deadline_on_one_cpu: Err("the root domain is one".to_owned()),
+        beside: vec![neighbour],
+        ..facts()
+    };
+    (who, facts)
+}
+
+/// What is advised to the only cell of a refused mission, and what was found.
+fn advised(rest: &str, facts: &Facts) -> (Option<String>, Fixes) {
+    let mission = mission(&cell("a", rest));
+    let fixes = all_work(&mission, facts, 0);
+    let mut admission = admit(&mission, facts, &[], 0);
+    admission.advise(&fixes);
+    match admission.cells.swap_remove(0) {
+        Outcome::Refused(refused) => (refused.fix, fixes),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_cell_is_advised_only_what_was_found_to_suffice() {
+    let (who, facts) = measured_on(1);
+    let wait = format!("wait until {who} has ended");
+    let threads = format!("class = \"deadline\"\n{}", task("1ms", "10ms"));
+    let kept = format!("cpus = [1]\n{}", task("1ms", "100ms"));
+    let both = format!("{wait}, or choose other cpus");
+    for (rest, advice) in [(&threads, Some(wait)), (&kept, Some(both))] {
+        assert_eq!(advised(rest, &facts).0, advice);
+    }
+    // Neither of the two that stand in its way can be changed alone.
+    let (advice, _) = advised(&format!("cpus = [0]\n{threads}"), &facts);
+    assert_eq!(advice, None);
 }
 
 #[test]
