@@ -70,8 +70,13 @@ fn of_class(search: &Search<'_>, cell: &Cell, class: CellClass) -> Vec<Edit> {
     edits
 }
 
-/// One mechanism for all cells, in the class that it needs.
+/// One mechanism for all cells, in the class that it needs, where that suffices.
 fn everywhere(search: &Search<'_>, enforcer: Enforcer) -> Option<Vec<Edit>> {
+    of_all(search, enforcer).filter(|edits| search.faults_after(edits) == 0)
+}
+
+/// One mechanism for all cells, in the class that it needs; `None`: they have it, or this kernel has not.
+pub(super) fn of_all(search: &Search<'_>, enforcer: Enforcer) -> Option<Vec<Edit>> {
     if search.mission.enforcer == Some(enforcer) || search.facts.has(enforcer).is_err() {
         return None;
     }
@@ -82,5 +87,5 @@ fn everywhere(search: &Search<'_>, enforcer: Enforcer) -> Option<Vec<Edit>> {
     for cell in cells.filter(|cell| cell.is_real_time()) {
         edits.extend(of_class(search, cell, class));
     }
-    (search.faults_after(&edits) == 0).then_some(edits)
+    Some(edits)
 }

@@ -5,7 +5,7 @@ use model::mission::{CellClass, MissionFile};
 use proptest::prelude::*;
 
 use super::super::tests::{cell, facts, mission, task};
-use super::super::{Facts, HeldMemory, Neighbour, Outcome, admit};
+use super::super::{Facts, HeldMemory, Neighbour, Outcome, RtShare, admit};
 use super::edit::Time;
 use super::*;
 
@@ -135,6 +135,41 @@ fn a_cell_is_advised_only_what_was_found_to_suffice() {
     // Neither of the two that stand in its way can be changed alone.
     let (advice, _) = advised(&format!("cpus = [0]\n{threads}"), &facts);
     assert_eq!(advice, None);
+}
+
+#[test]
+fn where_two_causes_refuse_both_are_changed() {
+    let (who, mut facts) = measured_on(1);
+    let room = facts.rt_cgroup.as_mut().unwrap();
+    room.taken = vec![RtShare {
+        who: who.clone(),
+        us: std::mem::take(&mut room.free_us),
+    }];
+    let end = Edit::End(who);
+    let changes = |rest: &str, parts: [(&str, &[Edit]); 2]| {
+        let (advice, fixes) = advised(rest, &facts);
+        assert_eq!(advice, None, "{fixes:?}");
+        assert_eq!(kinds(&fixes), parts.each_ref().map(|(kind, _)| *kind));
+        for (fix, (_, with)) in fixes.found.iter().zip(parts) {
+            let all = with.iter().all(|edit| fix.edits.contains(edit));
+            assert!(all && fix.edits.len() > with.len(), "{fix:?}");
+        }
+        fixes.found
+    };
+    let none = Edit::Enforcer(Some(Enforcer::CpusetOnly));
+    let parts = [
+        ("fewer", std::slice::from_ref(&end)),
+        ("no-budget", std::slice::from_ref(&none)),
+    ];
+    let threads = |wcet: &str| format!("class = \"deadline\"\n{}", task(wcet, "10ms"));
+    let kept = changes(&format!("cpus = [0]\n{}", threads("1ms")), parts);
+    let cpus = |edit: &Edit| matches!(edit, Edit::Cpus(..));
+    assert!(kept[0].edits.iter().any(cpus), "{kept:?}");
+    // Too long for a thread of SCHED_DEADLINE, and for what the kernel lets all threads of FIFO have.
+    let time = |edit: &Edit| matches!(edit, Edit::Time(..));
+    for fix in changes(&threads("9900us"), parts) {
+        assert!(fix.edits.iter().any(time), "{fix:?}");
+    }
 }
 
 #[test]
