@@ -232,14 +232,22 @@ pub fn sweep_stale(unsaved: Unsaved) -> Vec<Swept> {
 }
 
 /// The process of this user, other than this one and its parent, that has a place and is alive.
-///
-/// The parent: `timecell bench self memory` measures a bench that it starts.
 pub(crate) fn another() -> Option<i32> {
+    let mut others = others(living());
+    others.find_map(|place| (place.uid == uid()).then_some(place.pid))
+}
+
+/// The processes of other users that have a place and are alive: only root sees any.
+pub(crate) fn of_other_users() -> Vec<i32> {
+    let foreign = others(living()).filter(|place| place.uid != uid());
+    foreign.map(|place| place.pid).collect()
+}
+
+/// Those of other processes than this one and its parent: `timecell bench self memory` measures a bench that it starts.
+fn others(all: Vec<Living>) -> impl Iterator<Item = Living> {
     // SAFETY: no arguments, cannot fail.
     let family = [std::process::id().cast_signed(), unsafe { libc::getppid() }];
-    let mut others = living().into_iter();
-    others
-        .find_map(|place| (place.uid == uid() && !family.contains(&place.pid)).then_some(place.pid))
+    (all.into_iter()).filter(move |place| !family.contains(&place.pid))
 }
 
 /// The place of a coordinator that is alive.

@@ -157,6 +157,11 @@ pub(crate) fn alone(progress: &mut dyn Progress) -> Result<Interrupt, BenchError
              or the two would measure each other"
         )));
     }
+    for pid in place::of_other_users() {
+        progress.note(&format!(
+            "another user's timecell (process {pid}) is measuring on this machine: each of the two is in what the other measures"
+        ));
+    }
     let interrupt = Interrupt::listen()
         .map_err(|error| BenchError::Failed(format!("cannot listen for signals: {error}")))?;
     for swept in place::sweep_stale(Unsaved::Keep) {

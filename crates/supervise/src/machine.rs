@@ -11,8 +11,8 @@ use host::{caps, cpus, rtgroup};
 use model::mission::{Cell, Image, KernelBounds, Machine, PathKind, Way};
 use model::{EngineKind, Requirement};
 
-use crate::admit::{Facts, MachineMemory, RtRoom};
-use crate::ledger::{self, Entry};
+use crate::admit::{Facts, MachineMemory, RtRoom, RtShare};
+use crate::ledger::{self, Entry, Holder};
 use crate::names;
 
 /// This machine.
@@ -171,7 +171,7 @@ impl Here {
         Facts {
             cpus: self.cpus(),
             machine: record::supply::Machine::here(),
-            rt_cgroup: rt_room(None),
+            rt_cgroup: rt_room(None, &[]),
             deadline: self.deadline(&bounds),
             deadline_on_one_cpu: match self.cpus().as_slice() {
                 [_] => Ok(()),
@@ -224,7 +224,7 @@ impl Facts {
     /// the mission's own cells hold, if it runs already, is left for it. `cells` are processes that are known to be cells of it.
     pub fn for_mission(&self, mission: &str, others: &[Entry], cells: &[i32]) -> Facts {
         Facts {
-            rt_cgroup: rt_room(Some(mission)),
+            rt_cgroup: rt_room(Some(mission), others),
             outside: ledger::unaccounted(others, Some(mission), cells),
             beside: others.iter().map(Entry::neighbour).collect(),
             ..self.clone()
@@ -232,34 +232,62 @@ impl Facts {
     }
 }
 
-/// What real-time groups have left for cells; what the groups of `mission` hold, if they are there, counts as left: its cells are
-/// what is asked about.
+/// What real-time groups have left for cells, and which of `others` has the rest; what the groups of `mission` hold, if they are
+/// there, counts as left: its cells are what is asked about.
 ///
 /// # Errors
-/// Why there is nothing, a clause.
-fn rt_room(mission: Option<&str>) -> Result<RtRoom, String> {
+/// Why this kernel has no such groups, a clause.
+fn rt_room(mission: Option<&str>, others: &[Entry]) -> Result<RtRoom, String> {
     let root = Root::live();
     let top = rtgroup::detect_at(&root).map_err(|error| error.to_string())?;
-    let free_us = match mission {
-        Some(mission) => {
-            // Groups of its cells are in every hierarchy, here without a budget.
-            let own = [names::groups_of(mission), names::cells_of(mission)];
-            rtgroup::free_beside(&root, &top, &own)
-        }
-        None => rtgroup::free_in(&root, &top),
+    let budget = rtgroup::budget_of(&root, &top).map_err(|error| error.to_string())?;
+    if budget.runtime_us == 0 {
+        return Err("kernel.sched_rt_runtime_us is 0".to_owned());
+    }
+    // Groups of its cells are in every hierarchy, here without a budget.
+    let own = mission.map(|mission| [names::groups_of(mission), names::cells_of(mission)]);
+    let own = own.as_ref().map_or(&[][..], |own| own.as_slice());
+    let mut shares = rtgroup::shares_in(&root, &top);
+    shares.retain(|(group, _)| !own.iter().any(|own| group.starts_with(own)));
+    let taken = takers(&shares, others);
+    let held = taken.iter().map(|share| share.us);
+    let limit_us = u64::try_from(budget.runtime_us).ok();
+    Ok(RtRoom {
+        free_us: (budget.per_second_us()).saturating_sub(held.fold(0, u64::saturating_add)),
+        taken,
+        limit_ns: limit_us.map(|us| us.saturating_mul(1_000)),
+        limit_period_ns: budget.period_us.saturating_mul(1_000),
+    })
+}
+
+/// Whose the groups are that hold so many us of every second: those of each of `others` together, then each that is nobody's.
+fn takers(shares: &[(String, u64)], others: &[Entry]) -> Vec<RtShare> {
+    let is_of = |group: &str, entry: &Entry| match &entry.holder {
+        Holder::Mission { name, .. } => group.starts_with(&names::groups_of(name)),
+        Holder::Bench { pid, .. } => group == names::group_of_bench(*pid),
     };
-    match free_us.map_err(|error| error.to_string())? {
-        0 => Err("the top real-time group has no runtime left for cells".to_owned()),
-        free_us => {
-            let top = rtgroup::budget_of(&root, &top).map_err(|error| error.to_string())?;
-            let limit_us = u64::try_from(top.runtime_us).ok();
-            Ok(RtRoom {
-                free_us,
-                limit_ns: limit_us.map(|us| us.saturating_mul(1_000)),
-                limit_period_ns: top.period_us.saturating_mul(1_000),
-            })
+    let mut taken: Vec<RtShare> = Vec::new();
+    for (group, us) in shares {
+        let holder = others.iter().find(|entry| is_of(group, entry));
+        let who = match holder {
+            Some(entry) => entry.who(),
+            None if group.starts_with("timecell-") => {
+                format!(
+                    "something of timecell that is in no ledger (group `{group}`; see `timecell clean`)"
+                )
+            }
+            None => format!(
+                "somebody outside timecell (group `{}`)",
+                group.escape_debug()
+            ),
+        };
+        match taken.iter_mut().find(|share| share.who == who) {
+            Some(share) => share.us = share.us.saturating_add(*us),
+            None => taken.push(RtShare { who, us: *us }),
         }
     }
+    taken.sort_by_key(|share| std::cmp::Reverse(share.us));
+    taken
 }
 
 /// Linux 6.12 and later keep 50 ms of every second for ordinary tasks.
@@ -314,6 +342,50 @@ mod tests {
         let unasked = Here::default().without_images();
         assert_eq!(unasked.knows_image(EngineKind::Podman, "x"), None);
         assert_eq!(here.facts().cpus, here.cpus());
+    }
+
+    #[test]
+    fn whoever_holds_runtime_of_groups_is_named() {
+        let mission = |name: &str| Holder::Mission {
+            name: name.to_owned(),
+            dir: "/nowhere".into(),
+        };
+        let bench = Holder::Bench {
+            name: "latency".to_owned(),
+            pid: 12,
+        };
+        let mut others: Vec<Entry> = [mission("a"), mission("a-b"), bench]
+            .map(|holder| Entry::own(holder).unwrap())
+            .into();
+        others[2].process.pid = 12;
+        let shares = [
+            ("docker", 10_000),
+            ("timecell-12", 500_000),
+            ("timecell-123", 5_000),
+            ("timecell-mission-a-b.c", 30_000),
+            ("timecell-mission-a.c", 100_000),
+            ("timecell-mission-a.d", 200_000),
+        ];
+        let taken = takers(&shares.map(|(group, us)| (group.to_owned(), us)), &others);
+        let found: Vec<(&str, u64)> = (taken.iter())
+            .map(|share| (share.who.as_str(), share.us))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("`timecell bench latency` (process 12)", 500_000),
+                ("mission `a`", 300_000),
+                ("mission `a-b`", 30_000),
+                ("somebody outside timecell (group `docker`)", 10_000),
+                (
+                    "something of timecell that is in no ledger (group `timecell-123`; see `timecell clean`)",
+                    5_000
+                ),
+            ]
+        );
+        for (entry, share) in others.iter().zip([1, 2, 0]) {
+            assert_eq!(entry.neighbour().who, taken[share].who);
+        }
     }
 
     #[test]

@@ -21,6 +21,11 @@ pub fn groups_of(mission: &str) -> String {
     format!("timecell-mission-{mission}.")
 }
 
+/// The real-time group around all cells of a measurement by this process.
+pub fn group_of_bench(pid: i32) -> String {
+    format!("timecell-{pid}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -32,7 +37,7 @@ mod tests {
         assert!(!cell_id("mission-x", "c").starts_with(&groups_of("x")));
         assert!(!groups_of("jsa-b").starts_with(&groups_of("jsa")));
         // A measurement's cells begin with a process id.
-        assert!(!cell_id("7", "c").starts_with("timecell-7"));
+        assert!(!cell_id("7", "c").starts_with(&group_of_bench(7)));
     }
 
     #[test]

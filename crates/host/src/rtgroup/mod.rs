@@ -103,34 +103,28 @@ pub fn largest_free_runtime() -> Result<u64, RtGroupError> {
     free_in(&root, &top)
 }
 
-/// What the children of `group` leave of its budget, in microseconds per 1 s, if those whose names begin with one of `own` held nothing.
-/// Every other child counts rounded up, so the answer errs to the safe side.
-///
-/// # Errors
-/// [`RtGroupError::Absent`] if the directory has no such budget.
-pub fn free_beside(root: &Root, group: &Path, own: &[String]) -> Result<u64, RtGroupError> {
-    let is_own = |child: &str| own.iter().any(|own| child.starts_with(own));
-    free_of(root, group, |child| !is_own(child))
-}
-
 /// What the children of `group` leave of its budget, in microseconds per 1 s. Every child counts
 /// rounded up, so the answer errs to the safe side.
 ///
 /// # Errors
 /// [`RtGroupError::Absent`] if the directory has no such budget.
 pub fn free_in(root: &Root, group: &Path) -> Result<u64, RtGroupError> {
-    free_of(root, group, |_| true)
+    let has = budget_of(root, group)?.per_second_us();
+    let held = shares_in(root, group).into_iter().map(|(_, us)| us);
+    Ok(has.saturating_sub(held.fold(0, u64::saturating_add)))
 }
 
-/// What is left of a group's budget by those of its children that count.
-fn free_of(root: &Root, group: &Path, counts: impl Fn(&str) -> bool) -> Result<u64, RtGroupError> {
-    let has = budget_of(root, group)?.per_second_us();
-    let held: u64 = (root.dirs_in(group).iter())
-        .filter(|child| counts(child))
-        .filter_map(|child| budget_of(root, &group.join(child)).ok())
-        .map(|budget| budget.scaled(true))
-        .fold(0, u64::saturating_add);
-    Ok(has.saturating_sub(held))
+/// The children of `group` that hold something of its budget, by their names in ascending order, and what each holds in
+/// microseconds per 1 s, rounded up.
+pub fn shares_in(root: &Root, group: &Path) -> Vec<(String, u64)> {
+    let mut shares: Vec<(String, u64)> = (root.dirs_in(group).into_iter())
+        .filter_map(|child| {
+            let held = budget_of(root, &group.join(&child)).ok()?.scaled(true);
+            (held > 0).then_some((child, held))
+        })
+        .collect();
+    shares.sort();
+    shares
 }
 
 /// The group of `pid` if it has no budget at all, so that FIFO is refused there.
@@ -461,6 +455,8 @@ mod tests {
         let top = detect_at(&tree.root()).unwrap();
         // 950,000 less the 333,334 that 10 ms every 30 ms come to.
         assert_eq!(free_in(&tree.root(), &top).unwrap(), 616_666);
+        let holders = shares_in(&tree.root(), &top);
+        assert_eq!(holders, [("a".to_owned(), 333_334)]);
     }
 
     #[test]

@@ -35,8 +35,8 @@ pub(super) struct Asked {
     pub(super) declared: Option<Vec<u8>>,
 }
 
-/// What holds a cell, and why not something better.
-fn enforcer(mission: &Mission, cell: &Cell, facts: &Facts) -> Enforcer {
+/// What is to hold a cell to its budget.
+pub(super) fn enforcer(mission: &Mission, cell: &Cell, facts: &Facts) -> Enforcer {
     if let Some(asked) = mission.enforcer {
         return asked;
     }

@@ -13,7 +13,7 @@ pub struct Facts {
     pub cpus: Vec<u32>,
     /// What measurements of the supply must have been made on.
     pub machine: Machine,
-    /// Room for real-time groups, or why there are none.
+    /// Room for real-time groups, which may be none at this moment, or why this kernel has no such groups.
     pub rt_cgroup: Result<RtRoom, String>,
     /// Room for SCHED_DEADLINE on each cpu, or why it cannot be used.
     pub deadline: Result<RootDomain, String>,
@@ -33,15 +33,53 @@ pub struct Facts {
 }
 
 /// What is free for real-time groups.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RtRoom {
-    /// What the top group has, less what its groups hold already: us in every second, on each cpu alike.
+    /// What the top group has, less what its groups hold already: us in every second, on each cpu alike; 0: all is taken.
     pub free_us: u64,
+    /// Who holds the rest, those who hold most first.
+    pub taken: Vec<RtShare>,
     /// What the kernel lets all real-time threads of a cpu have together, ns in every `limit_period_ns`; it stops them all when
     /// they have had it. `None`: as much as they want.
     pub limit_ns: Option<u64>,
     /// Period of that limit, ns.
     pub limit_period_ns: u64,
+}
+
+/// What somebody holds of the runtime of real-time groups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RtShare {
+    /// Who: one of [`Facts::beside`] by what it is called there, or somebody who is in no ledger.
+    pub who: String,
+    /// So much: us in every second, on each cpu alike.
+    pub us: u64,
+}
+
+/// Holders that are named in one sentence.
+const NAMED: usize = 4;
+
+impl RtRoom {
+    /// Who holds how much, a clause; `None`: nobody holds anything.
+    pub(super) fn takers(&self) -> Option<String> {
+        let (named, more) = self.taken.split_at(self.taken.len().min(NAMED));
+        let part = |share: &RtShare| format!("{} holds {:.3} ms", share.who, share.us as f64 / 1e3);
+        let mut parts: Vec<String> = named.iter().map(part).collect();
+        let us: u64 = more.iter().map(|share| share.us).sum();
+        if us > 0 {
+            let count = more.len();
+            parts.push(format!("{count} more hold {:.3} ms", us as f64 / 1e3));
+        }
+        (!parts.is_empty())
+            .then(|| format!("of every second of real-time groups {}", parts.join(", ")))
+    }
+
+    /// The same when one of them has ended.
+    fn end(&mut self, who: &str) {
+        let (ended, stay): (Vec<RtShare>, Vec<RtShare>) =
+            (std::mem::take(&mut self.taken).into_iter()).partition(|share| share.who == who);
+        let given: u64 = ended.iter().map(|share| share.us).sum();
+        (self.taken, self.free_us) = (stay, self.free_us.saturating_add(given));
+    }
 }
 
 /// What the kernel lets all real-time threads of one cpu have together.
@@ -93,7 +131,15 @@ impl Facts {
             .collect()
     }
 
-    /// Whether an enforcer works here, or why not.
+    /// The same machine once somebody of [`Facts::beside`] has ended, with what that one holds given back.
+    pub(super) fn end(&mut self, who: &str) {
+        self.beside.retain(|other| other.who != who);
+        if let Ok(room) = &mut self.rt_cgroup {
+            room.end(who);
+        }
+    }
+
+    /// Whether an enforcer works on this kernel, or why not; what it is to hold may be taken at this moment.
     ///
     /// # Errors
     /// The reason, as a clause.
@@ -107,7 +153,7 @@ impl Facts {
         }
     }
 
-    /// The best that the kernel has: a budget for a whole cell, a budget for each thread, no budget.
+    /// The best that the kernel has, whether there is room for it at this moment or not: a budget for a whole cell, a budget for each thread, no budget.
     pub fn best(&self) -> Enforcer {
         (Enforcer::OF_MISSIONS.iter().copied())
             .find(|enforcer| self.has(*enforcer).is_ok())

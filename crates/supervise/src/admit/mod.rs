@@ -8,6 +8,7 @@
 //! all cells at once where they cannot be kept to a cpu. Without
 //! an enforcer the tasks of all cells of a cpu are tested together, and none is protected from another.
 
+mod advice;
 mod asked;
 mod bands;
 mod cpu;
@@ -26,7 +27,7 @@ mod supplied;
 #[cfg(test)]
 mod tests;
 
-pub use facts::{Facts, RtRoom};
+pub use facts::{Facts, RtRoom, RtShare};
 pub use fixes::{Edit, Fix, Fixes, find_fixes};
 pub use memory::{HeldMemory, MachineMemory, MemoryShare};
 pub use neighbour::{HeldCell, HeldTask, Neighbour};
@@ -41,6 +42,7 @@ use model::Enforcer;
 use model::mission::{Cell, CellClass, Mission, Place};
 use record::supply::MeasuredSupply;
 
+use advice::Advice;
 use asked::Asked;
 use cpu::{Bound, Candidate};
 
@@ -110,20 +112,41 @@ fn decide(
     for at in without_band {
         refuse(
             asked[at].at,
-            refusal::plain(&asked[at], "there are not so many priorities left", None),
+            refusal::plain(
+                &asked[at],
+                "there are not so many priorities left",
+                Vec::new(),
+            ),
         );
     }
     for cell in &asked {
         if let Err(why) = facts.has(cell.enforcer) {
-            let fix = "choose another with `enforcer`, or see `timecell doctor`";
+            let advice = Advice::of("enforcer", "choose another with `enforcer` or `class`");
             refuse(
                 cell.at,
                 refusal::plain(
                     cell,
-                    &format!("{} cannot hold it here: {why}", cell.enforcer.name()),
-                    Some(fix),
+                    &format!(
+                        "{} cannot hold it here: {why} (see `timecell doctor`)",
+                        cell.enforcer.name()
+                    ),
+                    vec![advice],
                 ),
             );
+        }
+    }
+    for cell in &asked {
+        if let (Enforcer::RtCgroup, Ok(room)) = (cell.enforcer, &facts.rt_cgroup)
+            && room.free_us == 0
+        {
+            let auto = match mission.enforcer {
+                Some(_) => "",
+                None => ", the best that this kernel has,",
+            };
+            let takers = room.takers().unwrap_or_default();
+            let why = format!("rt-cgroup{auto} has no runtime left for it: {takers}");
+            let ends = room.taken.iter().map(|share| Advice::end(&share.who));
+            refuse(cell.at, refusal::plain(cell, &why, ends.collect()));
         }
     }
     for cell in asked.iter().filter(|cell| roams(cell, facts)) {
@@ -135,14 +158,17 @@ fn decide(
                 "threads of SCHED_DEADLINE cannot be kept to some of the cpus {} here: {why}",
                 cpu_list(&facts.cpus)
             );
-            let fix = "leave `cpus` out: they run on any cpu then";
-            refuse(cell.at, refusal::plain(cell, &why, Some(fix)));
+            let advice = Advice::of("cpus", "leave `cpus` out: they run on any cpu then");
+            refuse(cell.at, refusal::plain(cell, &why, vec![advice]));
         }
     }
     for cell in &asked {
-        if let Some(why) = measured_on(cell, facts) {
-            let fix = "wait until that has ended, or choose other cpus";
-            refuse(cell.at, refusal::plain(cell, &why, Some(fix)));
+        if let Some((who, why)) = measured_on(cell, facts) {
+            let mut advice = vec![Advice::end(&who)];
+            if !roams(cell, facts) {
+                advice.push(Advice::of("cpus", "choose other cpus"));
+            }
+            refuse(cell.at, refusal::plain(cell, &why, advice));
         }
     }
     let share = share(facts);
@@ -254,19 +280,21 @@ fn beside_real_time(mission: &Mission, cell: &Cell, facts: &Facts) -> Vec<u32> {
     }
 }
 
-/// Why a cell has no place beside what is measured; `None`: it has one, or asks for none.
-fn measured_on(cell: &Asked, facts: &Facts) -> Option<String> {
+/// Who measures where a cell would have its place, and why it has none there; `None`: it has one, or asks for none.
+fn measured_on(cell: &Asked, facts: &Facts) -> Option<(String, String)> {
     let asks: &[u32] = match roams(cell, facts) {
         true => &facts.cpus,
         false => &cell.cpus,
     };
     let met = |cpu: &u32| neighbour::measuring(facts, *cpu).map(|who| (*cpu, who.who.clone()));
     if let Some((cpu, who)) = asks.iter().find_map(met) {
-        return Some(format!("{who} measures on cpu {cpu}"));
+        let why = format!("{who} measures on cpu {cpu}");
+        return Some((who, why));
     }
     let everywhere = asks.is_empty() && facts.cpus.iter().all(|cpu| met(cpu).is_some());
     let who = facts.cpus.first().and_then(met)?.1;
-    everywhere.then(|| format!("{who} measures on every cpu"))
+    let why = format!("{who} measures on every cpu");
+    everywhere.then_some((who, why))
 }
 
 /// The share of a cpu that a cell's budget may take.
@@ -286,11 +314,11 @@ fn budget(
     measured: &[MeasuredSupply],
 ) -> Result<Option<(Ns, Ns)>, Box<Refused>> {
     if cell.cpus.len() > 1 && !cell.work.tasks.is_empty() {
-        let fix = "give it one cpu, or a reservation without tasks";
+        let advice = Advice::of("cpus", "give it one cpu");
         return Err(Box::new(refusal::plain(
             cell,
             "tasks of a cell on several cpus are not analysed",
-            Some(fix),
+            vec![advice],
         )));
     }
     let threads = cell.work.tasks.len() > 1 && cell.class == CellClass::Deadline;
@@ -300,7 +328,7 @@ fn budget(
             Err(Box::new(refusal::plain(
                 cell,
                 why,
-                Some("leave the reservation out"),
+                vec![Advice::of("budget", "leave the reservation out")],
             )))
         }
         Some(_) if cell.enforcer == Enforcer::CpusetOnly => Ok(None),
@@ -310,7 +338,7 @@ fn budget(
         }
         None => match search::least(&cell.work, cell.enforcer, share, exact, facts, measured) {
             Some(found) => Ok(Some((found.budget_ns, found.period_ns))),
-            None => Err(Box::new(refusal::no_budget(cell, share))),
+            None => Err(Box::new(refusal::no_budget(cell, share, facts, measured))),
         },
     }
 }
@@ -370,8 +398,11 @@ fn kernel(candidates: &[Candidate<'_>], facts: &Facts) -> Vec<String> {
             .iter()
             .fold(0u64, |sum, held| sum.saturating_add(*held));
         if sum > room.free_us {
+            let takers = room
+                .takers()
+                .map_or(String::new(), |who| format!(" ({who})"));
             refusals.push(format!(
-                "the cells' real-time groups need {:.3} ms of every second together, on whatever cpus, and {:.3} ms are free: \
+                "the cells' real-time groups need {:.3} ms of every second together, on whatever cpus, and {:.3} ms are free{takers}: \
                  the kernel counts a group's budget on all cpus alike; lower budgets by {:.3} ms a second, or raise \
                  kernel.sched_rt_runtime_us",
                 sum as f64 / 1e3,

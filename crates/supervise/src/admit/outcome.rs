@@ -7,6 +7,7 @@ use model::Enforcer;
 use model::mission::{Band, Place};
 use serde::{Serialize, Serializer};
 
+use super::advice::Advice;
 use super::{Basis, HeldCell, HeldMemory, MemoryShare, SupervisorGrant, Unaccounted};
 
 /// What admission says of a mission.
@@ -165,9 +166,12 @@ pub struct Refused {
     pub why: String,
     /// The task that is late and by how much, where one is.
     pub witness: Option<Late>,
-    /// What the user can do about it that is no change of the file, or what this says of the change, a clause. Changes of the file
-    /// that suffice are found by [`super::find_fixes`].
+    /// What the user can do about it, a clause, where that was found to suffice ([`Admission::advise`]). All changes that suffice are
+    /// found by [`super::find_fixes`].
     pub fix: Option<String>,
+    /// What might help, before it was tried.
+    #[serde(skip)]
+    pub(super) advice: Vec<Advice>,
 }
 
 /// A deadline that is not shown to hold.

@@ -4,30 +4,47 @@ use analysis::inside::test;
 use analysis::reservation::Dedicated;
 use analysis::{Ns, Verdict};
 
+use model::Enforcer;
+use record::supply::MeasuredSupply;
+
+use super::advice::Advice;
 use super::asked::Asked;
 use super::cpu::{Candidate, Unfit};
-use super::{Late, Refused, place_of};
+use super::{Facts, Late, Refused, RtRoom, place_of};
 
 fn ms(ns: Ns) -> String {
     format!("{:.3} ms", ns as f64 / 1e6)
 }
 
 /// A refusal without a witness.
-pub(super) fn plain(cell: &Asked, why: &str, fix: Option<&str>) -> Refused {
+pub(super) fn plain(cell: &Asked, why: &str, advice: Vec<Advice>) -> Refused {
     Refused {
         cell: cell.name.clone(),
         place: place_of(cell),
         why: why.to_owned(),
         witness: None,
-        fix: fix.map(ToOwned::to_owned),
+        fix: None,
+        advice,
     }
 }
 
 /// No budget and period suffice.
-pub(super) fn no_budget(cell: &Asked, (part, whole): (Ns, Ns)) -> Refused {
+pub(super) fn no_budget(
+    cell: &Asked,
+    (part, whole): (Ns, Ns),
+    facts: &Facts,
+    measured: &[MeasuredSupply],
+) -> Refused {
     let whole_cpu = test(&cell.work.tasks, cell.work.policy, &Dedicated).verdict;
     let percent = part as f64 * 100.0 / whole.max(1) as f64;
-    let (why, witness, fix) = match whole_cpu {
+    let room = facts.rt_cgroup.as_ref().ok();
+    let room = room.filter(|_| cell.enforcer == Enforcer::RtCgroup);
+    let takers = (room.and_then(RtRoom::takers)).map_or(String::new(), |who| format!("; {who}"));
+    let supplied = match measured {
+        [] => "a model of this kernel's tick supplies it (`timecell bench supply` measures it)",
+        _ => "this kernel supplies it",
+    };
+    let (why, witness, advice) = match whole_cpu {
         Verdict::Unschedulable(witness) => {
             let late = cell.names.get(witness.task).cloned().unwrap_or_default();
             let lack = witness.demand.saturating_sub(witness.supply);
@@ -37,19 +54,22 @@ pub(super) fn no_budget(cell: &Asked, (part, whole): (Ns, Ns)) -> Refused {
                     task: late,
                     witness,
                 }),
-                Some(format!(
-                    "take {} of execution time out of what is due by then",
-                    ms(lack)
-                )),
+                vec![Advice::of(
+                    "wcet",
+                    format!(
+                        "take {} of execution time out of what is due by then",
+                        ms(lack)
+                    ),
+                )],
             )
         }
-        Verdict::Undecided(reason) => (reason.to_string(), None, None),
+        Verdict::Undecided(reason) => (reason.to_string(), None, Vec::new()),
         Verdict::Schedulable => (
             format!(
-                "its deadlines hold with a whole cpu, but with no budget within {percent:.1} % of one as this kernel supplies it"
+                "its deadlines hold with a whole cpu, but with no budget within {percent:.1} % of one as {supplied}{takers}"
             ),
             None,
-            Some("measure the supply: `timecell bench supply`".to_owned()),
+            Vec::new(),
         ),
     };
     Refused {
@@ -57,7 +77,8 @@ pub(super) fn no_budget(cell: &Asked, (part, whole): (Ns, Ns)) -> Refused {
         place: place_of(cell),
         why,
         witness,
-        fix,
+        fix: None,
+        advice,
     }
 }
 
@@ -112,5 +133,6 @@ pub(super) fn unfit(cell: &Candidate<'_>, unfit: &Unfit, candidates: &[Candidate
         why,
         witness,
         fix: None,
+        advice: Vec::new(),
     }
 }

@@ -120,14 +120,19 @@ impl Entry {
         }
     }
 
-    /// As admission of somebody else counts it, with what its cells have taken of the memory at this instant.
-    pub fn neighbour(&self) -> Neighbour {
+    /// Who holds it, as sentences name it: such as "mission `a`".
+    pub fn who(&self) -> String {
         let process = match &self.holder {
             Holder::Mission { .. } => String::new(),
             Holder::Bench { .. } => format!(" (process {})", self.process.pid),
         };
+        format!("{}{process}", self.holder)
+    }
+
+    /// As admission of somebody else counts it, with what its cells have taken of the memory at this instant.
+    pub fn neighbour(&self) -> Neighbour {
         Neighbour {
-            who: format!("{}{process}", self.holder),
+            who: self.who(),
             short: self.holder.short().to_owned(),
             cells: self.cells.clone(),
             supplies: self.supplies.clone(),

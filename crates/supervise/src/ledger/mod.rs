@@ -30,7 +30,7 @@ pub use name::NameLock;
 pub use outside::unaccounted;
 
 /// How long another one may decide before it is given up.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The ledger of a machine.
 #[derive(Debug, Clone)]
@@ -76,12 +76,24 @@ impl Ledger {
     /// # Errors
     /// When another one keeps it, or the system refuses it.
     pub fn lock(&self) -> Result<Locked, LedgerError> {
+        self.lock_within(PATIENCE)
+    }
+
+    /// The same without waiting, for a thread that has other work: [`LedgerError::Busy`] while another one keeps it.
+    ///
+    /// # Errors
+    /// As [`Ledger::lock`].
+    pub(crate) fn try_lock(&self) -> Result<Locked, LedgerError> {
+        self.lock_within(Duration::ZERO)
+    }
+
+    fn lock_within(&self, patience: Duration) -> Result<Locked, LedgerError> {
         let ledger = self.clone();
         if !is_root() {
             return Ok(Locked { ledger, file: None });
         }
         let path = self.dir.join("lock");
-        match lock::take(&self.dir, "lock", PATIENCE) {
+        match lock::take(&self.dir, "lock", patience) {
             Ok(file) => Ok(Locked {
                 ledger,
                 file: Some(file),
@@ -90,29 +102,6 @@ impl Ledger {
                 Err(LedgerError::Busy { path })
             }
             Err(error) => Err(self.failed(&path, "locked")(error)),
-        }
-    }
-
-    /// A mission holds these cells of what it held and no others, and so much of the memory.
-    ///
-    /// # Errors
-    /// When the file cannot be read, understood or written.
-    pub(crate) fn keep_only(
-        &self,
-        mission: &str,
-        cells: &[HeldCell],
-        memory: HeldMemory,
-    ) -> Result<(), LedgerError> {
-        let locked = self.lock()?;
-        let entries = self.entries()?;
-        let own = |entry: &Entry| matches!(&entry.holder, Holder::Mission { name, .. } if name == mission);
-        match entries.into_iter().find(own) {
-            Some(entry) => locked.put(Entry {
-                cells: cells.to_vec(),
-                memory,
-                ..entry
-            }),
-            None => Ok(()),
         }
     }
 
@@ -198,6 +187,28 @@ impl Locked {
         let mut entries = self.others(&entry.holder)?;
         entries.push(entry);
         self.ledger.write(&entries)
+    }
+
+    /// A mission holds these cells of what it held and no others, and so much of the memory.
+    ///
+    /// # Errors
+    /// As [`Locked::put`].
+    pub(crate) fn keep_only(
+        &self,
+        mission: &str,
+        cells: &[HeldCell],
+        memory: HeldMemory,
+    ) -> Result<(), LedgerError> {
+        let entries = self.ledger.entries()?;
+        let own = |entry: &Entry| matches!(&entry.holder, Holder::Mission { name, .. } if name == mission);
+        match entries.into_iter().find(own) {
+            Some(entry) => self.put(Entry {
+                cells: cells.to_vec(),
+                memory,
+                ..entry
+            }),
+            None => Ok(()),
+        }
     }
 
     /// As [`Locked::put`]; it is given back when the answer is dropped, unless something of it still runs then.

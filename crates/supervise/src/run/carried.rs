@@ -15,6 +15,7 @@ use super::{Event, Plan, RunError, sources};
 use crate::control::{CellUpdate, Change, Refusal, Say};
 use crate::enforce::Mechanisms;
 use crate::journal::Writer;
+use crate::ledger::{LedgerError, Locked};
 use crate::state::{Mode, Record, State};
 
 /// All that goes on while the mission file becomes another one: what a [`Keeper`] has beside its mission, cells by their names.
@@ -134,6 +135,12 @@ impl Carried {
 
     pub(super) fn take_wanted(&mut self) -> Option<Wanted> {
         self.desk.wanted.take()
+    }
+
+    /// The ledger's lock, which the loop took before it ended.
+    pub(super) fn take_locked(&mut self) -> Result<Locked, LedgerError> {
+        let locked = self.desk.locked.take();
+        locked.unwrap_or_else(|| self.desk.ledger.lock())
     }
 
     /// The limit of memory with which this cell runs, bytes.

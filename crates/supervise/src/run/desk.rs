@@ -11,7 +11,7 @@ use super::notify::Notify;
 use super::update::{TRYING_NS, Updating};
 use super::watch::CellWatch;
 use crate::control::{Ask, CellDone, Refusal, Say, Server, check_window};
-use crate::ledger::Ledger;
+use crate::ledger::{self, Ledger, LedgerError, Locked};
 use crate::state::{Hold, Record};
 
 /// How long clients may take to read the last answers of a supervisor that ends.
@@ -42,6 +42,10 @@ pub(super) struct Desk {
     later: Vec<(u64, u64, Say, bool)>,
     /// Where the machine's supervisors say what is granted.
     pub(super) ledger: Ledger,
+    /// Since when its lock is asked for, CLOCK_MONOTONIC ns.
+    asks_ledger_since_ns: Option<i64>,
+    /// Its lock, or why it cannot be had, for what cannot be done within the loop.
+    pub(super) locked: Option<Result<Locked, LedgerError>>,
     /// Who has asked for the end of the mission.
     downs: Vec<u64>,
     pub(super) notify: Notify,
@@ -100,6 +104,8 @@ impl Desk {
             noted: 0,
             later: Vec::new(),
             ledger: Ledger::default(),
+            asks_ledger_since_ns: None,
+            locked: None,
             downs: Vec::new(),
             notify,
         };
@@ -148,6 +154,20 @@ impl Desk {
         }
     }
 
+    /// The ledger's lock, or why it cannot be had; `None`: another one has it, and it is to be asked for again in a moment. The thread
+    /// that watches the cells waits for nobody.
+    pub(super) fn lock_ledger(&mut self) -> Option<Result<Locked, LedgerError>> {
+        let now = timecell_client::now_ns();
+        let since = *self.asks_ledger_since_ns.get_or_insert(now);
+        let result = self.ledger.try_lock();
+        let patience_ns = i64::try_from(ledger::PATIENCE.as_nanos()).unwrap_or(i64::MAX);
+        if matches!(result, Err(LedgerError::Busy { .. })) && now - since < patience_ns {
+            return None;
+        }
+        self.asks_ledger_since_ns = None;
+        Some(result)
+    }
+
     /// When it wants to be woken, CLOCK_MONOTONIC ns.
     pub(super) fn next_ns(&self) -> Option<i64> {
         let updating = self.updating.as_ref().and_then(Updating::next_ns);
@@ -155,7 +175,12 @@ impl Desk {
         let told = told.filter_map(|leaving| leaving.live.told_until_ns).min();
         let shrinks = (self.shrinks_until_ns).map(|_| timecell_client::now_ns() + TRYING_NS);
         let beat = self.notify.next_ns().filter(|_| self.told_ready);
-        [updating, told, shrinks, beat].into_iter().flatten().min()
+        let ledger = self.asks_ledger_since_ns;
+        let ledger = ledger.map(|_| timecell_client::now_ns() + TRYING_NS);
+        [updating, told, shrinks, beat, ledger]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 
@@ -212,6 +237,7 @@ impl Keeper<'_> {
     pub(super) fn refuse_all(&mut self) {
         let waiting = std::mem::take(&mut self.desk.pending);
         let wanted = self.desk.wanted.take().map(|wanted| wanted.client);
+        self.desk.asks_ledger_since_ns = None;
         let updating = self.desk.updating.take().map(|updating| updating.client);
         let clients = waiting.into_iter().map(|pending| pending.client);
         for client in clients.chain(wanted).chain(updating) {

@@ -163,10 +163,6 @@ impl Plan {
             if let Some(late) = &refused.witness {
                 why.push_str(&format!("; {late}"));
             }
-            if let Some(fix) = &refused.fix {
-                why.push_str("; ");
-                why.push_str(fix);
-            }
             all.push(why);
         }
         all.extend(self.admission.refusals.iter().cloned());

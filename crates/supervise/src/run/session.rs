@@ -10,7 +10,7 @@ use super::update::Turn;
 use super::{Asked, Event, Inputs, Notify, Options, Plan, RunError, Signals, beside, plan};
 use crate::admit::{Facts, HeldCell, HeldMemory};
 use crate::control::{Change, ControlError, Refusal};
-use crate::ledger::{Entry, Holder, Ledger, LedgerError};
+use crate::ledger::{Entry, Holder, LedgerError, Locked};
 use crate::state::Text;
 
 /// Keeps an admitted mission running, and what updates make of it, until it is to end; then ends it and leaves nothing.
@@ -45,7 +45,8 @@ pub fn keep(
                 carried.put_back();
                 let (mission, admission) = (plan.inputs.mission(), &plan.admission);
                 let memory = plan::memory(mission, admission, &|name| carried.memory_limit(name));
-                if let Err(error) = enter(&options.ledger, &plan, &options.dir, memory) {
+                let locked = carried.take_locked();
+                if let Err(error) = enter(locked, &plan, &options.dir, memory) {
                     let text = error.to_string();
                     tell(&Event::Note { text });
                 }
@@ -72,7 +73,9 @@ fn next(
 ) -> Option<Plan> {
     let wanted = carried.take_wanted()?;
     let client = wanted.client;
-    match decide(plan, wanted, carried, facts, read, options) {
+    // From here until it is entered nobody else decides.
+    let locked = carried.take_locked();
+    match decide(plan, wanted, locked, carried, facts, read, options) {
         Ok((next, decided)) => {
             carried.update(plan, &next, decided);
             Some(next)
@@ -87,6 +90,7 @@ fn next(
 fn decide(
     plan: &Plan,
     wanted: Wanted,
+    locked: Result<Locked, LedgerError>,
     carried: &Carried,
     facts: &Facts,
     read: &mut dyn FnMut(&Path) -> Result<Inputs, Vec<String>>,
@@ -103,8 +107,7 @@ fn decide(
         return Err((Refusal::BadFile, vec![why]));
     }
     let unknown = |error: LedgerError| (Refusal::NotAdmitted, vec![error.to_string()]);
-    // From here until it is entered nobody else decides.
-    let locked = options.ledger.lock().map_err(unknown)?;
+    let locked = locked.map_err(unknown)?;
     let others = locked
         .others(&holder(plan, &options.dir))
         .map_err(unknown)?;
@@ -180,10 +183,15 @@ fn memory(plan: &Plan, next: &Plan, carried: &Carried, ends: &[String]) -> HeldM
 }
 
 /// Enters what a mission of this plan holds in place of what it held.
-fn enter(ledger: &Ledger, plan: &Plan, dir: &Path, memory: HeldMemory) -> Result<(), LedgerError> {
+fn enter(
+    locked: Result<Locked, LedgerError>,
+    plan: &Plan,
+    dir: &Path,
+    memory: HeldMemory,
+) -> Result<(), LedgerError> {
     let mut entry = entry(plan, dir, &[])?;
     entry.memory = memory;
-    ledger.lock()?.put(entry)
+    locked?.put(entry)
 }
 
 fn changes(plan: &Plan, next: &Plan, anew: &[String]) -> BTreeMap<String, Change> {

@@ -15,6 +15,7 @@ use super::{Asked, Event, RunError, spec};
 use crate::admit::Grant;
 use crate::cause::ended;
 use crate::control::{CellUpdate, Change, Say, Updated};
+use crate::ledger::{LedgerError, Locked};
 use crate::state::{Entry, Hold, Text};
 
 /// Longest time in which the groups of cells that have gone are to be removed, ns: the kernel counts a group that is
@@ -182,15 +183,15 @@ impl Keeper<'_> {
     pub(super) fn turn_update(&mut self) -> Result<Option<Served>, RunError> {
         if self.desk.wanted.is_some() {
             // What is being made or taken down is waited for: it belongs to the mission as it is.
-            return Ok(self.work.is_idle().then_some(Served::Wanted));
+            return Ok((self.work.is_idle() && self.has_ledger()).then_some(Served::Wanted));
         }
         let now = timecell_client::now_ns();
         let Some(updating) = &self.desk.updating else {
             return Ok(None);
         };
-        let (client, window_ns) = (updating.client, updating.window_ns);
+        let (client, window_ns, now_in) = (updating.client, updating.window_ns, updating.phase);
         let failed = updating.failed.is_some();
-        let phase = match updating.phase {
+        let phase = match now_in {
             Phase::MakesRoom | Phase::Starts | Phase::Watches { .. } if failed => {
                 self.end_fresh();
                 Phase::TakesBack
@@ -226,13 +227,17 @@ impl Keeper<'_> {
             }
             Phase::Finishes { since_ns } if self.nothing_leaves() => {
                 if matches!(self.fit_kept(), Ok(true)) || now - since_ns > SHRINKING_NS {
-                    self.forget_leaving();
-                    self.answer_update(true);
+                    if let Some(locked) = self.desk.lock_ledger() {
+                        self.forget_leaving(locked);
+                        self.answer_update(true);
+                    }
                     return Ok(None);
                 }
                 return Ok(None);
             }
-            Phase::TakesBack if self.fresh_have_ended() && self.work.is_idle() => {
+            Phase::TakesBack
+                if self.fresh_have_ended() && self.work.is_idle() && self.has_ledger() =>
+            {
                 self.take_back()?;
                 return Ok(Some(Served::TakenBack));
             }
@@ -246,6 +251,14 @@ impl Keeper<'_> {
             return self.turn_update();
         }
         Ok(None)
+    }
+
+    /// Whether the ledger is locked for what comes after this loop, or cannot be.
+    fn has_ledger(&mut self) -> bool {
+        if self.desk.locked.is_none() {
+            self.desk.locked = self.desk.lock_ledger();
+        }
+        self.desk.locked.is_some()
     }
 
     /// Whether the failure of this cell is that of an update, which is to take it back.
@@ -391,14 +404,14 @@ impl Keeper<'_> {
     }
 
     /// What the old versions held is free for others.
-    fn forget_leaving(&mut self) {
+    fn forget_leaving(&mut self, locked: Result<Locked, LedgerError>) {
         let limit = |name: &str| {
             let live = self.live.get(&self.mission().position(name)?)?;
             live.app.spec().limits.memory_bytes
         };
         let memory = memory(self.mission(), self.admission, &limit);
-        let (name, ledger) = (&self.mission().name, &self.desk.ledger);
-        let entered = ledger.keep_only(name, &self.admission.held, memory);
+        let (name, held) = (&self.mission().name, &self.admission.held);
+        let entered = locked.and_then(|locked| locked.keep_only(name, held, memory));
         if let Err(error) = entered {
             let text = error.to_string();
             (self.tell)(&Event::Note { text });

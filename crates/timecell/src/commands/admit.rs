@@ -38,9 +38,12 @@ pub fn run(options: &Admit) -> Result<Ended, CommandError> {
     let facts = here.facts().for_mission(name, &others, &[]);
     let measured = measured(options.supply.as_deref(), &file)?;
     let latency_ns = latency(&file)?;
-    let admission = admit(file.mission(), &facts, &measured, latency_ns);
+    let mut admission = admit(file.mission(), &facts, &measured, latency_ns);
     let fixes = (!admission.is_admitted())
         .then(|| find_fixes(file.mission(), &facts, &measured, latency_ns));
+    if let Some(fixes) = &fixes {
+        admission.advise(fixes);
+    }
     if options.json {
         let json = serde_json::json!({
             "schema": SCHEMA,

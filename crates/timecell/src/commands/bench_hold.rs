@@ -37,29 +37,91 @@ fn hold(what: &str, cpus: Vec<u32>, options: &Bench) -> Result<Holding, CommandE
         pid: std::process::id().cast_signed(),
     };
     let locked = Ledger::default().lock()?;
-    for other in locked.others(&holder)? {
-        let shared: Vec<u32> = other.cpus();
-        let shared: Vec<u32> = shared
-            .into_iter()
-            .filter(|cpu| cpus.contains(cpu))
-            .collect();
-        if shared.is_empty() || !matches!(other.holder, Holder::Mission { .. }) {
-            continue;
-        }
-        let list = host::cpus::format_list(&shared);
-        if !options.beside_missions {
-            return Err(LedgerError::InTheWay {
-                who: other.holder.to_string(),
-                cpus: list,
-            }
-            .into());
-        }
-        out::note(&format!(
-            "note    {} holds cpu {list}: its cells are in what is measured, and may be late by it",
-            other.holder
-        ));
+    for note in beside(&locked.others(&holder)?, &cpus, options.beside_missions)? {
+        out::note(&note);
     }
     let mut entry = Entry::own(holder).map_err(LedgerError::from)?;
     entry.measured_cpus = cpus;
     Ok(locked.take(entry)?)
+}
+
+/// What is to be said of those who hold some of these cpus already.
+///
+/// # Errors
+/// When one of them is a mission, and missions are not to be measured.
+fn beside(
+    others: &[Entry],
+    cpus: &[u32],
+    beside_missions: bool,
+) -> Result<Vec<String>, LedgerError> {
+    let mut notes = Vec::new();
+    for other in others {
+        let mut shared = other.cpus();
+        shared.retain(|cpu| cpus.contains(cpu));
+        if shared.is_empty() {
+            continue;
+        }
+        let (who, list) = (other.who(), host::cpus::format_list(&shared));
+        match &other.holder {
+            Holder::Mission { .. } if !beside_missions => {
+                return Err(LedgerError::InTheWay { who, cpus: list });
+            }
+            Holder::Mission { .. } => notes.push(format!(
+                "note    {who} holds cpu {list}: its cells are in what is measured, and may be late by it"
+            )),
+            // `bench self` measures a bench that it starts.
+            Holder::Bench { pid, .. } if *pid == parent() => {}
+            Holder::Bench { .. } => notes.push(format!(
+                "note    {who} measures on cpu {list} too: each of the two is in what the other measures"
+            )),
+        }
+    }
+    Ok(notes)
+}
+
+fn parent() -> i32 {
+    std::os::unix::process::parent_id().cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(holder: Holder, cpus: &[u32]) -> Entry {
+        let mut entry = Entry::own(holder).unwrap();
+        entry.measured_cpus = cpus.to_vec();
+        entry
+    }
+
+    fn bench(pid: i32, cpus: &[u32]) -> Entry {
+        let name = "latency".to_owned();
+        let mut entry = entry(Holder::Bench { name, pid }, cpus);
+        entry.process.pid = pid;
+        entry
+    }
+
+    #[test]
+    fn another_measurement_on_the_same_cpus_is_told() {
+        let others = [bench(7, &[0, 1]), bench(8, &[2]), bench(parent(), &[1])];
+        let notes = beside(&others, &[1, 3], false).unwrap();
+        assert_eq!(
+            notes,
+            [
+                "note    `timecell bench latency` (process 7) measures on cpu 1 too: each of the two is in what the other measures"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_mission_is_in_the_way_unless_it_is_to_be_measured() {
+        let holder = Holder::Mission {
+            name: "a".to_owned(),
+            dir: "/nowhere".into(),
+        };
+        let others = [entry(holder, &[1])];
+        assert!(beside(&others, &[0], false).unwrap().is_empty());
+        let error = beside(&others, &[1], false).unwrap_err().to_string();
+        assert!(error.starts_with("mission `a` holds cpu 1"), "{error}");
+        assert_eq!(beside(&others, &[1], true).unwrap().len(), 1);
+    }
 }

@@ -47,7 +47,7 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
     let others = locked.others(&holder)?;
     // What a killed supervisor's cells hold is theirs.
     let facts = here.facts().for_mission(&name, &others, &[]);
-    let plan = inputs.admitted(&facts);
+    let mut plan = inputs.admitted(&facts);
     let _held = if plan.admission.is_admitted() {
         let entry = Entry::own(holder).map_err(LedgerError::from)?;
         Some(locked.take(entry.holding(&plan.admission, &plan.inputs.measured))?)
@@ -60,6 +60,9 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
         let (measured, latency_ns) = (&inputs.measured, inputs.latency_ns);
         find_fixes(inputs.mission(), &facts, measured, latency_ns)
     });
+    if let Some(fixes) = &fixes {
+        plan.admission.advise(fixes);
+    }
     out::print(&text(&inputs.file, &plan.admission, &facts, fixes.as_ref()));
     if !plan.admission.is_admitted() {
         return Ok(Ended::Missed);

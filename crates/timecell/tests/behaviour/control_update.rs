@@ -1,6 +1,7 @@
 //! A running mission becomes another one.
 
 use std::path::Path;
+use std::process::Stdio;
 
 use host::root::Root;
 use serde_json::Value;
@@ -8,7 +9,7 @@ use supervise::enforce::MissionGroups;
 
 use crate::control::{RESERVED, ask, cell, json_of, runs};
 use crate::missions::{Up, busybox, mission, nothing_is_left, pid_of, shell};
-use crate::support::{Case, Need, eventually};
+use crate::support::{Case, Need, eventually, timecell};
 
 const ROOT: &[Need] = &[
     Need::Root,
@@ -38,6 +39,11 @@ pub const CASES: &[Case] = &[
             Need::GroupBudget(100),
         ],
         run: a_cell_whose_cpu_is_the_missions_no_more_is_made_anew_on_another,
+    },
+    Case {
+        name: "control_update::an_update_that_waits_for_the_ledger_keeps_no_cell_waiting",
+        needs: &[Need::Root, Need::Program("busybox")],
+        run: an_update_that_waits_for_the_ledger_keeps_no_cell_waiting,
     },
     Case {
         name: "control_update::a_new_version_that_fails_is_taken_back",
@@ -312,6 +318,43 @@ fn what_cannot_be_kept_is_refused_and_changes_nothing() {
     );
     assert_eq!(ask(dir, &["events"]).out, events, "something has happened");
     assert_eq!(cell(dir, "steady")["pid"], pid);
+    up.end();
+    nothing_is_left(dir);
+}
+
+fn an_update_that_waits_for_the_ledger_keeps_no_cell_waiting() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let restarted = "class = \"other\"\nrestart = { backoff_min = \"10ms\" }";
+    let failing = shell("failing", SLEEPS, restarted);
+    mission(dir, &failing);
+    let mut up = Up::start(dir);
+    let pid = pid_of(&up.until("failing: runs"));
+    mission(
+        dir,
+        &(failing + &shell("more", SLEEPS, "class = \"other\"")),
+    );
+    // As another timecell that decides.
+    let lock = std::fs::File::open("/run/timecell/lock").unwrap();
+    lock.lock().unwrap();
+    let mut update = timecell();
+    update.current_dir(dir);
+    update.args(["update", "mission.toml", "--dir", "state"]);
+    let mut update = (update.args(["--window", "0ns"]).stdout(Stdio::null()))
+        .spawn()
+        .unwrap();
+    // Once it waits, whatever else is asked for is refused.
+    eventually("the update waits", || {
+        let said = ask(dir, &["start", "failing"]);
+        said.err.contains("an update goes on")
+    });
+    // SAFETY: no memory; it is the cell's process.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
+    up.until("failing: runs");
+    lock.unlock().unwrap();
+    let ended = update.wait().unwrap();
+    assert_eq!(ended.code(), Some(0), "it was refused meanwhile");
+    assert!(up.until("more: runs").contains("pid"));
     up.end();
     nothing_is_left(dir);
 }

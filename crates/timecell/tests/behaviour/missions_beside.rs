@@ -55,6 +55,18 @@ pub const CASES: &[Case] = &[
         run: a_measurement_and_a_mission_keep_off_each_other,
     },
     Case {
+        name: "missions_beside::whoever_has_the_runtime_of_groups_is_named",
+        needs: &[
+            Need::Root,
+            Need::RealTime,
+            Need::RtGroups,
+            Need::GroupBudget(950),
+            Need::Program("busybox"),
+            Need::TwoCpus,
+        ],
+        run: whoever_has_the_runtime_of_groups_is_named,
+    },
+    Case {
         name: "missions_beside::two_missions_share_the_memory",
         needs: MEMORY,
         run: two_missions_share_the_memory,
@@ -267,6 +279,42 @@ fn a_measurement_and_a_mission_keep_off_each_other() {
     assert_eq!(refused.status.code(), Some(4));
     let error = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(error.contains("--beside-missions"), "{error}");
+}
+
+fn whoever_has_the_runtime_of_groups_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let a = takes("a", "1ms", "100ms", "class = \"fifo\"\ncpus = [1]");
+    mission(dir.path(), &a);
+    let refused = |who: &str| {
+        let said = say(dir.path(), &["admit", "mission.toml"]).ends_with(3);
+        let words: Vec<&str> = said.out.split_whitespace().collect();
+        let words = words.join(" ");
+        assert!(words.contains("has no runtime left for it"), "{words}");
+        assert!(words.contains(&format!("{who} holds")), "{words}");
+        words
+    };
+    let group = format!("others-{}", std::process::id());
+    let free_us = host::rtgroup::largest_free_runtime().unwrap();
+    let others = host::rtgroup::RtGroup::create(&group, free_us, 1_000_000).unwrap();
+    refused(&format!("somebody outside timecell (group `{group}`)"));
+    others.remove().unwrap();
+    let mut bench = timecell();
+    bench.current_dir(dir.path());
+    bench.args(["bench", "overhead", "--engine", "embedded", "--rounds", "1"]);
+    bench.args(["--cpus", "0", "--jobs", "30000"]);
+    let bench = bench.stdout(std::process::Stdio::null());
+    let mut measuring = bench.stderr(std::process::Stdio::null()).spawn().unwrap();
+    crate::support::eventually("the measurement has its group", || {
+        host::rtgroup::largest_free_runtime().unwrap() == 0
+    });
+    let who = format!("`timecell bench overhead` (process {})", measuring.id());
+    let words = refused(&who);
+    measuring.kill().unwrap();
+    measuring.wait().unwrap();
+    say(dir.path(), &["clean"]);
+    let end = format!("fewer: end {who} first");
+    assert!(words.contains(&end), "{words}");
+    say(dir.path(), &["admit", "mission.toml"]).ends_with(0);
 }
 
 fn a_damaged_ledger_is_one_sentence() {

@@ -78,7 +78,7 @@ impl Edit {
                     cell.after.retain(|other| other != name);
                 }
             }
-            Edit::End(who) => facts.beside.retain(|other| other.who != *who),
+            Edit::End(who) => facts.end(who),
             Edit::Cpus(name, ..)
             | Edit::Class(name, ..)
             | Edit::NoPriorities(name)
@@ -119,12 +119,11 @@ impl Edit {
         }
     }
 
-    /// The kind of change that it is.
+    /// The kind of change that it is, unless it takes a budget away, which is a kind of its own whatever is edited.
     pub(super) const fn kind(&self) -> &'static str {
         match self {
             Edit::MissionCpus(_) | Edit::Cpus(..) => "cpus",
             Edit::Reservation(..) => "budget",
-            Edit::Enforcer(Some(Enforcer::CpusetOnly)) => "no-budget",
             Edit::Enforcer(_) | Edit::Class(..) | Edit::NoPriorities(_) => "enforcer",
             Edit::Time(_, _, Time::Deadline, _) => "deadline",
             Edit::Time(_, _, Time::Period, _) => "period",
@@ -148,7 +147,7 @@ impl Edit {
     }
 
     /// The cell that is edited, where one is.
-    fn cell(&self) -> Option<&str> {
+    pub(in super::super) fn cell(&self) -> Option<&str> {
         match self {
             Edit::MissionCpus(_) | Edit::Enforcer(_) | Edit::End(_) => None,
             Edit::Cpus(name, ..)

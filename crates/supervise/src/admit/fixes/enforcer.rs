@@ -8,24 +8,9 @@ use super::{Edit, budget};
 
 /// Mechanisms that enforce a budget.
 pub(super) fn enforced(search: &Search<'_>) -> Option<Vec<Edit>> {
-    let by_class = |class: CellClass| {
-        let auto = search.mission.enforcer.map(|_| Edit::Enforcer(None));
-        let whole: Vec<Edit> = auto.into_iter().chain(anywhere(search, class)).collect();
-        search.by_cell(|cell, edits, open| {
-            let first = whole.iter().filter(|edit| !edits.contains(edit)).cloned();
-            let own: Vec<Edit> = first.chain(of_class(search, cell, class)).collect();
-            if search.helps(edits, &own, open) {
-                return Some(own);
-            }
-            // Beside those of another class its budget may have become too small.
-            (!edits.is_empty())
-                .then(|| budget::of_cell(search, cell, edits, open))
-                .flatten()
-        })
-    };
     [CellClass::Deadline, CellClass::Fifo]
         .into_iter()
-        .find_map(by_class)
+        .find_map(|class| by_class(search, class, true))
         .or_else(|| {
             let with_budgets = Enforcer::OF_MISSIONS
                 .iter()
@@ -36,9 +21,30 @@ pub(super) fn enforced(search: &Search<'_>) -> Option<Vec<Edit>> {
         })
 }
 
-/// Cpus alone.
+/// Cpus alone: for as few cells as suffice where their class means so, else for all.
 pub(super) fn none(search: &Search<'_>) -> Option<Vec<Edit>> {
-    everywhere(search, Enforcer::CpusetOnly)
+    by_class(search, CellClass::Fifo, false)
+        .filter(|edits| search.loses_budget(edits))
+        .or_else(|| everywhere(search, Enforcer::CpusetOnly))
+}
+
+/// This class for as many cells as need it, with what the kernel then has for them; only where they are `held` to a budget, or
+/// were to none before.
+fn by_class(search: &Search<'_>, class: CellClass, held: bool) -> Option<Vec<Edit>> {
+    let auto = search.mission.enforcer.map(|_| Edit::Enforcer(None));
+    let whole: Vec<Edit> = auto.into_iter().chain(anywhere(search, class)).collect();
+    search.by_cell(|cell, edits, open| {
+        let first = whole.iter().filter(|edit| !edits.contains(edit)).cloned();
+        let own: Vec<Edit> = first.chain(of_class(search, cell, class)).collect();
+        let all: Vec<Edit> = edits.iter().chain(&own).cloned().collect();
+        if !(held && search.loses_budget(&all)) && search.helps(edits, &own, open) {
+            return Some(own);
+        }
+        // Beside those of another class its budget may have become too small.
+        (!edits.is_empty())
+            .then(|| budget::of_cell(search, cell, edits, open))
+            .flatten()
+    })
 }
 
 /// Whether threads of this class run on any cpu, so that `cpus` cannot be kept.
@@ -64,8 +70,13 @@ fn of_class(search: &Search<'_>, cell: &Cell, class: CellClass) -> Vec<Edit> {
     edits
 }
 
-/// One mechanism for all cells, in the class that it needs.
+/// One mechanism for all cells, in the class that it needs, where that suffices.
 fn everywhere(search: &Search<'_>, enforcer: Enforcer) -> Option<Vec<Edit>> {
+    of_all(search, enforcer).filter(|edits| search.faults_after(edits) == 0)
+}
+
+/// One mechanism for all cells, in the class that it needs; `None`: they have it, or this kernel has not.
+pub(super) fn of_all(search: &Search<'_>, enforcer: Enforcer) -> Option<Vec<Edit>> {
     if search.mission.enforcer == Some(enforcer) || search.facts.has(enforcer).is_err() {
         return None;
     }
@@ -76,5 +87,5 @@ fn everywhere(search: &Search<'_>, enforcer: Enforcer) -> Option<Vec<Edit>> {
     for cell in cells.filter(|cell| cell.is_real_time()) {
         edits.extend(of_class(search, cell, class));
     }
-    (search.faults_after(&edits) == 0).then_some(edits)
+    Some(edits)
 }

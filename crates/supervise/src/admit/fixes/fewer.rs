@@ -41,11 +41,14 @@ fn cells_left_out(search: &Search<'_>) -> Option<Vec<Edit>> {
             .is_some_and(|cell| !needed(cell, names));
         free && search.faults_after(&out(names)) == 0
     };
-    if let Some(found) = one.clone().find(alone) {
+    if let Some(found) = one.take_while(|_| search.may_go_on()).find(alone) {
         return Some(out(&found));
     }
     let mut names: Vec<&str> = Vec::new();
     for cell in others {
+        if !search.may_go_on() {
+            return None;
+        }
         if needed(cell, &names) {
             continue;
         }

@@ -15,12 +15,16 @@ mod times;
 pub use edit::Edit;
 
 use analysis::Ns;
+use model::Enforcer;
 use model::mission::Mission;
 use record::supply::MeasuredSupply;
 use serde::Serialize;
 
 use super::Facts;
 use search::Search;
+
+/// The kind of every change that takes an enforced budget away, whatever it edits.
+const NO_BUDGET: &str = "no-budget";
 
 /// A kind of change.
 struct Kind {
@@ -78,7 +82,7 @@ const KINDS: [Kind; 8] = [
         find: fewer::find,
     },
     Kind {
-        name: "no-budget",
+        name: NO_BUDGET,
         tries: "no enforced budget",
         remark: Some(
             "holds while every cell keeps to what it declares; nothing stops one that does not",
@@ -99,10 +103,12 @@ pub struct Fix {
 }
 
 impl Fix {
-    /// Of the kind of that one of its edits which costs the user most.
-    fn of(edits: Vec<Edit>) -> Fix {
-        let at = |edit: &Edit| KINDS.iter().position(|kind| kind.name == edit.kind());
-        let dearest = edits.iter().filter_map(at).max().unwrap_or(0);
+    /// Of the kind of that one of its edits which costs the user most, or, if it `loses` a budget, of the kind that says so.
+    fn of(edits: Vec<Edit>, loses: bool) -> Fix {
+        let at = |name: &str| KINDS.iter().position(|kind| kind.name == name);
+        let of_edits = edits.iter().filter_map(|edit| at(edit.kind()));
+        let lost = loses.then(|| at(NO_BUDGET)).flatten();
+        let dearest = of_edits.chain(lost).max().unwrap_or(0);
         let kind = &KINDS[dearest];
         Fix {
             kind: kind.name,
@@ -144,42 +150,42 @@ pub fn find_fixes(
     let search = Search::new(mission, facts, measured, latency_ns);
     let (mut missions, mut cut_short) = (0, false);
     let mut found: Vec<Fix> = Vec::new();
-    let of = |search: &Search<'_>, kind: &Kind| -> Option<Vec<Edit>> {
-        search.begin();
-        (kind.find)(search).filter(|edits| search.is_proved(edits))
-    };
-    for kind in &KINDS {
-        let Some(edits) = of(&search, kind) else {
-            continue;
-        };
-        // What is not needed of it may have been what the kind is called after.
-        let fix = Fix::of(search.pruned(&edits));
-        let same = |other: &Fix| {
-            other.edits == fix.edits
-                || (other.kind == fix.kind && other.edits.len() <= fix.edits.len())
-        };
-        if !found.iter().any(same) {
-            found.push(fix);
+    for (kind, shares) in KINDS
+        .iter()
+        .zip((1 + PAIRS..=KINDS.len() as u32 + PAIRS).rev())
+    {
+        if let Some(edits) = proved(&search, kind, shares) {
+            offer(&search, edits, &mut found);
         }
     }
-    if found.is_empty() {
-        // What the file fixes of a cell leaves room for no single change: several kinds together.
-        for base in relaxed(mission) {
-            let Some(eased) = search.based_on(&base) else {
-                continue;
-            };
-            let more = match eased.refused.is_admitted() {
-                true => search.is_proved(&base).then(Vec::new),
-                false => KINDS.iter().find_map(|kind| of(&eased, kind)),
-            };
-            missions += eased.missions();
-            cut_short |= eased.was_cut_short();
-            if let Some(more) = more {
-                let edits: Vec<Edit> = base.into_iter().chain(more).collect();
-                found.push(Fix::of(search.pruned(&edits)));
+    if found.iter().all(|fix| fix.kind == NO_BUDGET) {
+        let several = together(&search, found.is_empty());
+        let bases: usize = several.iter().map(|together| together.bases.len()).sum();
+        let mut shares = bases as u32;
+        for Together { bases, last } in several {
+            for base in bases {
+                let eased = search.based_on(&base, shares);
+                shares -= 1;
+                let Some(eased) = eased else {
+                    continue;
+                };
+                let more = match eased.refused.is_admitted() {
+                    true => search.is_proved(&base).then(Vec::new),
+                    false => (KINDS.iter().zip((1..=KINDS.len() as u32).rev()))
+                        .find_map(|(kind, shares)| proved(&eased, kind, shares)),
+                };
+                missions += eased.missions();
+                cut_short |= eased.was_cut_short();
+                if let Some(more) = more {
+                    offer(&search, base.into_iter().chain(more).collect(), &mut found);
+                    break;
+                }
+            }
+            if last && !found.is_empty() {
                 break;
             }
         }
+        found.sort_by_key(|fix| KINDS.iter().position(|kind| kind.name == fix.kind));
     }
     Fixes {
         found,
@@ -187,6 +193,63 @@ pub fn find_fixes(
         missions: missions + search.missions(),
         cut_short: cut_short || search.was_cut_short(),
     }
+}
+
+/// Shares of the time that are kept, beside one for each kind, for several of them together.
+const PAIRS: u32 = 4;
+
+/// What a kind finds in one of so many shares of the time that is left.
+fn proved(search: &Search<'_>, kind: &Kind, shares: u32) -> Option<Vec<Edit>> {
+    search.begin(shares);
+    (kind.find)(search).filter(|edits| search.is_proved(edits))
+}
+
+/// Adds a change without what is not needed of it, unless there is one of its kind that is no longer.
+fn offer(search: &Search<'_>, edits: Vec<Edit>, found: &mut Vec<Fix>) {
+    // What is not needed may have been what the kind is called after.
+    let edits = search.pruned(&edits);
+    let loses = search.loses_budget(&edits);
+    let fix = Fix::of(edits, loses);
+    let same = |other: &Fix| {
+        other.edits == fix.edits || (other.kind == fix.kind && other.edits.len() <= fix.edits.len())
+    };
+    if !found.iter().any(same) {
+        found.push(fix);
+    }
+}
+
+/// Edits after each of which all kinds are asked once more, until one of them has an answer.
+struct Together {
+    bases: Vec<Vec<Edit>>,
+    /// Whether an answer is the last one that is needed.
+    last: bool,
+}
+
+/// Where two causes refuse, no kind suffices alone. What the file fixes of a cell may leave no room for a single change; others may be in
+/// the way, too; and no budget may be found that can be enforced, which is asked only where `nothing` was found.
+fn together(search: &Search<'_>, nothing: bool) -> Vec<Together> {
+    let others = search.facts.beside.iter();
+    let ended = Together {
+        bases: vec![others.map(|other| Edit::End(other.who.clone())).collect()],
+        last: false,
+    };
+    if !nothing {
+        return vec![ended];
+    }
+    let mut relaxed = relaxed(&search.mission).to_vec();
+    relaxed.dedup();
+    let unheld = enforcer::of_all(search, Enforcer::CpusetOnly);
+    vec![
+        Together {
+            bases: relaxed,
+            last: true,
+        },
+        ended,
+        Together {
+            bases: unheld.into_iter().collect(),
+            last: false,
+        },
+    ]
 }
 
 /// Edits that leave more to timecell: budgets, then cpus, then both, then the mechanism too.

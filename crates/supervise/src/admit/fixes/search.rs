@@ -8,13 +8,14 @@ use analysis::Ns;
 use model::mission::{Cell, Mission, MissionFile};
 use record::supply::MeasuredSupply;
 
+use super::super::asked::enforcer;
 use super::super::{Admission, Facts, Outcome, decision};
 use super::Edit;
 
 /// Changed missions that one kind may put to admission, times the cells of each: what a kind may cost.
 const CELLS_TRIED: usize = 2_400;
 
-/// How long the whole search may take: whoever asked waits for it. What is found by then is still proved.
+/// How long the whole search may take: whoever asked waits for it. No trial begins later.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// At least so many missions are tried of each kind.
@@ -23,12 +24,14 @@ const LEAST_TRIED: usize = 24;
 /// What the kinds ask: is the mission admitted after these edits?
 pub(super) struct Search<'a> {
     pub(super) mission: Cow<'a, Mission>,
-    pub(super) facts: &'a Facts,
+    pub(super) facts: Cow<'a, Facts>,
     measured: &'a [MeasuredSupply],
     latency_ns: Ns,
     /// The refusal that is to be fixed.
     pub(super) refused: Admission,
     until: Instant,
+    /// What the kind that is asked now has of it.
+    kind_until: Counter<Instant>,
     tried: Counter<usize>,
     left: Counter<usize>,
     cut_short: Counter<bool>,
@@ -53,12 +56,14 @@ impl<'a> Search<'a> {
         measured: &'a [MeasuredSupply],
         latency_ns: Ns,
     ) -> Search<'a> {
+        let until = Instant::now() + PATIENCE;
         Search {
             mission: Cow::Borrowed(mission),
-            facts,
+            facts: Cow::Borrowed(facts),
             measured,
             latency_ns,
-            until: Instant::now() + PATIENCE,
+            until,
+            kind_until: Counter::new(until),
             refused: decision(mission, facts, measured, latency_ns),
             tried: Counter::new(0),
             left: Counter::new(0),
@@ -66,23 +71,36 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The same search of the mission after some edits, which are not part of its answers; `None`: they change nothing.
-    pub(super) fn based_on(&self, base: &[Edit]) -> Option<Search<'a>> {
-        let mut mission = self.mission.clone().into_owned();
-        for edit in base {
-            edit.apply(&mut mission, &mut self.facts.clone());
-        }
-        (mission != *self.mission && self.has_time()).then(|| Search {
-            refused: decision(&mission, self.facts, self.measured, self.latency_ns),
+    /// The same search of the mission after some edits, which are not part of its answers, in a share of what is left of the time;
+    /// `None`: they change nothing, or there is no time.
+    pub(super) fn based_on(&self, base: &[Edit], shares: u32) -> Option<Search<'a>> {
+        self.share_time(shares);
+        let (mission, facts) = self.edited(base);
+        let ends = base.iter().any(|edit| matches!(edit, Edit::End(_)));
+        ((mission != *self.mission || ends) && self.has_time()).then(|| Search {
+            refused: decision(&mission, &facts, self.measured, self.latency_ns),
             mission: Cow::Owned(mission),
-            facts: self.facts,
+            facts: Cow::Owned(facts),
             measured: self.measured,
             latency_ns: self.latency_ns,
-            until: self.until,
+            until: self.kind_until.get(),
+            kind_until: self.kind_until.clone(),
             tried: Counter::new(1),
             left: Counter::new(0),
             cut_short: Counter::new(false),
         })
+    }
+
+    /// The mission and the machine after these edits.
+    fn edited(&self, edits: &[Edit]) -> (Mission, Facts) {
+        let (mut mission, mut facts) = (
+            self.mission.clone().into_owned(),
+            self.facts.clone().into_owned(),
+        );
+        for edit in edits {
+            edit.apply(&mut mission, &mut facts);
+        }
+        (mission, facts)
     }
 
     /// These edits without those that a later one makes void, and, as far as there is time to find them, without those that are
@@ -106,19 +124,37 @@ impl<'a> Search<'a> {
         kept
     }
 
-    /// Another kind begins, with its own share of trials.
-    pub(super) fn begin(&self) {
+    /// Another kind begins, with its own share of trials and, of `kinds` that are still to come, of the time.
+    pub(super) fn begin(&self, kinds: u32) {
         let cells = self.mission.cells.len().max(1);
         self.left.set((CELLS_TRIED / cells).max(LEAST_TRIED));
+        self.share_time(kinds);
+    }
+
+    /// Leaves what comes next one of so many equal shares of the time that is left.
+    fn share_time(&self, shares: u32) {
+        let now = Instant::now();
+        let left = self.until.saturating_duration_since(now);
+        self.kind_until.set(now + left / shares.max(1));
     }
 
     /// Whether the search may go on; that it may not is remembered.
     fn has_time(&self) -> bool {
-        let has_time = Instant::now() < self.until;
+        let has_time = Instant::now() < self.kind_until.get();
         if !has_time {
             self.cut_short.set(true);
         }
         has_time
+    }
+
+    /// Whether another mission may be tried. Whoever goes through many cells asks before each: only to make the edits of a thousand
+    /// cells a thousand times takes seconds.
+    pub(super) fn may_go_on(&self) -> bool {
+        let may_go_on = self.has_time() && self.left.get() > 0;
+        if !may_go_on {
+            self.cut_short.set(true);
+        }
+        may_go_on
     }
 
     pub(super) fn missions(&self) -> usize {
@@ -138,10 +174,7 @@ impl<'a> Search<'a> {
         };
         self.left.set(left);
         self.tried.set(self.tried.get() + 1);
-        let (mut mission, mut facts) = (self.mission.clone().into_owned(), self.facts.clone());
-        for edit in edits {
-            edit.apply(&mut mission, &mut facts);
-        }
+        let (mission, facts) = self.edited(edits);
         (!mission.cells.is_empty())
             .then(|| decision(&mission, &facts, self.measured, self.latency_ns))
     }
@@ -152,12 +185,21 @@ impl<'a> Search<'a> {
             .map_or(usize::MAX, |admission| faults(&admission))
     }
 
+    /// Whether a cell that is to be held to a budget is held to none after these edits.
+    pub(super) fn loses_budget(&self, edits: &[Edit]) -> bool {
+        let (mission, facts) = self.edited(edits);
+        let is_held = |mission: &Mission, cell: &Cell, facts: &Facts| {
+            cell.is_real_time() && enforcer(mission, cell, facts).has_budgets()
+        };
+        (self.mission.cells.iter())
+            .filter(|cell| is_held(&self.mission, cell, &self.facts))
+            .filter_map(|cell| mission.cell(&cell.name))
+            .any(|cell| !is_held(&mission, cell, &facts))
+    }
+
     /// Whether the edited mission is a file that timecell reads, to the same value, and admits.
     pub(super) fn is_proved(&self, edits: &[Edit]) -> bool {
-        let (mut mission, mut facts) = (self.mission.clone().into_owned(), self.facts.clone());
-        for edit in edits {
-            edit.apply(&mut mission, &mut facts);
-        }
+        let (mission, facts) = self.edited(edits);
         self.tried.set(self.tried.get() + 1);
         MissionFile::parse("edited", &mission.to_toml()).is_ok_and(|file| {
             decision(file.mission(), &facts, self.measured, self.latency_ns).is_admitted()
@@ -215,7 +257,9 @@ impl<'a> Search<'a> {
         };
         // Each round makes it less.
         while open > 0 {
-            let better = (self.concerned(&edits).into_iter()).find_map(|cell| {
+            let mut concerned =
+                (self.concerned(&edits).into_iter()).take_while(|_| self.may_go_on());
+            let better = concerned.find_map(|cell| {
                 let more = propose(cell, &edits, open)?;
                 let all: Vec<Edit> = edits.iter().chain(&more).cloned().collect();
                 let left = self.faults_after(&all);
@@ -284,6 +328,32 @@ mod tests {
     }
 
     #[test]
+    fn a_kind_has_its_share_of_the_time_and_asks_nothing_of_cells_beyond_it() {
+        let refused = mission(&cell("a", &task("100ms", "100ms")));
+        let facts = facts();
+        let mut search = Search::new(&refused, &facts, &[], 0);
+        let asked = |search: &Search<'_>| {
+            let count = Counter::new(0);
+            let none = search.by_cell(|_, _, _| {
+                count.set(count.get() + 1);
+                None
+            });
+            assert_eq!(none, None);
+            count.get()
+        };
+        search.begin(2);
+        assert!(search.kind_until.get() < search.until);
+        assert_eq!(asked(&search), 1);
+        assert!(!search.was_cut_short());
+        search.left.set(0);
+        assert_eq!(asked(&search), 0);
+        search.until = Instant::now();
+        search.begin(1);
+        assert_eq!(asked(&search), 0);
+        assert!(search.was_cut_short());
+    }
+
+    #[test]
     fn when_its_time_is_over_nothing_more_is_tried() {
         let (facts, mission) = (facts(), mission(&cell("a", &task("1ms", "100ms"))));
         let mut search = Search::new(&mission, &facts, &[], 0);
@@ -295,8 +365,9 @@ mod tests {
         assert!(!search.was_cut_short());
         let tried = search.missions();
         search.until = Instant::now();
+        search.begin(1);
         assert_eq!(search.pruned(&edits), edits);
-        assert!(search.based_on(&edits).is_none() && search.after(&edits).is_none());
+        assert!(search.based_on(&edits, 1).is_none() && search.after(&edits).is_none());
         assert_eq!(search.missions(), tried);
         assert!(search.was_cut_short());
     }

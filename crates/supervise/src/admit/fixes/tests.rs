@@ -5,7 +5,7 @@ use model::mission::{CellClass, MissionFile};
 use proptest::prelude::*;
 
 use super::super::tests::{cell, facts, mission, task};
-use super::super::{Facts, admit};
+use super::super::{Facts, HeldMemory, Neighbour, Outcome, RtShare, admit};
 use super::edit::Time;
 use super::*;
 
@@ -15,15 +15,35 @@ fn kinds(fixes: &Fixes) -> Vec<&'static str> {
     fixes.found.iter().map(|fix| fix.kind).collect()
 }
 
-/// Each change, applied, is admitted.
+/// Names of the cells that are to be held to a budget, by the rules of the manual.
+fn held(mission: &Mission, facts: &Facts) -> Vec<String> {
+    let is_held = |class: Option<CellClass>| match (mission.enforcer, class) {
+        (Some(enforcer), _) => enforcer != Enforcer::CpusetOnly,
+        (None, Some(CellClass::Deadline)) => true,
+        (None, Some(_)) => facts.rt_cgroup.is_ok(),
+        (None, None) => facts.rt_cgroup.is_ok() || facts.deadline.is_ok(),
+    };
+    let cells = mission.cells.iter().filter(|cell| cell.is_real_time());
+    cells
+        .filter(|cell| is_held(cell.class))
+        .map(|cell| cell.name.clone())
+        .collect()
+}
+
+/// Each change, applied, is admitted, and takes a budget away only if it says so.
 fn all_work(mission: &Mission, facts: &Facts, latency_ns: Ns) -> Fixes {
     let fixes = find_fixes(mission, facts, &[], latency_ns);
     for fix in &fixes.found {
-        let (mission, facts) = fix.apply(mission, facts);
-        let admission = admit(&mission, &facts, &[], latency_ns);
+        let (changed, changed_facts) = fix.apply(mission, facts);
+        let admission = admit(&changed, &changed_facts, &[], latency_ns);
         assert!(admission.is_admitted(), "{fix:?}: {admission:?}");
+        let loses = (held(mission, facts).iter())
+            .filter_map(|name| admission.grant(name))
+            .any(|grant| !grant.enforcer.has_budgets());
+        assert_eq!(fix.kind == NO_BUDGET, loses, "{fix:?}: {admission:?}");
         let named = fix.edits.iter().any(|edit| edit.kind() == fix.kind);
-        assert!(named, "not what it is called: {fix:?}");
+        assert!(named || loses, "not what it is called: {fix:?}");
+        assert_eq!(fix.remark.is_some(), loses || fix.kind == "wcet");
     }
     fixes
 }
@@ -51,6 +71,105 @@ fn two_small_tasks_that_an_empty_board_refuses_are_told_of_the_deadline_class() 
     let enforcer = fixes.found.iter().find(|fix| fix.kind == "enforcer");
     let first = enforcer.unwrap().edits[0].to_string();
     assert_eq!(first, "class = \"deadline\" in `fast`");
+}
+
+#[test]
+fn a_class_that_this_kernel_holds_to_no_budget_is_offered_as_what_it_is() {
+    let facts = Facts {
+        rt_cgroup: Err("no cgroup v1".to_owned()),
+        deadline_on_one_cpu: Err("the root domain is one".to_owned()),
+        ..facts()
+    };
+    // As SCHED_DEADLINE no thread needs more than 0.9 of its period.
+    let mission = mission(&cell("a", &task("9100us", "10ms")));
+    assert!(!admit(&mission, &facts, &[], 0).is_admitted());
+    let fixes = all_work(&mission, &facts, 0);
+    let class = |fix: &&Fix| fix.edits.iter().any(|edit| matches!(edit, Edit::Class(..)));
+    let fix = fixes.found.iter().find(class).unwrap();
+    assert_eq!(fix.kind, "no-budget");
+    assert!(fix.remark.unwrap().contains("keeps to what it declares"));
+}
+
+/// A measurement on one cpu of two, on a machine whose cpus cannot be set apart for SCHED_DEADLINE.
+fn measured_on(cpu: u32) -> (String, Facts) {
+    let who = "`timecell bench latency` (process 12)".to_owned();
+    let neighbour = Neighbour {
+        who: who.clone(),
+        short: "latency".to_owned(),
+        cells: Vec::new(),
+        supplies: Vec::new(),
+        measured_cpus: vec![cpu],
+        memory: HeldMemory::default(),
+        memory_taken_bytes: 0,
+    };
+    let facts = Facts {
+        deadline_on_one_cpu: Err("the root domain is one".to_owned()),
+        beside: vec![neighbour],
+        ..facts()
+    };
+    (who, facts)
+}
+
+/// What is advised to the only cell of a refused mission, and what was found.
+fn advised(rest: &str, facts: &Facts) -> (Option<String>, Fixes) {
+    let mission = mission(&cell("a", rest));
+    let fixes = all_work(&mission, facts, 0);
+    let mut admission = admit(&mission, facts, &[], 0);
+    admission.advise(&fixes);
+    match admission.cells.swap_remove(0) {
+        Outcome::Refused(refused) => (refused.fix, fixes),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_cell_is_advised_only_what_was_found_to_suffice() {
+    let (who, facts) = measured_on(1);
+    let wait = format!("wait until {who} has ended");
+    let threads = format!("class = \"deadline\"\n{}", task("1ms", "10ms"));
+    let kept = format!("cpus = [1]\n{}", task("1ms", "100ms"));
+    let both = format!("{wait}, or choose other cpus");
+    for (rest, advice) in [(&threads, Some(wait)), (&kept, Some(both))] {
+        assert_eq!(advised(rest, &facts).0, advice);
+    }
+    // Neither of the two that stand in its way can be changed alone.
+    let (advice, _) = advised(&format!("cpus = [0]\n{threads}"), &facts);
+    assert_eq!(advice, None);
+}
+
+#[test]
+fn where_two_causes_refuse_both_are_changed() {
+    let (who, mut facts) = measured_on(1);
+    let room = facts.rt_cgroup.as_mut().unwrap();
+    room.taken = vec![RtShare {
+        who: who.clone(),
+        us: std::mem::take(&mut room.free_us),
+    }];
+    let end = Edit::End(who);
+    let changes = |rest: &str, parts: [(&str, &[Edit]); 2]| {
+        let (advice, fixes) = advised(rest, &facts);
+        assert_eq!(advice, None, "{fixes:?}");
+        assert_eq!(kinds(&fixes), parts.each_ref().map(|(kind, _)| *kind));
+        for (fix, (_, with)) in fixes.found.iter().zip(parts) {
+            let all = with.iter().all(|edit| fix.edits.contains(edit));
+            assert!(all && fix.edits.len() > with.len(), "{fix:?}");
+        }
+        fixes.found
+    };
+    let none = Edit::Enforcer(Some(Enforcer::CpusetOnly));
+    let parts = [
+        ("fewer", std::slice::from_ref(&end)),
+        ("no-budget", std::slice::from_ref(&none)),
+    ];
+    let threads = |wcet: &str| format!("class = \"deadline\"\n{}", task(wcet, "10ms"));
+    let kept = changes(&format!("cpus = [0]\n{}", threads("1ms")), parts);
+    let cpus = |edit: &Edit| matches!(edit, Edit::Cpus(..));
+    assert!(kept[0].edits.iter().any(cpus), "{kept:?}");
+    // Too long for a thread of SCHED_DEADLINE, and for what the kernel lets all threads of FIFO have.
+    let time = |edit: &Edit| matches!(edit, Edit::Time(..));
+    for fix in changes(&threads("9900us"), parts) {
+        assert!(fix.edits.iter().any(time), "{fix:?}");
+    }
 }
 
 #[test]
@@ -177,13 +296,10 @@ fn every_edit_is_of_a_kind_that_is_listed() {
         ),
         (vec![Edit::Time(cell(), task(), Time::WcetHigh, 1)], "wcet"),
         (vec![Edit::End("mission `b`".to_owned())], "fewer"),
-        (
-            vec![Edit::Enforcer(Some(Enforcer::CpusetOnly))],
-            "no-budget",
-        ),
     ] {
         assert!(KINDS.iter().any(|known| known.name == kind));
-        assert_eq!(Fix::of(edits).kind, kind);
+        assert_eq!(Fix::of(edits.clone(), false).kind, kind);
+        assert_eq!(Fix::of(edits, true).kind, "no-budget");
     }
 }
 
@@ -228,9 +344,20 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_change_that_is_offered_is_admitted(text in crowded(), hz in 0..3usize) {
+    fn every_change_that_is_offered_is_admitted_and_says_what_it_costs(
+        text in crowded(),
+        hz in 0..3usize,
+        groups in any::<bool>(),
+        divided in any::<bool>(),
+    ) {
         let mut facts = facts();
         facts.machine.tick_hz = Some([100, 250, 1_000][hz]);
+        if !groups {
+            facts.rt_cgroup = Err("no cgroup v1".to_owned());
+        }
+        if !divided {
+            facts.deadline_on_one_cpu = Err("the root domain is one".to_owned());
+        }
         let Ok(file) = MissionFile::parse("m.toml", &format!("schema = 1\nname = \"m\"\n{text}")) else {
             return Ok(());
         };

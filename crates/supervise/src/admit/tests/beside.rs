@@ -183,3 +183,83 @@ fn threads_that_nobody_accounts_for_are_named() {
         admission.notes
     );
 }
+
+/// A measurement, with what it holds of the runtime of groups, us in every second.
+fn bench(us: u64) -> (Neighbour, RtShare) {
+    let who = "`timecell bench latency` (process 12)";
+    let neighbour = Neighbour {
+        who: who.to_owned(),
+        short: "latency".to_owned(),
+        cells: Vec::new(),
+        supplies: Vec::new(),
+        measured_cpus: Vec::new(),
+        memory: HeldMemory::default(),
+        memory_taken_bytes: 0,
+    };
+    let who = who.to_owned();
+    (neighbour, RtShare { who, us })
+}
+
+fn with_groups_taken(us: u64) -> Facts {
+    let (neighbour, share) = bench(us);
+    let mut facts = beside(vec![neighbour]);
+    let room = facts.rt_cgroup.as_mut().unwrap();
+    room.free_us -= us;
+    room.taken = vec![share];
+    facts
+}
+
+#[test]
+fn auto_is_what_the_kernel_has_whether_it_is_free_or_not() {
+    let facts = with_groups_taken(950_000);
+    for class in ["", "class = \"fifo\"\n"] {
+        let mission = mission(&cell("a", &format!("{class}{}", task("1ms", "100ms"))));
+        let admission = admit(&mission, &facts, &[], 0);
+        let why = &refused(&admission).why;
+        assert!(
+            why.contains("`timecell bench latency` (process 12) holds 950.000 ms"),
+            "{why}"
+        );
+        assert!(admit(&mission, &super::facts(), &[], 0).is_admitted());
+        // Once that has ended, what it holds is there.
+        let fixes = find_fixes(&mission, &facts, &[], 0).found;
+        let end = [Edit::End(
+            "`timecell bench latency` (process 12)".to_owned(),
+        )];
+        assert!(fixes.iter().any(|fix| fix.edits == end), "{fixes:?}");
+    }
+    // Who asks for SCHED_DEADLINE does not need them.
+    let threads = cell(
+        "a",
+        &format!("class = \"deadline\"\n{}", task("1ms", "100ms")),
+    );
+    assert!(admit(&mission(&threads), &facts, &[], 0).is_admitted());
+}
+
+#[test]
+fn too_little_left_of_the_runtime_of_groups_names_who_has_it() {
+    let facts = with_groups_taken(900_000);
+    let named = "(process 12) holds 900.000 ms";
+    let sought = mission(&cell("a", &task("8ms", "100ms")));
+    let admission = admit(&sought, &facts, &[], 0);
+    let why = &refused(&admission).why;
+    assert!(
+        why.contains("within 5.0 % of one") && why.contains(named),
+        "{why}"
+    );
+    let reserved = cell(
+        "a",
+        "reservation = { budget = \"20ms\", period = \"100ms\" }\n",
+    );
+    let admission = admit(&mission(&reserved), &facts, &[], 0);
+    let [refusal] = admission.refusals.as_slice() else {
+        panic!("{admission:?}");
+    };
+    assert!(refusal.contains(named), "{refusal}");
+    for (mission, facts) in [
+        (&sought, &super::facts()),
+        (&mission(&reserved), &super::facts()),
+    ] {
+        assert!(admit(mission, facts, &[], 0).is_admitted());
+    }
+}

@@ -84,6 +84,7 @@ fn what_the_kernel_lets_all_have_includes_it() {
     let limited = |us: u64| Facts {
         rt_cgroup: Ok(RtRoom {
             free_us: 990_000,
+            taken: Vec::new(),
             limit_ns: Some(us * 1_000),
             limit_period_ns: 10_000_000_000,
         }),
