@@ -6,25 +6,53 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use model::Enforcer;
+
 use super::{AT_IT, THE_END, WORD};
 use crate::hostile::{self, Out, jobs};
 use crate::missions::{PATIENCE, Up, mission, name, nothing_is_left, pid_of, sweep};
-use crate::support::say;
+use crate::support::{enforcer, say};
 
 const PERIOD_NS: i64 = 20_000_000;
 const WORK_NS: i64 = 1_000_000;
 
 /// The critical cell has a job of 1 ms every 20 ms.
 pub struct Setting<'a> {
-    pub enforcer: &'a str,
+    pub enforcer: Enforcer,
     /// What the critical cell is granted, as keys of its table.
     pub critical: &'a str,
     /// The hostile cell, as [`program`] writes it.
     pub hostile: &'a str,
 }
 
+impl<'a> Setting<'a> {
+    /// Where it does not matter to the attack what holds the critical cell: whatever there is.
+    pub fn beside(hostile: &'a str) -> Setting<'a> {
+        let enforcer = enforcer().unwrap();
+        let critical = match enforcer {
+            Enforcer::RtCgroup => {
+                "class = \"fifo\"\npriorities = { lowest = 80, highest = 90 }\n\
+                 reservation = { budget = \"16ms\", period = \"40ms\" }"
+            }
+            Enforcer::Deadline => {
+                "class = \"deadline\"\nreservation = { budget = \"4ms\", period = \"20ms\" }"
+            }
+            _ => {
+                "class = \"fifo\"\npriorities = { lowest = 80, highest = 90 }\n\
+                 [[cell.task]]\nname = \"t\"\nwcet = \"2ms\"\nperiod = \"20ms\""
+            }
+        };
+        Setting {
+            enforcer,
+            critical,
+            hostile,
+        }
+    }
+}
+
 /// What the critical cell's jobs took beyond their own work.
 pub struct Neighbour {
+    enforcer: Enforcer,
     jobs: usize,
     late: usize,
     worst_ns: i64,
@@ -33,13 +61,19 @@ pub struct Neighbour {
 impl fmt::Display for Neighbour {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.jobs == 0 {
-            return f.write_str("not asked: over before a job was");
+            return write!(
+                f,
+                "not asked: over before a job was ({})",
+                self.enforcer.name()
+            );
         }
         let worst_ms = self.worst_ns as f64 / 1e6;
         write!(
             f,
-            "worst delay {worst_ms:.3} ms, {} of {} jobs late",
-            self.late, self.jobs
+            "worst delay {worst_ms:.3} ms, {} of {} jobs late ({})",
+            self.late,
+            self.jobs,
+            self.enforcer.name()
         )
     }
 }
@@ -64,6 +98,7 @@ pub fn program(name: &str, attack: &str, words: &[&str], more: &str) -> String {
 pub struct Scene {
     pub up: Up,
     dir: tempfile::TempDir,
+    enforcer: Enforcer,
     jobs: File,
     first: usize,
     /// Held until the end: the critical cell is shown it.
@@ -83,7 +118,7 @@ impl Scene {
         );
         let critical = hostile::itself("critical", &["critical", &period, &work], &shown);
         let cpus = match setting.enforcer {
-            "deadline" => String::new(),
+            Enforcer::Deadline => String::new(),
             _ => format!(
                 "cpus = {:?}\n",
                 &host::sched::get_affinity(0).unwrap()[1..2]
@@ -111,6 +146,7 @@ impl Scene {
         let scene = Scene {
             up,
             dir,
+            enforcer: setting.enforcer,
             first: jobs::count(&jobs),
             jobs,
             _out: out,
@@ -185,6 +221,7 @@ impl Scene {
         let ended = jobs.iter().map(jobs::Job::response_ns);
         let all: Vec<i64> = ended.chain((!jobs.is_empty()).then_some(waits)).collect();
         Neighbour {
+            enforcer: self.enforcer,
             jobs: jobs.len(),
             late: all.iter().filter(|response| **response > PERIOD_NS).count(),
             worst_ns: all.iter().max().map_or(0, |worst| (worst - WORK_NS).max(0)),
