@@ -21,7 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 
 use crate::support::{Case, Need, OTHER_BINARY, Said};
-pub use scene::changed_view;
+pub use scene::{Critical, Neighbour, changed_view, until_admitted};
 
 /// The first word of the programs in the cells.
 pub const WORD: &str = "in-an-attack";
@@ -96,9 +96,9 @@ attacks![
     missions::SAME_NAME => "a_name_that_looks_alike_is_another_cell",
     devices::DEVICES => "a_device_that_may_only_be_read_is_not_written_to",
     memory::MEMORY => "a_cell_without_memory_does_not_take_the_machines",
-    places::PLACES => "a_users_link_gives_the_user_nothing_of_roots";
+    places::PLACES => "a_users_link_gives_the_user_nothing_of_roots",
+    tested::DISK_FILLER => "a_full_disk_holds_up_no_critical_cell";
     tested::FULL_DISK,
-    tested::DISK_FILLER,
     tested::HUNG_START,
     tested::NO_DEATH,
     tested::FULL_LOAD,
