@@ -34,7 +34,10 @@ fn main() {
         Some("oci-child") => exit(engine::embedded::child(&words[1..])),
         _ => {}
     }
-    let mut command = Cli::parse().command;
+    let mut command = match Cli::try_parse() {
+        Ok(cli) => cli.command,
+        Err(error) => exit(misused(&error)),
+    };
     let given = commands::kinds::given(&command);
     let resolved = commands::latest::resolve(&mut command).map_err(CommandError::from);
     let result = resolved.and_then(|()| run(command));
@@ -72,6 +75,19 @@ fn main() {
         }
         None => code,
     });
+}
+
+/// Says what is wrong with the command line, or what help was asked for; what to exit with.
+fn misused(error: &clap::Error) -> i32 {
+    let text = error.render().to_string();
+    // The names of files that a shell put there may hold anything; else it is said in colours.
+    let foreign = std::env::args_os().any(|word| word.to_string_lossy().contains(char::is_control));
+    if error.use_stderr() && foreign {
+        out::note(text.trim_end());
+    } else {
+        let _ = error.print();
+    }
+    error.exit_code()
 }
 
 fn run(command: Command) -> Result<Ended, CommandError> {

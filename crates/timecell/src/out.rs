@@ -95,11 +95,14 @@ pub fn print_some(text: &str) {
 /// text behind a leading word such as `note    ` is.
 pub fn note(text: &str) {
     let mut err = std::io::stderr().lock();
-    let width = (err.is_terminal())
-        .then(|| terminal_size::terminal_size_of(&err))
-        .flatten();
-    let _ = match width {
-        Some((width, _)) => writeln!(err, "{}", wrapped(&visible(text), width.0.into())),
+    if !err.is_terminal() {
+        let _ = writeln!(err, "{text}");
+        return;
+    }
+    let text = visible(text);
+    // A terminal may not say how wide it is.
+    let _ = match terminal_size::terminal_size_of(&err) {
+        Some((width, _)) => writeln!(err, "{}", wrapped(&text, width.0.into())),
         None => writeln!(err, "{text}"),
     };
 }

@@ -167,6 +167,27 @@ pub struct Study {
 }
 
 impl Study {
+    /// Of these cells, whose threads have no real-time class, nothing is said to hold: it would only under their policy.
+    pub fn guarantees_nothing(&mut self, names: &[String]) {
+        for cell in self
+            .cells
+            .iter_mut()
+            .filter(|cell| names.contains(&cell.name))
+        {
+            for task in &mut cell.tasks {
+                task.outcome = task.outcome.worst(Outcome::Undecided);
+            }
+            if cell.outcome == Outcome::Holds {
+                cell.outcome = Outcome::Undecided;
+                cell.verdict = Verdict::Undecided(Undecided::NotCovered(
+                    "SCHED_OTHER, SCHED_BATCH and SCHED_IDLE guarantee no deadline; under this policy in a real-time class \
+                     every one would hold"
+                        .to_owned(),
+                ));
+            }
+        }
+    }
+
     /// Missed if anything is missed, else undecided if anything is undecided.
     pub fn outcome(&self) -> Outcome {
         self.deadlines().worst(self.supplied())

@@ -1,13 +1,17 @@
 //! Cells that were promised nothing.
 
-use host::confine::confine;
+use std::sync::{Mutex, PoisonError};
 
-use super::{Enforce, EnforceError};
+use host::confine::{Keeps, confine};
+
+use super::{Enforce, EnforceError, Inside};
 
 /// Cpus and nothing else, for a cell that was promised nothing: it gets what the others leave there.
 #[derive(Debug)]
 pub struct BestEffort {
     cpus: Vec<u32>,
+    /// Why nothing but its affinity keeps it there, until that is told.
+    untold: Mutex<Option<String>>,
 }
 
 impl BestEffort {
@@ -15,7 +19,19 @@ impl BestEffort {
     pub fn new(cpus: &[u32]) -> BestEffort {
         BestEffort {
             cpus: cpus.to_vec(),
+            untold: Mutex::new(None),
         }
+    }
+
+    fn note(&self, keeps: &Keeps) {
+        let what = match keeps {
+            Keeps::Cpuset(_) => None,
+            Keeps::Affinity(_) => Some(format!(
+                "is kept to cpu {} by {keeps}",
+                host::cpus::format_list(&self.cpus)
+            )),
+        };
+        *self.untold.lock().unwrap_or_else(PoisonError::into_inner) = what;
     }
 }
 
@@ -31,12 +47,40 @@ impl Enforce for BestEffort {
         // One that may use all is held to nothing: its groups and its affinity are as the machine has them.
         let all = host::cpus::online().unwrap_or_default();
         if all.iter().any(|cpu| !self.cpus.contains(cpu)) {
-            confine(pid, &self.cpus)?;
+            self.note(&confine(pid, &self.cpus)?);
         }
         Ok(())
     }
 
+    fn tend(&mut self, _: &Inside) -> Vec<String> {
+        let untold = self.untold.get_mut();
+        let untold = untold.unwrap_or_else(PoisonError::into_inner);
+        untold.take().into_iter().collect()
+    }
+
     fn release(&mut self) -> Result<(), EnforceError> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_the_affinity_keeps_is_told_once() {
+        let mut held = BestEffort::new(&[1]);
+        let inside = Inside {
+            pid: 1,
+            groups: Vec::new(),
+        };
+        held.note(&Keeps::Cpuset("/c/cell".into()));
+        assert_eq!(held.tend(&inside), Vec::<String>::new());
+        held.note(&Keeps::Affinity("there is no cpuset controller".to_owned()));
+        assert_eq!(
+            held.tend(&inside),
+            ["is kept to cpu 1 by its affinity alone, for there is no cpuset controller"]
+        );
+        assert_eq!(held.tend(&inside), Vec::<String>::new());
     }
 }

@@ -2,10 +2,11 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::net::UdpSocket;
-use std::os::fd::{AsRawFd as _, FromRawFd as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsRawFd, FromRawFd as _};
 use std::ptr::null_mut;
 
+use crate::processes::in_processes;
 use crate::turns::{QUIET_NS, TURN_NS, at, now_ns, sleep_until};
 
 /// An attack.
@@ -13,57 +14,104 @@ pub struct Attack {
     pub name: &'static str,
     /// What it does, for the table.
     pub what: &'static str,
+    /// Memory of its cell.
+    pub memory: &'static str,
+    /// Turns of each kind in which it may still be preparing, and which do not count.
+    pub warm_up: u64,
     /// Prepares it; what comes back is called again and again while its turn lasts, with the end of that, and may go beyond it
     /// only briefly.
     begin: fn() -> Box<dyn FnMut(u64)>,
 }
 
 /// One entry for each.
+/// What an attack may take, sockets in the kernel included; beyond that its cell is killed for memory, and nobody else.
+const FEW: &str = "256MiB";
+const MANY: &str = "768MiB";
+
 pub const ATTACKS: &[Attack] = &[
     Attack {
         name: "posix-timers",
         what: "90,000 POSIX timers for one instant",
+        memory: FEW,
+        warm_up: 0,
         begin: posix_timers,
     },
     Attack {
         name: "timerfds",
         what: "as many timerfds as it may open for one instant",
+        memory: FEW,
+        warm_up: 0,
         begin: timerfds,
     },
     Attack {
         name: "itimers",
         what: "interval timers of 50 us in 60 processes",
+        memory: FEW,
+        warm_up: 0,
         begin: itimers,
     },
     Attack {
         name: "loopback",
         what: "packets to itself over loopback, 4 threads",
+        memory: FEW,
+        warm_up: 0,
         begin: loopback,
     },
     Attack {
         name: "page-faults",
         what: "page faults: 64 MiB mapped, touched, unmapped",
+        memory: FEW,
+        warm_up: 0,
         begin: page_faults,
     },
     Attack {
         name: "mprotect",
         what: "mprotect beside 4 spinning threads (TLB shootdowns)",
+        memory: FEW,
+        warm_up: 0,
         begin: mprotect,
     },
     Attack {
         name: "membarrier",
         what: "membarrier beside 4 spinning threads",
+        memory: FEW,
+        warm_up: 0,
         begin: membarrier,
     },
     Attack {
         name: "fork",
         what: "fork and exit without end",
+        memory: FEW,
+        warm_up: 0,
         begin: fork,
     },
     Attack {
         name: "fsync",
         what: "writing and fsync on the disk, 4 threads",
+        memory: FEW,
+        warm_up: 0,
         begin: fsync,
+    },
+    Attack {
+        name: "timerfd-processes",
+        what: "60 processes with 1,000 timerfds each for one instant",
+        memory: FEW,
+        warm_up: 1,
+        begin: timerfd_processes,
+    },
+    Attack {
+        name: "keepalive",
+        what: "keepalive of 30,000 TCP connections over loopback, of 60 processes",
+        memory: MANY,
+        warm_up: 2,
+        begin: keepalive,
+    },
+    Attack {
+        name: "udp-sockets",
+        what: "broadcasts to 60,000 UDP sockets bound to one port, of 60 processes",
+        memory: MANY,
+        warm_up: 2,
+        begin: udp_sockets,
     },
 ];
 
@@ -141,8 +189,19 @@ fn posix_timers() -> Box<dyn FnMut(u64)> {
 }
 
 fn timerfds() -> Box<dyn FnMut(u64)> {
+    let (count, step) = timerfds_of(usize::MAX);
+    println!("timerfds: {count} timers");
+    step
+}
+
+fn timerfd_processes() -> Box<dyn FnMut(u64)> {
+    in_processes("timerfd-processes", PROCESSES, |_| timerfds_of(1_000))
+}
+
+/// As many timerfds as this process may open, and no more than so many.
+fn timerfds_of(most: usize) -> (usize, Box<dyn FnMut(u64)>) {
     let mut timers: Vec<File> = Vec::new();
-    loop {
+    while timers.len() < most {
         // SAFETY: no memory is involved; a new descriptor is owned by its file.
         let timer = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, 0) };
         if timer < 0 {
@@ -150,8 +209,8 @@ fn timerfds() -> Box<dyn FnMut(u64)> {
         }
         timers.push(unsafe { File::from_raw_fd(timer) });
     }
-    println!("timerfds: {} timers", timers.len());
-    Box::new(move |end| {
+    let count = timers.len();
+    let step = move |end| {
         let when = spec(end - QUIET_NS);
         for timer in &timers {
             // SAFETY: a descriptor of this process and a structure on the stack.
@@ -165,7 +224,8 @@ fn timerfds() -> Box<dyn FnMut(u64)> {
             }
         }
         sleep_until(end);
-    })
+    };
+    (count, Box::new(step))
 }
 
 /// Does nothing, so that the kernel arms the timer anew.
@@ -239,6 +299,114 @@ fn loopback() -> Box<dyn FnMut(u64)> {
             }
         });
     })
+}
+
+/// Processes of an attack that takes more descriptors than one may have: the default limit of a cell leaves room for these.
+const PROCESSES: usize = 60;
+
+/// Sets an option of a socket that is a number.
+fn set(socket: &impl AsRawFd, level: i32, option: i32, value: i32) {
+    let length = size_of::<i32>() as libc::socklen_t;
+    // SAFETY: a number on the stack, of the length that is said. Where it is refused, the attack is a weaker one.
+    unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            (&raw const value).cast(),
+            length,
+        );
+    }
+}
+
+/// Each connection has a timer for the case that its peer falls silent; they all run out a second after they were asked for.
+fn keepalive() -> Box<dyn FnMut(u64)> {
+    const EACH: usize = 500;
+    in_processes("keepalive", PROCESSES, |_| {
+        let mut ends: Vec<(TcpStream, TcpStream)> = Vec::new();
+        let listener = TcpListener::bind("127.0.0.1:0").ok();
+        let to = listener.as_ref().and_then(|l| l.local_addr().ok());
+        while let Some((listener, to)) = listener.as_ref().zip(to)
+            && ends.len() < EACH
+            && let Ok(own) = TcpStream::connect(to)
+            && let Ok((other, _)) = listener.accept()
+        {
+            set(&own, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 1);
+            ends.push((own, other));
+        }
+        let count = ends.len();
+        let step = move |end| {
+            for (own, _) in &ends {
+                set(own, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1);
+            }
+            sleep_until(end);
+            for (own, _) in &ends {
+                set(own, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 0);
+            }
+        };
+        (count, Box::new(step))
+    })
+}
+
+/// One broadcast is given to every one of them before its sender goes on.
+fn udp_sockets() -> Box<dyn FnMut(u64)> {
+    const EACH: usize = 1_000;
+    const PORT: u16 = 47_000;
+    /// What is sent, and where half of the sockets are bound, for the kernel to take the one port so often.
+    const ALL: Ipv4Addr = Ipv4Addr::new(127, 255, 255, 255);
+    /// Each takes some 20 ms: others have their turn in between.
+    const EVERY_NS: u64 = 100_000_000;
+    in_processes("udp-sockets", PROCESSES, |process| {
+        let mut sockets: Vec<UdpSocket> = Vec::new();
+        // What goes in and out besides needs a few descriptors as well.
+        while sockets.len() < EACH {
+            let to = [Ipv4Addr::UNSPECIFIED, ALL][sockets.len() % 2];
+            match shared_port(to, PORT) {
+                Some(socket) => sockets.push(socket),
+                None => break,
+            }
+        }
+        let count = sockets.len();
+        let step = move |end| {
+            if process > 0 {
+                return;
+            }
+            let Ok(sender) = UdpSocket::bind("127.0.0.1:0") else {
+                return;
+            };
+            let _ = sender.set_broadcast(true);
+            while now_ns() + EVERY_NS < end {
+                let _ = sender.send_to(&[0; 8], (ALL, PORT));
+                sleep_until(now_ns() + EVERY_NS);
+            }
+            // Who keeps them open does no more.
+            std::hint::black_box(&sockets);
+        };
+        (count, Box::new(step))
+    })
+}
+
+/// A socket bound to a port that others of this user are bound to, too, with room for no more than a few packets.
+fn shared_port(to: Ipv4Addr, port: u16) -> Option<UdpSocket> {
+    // SAFETY: no memory is involved; a new descriptor is owned by its socket.
+    let socket = unsafe {
+        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        (socket >= 0).then(|| UdpSocket::from_raw_fd(socket))?
+    };
+    set(&socket, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1);
+    set(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, 1);
+    let place = libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: port.to_be(),
+        sin_addr: libc::in_addr {
+            s_addr: u32::from_ne_bytes(to.octets()),
+        },
+        sin_zero: [0; 8],
+    };
+    let length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+    // SAFETY: an address on the stack, of the length that is said.
+    let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const place).cast(), length) };
+    (bound == 0).then_some(socket)
 }
 
 /// Fresh memory of this process.

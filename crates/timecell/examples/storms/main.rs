@@ -10,6 +10,7 @@
 
 mod attacks;
 mod critical;
+mod processes;
 mod turns;
 
 use std::fs;
@@ -115,7 +116,7 @@ impl Asked {
 
     fn mission(&self, attack: &attacks::Attack, dir: &Path) -> Result<Vec<Vec<u64>>, String> {
         let own = std::env::current_exe().map_err(|error| error.to_string())?;
-        let turns = (self.rounds + 1) * TURNS.len() as u64;
+        let turns = (self.rounds + 1 + attack.warm_up) * TURNS.len() as u64;
         let critical = format!(
             "schema = 1\nname = \"storms-{pid}\"\ncpus = [{cpu}]\n\
              [[cell]]\nname = \"critical\"\nimage = {{ binary = \"{own}\" }}\nargs = [\"critical\", \"{turns}\"]\n\
@@ -131,10 +132,11 @@ impl Asked {
             cell.map(|cell| format!(
                 "[[cell]]\nname = \"{cell}\"\nimage = {{ binary = \"{own}\" }}\nclass = \"other\"\n{cpus}\
                  args = [\"attack\", \"{name}\", \"{at}\", \"{turns}\"]\nrestart = {{ policy = \"never\" }}\n\
-                 [cell.rights]\nmemory = \"256MiB\"\n{rights}\
+                 [cell.rights]\nmemory = \"{memory}\"\n{rights}\
                  mounts = [{{ source = \"{room}\", target = \"/room\", writable = true }}]\n",
                 own = own.display(),
                 name = attack.name,
+                memory = attack.memory,
                 room = dir.join("room").display(),
             ))
         });
@@ -154,6 +156,7 @@ impl Asked {
             .filter_map(|line| line.strip_prefix("worst "))
             .map(|line| {
                 let turns = line.split_whitespace().filter_map(|ns| ns.parse().ok());
+                let turns = turns.skip(attack.warm_up as usize);
                 let mut turns: Vec<u64> = turns.collect();
                 turns.sort_unstable();
                 turns
@@ -166,6 +169,12 @@ impl Asked {
                 String::from_utf8_lossy(&said.stdout),
                 String::from_utf8_lossy(&said.stderr)
             ));
+        }
+        // An attack that has ended is none.
+        for line in String::from_utf8_lossy(&said.stdout).lines() {
+            if line.contains("killed for memory") || line.contains("could not be started") {
+                eprintln!("{line}");
+            }
         }
         for turn in TURNS.iter().filter_map(|turn| turn.cell) {
             let said = fs::read_to_string(dir.join(format!("state/cells/{turn}/output")));

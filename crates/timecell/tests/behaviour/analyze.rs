@@ -386,7 +386,13 @@ fn rt_app() {
     let slice = "{\"tasks\":{\"s\":{\"policy\":\"SCHED_OTHER\",\"dl-runtime\":100000,\"run\":2000,\
         \"timer\":{\"ref\":\"t\",\"period\":10000}},\"x\":{\"run\":1,\"sleep\":1}}}";
     file(dir, "s.json", slice);
-    let said = say(dir, &["analyze", "s.json", "--cpus", "1"]).ends_with(0);
+    // Nothing guarantees it anything.
+    let said = say(dir, &["analyze", "s.json", "--cpus", "1"]).ends_with(1);
+    let (out, holds) = (&said.out, "every deadline holds");
+    assert!(
+        out.contains("verdict undecided") && !out.contains(holds),
+        "{out}"
+    );
     for part in [
         "`s` (no real-time class): 2ms in 10ms",
         "they use `sleep`: x",

@@ -8,7 +8,9 @@ use std::panic::resume_unwind;
 use std::sync::{Condvar, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::support::{Case, Need};
+use model::Enforcer;
+
+use crate::support::{Case, Need, enforcer};
 
 /// Cases at once that do not hold the machine, all groups' budgets or those of SCHED_DEADLINE.
 const SMALL: usize = 4;
@@ -30,9 +32,18 @@ impl Held {
     fn by(needs: &[Need]) -> Held {
         let groups = needs.iter().map(|need| match need {
             Need::GroupBudget(share) => *share,
+            Need::AnyEnforcer(share) | Need::AnyBudget(share)
+                if enforcer() == Ok(Enforcer::RtCgroup) =>
+            {
+                *share
+            }
             _ => 0,
         });
-        let deadline = |need: &Need| matches!(need, Need::Deadline | Need::DeadlineBudget);
+        let deadline = |need: &Need| match need {
+            Need::Deadline | Need::DeadlineBudget => true,
+            Need::AnyEnforcer(_) | Need::AnyBudget(_) => enforcer() == Ok(Enforcer::Deadline),
+            _ => false,
+        };
         Held {
             groups: groups.sum::<u16>().min(ALL_GROUPS),
             deadline: needs.iter().any(deadline),

@@ -1,7 +1,8 @@
 //! How soon a cell that crashes or wedges runs again while another one does its worst. `-- missions_reaction --nocapture`
 //! prints the figures; asserted is only that a neighbour costs no more than a few seconds, where it could cost minutes.
 
-use std::fmt;
+mod fault;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -11,60 +12,60 @@ use std::time::{Duration, Instant};
 use crate::control::cell;
 use crate::held_file::HeldFile;
 use crate::missions::{Up, busybox, mission, name, nothing_is_left, pid_of, shell};
-use crate::missions_recovery::gone_ns;
-use crate::reporter::{Deed, NOTES, Reporter};
 use crate::support::{Case, Need, eventually, timecell};
+use fault::shared;
+pub use fault::{Fault, Reaction, Watched};
 
 pub const CASES: &[Case] = &[
     Case {
         name: "missions_reaction::a_crash_beside_a_cell_that_does_nothing",
         needs: NEEDS,
-        run: || println!("{}", beside_a_cell_that_does_nothing(Fault::Crashes)),
+        run: || show(beside_a_cell_that_does_nothing, Fault::Crashes),
     },
     Case {
         name: "missions_reaction::a_crash_beside_a_cell_that_floods_its_output",
         needs: NEEDS,
-        run: || println!("{}", beside_a_cell_that_floods_its_output(Fault::Crashes)),
+        run: || show(beside_a_cell_that_floods_its_output, Fault::Crashes),
     },
     Case {
         name: "missions_reaction::a_crash_beside_a_cell_that_hangs_in_its_start",
         needs: WITH_CRUN,
-        run: || println!("{}", beside_a_cell_that_hangs_in_its_start(Fault::Crashes)),
+        run: || show(beside_a_cell_that_hangs_in_its_start, Fault::Crashes),
     },
     Case {
         name: "missions_reaction::a_crash_beside_a_cell_that_does_not_die",
         needs: NEEDS,
-        run: || println!("{}", beside_a_cell_that_does_not_die(Fault::Crashes)),
+        run: || show(beside_a_cell_that_does_not_die, Fault::Crashes),
     },
     Case {
         name: "missions_reaction::a_crash_beside_a_cell_that_fills_the_disk",
         needs: NEEDS,
-        run: || println!("{}", beside_a_cell_that_fills_the_disk(Fault::Crashes)),
+        run: || show(beside_a_cell_that_fills_the_disk, Fault::Crashes),
     },
     Case {
         name: "missions_reaction::a_wedge_beside_a_cell_that_does_nothing",
         needs: NEEDS,
-        run: || println!("{}", beside_a_cell_that_does_nothing(Fault::Wedges)),
+        run: || show(beside_a_cell_that_does_nothing, Fault::Wedges),
     },
     Case {
         name: "missions_reaction::a_wedge_beside_a_cell_that_floods_its_output",
         needs: NEEDS,
-        run: || println!("{}", beside_a_cell_that_floods_its_output(Fault::Wedges)),
+        run: || show(beside_a_cell_that_floods_its_output, Fault::Wedges),
     },
     Case {
         name: "missions_reaction::a_wedge_beside_a_cell_that_hangs_in_its_start",
         needs: WITH_CRUN,
-        run: || println!("{}", beside_a_cell_that_hangs_in_its_start(Fault::Wedges)),
+        run: || show(beside_a_cell_that_hangs_in_its_start, Fault::Wedges),
     },
     Case {
         name: "missions_reaction::a_wedge_beside_a_cell_that_does_not_die",
         needs: NEEDS,
-        run: || println!("{}", beside_a_cell_that_does_not_die(Fault::Wedges)),
+        run: || show(beside_a_cell_that_does_not_die, Fault::Wedges),
     },
     Case {
         name: "missions_reaction::a_wedge_beside_a_cell_that_fills_the_disk",
         needs: NEEDS,
-        run: || println!("{}", beside_a_cell_that_fills_the_disk(Fault::Wedges)),
+        run: || show(beside_a_cell_that_fills_the_disk, Fault::Wedges),
     },
     Case {
         name: "missions_reaction::a_reader_that_has_stopped_holds_up_nobody",
@@ -105,7 +106,6 @@ pub const CASES: &[Case] = &[
 pub const NEEDS: &[Need] = &[Need::Root, Need::Program("busybox")];
 pub const WITH_CRUN: &[Need] = &[Need::Root, Need::Program("busybox"), Need::Program("crun")];
 const PLAIN: &str = "class = \"other\"";
-const ROUNDS: usize = 5;
 /// The engine's own limit is 120 s.
 const BOUND: Duration = Duration::from_secs(10);
 /// How long the engine hangs, s.
@@ -113,166 +113,37 @@ const HANGS: u32 = 20;
 
 const RESTART: &str = "class = \"other\"\nrestart = { limit = 1000000, backoff_min = \"0ms\", backoff_max = \"0ms\" }";
 
-/// What befalls the cell `good`, and who finds it.
-#[derive(Clone, Copy)]
-pub enum Fault {
-    /// It is killed; its restart policy has it started again.
-    Crashes,
-    /// It reports no more jobs; a health rule has it started again.
-    Wedges,
+fn show(beside: fn(Watched) -> Reaction, fault: Fault) {
+    println!("{}", beside(fault.alone()));
 }
 
-/// The rule's timeout, ms.
-const SILENCE_MS: u64 = 200;
-
-impl Fault {
-    /// The cell `good`.
-    fn cell(self, dir: &Path) -> String {
-        match self {
-            Fault::Crashes => shell("good", "/busybox sleep 1000", RESTART),
-            Fault::Wedges => {
-                let notes = dir.join("notes");
-                shared(&notes);
-                let wedges = Reporter {
-                    period_ms: 5,
-                    work_us: 100,
-                    from: 20,
-                    until: 21,
-                    deed: Deed::Wedge,
-                };
-                format!(
-                    "[[cell]]\nname = \"good\"\n{}stop_timeout = \"0ms\"\n{RESTART}\n\
-                     rights = {{ mounts = [{{ source = \"{}\", target = \"{NOTES}\", writable = true }}] }}\n\
-                     [[cell.health]]\nwhen = \"heartbeat\"\ntimeout = \"{SILENCE_MS}ms\"\ndo = \"restart\"\n",
-                    wedges.lines(),
-                    notes.display()
-                )
-            }
-        }
-    }
-
-    /// Waits until it has befallen the cell, and the cell runs again, some times.
-    fn strikes(self, neighbour: &'static str, dir: &Path, up: &mut Up) -> Reaction {
-        let (what, mut took) = match self {
-            Fault::Crashes => ("killed until it runs again", killed_and_back(up)),
-            Fault::Wedges => (
-                "the end of its timeout until its first job",
-                wedged_and_back(dir, up),
-            ),
-        };
-        took.sort_unstable();
-        Reaction {
-            neighbour,
-            what,
-            took,
-        }
-    }
-}
-
-/// How long it took each time.
-pub struct Reaction {
-    neighbour: &'static str,
-    what: &'static str,
-    /// The longest last.
-    pub took: Vec<Duration>,
-}
-
-impl fmt::Display for Reaction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Reaction {
-            neighbour,
-            what,
-            took,
-        } = self;
-        let ms = |time: Duration| time.as_secs_f64() * 1e3;
-        write!(
-            f,
-            "beside a cell that does this: {neighbour}; {what}, {} times: median {:.1} ms, longest {:.1} ms",
-            took.len(),
-            ms(took[took.len() / 2]),
-            ms(took[took.len() - 1])
-        )
-    }
-}
-
-/// A directory in which cells may write.
-fn shared(dir: &Path) {
-    fs::create_dir(dir).unwrap();
-    fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).unwrap();
-}
-
-/// Kills `good` and waits until it runs again.
-fn killed_and_back(up: &mut Up) -> Vec<Duration> {
-    let mut pid = pid_of(&up.told("good: runs"));
-    let mut took = Vec::new();
-    for _ in 0..ROUNDS {
-        std::thread::sleep(Duration::from_millis(200));
-        let killed = Instant::now();
-        // SAFETY: no memory is involved; the cell's first process.
-        assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
-        pid = pid_of(&up.until("good: runs"));
-        took.push(killed.elapsed());
-        assert!(killed.elapsed() < BOUND, "{took:?}\n{}", up.said.join("\n"));
-    }
-    took
-}
-
-/// Waits until `good`, which wedges in every life, has begun its first job once more; the times beyond the rule's timeout.
-fn wedged_and_back(dir: &Path, up: &mut Up) -> Vec<Duration> {
-    let notes = dir.join("notes/notes");
-    let gone = || gone_ns(&fs::read_to_string(&notes).unwrap_or_default());
-    let before = gone().len();
-    let mut waits = Instant::now();
-    let mut seen = before;
-    while seen < before + ROUNDS {
-        let now = gone().len();
-        if now > seen {
-            (seen, waits) = (now, Instant::now());
-        }
-        let said = up.said.join("\n");
-        assert!(
-            waits.elapsed() < BOUND,
-            "{seen} of {before} + {ROUNDS}\n{said}"
-        );
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    // The rule has found them, nothing else.
-    up.told("good: heartbeat: no report for ");
-    let took = gone().split_off(before).into_iter().map(|ns| {
-        let gone = Duration::from_nanos(ns.unsigned_abs());
-        gone.checked_sub(Duration::from_millis(SILENCE_MS))
-            .expect("a silence is found before it has lasted")
-    });
-    took.collect()
-}
-
-fn beside(neighbour: &'static str, bad: &str, fault: Fault) -> Reaction {
+fn beside(neighbour: &'static str, bad: &str, watched: Watched) -> Reaction {
     let dir = tempfile::tempdir().unwrap();
-    mission(dir.path(), &format!("{bad}{}", fault.cell(dir.path())));
+    watched.mission(dir.path(), bad);
     let mut up = Up::start(dir.path());
     up.until("good: runs");
     up.told("bad: runs");
-    let reaction = fault.strikes(neighbour, dir.path(), &mut up);
+    let reaction = watched.strikes(neighbour, dir.path(), &mut up);
     up.end();
     nothing_is_left(dir.path());
     reaction
 }
 
-fn beside_a_cell_that_does_nothing(fault: Fault) -> Reaction {
+fn beside_a_cell_that_does_nothing(watched: Watched) -> Reaction {
     let bad = shell("bad", "/busybox sleep 1000", PLAIN);
-    beside("nothing", &bad, fault)
+    beside("nothing", &bad, watched)
 }
 
-fn beside_a_cell_that_floods_its_output(fault: Fault) -> Reaction {
+fn beside_a_cell_that_floods_its_output(watched: Watched) -> Reaction {
     let script = "for i in 1 2 3 4; do /busybox dd if=/dev/zero bs=64k & done; wait";
-    beside("floods its output", &shell("bad", script, PLAIN), fault)
+    beside("floods its output", &shell("bad", script, PLAIN), watched)
 }
 
-pub fn beside_a_cell_that_hangs_in_its_start(fault: Fault) -> Reaction {
+pub fn beside_a_cell_that_hangs_in_its_start(watched: Watched) -> Reaction {
     let dir = tempfile::tempdir().unwrap();
     let hangs = format!("engine = \"crun\"\n{PLAIN}");
     let bad = shell("bad", "/busybox sleep 1000", &hangs);
-    mission(dir.path(), &format!("{bad}{}", fault.cell(dir.path())));
+    watched.mission(dir.path(), &bad);
     let began = Instant::now();
     let mut up = Up::of(
         timecell()
@@ -282,7 +153,7 @@ pub fn beside_a_cell_that_hangs_in_its_start(fault: Fault) -> Reaction {
     );
     up.until("good: runs");
     assert!(began.elapsed() < BOUND, "{:?}", began.elapsed());
-    let reaction = fault.strikes("hangs in its start", dir.path(), &mut up);
+    let reaction = watched.strikes("hangs in its start", dir.path(), &mut up);
     assert!(!up.has_said("bad: runs"), "it hangs no more");
     up.end();
     nothing_is_left(dir.path());
@@ -290,11 +161,11 @@ pub fn beside_a_cell_that_hangs_in_its_start(fault: Fault) -> Reaction {
 }
 
 /// SIGTERM is ignored, and two minutes are left to it.
-pub fn beside_a_cell_that_does_not_die(fault: Fault) -> Reaction {
+pub fn beside_a_cell_that_does_not_die(watched: Watched) -> Reaction {
     let dir = tempfile::tempdir().unwrap();
     let script = "trap '' TERM; while :; do /busybox sleep 1; done";
     let bad = shell("bad", script, PLAIN).replace("\"100ms\"", "\"120s\"");
-    mission(dir.path(), &format!("{bad}{}", fault.cell(dir.path())));
+    watched.mission(dir.path(), &bad);
     let mut up = Up::start(dir.path());
     up.until("good: runs");
     up.told("bad: runs");
@@ -305,7 +176,7 @@ pub fn beside_a_cell_that_does_not_die(fault: Fault) -> Reaction {
         .spawn()
         .unwrap();
     std::thread::sleep(Duration::from_millis(500));
-    let reaction = fault.strikes("does not die", dir.path(), &mut up);
+    let reaction = watched.strikes("does not die", dir.path(), &mut up);
     assert!(matches!(stop.try_wait(), Ok(None)), "it has died");
     // Twice: nobody waits for two minutes.
     up.signal(libc::SIGINT);
@@ -327,7 +198,7 @@ fn blocks_left(dir: &Path) -> u64 {
 }
 
 /// The mission's directory has 24 MB, and the cell may write there, which it does when it is told to, until there is no room.
-pub fn beside_a_cell_that_fills_the_disk(fault: Fault) -> Reaction {
+pub fn beside_a_cell_that_fills_the_disk(watched: Watched) -> Reaction {
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
     fs::create_dir(&state).unwrap();
@@ -345,14 +216,14 @@ pub fn beside_a_cell_that_fills_the_disk(fault: Fault) -> Reaction {
         fill.display()
     );
     let bad = shell("bad", script, &rights);
-    mission(dir.path(), &format!("{bad}{}", fault.cell(dir.path())));
+    watched.mission(dir.path(), &bad);
     let mut up = Up::start(dir.path());
     up.until("good: runs");
     up.told("bad: runs");
     fs::write(fill.join("now"), "").unwrap();
     let room = || blocks_left(&state);
     eventually("the disk is full", || room() == 0);
-    let reaction = fault.strikes("has filled the disk", dir.path(), &mut up);
+    let reaction = watched.strikes("has filled the disk", dir.path(), &mut up);
     let stop = crate::support::say(dir.path(), &["stop", "--dir", "state", "bad"]);
     stop.ends_with(0);
     fs::remove_file(fill.join("filler")).unwrap();

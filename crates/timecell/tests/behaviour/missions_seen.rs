@@ -16,6 +16,15 @@ pub const CASES: &[Case] = &[
         run: as_text,
     },
     Case {
+        name: "missions_seen::the_name_of_a_file_reaches_a_terminal_as_text",
+        needs: &[
+            Need::Program(PROGRAMS[0]),
+            Need::Program(PROGRAMS[1]),
+            Need::Program(PROGRAMS[2]),
+        ],
+        run: a_files_name,
+    },
+    Case {
         name: "missions_seen::a_group_that_somebody_else_uses_is_left_alone",
         needs: NEEDS,
         run: occupied,
@@ -71,6 +80,31 @@ pub fn as_text() {
     }
     up.end();
     nothing_is_left(dir.path());
+}
+
+/// Also on a terminal that does not say how wide it is, and where the name is taken for an option.
+fn a_files_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let name = "\x1b]0;owned\x07mine.csv";
+    fs::write(dir.path().join(name), "x,y\n").unwrap();
+    let binary = binary();
+    for (words, code) in [
+        (format!("report '{name}'"), 2),
+        (format!("admit '{name}'"), 2),
+        (format!("admit 'not {name}'"), 2),
+        (format!("report '--{name}'"), 2),
+    ] {
+        for size in ["", "stty rows 0 cols 0; "] {
+            let command = format!("sh -c \"{size}exec '{}' {words}\"", binary.display());
+            let (rows, columns) = (NonZero::new(60).unwrap(), NonZero::new(1000).unwrap());
+            let mut terminal = Pty::start(dir.path(), rows, columns, &command);
+            let (ended, screen) = terminal.ends();
+            let shown = screen.contents();
+            assert_eq!(ended, Some(code), "{words}: {shown}");
+            assert!(shown.contains("mine.csv"), "{words}: {shown}");
+            assert_eq!(terminal.title(), None, "{words}: {shown}");
+        }
+    }
 }
 
 /// A group with a process in it, which both end with this.

@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
+
+use model::Enforcer;
 
 /// A test, and what it needs of the machine.
 pub struct Case {
@@ -26,6 +29,10 @@ pub enum Need {
     TwoCpus,
     /// Real-time groups, by cgroup v1.
     RtGroups,
+    /// Some [`enforcer`] for a critical cell; if real-time groups hold it, they have so many thousandths of a cpu.
+    AnyEnforcer(u16),
+    /// The same, with a budget that is enforced.
+    AnyBudget(u16),
     /// Groups that are held to a limit of memory.
     MemoryGroups,
     /// A program on the PATH.
@@ -51,6 +58,15 @@ impl Need {
             Need::RtGroups => host::rtgroup::detect()
                 .err()
                 .map(|error| format!("needs real-time groups: {error}")),
+            Need::AnyEnforcer(_) => enforcer().err(),
+            Need::AnyBudget(_) => match enforcer() {
+                Ok(enforcer) if enforcer.has_budgets() => None,
+                Ok(enforcer) => Some(format!(
+                    "needs a budget, which {} does not enforce",
+                    enforcer.name()
+                )),
+                Err(why) => Some(why),
+            },
             Need::MemoryGroups => {
                 (!has_memory_groups()).then(|| "needs a memory controller".to_owned())
             }
@@ -68,6 +84,30 @@ impl Need {
             }
         }
     }
+}
+
+/// Names the enforcer to take, in place of the best there is.
+const ENFORCER_SET: &str = "TIMECELL_TEST_ENFORCER";
+
+/// What holds a critical cell where a test needs no certain enforcer: the best that this machine has, or the one that is
+/// asked for. The error says what is missing.
+pub fn enforcer() -> Result<Enforcer, String> {
+    static FOUND: LazyLock<Result<Enforcer, String>> = LazyLock::new(|| {
+        let unmet = |enforcer: Enforcer| match enforcer {
+            Enforcer::RtCgroup => Need::RtGroups.unmet(),
+            Enforcer::Deadline => Need::Deadline.unmet(),
+            _ => Need::RealTime.unmet(),
+        };
+        if let Ok(asked) = std::env::var(ENFORCER_SET) {
+            let known = Enforcer::named(&asked, Enforcer::OF_MISSIONS);
+            let asked = known.ok_or_else(|| format!("no enforcer is called `{asked}`"))?;
+            return unmet(asked).map_or(Ok(asked), Err);
+        }
+        let mut all = Enforcer::OF_MISSIONS.iter().copied();
+        all.find(|enforcer| unmet(*enforcer).is_none())
+            .ok_or_else(|| "needs real-time groups, SCHED_DEADLINE or SCHED_FIFO".to_owned())
+    });
+    FOUND.clone()
 }
 
 fn has_memory_groups() -> bool {
@@ -88,7 +128,7 @@ fn has_class(class: host::sched::Class) -> bool {
 }
 
 /// Another binary to test than the one that was built, such as an earlier one.
-const OTHER_BINARY: &str = "TIMECELL_TEST_BINARY";
+pub const OTHER_BINARY: &str = "TIMECELL_TEST_BINARY";
 
 /// Where the binary under test is.
 pub fn binary() -> PathBuf {

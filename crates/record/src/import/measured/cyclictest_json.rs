@@ -63,7 +63,9 @@ fn read(source: &mut Source, oslat: bool) -> Result<Measured, InputError> {
         distributions
             .push(found.map_err(|what| InputError::new(&name, format!("{place}: {what}"), ""))?);
     }
-    if distributions.iter().all(|d| d.counts.is_empty()) {
+    // One in which no value lies still says where all of them are.
+    let bare = |d: &Distribution| d.counts.is_empty() && d.overflow.is_none();
+    if distributions.iter().all(bare) {
         notes.push(
             "the file has no histogram, so there are no quantiles (-h or -H makes one)".to_owned(),
         );

@@ -139,6 +139,24 @@ fn without_a_histogram_the_figures_of_the_tool_remain() {
     );
 }
 
+/// `cyclictest -N -h 400` on a machine that never wakes up within 400 ns.
+#[test]
+fn a_histogram_in_which_no_value_lies_bounds_quantiles_from_below() {
+    let file = |limit: &str| {
+        format!(
+            "{{\"cmdline:\": \"cyclictest -q -N {limit} -t 1\", \"rt_test_version:\": \"2.40\", \"num_threads\": 1, \
+             \"resolution_in_ns\": 1, \"thread\": {{\"0\": {{\"histogram\": {{ }}, \"cycles\": 1000, \"min\": 12631, \
+             \"max\": 911263, \"avg\": 60000.0, \"cpu\": 1}}}}}}"
+        )
+    };
+    let none = |measured: &Measured| measured.notes.iter().any(|n| n.contains("no histogram"));
+    let beyond = read(&file("-h 400")).expect("a file of cyclictest");
+    let quantile = beyond.distributions[0].quantile(0.5);
+    assert_eq!(quantile, Reach::Above(400));
+    assert!(!none(&beyond), "{:?}", beyond.notes);
+    assert!(none(&read(&file("-m")).expect("a file of cyclictest")));
+}
+
 /// Newer versions leave empty rows out and print no total; `-q` may be missing, and lines of the run come first.
 #[test]
 fn variants_of_the_text() {

@@ -73,7 +73,7 @@ pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported,
         name,
         "a CARTS file holds <component> with one <task> or more",
     )?;
-    Ok(Imported { set, notes })
+    Ok(Imported::of(set, notes))
 }
 
 fn scheduler(name: &str, holder: Node<'_, '_>) -> Result<Policy, InputError> {

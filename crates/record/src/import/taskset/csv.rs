@@ -142,7 +142,7 @@ pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported,
             return Err(faulty(name, at, fault));
         }
     }
-    Ok(Imported { set, notes })
+    Ok(Imported::of(set, notes))
 }
 
 /// The character that parts the header's fields.

@@ -143,6 +143,19 @@ pub struct Imported {
     pub set: TaskSet,
     /// What was assumed or left out, a sentence each.
     pub notes: Vec<String>,
+    /// Names of cells whose threads have no real-time class: what is found of them is what would hold if they had one.
+    pub unguaranteed: Vec<String>,
+}
+
+impl Imported {
+    /// Of threads that all have a real-time class.
+    fn of(set: TaskSet, notes: Vec<String>) -> Imported {
+        Imported {
+            set,
+            notes,
+            unguaranteed: Vec::new(),
+        }
+    }
 }
 
 /// The largest file that is read, in MiB: 100,000 tasks with long names.
@@ -236,10 +249,7 @@ fn timecell(name: &str, text: &str) -> Result<Imported, InputError> {
         return Err(cut(name, text.lines().count()));
     }
     let set = TaskSet::parse(name, text)?;
-    Ok(Imported {
-        set,
-        notes: Vec::new(),
-    })
+    Ok(Imported::of(set, Vec::new()))
 }
 
 /// A fault in an imported file, at a line.

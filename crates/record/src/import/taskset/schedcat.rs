@@ -94,7 +94,7 @@ pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported,
         ));
     }
     unread.tell(&mut notes);
-    Ok(Imported { set, notes })
+    Ok(Imported::of(set, notes))
 }
 
 /// What SchedCAT writes of a task; the last three are results and sizes, not what is analysed.

@@ -26,6 +26,7 @@ pub fn run(options: &Check) -> Result<Ended, CommandError> {
         loaded.set.enforcer = Some(enforcer);
     }
     let mut study = study(&loaded.set, options.explain);
+    study.guarantees_nothing(&loaded.unguaranteed);
     study.linux = admission(&loaded.set, &study, options.kernel.rt_limit);
     let plot = match &options.plot {
         Some(path) => plot(path, &loaded.set, &study)?,

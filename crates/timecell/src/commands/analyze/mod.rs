@@ -33,6 +33,8 @@ struct Loaded {
     name: String,
     set: TaskSet,
     notes: Vec<String>,
+    /// Cells whose threads have no real-time class.
+    unguaranteed: Vec<String>,
 }
 
 /// Reads the task set, in whatever format, and prints what was assumed; `cpus` is how many there are if not as many as here.
@@ -61,6 +63,7 @@ fn load(source: &Source, cpus: Option<u32>) -> Result<Loaded, CommandError> {
         name,
         set: imported.set,
         notes: imported.notes,
+        unguaranteed: imported.unguaranteed,
     })
 }
 

@@ -11,12 +11,7 @@ pub const CPUS: Attack = Attack {
         got: "all cpus, without asking",
         neighbour: "not recorded",
     },
-    needs: &[
-        Need::Root,
-        Need::RtGroups,
-        Need::TwoCpus,
-        Need::GroupBudget(400),
-    ],
+    needs: &[Need::Root, Need::TwoCpus, Need::AnyEnforcer(400)],
     deed,
     run,
 };
@@ -26,11 +21,7 @@ fn run(_: u64) -> Now {
     let cpu = host::sched::get_affinity(0).unwrap()[0];
     let keys = format!("class = \"other\"\ncpus = [{cpu}]");
     let hostile = program("hostile", "cpus", &[], &keys);
-    let scene = Scene::start(&Setting {
-        enforcer: "rt-cgroup",
-        critical: "class = \"fifo\"\nreservation = { budget = \"16ms\", period = \"40ms\" }",
-        hostile: &hostile,
-    });
+    let scene = Scene::start(&Setting::beside(&hostile));
     let said = scene.to_the_end();
     let had = number(&said, "before").expect("cpus it started with");
     let has = number(&said, "after").expect("cpus it has got");

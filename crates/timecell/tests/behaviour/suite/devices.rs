@@ -17,9 +17,8 @@ pub const DEVICES: Attack = Attack {
     },
     needs: &[
         Need::Root,
-        Need::RtGroups,
         Need::TwoCpus,
-        Need::GroupBudget(400),
+        Need::AnyEnforcer(400),
         Need::File(DEVICE),
     ],
     deed,
@@ -38,11 +37,7 @@ fn run(_: u64) -> Now {
     let v1 = cgroups.v1_mount("devices");
     let hide = v1.map(|mount| format!("umount -l {}", mount.point.display()));
     changed_view(hide.as_slice(), || {
-        let scene = Scene::start(&Setting {
-            enforcer: "rt-cgroup",
-            critical: "class = \"fifo\"\nreservation = { budget = \"16ms\", period = \"40ms\" }",
-            hostile: &hostile,
-        });
+        let scene = Scene::start(&Setting::beside(&hostile));
         let said = scene.to_the_end();
         let answer = |word| number(&said, word).expect("it says what it was told") as i32;
         let (read, write) = (answer("read"), answer("write"));

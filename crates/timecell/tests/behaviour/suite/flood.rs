@@ -17,12 +17,7 @@ pub const FLOOD: Attack = Attack {
         got: "drained without end (unit test of the log); here noticed in 0.3 to 0.9 s",
         neighbour: "not recorded",
     },
-    needs: &[
-        Need::Root,
-        Need::RtGroups,
-        Need::TwoCpus,
-        Need::GroupBudget(400),
-    ],
+    needs: &[Need::Root, Need::TwoCpus, Need::AnyEnforcer(400)],
     deed,
     run,
 };
@@ -34,11 +29,7 @@ fn run(seconds: u64) -> Now {
     let mut hostile = program("hostile", "flood", &[], "class = \"other\"");
     let life = format!("{}", seconds * 1_000);
     hostile += &program("other", "flood", &["end-after", &life], "class = \"other\"");
-    let mut scene = Scene::start(&Setting {
-        enforcer: "rt-cgroup",
-        critical: "class = \"fifo\"\nreservation = { budget = \"16ms\", period = \"40ms\" }",
-        hostile: &hostile,
-    });
+    let mut scene = Scene::start(&Setting::beside(&hostile));
     let pid = pid_of(&scene.up.told("other: runs"));
     while runs(pid) {
         std::thread::sleep(Duration::from_millis(1));

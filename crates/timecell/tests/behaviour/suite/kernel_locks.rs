@@ -5,23 +5,20 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use model::Enforcer;
+
 use super::scene::{Scene, Setting, place, program};
 use super::{AT_IT, Attack, Before, Now, say};
-use crate::support::Need;
+use crate::support::{Need, enforcer};
 
 pub const LOCKS: Attack = Attack {
     name: "kernel-locks",
-    tries: "a FIFO thread of 8 ms every 40 ms reads /proc/self/mountinfo without end; what a mount then takes on the host",
+    tries: "a real-time thread of 8 ms every 40 ms reads /proc/self/mountinfo without end; what a mount then takes on the host",
     before: Before {
         got: "not tried",
         neighbour: "not recorded",
     },
-    needs: &[
-        Need::Root,
-        Need::RtGroups,
-        Need::TwoCpus,
-        Need::GroupBudget(600),
-    ],
+    needs: &[Need::Root, Need::TwoCpus, Need::AnyBudget(600)],
     deed,
     run,
 };
@@ -32,19 +29,22 @@ const PERIOD_MS: u64 = 40;
 
 fn run(seconds: u64) -> Now {
     let alone = worst_mount(Duration::from_millis(500));
-    let hostile = program(
-        "hostile",
-        "kernel-locks",
-        &[],
-        &format!(
-            "class = \"fifo\"\npriorities = {{ lowest = 50, highest = 60 }}\n\
-             reservation = {{ budget = \"{BUDGET_MS}ms\", period = \"{PERIOD_MS}ms\" }}"
-        ),
+    let enforcer = enforcer().unwrap();
+    let classes = match enforcer {
+        Enforcer::Deadline => ["class = \"deadline\""; 2],
+        _ => [
+            "class = \"fifo\"\npriorities = { lowest = 50, highest = 60 }",
+            "class = \"fifo\"\npriorities = { lowest = 20, highest = 30 }",
+        ],
+    };
+    let [attacks, critical] = classes;
+    let budget = format!(
+        "{attacks}\nreservation = {{ budget = \"{BUDGET_MS}ms\", period = \"{PERIOD_MS}ms\" }}"
     );
+    let hostile = program("hostile", "kernel-locks", &[], &budget);
     let scene = Scene::start(&Setting {
-        enforcer: "rt-cgroup",
-        critical: "class = \"fifo\"\npriorities = { lowest = 20, highest = 30 }\n\
-                   reservation = { budget = \"12ms\", period = \"40ms\" }",
+        enforcer,
+        critical: &format!("{critical}\nreservation = {{ budget = \"12ms\", period = \"40ms\" }}"),
         hostile: &hostile,
     });
     let beside = worst_mount(Duration::from_secs(seconds));

@@ -15,12 +15,7 @@ pub const MEMORY: Attack = Attack {
         got: "no limit: can take the host down",
         neighbour: "not recorded",
     },
-    needs: &[
-        Need::Root,
-        Need::RtGroups,
-        Need::TwoCpus,
-        Need::GroupBudget(400),
-    ],
+    needs: &[Need::Root, Need::TwoCpus, Need::AnyEnforcer(400)],
     deed,
     run,
 };
@@ -36,11 +31,7 @@ fn run(_: u64) -> Now {
     let hostile = program("hostile", "memory", &[], "class = \"other\"");
     let hostile = hostile.replace("memory = \"64MiB\"\n", "");
     changed_view(&[seems], || {
-        let mut scene = Scene::start(&Setting {
-            enforcer: "rt-cgroup",
-            critical: "class = \"fifo\"\nreservation = { budget = \"16ms\", period = \"40ms\" }",
-            hostile: &hostile,
-        });
+        let mut scene = Scene::start(&Setting::beside(&hostile));
         let end = Instant::now() + PATIENCE;
         let killed = loop {
             if scene.up.has_said("hostile: killed for memory") {

@@ -1,6 +1,8 @@
 //! A second mission beside the one of the critical cell: one that would run at the same priority on the same cpu, and
 //! one whose cell has a name that looks like the first one's.
 
+use model::Enforcer;
+
 use super::scene::{Scene, Setting, program};
 use super::{AT_IT, Attack, Before, Now, say};
 use crate::missions::{Up, name, nothing_is_left, pid_of, runs};
@@ -25,12 +27,7 @@ pub const SAME_NAME: Attack = Attack {
         got: "the other mission's cell killed",
         neighbour: "not recorded",
     },
-    needs: &[
-        Need::Root,
-        Need::RtGroups,
-        Need::TwoCpus,
-        Need::GroupBudget(400),
-    ],
+    needs: &[Need::Root, Need::TwoCpus, Need::AnyEnforcer(400)],
     deed,
     run: of_the_same_name,
 };
@@ -40,7 +37,7 @@ fn beside_another(seconds: u64) -> Now {
     let cpu = host::sched::get_affinity(0).unwrap()[1];
     let quiet = program("hostile", "second-mission", &["quiet"], "class = \"other\"");
     let mut scene = Scene::start(&Setting {
-        enforcer: "cpuset-only",
+        enforcer: Enforcer::CpusetOnly,
         critical: task,
         hostile: &quiet,
     });
@@ -79,11 +76,7 @@ fn beside_another(seconds: u64) -> Now {
 fn of_the_same_name(_: u64) -> Now {
     let mut hostile = program("hostile", "same-name", &["quiet"], "class = \"other\"");
     hostile += &program("x-y", "same-name", &["quiet"], "class = \"other\"");
-    let mut scene = Scene::start(&Setting {
-        enforcer: "rt-cgroup",
-        critical: "class = \"fifo\"\nreservation = { budget = \"16ms\", period = \"40ms\" }",
-        hostile: &hostile,
-    });
+    let mut scene = Scene::start(&Setting::beside(&hostile));
     let first = pid_of(&scene.up.told("x-y: runs"));
     let dir = super::scene::place();
     let text = format!(

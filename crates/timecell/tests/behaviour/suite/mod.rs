@@ -18,9 +18,10 @@ mod timers;
 mod vsock;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::Command;
 
-use crate::support::{Case, Need};
-pub use scene::changed_view;
+use crate::support::{Case, Need, OTHER_BINARY, Said};
+pub use scene::{Critical, Neighbour, changed_view, until_admitted};
 
 /// The first word of the programs in the cells.
 pub const WORD: &str = "in-an-attack";
@@ -72,7 +73,11 @@ macro_rules! attacks {
             name: concat!("attacks::", $case),
             needs: $attack.needs,
             run: || is_held(&$attack),
-        }),*];
+        }),*, Case {
+            name: "attacks::one_that_is_not_tried_is_no_success",
+            needs: &[Need::Root],
+            run: one_that_is_not_tried_is_no_success,
+        }];
     };
 }
 
@@ -91,9 +96,9 @@ attacks![
     missions::SAME_NAME => "a_name_that_looks_alike_is_another_cell",
     devices::DEVICES => "a_device_that_may_only_be_read_is_not_written_to",
     memory::MEMORY => "a_cell_without_memory_does_not_take_the_machines",
-    places::PLACES => "a_users_link_gives_the_user_nothing_of_roots";
+    places::PLACES => "a_users_link_gives_the_user_nothing_of_roots",
+    tested::DISK_FILLER => "a_full_disk_holds_up_no_critical_cell";
     tested::FULL_DISK,
-    tested::DISK_FILLER,
     tested::HUNG_START,
     tested::NO_DEATH,
     tested::FULL_LOAD,
@@ -110,6 +115,30 @@ fn is_held(attack: &Attack) {
     assert!(now.held, "{}: {}", attack.name, now.got);
 }
 
+/// The table, of an attack that lacks its program, of one that a timecell which refuses nothing lets through, and of both.
+fn one_that_is_not_tried_is_no_success() {
+    let nowhere = tempfile::tempdir().unwrap();
+    let ends = |asked: &str, code: i32, says: &[&str]| {
+        let said: Said = Command::new(std::env::current_exe().unwrap())
+            .env(TABLE_SET, asked)
+            .env("PATH", nowhere.path())
+            .env(OTHER_BINARY, "/bin/true")
+            .output()
+            .unwrap()
+            .into();
+        let said = said.ends_with(code);
+        for part in says {
+            assert!(said.out.contains(part), "no `{part}` in:\n{}", said.out);
+        }
+    };
+    let not_tried = "1 not tried: mount-link";
+    ends("mount-link", NOT_TRIED, &["needs busybox", not_tried]);
+    ends("exe", GOT_THROUGH, &["NOT HELD", "1 got through: exe"]);
+    let both = ["tried 1 of 2", "1 got through: exe", not_tried];
+    ends("exe,mount-link", GOT_THROUGH, &both);
+    ends("no-such", UNKNOWN, &[]);
+}
+
 /// Ends the process if it was started inside a cell, or to print the table.
 pub fn run_if_asked() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -123,7 +152,7 @@ pub fn run_if_asked() {
         }
     }
     if let Ok(asked) = std::env::var(TABLE_SET) {
-        std::process::exit(i32::from(!table(&asked)));
+        std::process::exit(table(&asked));
     }
 }
 
@@ -134,8 +163,13 @@ fn say(what: &str) {
     let _ = std::io::stdout().flush();
 }
 
-/// Prints a row for each attack that is asked for; whether all were held.
-fn table(asked: &str) -> bool {
+/// What the process that prints the table ends with, if not with 0: all were tried, and all are held.
+const GOT_THROUGH: i32 = 1;
+const UNKNOWN: i32 = 2;
+const NOT_TRIED: i32 = 4;
+
+/// Prints a row for each attack that is asked for; what the process is to end with.
+fn table(asked: &str) -> i32 {
     let seconds = std::env::var(SECONDS_SET).map_or(5, |text| text.parse().expect("seconds"));
     let names: Vec<&str> = asked.split(',').collect();
     let known = |name: &&str| *name == "all" || ATTACKS.iter().any(|a| a.name == *name);
@@ -145,7 +179,7 @@ fn table(asked: &str) -> bool {
             "error: no attack is called `{unknown}`; there are {}",
             all.join(", ")
         );
-        return false;
+        return UNKNOWN;
     }
     row([
         "attack",
@@ -154,23 +188,27 @@ fn table(asked: &str) -> bool {
         "neighbour before",
         "neighbour now",
     ]);
-    let mut held = true;
+    let (mut tried, mut not_tried, mut got_through) = (0, Vec::new(), Vec::new());
     for attack in ATTACKS {
         if !names.contains(&"all") && !names.contains(&attack.name) {
             continue;
         }
         let unmet = attack.needs.iter().find_map(|need| need.unmet());
-        let now = match unmet {
-            Some(why) => Ok(Now {
-                got: format!("not tried: {why}"),
-                held: true,
-                neighbour: None,
-            }),
-            None => catch_unwind(AssertUnwindSafe(|| (attack.run)(seconds))),
+        let now = match &unmet {
+            Some(_) => None,
+            None => Some(catch_unwind(AssertUnwindSafe(|| (attack.run)(seconds)))),
         };
+        tried += usize::from(now.is_some());
         let (got, neighbour) = match &now {
-            Ok(now) => {
-                held &= now.held;
+            None => {
+                not_tried.push(attack.name);
+                let why = unmet.unwrap_or_default();
+                (format!("not tried: {why}"), "-".to_owned())
+            }
+            Some(Ok(now)) => {
+                if !now.held {
+                    got_through.push(attack.name);
+                }
                 let mark = if now.held { "" } else { "NOT HELD: " };
                 (
                     format!("{mark}{}", now.got),
@@ -179,8 +217,8 @@ fn table(asked: &str) -> bool {
                         .map_or("-".to_owned(), ToString::to_string),
                 )
             }
-            Err(panic) => {
-                held = false;
+            Some(Err(panic)) => {
+                got_through.push(attack.name);
                 let text = panic.downcast_ref::<String>();
                 let first = text.and_then(|text| text.lines().next());
                 let why = first.unwrap_or("the suite failed, see above");
@@ -196,7 +234,26 @@ fn table(asked: &str) -> bool {
         ]);
         println!("    {}", attack.tries);
     }
-    held
+    println!("{}", sum(tried, &got_through, &not_tried));
+    match (&got_through[..], &not_tried[..]) {
+        ([], []) => 0,
+        ([], _) => NOT_TRIED,
+        _ => GOT_THROUGH,
+    }
+}
+
+/// The last line of the table.
+fn sum(tried: usize, got_through: &[&str], not_tried: &[&str]) -> String {
+    let of = |names: &[&str], what: &str| match names {
+        [] => format!("none {what}"),
+        _ => format!("{} {what}: {}", names.len(), names.join(", ")),
+    };
+    let all = tried + not_tried.len();
+    format!(
+        "tried {tried} of {all}; {}; {}",
+        of(got_through, "got through"),
+        of(not_tried, "not tried")
+    )
 }
 
 fn row(columns: [&str; 5]) {

@@ -4,6 +4,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use model::Enforcer;
+
 use super::scene::{Scene, Setting, number, program};
 use super::{AT_IT, Attack, Before, Now, say};
 use crate::hostile::attacks::set_class;
@@ -72,7 +74,7 @@ fn fifo(seconds: u64) -> Now {
     );
     outcome(
         &Setting {
-            enforcer: "rt-cgroup",
+            enforcer: Enforcer::RtCgroup,
             critical: "class = \"fifo\"\npriorities = { lowest = 20, highest = 30 }\n\
                        reservation = { budget = \"12ms\", period = \"40ms\" }",
             hostile: &hostile,
@@ -92,7 +94,7 @@ fn deadline(seconds: u64, attack: &str, asked: &str) -> Now {
     );
     outcome(
         &Setting {
-            enforcer: "deadline",
+            enforcer: Enforcer::Deadline,
             critical: "class = \"deadline\"\nreservation = { budget = \"4ms\", period = \"20ms\" }",
             hostile: &hostile,
         },

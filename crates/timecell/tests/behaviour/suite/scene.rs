@@ -6,26 +6,54 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use model::Enforcer;
+
 use super::{AT_IT, THE_END, WORD};
 use crate::hostile::{self, Out, jobs};
 use crate::missions::{PATIENCE, Up, mission, name, nothing_is_left, pid_of, sweep};
-use crate::support::say;
+use crate::support::{enforcer, say};
 
 const PERIOD_NS: i64 = 20_000_000;
 const WORK_NS: i64 = 1_000_000;
 
 /// The critical cell has a job of 1 ms every 20 ms.
 pub struct Setting<'a> {
-    pub enforcer: &'a str,
+    pub enforcer: Enforcer,
     /// What the critical cell is granted, as keys of its table.
     pub critical: &'a str,
     /// The hostile cell, as [`program`] writes it.
     pub hostile: &'a str,
 }
 
+impl<'a> Setting<'a> {
+    /// Where it does not matter to the attack what holds the critical cell: whatever there is.
+    pub fn beside(hostile: &'a str) -> Setting<'a> {
+        let enforcer = enforcer().unwrap();
+        let critical = match enforcer {
+            Enforcer::RtCgroup => {
+                "class = \"fifo\"\npriorities = { lowest = 80, highest = 90 }\n\
+                 reservation = { budget = \"16ms\", period = \"40ms\" }"
+            }
+            Enforcer::Deadline => {
+                "class = \"deadline\"\nreservation = { budget = \"4ms\", period = \"20ms\" }"
+            }
+            _ => {
+                "class = \"fifo\"\npriorities = { lowest = 80, highest = 90 }\n\
+                 [[cell.task]]\nname = \"t\"\nwcet = \"2ms\"\nperiod = \"20ms\""
+            }
+        };
+        Setting {
+            enforcer,
+            critical,
+            hostile,
+        }
+    }
+}
+
 /// What the critical cell's jobs took beyond their own work.
 pub struct Neighbour {
-    jobs: usize,
+    enforcer: Enforcer,
+    pub jobs: usize,
     late: usize,
     worst_ns: i64,
 }
@@ -33,13 +61,19 @@ pub struct Neighbour {
 impl fmt::Display for Neighbour {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.jobs == 0 {
-            return f.write_str("not asked: over before a job was");
+            return write!(
+                f,
+                "not asked: over before a job was ({})",
+                self.enforcer.name()
+            );
         }
         let worst_ms = self.worst_ns as f64 / 1e6;
         write!(
             f,
-            "worst delay {worst_ms:.3} ms, {} of {} jobs late",
-            self.late, self.jobs
+            "worst delay {worst_ms:.3} ms, {} of {} jobs late ({})",
+            self.late,
+            self.jobs,
+            self.enforcer.name()
         )
     }
 }
@@ -60,61 +94,114 @@ pub fn program(name: &str, attack: &str, words: &[&str], more: &str) -> String {
     )
 }
 
-/// A mission that runs.
-pub struct Scene {
-    pub up: Up,
-    dir: tempfile::TempDir,
+/// The critical cell of a mission, and its jobs.
+pub struct Critical {
+    enforcer: Enforcer,
+    keys: String,
     jobs: File,
+    /// Of these jobs, the first that counts.
     first: usize,
-    /// Held until the end: the critical cell is shown it.
-    _out: Out,
+    /// Shown to the cell as long as it runs.
+    out: Out,
 }
 
-impl Scene {
-    /// Starts the mission and waits until the attack is under way.
-    pub fn start(setting: &Setting<'_>) -> Scene {
-        let (dir, out) = (tempfile::tempdir().unwrap(), Out::new());
+impl Critical {
+    /// Granted these keys of its table.
+    pub fn granted(enforcer: Enforcer, keys: &str) -> Critical {
+        let out = Out::new();
+        Critical {
+            enforcer,
+            keys: keys.to_owned(),
+            jobs: out.file(),
+            first: 0,
+            out,
+        }
+    }
+
+    /// By whatever enforcer there is.
+    pub fn by_any() -> Critical {
+        let setting = Setting::beside("");
+        Critical::granted(setting.enforcer, setting.critical)
+    }
+
+    /// What a mission begins with to have this cell.
+    pub fn lines(&self) -> String {
         let (period, work) = (PERIOD_NS.to_string(), WORK_NS.to_string());
         let shown = format!(
             "restart = {{ policy = \"never\" }}\ncriticality = \"hi\"\n{}\n[cell.rights]\n\
              mounts = [{{ source = \"{}\", target = \"/out\", writable = true }}]\n",
-            setting.critical,
-            out.path().display()
+            self.keys,
+            self.out.path().display()
         );
-        let critical = hostile::itself("critical", &["critical", &period, &work], &shown);
-        let cpus = match setting.enforcer {
-            "deadline" => String::new(),
+        let cell = hostile::itself("critical", &["critical", &period, &work], &shown);
+        let cpus = match self.enforcer {
+            Enforcer::Deadline => String::new(),
             _ => format!(
                 "cpus = {:?}\n",
                 &host::sched::get_affinity(0).unwrap()[1..2]
             ),
         };
-        let text = format!(
-            "enforcer = \"{}\"\nlatency = \"200us\"\n{cpus}{critical}{}",
-            setting.enforcer, setting.hostile
-        );
-        mission(dir.path(), &text);
-        // Others of this machine may hold what the cells need, for a while.
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let said = say(dir.path(), &["admit", "mission.toml"]);
-            if said.code == Some(0) {
-                break;
-            }
-            assert!(Instant::now() < end, "{}{}", said.out, said.err);
-            std::thread::sleep(Duration::from_millis(200));
+        format!(
+            "enforcer = \"{}\"\nlatency = \"200us\"\n{cpus}{cell}",
+            self.enforcer.name()
+        )
+    }
+
+    /// From now on its jobs count.
+    pub fn begin(&mut self) {
+        self.first = jobs::count(&self.jobs);
+    }
+
+    /// What its jobs took since then.
+    pub fn neighbour(&self) -> Neighbour {
+        // Before the jobs are read: one that ends meanwhile is not one that waits.
+        let now_ns = timecell_client::now_ns();
+        let jobs = jobs::since(&self.jobs, self.first);
+        // The job that is released by now is late as well, if it is.
+        let waits = now_ns - jobs.last().map_or(now_ns, |job| job.release_ns + PERIOD_NS);
+        let ended = jobs.iter().map(jobs::Job::response_ns);
+        let all: Vec<i64> = ended.chain((!jobs.is_empty()).then_some(waits)).collect();
+        Neighbour {
+            enforcer: self.enforcer,
+            jobs: jobs.len(),
+            late: all.iter().filter(|response| **response > PERIOD_NS).count(),
+            worst_ns: all.iter().max().map_or(0, |worst| (worst - WORK_NS).max(0)),
         }
+    }
+}
+
+/// Waits until the mission of this directory is admitted: others of this machine may hold what its cells need, for a while.
+pub fn until_admitted(dir: &Path) {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let said = say(dir, &["admit", "mission.toml"]);
+        if said.code == Some(0) {
+            return;
+        }
+        assert!(Instant::now() < end, "{}{}", said.out, said.err);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// A mission that runs.
+pub struct Scene {
+    pub up: Up,
+    dir: tempfile::TempDir,
+    critical: Critical,
+}
+
+impl Scene {
+    /// Starts the mission and waits until the attack is under way.
+    pub fn start(setting: &Setting<'_>) -> Scene {
+        let dir = tempfile::tempdir().unwrap();
+        let mut critical = Critical::granted(setting.enforcer, setting.critical);
+        mission(dir.path(), &(critical.lines() + setting.hostile));
+        until_admitted(dir.path());
         let mut up = Up::start(dir.path());
         up.until("critical: runs");
         pid_of(&up.told("hostile: runs"));
-        let jobs = out.file();
-        let scene = Scene {
-            up,
-            dir,
-            first: jobs::count(&jobs),
-            jobs,
-            _out: out,
-        };
+        critical.begin();
+        let scene = Scene { up, dir, critical };
         scene.until(AT_IT);
         scene
     }
@@ -160,7 +247,7 @@ impl Scene {
 
     /// Ends the mission: nothing of it is left.
     pub fn end(mut self) -> Neighbour {
-        let neighbour = self.neighbour();
+        let neighbour = self.critical.neighbour();
         // An earlier timecell says in other words that all have stopped.
         self.up.signal(libc::SIGINT);
         assert_eq!(self.up.child.wait().unwrap().code(), Some(0));
@@ -170,25 +257,10 @@ impl Scene {
 
     /// Kills a supervisor that does not answer, and removes what it leaves.
     pub fn abandon(self) -> Neighbour {
-        let neighbour = self.neighbour();
+        let neighbour = self.critical.neighbour();
         self.up.kill();
         sweep(self.dir.path());
         neighbour
-    }
-
-    fn neighbour(&self) -> Neighbour {
-        // Before the jobs are read: one that ends meanwhile is not one that waits.
-        let now_ns = timecell_client::now_ns();
-        let jobs = jobs::since(&self.jobs, self.first);
-        // The job that is released by now is late as well, if it is.
-        let waits = now_ns - jobs.last().map_or(now_ns, |job| job.release_ns + PERIOD_NS);
-        let ended = jobs.iter().map(jobs::Job::response_ns);
-        let all: Vec<i64> = ended.chain((!jobs.is_empty()).then_some(waits)).collect();
-        Neighbour {
-            jobs: jobs.len(),
-            late: all.iter().filter(|response| **response > PERIOD_NS).count(),
-            worst_ns: all.iter().max().map_or(0, |worst| (worst - WORK_NS).max(0)),
-        }
     }
 }
 

@@ -11,12 +11,7 @@ pub const SIGNALS: Attack = Attack {
         got: "96,364 signals; the other cell gets 0 of 10",
         neighbour: "not recorded",
     },
-    needs: &[
-        Need::Root,
-        Need::RtGroups,
-        Need::TwoCpus,
-        Need::GroupBudget(400),
-    ],
+    needs: &[Need::Root, Need::TwoCpus, Need::AnyEnforcer(400)],
     deed,
     run,
 };
@@ -27,11 +22,7 @@ const MODEST: u32 = 10;
 fn run(_: u64) -> Now {
     let mut hostile = program("hostile", "signals", &[], "class = \"other\"");
     hostile += &program("other", "signals", &["modest"], "class = \"other\"");
-    let scene = Scene::start(&Setting {
-        enforcer: "rt-cgroup",
-        critical: "class = \"fifo\"\nreservation = { budget = \"16ms\", period = \"40ms\" }",
-        hostile: &hostile,
-    });
+    let scene = Scene::start(&Setting::beside(&hostile));
     let said = scene.to_the_end();
     let taken = number(&said, "queued").expect("how many it could queue");
     let said = scene.until_said("other", super::THE_END);

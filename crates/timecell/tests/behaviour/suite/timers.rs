@@ -9,17 +9,12 @@ use crate::support::Need;
 
 pub const TIMERS: Attack = Attack {
     name: "timers",
-    tries: "a best-effort cell that arms 90,000 POSIX timers for one instant, beside FIFO 90",
+    tries: "a best-effort cell that arms 90,000 POSIX timers for one instant, beside the critical cell",
     before: Before {
         got: "90,000 timers",
         neighbour: "worst delay 33 ms",
     },
-    needs: &[
-        Need::Root,
-        Need::RtGroups,
-        Need::TwoCpus,
-        Need::GroupBudget(400),
-    ],
+    needs: &[Need::Root, Need::TwoCpus, Need::AnyEnforcer(400)],
     deed,
     run,
 };
@@ -36,12 +31,7 @@ fn run(seconds: u64) -> Now {
         &[&seconds.to_string()],
         "class = \"other\"",
     );
-    let scene = Scene::start(&Setting {
-        enforcer: "rt-cgroup",
-        critical: "class = \"fifo\"\npriorities = { lowest = 80, highest = 90 }\n\
-                   reservation = { budget = \"16ms\", period = \"40ms\" }",
-        hostile: &hostile,
-    });
+    let scene = Scene::start(&Setting::beside(&hostile));
     let said = scene.to_the_end();
     let neighbour = scene.end();
     let made = number(&said, "timers").expect("it says how many");

@@ -11,25 +11,16 @@ pub const VSOCK: Attack = Attack {
         got: "a socket",
         neighbour: "not recorded",
     },
-    needs: &[
-        Need::Root,
-        Need::RtGroups,
-        Need::TwoCpus,
-        Need::GroupBudget(400),
-    ],
+    needs: &[Need::Root, Need::TwoCpus, Need::AnyEnforcer(400)],
     deed,
     run,
 };
 
 fn run(_: u64) -> Now {
     let hostile = program("hostile", "vsock", &[], "class = \"other\"");
-    let scene = Scene::start(&Setting {
-        enforcer: "rt-cgroup",
-        critical: "class = \"fifo\"\nreservation = { budget = \"16ms\", period = \"40ms\" }",
-        hostile: &hostile,
-    });
+    let scene = Scene::start(&Setting::beside(&hostile));
     let said = scene.to_the_end();
-    scene.end();
+    let neighbour = scene.end();
     let answer = number(&said, "vsock").expect("it says what it was told") as i32;
     let refused = [libc::EPERM, libc::EACCES, libc::EAFNOSUPPORT].contains(&answer);
     Now {
@@ -38,7 +29,7 @@ fn run(_: u64) -> Now {
             error => std::io::Error::from_raw_os_error(error).to_string(),
         },
         held: refused,
-        neighbour: None,
+        neighbour: Some(neighbour),
     }
 }
 

@@ -40,12 +40,15 @@ pub(super) fn read(name: &str, text: &str, options: Options) -> Result<Imported,
     if let Some(set) = embedded(&source, &top)? {
         if is_of(&set, &threads) {
             notes.push("the task set that the file was exported from stands in it, and the threads agree with it; rt-app itself holds them to no cell".to_owned());
-            return Ok(Imported { set, notes });
+            return Ok(Imported::of(set, notes));
         }
         notes.push(format!("`{EMBEDDED}` holds the task set that the file was exported from; the threads have been changed since, so they are read instead"));
     }
-    let set = analysable(&source, threads, options, &mut notes)?;
-    Ok(Imported { set, notes })
+    let (set, unguaranteed) = analysable(&source, threads, options, &mut notes)?;
+    Ok(Imported {
+        unguaranteed,
+        ..Imported::of(set, notes)
+    })
 }
 
 /// What a file says of its threads.
@@ -231,13 +234,13 @@ fn is_of(set: &TaskSet, threads: &Threads<'_>) -> bool {
     })
 }
 
-/// The threads in cells: those of one class on the same cpus.
+/// The threads in cells: those of one class on the same cpus; and the names of the cells whose class guarantees nothing.
 fn analysable(
     source: &Source<'_>,
     threads: Threads<'_>,
     options: Options,
     notes: &mut Vec<String>,
-) -> Result<TaskSet, InputError> {
+) -> Result<(TaskSet, Vec<String>), InputError> {
     let Threads {
         taken,
         mut left,
@@ -246,6 +249,7 @@ fn analysable(
     let mut cells = Cells::default();
     let mut names = Names::default();
     let mut fair = None;
+    let mut unguaranteed: Vec<String> = Vec::new();
     let mut told = Vec::new();
     let mut all_cpus = None;
     let mut turns = false;
@@ -288,6 +292,9 @@ fn analysable(
             Class::Fixed { .. } => Policy::Fixed(Order::Priority),
             Class::Fair => *fair.get_or_insert_with(|| super::policy(options, notes)),
         };
+        if sched.class == Class::Fair && !unguaranteed.contains(&cell) {
+            unguaranteed.push(cell.clone());
+        }
         let policy = global(policy, cpus);
         told.push(taken_as(&thread));
         works |= !matches!(sched.class, Class::Deadline(_));
@@ -315,7 +322,7 @@ fn analysable(
         notes.push(format!("threads that name no cpus may run on all, which are taken to be {count} {cpus} (--cpus)"));
     }
     if fair.is_some() {
-        notes.push("threads of SCHED_OTHER, SCHED_BATCH and SCHED_IDLE have no guarantee there; the verdict is what it would be under the policy above".to_owned());
+        notes.push("threads of SCHED_OTHER, SCHED_BATCH and SCHED_IDLE have no guarantee there; times and bounds are what they would be under the policy above".to_owned());
     }
     if works {
         notes.push(
@@ -330,7 +337,7 @@ fn analysable(
             "the verdict is without the threads that are left out, though they run".to_owned(),
         );
     }
-    Ok(set)
+    Ok((set, unguaranteed))
 }
 
 /// What was taken of a thread.
