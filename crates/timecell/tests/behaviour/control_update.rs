@@ -340,7 +340,7 @@ fn an_update_that_waits_for_the_ledger_keeps_no_cell_waiting() {
     let mut update = timecell();
     update.current_dir(dir);
     update.args(["update", "mission.toml", "--dir", "state"]);
-    let mut update = (update.args(["--window", "0ns"]).stdout(Stdio::null()))
+    let mut update = (update.args(["--window", "1s"]).stdout(Stdio::null()))
         .spawn()
         .unwrap();
     // Once it waits, whatever else is asked for is refused.
@@ -348,13 +348,24 @@ fn an_update_that_waits_for_the_ledger_keeps_no_cell_waiting() {
         let said = ask(dir, &["start", "failing"]);
         said.err.contains("an update goes on")
     });
-    // SAFETY: no memory; it is the cell's process.
-    assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
-    up.until("failing: runs");
+    let runs_again = |up: &mut Up, pid: i32| {
+        // SAFETY: no memory; it is the cell's process.
+        assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
+        pid_of(&up.until("failing: runs"))
+    };
+    let pid = runs_again(&mut up, pid);
+    lock.unlock().unwrap();
+    up.until("more: runs");
+    // Nor at its end, when it gives back what it held of the old version.
+    lock.lock().unwrap();
+    eventually("the update is committed", || {
+        ask(dir, &["events"]).out.contains("update 1: done")
+    });
+    runs_again(&mut up, pid);
     lock.unlock().unwrap();
     let ended = update.wait().unwrap();
     assert_eq!(ended.code(), Some(0), "it was refused meanwhile");
-    assert!(up.until("more: runs").contains("pid"));
+    assert!(!up.has_said("kept locked"), "the ledger was waited for");
     up.end();
     nothing_is_left(dir);
 }
