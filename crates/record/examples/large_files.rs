@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p record --example large_files -- DIR [MB]`, then for each file `/usr/bin/time -v timecell report FILE`.
 //!
-//! Each has 100 MB, or so many; `rteval.xml` has the largest size that is read, 32 MiB, where the others have more.
+//! Each has 100 MB, or so many.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -94,7 +94,7 @@ fn main() -> Done {
     json(&dir.join("cyclictest.json"), bytes)?;
     hlog(&dir.join("latency.hlog"), bytes)?;
     jobs(&dir.join("jobs.parquet"), bytes)?;
-    rteval(&dir.join("rteval.xml"), bytes.min(32 << 20))
+    rteval(&dir.join("rteval.xml"), bytes)
 }
 
 /// A latency of the n-th job as a machine has them: some thousand different ones, the large ones rare.

@@ -136,9 +136,9 @@ fn judged() {
 
 /// A histogram of 20 MB in which 8 threads have 7 million different values between them.
 fn memory() {
-    const MOST_KB: u64 = 64_000_000 / 1_024;
     let dir = tempfile::tempdir().unwrap();
-    let mut file = BufWriter::new(fs::File::create(dir.path().join("h.txt")).unwrap());
+    let dir = dir.path();
+    let mut file = BufWriter::new(fs::File::create(dir.join("h.txt")).unwrap());
     let (mut rows, mut length) = (0_u64, 0);
     writeln!(file, "# Histogram").unwrap();
     while length < 20_000_000 {
@@ -158,6 +158,31 @@ fn memory() {
         writeln!(file, "# {key}: {values}").unwrap();
     }
     drop(file.into_inner().unwrap());
+    let (said, page) = drawn_in_little_memory(dir, "h.txt");
+    assert!(said.contains("thread 7"), "{said}");
+    assert!(page.contains("up to 0.1% of a value wide"));
+    // As a tree it would take ten times its room.
+    let core = |cpu: u32| {
+        let mut text = format!(
+            "<core id=\"{cpu}\"><statistics><samples>3500</samples></statistics><histogram>\n"
+        );
+        text.extend((0..3_500).map(|us| format!("<bucket index=\"{us}\" value=\"1\"/>\n")));
+        text + "</histogram></core>\n"
+    };
+    let cores: String = (0..100).map(core).collect();
+    let summary =
+        format!("<rteval version=\"3.8\">\n<cyclictest>\n{cores}</cyclictest>\n</rteval>\n");
+    assert!(summary.len() > 10_000_000);
+    fs::write(dir.join("summary.xml"), summary).unwrap();
+    let (said, _) = drawn_in_little_memory(dir, "summary.xml");
+    assert!(said.contains("cpu 99"), "{said}");
+}
+
+/// What `report FILE` says, and the page.
+fn drawn_in_little_memory(dir: &Path, file: &str) -> (String, String) {
+    const MOST_KB: u64 = 64_000_000 / 1_024;
+    let page = dir.join("measured.html");
+    let _ = fs::remove_file(&page);
     // It stops at a full pipe, after it wrote the page, and so can be asked for its peak: what wait4 tells of a child
     // counts the memory of the process that started it.
     let (reader, mut full) = std::io::pipe().unwrap();
@@ -166,12 +191,11 @@ fn memory() {
     full.write_all(&vec![b' '; room.unsigned_abs() as usize])
         .unwrap();
     let mut child = timecell()
-        .current_dir(dir.path())
-        .args(["report", "h.txt"])
+        .current_dir(dir)
+        .args(["report", file])
         .stdout(full)
         .spawn()
         .unwrap();
-    let page = dir.path().join("measured.html");
     eventually("the page is written", || page.exists());
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -180,10 +204,8 @@ fn memory() {
         .unwrap();
     let said = std::io::read_to_string(reader).unwrap();
     assert!(child.wait().unwrap().success());
-    assert!(peak < MOST_KB, "{peak} kB");
-    assert!(said.contains("thread 7"), "{said}");
-    let page = fs::read_to_string(page).unwrap();
-    assert!(page.contains("up to 0.1% of a value wide"));
+    assert!(peak < MOST_KB, "{file}: {peak} kB");
+    (said, fs::read_to_string(page).unwrap())
 }
 
 /// What a run of histograms exports as CSV comes back as what it is.

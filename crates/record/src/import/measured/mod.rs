@@ -249,4 +249,6 @@ mod tests;
 #[cfg(test)]
 mod tests_of_contradictions;
 #[cfg(test)]
+mod tests_of_rteval;
+#[cfg(test)]
 mod tests_of_truth;
