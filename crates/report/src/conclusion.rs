@@ -52,13 +52,9 @@ fn compared(summary: &RunSummary) -> Vec<Compared<'_>> {
 /// The conclusion, for terminal and page; empty where nothing was compared.
 pub fn conclusion(summary: &RunSummary) -> Vec<String> {
     let compared = compared(summary);
-    let p_values: Option<Vec<f64>> = (compared.iter())
-        .map(|Compared { comparison, .. }| comparison.ratio_of_medians.p_value(comparison.rounds))
-        .collect();
-    let Some(p_values) = p_values.filter(|values| !values.is_empty()) else {
+    let Some(shown) = shown(compared.iter().map(|compared| compared.comparison)) else {
         return Vec::new();
     };
-    let shown = holm(&p_values, LEVEL);
     let (mut differ, mut alike) = (Vec::new(), Vec::new());
     for (compared, shown) in compared.iter().zip(shown) {
         match shown {
@@ -108,6 +104,16 @@ pub fn conclusion(summary: &RunSummary) -> Vec<String> {
     sentences
 }
 
+/// Which of these are shown to differ, all of them together wrong with the probability of [`LEVEL`] (Holm); `None` of none, or where one has
+/// no interval.
+fn shown<'a>(compared: impl Iterator<Item = &'a Comparison>) -> Option<Vec<bool>> {
+    let p_values: Option<Vec<f64>> = compared
+        .map(|comparison| comparison.ratio_of_medians.p_value(comparison.rounds))
+        .collect();
+    let p_values = p_values.filter(|values| !values.is_empty())?;
+    Some(holm(&p_values, LEVEL))
+}
+
 /// What was shown to differ of wake-up latency and response time of trials that took turns: a sentence for each metric but the primary
 /// one, in which something was.
 fn of_other_metrics(summary: &RunSummary) -> Vec<String> {
@@ -115,15 +121,11 @@ fn of_other_metrics(summary: &RunSummary) -> Vec<String> {
     let sentence = |metric: Metric| {
         let mut rows = crate::in_turns::compared(summary, metric);
         rows.retain(|(_, turns)| turns.comparison.rounds >= FEWEST_ROUNDS);
-        let ratio = |turns: &InTurns| turns.comparison.ratio_of_medians.clone();
-        let p_values: Option<Vec<f64>> = (rows.iter())
-            .map(|(_, turns)| ratio(turns).p_value(turns.comparison.rounds))
-            .collect();
-        let shown = holm(&p_values?, LEVEL);
+        let shown = shown(rows.iter().map(|(_, turns)| &turns.comparison))?;
         let differ: Vec<String> = (rows.iter().zip(shown))
             .filter(|(_, shown)| *shown)
             .map(|((cell, turns), _)| {
-                let (more, by) = more(ratio(turns).value);
+                let (more, by) = more(turns.comparison.ratio_of_medians.value);
                 match is_baseline_again(summary, cell) {
                     true => format!("{} from itself by {}", turns.against, percent(by)),
                     false => format!("{} {} {more}", cell.label, percent(by)),
@@ -153,10 +155,7 @@ fn more(ratio: f64) -> (&'static str, f64) {
 /// or every trial was shown to differ.
 pub fn would_have_seen(summary: &RunSummary) -> Option<f64> {
     let compared = compared(summary);
-    let p_values: Option<Vec<f64>> = (compared.iter())
-        .map(|Compared { comparison, .. }| comparison.ratio_of_medians.p_value(comparison.rounds))
-        .collect();
-    let shown = holm(&p_values?, LEVEL);
+    let shown = shown(compared.iter().map(|compared| compared.comparison))?;
     let alike: Vec<&Compared<'_>> = (compared.iter().zip(shown))
         .filter(|(_, shown)| !shown)
         .map(|(compared, _)| compared)
