@@ -285,6 +285,22 @@ impl Up {
         }
     }
 
+    /// Waits until its first cell runs (`None`), or until it has ended: with this exit code.
+    #[track_caller]
+    pub fn runs_or_ends_with(&mut self) -> Option<i32> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if self.has_said(": runs (pid") {
+                return None;
+            }
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(Instant::now() < end, "neither runs nor ends");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// As [`Up::until`], of a line that may have been said already.
     #[track_caller]
     pub fn told(&mut self, part: &str) -> String {

@@ -33,6 +33,11 @@ pub const CASES: &[Case] = &[
         run: two_missions_keep_each_others_guarantees,
     },
     Case {
+        name: "missions_beside::of_several_that_start_at_once_one_gets_the_last_of_a_cpu",
+        needs: REAL_TIME,
+        run: of_several_that_start_at_once_one_gets_the_last_of_a_cpu,
+    },
+    Case {
         name: "missions_beside::what_a_killed_supervisor_granted_stays_while_its_cells_live",
         needs: REAL_TIME,
         run: what_a_killed_supervisor_granted_stays_while_its_cells_live,
@@ -151,6 +156,45 @@ fn cell_of(dir: &Path, file: &str) -> serde_json::Value {
 fn ledger(dir: &Path) -> serde_json::Value {
     let said = say(dir, &["ps", "--machine", "--json"]).ends_with(0);
     serde_json::from_str(&said.out).unwrap()
+}
+
+fn of_several_that_start_at_once_one_gets_the_last_of_a_cpu() {
+    const MISSIONS: usize = 4;
+    let dir = tempfile::tempdir().unwrap();
+    let cpu = host::sched::get_affinity(0).unwrap()[1];
+    let base = name(dir.path());
+    // Two of them do not fit on the cpu; each has a start that the others can get in between.
+    let cell = takes("c", "55ms", "100ms", &format!("cpus = [{cpu}]"));
+    for i in 0..MISSIONS {
+        named(
+            dir.path(),
+            &format!("{i}.toml"),
+            &format!("{base}-{i}"),
+            &format!("{PLAIN}{cell}"),
+        );
+    }
+    for _ in 0..3 {
+        let mut ups: Vec<Up> = (0..MISSIONS)
+            .map(|i| up(dir.path(), &format!("{i}.toml"), &i.to_string()))
+            .collect();
+        let codes: Vec<Option<i32>> = ups.iter_mut().map(Up::runs_or_ends_with).collect();
+        assert_eq!(
+            codes.iter().filter(|code| code.is_none()).count(),
+            1,
+            "{codes:?}"
+        );
+        assert!(
+            codes.iter().flatten().all(|code| *code == 3),
+            "refused by admission: {codes:?}"
+        );
+        assert_eq!(ledger(dir.path())["entries"].as_array().unwrap().len(), 1);
+        for (one, code) in ups.into_iter().zip(codes) {
+            match code {
+                None => one.end(),
+                Some(_) => drop(one),
+            }
+        }
+    }
 }
 
 fn two_missions_keep_each_others_guarantees() {

@@ -12,7 +12,7 @@ pub const MEMORY: Attack = Attack {
     name: "memory",
     tries: "a cell without `memory` touches 512 MiB of what seems to be a machine with 768 MiB available",
     before: Before {
-        got: "no limit: can take the host down",
+        got: "all 512 MiB",
         neighbour: "not recorded",
     },
     needs: &[Need::Root, Need::TwoCpus, Need::AnyEnforcer(400)],

@@ -52,7 +52,7 @@ fn beside_another(seconds: u64) -> Now {
     );
     std::fs::write(dir.path().join("mission.toml"), text).unwrap();
     let admitted = support::say(dir.path(), &["admit", "mission.toml"]);
-    if admitted.code != Some(0) {
+    if admitted.code == Some(3) {
         return Now {
             got: "refused".to_owned(),
             held: true,

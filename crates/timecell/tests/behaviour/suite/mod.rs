@@ -189,6 +189,7 @@ fn table(asked: &str) -> i32 {
         "neighbour now",
     ]);
     let (mut tried, mut not_tried, mut got_through) = (0, Vec::new(), Vec::new());
+    let mut late = Vec::new();
     for attack in ATTACKS {
         if !names.contains(&"all") && !names.contains(&attack.name) {
             continue;
@@ -208,6 +209,9 @@ fn table(asked: &str) -> i32 {
             Some(Ok(now)) => {
                 if !now.held {
                     got_through.push(attack.name);
+                }
+                if now.neighbour.as_ref().is_some_and(|n| n.late > 0) {
+                    late.push(attack.name);
                 }
                 let mark = if now.held { "" } else { "NOT HELD: " };
                 (
@@ -234,7 +238,7 @@ fn table(asked: &str) -> i32 {
         ]);
         println!("    {}", attack.tries);
     }
-    println!("{}", sum(tried, &got_through, &not_tried));
+    println!("{}", sum(tried, &got_through, &not_tried, &late));
     match (&got_through[..], &not_tried[..]) {
         ([], []) => 0,
         ([], _) => NOT_TRIED,
@@ -242,17 +246,18 @@ fn table(asked: &str) -> i32 {
     }
 }
 
-/// The last line of the table.
-fn sum(tried: usize, got_through: &[&str], not_tried: &[&str]) -> String {
+/// The last line of the table. Late jobs are told and fail nothing: a stall of the machine makes a job late as well.
+fn sum(tried: usize, got_through: &[&str], not_tried: &[&str], late: &[&str]) -> String {
     let of = |names: &[&str], what: &str| match names {
         [] => format!("none {what}"),
         _ => format!("{} {what}: {}", names.len(), names.join(", ")),
     };
     let all = tried + not_tried.len();
     format!(
-        "tried {tried} of {all}; {}; {}",
+        "tried {tried} of {all}; {}; {}; {}",
         of(got_through, "got through"),
-        of(not_tried, "not tried")
+        of(not_tried, "not tried"),
+        of(late, "with late jobs of the critical cell")
     )
 }
 

@@ -54,7 +54,7 @@ impl<'a> Setting<'a> {
 pub struct Neighbour {
     enforcer: Enforcer,
     pub jobs: usize,
-    late: usize,
+    pub late: usize,
     worst_ns: i64,
 }
 
