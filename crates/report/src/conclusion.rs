@@ -328,9 +328,10 @@ pub(crate) fn beside_own(summary: &RunSummary) -> Vec<(String, String)> {
         Some((
             cell.label.clone(),
             format!(
-                "in turns against {}, which the same disturbs: {}",
+                "in turns against {}, which the same disturbs: {}; p99 {}",
                 in_turns.against,
-                comparison(&in_turns.comparison)
+                comparison(&in_turns.comparison),
+                crate::in_turns::p99_text(in_turns)
             ),
         ))
     };

@@ -78,16 +78,24 @@ pub(crate) fn table(summary: &RunSummary, style: Style) -> String {
     )
 }
 
-/// The ratio of p99 with its verdict, or from how many jobs on there would be one.
 fn p99(turns: &InTurns) -> Text {
+    let ratio = turns.comparison.ratio_of_p99.as_ref();
+    let tone = ratio.map_or(Tone::Plain, |ratio| {
+        tone(ratio, turns.comparison.rounds_of_p99)
+    });
+    Text(p99_text(turns), tone)
+}
+
+/// The ratio of p99 with its verdict, or from how many jobs on there would be one.
+pub(crate) fn p99_text(turns: &InTurns) -> String {
     let compared = &turns.comparison;
     match &compared.ratio_of_p99 {
         Some(ratio) => {
             let rounds = compared.rounds_of_p99;
             let text = times(ratio, rounds) + verdict(ratio, rounds);
-            Text(text + &fewer_rounds_of_p99(compared), tone(ratio, rounds))
+            text + &fewer_rounds_of_p99(compared)
         }
-        None => Text(p99_needs(turns), Tone::Plain),
+        None => p99_needs(turns),
     }
 }
 

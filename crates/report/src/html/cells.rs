@@ -120,7 +120,7 @@ fn against(cell: &CellSummary, baseline: &str) -> Markup {
             (told(&c.ratio_of_medians, c.rounds))
             @if let Some(p99) = &c.ratio_of_p99 {
                 br; span.below { "p99 " (times(p99, c.rounds)) (verdict(p99, c.rounds)) (crate::words::fewer_rounds_of_p99(c)) }
-            } @else if let Some(needs) = cell.in_turns.first().filter(|turns| turns.jobs_for_p99.is_some()) {
+            } @else if let Some(needs) = cell.in_turns.first().filter(|turns| turns.against == baseline && turns.jobs_for_p99.is_some()) {
                 br; span.below { "p99 " (crate::in_turns::p99_needs(needs)) }
             }
         }

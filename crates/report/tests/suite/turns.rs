@@ -336,6 +336,17 @@ fn p99_is_compared_or_it_is_said_what_it_takes() {
     let (_, turns) = of(&summary, "slow");
     assert_eq!(turns.comparison.ratio_of_p99, None);
     assert_eq!(turns.jobs_for_p99, Some(31 * TURN));
+    let said = table(&summary, Style::default()).replace("\n   ", " ");
+    let beside = "in turns against bare-cpu, which the same disturbs: 1.0";
+    let beside = said.split(beside).nth(1).unwrap();
+    assert!(
+        beside
+            .split_once('\n')
+            .unwrap()
+            .0
+            .contains("p99 needs 372 jobs"),
+        "{said}"
+    );
     let line = column(&summary);
     assert!(
         line.starts_with("slow       bare       needs 372 jobs a round"),
