@@ -35,7 +35,7 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
     let named = width(rounds) >= NAMED;
     let below = match named {
         true => format!("time, {} per round", time(longest as f64)),
-        false => format!("round, each {} of time", time(longest as f64)),
+        false => format!("round, each up to {}", time(longest as f64)),
     };
     let mut caption = format!(
         "The {} in the order measured, rounds side by side (each up to {}); the band spans the smallest and largest \
