@@ -243,7 +243,8 @@ fn of_program(stage: u32, number: i32) -> Option<String> {
             "its program reported no job through timecell's client".to_owned()
         }
         stage if stage == Stage::Lost as u32 => {
-            "its program reported jobs faster than they could be read; is the period right?"
+            "its program reported jobs faster than they could be read, one priority below it: is the period right, and have the programs on \
+             that cpu less work than it has time?"
                 .to_owned()
         }
         stage if stage == Stage::Nonsense as u32 => {

@@ -190,6 +190,9 @@ pub struct CellSummary {
     /// What the cell does, where the cells of its trial have tasks of their own; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub does: Option<String>,
+    /// Whether each job of it is one execution of a program: its start and its exit are in every time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub executions: bool,
     /// Median wall time of creation, from the request until the payload's first message, ns.
     pub create_median_ns: Option<i64>,
     /// Cpu time of the measuring thread per activation, ns, work included.
@@ -224,6 +227,10 @@ pub struct InTurns {
     pub laps: u64,
     /// The ratios over all jobs.
     pub comparison: stats::Comparison,
+    /// Activations of each round from which the ratio of p99 would be told, where they were too few: as many jobs as that takes, at the
+    /// share of activations that was compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs_for_p99: Option<u32>,
     /// The factor between the machine's slow state and its fast one, where the jobs of all cells show two.
     pub slow_over_fast: Option<f64>,
     /// The ratios within each of them.

@@ -56,10 +56,12 @@ impl Tally {
     }
 }
 
-/// A row: all jobs, in the fast state, in the slow one, the difference of the shares of time in it; and runs with two states.
+/// A row: medians of all jobs, p99, medians in the fast state and in the slow one, the difference of the shares of time in it; and runs with
+/// two states.
 #[derive(Default)]
 struct Row {
     all: Tally,
+    p99: Tally,
     fast: Tally,
     slow: Tally,
     shares: Tally,
@@ -71,6 +73,7 @@ impl Row {
     fn add(&mut self, turns: &InTurns) {
         self.runs += 1;
         self.all.ratio(Some(&turns.comparison.ratio_of_medians));
+        self.p99.ratio(turns.comparison.ratio_of_p99.as_ref());
         if let Some(within) = &turns.within {
             self.with_states += 1;
             self.fast.ratio(within.fast.as_ref());
@@ -81,8 +84,9 @@ impl Row {
 
     fn print(&self, name: &str) {
         println!(
-            "| {name} | {} | {} of {} | {} | {} | {} |",
+            "| {name} | {} | {} | {} of {} | {} | {} | {} |",
             self.all.cell(),
+            self.p99.cell(),
             self.with_states,
             self.runs,
             self.fast.cell(),
@@ -149,9 +153,9 @@ fn table(runs: &[RunSummary], metric: Metric) {
         metric.title()
     );
     println!(
-        "| what | all jobs | two states found | within the fast state | within the slow state | difference of shares |"
+        "| what | median | p99 | two states found | within the fast state | within the slow state | difference of shares |"
     );
-    println!("|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|");
     for (name, row) in &rows {
         row.print(name);
     }

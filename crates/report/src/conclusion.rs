@@ -49,6 +49,16 @@ fn compared(summary: &RunSummary) -> Vec<Compared<'_>> {
     in_rounds.collect()
 }
 
+/// The cells that the conclusion speaks of, each with the trial that it is compared with and the comparison; none where there is no
+/// conclusion.
+pub(crate) fn told_of(summary: &RunSummary) -> Vec<(&CellSummary, &str, &Comparison)> {
+    let compared = compared(summary);
+    let told = shown(compared.iter().map(|compared| compared.comparison)).is_some();
+    (compared.into_iter().filter(|_| told))
+        .map(|of| (of.cell, of.against, of.comparison))
+        .collect()
+}
+
 /// The conclusion, for terminal and page; empty where nothing was compared.
 pub fn conclusion(summary: &RunSummary) -> Vec<String> {
     let compared = compared(summary);
@@ -98,10 +108,29 @@ pub fn conclusion(summary: &RunSummary) -> Vec<String> {
         )),
         (_, true) => {}
     }
+    sentences.extend(executions(summary));
     sentences.extend(of_other_metrics(summary));
     sentences.extend(pooled(summary));
     sentences.extend(machine(summary));
     sentences
+}
+
+/// Where a job is a whole execution, so that nobody takes its times for the program's work alone.
+fn executions(summary: &RunSummary) -> Option<String> {
+    let of = |cell: &&CellSummary| cell.executions;
+    let labels: Vec<&str> = (summary.cells.iter().filter(of))
+        .map(|cell| cell.label.as_str())
+        .collect();
+    if labels.is_empty() {
+        return None;
+    }
+    let of = match labels.len() == summary.cells.len() {
+        true => String::new(),
+        false => format!(" of {}", labels.join(", ")),
+    };
+    Some(format!(
+        "A job{of} is one execution of the program: its start and its exit are in these times, and may be what differs, not the program's own work."
+    ))
 }
 
 /// Which of these are shown to differ, all of them together wrong with the probability of [`LEVEL`] (Holm); `None` of none, or where one has
@@ -299,9 +328,10 @@ pub(crate) fn beside_own(summary: &RunSummary) -> Vec<(String, String)> {
         Some((
             cell.label.clone(),
             format!(
-                "in turns against {}, which the same disturbs: {}",
+                "in turns against {}, which the same disturbs: {}; p99 {}",
                 in_turns.against,
-                comparison(&in_turns.comparison)
+                comparison(&in_turns.comparison),
+                crate::in_turns::p99_text(in_turns)
             ),
         ))
     };

@@ -4,7 +4,7 @@
 use crate::conclusion;
 use crate::tails;
 use crate::units::time;
-use crate::words::{FEWEST_ROUNDS, count, interval, plural, ratio};
+use crate::words::{FEWEST_ROUNDS, count, fewer_rounds_of_p99, interval, judged, plural, ratio};
 use record::summary::{CellSummary, MetricSummary, RunSummary, SkewSummary};
 use stats::{Comparison, Ratio, Verdict};
 
@@ -19,8 +19,8 @@ pub fn findings(summary: &RunSummary) -> Vec<String> {
         Some(of_conditions) => sentences.extend(of_conditions),
         None => overheads(summary, &mut sentences),
     }
-    let states = conclusion::beside_own(summary).into_iter();
-    let states = states.chain(conclusion::states(summary, true));
+    sentences.extend(tails_against(summary));
+    let states = conclusion::states(summary, true).into_iter();
     sentences.extend(states.map(|(name, sentence)| format!("{name}: {sentence}.")));
     sentences.extend(worst_tail(summary));
     sentences.extend(largest(summary));
@@ -34,11 +34,16 @@ pub fn findings(summary: &RunSummary) -> Vec<String> {
     sentences
 }
 
-/// One sentence for each trial but the baseline.
+/// One sentence for each trial but the baseline and those that the conclusion and the table have told.
 fn overheads(summary: &RunSummary, sentences: &mut Vec<String>) {
+    let told = conclusion::told_of(summary);
+    let is_told = |trial: &str| told.iter().any(|(cell, ..)| cell.trial == trial);
     let mut trials: Vec<&str> = Vec::new();
     for cell in &summary.cells {
-        if cell.trial != summary.baseline && !trials.contains(&cell.trial.as_str()) {
+        if cell.trial != summary.baseline
+            && !is_told(&cell.trial)
+            && !trials.contains(&cell.trial.as_str())
+        {
             trials.push(&cell.trial);
         }
     }
@@ -62,6 +67,38 @@ fn overheads(summary: &RunSummary, sentences: &mut Vec<String>) {
             _ => sentences.push(several(summary, &format!("{trial}{unreal}"), &cells, &compared)),
         }
     }
+}
+
+/// What the conclusion, which is about medians, leaves to say of its cells: which tails are heavier or lighter.
+fn tails_against(summary: &RunSummary) -> Option<String> {
+    let told = conclusion::told_of(summary);
+    let mut all = (told.iter())
+        .filter_map(|(cell, against, c)| Some((cell, against, c, c.ratio_of_p99.as_ref()?)))
+        .peekable();
+    all.peek()?;
+    let differ: Vec<String> = all
+        .filter_map(|(cell, against, comparison, p99)| {
+            let tail = match judged(p99, comparison.rounds_of_p99) {
+                Verdict::Larger => "a heavier tail",
+                Verdict::Smaller => "a lighter tail",
+                _ => return None,
+            };
+            Some(format!(
+                "{} {} times that of {against}{} ({tail})",
+                cell.label,
+                interval(p99),
+                fewer_rounds_of_p99(comparison),
+            ))
+        })
+        .collect();
+    let metric = summary.primary.title();
+    Some(match differ.is_empty() {
+        true => format!("No p99 of the {metric} differs from that of its baseline beyond noise."),
+        false => format!(
+            "The p99 of the {metric}, each interval by itself: {}.",
+            differ.join(", ")
+        ),
+    })
 }
 
 fn single(summary: &RunSummary, trial: &str, comparison: &Comparison) -> String {
@@ -110,7 +147,7 @@ fn single(summary: &RunSummary, trial: &str, comparison: &Comparison) -> String 
         text += &format!(
             " Its p99 is {} times that of {baseline}{}{judged}.",
             interval(p99),
-            crate::words::fewer_rounds_of_p99(comparison),
+            fewer_rounds_of_p99(comparison),
         );
     }
     text

@@ -32,6 +32,9 @@ pub fn table(summary: &RunSummary, style: Style) -> String {
     } else if shown {
         let of = match summary.primary {
             Metric::StartTime => "the program",
+            _ if summary.cells.iter().all(|cell| cell.executions) => {
+                "a job, one execution of the program from its start to its exit"
+            }
             _ => "a job",
         };
         out += &format!("{} of {of}\n\n", summary.primary.title());
@@ -96,7 +99,7 @@ fn columns(summary: &RunSummary) -> Vec<Column> {
         columns.push(quantile("exit median", &exits, 0.5));
         columns.push(times("exit max", &exits, &|m| Some(m.summary.max_ns)));
         let used = |cell: &CellSummary| match cell.cpu_per_second_ns {
-            Some(ns) => format!("{:.3} s", ns / 1e9),
+            Some(ns) => Scale::within(Some(Unit::S), [ns]).show(ns),
             None => "-".to_owned(),
         };
         columns.push(Column::plain("cpu in 1 s", cells.iter().map(used).collect()).right());

@@ -261,12 +261,10 @@ fn with_metric(summary: &RunSummary, tail: &TailSummary, line: String) -> String
 pub(crate) fn last_text(tail: &TailSummary) -> Option<String> {
     let last = tail.tail.curve.last()?;
     let scale = Scale::of([last.low_ns, last.value_ns, last.high_ns]);
+    let (value, ends) = scale.with_ends(last.value_ns, [last.low_ns, last.high_ns]);
     Some(format!(
-        "one job in {} takes more than {} (95% band {}..{})",
+        "one job in {} takes more than {value} (95% band {ends})",
         count((1.0 / last.probability).round() as u64),
-        scale.show(last.value_ns),
-        scale.number(last.low_ns),
-        scale.number(last.high_ns)
     ))
 }
 

@@ -56,6 +56,11 @@ impl Unit {
         }
     }
 
+    /// Whether a value has a unit in which it is read more easily: nobody reads `0.0601 ms`.
+    fn is_too_large_for(self, ns: f64) -> bool {
+        ns != 0.0 && ns.abs() < 0.1 * self.ns() && Unit::of(ns) != self
+    }
+
     /// Decimals beyond which digits would be finer than the clock or than anybody reads.
     const fn most_decimals(self) -> i32 {
         match self {
@@ -82,16 +87,18 @@ impl Scale {
         Scale::within(None, values_ns)
     }
 
-    /// The same in a unit that is given, such as that of the whole table.
+    /// The same in a unit that is given, such as that of the whole table, if one of the values reaches it.
     pub fn within(unit: Option<Unit>, values_ns: impl IntoIterator<Item = f64>) -> Scale {
-        let (mut largest, mut smallest) = (0.0_f64, f64::INFINITY);
-        for value in values_ns {
-            largest = largest.max(value.abs());
-            if value != 0.0 {
-                smallest = smallest.min(value.abs());
-            }
-        }
-        let unit = unit.unwrap_or_else(|| Unit::of(largest));
+        let values: Vec<f64> = values_ns.into_iter().map(f64::abs).collect();
+        let largest = values.iter().copied().fold(0.0, f64::max);
+        let unit = unit
+            .filter(|unit| largest >= unit.ns())
+            .unwrap_or_else(|| Unit::of(largest));
+        // What has a unit of its own needs no digits here.
+        let shown = values
+            .into_iter()
+            .filter(|ns| *ns > 0.0 && !unit.is_too_large_for(*ns));
+        let smallest = shown.fold(f64::INFINITY, f64::min);
         let magnitude = if smallest.is_finite() {
             (smallest / unit.ns()).log10().floor() as i32
         } else {
@@ -110,9 +117,28 @@ impl Scale {
         grouped(text)
     }
 
-    /// The number and the unit.
+    /// The number and the unit; a value below a tenth of that in the unit of its own.
     pub fn show(self, ns: f64) -> String {
-        format!("{} {}", self.number(ns), self.unit.name())
+        match self.unit.is_too_large_for(ns) {
+            true => time(ns),
+            false => format!("{} {}", self.number(ns), self.unit.name()),
+        }
+    }
+
+    /// A value as [`Scale::show`] has it, and its interval `low..high`: numbers in the unit of the value, or each with its own.
+    pub fn with_ends(self, ns: f64, ends: [f64; 2]) -> (String, String) {
+        if !self.unit.is_too_large_for(ns) {
+            let [low, high] = ends.map(|end| self.number(end));
+            return (self.show(ns), format!("{low}..{high}"));
+        }
+        let own = Scale::within(Some(Unit::of(ns)), [ns, ends[0], ends[1]]);
+        match ends
+            .iter()
+            .all(|end| own.unit == Unit::of(*end) || end.abs() < own.unit.ns())
+        {
+            true => own.with_ends(ns, ends),
+            false => (time(ns), format!("{}..{}", time(ends[0]), time(ends[1]))),
+        }
     }
 }
 
@@ -186,7 +212,7 @@ mod tests {
         assert_eq!(scale.show(4_210_000.0), "4.210 ms");
         assert_eq!(scale.show(902_000.0), "0.902 ms");
         let scale = Scale::of([12_000_000_000.0, 1_000_000.0]);
-        assert_eq!(scale.show(1_000_000.0), "0.0010 s");
+        assert_eq!(scale.show(1_000_000.0), "1.00 ms");
         assert_eq!(time(350.0), "0.350 us");
         // A table of milliseconds stays one where a value is a second, and also where one is 13.9 of them.
         let table = [
@@ -202,12 +228,41 @@ mod tests {
             Scale::within(unit, [1_358_600_000.0, 13_900_000.0]).show(13_900_000.0),
             "13.9 ms"
         );
-        assert_eq!(Scale::within(unit, [35_600.0]).show(35_600.0), "0.0356 ms");
+        assert_eq!(Scale::within(unit, [35_600.0]).show(35_600.0), "35.6 us");
+        assert_eq!(Scale::within(unit, [60_100.0]).show(-60_100.0), "-60.1 us");
+        // A column that does not reach the unit of the table has its own, and one that does loses no digits to what is not shown in it.
+        assert_eq!(
+            Scale::within(unit, [68_600.0, 103_900.0]).show(103_900.0),
+            "103.9 us"
+        );
+        let column = Scale::within(unit, [68_600.0, 103_900.0, 3_977_000.0]);
+        assert_eq!(column.show(103_900.0), "0.104 ms");
+        assert_eq!(column.show(68_600.0), "68.6 us");
         // Too far apart for one unit, and nothing to have one of.
         assert_eq!(Unit::common([100.0, 2_000.0, 3_000_000_000.0]), None);
         assert_eq!(Unit::common([0.0]), None);
         assert_eq!(time(-4_200.0), "-4.20 us");
         assert_eq!(time(0.0), "0.0 us");
         assert_eq!(time(i64::MAX as f64), "9,223,372,036.9 s");
+    }
+
+    #[test]
+    fn an_interval_has_the_unit_of_its_value() {
+        let scale = Scale::of([4_210_000.0, 902_000.0]);
+        let told = |ns, low, high| {
+            let (value, ends) = scale.with_ends(ns, [low, high]);
+            format!("{value} ({ends})")
+        };
+        assert_eq!(
+            told(902_000.0, 35_600.0, 4_210_000.0),
+            "0.902 ms (0.036..4.210)"
+        );
+        assert_eq!(told(60_100.0, 0.0, 97_000.0), "60.1 us (0.0..97.0)");
+        assert_eq!(
+            told(60_100.0, 59_000.0, 4_210_000.0),
+            "60.1 us (59.0 us..4.21 ms)"
+        );
+        // Nothing is finer than a microsecond.
+        assert_eq!(Scale::of([50.0]).show(50.0), "0.050 us");
     }
 }

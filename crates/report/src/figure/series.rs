@@ -12,6 +12,8 @@ const TOP: f64 = 46.0;
 const PANEL: f64 = 72.0;
 const GAP: f64 = 24.0;
 const MOST_PANELS: usize = 8;
+/// Width in px of a round from which on its place has room for `round 10`, and not for its number alone.
+const NAMED: f64 = 62.0;
 /// Rounds drawn, from the first on: with more there is no room to see anything.
 const MOST_ROUNDS: u32 = 12;
 
@@ -30,6 +32,11 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
     let (unit, title) = time_title(&y, data.summary.primary.title());
     let bottom = TOP + cells.len() as f64 * (PANEL + GAP) - GAP;
     let across = Axis::linear([0.0, 1.0]).between(LEFT, WIDTH - 24.0);
+    let named = width(rounds) >= NAMED;
+    let below = match named {
+        true => format!("time, {} per round", time(longest as f64)),
+        false => format!("round, each up to {}", time(longest as f64)),
+    };
     let mut caption = format!(
         "The {} in the order measured, rounds side by side (each up to {}); the band spans the smallest and largest \
          value of each moment. Crosses mark samples beyond the cell's p99. Look for spikes that recur at equal \
@@ -66,10 +73,10 @@ pub(super) fn draw(data: &Data) -> Option<Figure> {
             }
             @for round in 0..rounds {
                 text class="faint mid" x=(n(LEFT + (round as f64 + 0.5) * width(rounds))) y=(n(bottom + 17.0)) {
-                    "round " (round + 1)
+                    @if named { "round " } (round + 1)
                 }
             }
-            (title_below(&across, bottom, &format!("time, {} per round", time(longest as f64))))
+            (title_below(&across, bottom, &below))
         },
     })
 }

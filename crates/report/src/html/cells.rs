@@ -4,8 +4,7 @@ use super::tables::{
     detail, lost_with_share, name, quantile_heads, quantiles, region, shape, shape_heads, told,
 };
 use super::{Page, Section, time_cell};
-use crate::in_turns::compared;
-use crate::units::Scale;
+use crate::units::{Scale, Unit};
 use crate::words::{clean, count, times, verdict};
 use maud::{Markup, html};
 use record::summary::{CellSummary, MetricSummary};
@@ -36,9 +35,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
                 @if let Some(sentence) = crate::patience::maximum(summary) { " " (crate::words::capital(&sentence)) "." }
             }
             (main_table(page, &rows))
-            @if compared(summary, summary.primary).iter().any(|(_, turns)| turns.within.is_some()) {
-                @if let Some(compared) = super::in_turns::table(summary, summary.primary) { (compared) }
-            }
+            @if let Some(compared) = super::in_turns::table(summary, summary.primary) { (compared) }
             (detail(&format!("Spread of the {title}"), rows.len(), html! {
                 thead { tr { th scope="col" { "cell" } (shape_heads()) } }
                 tbody { @for (row, (cell, _)) in rows.iter().enumerate() {
@@ -87,7 +84,7 @@ fn main_table(page: &Page, rows: &[(&CellSummary, &MetricSummary)]) -> Markup {
                         }
                         @if used {
                             @match cell.cpu_per_second_ns {
-                                Some(ns) => td.num { (format!("{:.3} s", ns / 1e9)) },
+                                Some(ns) => td.num { (Scale::within(Some(Unit::S), [ns]).show(ns)) },
                                 None => td.num { "-" },
                             }
                         }
@@ -123,6 +120,8 @@ fn against(cell: &CellSummary, baseline: &str) -> Markup {
             (told(&c.ratio_of_medians, c.rounds))
             @if let Some(p99) = &c.ratio_of_p99 {
                 br; span.below { "p99 " (times(p99, c.rounds)) (verdict(p99, c.rounds)) (crate::words::fewer_rounds_of_p99(c)) }
+            } @else if let Some(needs) = cell.in_turns.first().filter(|turns| turns.against == baseline && turns.jobs_for_p99.is_some()) {
+                br; span.below { "p99 " (crate::in_turns::p99_needs(needs)) }
             }
         }
     }

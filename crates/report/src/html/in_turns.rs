@@ -1,14 +1,14 @@
 //! One metric compared turn by turn, over all jobs and within the states that the machine was in.
 
 use super::tables::{breakable, detail, name, told};
-use crate::in_turns::{against, compared};
+use crate::in_turns::{against, compared, p99_needs};
 use crate::units::percent;
 use crate::words::{capital, clean, fewer_rounds_of_p99};
 use maud::{Markup, html};
 use record::summary::{Metric, RunSummary};
 use stats::WithinStates;
 
-/// The table of a metric; `None` where no cell took turns.
+/// The table of a metric; `None` where no cell took turns. Ratios to the run's baseline that the main table has are left to it.
 pub(super) fn table(summary: &RunSummary, metric: Metric) -> Option<Markup> {
     let rows = compared(summary, metric);
     if rows.is_empty() {
@@ -16,6 +16,10 @@ pub(super) fn table(summary: &RunSummary, metric: Metric) -> Option<Markup> {
     }
     let one = against(&rows);
     let states = rows.iter().any(|(_, turns)| turns.within.is_some());
+    let ratios = metric != summary.primary || one != Some(summary.baseline.as_str());
+    if !ratios && !states {
+        return None;
+    }
     let title = format!(
         "{} in turns, against {}",
         capital(metric.title()),
@@ -28,8 +32,10 @@ pub(super) fn table(summary: &RunSummary, metric: Metric) -> Option<Markup> {
             thead { tr {
                 th scope="col" { "cell" }
                 @if one.is_none() { th scope="col" { "against" } }
-                th scope="col" { "median" br; span.below { "ratio, 95% interval" } }
-                th scope="col" { "p99" br; span.below { "ratio, 95% interval" } }
+                @if ratios {
+                    th scope="col" { "median" br; span.below { "ratio, 95% interval" } }
+                    th scope="col" { "p99" br; span.below { "ratio, 95% interval" } }
+                }
                 @if states {
                     th scope="col" { "in the fast state" br; span.below { "ratio of medians" } }
                     th scope="col" { "in the slow state" br; span.below { "ratio of medians" } }
@@ -41,11 +47,13 @@ pub(super) fn table(summary: &RunSummary, metric: Metric) -> Option<Markup> {
                 tr {
                     th scope="row" { (name(cell)) }
                     @if one.is_none() { td { (breakable(&clean(&turns.against))) } }
-                    td.verdict { (told(&c.ratio_of_medians, c.rounds)) }
-                    td.verdict { @match &c.ratio_of_p99 {
-                        Some(p99) => { (told(p99, c.rounds_of_p99)) (fewer_rounds_of_p99(c)) }
-                        None => { span.quiet { "too few jobs" } }
-                    } }
+                    @if ratios {
+                        td.verdict { (told(&c.ratio_of_medians, c.rounds)) }
+                        td.verdict { @match &c.ratio_of_p99 {
+                            Some(p99) => { (told(p99, c.rounds_of_p99)) (fewer_rounds_of_p99(c)) }
+                            None => { span.quiet { (p99_needs(turns)) } }
+                        } }
+                    }
                     @if states { (within(turns.within.as_ref(), c.rounds)) }
                 }
             } }

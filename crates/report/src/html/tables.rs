@@ -71,8 +71,8 @@ pub(super) fn quantiles(rows: &Rows, row: usize) -> Markup {
         let all = rows
             .iter()
             .filter_map(|(_, m)| m.summary.quantile(probability));
-        let all = all.flat_map(|q: &Quantile| [q.value_ns, q.low_ns, q.high_ns]);
-        Scale::of(all.flatten().map(|ns| ns as f64))
+        // Not the ends: one round with a stall would set the unit of all.
+        Scale::of(all.filter_map(|q: &Quantile| Some(q.value_ns? as f64)))
     };
     html! { @for (probability, _) in SHOWN { (quantile(rows[row].1, probability, column(probability))) } }
 }
@@ -82,14 +82,10 @@ fn quantile(metric: &MetricSummary, probability: f64, scale: Scale) -> Markup {
         return time_cell("-", "");
     };
     match (q.value_ns, q.low_ns, q.high_ns) {
-        (Some(value), Some(low), Some(high)) => time_cell(
-            &scale.show(value as f64),
-            &format!(
-                "{}..{}",
-                scale.number(low as f64),
-                scale.number(high as f64)
-            ),
-        ),
+        (Some(value), Some(low), Some(high)) => {
+            let (value, ends) = scale.with_ends(value as f64, [low as f64, high as f64]);
+            time_cell(&value, &ends)
+        }
         _ => html! { td.num { span.quiet { (needs(q)) } } },
     }
 }

@@ -139,8 +139,8 @@ fn given(tail: &TailSummary, peaks: &Pareto) -> Markup {
         @for probability in [once, once / 10.0] {
             @if let Some(point) = near(probability) {
                 @let scale = Scale::of([point.low_ns, point.value_ns, point.high_ns]);
-                (time_cell(&scale.show(point.value_ns),
-                    &format!("{}..{}", scale.number(point.low_ns), scale.number(point.high_ns))))
+                @let (value, ends) = scale.with_ends(point.value_ns, [point.low_ns, point.high_ns]);
+                (time_cell(&value, &ends))
             }
         }
         (time_cell(&format!("{:.2}", peaks.shape), &format!("{:.2}..{:.2}", peaks.shape_low, peaks.shape_high)))

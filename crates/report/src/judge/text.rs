@@ -59,9 +59,10 @@ pub(super) fn measured(cell: &CellVerdict) -> String {
     match cell.unit {
         Unit::Ns => {
             let scale = Scale::of(ends.into_iter().flatten().chain([value]));
-            let interval =
-                ends.map(|[low, high]| format!(" ({}..{})", scale.number(low), scale.number(high)));
-            scale.show(value) + &interval.unwrap_or_default()
+            match ends.map(|ends| scale.with_ends(value, ends)) {
+                Some((value, ends)) => format!("{value} ({ends})"),
+                None => scale.show(value),
+            }
         }
         Unit::Ratio => {
             let interval = ends.map(|[low, high]| format!(" ({}..{})", ratio(low), ratio(high)));

@@ -127,11 +127,12 @@ fn shared(point: &ScalePoint) -> Markup {
         };
     };
     let bounds = Scale::of([s.floor_ns, s.sharing_ns, s.ceiling_ns]);
+    let (sharing, bounds) = bounds.with_ends(s.sharing_ns, [s.floor_ns, s.ceiling_ns]);
     let off = s.response_ns > 1.02 * s.ceiling_ns;
     html! {
         (number(Some(short(s.demand_ns))))
         (time_cell(&short(s.response_ns), &percent(s.jobs_in_window)))
-        (time_cell(&bounds.show(s.sharing_ns), &format!("{}..{}", bounds.number(s.floor_ns), bounds.number(s.ceiling_ns))))
+        (time_cell(&sharing, &bounds))
         td.num {
             (ratio(s.response_ns / s.sharing_ns))
             @if off { br; span.caution { "more than possible" } }

@@ -41,12 +41,13 @@ impl Amount {
         }
     }
 
-    /// The number alone.
-    pub(super) fn number(self, value: f64) -> String {
+    /// The interval of a value that is shown with its unit: `low..high`.
+    pub(super) fn ends(self, value: f64, ends: [f64; 2]) -> String {
         match self {
-            Amount::Time(scale) => scale.number(value),
+            Amount::Time(scale) => scale.with_ends(value, ends).1,
             Amount::Plain(divisor, decimals, _) => {
-                grouped(format!("{:.decimals$}", value / divisor))
+                let [low, high] = ends.map(|end| grouped(format!("{:.decimals$}", end / divisor)));
+                format!("{low}..{high}")
             }
         }
     }

@@ -169,7 +169,7 @@ fn main_table(summary: &SeriesSummary, part: &str) -> Markup {
                 th scope="row" { (clean(&f.subject)) }
                 (time_cell(&f.count.to_string(), &match f.failed { 0 => String::new(), n => format!("{n} failed") }))
                 (time_cell(&median(f, scale), &f.median_interval.map_or(String::new(), |(low, high)| {
-                    format!("{}..{}", scale.number(low as f64), scale.number(high as f64))
+                    scale.ends(f.median as f64, [low as f64, high as f64])
                 })))
                 @if few { (some(Some(f.least))) }
                 (time_cell(&scale.show(f.mean), ""))
@@ -214,7 +214,7 @@ fn share_table(summary: &SeriesSummary, part: &str) -> Markup {
         match found {
             Some(share) => time_cell(
                 &scale.show(share.mean),
-                &format!("worst {}", scale.number(share.worst as f64)),
+                &format!("worst {}", scale.show(share.worst as f64)),
             ),
             None => time_cell("-", ""),
         }

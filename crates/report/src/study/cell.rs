@@ -3,7 +3,7 @@
 use super::deadlines::Deadlines;
 use super::source::{self, Rounds, Source};
 use super::{compare_rounds, metrics};
-use model::{Experiment, Pacing, TrialPlan, Work};
+use model::{Experiment, Pacing, TrialPlan, Work, Workload};
 use record::RecordError;
 use record::samples::Header;
 use record::summary::{CellSummary, Metric, MetricSummary, TaskSummary};
@@ -26,6 +26,12 @@ pub(super) fn does(plan: &Experiment, trial: &TrialPlan, id: &str) -> Option<Str
     let own = trial.own.get(place)?;
     let task = plan.task_of(trial, place);
     Some(crate::plan::task(&task, own.priority))
+}
+
+/// Whether each job of this work is one execution of a program.
+pub(super) fn executions(work: &Workload) -> bool {
+    let program = work.program.as_ref();
+    work.work == Work::Program && program.is_some_and(|program| !program.reports())
 }
 
 /// Sums up one cell; `against` is the baseline's primary metric, absent for the baseline itself and where whole rounds are not
@@ -133,6 +139,7 @@ pub(super) fn study(
         against_baseline,
         in_turns: Vec::new(),
         does: does(&source.plan, trial, id),
+        executions: executions(&own),
         create_median_ns: median_of(&created),
         cpu_time_per_activation_ns: (executed > 0).then(|| cpu_time as f64 / executed as f64),
         cpu_per_second_ns: (own.work == Work::Endless && executed > 0)

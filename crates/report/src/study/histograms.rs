@@ -212,6 +212,7 @@ fn cell(
         against_baseline,
         in_turns: Vec::new(),
         does: super::cell::does(&source.plan, trial, id),
+        executions: super::cell::executions(&source.task_of(trial, id)),
         create_median_ns: median_of(&created),
         cpu_time_per_activation_ns: (timed > 0 && done > 0).then(|| cpu_time as f64 / timed as f64),
         cpu_per_second_ns: None,

@@ -26,6 +26,8 @@ pub(super) struct Turned {
     /// Of each round its turns in the order of time; each arm has one, perhaps without jobs, in each lap in which another has one.
     rounds: Vec<Vec<Turn>>,
     states: Option<States>,
+    /// Activations of a cell in each round, and in each turn.
+    planned: [u32; 2],
     /// Of every interval.
     confidence: f64,
 }
@@ -99,6 +101,10 @@ impl Turned {
             repeats,
             arms,
             states: States::find(&rounds),
+            planned: {
+                let load = &plan.workload;
+                [load.jobs, turns.jobs(load.period)]
+            },
             rounds,
             confidence: confidence_of_each_look(turns.looks(plan.rounds).len())
                 .unwrap_or(DEFAULT_CONFIDENCE),
@@ -145,10 +151,37 @@ impl Turned {
             against: self.baseline.clone(),
             pooled_with: pooled_with.to_vec(),
             laps: self.rounds.iter().map(laps).sum(),
+            jobs_for_p99: (comparison.ratio_of_p99.is_none())
+                .then(|| self.jobs_for_p99(&baselines, arm))
+                .flatten(),
             comparison,
             slow_over_fast: self.states.as_ref().map(|states| states.factor),
             within,
         }))
+    }
+}
+
+impl Turned {
+    /// Activations of a round from which the ratio of p99 of these is told, whole turns of them and one more for what is missed; at the share
+    /// of them that the median round compared of whichever had fewest. `None` where nothing was compared, or they were as many.
+    fn jobs_for_p99(&self, baselines: &[usize], arm: usize) -> Option<u32> {
+        let [planned, of_turn] = self.planned;
+        let of = |arm: usize| -> Option<u64> {
+            let in_round = |turns: &Vec<Turn>| -> u64 {
+                let own = turns.iter().filter(|turn| turn.arm == arm);
+                own.map(|turn| turn.values_ns.len() as u64).sum()
+            };
+            let mut rounds: Vec<u64> = self.rounds.iter().map(in_round).collect();
+            rounds.sort_unstable();
+            rounds.get(rounds.len() / 2).copied()
+        };
+        let compared = (baselines.iter().chain([&arm])).filter_map(|&arm| of(arm));
+        let fewest = compared.min().filter(|&jobs| jobs > 0)?;
+        let needed = stats::needed_count(0.99, DEFAULT_CONFIDENCE)?;
+        let jobs = (needed * u64::from(planned)).div_ceil(fewest);
+        let of_turn = u64::from(of_turn.max(1));
+        let jobs = u32::try_from((jobs.div_ceil(of_turn) + 1) * of_turn).ok()?;
+        (jobs > planned).then_some(jobs)
     }
 }
 

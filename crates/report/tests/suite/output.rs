@@ -298,3 +298,39 @@ machine differs: doctor: preemption model: warning: PREEMPT_DYNAMIC, voluntary |
     let page = compare_html(&both);
     assert!(page.contains("6.19.0") && page.contains("not interleaved"));
 }
+
+#[test]
+fn numbers_of_many_rounds_do_not_overlap() {
+    for (rounds, first, last) in [(3, "round 1", "round 3"), (12, ">1<", ">12<")] {
+        let base = tempfile::tempdir().unwrap();
+        let plan = PLAN.replace("rounds = 3", &format!("rounds = {rounds}"));
+        let mut run = Synthetic::new(base.path(), &plan);
+        for round in 1..=rounds {
+            let jobs = ramp(270_000, 40);
+            run.trial("bare", round, vec![cell("1-bare", Bare, &jobs)]);
+        }
+        run.finish();
+        let summary = study(&run.run).unwrap();
+        let all = figures(&run.run, &summary).unwrap();
+        let (_, svg) = all
+            .iter()
+            .find(|(name, _)| name.contains("time-series"))
+            .unwrap();
+        assert!(svg.contains(first) && svg.contains(last), "{svg}");
+        // Labels of rounds are those in the lowest line: each as wide as its characters, at 7 px, and centred.
+        let texts = svg
+            .split("<text class=\"faint mid\" x=\"")
+            .skip(1)
+            .map(|text| {
+                let (x, rest) = text.split_once('"').unwrap();
+                let label = rest.split_once('>').unwrap().1.split_once('<').unwrap().0;
+                (x.parse::<f64>().unwrap(), 7.0 * label.len() as f64)
+            });
+        let labels: Vec<(f64, f64)> = texts.collect();
+        assert_eq!(labels.len(), rounds as usize, "{svg}");
+        for two in labels.windows(2) {
+            let gap = two[1].0 - two[0].0 - (two[0].1 + two[1].1) / 2.0;
+            assert!(gap > 4.0, "{two:?}");
+        }
+    }
+}

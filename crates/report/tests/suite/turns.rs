@@ -38,8 +38,8 @@ struct Machine {
 
 impl Machine {
     /// The factor in each millisecond of a session of so many arms.
-    fn session(&mut self, arms: i64) -> Vec<f64> {
-        let length = usize::try_from(i64::from(LAPS) * arms * SLOT_NS / 1_000_000).unwrap();
+    fn session(&mut self, arms: i64, laps: u32) -> Vec<f64> {
+        let length = usize::try_from(i64::from(laps) * arms * SLOT_NS / 1_000_000).unwrap();
         let mut factors = Vec::new();
         let mut slow = false;
         while factors.len() < length {
@@ -58,8 +58,14 @@ impl Machine {
 /// Six rounds of two groups: in each, arm 0 and 1 are alike and the last takes 5 % longer, and wakes up 5 % later where that is
 /// what the machine slows down.
 fn run(base: &std::path::Path, slows: Slows) -> (Synthetic, RunSummary) {
-    let mut run = Synthetic::new(base, PLAN);
-    run.jobs = u64::from(TURN * LAPS);
+    run_of(base, PLAN, slows, LAPS)
+}
+
+/// The same of another plan of the same trials, and of so many laps.
+fn run_of(base: &std::path::Path, plan: &str, slows: Slows, laps: u32) -> (Synthetic, RunSummary) {
+    let plan = plan.replace("jobs = 480", &format!("jobs = {}", TURN * laps));
+    let mut run = Synthetic::new(base, &plan);
+    run.jobs = u64::from(TURN * laps);
     let mut machine = Machine {
         chance: Chance(11),
         slows,
@@ -77,9 +83,9 @@ fn run(base: &std::path::Path, slows: Slows) -> (Synthetic, RunSummary) {
         .enumerate()
         {
             let arms = trials.len() as i64;
-            let factors = machine.session(arms);
+            let factors = machine.session(arms, laps);
             for (arm, (name, level)) in trials.iter().enumerate() {
-                let jobs: Vec<(i64, i64, i64)> = (0..TURN * LAPS)
+                let jobs: Vec<(i64, i64, i64)> = (0..TURN * laps)
                     .map(|index| {
                         let (lap, job) = (i64::from(index / TURN), i64::from(index % TURN));
                         // A B C, C B A.
@@ -219,6 +225,15 @@ fn a_quiet_machine_has_one_state_and_a_plain_conclusion() {
         "{found:#?}"
     );
     assert!(found[1].starts_with("slow-cpu: "), "{found:#?}");
+    // Told once: what the conclusion and the table have is no sentence of its own again.
+    for again in ["slow: ", "slow-cpu: ", "again: the median"] {
+        let told = found.iter().filter(|said| said.starts_with(again));
+        assert!(told.count() <= 1, "{again}: {found:#?}");
+    }
+    let p99 = found
+        .iter()
+        .find(|said| said.starts_with("The p99 of the execution time"));
+    assert!(p99.unwrap().contains("slow 1.04"), "{found:#?}");
     assert!(
         found[2].starts_with("No other was shown to change it: differences above 0."),
         "{found:#?}"
@@ -252,7 +267,7 @@ fn states_of_wake_ups_are_found_and_shown_beside_the_ratios() {
     let said = table(&summary, Style::default());
     let line = |start: &str| {
         let part = said
-            .split("the same jobs in turns, each against its own (median, 95% interval)")
+            .split("the same jobs in turns, each against its own (ratio, 95% interval)")
             .nth(1);
         let mut lines = part.unwrap_or_else(|| panic!("{said}")).lines();
         lines
@@ -260,7 +275,7 @@ fn states_of_wake_ups_are_found_and_shown_beside_the_ratios() {
             .unwrap()
             .to_owned()
     };
-    assert!(line("cell").ends_with("response time"), "{said}");
+    assert!(line("cell").ends_with("median of response time"), "{said}");
     assert!(line("slow-cpu").contains("bare-cpu   1.0"), "{said}");
     let page = html(&run.run, &summary).unwrap();
     let part = page
@@ -291,4 +306,91 @@ fn states_of_wake_ups_are_found_and_shown_beside_the_ratios() {
             .iter()
             .any(|said| said.starts_with("The median execution time was shown"))
     );
+}
+
+#[test]
+fn p99_is_compared_or_it_is_said_what_it_takes() {
+    let dir = tempfile::tempdir().unwrap();
+    let column = |summary: &RunSummary| {
+        let said = table(summary, Style::default());
+        let part = said.split("the same jobs in turns").nth(1).unwrap();
+        let mut lines = part.lines().skip(2);
+        assert!(
+            lines
+                .next()
+                .unwrap()
+                .contains("   p99 of execution time   ")
+        );
+        let line = lines.find(|line| line.starts_with("slow ")).unwrap();
+        line.to_owned()
+    };
+    let (_, summary) = run(dir.path(), Slows::Nothing);
+    let line = column(&summary);
+    assert!(
+        line.starts_with("slow       bare       1.04") && line.contains(") slower "),
+        "{line}"
+    );
+    // 20 turns, of which 10 jobs each are compared: 299 jobs take 30, and one more for what is missed.
+    let dir = tempfile::tempdir().unwrap();
+    let (synthetic, summary) = run_of(dir.path(), PLAN, Slows::Nothing, 20);
+    let (_, turns) = of(&summary, "slow");
+    assert_eq!(turns.comparison.ratio_of_p99, None);
+    assert_eq!(turns.jobs_for_p99, Some(31 * TURN));
+    let said = table(&summary, Style::default()).replace("\n   ", " ");
+    let beside = "in turns against bare-cpu, which the same disturbs: 1.0";
+    let beside = said.split(beside).nth(1).unwrap();
+    assert!(
+        beside
+            .split_once('\n')
+            .unwrap()
+            .0
+            .contains("p99 needs 372 jobs"),
+        "{said}"
+    );
+    let line = column(&summary);
+    assert!(
+        line.starts_with("slow       bare       needs 372 jobs a round"),
+        "{line}"
+    );
+    let page = html(&synthetic.run, &summary).unwrap();
+    assert!(page.contains("needs 372 jobs a round"));
+    // With so many there is one.
+    let dir = tempfile::tempdir().unwrap();
+    let (_, summary) = run_of(dir.path(), PLAN, Slows::Nothing, 31);
+    let (_, turns) = of(&summary, "slow");
+    assert!(turns.comparison.ratio_of_p99.is_some());
+    assert_eq!(turns.jobs_for_p99, None);
+}
+
+#[test]
+fn executions_are_not_taken_for_the_programs_work_alone() {
+    let told = "A job is one execution of the program: its start and its exit are in these times";
+    let of = |kind: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = PLAN.replace("kind = \"mac\"", kind);
+        let (_, summary) = run_of(dir.path(), &plan, Slows::Nothing, 10);
+        let said = table(&summary, Style::default());
+        (findings(&summary).join("\n"), said)
+    };
+    let (found, said) = of("kind = \"program\"\nprogram = [\"./app\"]");
+    let differs = "slow: the median execution time is 5.0% longer";
+    let (sentence, of_machine) = (found.find(told).unwrap(), found.find(differs).unwrap());
+    assert!(of_machine < sentence, "{found}");
+    assert!(
+        said.starts_with(
+            "execution time of a job, one execution of the program from its start to its exit\n"
+        ),
+        "{said}"
+    );
+    assert!(
+        said.contains("A job is one execution of the program"),
+        "{said}"
+    );
+    // Jobs that the program reports are its own work.
+    let reports = "kind = \"program\"\nprogram = [\"./app\"]\nreports = true";
+    for kind in [reports, "kind = \"mac\""] {
+        let (found, said) = of(kind);
+        assert!(!found.contains("one execution"), "{found}");
+        assert!(said.starts_with("execution time of a job\n"), "{said}");
+    }
 }

@@ -117,8 +117,12 @@ pub(super) fn latency(file: &MissionFile) -> Result<u64, CommandError> {
     }
 }
 
-fn ms(ns: u64) -> String {
-    format!("{:.3} ms", ns as f64 / 1e6)
+/// Milliseconds to the microsecond, in which budgets are given; what is below a tenth of one in microseconds.
+pub(super) fn ms(ns: u64) -> String {
+    match ns {
+        1..100_000 => report::time(ns as f64),
+        _ => format!("{:.3} ms", ns as f64 / 1e6),
+    }
 }
 
 /// What admission says, for people.
@@ -342,5 +346,18 @@ fn offered(text: &mut String, fixes: &Fixes) {
             .remark
             .map_or(String::new(), |remark| format!(" ({remark})"));
         let _ = writeln!(text, "    fix, {}: {}{remark}", fix.kind, edits.join("; "));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_has_the_unit_in_which_it_is_read() {
+        assert_eq!(ms(0), "0.000 ms");
+        assert_eq!(ms(60_100), "60.1 us");
+        assert_eq!(ms(250_000), "0.250 ms");
+        assert_eq!(ms(10_000_000), "10.000 ms");
     }
 }

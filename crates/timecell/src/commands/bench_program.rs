@@ -60,7 +60,7 @@ pub fn find(
             let period_ns = round_up(2 * after_ns);
             let seen = format!(
                 "ends by itself after {} and reports no jobs: each job is an execution",
-                Duration::from_ns(three_digits(after_ns))
+                report::time(after_ns as f64)
             );
             (seen, Some(period_ns))
         }
@@ -97,7 +97,9 @@ pub fn find(
                 "give its period with --period",
             )
         })?;
-        changes.period = Some(Duration::from_ns(period_ns));
+        let period = Duration::from_ns(period_ns);
+        of_a_trial(experiment, program.jobs, period).map_err(not_possible)?;
+        changes.period = Some(period);
     }
     let period_ns = changes.period.map_or(ROUND_NS, Duration::ns).max(1);
     if experiment.turns.is_some() && bench::scenario::names().contains(&what) {
@@ -147,6 +149,44 @@ fn in_turns(
     let jobs = f64::from(turns.jobs(period));
     let needed = (f64::from(turns.catch_up) + others * (jobs + 2.0)) / (1.0 - others);
     (others < 1.0 && needed <= 2.0 * jobs).then_some(needed.ceil() as u32)
+}
+
+/// Refuses a period that follows from what the program does where all trials have others of their own; what is wrong, and the mend.
+fn of_a_trial(
+    experiment: &Experiment,
+    jobs: ProgramJobs,
+    period: Duration,
+) -> Result<(), (String, String)> {
+    let own = |trial: &TrialPlan| trial.period.is_some_and(|own| own != period);
+    if !experiment.trials.iter().all(own) {
+        return Ok(());
+    }
+    let mut periods: Vec<Duration> = (experiment.trials.iter())
+        .filter_map(|trial| trial.period)
+        .collect();
+    periods.sort_by_key(|period| period.ns());
+    periods.dedup();
+    let periods: Vec<String> = periods.iter().map(Duration::to_string).collect();
+    let of = format!(
+        "the trials of `{}` have periods of their own, {}",
+        experiment.name,
+        periods.join(", ")
+    );
+    let choose = "choose one of these with --period".to_owned();
+    Err(match jobs {
+        ProgramJobs::Executions => (
+            format!("{of}, and the program needs {period}, twice the time of an execution or more"),
+            choose,
+        ),
+        ProgramJobs::Reported => (
+            format!("{of}, and the program was seen to release a job every {period}"),
+            choose,
+        ),
+        ProgramJobs::Endless => (
+            format!("{of}, and the program neither ends nor reports jobs, so it has none"),
+            "use scenario overhead, concurrency or latency, or an experiment file".to_owned(),
+        ),
+    })
 }
 
 /// Refuses programs that would be one file in a container.
@@ -211,6 +251,29 @@ mod tests {
         assert_eq!(of(Some(0.09)), Some(6));
         assert_eq!(of(Some(0.4)), None);
         assert_eq!(of(Some(0.6)), None);
+    }
+
+    #[test]
+    fn a_period_that_no_trial_has_is_blamed_on_nobody() {
+        let text = "schema = 1\nname = \"x\"\n[workload]\nkind = \"timer\"\n[matrix]\ncells = [[\"bare\"]]\n\
+                    periods = [\"10ms\", \"1ms\"]\nduration = \"2s\"\n";
+        let experiment = Experiment::parse("x", text).unwrap();
+        let of = |jobs, ms: i64| of_a_trial(&experiment, jobs, Duration::from_ns(ms * 1_000_000));
+        assert_eq!(of(ProgramJobs::Executions, 10), Ok(()));
+        let (what, mend) = of(ProgramJobs::Executions, 5).unwrap_err();
+        let told = "the trials of `x` have periods of their own, 1ms, 10ms, and the program needs 5ms, twice the time of an execution or more";
+        assert_eq!(what, told);
+        assert_eq!(mend, "choose one of these with --period");
+        let (what, mend) = of(ProgramJobs::Endless, 500).unwrap_err();
+        assert!(what.contains("neither ends nor reports jobs"), "{what}");
+        assert!(!mend.contains("--period"), "{mend}");
+        // Trials without periods of their own take any.
+        let text = "schema = 1\nname = \"x\"\n[workload]\nkind = \"timer\"\n[[trial]]\nname = \"a\"\ncells = [\"bare\"]\n";
+        let experiment = Experiment::parse("x", text).unwrap();
+        assert_eq!(
+            of_a_trial(&experiment, ProgramJobs::Executions, Duration::from_ns(5)),
+            Ok(())
+        );
     }
 
     #[test]

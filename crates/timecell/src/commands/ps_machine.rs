@@ -3,6 +3,7 @@
 use supervise::admit::{HeldCell, Unaccounted};
 use supervise::ledger::{Entry, Ledger, unaccounted};
 
+use super::admit::ms;
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
@@ -65,7 +66,6 @@ fn text(entries: &[Entry], outside: &[Unaccounted]) -> String {
 }
 
 fn cell(cell: &HeldCell) -> String {
-    let ms = |ns: u64| format!("{:.3} ms", ns as f64 / 1e6);
     let own = cell.reservation_ns.filter(|_| cell.supervisor);
     let held = match (cell.budget_ns.zip(cell.period_ns)).or(own) {
         Some((budget, period)) => format!("{} every {}", ms(budget), ms(period)),

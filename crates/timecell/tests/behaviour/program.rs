@@ -51,6 +51,29 @@ pub const CASES: &[Case] = &[
         run: scenarios::together,
     },
     Case {
+        name: "program::one_that_reports_does_so_in_crun_runc_and_podman",
+        needs: &[
+            Need::Root,
+            Need::Program("cc"),
+            Need::Program("crun"),
+            Need::RealTime,
+            Need::GroupBudget(950),
+        ],
+        run: scenarios::reporting_in_every_engine,
+    },
+    Case {
+        name: "program::one_that_reports_does_so_in_every_scenario",
+        needs: &[
+            Need::Root,
+            Need::Program("cc"),
+            Need::Program("crun"),
+            Need::Program("podman"),
+            Need::RealTime,
+            Need::GroupBudget(950),
+        ],
+        run: scenarios::reporting_in_scenarios,
+    },
+    Case {
         name: "program::what_cannot_be_measured_is_told",
         needs: &[Need::Program("cc"), Need::GroupBudget(950)],
         run: told,
@@ -236,6 +259,17 @@ fn told() {
         "runs a task set of its own",
     );
     refused("startup --program ./plain -- 10", 2, "--program");
+    // The period follows from the program, so it is not --period that is wrong.
+    refused(
+        "device --program ./plain --dry-run -- 10",
+        2,
+        "error: --program: the trials of `device` have periods of their own, 100us, 1ms, 10ms, and the program needs",
+    );
+    refused(
+        "device --program ./plain --dry-run --period 10ms -- 10",
+        0,
+        "period 10ms",
+    );
     // An experiment file starts nothing beforehand: what goes wrong goes wrong in the cell, and fails its trial.
     let file = |program: &str| {
         let text = format!(

@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use model::EngineKind;
 use record::run::Run;
+use record::summary::{Metric, RunSummary};
 
-use super::sources::PLAIN;
+use super::sources::{LOOP, PLAIN};
 use super::{built, summary};
 use crate::support::{Said, only_run, say};
 
@@ -66,5 +68,110 @@ pub fn together() {
             assert_eq!(cell.executed + cell.missed, 14, "{}", cell.label);
             assert!(cell.cpu_time_per_activation_ns.unwrap() > 10_000.0);
         }
+    }
+}
+
+/// A program that reports its jobs, in every engine that makes containers with a runtime of its own, in turns with itself.
+pub fn reporting_in_every_engine() {
+    let dir = tempfile::tempdir().unwrap();
+    built(dir.path(), "loop", LOOP);
+    let engines = [
+        EngineKind::Crun,
+        EngineKind::Runc,
+        EngineKind::Podman,
+        EngineKind::PodmanRootless,
+    ];
+    let words = "overhead --engine bare,crun,runc,podman,podman-rootless --program ./loop --rounds 2 --jobs 70 -- 0";
+    let said = bench(dir.path(), words);
+    assert!(said.out.contains("reports its jobs"), "{}", said.out);
+    let seen = summary(dir.path());
+    for engine in engines {
+        // A runtime that this machine does not have is told of, and nothing else keeps one from being measured.
+        let absent = |not: &record::summary::NotMeasured| not.trial == engine.to_string();
+        if let Some(absent) = seen.not_measured.iter().find(|not| absent(not)) {
+            assert_ne!(engine, EngineKind::Crun, "{}", absent.reason);
+            continue;
+        }
+        assert!(
+            seen.cells.iter().any(|cell| cell.engine == engine),
+            "{engine}: {}",
+            said.out
+        );
+    }
+    reports_itself(&seen, 140, &said);
+}
+
+/// The same beside others of its kind, under loads, and in growing numbers.
+pub fn reporting_in_scenarios() {
+    let dir = tempfile::tempdir().unwrap();
+    built(dir.path(), "loop", LOOP);
+    let again = || fs::remove_dir_all(dir.path().join("runs")).unwrap();
+    let said = bench(
+        dir.path(),
+        "concurrency --program ./loop --rounds 1 --jobs 70 -- 0",
+    );
+    let seen = summary(dir.path());
+    for (trial, count) in [("one-rootful", 1), ("two-rootful", 2)] {
+        let own = seen.cells.iter().filter(|cell| cell.trial == trial);
+        assert_eq!(own.count(), count, "{trial}: {}", said.out);
+    }
+    reports_itself(&seen, 70, &said);
+    again();
+
+    let said = bench(
+        dir.path(),
+        "latency --engine bare,crun --program ./loop --rounds 1 --jobs 70 -- 0",
+    );
+    let seen = summary(dir.path());
+    assert_eq!(
+        seen.cells.len(),
+        9,
+        "idle thrice, and three loads: {}",
+        said.out
+    );
+    reports_itself(&seen, 70, &said);
+    again();
+
+    let said = bench(
+        dir.path(),
+        "scale --counts 1,3 --program ./loop --jobs 50 -- 0",
+    );
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    for (number, cells) in [(1, 1), (2, 3)] {
+        let trial = run.trial(number).unwrap();
+        let crowd = trial.crowd.unwrap();
+        assert_eq!(
+            (crowd.asked, crowd.finished),
+            (cells, cells),
+            "{}",
+            said.out
+        );
+        for cell in &trial.cells {
+            let samples = run.samples(number, &cell.id).unwrap().unwrap();
+            assert_eq!(samples.unexplained(), 0);
+            let header = &samples.header;
+            assert_eq!(samples.samples.len() as u64 + header.missed, 50);
+            // The program's own releases, 2 ms apart, none before all were there.
+            assert!(samples.samples[0].release_ns >= header.go_ns);
+            for pair in samples.samples.windows(2) {
+                let steps = i64::from(pair[1].index - pair[0].index);
+                let off = pair[1].release_ns - pair[0].release_ns - steps * 2_000_000;
+                assert!(off.abs() <= 1_000_000, "{pair:?}");
+            }
+        }
+    }
+}
+
+/// Whether every cell has the jobs of a program with a period of 2 ms that does next to nothing in each, as it reports them.
+fn reports_itself(seen: &RunSummary, planned: u64, said: &Said) {
+    assert!(seen.failures.is_empty(), "{:?}", seen.failures);
+    for cell in &seen.cells {
+        assert_eq!(cell.executed + cell.missed, planned, "{}", cell.label);
+        assert!(cell.executed * 2 > planned, "{}: {}", cell.label, said.out);
+        assert_eq!(cell.period_ns, Some(2_000_000), "{}", cell.label);
+        let execution = (cell.metrics.iter()).find(|m| m.metric == Metric::ExecutionTime);
+        // An execution of the whole program would take longer than this on any machine.
+        let median = execution.unwrap().summary.median_ns;
+        assert!((0..50_000).contains(&median), "{}: {median}", cell.label);
     }
 }
