@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 /// How often the arms' own levels are estimated anew once states are known.
 const PASSES: usize = 3;
+/// Levels that moved by less than this part of a time are left as they are: states are at least 1.1 apart.
+const SETTLED: f64 = 0.001;
 /// Blocks at most, over all turns.
 const BLOCKS: usize = 100_000;
 
@@ -59,8 +61,13 @@ impl States {
                 factor: (model.mean[1] - model.mean[0]).exp(),
                 slow: labels(rounds, &model.slow, block),
             };
+            let before = levels.clone();
             levels = states.levels(rounds, levels);
             found = Some(states);
+            let moved = (levels.iter().zip(&before)).map(|(now, before)| (now - before).abs());
+            if moved.fold(0.0, f64::max) < SETTLED {
+                break;
+            }
         }
         found.filter(|states| states.factor >= SLOWER && states.alternate())
     }

@@ -28,7 +28,11 @@ fn turns_cover_on_every_machine() {
         for (what, score) in [("medians", &mut scores.turns), ("p99", &mut scores.p99)] {
             let coverage = score.coverage();
             match is_known_exception(machine, what) {
-                true => assert!(coverage >= 0.95, "{machine:?} {what}: {coverage}"),
+                // More often than it says: a part of the width would do.
+                true => assert!(
+                    coverage >= 0.95 && score.needed() < 1.0,
+                    "{machine:?}: {coverage}"
+                ),
                 false => assert!(holds(score), "{machine:?} {what}: {coverage}"),
             }
         }
@@ -40,8 +44,8 @@ fn turns_cover_on_every_machine() {
 
 #[test]
 fn within_a_state_the_ratio_is_known_far_better_than_over_all_jobs() {
-    let mut scores = simulate(Machine::States(FACTOR), 1.02, 200, &Layout::default());
-    assert_eq!(scores.found, 200);
+    let mut scores = simulate(Machine::States(FACTOR), 1.02, 150, &Layout::default());
+    assert_eq!(scores.found, 150);
     for score in [&mut scores.fast, &mut scores.slow] {
         assert!(holds(score), "{}", score.coverage());
         assert!(score.median_half() < 0.002, "{}", score.median_half());
@@ -86,14 +90,14 @@ fn one_state_is_not_taken_for_two() {
         (Machine::WakeUps, 1.5),
     ] {
         assert_eq!(
-            simulate(machine, ratio, 20, &Layout::default()).found,
+            simulate(machine, ratio, 12, &Layout::default()).found,
             0,
             "{machine:?} {ratio}"
         );
     }
 }
 
-/// A state of 2 % of the jobs, beside nothing and beside drift that is larger than what neighbours differ by: found in all of 20 experiments, with
+/// A state of 2 % of the jobs, beside nothing and beside drift that is larger than what neighbours differ by: found in all of 12 experiments, with
 /// its factor, and with its share within what so few stays differ by.
 #[test]
 fn a_rare_state_is_found_beside_drift() {
@@ -110,11 +114,11 @@ fn a_rare_state_is_found_beside_drift() {
             }),
             ..Layout::default()
         };
-        let scores = simulate(machine, 1.02, 20, &layout);
-        assert_eq!(scores.found, 20, "{machine:?} {factor}");
+        let scores = simulate(machine, 1.02, 12, &layout);
+        assert_eq!(scores.found, 12, "{machine:?} {factor}");
         let is_near = |found: &f64| (found / factor - 1.0).abs() < 0.03;
         assert!(scores.factors.iter().all(is_near), "{:?}", scores.factors);
-        let mean = scores.shares.iter().sum::<f64>() / 20.0;
+        let mean = scores.shares.iter().sum::<f64>() / 12.0;
         assert!((0.015..0.025).contains(&mean), "{machine:?}: {mean}");
     }
 }

@@ -327,6 +327,13 @@ impl Score {
         self.off.iter().sum::<f64>() / self.off.len().max(1) as f64
     }
 
+    /// The part of its half width that an interval would have needed to hold the truth in 95 % of the experiments.
+    pub(crate) fn needed(&self) -> f64 {
+        let mut off: Vec<f64> = self.off.iter().map(|off| off.abs()).collect();
+        off.sort_unstable_by(f64::total_cmp);
+        (off.get((0.95 * off.len() as f64) as usize).copied()).unwrap_or(f64::NAN)
+    }
+
     pub(crate) fn median_half(&mut self) -> f64 {
         self.halves.sort_unstable_by(f64::total_cmp);
         self.halves

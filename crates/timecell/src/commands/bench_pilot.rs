@@ -65,7 +65,7 @@ pub fn line(plan: &Plan, what: &str, options: &Bench) -> Result<Option<String>, 
         _ => String::new(),
     };
     Ok(Some(format!(
-        "sees    {rounds}differences of the median above {}{} (a pilot of {} against itself: {}{})\n",
+        "sees    {rounds}differences of the median above {}{} (a pilot of {} against itself; {}{})\n",
         range(seen),
         group(experiment),
         experiment.baseline,
@@ -79,13 +79,14 @@ pub fn line(plan: &Plan, what: &str, options: &Bench) -> Result<Option<String>, 
 
 /// What the upper end allows for beside what the pilot saw.
 fn slow_laps(seen: Foreseen, factor: f64) -> String {
+    let laps = report::plural(seen.laps as u64, "lap");
     let met = match seen.slow_laps {
-        0 => "none".to_owned(),
-        slow => report::grouped(slow as u64),
+        0 => format!("none of its {laps} was slow"),
+        1 => format!("1 of its {laps} was slow"),
+        slow => format!("{} of its {laps} were slow", report::grouped(slow as u64)),
     };
     format!(
-        "{met} of its {} laps slow, so at most {} are (95%), there with jobs {factor:.1} times as long",
-        report::grouped(seen.laps as u64),
+        "{met}, and the upper end is for {} of laps {factor:.1} times as long, as many as that leaves possible with 95%",
         report::percent(seen.slow_share_at_most),
     )
 }
