@@ -263,3 +263,38 @@ fn share_above(sequences: &[Vec<f64>], level: f64) -> f64 {
     let all = sequences.iter().map(Vec::len).sum::<usize>().max(1);
     (above as f64 / all as f64).clamp(1e-3, 0.5)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
+    /// Drift whose deviation is half of the step between the levels, stays of 400 and 20 places: a twentieth of the time. One level that drifts alike
+    /// is better described without a second.
+    #[test]
+    fn a_rare_level_is_found_again_in_drift() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(8);
+        let (mut slow, mut drift) = (false, 0.0);
+        let mut sequence = |step: f64| -> Vec<f64> {
+            (0..20_000)
+                .map(|_| {
+                    slow ^= random.random::<f64>() < if slow { 0.05 } else { 0.0025 };
+                    let noise = (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0;
+                    drift = 0.999 * drift + 0.01 * noise;
+                    drift + if slow { step } else { 0.0 }
+                })
+                .collect()
+        };
+        let two = [sequence(0.45)];
+        let model = Switching::fit(&two).unwrap();
+        let step = model.mean[1] - model.mean[0];
+        assert!((step - 0.45).abs() < 0.01, "{step}");
+        assert!((model.factor - 0.999).abs() < 0.002, "{}", model.factor);
+        assert!((model.stay[0] - 0.9975).abs() < 0.001, "{:?}", model.stay);
+        assert!((model.stay[1] - 0.95).abs() < 0.02, "{:?}", model.stay);
+        assert!(super::super::regimes::two_levels(&two).is_some());
+        assert!(super::super::regimes::two_levels(&[sequence(0.0)]).is_none());
+        assert_eq!(Switching::fit(&[vec![1.0; 50]]), None);
+    }
+}
