@@ -235,6 +235,11 @@ pub struct InTurns {
     pub slow_over_fast: Option<f64>,
     /// The ratios within each of them.
     pub within: Option<stats::WithinStates>,
+    /// Where the jobs show one state: from which share of jobs on a second one, in which they take half again as long, would have been found, as
+    /// the same jobs tell with one planted in them; absent where there are two, of other metrics than the primary one, and where not even a
+    /// fifth would have sufficed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least_state_share: Option<f64>,
 }
 
 /// What was kept of a cell instead of its samples.
@@ -355,8 +360,11 @@ pub struct TailSummary {
     pub label: String,
     /// Which metric.
     pub metric: Metric,
-    /// Time between releases, ns: what one job is in time.
+    /// Time between releases, ns: what one job is in time, unless cells take turns.
     pub period_ns: i64,
+    /// Mean time between the jobs that count of a cell that took turns, ns, in which others work for most of it; absent of others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spacing_ns: Option<f64>,
     /// What its tail is like.
     pub tail: stats::Tail,
 }

@@ -1,7 +1,7 @@
 //! What tails amount to, in words: curves, periodic spikes, regimes.
 
 use crate::units::{Scale, time};
-use crate::words::{count, plural};
+use crate::words::{count, plural, share_of_jobs};
 use record::summary::{Metric, RunSummary, TailSummary};
 use stats::{Regimes, Spikes, TAIL_JOBS};
 
@@ -117,7 +117,7 @@ pub(crate) fn findings(summary: &RunSummary) -> Vec<String> {
             "{}: the {of} {}. {}",
             tail.label,
             spikes_text(spikes, tail),
-            alias_text(spikes, tail.period_ns)
+            alias_text(spikes, tail)
         ));
     }
     let others = others + more;
@@ -196,10 +196,11 @@ pub(crate) fn lines(summary: &RunSummary) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     for (tail, regimes) in regimes.found.iter().take(NAMED) {
         let line = format!(
-            "bimodal: {} for {:.1}% of jobs, {} at a time on average; other mode {}",
+            "bimodal: {} for {} of jobs, {}{} at a time on average; other mode {}",
             time(regimes.slow.median_ns as f64),
-            regimes.slow.share * 100.0,
+            share_text(&regimes.slow),
             jobs(regimes.slow.dwell_jobs),
+            stay_in_time(&regimes.slow, tail),
             time(regimes.fast.median_ns as f64),
         );
         lines.push((tail.label.clone(), with_metric(summary, tail, line)));
@@ -209,7 +210,7 @@ pub(crate) fn lines(summary: &RunSummary) -> Vec<(String, String)> {
             "spikes to {} in the median every {}{}",
             time(spikes.height_ns as f64),
             jobs(spikes.period_jobs),
-            in_time(spikes.period_jobs, tail.period_ns),
+            in_time(spikes.period_jobs, tail),
         );
         lines.push((tail.label.clone(), with_metric(summary, tail, line)));
     }
@@ -279,23 +280,40 @@ pub(crate) fn jobs(jobs: f64) -> String {
     }
 }
 
-fn in_time(jobs: f64, period_ns: i64) -> String {
-    if period_ns <= 0 {
-        return String::new();
+/// ` (1.2 s)`: how long so many jobs take, those of a cell that takes turns with the time in which it waits for the next.
+fn in_time(jobs: f64, tail: &TailSummary) -> String {
+    jobs_ns(jobs, tail).map_or_else(String::new, |ns| format!(" ({})", time(ns)))
+}
+
+/// How long so many jobs take, ns; `None` without a period.
+pub(crate) fn jobs_ns(jobs: f64, tail: &TailSummary) -> Option<f64> {
+    let of_period = (tail.period_ns > 0).then_some(tail.period_ns as f64);
+    Some(jobs * tail.spacing_ns.or(of_period)?)
+}
+
+/// `20.4% (18.1..22.9%)`: the share of jobs in a regime, with its interval where there is one.
+fn share_text(regime: &stats::Regime) -> String {
+    share_of_jobs(regime.share, regime.share_interval)
+}
+
+/// ` (1.2 s)`: how long a stay in a regime is, by the clock where it is known.
+fn stay_in_time(regime: &stats::Regime, tail: &TailSummary) -> String {
+    match regime.dwell_ns {
+        Some(ns) => format!(" ({})", time(ns)),
+        None => in_time(regime.dwell_jobs, tail),
     }
-    format!(" ({})", time(jobs * period_ns as f64))
 }
 
 /// `alternates between ...`
 pub(crate) fn regimes_text(regimes: &Regimes, tail: &TailSummary) -> String {
     let part = |regime: &stats::Regime| {
         format!(
-            "{} ({:.1}% of jobs in {}, mean {}{})",
+            "{} ({} of jobs in {}, mean {}{})",
             time(regime.median_ns as f64),
-            regime.share * 100.0,
+            share_text(regime),
             plural(regime.visits, "stay"),
             jobs(regime.dwell_jobs),
-            in_time(regime.dwell_jobs, tail.period_ns),
+            stay_in_time(regime, tail),
         )
     };
     format!(
@@ -313,7 +331,7 @@ fn spikes_text(spikes: &Spikes, tail: &TailSummary) -> String {
         time(spikes.height_ns as f64),
         time(spikes.median_ns as f64),
         jobs(spikes.period_jobs),
-        in_time(spikes.period_jobs, tail.period_ns),
+        in_time(spikes.period_jobs, tail),
         jobs(spikes.jobs_per_spike),
         count(spikes.in_phase),
         plural(spikes.spikes, "spike"),
@@ -332,23 +350,32 @@ pub(crate) fn chance(chance: f64) -> String {
 }
 
 /// Which faster disturbances would look the same, since they are seen once a job only.
-fn alias_text(spikes: &Spikes, period_ns: i64) -> String {
-    if period_ns <= 0 {
+fn alias_text(spikes: &Spikes, tail: &TailSummary) -> String {
+    if tail.spacing_ns.is_none() && tail.period_ns <= 0 {
         return "Faster ones may look the same, as they are seen once a job only.".to_owned();
     }
-    let images = images(spikes, period_ns);
-    format!("Seen once a job, one {images} would look the same.")
+    match images(spikes, tail) {
+        Some(images) => format!("Seen once a job, one {images} would look the same."),
+        None => {
+            "Its jobs come in turns, at uneven times: the period is one of jobs, its time a mean."
+                .to_owned()
+        }
+    }
 }
 
-/// The slowest of the disturbances faster than jobs that would look the same.
-pub(crate) fn images(spikes: &Spikes, period_ns: i64) -> String {
-    let job = period_ns as f64;
+/// The slowest of the disturbances faster than jobs that would look the same; `None` where jobs are not evenly spaced, as in turns: what is
+/// periodic in time and faster than they are looks the same nowhere.
+pub(crate) fn images(spikes: &Spikes, tail: &TailSummary) -> Option<String> {
+    if tail.spacing_ns.is_some() || tail.period_ns <= 0 {
+        return None;
+    }
+    let job = tail.period_ns as f64;
     let frequency = 1.0 / spikes.period_jobs;
     let images = [job / (1.0 + frequency), job / (1.0 - frequency)];
     let scale = Scale::of(images);
-    format!(
+    Some(format!(
         "every {} or every {}",
         scale.show(images[0]),
         scale.show(images[1])
-    )
+    ))
 }

@@ -69,14 +69,19 @@ pub(crate) fn part(share: f64) -> String {
     format!("{percent:.decimals$}%")
 }
 
-/// `0.021%..0.12%`; `None` where there is no interval.
+/// `20% (18..23%)`, or the share alone where there is no interval.
+pub(crate) fn share_of_jobs(share: f64, ends: Option<(f64, f64)>) -> String {
+    let interval = ends.map_or_else(String::new, |ends| format!(" ({})", between(ends)));
+    format!("{}{interval}", part(share))
+}
+
+/// `0.021..0.12%`; `None` where there is no interval.
 pub(crate) fn ends(share: &Share) -> Option<String> {
-    let (low, high) = share.low.zip(share.high)?;
-    Some(format!(
-        "{}..{}",
-        part(low).trim_end_matches('%'),
-        part(high)
-    ))
+    share.low.zip(share.high).map(between)
+}
+
+fn between((low, high): (f64, f64)) -> String {
+    format!("{}..{}", part(low).trim_end_matches('%'), part(high))
 }
 
 /// Rounds below which no ratio is told: of two, one may be the exception.

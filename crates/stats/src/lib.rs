@@ -60,8 +60,8 @@ pub use correlation::{pearson, spearman};
 pub use fairness::{BatchMean, Even, Fairness, Spread, gini, lorenz};
 pub use holm::holm;
 pub use interleaved::{
-    Foreseen, Planned, States, Turn, WithinStates, compare_turns, confidence_of_each_look,
-    foreseen_half_width,
+    Foreseen, PLANTED_FACTOR, Planned, States, Turn, WithinStates, compare_turns,
+    confidence_of_each_look, foreseen_half_width,
 };
 pub use knee::{Growth, Knee};
 pub use quantile::{DEFAULT_CONFIDENCE, Quantile, needed_count};

@@ -111,33 +111,37 @@ mod tests {
         assert!(together.0 < 0.002 && together.1 > 0.05, "{together:?}");
     }
 
-    /// How often the interval holds the truth, where late jobs come in bursts: 1,000 experiments of 10 rounds of 1,000 jobs.
+    /// How often the interval holds the truth, where late jobs come in bursts: 1,000 experiments of rounds of 1,000 jobs. Ten rounds hold
+    /// it about as often as they say. Of two or three Student's t is so large that the interval is wide and holds it more often: they
+    /// promise nothing that they do not know.
     #[test]
     fn the_interval_holds_the_truth_where_jobs_are_late_in_bursts() {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(17);
-        for (longest, bursts) in [(1_u64, 5.0), (1, 50.0), (10, 5.0), (30, 2.0)] {
-            // So many bursts in a round in the mean, each of 1 to `longest` jobs.
-            let truth = bursts * (longest + 1) as f64 / 2.0 / 1_000.0;
-            let held = (0..1_000).filter(|_| {
-                let rounds: Vec<(u64, u64)> = (0..10)
-                    .map(|_| {
-                        let begun =
-                            (0..1_000).filter(|_| random.random::<f64>() < bursts / 1_000.0);
-                        let begun = begun.count();
-                        (0..begun)
-                            .map(|_| random.random_range(1..=longest))
-                            .sum::<u64>()
-                    })
-                    .map(|late| (late, 1_000))
-                    .collect();
-                let (low, high) = ends(&rounds);
-                (low..=high).contains(&truth)
-            });
-            let share = held.count() as f64 / 1_000.0;
-            assert!(
-                (0.93..=0.985).contains(&share),
-                "{longest} {bursts}: {share}"
-            );
+        for (rounds, holds) in [(2, 0.99..=1.0), (3, 0.955..=1.0), (10, 0.93..=0.99)] {
+            for (longest, bursts) in [(1_u64, 5.0), (1, 50.0), (10, 5.0), (30, 2.0)] {
+                // So many bursts in a round in the mean, each of 1 to `longest` jobs.
+                let truth = bursts * (longest + 1) as f64 / 2.0 / 1_000.0;
+                let held = (0..1_000).filter(|_| {
+                    let rounds: Vec<(u64, u64)> = (0..rounds)
+                        .map(|_| {
+                            let begun =
+                                (0..1_000).filter(|_| random.random::<f64>() < bursts / 1_000.0);
+                            let begun = begun.count();
+                            (0..begun)
+                                .map(|_| random.random_range(1..=longest))
+                                .sum::<u64>()
+                        })
+                        .map(|late| (late, 1_000))
+                        .collect();
+                    let (low, high) = ends(&rounds);
+                    (low..=high).contains(&truth)
+                });
+                let share = held.count() as f64 / 1_000.0;
+                assert!(
+                    holds.contains(&share),
+                    "{rounds} {longest} {bursts}: {share}"
+                );
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
 //! One metric compared turn by turn, over all jobs and within the states that the machine was in.
 
 use super::tables::{breakable, detail, name, told};
+use crate::conclusion::in_it;
 use crate::in_turns::{against, compared, p99_needs};
-use crate::units::percent;
 use crate::words::{capital, clean, fewer_rounds_of_p99};
 use maud::{Markup, html};
 use record::summary::{Metric, RunSummary};
@@ -39,7 +39,7 @@ pub(super) fn table(summary: &RunSummary, metric: Metric) -> Option<Markup> {
                 @if states {
                     th scope="col" { "in the fast state" br; span.below { "ratio of medians" } }
                     th scope="col" { "in the slow state" br; span.below { "ratio of medians" } }
-                    th scope="col" { "jobs in the slow state" br; span.below { "here / there" } }
+                    th scope="col" { "jobs in the slow state" br; span.below { "here / there, 95% interval" } }
                 }
             } }
             tbody { @for (cell, turns) in &rows {
@@ -71,7 +71,10 @@ fn within(states: Option<&WithinStates>, rounds: u32) -> Markup {
                         None => { span.quiet { "too few turns" } }
                     } }
                 }
-                td.num { (percent(within.slow_share_of_other.value)) " / " (percent(within.slow_share_of_baseline.value)) }
+                td.num {
+                    (in_it(&within.slow_share_of_other)) " / " br;
+                    (in_it(&within.slow_share_of_baseline))
+                }
             }
             None => { td colspan="3" { span.quiet { "one state" } } }
         }

@@ -3,7 +3,7 @@
 use super::tables::detail;
 use super::{Page, Section, time_cell};
 use crate::figure::{TAIL, inline};
-use crate::tails::{chance, curve_name, images, jobs, regimes_text};
+use crate::tails::{chance, curve_name, images, jobs, jobs_ns, regimes_text};
 use crate::units::{Scale, time};
 use crate::words::{capital, clean, count};
 use maud::{Markup, html};
@@ -80,13 +80,13 @@ fn spikes(spiky: &[(&TailSummary, &Spikes)]) -> Markup {
         tbody { @for (tail, one) in spiky { tr {
             th scope="row" { (clean(&tail.label)) }
             td { (tail.metric.title()) }
-            (time_cell(&time(one.period_jobs * tail.period_ns as f64), &jobs(one.period_jobs)))
+            (time_cell(&jobs_ns(one.period_jobs, tail).map_or_else(String::new, time), &jobs(one.period_jobs)))
             (time_cell(&time(one.height_ns as f64), &time(one.median_ns as f64)))
             (time_cell(&jobs(one.jobs_per_spike), ""))
             (time_cell(&format!("{:.2}%", one.share * 100.0), ""))
             (time_cell(&count(one.in_phase), &count(one.spikes)))
             (time_cell(&chance(one.chance), ""))
-            td { (images(one, tail.period_ns)) }
+            td { (images(one, tail).unwrap_or_else(|| "not told: jobs are unevenly spaced".to_owned())) }
         } } }
     }
 }

@@ -14,11 +14,12 @@ use std::collections::BTreeMap;
 /// Seed of all resampling: the same run gives the same report.
 const SEED: u64 = 0x7a11_5eed;
 
-/// Samples of one metric by round, and the activation number of each.
+/// Samples of one metric by round, and the activation number and release of each.
 #[derive(Default)]
 struct Jobs {
     values: super::source::Rounds,
     activations: BTreeMap<u32, Vec<u32>>,
+    releases: super::source::Rounds,
 }
 
 /// One entry for each metric of each cell; cells of which histograms were kept have one for the primary metric, by
@@ -46,18 +47,28 @@ fn tail(
     metric: Metric,
 ) -> Result<Option<TailSummary>, RecordError> {
     let mut jobs = Jobs::default();
+    let mut in_turns = false;
     for record in source.good(&cell.trial) {
         if let Some(samples) = source.samples(record, &cell.cell)? {
-            let numbered = (samples.samples.iter()).filter_map(|sample| {
-                Some((number(record.turns, sample.index)?, metric.of(sample)))
-            });
-            let (numbers, values): (Vec<u32>, Vec<i64>) = numbered.unzip();
-            if !values.is_empty() {
-                let round = jobs.values.entry(record.round).or_default();
-                round.extend(values);
-                let round = jobs.activations.entry(record.round).or_default();
-                round.extend(numbers);
+            let numbered = (samples.samples.iter())
+                .filter_map(|sample| Some((number(record.turns, sample.index)?, sample)));
+            let round = record.round;
+            let mut later_ns = None;
+            for (number, sample) in numbered {
+                jobs.values
+                    .entry(round)
+                    .or_default()
+                    .push(metric.of(sample));
+                jobs.activations.entry(round).or_default().push(number);
+                let releases = jobs.releases.entry(round).or_default();
+                // What a trial had done before it was resumed lies right before what it did then.
+                let later_ns = *later_ns.get_or_insert_with(|| match releases.last() {
+                    Some(last) => last + period_ns(source, cell) - sample.release_ns,
+                    None => 0,
+                });
+                releases.push(sample.release_ns + later_ns);
             }
+            in_turns |= record.turns.is_some();
         }
     }
     let rounds: Vec<TailRound> = jobs
@@ -67,11 +78,29 @@ fn tail(
             Some(TailRound {
                 activations: jobs.activations.get(round)?,
                 values_ns,
+                releases_ns: jobs.releases.get(round)?,
             })
         })
         .collect();
     let found = Tail::of(&rounds, SEED);
-    Ok(found.map(|tail| summary(source, cell, metric, tail)))
+    let spacing_ns = in_turns.then(|| spacing_ns(&rounds)).flatten();
+    Ok(found.map(|tail| TailSummary {
+        spacing_ns,
+        ..summary(source, cell, metric, tail)
+    }))
+}
+
+/// The mean time from the release of one job to that of the next, ns; `None` without two in a round.
+fn spacing_ns(rounds: &[TailRound]) -> Option<f64> {
+    let (mut spans_ns, mut steps) = (0.0, 0);
+    for releases in rounds.iter().map(|round| round.releases_ns) {
+        let (Some(first), Some(last)) = (releases.first(), releases.last()) else {
+            continue;
+        };
+        spans_ns += (last - first) as f64;
+        steps += releases.len() - 1;
+    }
+    (steps > 0).then(|| spans_ns / steps as f64)
 }
 
 /// The number of an activation. Where trials took turns, those that let a turn settle are left out and not numbered: a pattern
@@ -147,6 +176,7 @@ fn summary(source: &Source, cell: &CellSummary, metric: Metric, tail: Tail) -> T
         label: cell.label.clone(),
         metric,
         period_ns: period_ns(source, cell),
+        spacing_ns: None,
         tail,
     }
 }

@@ -1,5 +1,6 @@
 //! Trials that took turns, compared turn by turn, also within the states that the machine was in.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use model::{Experiment, TrialPlan};
@@ -30,6 +31,8 @@ pub(super) struct Turned {
     planned: [u32; 2],
     /// Of every interval.
     confidence: f64,
+    /// Which second state would have been found, once somebody asks: it takes as long as to look for states several times.
+    least_state_share: OnceCell<Option<f64>>,
 }
 
 /// A turn of a lap while they are gathered: when it began, whose it was, and its jobs.
@@ -108,7 +111,17 @@ impl Turned {
             rounds,
             confidence: confidence_of_each_look(turns.looks(plan.rounds).len())
                 .unwrap_or(DEFAULT_CONFIDENCE),
+            least_state_share: OnceCell::new(),
         }))
+    }
+
+    /// From which share of jobs on a second state would have been found; `None` where one was, and where none would have been.
+    fn least_state_share(&self) -> Option<f64> {
+        let least = || match self.states {
+            Some(_) => None,
+            None => States::least_share_found(&self.rounds),
+        };
+        *self.least_state_share.get_or_init(least)
     }
 
     /// The trials that a trial is compared with beside the baseline: a repetition with none, so that it shows what a difference between
@@ -157,6 +170,7 @@ impl Turned {
             comparison,
             slow_over_fast: self.states.as_ref().map(|states| states.factor),
             within,
+            least_state_share: None,
         }))
     }
 }
@@ -190,12 +204,16 @@ pub(super) fn compare_all(turned: &[Turned], trial: &str, id: &str) -> (Vec<InTu
     let mut compared: Vec<InTurns> = Vec::new();
     let mut notes = Vec::new();
     for group in turned {
+        let is_first = compared.is_empty();
         // The experiment's baseline comes first, and is the one that counts.
         if compared.iter().any(|other| other.metric == group.metric) {
             continue;
         }
         match group.compare(trial, id) {
-            Some(Ok(in_turns)) => compared.push(in_turns),
+            Some(Ok(in_turns)) => compared.push(InTurns {
+                least_state_share: is_first.then(|| group.least_state_share()).flatten(),
+                ..in_turns
+            }),
             Some(Err(error)) => notes.push(format!(
                 "turns are not compared with {} in {}: {error}",
                 group.baseline,
@@ -255,7 +273,8 @@ impl Standing {
 }
 
 /// The half width that the intervals of an experiment will have, as a part of the ratio, from a pilot whose trial `again` is its
-/// baseline once more; after the first look where it may end early. `None` where the pilot does not tell.
+/// baseline once more; after the first look where it may end early. Laps that are slow without the pilot having met them have jobs that take
+/// `slow_factor` times as long. `None` where the pilot does not tell.
 ///
 /// # Errors
 /// When the pilot cannot be read.
@@ -263,6 +282,7 @@ pub fn foresee(
     pilot: &Run,
     again: &str,
     experiment: &Experiment,
+    slow_factor: f64,
 ) -> Result<Option<Foreseen>, RecordError> {
     let source = Source::open(pilot)?;
     let primary = super::metrics(source.plan.workload.work)[0];
@@ -290,6 +310,7 @@ pub fn foresee(
             rounds: looks.first().map_or(0, |&first| first as usize),
             baselines: 1 + pooled,
             confidence: confidence_of_each_look(looks.len()).unwrap_or(DEFAULT_CONFIDENCE),
+            slow_factor,
         },
     ))
 }

@@ -199,7 +199,7 @@ fn the_baseline_and_its_repetition_are_one_for_the_others() {
 #[test]
 fn within_states_five_percent_are_seen_that_drown_over_all_jobs() {
     let dir = tempfile::tempdir().unwrap();
-    let (_, summary) = run(dir.path(), Slows::Work);
+    let (run, summary) = run(dir.path(), Slows::Work);
     let (_, turns) = of(&summary, "slow");
     assert!((turns.slow_over_fast.unwrap() - 1.9).abs() < 0.05);
     let within = turns.within.as_ref().unwrap();
@@ -211,6 +211,48 @@ fn within_states_five_percent_are_seen_that_drown_over_all_jobs() {
     let said = table(&summary, Style::default());
     assert!(said.contains("in the fast state 1.05"), "{said}");
     assert!(said.contains("equally long within noise"), "{said}");
+    // The shares have their intervals, here and on the page.
+    let share = &within.slow_share_of_other;
+    let percent = |share: f64| format!("{:.0}", 100.0 * share);
+    let [value, low, high] = [share.value, share.low.unwrap(), share.high.unwrap()].map(percent);
+    let told = format!("{value}% ({low}..{high}%)");
+    let sentence = format!("{told} of its jobs were in the slow state");
+    // The terminal's lines are folded.
+    let unfolded = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(unfolded.contains(&sentence), "{sentence}: {said}");
+    let page = html(&run.run, &summary).unwrap();
+    assert!(page.contains(&told), "{told}");
+}
+
+/// A lap of three arms takes 42 ms, of which ten jobs of 1 ms count: jobs times period would be a quarter of the truth.
+#[test]
+fn stays_of_cells_in_turns_are_told_by_the_clock() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, summary) = run(dir.path(), Slows::Work);
+    let mut tails = summary.tails.iter();
+    let tail = tails
+        .find(|tail| tail.trial == "bare" && tail.metric == Metric::ExecutionTime)
+        .unwrap();
+    let spacing_ms = tail.spacing_ns.unwrap() / 1e6;
+    assert!((4.0..4.4).contains(&spacing_ms), "{spacing_ms}");
+    let slow = tail.tail.regimes.unwrap().slow;
+    let stay_ms = slow.dwell_ns.unwrap() / 1e6;
+    let by_spacing = slow.dwell_jobs * spacing_ms;
+    assert!((0.7..1.4).contains(&(stay_ms / by_spacing)), "{slow:?}");
+    let (low, high) = slow.share_interval.unwrap();
+    assert!(
+        low < slow.share && slow.share < high && high < 1.0,
+        "{slow:?}"
+    );
+    let said = findings(&summary).join("\n");
+    assert!(
+        !said.contains(&format!("({:.1} ms)", slow.dwell_jobs)),
+        "{said}"
+    );
+    assert!(
+        said.contains(&format!("({})", report::time(stay_ms * 1e6))),
+        "{said}"
+    );
 }
 
 #[test]
@@ -238,6 +280,15 @@ fn a_quiet_machine_has_one_state_and_a_plain_conclusion() {
         found[2].starts_with("No other was shown to change it: differences above 0."),
         "{found:#?}"
     );
+    // 7,200 jobs that differ by 1 %.
+    let least = turns.least_state_share.unwrap();
+    assert!((0.02..=0.1).contains(&least), "{least}");
+    let told = format!(
+        "One state of the machine was seen; another in which jobs take 1.5 times as long, for 10 to 160 jobs at a time, would have been \
+         found from {} of jobs on.",
+        report::percent(least)
+    );
+    assert!(found.contains(&told), "{told}: {found:#?}");
 }
 
 #[test]

@@ -12,10 +12,12 @@
 
 mod looks;
 mod pilot;
+mod planted;
 mod states;
 
 pub use looks::confidence_of_each_look;
 pub use pilot::{Foreseen, Planned, foreseen_half_width};
+pub use planted::PLANTED_FACTOR;
 pub use states::{States, WithinStates};
 
 use crate::compare::{CompareError, Comparison, Ratio, Side};

@@ -1,7 +1,7 @@
 //! Two states of the machine that every arm meets, such as a neighbour on the sibling thread at work or not, and the ratio
 //! within each: like compared with like.
 
-use super::{Turn, lap_logs, mean, mean_of_some, round_log};
+use super::{Turn, lap_logs, round_log};
 use crate::compare::{FEWEST_ROUNDS, Ratio};
 use crate::tail::regimes::{self, SHORTEST, SLOWER};
 use crate::{Share, median_of};
@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 /// How often the arms' own levels are estimated anew once states are known.
 const PASSES: usize = 3;
+/// Levels that moved by less than this part of a time are left as they are: states are at least 1.1 apart.
+const SETTLED: f64 = 0.001;
 /// Blocks at most, over all turns.
 const BLOCKS: usize = 100_000;
 
@@ -31,7 +33,7 @@ pub struct WithinStates {
     pub fast: Option<Ratio>,
     /// The same in the slow state.
     pub slow: Option<Ratio>,
-    /// The share of the baseline's jobs that were in the slow state; of several equal baselines the mean.
+    /// The share of the baseline's jobs that were in the slow state; of several equal baselines, that of the jobs of all.
     pub slow_share_of_baseline: Share,
     /// The share of the other's jobs.
     pub slow_share_of_other: Share,
@@ -53,14 +55,19 @@ impl States {
         let mut found = None;
         for _ in 0..PASSES {
             let sequences = sequences(rounds, &levels, block)?;
-            let (model, evidence) = regimes::two(&sequences)?;
+            let model = regimes::two_levels(&sequences)?;
             let states = States {
-                evidence,
+                evidence: model.evidence,
                 factor: (model.mean[1] - model.mean[0]).exp(),
                 slow: labels(rounds, &model.slow, block),
             };
+            let before = levels.clone();
             levels = states.levels(rounds, levels);
             found = Some(states);
+            let moved = (levels.iter().zip(&before)).map(|(now, before)| (now - before).abs());
+            if moved.fold(0.0, f64::max) < SETTLED {
+                break;
+            }
         }
         found.filter(|states| states.factor >= SLOWER && states.alternate())
     }
@@ -86,21 +93,24 @@ impl States {
                 .then(|| Ratio::of_logs(&logs, 0.0, confidence))
                 .flatten()
         };
-        let (of_baseline, of_other): (Vec<f64>, Vec<f64>) = (rounds.iter().zip(&self.slow))
-            .filter_map(|(turns, states)| {
-                let share = |arm| slow_share(turns, states, arm);
-                let of_baselines = baselines.iter().filter_map(|&arm| share(arm));
-                Some((mean_of_some(of_baselines.collect())?, share(other)?))
+        // Of rounds in which both have jobs, how many were in the slow state and how many there were.
+        let (of_baseline, of_other): (Vec<_>, Vec<_>) = (rounds.iter().zip(&self.slow))
+            .map(|(turns, states)| {
+                let count = |arms: &[usize]| slow_jobs(turns, states, arms);
+                (count(baselines), count(&[other]))
             })
+            .filter(|(baseline, other)| baseline.1 > 0 && other.1 > 0)
             .unzip();
+        let share = |(slow, jobs): &(u64, u64)| *slow as f64 / *jobs as f64;
         let difference: Vec<f64> = (of_baseline.iter().zip(&of_other))
-            .map(|(baseline, other)| other - baseline)
+            .map(|(baseline, other)| share(other) - share(baseline))
             .collect();
+        let none = || Share::of(&[], confidence, 0.0);
         WithinStates {
             fast: within(false),
             slow: within(true),
-            slow_share_of_baseline: Share::of(&of_baseline, confidence, 0.0),
-            slow_share_of_other: Share::of(&of_other, confidence, 0.0),
+            slow_share_of_baseline: Share::of_counts(&of_baseline, confidence).unwrap_or_else(none),
+            slow_share_of_other: Share::of_counts(&of_other, confidence).unwrap_or_else(none),
             slow_share_difference: Share::of(&difference, confidence, -1.0),
         }
     }
@@ -148,13 +158,13 @@ fn pure_turns(turns: &[Turn], states: &[Vec<bool>], slow: bool) -> Vec<Turn> {
         .collect()
 }
 
-/// The share of an arm's jobs in the slow state; `None` without jobs.
-fn slow_share(turns: &[Turn], states: &[Vec<bool>], arm: usize) -> Option<f64> {
-    let jobs: Vec<f64> = (turns.iter().zip(states))
-        .filter(|(turn, _)| turn.arm == arm)
-        .flat_map(|(_, states)| states.iter().map(|&slow| f64::from(u8::from(slow))))
-        .collect();
-    (!jobs.is_empty()).then(|| mean(&jobs))
+/// How many jobs of these arms were in the slow state, and how many they have.
+fn slow_jobs(turns: &[Turn], states: &[Vec<bool>], arms: &[usize]) -> (u64, u64) {
+    let own = (turns.iter().zip(states)).filter(|(turn, _)| arms.contains(&turn.arm));
+    own.fold((0, 0), |(slow, jobs), (_, states)| {
+        let slow_here = states.iter().filter(|&&slow| slow).count();
+        (slow + slow_here as u64, jobs + states.len() as u64)
+    })
 }
 
 /// The median over laps of the logarithm of each arm's ratio to the first; 0 where they have no lap in common. `None` without

@@ -131,10 +131,12 @@ mod tests {
             TailRound {
                 activations: &activations,
                 values_ns: &first,
+                releases_ns: &[],
             },
             TailRound {
                 activations: &activations[..30],
                 values_ns: &second,
+                releases_ns: &[],
             },
         ];
         let maxima = Maxima::of(&rounds);

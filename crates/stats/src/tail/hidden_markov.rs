@@ -136,14 +136,14 @@ impl Sums {
     }
 }
 
-fn density(x: f64, mean: f64, sd: f64) -> f64 {
+pub(super) fn density(x: f64, mean: f64, sd: f64) -> f64 {
     // A little everywhere, so that one value far from both states does not stop the recursion.
     (-0.5 * ((x - mean) / sd).powi(2)).exp() / (sd * TAU.sqrt()) + 1e-12
 }
 
 /// Means and deviations below and above the cut that explains most of the variance (Otsu, "A threshold selection
 /// method from gray-level histograms", IEEE Transactions on Systems, Man and Cybernetics 9(1), 1979).
-fn halves(sequences: &[Vec<f64>]) -> Option<([f64; 2], [f64; 2])> {
+pub(super) fn halves(sequences: &[Vec<f64>]) -> Option<([f64; 2], [f64; 2])> {
     let mut sorted = sequences.concat();
     sorted.sort_unstable_by(f64::total_cmp);
     let n = sorted.len();
@@ -164,7 +164,7 @@ fn halves(sequences: &[Vec<f64>]) -> Option<([f64; 2], [f64; 2])> {
     Some(([low.0, high.0], [low.1, high.1]))
 }
 
-fn normal_of(values: &[f64]) -> (f64, f64) {
+pub(super) fn normal_of(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;

@@ -103,6 +103,7 @@ impl Above {
         TailRound {
             activations: &self.activations,
             values_ns: &self.values_ns,
+            releases_ns: &[],
         }
     }
 }
@@ -138,6 +139,7 @@ fn regimes(rounds: &[KeptRound], interval_jobs: usize) -> Option<super::Regimes>
         .map(|medians| TailRound {
             activations: &numbers[..medians.len().min(numbers.len())],
             values_ns: medians,
+            releases_ns: &[],
         })
         .collect();
     let mut found = regimes::find(&rounds)?;

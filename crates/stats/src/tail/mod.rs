@@ -21,6 +21,7 @@ mod pareto;
 mod refusal;
 pub(crate) mod regimes;
 mod spikes;
+mod switching;
 mod threshold;
 mod ties;
 
@@ -47,6 +48,8 @@ pub struct TailRound<'a> {
     pub activations: &'a [u32],
     /// Its value in ns; as many as activations.
     pub values_ns: &'a [i64],
+    /// When it was released, ns on any clock, in the order of time; as many as activations, or none where it is not known.
+    pub releases_ns: &'a [i64],
 }
 
 /// What the tail of a cell's times is like.
@@ -136,6 +139,7 @@ impl Tail {
                 TailRound {
                     activations: &round.activations[..jobs],
                     values_ns: &round.values_ns[..jobs],
+                    releases_ns: round.releases_ns.get(..jobs).unwrap_or_default(),
                 }
             })
             .filter(|round| !round.values_ns.is_empty())

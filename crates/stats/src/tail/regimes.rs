@@ -2,7 +2,9 @@
 
 use super::TailRound;
 use super::hidden_markov::{self, HiddenMarkov};
-use crate::median_of;
+use super::switching::{self, Switching};
+use crate::compare::FEWEST_ROUNDS;
+use crate::{DEFAULT_CONFIDENCE, Share, median_of};
 use serde::{Deserialize, Serialize};
 
 /// Jobs in the shortest block: its median does not feel a single long job.
@@ -24,10 +26,17 @@ pub(crate) const SLOWER: f64 = 1.1;
 pub struct Regime {
     /// Share of jobs in it.
     pub share: f64,
+    /// The ends of its 95 % interval, from what rounds differ by; `None` with fewer than three rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_interval: Option<(f64, f64)>,
     /// Median of its jobs, ns.
     pub median_ns: i64,
     /// Mean length of a stay, in jobs.
     pub dwell_jobs: f64,
+    /// The same in time, ns, where the instants of releases are known. Jobs need not follow each other evenly: cells that take turns have
+    /// none while others work. A change lies in the middle between the jobs that it was seen between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dwell_ns: Option<f64>,
     /// Stays in it.
     pub visits: u64,
 }
@@ -92,21 +101,81 @@ pub(crate) fn two(sequences: &[Vec<f64>]) -> Option<(HiddenMarkov, f64)> {
     (evidence >= BETTER).then_some((model, evidence))
 }
 
+/// Two levels that a machine alternates between, whatever else it does.
+pub(crate) struct TwoLevels {
+    /// Of the logarithms: state 1 has the larger.
+    pub mean: [f64; 2],
+    /// For each sequence, the probability of state 1 at each place.
+    pub slow: Vec<Vec<f64>>,
+    /// As of [`Regimes`].
+    pub evidence: f64,
+}
+
+/// The better of two models of two levels, one with independent noise and one with noise that wanders, against what has no second
+/// level: drift (a first-order autoregression), a heavy tail (a mixture without memory), and a level that wanders and now and then jumps by
+/// any amount (the same with noise that wanders). `None` where levels are not apart, stays are shorter than two values in the mean, or neither is
+/// better than all of these.
+pub(crate) fn two_levels(sequences: &[Vec<f64>]) -> Option<TwoLevels> {
+    let count = sequences.iter().map(Vec::len).sum::<usize>() as f64;
+    let criterion = |likelihood: f64, parameters: f64| parameters * count.ln() - 2.0 * likelihood;
+    let plain = HiddenMarkov::fit(sequences);
+    let wandering = Switching::fit(sequences);
+    let mut one = criterion(hidden_markov::autoregression(sequences), 3.0);
+    if let Some(model) = &plain {
+        one = one.min(criterion(hidden_markov::mixture(sequences, model), 5.0));
+    }
+    if let Some(likelihood) = Switching::jumps(sequences, wandering.as_ref()) {
+        one = one.min(criterion(likelihood, switching::WITHOUT_MEMORY));
+    }
+    let plain = plain.map(|m| {
+        let two = criterion(m.log_likelihood, hidden_markov::PARAMETERS);
+        (two, m.sd, m.stay, m.mean, m.slow)
+    });
+    let wandering = wandering.map(|m| {
+        let two = criterion(m.log_likelihood, switching::PARAMETERS);
+        (two, m.sd, m.stay, m.mean, m.slow)
+    });
+    let found = plain.into_iter().chain(wandering);
+    let found = found.filter_map(|(two, sd, stay, mean, slow)| {
+        let spread = ((sd[0].powi(2) + sd[1].powi(2)) / 2.0).sqrt();
+        let dwell = stay.map(|stay| 1.0 / (1.0 - stay));
+        let evidence = one - two;
+        let is_real = mean[1] - mean[0] >= APART * spread
+            && dwell.iter().all(|&dwell| dwell >= DWELL_BLOCKS)
+            && evidence >= BETTER;
+        is_real.then_some(TwoLevels {
+            mean,
+            slow,
+            evidence,
+        })
+    });
+    found.max_by(|a, b| a.evidence.total_cmp(&b.evidence))
+}
+
 /// Both regimes in the jobs' own values; `None` unless they alternate within a round.
 fn describe(rounds: &[TailRound], model: &HiddenMarkov, block: usize) -> Option<[Regime; 2]> {
     let mut values = [Vec::new(), Vec::new()];
     let (mut visits, mut switches) = ([0_u64; 2], 0);
+    let mut stayed_ns = Some([0.0; 2]);
+    // Of each round the jobs in each state.
+    let mut counts: Vec<[u64; 2]> = Vec::new();
     for (round, slow) in rounds.iter().zip(&model.slow) {
+        let states: Vec<usize> = slow.iter().map(|&slow| usize::from(slow > 0.5)).collect();
         let mut before = None;
-        for (jobs, &slow) in round.values_ns.chunks_exact(block).zip(slow) {
-            let state = usize::from(slow > 0.5);
+        let mut count = [0; 2];
+        for (jobs, &state) in round.values_ns.chunks_exact(block).zip(&states) {
             values[state].extend_from_slice(jobs);
+            count[state] += block as u64;
             if before != Some(state) {
                 visits[state] += 1;
                 switches += u64::from(before.is_some());
             }
             before = Some(state);
         }
+        counts.push(count);
+        stayed_ns = stayed_ns
+            .zip(stayed(round.releases_ns, &states, block))
+            .map(|(all, round)| [all[0] + round[0], all[1] + round[1]]);
     }
     (switches > 0 && visits[0] > 0 && visits[1] > 0).then_some(())?;
     let all = (values[0].len() + values[1].len()) as f64;
@@ -114,10 +183,80 @@ fn describe(rounds: &[TailRound], model: &HiddenMarkov, block: usize) -> Option<
         let jobs = values[state].len() as f64;
         Some(Regime {
             share: jobs / all,
+            share_interval: share_interval(&counts, state),
             median_ns: median_of(&values[state])?,
             dwell_jobs: jobs / visits[state] as f64,
+            dwell_ns: stayed_ns.map(|ns| ns[state] / visits[state] as f64),
             visits: visits[state],
         })
     };
     Some([regime(0)?, regime(1)?])
+}
+
+/// The interval of the share of jobs in a state, from how many each round had in each.
+fn share_interval(counts: &[[u64; 2]], state: usize) -> Option<(f64, f64)> {
+    let of_rounds: Vec<(u64, u64)> = (counts.iter())
+        .map(|count| (count[state], count[0] + count[1]))
+        .filter(|(_, jobs)| *jobs > 0)
+        .collect();
+    (of_rounds.len() >= FEWEST_ROUNDS).then_some(())?;
+    let share = Share::of_counts(&of_rounds, DEFAULT_CONFIDENCE)?;
+    share.low.zip(share.high)
+}
+
+/// How long a round was in each state, ns. A block lasts from the middle between the release of its first job and that of the job
+/// before to the same place of the next block; beyond its first and last release a round goes on for half of the mean distance between
+/// two. `None` without the releases.
+fn stayed(releases_ns: &[i64], states: &[usize], block: usize) -> Option<[f64; 2]> {
+    let releases = releases_ns.get(..states.len() * block)?;
+    releases.is_sorted().then_some(())?;
+    let mut stayed = [0.0; 2];
+    let [Some(&first), Some(&last)] = [releases.first(), releases.last()] else {
+        return Some(stayed);
+    };
+    let half = (last - first) as f64 / (releases.len() - 1).max(1) as f64 / 2.0;
+    let edge = |place: usize| match place {
+        0 => -half,
+        place if place == releases.len() => (last - first) as f64 + half,
+        place => (releases[place - 1] - first + releases[place] - first) as f64 / 2.0,
+    };
+    for (place, &state) in states.iter().enumerate() {
+        stayed[state] += edge((place + 1) * block) - edge(place * block);
+    }
+    Some(stayed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Turns of six jobs, 1 ms apart, a lap every 50 ms; the machine is slow in every other four laps.
+    #[test]
+    fn stays_are_told_in_the_time_that_they_took() {
+        let places = 0..3_000_i64;
+        let releases_ns: Vec<i64> = (places.clone())
+            .map(|job| (job / 6 * 50 + job % 6) * 1_000_000)
+            .collect();
+        let values_ns: Vec<i64> = (places.clone())
+            .map(|job| 1_000 + job % 7 + job / 24 % 2 * 1_000)
+            .collect();
+        let activations: Vec<u32> = (0..3_000).collect();
+        let round = TailRound {
+            activations: &activations,
+            values_ns: &values_ns,
+            releases_ns: &releases_ns,
+        };
+        let found = find(&[round, round]).unwrap();
+        for regime in [found.fast, found.slow] {
+            assert!((regime.dwell_jobs - 24.0).abs() < 1e-9, "{regime:?}");
+            let dwell_ms = regime.dwell_ns.unwrap() / 1e6;
+            assert!((dwell_ms - 200.0).abs() < 1.0, "{dwell_ms}");
+        }
+        let unknown = TailRound {
+            releases_ns: &[],
+            ..round
+        };
+        let found = find(&[round, unknown]).unwrap();
+        assert_eq!((found.fast.dwell_ns, found.slow.dwell_ns), (None, None));
+    }
 }

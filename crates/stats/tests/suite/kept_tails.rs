@@ -84,6 +84,7 @@ fn where_all_jobs_choose_a_threshold_among_those_kept_the_law_is_the_same() {
     let round = TailRound {
         activations: &activations,
         values_ns: &jobs,
+        releases_ns: &[],
     };
     let raw = Tail::of(&[round], 7).unwrap().peaks.unwrap();
     let kept = study(&[jobs], 45, 0).peaks.unwrap();

@@ -15,6 +15,8 @@ pub(crate) enum Machine {
     Drift,
     /// A burst in every 500 jobs in the mean, in which 1 to 30 jobs take up to five times as long.
     Bursts,
+    /// Both.
+    DriftAndBursts,
     /// Values like the wake-up latencies of a virtual machine: neighbours are alike, one in nine lies far above the others, now and
     /// then one is up to a hundred times as long.
     WakeUps,
@@ -36,9 +38,24 @@ pub(crate) const FACTOR: f64 = 1.9;
 /// The share of jobs in the slow state where there are two.
 pub(crate) const SLOW_SHARE: f64 = 0.5;
 
+/// A slow state that comes over whatever else the machine does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rare {
+    /// The share of time in it, in the mean.
+    pub(crate) share: f64,
+    /// How many times as long jobs take in it.
+    pub(crate) factor: f64,
+    /// Its shortest and its longest stay, in jobs, drawn log-uniformly.
+    pub(crate) stay: [f64; 2],
+}
+
 /// The level of the machine from job to job, as a logarithm, and the slow state.
 struct Level {
     machine: Machine,
+    rare: Option<Rare>,
+    /// Jobs until the rare state begins or ends, and whether it is there.
+    rare_left: f64,
+    is_rare: bool,
     random: Xoshiro256PlusPlus,
     wander: f64,
     /// Jobs until the state or burst ends.
@@ -51,9 +68,12 @@ struct Level {
 }
 
 impl Level {
-    fn new(machine: Machine, seed: u64) -> Self {
+    fn new(machine: Machine, rare: Option<Rare>, seed: u64) -> Self {
         Self {
             machine,
+            rare,
+            rare_left: 0.0,
+            is_rare: true,
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
             wander: 0.0,
             left: 0.0,
@@ -71,6 +91,28 @@ impl Level {
     }
 
     fn next(&mut self) -> f64 {
+        self.next_of_machine() + self.next_of_rare()
+    }
+
+    fn next_of_rare(&mut self) -> f64 {
+        let Some(rare) = self.rare else { return 0.0 };
+        self.rare_left -= 1.0;
+        if self.rare_left <= 0.0 {
+            self.is_rare = !self.is_rare;
+            let [shortest, longest] = rare.stay;
+            let stay = shortest * (longest / shortest).powf(self.random.random());
+            self.rare_left = match self.is_rare {
+                true => stay,
+                false => stay * (1.0 - rare.share) / rare.share,
+            };
+        }
+        match self.is_rare {
+            true => rare.factor.ln(),
+            false => 0.0,
+        }
+    }
+
+    fn next_of_machine(&mut self) -> f64 {
         self.left -= 1.0;
         match self.machine {
             Machine::Quiet | Machine::WakeUps => 0.0,
@@ -85,28 +127,33 @@ impl Level {
                 };
                 if self.slow { factor.ln() } else { 0.0 }
             }
-            Machine::Drift => {
-                let step = self.normal();
-                self.wander = 0.9998 * self.wander + 0.02_f64.mul_add(0.1 * step, 0.0);
-                self.wander
-            }
-            Machine::Bursts => {
-                if self.left <= 0.0 {
-                    let starts = self.random.random::<f64>() < 1.0 / 500.0;
-                    self.burst = if starts {
-                        1.6 * self.random.random::<f64>()
-                    } else {
-                        0.0
-                    };
-                    self.left = if starts {
-                        30.0 * self.random.random::<f64>()
-                    } else {
-                        0.0
-                    };
-                }
-                self.burst
-            }
+            Machine::Drift => self.next_of_drift(),
+            Machine::Bursts => self.next_of_bursts(),
+            Machine::DriftAndBursts => self.next_of_drift() + self.next_of_bursts(),
         }
+    }
+
+    fn next_of_drift(&mut self) -> f64 {
+        let step = self.normal();
+        self.wander = 0.9998 * self.wander + 0.02_f64.mul_add(0.1 * step, 0.0);
+        self.wander
+    }
+
+    fn next_of_bursts(&mut self) -> f64 {
+        if self.left <= 0.0 {
+            let starts = self.random.random::<f64>() < 1.0 / 500.0;
+            self.burst = if starts {
+                1.6 * self.random.random::<f64>()
+            } else {
+                0.0
+            };
+            self.left = if starts {
+                30.0 * self.random.random::<f64>()
+            } else {
+                0.0
+            };
+        }
+        self.burst
     }
 
     /// One job of an arm at this level, ns.
@@ -157,6 +204,10 @@ pub(crate) struct Layout {
     pub(crate) whole_rounds: bool,
     /// Whether states are looked for, which takes most of the time.
     pub(crate) states: bool,
+    /// A slow state beside what the machine does.
+    pub(crate) rare: Option<Rare>,
+    /// Of the first experiment; each has the next one.
+    pub(crate) first_seed: u64,
 }
 
 impl Default for Layout {
@@ -170,6 +221,8 @@ impl Default for Layout {
             creation: 0.001,
             whole_rounds: false,
             states: true,
+            rare: None,
+            first_seed: 1_000,
         }
     }
 }
@@ -239,8 +292,10 @@ impl Layout {
 /// Of many experiments: how many intervals there were, how many enclosed the truth, and their half widths.
 #[derive(Default)]
 pub(crate) struct Score {
-    covered: usize,
+    pub(crate) covered: usize,
     pub(crate) halves: Vec<f64>,
+    /// By how many half widths each estimate is off.
+    pub(crate) off: Vec<f64>,
 }
 
 impl Score {
@@ -248,7 +303,9 @@ impl Score {
     fn add(&mut self, ratio: Option<&Ratio>, truth: f64) {
         if let Some((low, high)) = ratio.and_then(|ratio| ratio.low.zip(ratio.high)) {
             self.covered += usize::from(low <= truth && truth <= high);
-            self.halves.push((high / low).ln() / 2.0);
+            let half = (high / low).ln() / 2.0;
+            self.halves.push(half);
+            self.off.push(((high * low).sqrt() / truth).ln() / half);
         }
     }
 
@@ -257,11 +314,24 @@ impl Score {
         if let Some((low, high)) = share.low.zip(share.high) {
             self.covered += usize::from(low <= truth && truth <= high);
             self.halves.push((high - low) / 2.0);
+            self.off.push((share.value - truth) / ((high - low) / 2.0));
         }
     }
 
     pub(crate) fn coverage(&self) -> f64 {
         self.covered as f64 / self.halves.len().max(1) as f64
+    }
+
+    /// By how many half widths the estimates are off in the mean: what the interval cannot make up for.
+    pub(crate) fn bias(&self) -> f64 {
+        self.off.iter().sum::<f64>() / self.off.len().max(1) as f64
+    }
+
+    /// The part of its half width that an interval would have needed to hold the truth in 95 % of the experiments.
+    pub(crate) fn needed(&self) -> f64 {
+        let mut off: Vec<f64> = self.off.iter().map(|off| off.abs()).collect();
+        off.sort_unstable_by(f64::total_cmp);
+        (off.get((0.95 * off.len() as f64) as usize).copied()).unwrap_or(f64::NAN)
     }
 
     pub(crate) fn median_half(&mut self) -> f64 {
@@ -286,6 +356,9 @@ pub(crate) struct Scores {
     pub(crate) difference: Score,
     /// Experiments in which two states were found.
     pub(crate) found: usize,
+    /// In each of them, the factor between them and the baseline's share of jobs in the slow one.
+    pub(crate) factors: Vec<f64>,
+    pub(crate) shares: Vec<f64>,
     /// Against the baseline and its repetition together.
     pub(crate) pooled: Pooled,
 }
@@ -307,7 +380,7 @@ pub(crate) fn experiments(
     layout: &Layout,
 ) -> impl Iterator<Item = Vec<Vec<Turn>>> {
     (0..repetitions).map(move |seed| {
-        let mut level = Level::new(machine, 1_000 + seed);
+        let mut level = Level::new(machine, layout.rare, layout.first_seed + seed);
         layout.in_turns(&mut level, truth)
     })
 }
@@ -316,7 +389,7 @@ pub(crate) fn simulate(machine: Machine, truth: f64, repetitions: u64, layout: &
     let mut scores = Scores::default();
     if layout.whole_rounds {
         for seed in 0..repetitions {
-            let mut level = Level::new(machine, 1_000_000 + seed);
+            let mut level = Level::new(machine, layout.rare, 1_000 * layout.first_seed + seed);
             let [baseline, other] = layout.in_rounds(&mut level, truth);
             let options = CompareOptions {
                 resamples: 200,
@@ -340,9 +413,12 @@ pub(crate) fn simulate(machine: Machine, truth: f64, repetitions: u64, layout: &
         if let Some(states) = States::find(&rounds) {
             scores.found += 1;
             let within = states.compare(&rounds, &[0], OTHER, 0.95);
+            scores.factors.push(states.factor);
+            scores.shares.push(within.slow_share_of_baseline.value);
             scores.fast.add(within.fast.as_ref(), truth);
             scores.slow.add(within.slow.as_ref(), truth);
-            (scores.share).add_share(&within.slow_share_of_baseline, SLOW_SHARE);
+            let share = layout.rare.map_or(SLOW_SHARE, |rare| rare.share);
+            (scores.share).add_share(&within.slow_share_of_baseline, share);
             (scores.difference).add_share(&within.slow_share_difference, 0.0);
             let within = states.compare(&rounds, &[0, AGAIN], OTHER, 0.95);
             pooled.fast.add(within.fast.as_ref(), truth);

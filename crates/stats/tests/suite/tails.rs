@@ -15,6 +15,7 @@ fn study(rounds: &[Vec<i64>]) -> Tail {
         .map(|values| TailRound {
             activations: &activations[..values.len()],
             values_ns: values,
+            releases_ns: &[],
         })
         .collect();
     Tail::of(&rounds, 7).unwrap()
@@ -346,8 +347,8 @@ proptest! {
             .collect();
         let half = count / 2;
         let rounds = [
-            TailRound { activations: &activations[..half], values_ns: &values[..half] },
-            TailRound { activations: &activations[half..], values_ns: &values[half..] },
+            TailRound { activations: &activations[..half], values_ns: &values[..half], releases_ns: &[] },
+            TailRound { activations: &activations[half..], values_ns: &values[half..], releases_ns: &[] },
         ];
         let tail = Tail::of(&rounds, seed).unwrap();
         prop_assert_eq!(&Some(tail.clone()), &Tail::of(&rounds, seed));

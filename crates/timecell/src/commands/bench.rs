@@ -258,24 +258,34 @@ fn study(run: &Run, asked: &Asked, options: &Bench) -> Result<Ended, CommandErro
     }
     let page = run.dir().join("report.html");
     let (summary, found) = commands::report::study_and_write(run, asked, &page)?;
+    let decided = bench_until::decided(run)?;
     if options.json {
         let mut json = serde_json::to_value(&summary).unwrap_or_default();
         found.add_to(&mut json);
+        if let Some(decided) = &decided {
+            json["decide"] = decided.json();
+        }
         out::print(&serde_json::to_string_pretty(&json).unwrap_or_default());
     } else {
         out::print(&format!("\n{}", commands::report::table(&summary)));
         out::print_some(&found.tables());
+        if let Some(line) = decided.as_ref().and_then(bench_until::Decided::line) {
+            out::print(&line);
+        }
         out::print(&format!(
             "report  {}",
             run.dir().join("report.html").display()
         ));
     }
     let lost = summary.cells.iter().any(|cell| cell.unexplained > 0);
-    Ok(found.ended(if summary.failures.is_empty() && !lost {
-        Ended::Fine
-    } else {
-        Ended::Failed
-    }))
+    let is_open = decided.is_some_and(|decided| decided.is_open());
+    Ok(
+        found.ended(if summary.failures.is_empty() && !lost && !is_open {
+            Ended::Fine
+        } else {
+            Ended::Failed
+        }),
+    )
 }
 
 fn list() -> Result<Ended, CommandError> {

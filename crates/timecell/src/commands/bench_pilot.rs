@@ -17,6 +17,8 @@ const ROUNDS: u32 = 3;
 /// How long each of its two trials works in a round, ns.
 const LENGTH_NS: i64 = 160_000_000;
 const AGAIN: &str = "again";
+/// How many times as long jobs take in a slow lap that the pilot has not met, where no run tells: twice, which the line says.
+const SLOW_FACTOR: f64 = 2.0;
 
 /// A line on the differences that a run of this plan will see; `None` where it compares no trials.
 ///
@@ -43,7 +45,10 @@ pub fn line(plan: &Plan, what: &str, options: &Bench) -> Result<Option<String>, 
             "sees    not known: the pilot could not be run: {why}\n"
         ))
     };
-    let seen = match run(experiment, what, options) {
+    let last = last(experiment, &options.out);
+    let slow_factor = (last.as_ref()).and_then(|last| last.slow_factor);
+    let slow_factor = slow_factor.unwrap_or(SLOW_FACTOR);
+    let seen = match run(experiment, what, options, slow_factor) {
         Ok(seen) => seen,
         Err(CommandError::Bench(BenchError::Interrupted)) => {
             return Err(CommandError::Bench(BenchError::Interrupted));
@@ -60,19 +65,42 @@ pub fn line(plan: &Plan, what: &str, options: &Bench) -> Result<Option<String>, 
         _ => String::new(),
     };
     Ok(Some(format!(
-        "sees    {rounds}differences of the median above {}{} (a pilot of {} against itself{})\n",
+        "sees    {rounds}differences of the median above {}{} (a pilot of {} against itself; {}{})\n",
         range(seen),
         group(experiment),
         experiment.baseline,
-        match last(experiment, &options.out) {
+        slow_laps(seen, slow_factor),
+        match last.and_then(|last| last.saw) {
             Some(saw) => format!("; the last run of this plan: {}", report::percent(saw)),
             None => ", if the machine stays as it was in its second".to_owned(),
         }
     )))
 }
 
-/// What the newest run of the same plan below `out` saw: a second tells nothing of a machine's rarer states, a run does.
-fn last(experiment: &Experiment, out: &Path) -> Option<f64> {
+/// What the upper end allows for beside what the pilot saw.
+fn slow_laps(seen: Foreseen, factor: f64) -> String {
+    let laps = report::plural(seen.laps as u64, "lap");
+    let met = match seen.slow_laps {
+        0 => format!("none of its {laps} was slow"),
+        1 => format!("1 of its {laps} was slow"),
+        slow => format!("{} of its {laps} were slow", report::grouped(slow as u64)),
+    };
+    format!(
+        "{met}, and the upper end is for {} of laps {factor:.1} times as long, as many as that leaves possible with 95%",
+        report::percent(seen.slow_share_at_most),
+    )
+}
+
+/// What a run of the same plan found.
+struct Last {
+    /// The difference that it would have seen.
+    saw: Option<f64>,
+    /// The factor between the machine's states, where it met two.
+    slow_factor: Option<f64>,
+}
+
+/// What the newest run of the same plan below `out` found: a second tells nothing of a machine's rarer states, a run does.
+fn last(experiment: &Experiment, out: &Path) -> Option<Last> {
     /// Runs that are looked at.
     const MOST: usize = 100;
     let entries = std::fs::read_dir(out).ok()?.flatten();
@@ -83,7 +111,14 @@ fn last(experiment: &Experiment, out: &Path) -> Option<f64> {
         let run = Run::open(dir).ok()?;
         let same = run.experiment().ok()? == *experiment;
         let summary = run.summary().ok().filter(|_| same)?;
-        report::would_have_seen(&summary)
+        let mut in_turns = summary
+            .cells
+            .iter()
+            .filter_map(|cell| cell.in_turns.first());
+        Some(Last {
+            saw: report::would_have_seen(&summary),
+            slow_factor: in_turns.find_map(|turns| turns.slow_over_fast),
+        })
     })
 }
 
@@ -119,6 +154,7 @@ fn run(
     experiment: &Experiment,
     what: &str,
     options: &Bench,
+    slow_factor: f64,
 ) -> Result<Option<Foreseen>, CommandError> {
     let Some(pilot) = of(experiment) else {
         return Ok(None);
@@ -134,7 +170,7 @@ fn run(
         Ok(run) => run,
         Err((_, error)) => return Err(CommandError::Bench(error)),
     };
-    Ok(report::foresee(&run, AGAIN, experiment)?)
+    Ok(report::foresee(&run, AGAIN, experiment, slow_factor)?)
 }
 
 /// The baseline twice, in a few short rounds.

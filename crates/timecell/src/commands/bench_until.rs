@@ -1,10 +1,13 @@
-//! `bench --until`, `--at-most` and `--quick`: how long a run may have to go on, and what it is judged by at its end.
+//! `bench --decide`, `--until`, `--at-most` and `--quick`: how long a run may have to go on, and what it is judged by at its end.
 
 use bench::Plan;
 use model::{Duration, Experiment, InputError, Work};
+use record::run::Run;
+use report::Standing;
 use report::judge::Threshold;
 
 use crate::cli::Bench;
+use crate::exit::CommandError;
 use crate::progress::about;
 
 /// How many times the rounds that its first look takes a run may go on: four doublings.
@@ -138,4 +141,54 @@ pub fn line(experiment: &Experiment, expected_ns: i64) -> Option<String> {
         report::plural(first.into(), "round"),
         about((expected_ns as f64 * part) as i64),
     ))
+}
+
+/// What came of `--decide`.
+pub struct Decided {
+    /// How well each ratio was to be known, as a part of it.
+    within: f64,
+    standing: Standing,
+}
+
+/// How a run that was to go on until its ratios are known stands at its end; `None` of another.
+///
+/// # Errors
+/// When the run cannot be read.
+pub fn decided(run: &Run) -> Result<Option<Decided>, CommandError> {
+    let turns = run.experiment()?.turns;
+    let Some(within) = turns.and_then(|turns| turns.decides_within()) else {
+        return Ok(None);
+    };
+    let standing = Standing::of(run)?;
+    Ok(Some(Decided { within, standing }))
+}
+
+impl Decided {
+    /// Whether a ratio is neither known well enough nor shown to differ from 1.
+    pub fn is_open(&self) -> bool {
+        !self.standing.undecided.is_empty()
+    }
+
+    /// The terminal's line where one is not.
+    pub fn line(&self) -> Option<String> {
+        let open = &self.standing.undecided;
+        (!open.is_empty()).then(|| {
+            format!(
+                "decide  {} of {} ratios are not known to within {} and not shown to differ from 1: {}",
+                open.len(),
+                self.standing.compared,
+                report::percent(self.within),
+                open.join(", ")
+            )
+        })
+    }
+
+    /// The same for machines.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "within": self.within,
+            "compared": self.standing.compared,
+            "undecided": self.standing.undecided,
+        })
+    }
 }

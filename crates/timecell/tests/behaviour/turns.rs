@@ -6,6 +6,7 @@ use std::process::Stdio;
 
 use record::run::{Run, Status};
 use record::summary::RunSummary;
+use report::Standing;
 
 use crate::long_runs::ended_by;
 use crate::support::{
@@ -181,9 +182,14 @@ fn decided() {
     let loaded = format!("{text}load = \"cpu\"\n[[trial]]\nname = \"three\"\ncells = [\"bare\"]\n");
     fs::write(dir.path().join("loaded.toml"), loaded).unwrap();
     let rounds_of = |words: &[&str]| {
-        let said = say(dir.path(), &[&["bench", "small.toml"], words].concat()).ends_with(0);
+        let said = say(dir.path(), &[&["bench", "small.toml"], words].concat());
         let path = only_run(dir.path());
         let run = Run::open(&path).unwrap();
+        // An undecided question is a failure, and nothing else here is one.
+        let asked = words.contains(&"--decide");
+        let is_open = asked && !Standing::of(&run).unwrap().undecided.is_empty();
+        assert_eq!(said.out.contains("\ndecide  "), is_open, "{}", said.out);
+        let said = said.ends_with(i32::from(is_open));
         let manifest = run.manifest().unwrap();
         assert_eq!(manifest.status, Status::Complete);
         assert_eq!(manifest.trials_done, manifest.trials_planned);
@@ -195,9 +201,7 @@ fn decided() {
         if words.is_empty() && report::would_have_seen(&summary).is_some() {
             let again = say(dir.path(), &["bench", "small.toml", "--dry-run"]).ends_with(0);
             assert!(
-                again
-                    .out
-                    .contains(" against itself; the last run of this plan: "),
+                again.out.contains("; the last run of this plan: "),
                 "{}",
                 again.out
             );
@@ -227,9 +231,12 @@ fn decided() {
     );
     let under_load = say(dir.path(), &["bench", "loaded.toml", "--dry-run"]).ends_with(0);
     assert!(
-        under_load.out.contains(
-            " among trials without a load (a pilot of one against itself, if the machine stays"
-        ),
+        under_load
+            .out
+            .contains(" among trials without a load (a pilot of one against itself; ")
+            && under_load
+                .out
+                .contains("as many as that leaves possible with 95%, if the machine"),
         "{}",
         under_load.out
     );
@@ -250,6 +257,26 @@ fn decided() {
     // A busy machine can tell equals apart after three rounds: that decides, too.
     let differs = said.err.contains("after round 3 every ratio");
     assert_eq!(rounds, if differs { 3 } else { 4 }, "{}", said.err);
+    let json = say(
+        dir.path(),
+        &[
+            "bench",
+            "small.toml",
+            "--decide",
+            "0.01%",
+            "--rounds",
+            "3",
+            "--json",
+        ],
+    );
+    let told: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    let (compared, open) = (&told["decide"]["compared"], &told["decide"]["undecided"]);
+    assert_eq!(
+        (compared, &told["decide"]["within"]),
+        (&1.into(), &0.0001.into())
+    );
+    let open = open.as_array().unwrap().len();
+    json.ends_with(i32::from(open > 0));
     let refused = say(dir.path(), &["bench", "small.toml", "--decide", "5"]).ends_with(2);
     assert!(refused.err.contains("0.0001 to 1"), "{}", refused.err);
 }
@@ -353,9 +380,11 @@ fn in_time() {
     let text = "schema = 1\nname = \"small\"\nrounds = 3\n[workload]\nkind = \"mac\"\nsteps = 1000\njobs = 36\n[turns]\n\
                 [[trial]]\nname = \"one\"\ncells = [\"bare\"]\n[[trial]]\nname = \"two\"\ncells = [\"bare\"]\n";
     fs::write(dir.path().join("small.toml"), text).unwrap();
-    let rounds_of = |words: &[&str], code: i32| {
-        let said = say(dir.path(), &[&["bench"], words].concat()).ends_with(code);
+    let rounds_of = |words: &[&str], code: Option<i32>| {
+        let said = say(dir.path(), &[&["bench"], words].concat());
         let run = Run::open(&only_run(dir.path())).unwrap();
+        let is_open = || !Standing::of(&run).unwrap().undecided.is_empty();
+        let said = said.ends_with(code.unwrap_or_else(|| i32::from(is_open())));
         let manifest = run.manifest().unwrap();
         assert_eq!(manifest.status, Status::Complete);
         assert_eq!(manifest.trials_done, manifest.trials_planned);
@@ -366,7 +395,7 @@ fn in_time() {
     };
     // Twelve rounds of some 200 ms each would be looked at after three of them.
     let decide = ["small.toml", "--decide", "0.01%", "--at-most", "1s"];
-    let (said, planned, rounds) = rounds_of(&decide, 0);
+    let (said, planned, rounds) = rounds_of(&decide, None);
     assert!((3..8).contains(&planned), "{planned}");
     assert!((1..=planned as usize).contains(&rounds), "{rounds}");
     assert!(said.out.contains("at most about 1 s"), "{}", said.out);
@@ -383,7 +412,7 @@ fn in_time() {
         "--at-most",
         "2500ms",
     ];
-    let (said, planned, rounds) = rounds_of(&until, 1);
+    let (said, planned, rounds) = rounds_of(&until, Some(1));
     assert_eq!(planned, 16);
     assert!((1..=2).contains(&rounds), "{rounds}: {}", said.err);
     assert!(said.err.contains("beyond --at-most"), "{}", said.err);
