@@ -65,14 +65,14 @@ pub fn line(plan: &Plan, what: &str, options: &Bench) -> Result<Option<String>, 
         _ => String::new(),
     };
     Ok(Some(format!(
-        "sees    {rounds}differences of the median above {}{} (a pilot of {} against itself; {}{})\n",
+        "sees    {rounds}differences of the median above {}{} (a pilot of {} against itself, {}{})\n",
         range(seen),
         group(experiment),
         experiment.baseline,
         slow_laps(seen, slow_factor),
         match last.and_then(|last| last.saw) {
             Some(saw) => format!("; the last run of this plan: {}", report::percent(saw)),
-            None => ", if the machine stays as it was in its second".to_owned(),
+            None => String::new(),
         }
     )))
 }
@@ -81,12 +81,11 @@ pub fn line(plan: &Plan, what: &str, options: &Bench) -> Result<Option<String>, 
 fn slow_laps(seen: Foreseen, factor: f64) -> String {
     let laps = report::plural(seen.laps as u64, "lap");
     let met = match seen.slow_laps {
-        0 => format!("none of its {laps} was slow"),
-        1 => format!("1 of its {laps} was slow"),
-        slow => format!("{} of its {laps} were slow", report::grouped(slow as u64)),
+        0 => "none".to_owned(),
+        slow => report::grouped(slow as u64),
     };
     format!(
-        "{met}, and the upper end is for {} of laps {factor:.1} times as long, as many as that leaves possible with 95%",
+        "{met} of {laps} slow; the upper end allows for {} of laps {factor:.1} times as long",
         report::percent(seen.slow_share_at_most),
     )
 }

@@ -233,10 +233,10 @@ fn decided() {
     assert!(
         under_load
             .out
-            .contains(" among trials without a load (a pilot of one against itself; ")
+            .contains(" among trials without a load (a pilot of one against itself, ")
             && under_load
                 .out
-                .contains("as many as that leaves possible with 95%, if the machine"),
+                .contains(" slow; the upper end allows for "),
         "{}",
         under_load.out
     );
