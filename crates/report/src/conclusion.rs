@@ -2,7 +2,7 @@
 
 use model::EngineKind;
 use record::summary::{CellSummary, InTurns, Metric, MetricSummary, RunSummary};
-use stats::{Comparison, PLANTED_FACTOR, Ratio, Share, holm};
+use stats::{Comparison, PLANTED_FACTOR, Ratio, Share, Verdict, holm};
 
 use crate::units::{exact, percent, time};
 use crate::words::{FEWEST_ROUNDS, comparison, count, interval, share_of_jobs};
@@ -108,12 +108,37 @@ pub fn conclusion(summary: &RunSummary) -> Vec<String> {
         )),
         (_, true) => {}
     }
+    sentences.extend(by_chance(&alike, compared.len()));
     sentences.extend(executions(summary));
     sentences.extend(of_other_metrics(summary));
     sentences.extend(pooled(summary));
     sentences.extend(one_state(summary));
     sentences.extend(machine(summary));
     sentences
+}
+
+/// The cells whose interval leaves out 1 although they are not shown to differ: the table calls each of them slower or faster by its own
+/// interval, and of many intervals some are wrong.
+fn by_chance(alike: &[&Compared<'_>], of: usize) -> Option<String> {
+    let differs = |compared: &&&Compared<'_>| {
+        let verdict = compared.comparison.ratio_of_medians.verdict;
+        matches!(verdict, Verdict::Smaller | Verdict::Larger)
+    };
+    let labels: Vec<&str> = (alike.iter().filter(differs))
+        .map(|compared| compared.cell.label.as_str())
+        .collect();
+    if labels.is_empty() {
+        return None;
+    }
+    let (differ, count) = match labels.len() {
+        1 => ("differs", "it is"),
+        _ => ("differ", "they are"),
+    };
+    Some(format!(
+        "{} {differ} only by the interval in the table: of {of} such intervals at least one is wrong by chance in up to {} of runs, so {count} not counted.",
+        labels.join(", "),
+        percent(1.0 - (1.0 - LEVEL).powf(of as f64)),
+    ))
 }
 
 /// Where a job is a whole execution, so that nobody takes its times for the program's work alone.

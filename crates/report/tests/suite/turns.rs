@@ -291,6 +291,29 @@ fn a_quiet_machine_has_one_state_and_a_plain_conclusion() {
     assert!(found.contains(&told), "{told}: {found:#?}");
 }
 
+/// What the table calls slower by its own interval, and the conclusion does not count, is no contradiction without a word.
+#[test]
+fn an_interval_that_may_leave_out_one_by_chance_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, mut summary) = run(dir.path(), Slows::Nothing);
+    let told = |summary: &RunSummary| {
+        let found = findings(summary);
+        found.into_iter().find(|said| said.contains("by chance"))
+    };
+    assert_eq!(told(&summary), None);
+    for label in ["again", "slow-cpu"] {
+        let cell = summary.cells.iter_mut().find(|cell| cell.label == label);
+        let ratio = &mut cell.unwrap().in_turns[0].comparison.ratio_of_medians;
+        (ratio.value, ratio.low, ratio.high) = (1.001, Some(1.00001), Some(1.002));
+        ratio.verdict = Verdict::Larger;
+    }
+    let told = told(&summary).unwrap();
+    assert!(
+        told.contains("slow-cpu") && told.contains("of 3 such intervals") && told.contains("14%"),
+        "{told}"
+    );
+}
+
 #[test]
 fn states_of_wake_ups_are_found_and_shown_beside_the_ratios() {
     let dir = tempfile::tempdir().unwrap();

@@ -234,9 +234,7 @@ fn decided() {
         under_load
             .out
             .contains(" among trials without a load (a pilot of one against itself, ")
-            && under_load
-                .out
-                .contains(" slow; the upper end allows for "),
+            && under_load.out.contains(" slow; the upper end allows for "),
         "{}",
         under_load.out
     );
