@@ -17,7 +17,7 @@ use host::sched::{self, Class, SchedError};
 use crate::counter::Senses;
 use crate::group::{Group, GroupError};
 use crate::lower::Table;
-use crate::page::{Lane, Page, Which};
+use crate::page::{Lane, NEVER, Page, Which};
 use crate::proof;
 use crate::rule::Reservation;
 use crate::slot::{Place, Slot};
@@ -121,10 +121,25 @@ impl Home {
         self.page.lane(self.lane)
     }
 
-    /// Promises to beat again by then, and tells who watches if that is before it looks.
-    fn promise(&self, at_ns: i64) {
-        self.lane().beat.promise(at_ns);
-        if self.page.watching().promised_ns() > at_ns.saturating_add(crate::process::PATIENCE_NS) {
+    /// Promises to beat again by then, says until when nobody has to look at it before, and tells who watches if either is
+    /// before they look.
+    fn promise(&self, at_ns: i64, slots: &[Option<Slot>]) {
+        let mut unlooked_ns = [NEVER; 2];
+        for (ns, in_period) in slots.iter().flatten().filter_map(Slot::unlooked_ns) {
+            let first_ns = &mut unlooked_ns[usize::from(!in_period)];
+            *first_ns = ns.min(*first_ns);
+        }
+        let lane = self.lane();
+        for (place, ns) in lane.unlooked_ns.iter().zip(unlooked_ns) {
+            place.store(ns, Ordering::SeqCst);
+        }
+        lane.beat.promise(at_ns);
+        // Where that has passed, they look now and then already.
+        let now_ns = sys::now_ns();
+        let ahead = unlooked_ns.into_iter().filter(|ns| *ns > now_ns);
+        let first_ns = ahead.fold(at_ns, i64::min);
+        let watched_ns = self.page.watching().promised_ns();
+        if watched_ns > first_ns.saturating_add(crate::process::PATIENCE_NS) {
             let _ = io::Write::write(&mut &*self.bell, &1u64.to_ne_bytes());
         }
     }
@@ -365,11 +380,17 @@ impl Keeper {
                 *at = None;
             }
         }
+        if let Some(home) = &self.home {
+            home.page.resumed();
+        }
         self.go_round(&AtomicBool::new(false))
     }
 
     fn prepare(&self) -> Result<(), KeeperError> {
-        lock_memory().map_err(KeeperError::Memory)?;
+        if self.home.is_none() {
+            // A process of keepers has seen to that.
+            lock_memory().map_err(KeeperError::Memory)?;
+        }
         touch_stack();
         let priority = self.priority;
         // The class first: a cell that spins there already would let nobody else onto that cpu.
@@ -397,7 +418,7 @@ impl Keeper {
             let (mut requested, mut noticed) = (false, 0u64);
             if due_ns > now_ns {
                 if let Some(home) = &self.home {
-                    home.promise(due_ns);
+                    home.promise(due_ns, &self.slots);
                 }
                 let ready = |number| match number {
                     REQUESTED => requested = true,
@@ -405,6 +426,9 @@ impl Keeper {
                 };
                 (self.waiting.wait(due_ns - now_ns, ready)).map_err(KeeperError::Waiting)?;
                 add(&self.stats.wakeups, 1);
+            } else if let Some(home) = &self.home {
+                // It has more to do than time, and lives.
+                home.lane().beat.promise(now_ns);
             }
             let now_ns = sys::now_ns();
             if now_ns >= due_ns {

@@ -202,6 +202,14 @@ impl Slot {
         times.min()
     }
 
+    /// When the budget can be used up at the earliest, where the kernel is to tell of that and the clock does not; and whether
+    /// the group is within a period.
+    pub(crate) fn unlooked_ns(&self) -> Option<(i64, bool)> {
+        let waits = self.thawed && !self.gone && self.group.notice.is_some() && !self.beyond_budget;
+        let state = self.server.state();
+        waits.then(|| (state.looked_ns + state.left_ns, state.end_ns.is_some()))
+    }
+
     /// Whether the kernel gave notice of use.
     pub(crate) fn take_notice(&mut self) -> bool {
         self.group

@@ -18,7 +18,7 @@ const MS: i64 = 1_000_000;
 const PATIENCE: Duration = Duration::from_secs(30);
 const CELL: Class = Class::Fifo { priority: 50 };
 
-const TESTS: [(&str, fn()); 9] = [
+const TESTS: [(&str, fn()); 11] = [
     (
         "root_a_group_is_held_until_it_is_released_and_nothing_is_left",
         a_group_is_held_until_it_is_released_and_nothing_is_left,
@@ -37,6 +37,10 @@ const TESTS: [(&str, fn()); 9] = [
     ),
     ("root_the_heir_replaces_both", the_heir_replaces_both),
     (
+        "root_the_heir_ends_both_when_they_are_stopped",
+        the_heir_ends_both_when_they_are_stopped,
+    ),
+    (
         "root_whoever_comes_next_adopts_when_all_are_dead",
         whoever_comes_next_adopts_when_all_are_dead,
     ),
@@ -47,6 +51,10 @@ const TESTS: [(&str, fn()); 9] = [
     (
         "root_nobody_thaws_a_cell_from_within_its_hold",
         nobody_thaws_a_cell_from_within_its_hold,
+    ),
+    (
+        "root_a_group_that_is_made_again_is_held_again",
+        a_group_that_is_made_again_is_held_again,
     ),
     (
         "root_what_cannot_be_held_is_refused",
@@ -367,6 +375,23 @@ fn the_heir_replaces_both() {
     });
 }
 
+fn the_heir_ends_both_when_they_are_stopped() {
+    let (held, cell) = (Held::new(), Cell::start(SPIN));
+    let id = held.hold(&cell, 10, 100);
+    cell.go();
+    let watcher = held.wait_for_watcher();
+    wait_until("there is an heir", || held.page().has_heir());
+    let page = held.page();
+    let keeper = page.keeper();
+    signal(watcher, libc::SIGSTOP);
+    signal(keeper, libc::SIGSTOP);
+    wait_until("there is another keeper", || {
+        page.keeper() != keeper && lives(page.keeper())
+    });
+    assert!(!lives(keeper) && !lives(watcher));
+    wait_for_budgets(&held, id, 2);
+}
+
 fn whoever_comes_next_adopts_when_all_are_dead() {
     let (held, cell) = (Held::new(), Cell::start(SPIN));
     let id = held.hold(&cell, 10, 100);
@@ -374,14 +399,14 @@ fn whoever_comes_next_adopts_when_all_are_dead() {
     held.wait_for_watcher();
     wait_until("there is an heir", || held.heir().is_some());
     wait_for_budgets(&held, id, 1);
-    let page = held.page();
-    signal(held.heir().unwrap(), libc::SIGKILL);
-    signal(page.watcher(), libc::SIGKILL);
-    signal(page.keeper(), libc::SIGKILL);
+    // Again and again: as long as one of them lives it may have started another.
     wait_until("all are dead", || {
-        ["keeper", "watcher", "heir"]
-            .iter()
-            .all(|role| members(held.place.dir(), role).is_empty())
+        let all = ["heir", "watcher", "keeper"].map(|role| members(held.place.dir(), role));
+        for pid in all.concat() {
+            // SAFETY: no memory is involved; it may have ended meanwhile.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        all.iter().all(Vec::is_empty)
     });
     let before = held.progress(id).totals;
     let groups = held.place.adopt().unwrap();
@@ -441,6 +466,34 @@ fn nobody_thaws_a_cell_from_within_its_hold() {
     assert_eq!(cell.used_us(), before);
     fs::write(cell.inner().join("cgroup.freeze"), "0").unwrap();
     wait_until("it goes on", || cell.used_us() > before);
+}
+
+fn a_group_that_is_made_again_is_held_again() {
+    let (held, other) = (Held::new(), Cell::start(SPIN));
+    held.hold(&other, 10, 100);
+    let first = Cell::start(SPIN);
+    let id = held.hold(&first, 10, 100);
+    let path = first.hold.path().to_owned();
+    drop(first);
+    // At once: nobody has looked at it since.
+    fs::create_dir(&path).unwrap();
+    let reservation = Reservation::new(10 * MS, 100 * MS).unwrap();
+    let cpu = host::cpus::default_rt_cpu();
+    let again = held.place.hold(&path, cpu, reservation).unwrap();
+    assert_ne!(again, id);
+    other.go();
+    fs::write(path.join("cgroup.procs"), other.pid().to_string()).unwrap();
+    wait_for_budgets(&held, again, 2);
+    // One that is removed for good is let go of by itself.
+    fs::write(other.inner().join("cgroup.procs"), other.pid().to_string()).unwrap();
+    wait_until("it is empty", || fs::remove_dir(&path).is_ok());
+    wait_until("it is forgotten", || {
+        held.place
+            .groups()
+            .unwrap()
+            .iter()
+            .all(|(which, _)| which.id != again)
+    });
 }
 
 fn what_cannot_be_held_is_refused() {

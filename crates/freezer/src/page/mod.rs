@@ -49,6 +49,9 @@ pub(crate) struct Lane {
     /// What was found to count cpu time there.
     senses: AtomicU64,
     pub beat: Beat,
+    /// From when on a group may have used up its budget without a promise to look at it, since the kernel is to tell of that:
+    /// one within a period, and one without. [`NEVER`]: there is none.
+    pub unlooked_ns: [AtomicI64; 2],
 }
 
 #[derive(Debug)]
@@ -59,8 +62,11 @@ struct Layout {
     /// Goes on with every group that is taken or let go.
     generation: AtomicU64,
     takeovers: AtomicU64,
+    /// When an enforcing thread last had all its groups again, ns.
+    resumed_ns: AtomicI64,
     keeper: AtomicU64,
     watcher: AtomicU64,
+    heir: AtomicU64,
     /// Who takes commands, in the keeper.
     commander: Beat,
     /// Who watches the keeper; its promise is also when it looks next.
@@ -175,7 +181,7 @@ impl Page {
                 std::ptr::null_mut(),
                 size_of::<Layout>(),
                 libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
+                libc::MAP_SHARED | libc::MAP_POPULATE,
                 file.as_raw_fd(),
                 0,
             )
@@ -247,6 +253,10 @@ impl Page {
         self.layout().watcher.store(pid.into(), Ordering::SeqCst);
     }
 
+    pub(crate) fn set_heir(&self, pid: u32) {
+        self.layout().heir.store(pid.into(), Ordering::SeqCst);
+    }
+
     pub(crate) fn count_takeover(&self) {
         self.layout().takeovers.fetch_add(1, Ordering::SeqCst);
     }
@@ -261,9 +271,38 @@ impl Page {
         self.layout().watcher.load(Ordering::SeqCst) as i32
     }
 
+    /// Pid of the heir that began last; 0 without one. It may have ended.
+    pub fn heir(&self) -> i32 {
+        self.layout().heir.load(Ordering::SeqCst) as i32
+    }
+
+    /// Whether the keeper is watched: there is a watcher which has said within 100 ms that it will look again.
+    pub fn is_watched(&self) -> bool {
+        const LONGEST_NS: i64 = 150_000_000;
+        let ahead_ns = self.watching().promised_ns() - sys::now_ns();
+        self.watcher() != 0 && (-LONGEST_NS..LONGEST_NS).contains(&ahead_ns)
+    }
+
+    /// Whether a process has the pid of the heir.
+    pub fn has_heir(&self) -> bool {
+        let heir = self.heir();
+        heir != 0 && sys::thread_state(heir, heir).is_some_and(|state| !b"ZX".contains(&state))
+    }
+
     /// How often somebody took a dead keeper's place.
     pub fn takeovers(&self) -> u64 {
         self.layout().takeovers.load(Ordering::SeqCst)
+    }
+
+    /// When, on CLOCK_MONOTONIC, the last of the enforcing threads that took a dead one's place had all its groups again, ns; 0 before.
+    pub fn resumed_ns(&self) -> i64 {
+        self.layout().resumed_ns.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn resumed(&self) {
+        self.layout()
+            .resumed_ns
+            .fetch_max(sys::now_ns(), Ordering::SeqCst);
     }
 
     /// The groups that are held, with how far they have come.
@@ -308,6 +347,20 @@ impl Drop for Page {
 }
 
 impl Lane {
+    /// Nobody's.
+    #[cfg(test)]
+    pub(crate) fn new() -> Lane {
+        Lane {
+            cpu: AtomicU64::new(0),
+            senses: AtomicU64::new(0),
+            beat: Beat {
+                tid: AtomicU64::new(0),
+                promise_ns: AtomicI64::new(NEVER),
+            },
+            unlooked_ns: [const { AtomicI64::new(NEVER) }; 2],
+        }
+    }
+
     /// What was found to count cpu time on its cpu; `None`: nobody has looked.
     pub(crate) fn senses(&self) -> Option<Senses> {
         let of = |notice| Senses {
@@ -331,6 +384,7 @@ impl Lane {
         };
         self.senses.store(number, Ordering::Release);
         self.beat.promise_ns.store(NEVER, Ordering::Release);
+        (self.unlooked_ns.iter()).for_each(|at| at.store(NEVER, Ordering::Release));
         self.cpu.store(u64::from(cpu) + 1, Ordering::Release);
     }
 }
@@ -344,6 +398,12 @@ impl Beat {
 
     pub(crate) fn promise(&self, at_ns: i64) {
         self.promise_ns.store(at_ns, Ordering::SeqCst);
+    }
+
+    /// Whether its thread, one of process `pid`, is neither stopped nor traced nor at its end: nothing is to be expected of it then.
+    pub(crate) fn may_run(&self, pid: i32) -> bool {
+        let tid = self.tid.load(Ordering::Acquire) as i32;
+        matches!(sys::thread_state(pid, tid), Some(b'R' | b'S' | b'D'))
     }
 
     pub(crate) fn promised_ns(&self) -> i64 {

@@ -58,7 +58,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place in `dir`, which is made when something is to be held; `program` is started as the keeper and has to call
+    /// The place in `dir`, which is made when something is to be held, directly in the directory in memory or below others that
+    /// only the caller may write to; `program` is started as the keeper and has to call
     /// [`super::inside`] with the words behind [`WORD`].
     pub fn new(dir: impl Into<PathBuf>, program: impl Into<PathBuf>) -> Place {
         Place {

@@ -55,7 +55,7 @@ pub(super) fn inherit(dir: &Path, lock: RawFd) -> Result<(), ProcessError> {
 fn start(dir: &Path, handed: Handed) -> Result<(), ProcessError> {
     setup::leave_starter();
     setup::set_priority(COMMANDER).map_err(crate::KeeperError::from)?;
-    setup::lock_memory()?;
+    setup::lock_memory(setup::Lock::Touched)?;
     let page = Arc::new(Page::open_or_make(dir)?);
     let crew = Crew::new(Arc::clone(&page), Arc::clone(&handed.bell));
     setup::say_ready();
@@ -92,6 +92,7 @@ impl Keeping {
 
     /// Holds what stands on the page and what is asked for, until nothing is left.
     pub(super) fn go(mut self) -> Result<(), ProcessError> {
+        self.page.set_watcher(0);
         self.page.set_keeper(std::process::id());
         self.page.commander().begin();
         self.page.commander().promise(sys::now_ns() + COMMAND_NS);
@@ -215,6 +216,7 @@ impl Keeping {
         self.watcher_due_ns = promised_ns.saturating_add(PATIENCE_NS);
         if verdict == Verdict::Dead {
             let _ = watcher.kill();
+            self.page.set_watcher(0);
             self.watcher = None;
             self.watcher_due_ns = now_ns;
         }
@@ -265,17 +267,17 @@ impl Keeping {
                 Ok(id)
             }
             Command::Hold(path, cpu, reservation) => {
-                // One of that name may have been removed, and made again.
-                for id in self.crew.gone() {
-                    let _ = self.crew.release(id);
-                }
                 let groups = self.page.groups();
                 if let Some((which, _)) = groups.iter().find(|(which, _)| which.path == path) {
                     if which.cpu != cpu {
                         return Err(format!("{} is held on cpu {}", path.display(), which.cpu));
                     }
                     self.crew.change(which.id, reservation).map_err(told)?;
-                    return Ok(which.id);
+                    // One of that name may have been removed, and made again.
+                    if !self.crew.gone().contains(&which.id) {
+                        return Ok(which.id);
+                    }
+                    self.crew.release(which.id).map_err(told)?;
                 }
                 if !host::cpus::online().is_ok_and(|online| online.contains(&cpu)) {
                     return Err(format!("cpu {cpu} is not online"));

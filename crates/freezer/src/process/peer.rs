@@ -82,9 +82,8 @@ impl Doubt {
         if promised_ns.saturating_add(PATIENCE_NS) > now_ns {
             return Verdict::Fine;
         }
-        let tid = beat.tid.load(std::sync::atomic::Ordering::Acquire) as i32;
-        // Stopped, traced, ended: nothing is to be expected from there. Otherwise its cpu may be somebody else's for a while.
-        if !matches!(sys::thread_state(pid, tid), Some(b'R' | b'S' | b'D')) {
+        // Otherwise its cpu may be somebody else's for a while.
+        if !beat.may_run(pid) {
             return Verdict::Dead;
         }
         if promised_ns != self.promised_ns {
@@ -98,5 +97,74 @@ impl Doubt {
             true => Verdict::Dead,
             false => Verdict::Doubtful,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicI64;
+    use std::sync::atomic::AtomicU64;
+
+    const MS: i64 = 1_000_000;
+
+    fn beat(tid: i32, promised_ns: i64) -> Beat {
+        Beat {
+            tid: AtomicU64::new(tid.unsigned_abs().into()),
+            promise_ns: AtomicI64::new(promised_ns),
+        }
+    }
+
+    fn own() -> (i32, i32) {
+        let pid = std::process::id().cast_signed();
+        (pid, host::process::thread_id())
+    }
+
+    #[test]
+    fn whoever_could_run_is_doubted_for_a_while() {
+        let (pid, tid) = own();
+        let mut doubt = Doubt::new(Duration::from_millis(3));
+        let late = beat(tid, MS);
+        // Not long enough to say anything.
+        assert_eq!(doubt.judge(pid, &late, MS + 1, MS), Verdict::Fine);
+        let mut looks = |at: i64, meant: i64| doubt.judge(pid, &late, at, meant);
+        for at in 2..=5 {
+            assert_eq!(looks(at * MS, at * MS), Verdict::Doubtful, "{at}");
+        }
+        // The machine stood still: what was not seen says nothing.
+        assert_eq!(looks(50 * MS, 6 * MS), Verdict::Doubtful);
+        for at in 51..=53 {
+            assert_eq!(looks(at * MS, at * MS), Verdict::Doubtful, "{at}");
+        }
+        assert_eq!(looks(54 * MS, 54 * MS), Verdict::Dead);
+        // It came back.
+        late.promise(60 * MS);
+        assert_eq!(doubt.judge(pid, &late, 55 * MS, 55 * MS), Verdict::Fine);
+        assert_eq!(doubt.judge(pid, &late, 61 * MS, 61 * MS), Verdict::Doubtful);
+    }
+
+    #[test]
+    fn whoever_is_stopped_or_gone_is_dead() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("100")
+            .spawn()
+            .unwrap();
+        let pid = child.id().cast_signed();
+        let peer = Peer::open(pid).unwrap();
+        let late = beat(pid, 0);
+        let mut doubt = Doubt::new(Duration::from_secs(1));
+        assert_eq!(doubt.judge(pid, &late, MS, MS), Verdict::Doubtful);
+        // SAFETY: our own child, not waited for yet.
+        unsafe { libc::kill(pid, libc::SIGSTOP) };
+        while sys::thread_state(pid, pid) != Some(b'T') {
+            std::thread::yield_now();
+        }
+        assert_eq!(doubt.judge(pid, &late, 2 * MS, 2 * MS), Verdict::Dead);
+        // A promise that is kept is not looked behind.
+        late.promise(3 * MS);
+        assert_eq!(doubt.judge(pid, &late, 2 * MS, 2 * MS), Verdict::Fine);
+        peer.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(doubt.judge(pid, &late, 4 * MS, 4 * MS), Verdict::Dead);
     }
 }

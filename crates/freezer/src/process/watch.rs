@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use super::crew::Crew;
@@ -9,14 +10,19 @@ use super::handed::Handed;
 use super::keep::Keeping;
 use super::peer::{DOUBT_NS, Doubt, Peer, Verdict};
 use super::{COMMANDER, LONGEST_SLEEP_NS, PATIENCE_NS, ProcessError, WATCHER, setup};
-use crate::page::{Beat, Page};
+use crate::page::{Beat, Lane, NEVER, Page};
 use crate::stats::MOST_GROUPS;
 use crate::sys::{self, Waiting};
 
-/// How long an enforcing thread that is not stopped may fail to come back: its cpu may be a virtual one that the host takes away.
-const LANE_PATIENCE: Duration = Duration::from_millis(50);
+/// How long an enforcing thread that is not stopped may fail to come back: its cpu may be a virtual one that the host takes away,
+/// or the kernel may throttle all real-time threads there, which takes 50 ms of a second unless configured otherwise.
+const LANE_PATIENCE: Duration = Duration::from_millis(100);
 /// As above for the commander, on which no budget depends.
 const COMMANDER_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often a thread is looked at, once a group of it may have used up its budget and only the kernel's notice would tell, ns: with a group
+/// within a period, and with one that has not begun.
+const LOOK_NS: [i64; 2] = [1_000_000, 10_000_000];
 
 const KEEPER_ENDED: u64 = 0;
 const RUNG: u64 = 1;
@@ -30,7 +36,7 @@ pub(super) fn run(dir: &Path, handed: Handed) -> Result<(), ProcessError> {
     let page = Page::open(dir)?.ok_or_else(|| ProcessError::Taken(dir.to_owned()))?;
     let page = Arc::new(page);
     setup::set_priority(WATCHER).map_err(crate::KeeperError::from)?;
-    setup::lock_memory()?;
+    setup::lock_memory(setup::Lock::Touched)?;
     let mut crew = Crew::new(Arc::clone(&page), Arc::clone(&handed.bell));
     page.watching().begin();
     page.set_watcher(std::process::id());
@@ -55,6 +61,8 @@ struct Watching<'a> {
     handed: &'a Handed,
     waiting: Waiting,
     doubts: Vec<Doubt>,
+    /// When each lane's thread was looked at last, ns.
+    looked_ns: [i64; MOST_GROUPS],
     commander: Doubt,
 }
 
@@ -78,6 +86,7 @@ impl<'a> Watching<'a> {
             doubts: (0..MOST_GROUPS)
                 .map(|_| Doubt::new(LANE_PATIENCE))
                 .collect(),
+            looked_ns: [0; MOST_GROUPS],
             commander: Doubt::new(COMMANDER_PATIENCE),
         })
     }
@@ -132,12 +141,13 @@ impl<'a> Watching<'a> {
         }
     }
 
-    /// When the first promise will be broken for longer than it may, ns.
+    /// When the first promise will be broken for longer than it may, or a thread is to be looked at, ns.
     fn earliest(&self) -> i64 {
         let lanes = self.page.lanes().map(|lane| &lane.beat);
         let promises = lanes.chain([self.page.commander()]).map(Beat::promised_ns);
-        let first = promises.min().unwrap_or(i64::MAX);
-        first.saturating_add(PATIENCE_NS)
+        let looks = (self.page.lanes().zip(self.looked_ns)).map(|(lane, ns)| look_ns(lane, ns));
+        let broken = promises.map(|ns| ns.saturating_add(PATIENCE_NS));
+        broken.chain(looks).min().unwrap_or(i64::MAX)
     }
 
     fn judge(&mut self, meant_ns: i64) -> Verdict {
@@ -146,7 +156,14 @@ impl<'a> Watching<'a> {
         let mut worst = self
             .commander
             .judge(pid, self.page.commander(), now_ns, meant_ns);
-        for (lane, doubt) in self.page.lanes().zip(&mut self.doubts) {
+        let doubts = self.doubts.iter_mut().zip(&mut self.looked_ns);
+        for (lane, (doubt, looked_ns)) in self.page.lanes().zip(doubts) {
+            if look_ns(lane, *looked_ns) <= now_ns {
+                *looked_ns = now_ns;
+                if !lane.beat.may_run(pid) {
+                    worst = Verdict::Dead;
+                }
+            }
             match doubt.judge(pid, &lane.beat, now_ns, meant_ns) {
                 Verdict::Dead => worst = Verdict::Dead,
                 Verdict::Doubtful if worst == Verdict::Fine => worst = Verdict::Doubtful,
@@ -154,5 +171,38 @@ impl<'a> Watching<'a> {
             }
         }
         worst
+    }
+}
+
+/// When to look at a lane's thread although it has broken no promise, ns: the kernel would tell it of what its groups use, but not
+/// one that is stopped.
+fn look_ns(lane: &Lane, looked_ns: i64) -> i64 {
+    let of = |(at, step_ns): (&AtomicI64, i64)| match at.load(Ordering::SeqCst) {
+        NEVER => NEVER,
+        ns => ns
+            .saturating_add(PATIENCE_NS)
+            .max(looked_ns.saturating_add(step_ns)),
+    };
+    let looks = lane.unlooked_ns.iter().zip(LOOK_NS).map(of);
+    looks.min().unwrap_or(NEVER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_looked_at_from_when_a_budget_may_be_used_up() {
+        const MS: i64 = 1_000_000;
+        let lane = Lane::new();
+        assert_eq!(look_ns(&lane, 5 * MS), NEVER);
+        let [within, without] = &lane.unlooked_ns;
+        without.store(20 * MS, Ordering::SeqCst);
+        assert_eq!(look_ns(&lane, 5 * MS), 20 * MS + PATIENCE_NS);
+        // Seldom for a group that sleeps, often for one that is awake; the first of both counts.
+        assert_eq!(look_ns(&lane, 21 * MS), 31 * MS);
+        within.store(22 * MS, Ordering::SeqCst);
+        assert_eq!(look_ns(&lane, 21 * MS), 22 * MS + PATIENCE_NS);
+        assert_eq!(look_ns(&lane, 23 * MS), 24 * MS);
     }
 }

@@ -26,7 +26,9 @@
 //!   nothing that does not vanish with time.
 //! - **Supply.** A group that runs whenever it may gets at least k·Q − O in every window of length k·P + L + O, hence in
 //!   every one of k·P + (P−Q) + L if O <= P−Q; for L <= P−Q, since beyond it a thaw may be too late for the whole budget.
-//!   If it begins to do so, L less once, and [`FIRST_USE_NS`] less with notice. So its longest gap is P−Q + L + O. If
+//!   If it begins to do so, L less once, and [`FIRST_USE_NS`] less with notice. So its longest gap is P−Q + L + O if O < Q. An
+//!   overrun of whole budgets costs whole periods: in general the gap is m·P − (m−1)·Q − max(0, Q−O) + L with m = ⌊O/Q⌋ + 1, which for
+//!   a small budget is long: 3 ms too much of 0.125 ms in 10 ms are paid for in 240 ms. If
 //!   others of higher priority take turns with it on the cpu, its budget may come at the beginning of one period and at
 //!   the end of the next: 2·(P−Q) + L + O.
 //! - **No loss.** A group is frozen only while its budget is used up or owed.
