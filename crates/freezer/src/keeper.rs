@@ -3,7 +3,7 @@
 //! After [`Keeper::run`] has begun it allocates nothing, its memory is locked, and it sleeps until the next instant at which
 //! something may have to be done. Groups are added and removed meanwhile through a [`Handle`].
 //!
-//! With a [`Home`] it notes on a page how far it has come, and can stand by for another one that does: it has the groups open and does
+//! With a home it notes on a page how far it has come, and can stand by for another one that does: it has the groups open and does
 //! nothing to them until it is told that the other one is dead.
 
 use std::io;

@@ -3,7 +3,7 @@
 //!
 //! It lies on tmpfs (`/run`): a mapping of a file on a disk would stop the enforcing thread for as long as the disk writes it
 //! back. Like the groups that it tells of, it goes with the boot. Every part has one writer: a group's its enforcing thread, a
-//! lane's the same, the header's whoever is keeper. What is more than a word is written as [`twin`] says.
+//! lane's the same, the header's whoever is keeper. What is more than a word is written as `twin` says.
 
 mod lowered;
 mod record;
