@@ -13,7 +13,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::counter::{Counter, Senses, UseNotice};
-use crate::lower::{Lowered, Lowering};
+use crate::lower::{Lowered, Lowering, Table};
+use crate::page::LowerTable;
 
 /// Why a group cannot be held.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +44,19 @@ impl Group {
     /// # Errors
     /// If it is no group of cgroup v2 below the root, or perf refuses what `senses` promises.
     pub fn open(path: &Path, cpu: u32, senses: &Senses) -> Result<Group, GroupError> {
+        Group::open_with(path, cpu, senses, Table::Own(Box::new(LowerTable::new())))
+    }
+
+    /// As [`Group::open`], with the threads that the table says are lowered already.
+    ///
+    /// # Errors
+    /// As [`Group::open`].
+    pub(crate) fn open_with(
+        path: &Path,
+        cpu: u32,
+        senses: &Senses,
+        table: Table,
+    ) -> Result<Group, GroupError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |reason| GroupError { path, reason }
@@ -65,7 +79,7 @@ impl Group {
             events,
             counter,
             notice,
-            lowered: Lowered::new(),
+            lowered: Lowered::new(table),
         })
     }
 
@@ -113,6 +127,11 @@ impl Group {
     /// Gives the real-time threads of a group that has not stopped the class IDLE, until it is thawed. See [`crate::lower`].
     pub fn lower(&mut self) -> Lowering {
         self.lowered.lower(&self.dir)
+    }
+
+    /// From now on nobody else notes who is lowered.
+    pub(crate) fn take_over(&mut self) {
+        self.lowered.take_over();
     }
 
     /// Whether threads are lowered.

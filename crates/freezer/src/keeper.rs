@@ -2,6 +2,9 @@
 //!
 //! After [`Keeper::run`] has begun it allocates nothing, its memory is locked, and it sleeps until the next instant at which
 //! something may have to be done. Groups are added and removed meanwhile through a [`Handle`].
+//!
+//! With a home it notes on a page how far it has come, and can stand by for another one that does: it has the groups open and does
+//! nothing to them until it is told that the other one is dead.
 
 use std::io;
 use std::path::Path;
@@ -13,9 +16,11 @@ use host::sched::{self, Class, SchedError};
 
 use crate::counter::Senses;
 use crate::group::{Group, GroupError};
+use crate::lower::Table;
+use crate::page::{Lane, NEVER, Page, Which};
 use crate::proof;
 use crate::rule::Reservation;
-use crate::slot::Slot;
+use crate::slot::{Place, Slot};
 use crate::stats::{MOST_GROUPS, Stats, add};
 use crate::sys::{self, Waiting};
 
@@ -29,6 +34,8 @@ const APART_NS: i64 = 137_000;
 const REQUESTS: usize = 16;
 /// The number of the requests' file among those waited for.
 const REQUESTED: u64 = u64::MAX;
+/// A keeper that stands by looks so often whether it is still to, ns.
+const STANDING_BY_NS: i64 = 1_000_000_000;
 
 /// Why groups cannot be held on a cpu.
 #[derive(Debug, thiserror::Error)]
@@ -64,14 +71,28 @@ pub enum KeeperError {
 pub struct Id(u64);
 
 impl Id {
+    pub(crate) fn numbered(number: u64) -> Id {
+        Id(number)
+    }
+
     /// The number in [`crate::stats::GroupStats::id`].
     pub fn number(self) -> u64 {
         self.0
     }
 }
 
+/// How a group gets into its slot.
+#[derive(Debug, Clone, Copy)]
+enum Begin {
+    /// With its full budget; at a given place with a given number, else at the first that is free.
+    Fresh(Reservation, Option<(usize, u64)>),
+    /// As the page says.
+    Resumed(usize, u64),
+}
+
 enum Request {
-    Add(Box<Group>, Reservation, SyncSender<Result<Id, KeeperError>>),
+    Add(Box<Group>, Begin, SyncSender<Result<Id, KeeperError>>),
+    Change(Id, Reservation, SyncSender<Result<(), KeeperError>>),
     Remove(Id, SyncSender<Result<Box<Group>, KeeperError>>),
 }
 
@@ -83,6 +104,45 @@ pub struct Handle {
     cpu: u32,
     senses: Senses,
     stats: Arc<Stats>,
+    page: Option<Arc<Page>>,
+}
+
+/// Where a keeper notes what it knows, and which lane of it is its own.
+#[derive(Debug, Clone)]
+pub(crate) struct Home {
+    pub(crate) page: Arc<Page>,
+    pub(crate) lane: usize,
+    /// Wakes who watches.
+    pub(crate) bell: Arc<std::fs::File>,
+}
+
+impl Home {
+    fn lane(&self) -> &Lane {
+        self.page.lane(self.lane)
+    }
+
+    /// Promises to beat again by then, says until when nobody has to look at it before, and tells who watches if either is
+    /// before they look.
+    fn promise(&self, at_ns: i64, slots: &[Option<Slot>]) {
+        let mut unlooked_ns = [NEVER; 2];
+        for (ns, in_period) in slots.iter().flatten().filter_map(Slot::unlooked_ns) {
+            let first_ns = &mut unlooked_ns[usize::from(!in_period)];
+            *first_ns = ns.min(*first_ns);
+        }
+        let lane = self.lane();
+        for (place, ns) in lane.unlooked_ns.iter().zip(unlooked_ns) {
+            place.store(ns, Ordering::SeqCst);
+        }
+        lane.beat.promise(at_ns);
+        // Where that has passed, they look now and then already.
+        let now_ns = sys::now_ns();
+        let ahead = unlooked_ns.into_iter().filter(|ns| *ns > now_ns);
+        let first_ns = ahead.fold(at_ns, i64::min);
+        let watched_ns = self.page.watching().promised_ns();
+        if watched_ns > first_ns.saturating_add(crate::process::PATIENCE_NS) {
+            let _ = io::Write::write(&mut &*self.bell, &1u64.to_ne_bytes());
+        }
+    }
 }
 
 impl Handle {
@@ -93,8 +153,49 @@ impl Handle {
     /// [`KeeperError`]; nothing of the group has changed then.
     pub fn add(&self, path: &Path, reservation: Reservation) -> Result<Id, KeeperError> {
         let group = Box::new(Group::open(path, self.cpu, &self.senses)?);
+        self.add_group(group, Begin::Fresh(reservation, None))
+    }
+
+    /// As [`Handle::add`], at a place of the page that is free and under a new number of it.
+    pub(crate) fn add_at(
+        &self,
+        place: usize,
+        id: u64,
+        path: &Path,
+        reservation: Reservation,
+    ) -> Result<Id, KeeperError> {
+        let group = self.open(path, place)?;
+        self.add_group(group, Begin::Fresh(reservation, Some((place, id))))
+    }
+
+    /// Takes a group that stands on the page; holds it as far as it had come there, once the keeper does not stand by.
+    pub(crate) fn take_up(&self, place: usize, which: &Which) -> Result<Id, KeeperError> {
+        let group = self.open(&which.path, place)?;
+        self.add_group(group, Begin::Resumed(place, which.id))
+    }
+
+    fn open(&self, path: &Path, place: usize) -> Result<Box<Group>, KeeperError> {
+        let table = match &self.page {
+            Some(page) => Table::Page(Arc::clone(page), place),
+            None => Table::Own(Box::new(crate::page::LowerTable::new())),
+        };
+        let group = Group::open_with(path, self.cpu, &self.senses, table)?;
+        Ok(Box::new(group))
+    }
+
+    fn add_group(&self, group: Box<Group>, begin: Begin) -> Result<Id, KeeperError> {
         let (tell, told) = sync_channel(1);
-        self.ask(Request::Add(group, reservation, tell))?;
+        self.ask(Request::Add(group, begin, tell))?;
+        told.recv().map_err(|_| KeeperError::Ended)?
+    }
+
+    /// Holds a group to another budget and period from now on; see [`crate::rule::Server::change`].
+    ///
+    /// # Errors
+    /// If it is not held.
+    pub fn change(&self, id: Id, reservation: Reservation) -> Result<(), KeeperError> {
+        let (tell, told) = sync_channel(1);
+        self.ask(Request::Change(id, reservation, tell))?;
         told.recv().map_err(|_| KeeperError::Ended)?
     }
 
@@ -141,6 +242,9 @@ pub struct Keeper {
     requests: Receiver<Request>,
     asked: SyncSender<Request>,
     stats: Arc<Stats>,
+    home: Option<Home>,
+    /// It holds its groups; else it stands by, or has not begun.
+    at_work: bool,
 }
 
 impl Keeper {
@@ -182,7 +286,14 @@ impl Keeper {
             requests,
             asked,
             stats: Arc::new(Stats::new()),
+            home: None,
+            at_work: false,
         })
+    }
+
+    /// Notes from now on what it knows. Before anything is added.
+    pub(crate) fn settle(&mut self, home: Home) {
+        self.home = Some(home);
     }
 
     /// What counts cpu time here.
@@ -203,6 +314,7 @@ impl Keeper {
             cpu: self.cpu,
             senses: self.senses.clone(),
             stats: Arc::clone(&self.stats),
+            page: self.home.as_ref().map(|home| Arc::clone(&home.page)),
         }
     }
 
@@ -212,7 +324,7 @@ impl Keeper {
     /// [`KeeperError`]; nothing of the group has changed then.
     pub fn add(&mut self, path: &Path, reservation: Reservation) -> Result<Id, KeeperError> {
         let group = Box::new(Group::open(path, self.cpu, &self.senses)?);
-        self.take(group, reservation)
+        self.take(group, Begin::Fresh(reservation, None))
     }
 
     /// Holds a group no longer. It is thawed, and its threads have their classes.
@@ -229,27 +341,69 @@ impl Keeper {
     /// # Errors
     /// If the thread does not get its cpu, its class or its memory. Groups are not held then.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), KeeperError> {
-        lock_memory().map_err(KeeperError::Memory)?;
+        self.prepare()?;
+        self.at_work = true;
+        self.stats.alive_ns.store(sys::now_ns(), Ordering::Relaxed);
+        for (place, slot) in self.slots.iter_mut().enumerate() {
+            if let Some(slot) = slot {
+                slot.begin(self.cpu, &self.stats.groups[place]);
+            }
+        }
+        let result = self.go_round(stop);
+        self.release_all();
+        result
+    }
+
+    /// Stands by until `active`, and then goes on with its groups as far as the page says that they had come. Takes the calling
+    /// thread, as [`Keeper::run`] does, and leaves groups as they are when it ends.
+    ///
+    /// # Errors
+    /// As [`Keeper::run`].
+    pub(crate) fn stand_by(&mut self, active: &AtomicBool) -> Result<(), KeeperError> {
+        self.prepare()?;
+        while !active.load(Ordering::SeqCst) {
+            let waited = self.waiting.wait(STANDING_BY_NS, |_| {});
+            waited.map_err(KeeperError::Waiting)?;
+            if !active.load(Ordering::SeqCst) {
+                self.answer();
+            }
+        }
+        self.at_work = true;
+        if let Some(home) = &self.home {
+            home.lane().beat.begin();
+        }
+        for (place, at) in self.slots.iter_mut().enumerate() {
+            let stats = &self.stats.groups[place];
+            if let Some(slot) = at
+                && !slot.resume_or_begin(self.cpu, stats)
+            {
+                *at = None;
+            }
+        }
+        if let Some(home) = &self.home {
+            home.page.resumed();
+        }
+        self.go_round(&AtomicBool::new(false))
+    }
+
+    fn prepare(&self) -> Result<(), KeeperError> {
+        if self.home.is_none() {
+            // A process of keepers has seen to that.
+            lock_memory().map_err(KeeperError::Memory)?;
+        }
         touch_stack();
         let priority = self.priority;
         // The class first: a cell that spins there already would let nobody else onto that cpu.
         sched::set_class(0, &Class::Fifo { priority })?;
         sched::set_affinity(0, &[self.cpu])?;
-        self.begin();
-        let result = self.go_round(stop);
+        Ok(())
+    }
+
+    fn release_all(&mut self) {
+        self.at_work = false;
         for (place, slot) in self.slots.iter_mut().enumerate() {
             if let Some(slot) = slot {
                 slot.release(&self.stats.groups[place]);
-            }
-        }
-        result
-    }
-
-    fn begin(&mut self) {
-        self.stats.alive_ns.store(sys::now_ns(), Ordering::Relaxed);
-        for (place, slot) in self.slots.iter_mut().enumerate() {
-            if let Some(slot) = slot {
-                slot.begin(&self.stats.groups[place]);
             }
         }
     }
@@ -263,12 +417,18 @@ impl Keeper {
             let now_ns = sys::now_ns();
             let (mut requested, mut noticed) = (false, 0u64);
             if due_ns > now_ns {
+                if let Some(home) = &self.home {
+                    home.promise(due_ns, &self.slots);
+                }
                 let ready = |number| match number {
                     REQUESTED => requested = true,
                     place => noticed |= 1 << place,
                 };
                 (self.waiting.wait(due_ns - now_ns, ready)).map_err(KeeperError::Waiting)?;
                 add(&self.stats.wakeups, 1);
+            } else if let Some(home) = &self.home {
+                // It has more to do than time, and lives.
+                home.lane().beat.promise(now_ns);
             }
             let now_ns = sys::now_ns();
             if now_ns >= due_ns {
@@ -304,15 +464,25 @@ impl Keeper {
         let _ = io::Read::read(&mut &*self.bell, &mut count);
         while let Ok(request) = self.requests.try_recv() {
             match request {
-                Request::Add(group, reservation, tell) => {
-                    let taken = self.take(group, reservation);
-                    if let Ok(Id(id)) = taken
-                        && let Some(place) = self.place_of(Id(id))
+                Request::Add(group, begin, tell) => {
+                    let taken = self.take(group, begin);
+                    if self.at_work
+                        && let Ok(id) = taken
+                        && let Some(place) = self.place_of(id)
                         && let Some(slot) = &mut self.slots[place]
                     {
-                        slot.begin(&self.stats.groups[place]);
+                        let stats = &self.stats.groups[place];
+                        match begin {
+                            Begin::Fresh(..) => slot.begin(self.cpu, stats),
+                            Begin::Resumed(..) => {
+                                slot.resume(stats);
+                            }
+                        }
                     }
                     let _ = tell.send(taken);
+                }
+                Request::Change(id, reservation, tell) => {
+                    let _ = tell.send(self.change(id, reservation));
                 }
                 Request::Remove(id, tell) => {
                     let _ = tell.send(self.let_go(id));
@@ -321,24 +491,57 @@ impl Keeper {
         }
     }
 
-    fn take(&mut self, group: Box<Group>, reservation: Reservation) -> Result<Id, KeeperError> {
-        let place = self.slots.iter().position(Option::is_none);
+    fn take(&mut self, group: Box<Group>, begin: Begin) -> Result<Id, KeeperError> {
+        let (place, id, reservation) = match begin {
+            Begin::Fresh(reservation, Some((place, id))) => (Some(place), id, reservation),
+            Begin::Fresh(reservation, None) => {
+                let free = self.slots.iter().position(Option::is_none);
+                (free, self.last_id + 1, reservation)
+            }
+            Begin::Resumed(place, id) => {
+                let home = self.home.as_ref();
+                let progress = home.and_then(|home| home.page.group(place).progress());
+                let progress = progress.filter(|progress| progress.id == id);
+                let progress = progress.ok_or(KeeperError::NotHeld)?;
+                (Some(place), id, progress.reservation)
+            }
+        };
+        let place = place.filter(|place| self.slots[*place].is_none());
         let place = place.ok_or(KeeperError::Full)?;
         if let Some(notice) = &group.notice {
             (self.waiting.add(notice.file(), place as u64)).map_err(KeeperError::Waiting)?;
         }
-        self.last_id += 1;
-        let id = Id(self.last_id);
+        self.last_id = id;
+        let id = Id(id);
         self.stats.groups[place].begin(id.0, reservation);
-        self.slots[place] = Some(Slot::new(id, group, reservation, self.grid_ns()));
+        let on_page = self.home.as_ref().map(|home| Place {
+            page: Arc::clone(&home.page),
+            place,
+        });
+        let is_fresh = matches!(begin, Begin::Fresh(..));
+        let slot = Slot::new(id, group, reservation, self.grid_ns(), on_page, is_fresh);
+        self.slots[place] = Some(slot);
         Ok(id)
+    }
+
+    fn change(&mut self, id: Id, reservation: Reservation) -> Result<(), KeeperError> {
+        let place = self.place_of(id).ok_or(KeeperError::NotHeld)?;
+        let slot = self.slots[place].as_mut().ok_or(KeeperError::NotHeld)?;
+        slot.change(reservation, &self.stats.groups[place]);
+        Ok(())
     }
 
     fn let_go(&mut self, id: Id) -> Result<Box<Group>, KeeperError> {
         let place = self.place_of(id).ok_or(KeeperError::NotHeld)?;
-        let slot = self.slots[place].take().ok_or(KeeperError::NotHeld)?;
+        let mut slot = self.slots[place].take().ok_or(KeeperError::NotHeld)?;
         let stats = &self.stats.groups[place];
-        let group = slot.into_group(stats);
+        // Whoever stands by has nothing to say about it. The page tells of a group until it is thawed: one that is frozen and that
+        // nobody knows would be so for ever.
+        if self.home.is_none() || self.at_work {
+            slot.release(stats);
+            slot.dismiss();
+        }
+        let group = slot.into_group();
         stats.id.store(0, Ordering::Relaxed);
         if let Some(notice) = &group.notice {
             let _ = self.waiting.remove(notice.file());
@@ -359,10 +562,9 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        for (place, slot) in self.slots.iter_mut().enumerate() {
-            if let Some(slot) = slot {
-                slot.release(&self.stats.groups[place]);
-            }
+        // What stands on a page is for the next one.
+        if self.home.is_none() {
+            self.release_all();
         }
     }
 }

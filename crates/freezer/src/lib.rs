@@ -3,12 +3,17 @@
 //! rule is pure ([`rule`]); the rest is Linux. Which cell has which budget is decided elsewhere.
 //!
 //! What it rests on: the enforcing thread runs. If it dies while a group is thawed, nothing holds the group; if it dies while
-//! a group is frozen, nothing thaws it. Whoever uses it has to watch it ([`stats::Stats::alive_ns`]).
+//! a group is frozen, nothing thaws it. So cells are held by a process of its own, which outlives whoever asked for it, notes what it
+//! knows on a [`page`], and is watched by another one that takes its place ([`process`]). Whoever uses [`Keeper`] by itself has to watch it
+//! ([`stats::Stats::alive_ns`]).
 
 pub mod counter;
 pub mod group;
+pub mod hold;
 pub mod keeper;
 pub mod lower;
+pub mod page;
+pub mod process;
 pub mod proof;
 pub mod rule;
 mod slot;
@@ -16,5 +21,6 @@ pub mod stats;
 mod sys;
 
 pub use counter::Senses;
+pub use hold::Hold;
 pub use keeper::{Handle, Id, Keeper, KeeperError};
 pub use rule::{Reservation, ReservationError};

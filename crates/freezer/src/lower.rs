@@ -4,6 +4,8 @@
 //! **Which.** All threads of the group with a fixed priority, stopped or not: to tell them apart takes ten times as long
 //! as to lower them, and a stopped thread does not notice.
 //!
+//! The first 512 are remembered ([`crate::page`]); those beyond are lowered all the same and given back as if they were born then.
+//!
 //! **Giving back.** Before the thaw, whoever is in the group and of class IDLE gets what it had. Looking only at those that
 //! are in the group then also means that no stranger who got the number of a thread that ended gets a class.
 //!
@@ -19,11 +21,11 @@ use std::fs::File;
 use std::io;
 use std::io::Read;
 use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
 
+use crate::page::{LowerTable, Page};
 use crate::sys::{self, Policy, SCHED_DEADLINE};
 
-/// Threads that are remembered. Those beyond are lowered all the same and given back as if they were born then.
-const MOST_REMEMBERED: usize = 512;
 /// Groups below groups that are looked into.
 const MOST_DEEP: usize = 8;
 
@@ -38,20 +40,29 @@ pub struct Lowering {
     pub refused: u64,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    tid: i32,
-    had: Policy,
+/// Where it is noted who was lowered.
+#[derive(Debug)]
+pub(crate) enum Table {
+    /// In memory of this process, and lost with it.
+    Own(Box<LowerTable>),
+    /// At a place of the page.
+    Page(Arc<Page>, usize),
+}
+
+impl std::ops::Deref for Table {
+    type Target = LowerTable;
+
+    fn deref(&self) -> &LowerTable {
+        match self {
+            Table::Own(table) => table,
+            Table::Page(page, place) => &page.group(*place).lowered,
+        }
+    }
 }
 
 /// The threads of a group that were lowered, and what they had.
 #[derive(Debug)]
-pub(crate) struct Lowered {
-    entries: Vec<Entry>,
-    any: bool,
-    /// What their children get.
-    least: Option<Policy>,
-}
+pub(crate) struct Lowered(Table);
 
 const IDLE: Policy = Policy {
     number: libc::SCHED_IDLE,
@@ -64,66 +75,74 @@ const OTHER: Policy = Policy {
 };
 
 impl Lowered {
-    pub(crate) fn new() -> Lowered {
-        Lowered {
-            entries: Vec::with_capacity(MOST_REMEMBERED),
-            any: false,
-            least: None,
+    /// With what the table says already. Does not change it: the one that it belongs to may live.
+    pub(crate) fn new(table: Table) -> Lowered {
+        Lowered(table)
+    }
+
+    /// The table is the caller's from now on.
+    pub(crate) fn take_over(&mut self) {
+        if self.0.least().is_none() {
+            // Somebody may have been killed while emptying it.
+            self.0.clear();
         }
     }
 
     pub(crate) fn is_any(&self) -> bool {
-        self.any
+        self.0.least().is_some()
     }
 
     /// Lowers the threads of the group `dir` and of those below it.
     pub(crate) fn lower(&mut self, dir: &File) -> Lowering {
         let mut done = Lowering::default();
-        let Lowered { entries, least, .. } = self;
+        let table = &*self.0;
         each_thread(dir.as_raw_fd(), 0, &mut |tid| {
             let Some(had) = Policy::of(tid) else { return };
-            let lowered = Policy {
-                reset_on_fork: had.reset_on_fork,
-                ..IDLE
-            };
             let is_idle = had.number == libc::SCHED_IDLE;
             if had.number == SCHED_DEADLINE {
                 done.deadline += 1;
+            } else if is_idle {
+                if !table.is_complete() {
+                    table.remember(tid, had);
+                }
             } else if had.is_fixed_priority() {
+                // Noted before it is done: whoever finds the table after this thread was killed gives too much back rather than
+                // too little, and that nobody takes.
+                table.remember(tid, had);
+                let least = table.least();
+                table.set_least(least.map_or(for_children(had), |least| lower_of(least, had)));
+                let lowered = Policy {
+                    reset_on_fork: had.reset_on_fork,
+                    ..IDLE
+                };
                 match lowered.give(tid) {
                     Ok(()) => done.lowered += 1,
-                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return,
-                    Err(_) => return done.refused += 1,
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                    Err(_) => done.refused += 1,
                 }
-                *least = Some(least.map_or(for_children(had), |least| lower_of(least, had)));
-            }
-            let known = entries.iter().any(|entry| entry.tid == tid);
-            if (is_idle || had.is_fixed_priority()) && !known && entries.len() < MOST_REMEMBERED {
-                entries.push(Entry { tid, had });
             }
         });
-        self.any |= done.lowered > 0;
+        table.set_complete();
         done
     }
 
     /// Gives classes back; forgets all.
     pub(crate) fn give_back(&mut self, dir: &File) {
-        if self.any {
+        let table = &*self.0;
+        if let Some(least) = table.least() {
             each_thread(dir.as_raw_fd(), 0, &mut |tid| {
                 // Whoever has another class now was given it by somebody else meanwhile.
                 if Policy::of(tid).is_none_or(|policy| policy.number != libc::SCHED_IDLE) {
                     return;
                 }
-                let known = self.entries.iter().find(|entry| entry.tid == tid);
-                let had = known.map(|entry| entry.had).or(self.least);
-                if let Some(had) = had.filter(|had| had.number != libc::SCHED_IDLE) {
+                let had = table.had(tid).unwrap_or(least);
+                if had.number != libc::SCHED_IDLE {
                     // Refused only for a thread that has ended, or by a limit that was lowered meanwhile.
                     let _ = had.give(tid);
                 }
             });
         }
-        self.entries.clear();
-        (self.any, self.least) = (false, None);
+        table.clear();
     }
 }
 

@@ -1,11 +1,13 @@
 //! One group as its keeper holds it: the rule, the group's files, and what is due next.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::counter::UseNotice;
 use crate::group::Group;
 use crate::keeper::Id;
+use crate::page::{Page, Progress, Totals};
 use crate::rule::{FIRST_USE_NS, Notice, Reservation, Server};
 use crate::stats::{GroupStats, add};
 use crate::sys;
@@ -14,9 +16,20 @@ use crate::sys;
 /// otherwise. A thread that returns to user mode stops within some 10 us of its own time.
 const GRACE_NS: i64 = 100_000;
 
+/// Where on a page it stands how far a group has come.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) page: Arc<Page>,
+    pub(crate) place: usize,
+}
+
 #[derive(Debug)]
 pub(crate) struct Slot {
     id: Id,
+    place: Option<Place>,
+    /// Nobody has held it before.
+    is_fresh: bool,
+    totals: Totals,
     group: Box<Group>,
     server: Server,
     grid_ns: i64,
@@ -34,13 +47,23 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    pub(crate) fn new(id: Id, group: Box<Group>, reservation: Reservation, grid_ns: i64) -> Slot {
+    pub(crate) fn new(
+        id: Id,
+        group: Box<Group>,
+        reservation: Reservation,
+        grid_ns: i64,
+        place: Option<Place>,
+        is_fresh: bool,
+    ) -> Slot {
         let notice = match group.notice {
             Some(_) => Notice::Use,
             None => Notice::Clock,
         };
         Slot {
             id,
+            place,
+            is_fresh,
+            totals: Totals::default(),
             group,
             server: Server::new(reservation, notice, grid_ns, 0, 0),
             grid_ns,
@@ -59,16 +82,95 @@ impl Slot {
     }
 
     /// Begins to hold the group, thawed and with its full budget.
-    pub(crate) fn begin(&mut self, stats: &GroupStats) {
+    pub(crate) fn begin(&mut self, cpu: u32, stats: &GroupStats) {
         let reservation = self.server.reservation();
-        let notice = match self.group.notice {
-            Some(_) => Notice::Use,
-            None => Notice::Clock,
-        };
+        self.group.take_over();
         self.release(stats);
         if let Some(used_ns) = self.used_ns(stats) {
-            self.server = Server::new(reservation, notice, self.grid_ns, sys::now_ns(), used_ns);
+            let now_ns = sys::now_ns();
+            self.server = Server::new(reservation, self.notice(), self.grid_ns, now_ns, used_ns);
             self.look(stats);
+        }
+        self.publish();
+        if let Some(Place { page, place }) = &self.place {
+            page.group(*place)
+                .appoint(self.id.number(), cpu, self.group.path());
+        }
+    }
+
+    /// Begins if nobody has held the group, else goes on; whether it is this one's to hold.
+    pub(crate) fn resume_or_begin(&mut self, cpu: u32, stats: &GroupStats) -> bool {
+        if self.is_fresh {
+            self.begin(cpu, stats);
+            return true;
+        }
+        self.resume(stats)
+    }
+
+    /// Goes on where the page says that somebody else had come, who is dead. What the group used since is charged; whether it
+    /// is frozen now is not asked but set. `false`: the page tells of it no more, and nothing is done.
+    pub(crate) fn resume(&mut self, stats: &GroupStats) -> bool {
+        let progress = self
+            .place
+            .as_ref()
+            .and_then(|at| at.page.group(at.place).progress());
+        let Some(progress) = progress.filter(|progress| progress.id == self.id.number()) else {
+            return false;
+        };
+        self.group.take_over();
+        let Progress {
+            reservation, state, ..
+        } = progress;
+        self.server = Server::resume(reservation, self.notice(), self.grid_ns, state);
+        (self.lowered_at_ns, self.best_effort_ns) =
+            (progress.lowered_at_ns, progress.best_effort_ns);
+        self.totals = progress.totals;
+        self.thawed = true;
+        self.look(stats);
+        if self.server.left_ns() > 0 && !self.gone {
+            self.thaw(stats);
+        } else if self.thawed && !self.gone {
+            self.freeze(stats);
+        }
+        self.publish();
+        true
+    }
+
+    /// Holds the group to another budget.
+    pub(crate) fn change(&mut self, reservation: Reservation, stats: &GroupStats) {
+        self.look(stats);
+        self.server.change(reservation, sys::now_ns());
+        stats.budget_ns.store(reservation.budget_ns(), Relaxed);
+        stats.period_ns.store(reservation.period_ns(), Relaxed);
+        self.look(stats);
+        self.publish();
+    }
+
+    /// Lets go of the group's place on the page; the group was released before.
+    pub(crate) fn dismiss(&self) {
+        if let Some(Place { page, place }) = &self.place {
+            page.group(*place).dismiss();
+        }
+    }
+
+    /// Notes how far it has come, for whoever comes after this thread was killed.
+    fn publish(&self) {
+        if let Some(Place { page, place }) = &self.place {
+            page.group(*place).note(Progress {
+                id: self.id.number(),
+                reservation: self.server.reservation(),
+                state: self.server.state(),
+                lowered_at_ns: self.lowered_at_ns,
+                best_effort_ns: self.best_effort_ns,
+                totals: self.totals,
+            });
+        }
+    }
+
+    fn notice(&self) -> Notice {
+        match self.group.notice {
+            Some(_) => Notice::Use,
+            None => Notice::Clock,
         }
     }
 
@@ -89,8 +191,8 @@ impl Slot {
         self.thawed = true;
     }
 
-    pub(crate) fn into_group(mut self, stats: &GroupStats) -> Box<Group> {
-        self.release(stats);
+    /// The group, released before or of somebody else.
+    pub(crate) fn into_group(self) -> Box<Group> {
         self.group
     }
 
@@ -98,6 +200,14 @@ impl Slot {
     pub(crate) fn due_ns(&self) -> Option<i64> {
         let times = [self.look_at_ns, self.stopped_at_ns].into_iter().flatten();
         times.min()
+    }
+
+    /// When the budget can be used up at the earliest, where the kernel is to tell of that and the clock does not; and whether
+    /// the group is within a period.
+    pub(crate) fn unlooked_ns(&self) -> Option<(i64, bool)> {
+        let waits = self.thawed && !self.gone && self.group.notice.is_some() && !self.beyond_budget;
+        let state = self.server.state();
+        waits.then(|| (state.looked_ns + state.left_ns, state.end_ns.is_some()))
     }
 
     /// Whether the kernel gave notice of use.
@@ -121,6 +231,7 @@ impl Slot {
         if look_due || (noticed && self.thawed) {
             self.look(stats);
         }
+        self.publish();
     }
 
     /// Looks although nothing is due: at use of which no notice came.
@@ -132,6 +243,7 @@ impl Slot {
             if before_ns - self.server.left_ns() > 2 * FIRST_USE_NS {
                 add(&stats.missed_notices, 1);
             }
+            self.publish();
         }
     }
 
@@ -143,6 +255,12 @@ impl Slot {
         add(&stats.looks, 1);
         if let Some(ended) = said.ended {
             stats.ended(ended);
+            self.totals.periods += ended.periods;
+            self.totals.used_ns += ended.used_ns;
+            if ended.exhausted {
+                self.totals.exhausted += 1;
+                self.totals.overrun_ns = self.totals.overrun_ns.max(ended.overrun_ns);
+            }
         }
         self.look_at_ns = said.look_at_ns;
         match (self.thawed, said.thawed) {
@@ -165,6 +283,7 @@ impl Slot {
 
     fn freeze(&mut self, stats: &GroupStats) {
         add(&stats.freezes, 1);
+        self.totals.freezes += 1;
         if let Err(error) = self.group.freeze() {
             return self.try_again(stats, error);
         }
@@ -178,6 +297,8 @@ impl Slot {
 
     fn thaw(&mut self, stats: &GroupStats) {
         (self.stopped_at_ns, self.lowered_at_ns) = (None, None);
+        // Before the thaw: what the group uses after it is no best effort, whoever counts it.
+        self.publish();
         match self.group.thaw() {
             Ok(()) => self.thawed = true,
             Err(error) => self.try_again(stats, error),

@@ -134,6 +134,45 @@ impl Waiting {
     }
 }
 
+/// A descriptor of a process, ready for reading once all its threads have ended.
+pub(crate) fn open_process(pid: i32) -> io::Result<File> {
+    // SAFETY: no memory is involved.
+    owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0u32) })
+}
+
+/// Kills the process of a descriptor; fine if it has ended.
+pub(crate) fn kill_process(process: &File) -> io::Result<()> {
+    // SAFETY: no information goes with the signal.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            process.as_raw_fd(),
+            libc::SIGKILL,
+            std::ptr::null::<libc::c_void>(),
+            0u32,
+        )
+    };
+    match checked(answer) {
+        Err(error) if error.raw_os_error() != Some(libc::ESRCH) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The state of a thread as `/proc` has it: `b'T'` for a stopped one; `None` once it is gone. Without allocating.
+pub(crate) fn thread_state(pid: i32, tid: i32) -> Option<u8> {
+    let mut path = [0u8; 64];
+    let mut room = &mut path[..63];
+    io::Write::write_fmt(&mut room, format_args!("/proc/{pid}/task/{tid}/stat")).ok()?;
+    // SAFETY: a path that ends in NUL, as the last bytes were not written.
+    let file = owned(i64::from(unsafe {
+        libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC)
+    }));
+    let mut text = [0u8; 128];
+    let length = io::Read::read(&mut file.ok()?, &mut text).ok()?;
+    let end = text[..length].iter().rposition(|byte| *byte == b')')?;
+    text.get(end + 2).copied()
+}
+
 /// A counter that can be waited for and wakes who waits.
 pub(crate) fn event_file() -> io::Result<File> {
     // SAFETY: no memory is involved.

@@ -32,6 +32,8 @@ fn main() {
         Some("probe") => exit(inside(&words[1..])),
         Some("load") => exit(bench::load::inside(&words[1..])),
         Some("oci-child") => exit(engine::embedded::child(&words[1..])),
+        // Whoever holds cells with the freezer, beside the supervisor.
+        Some(freezer::process::WORD) => exit(freezer::process::inside(&words[1..])),
         _ => {}
     }
     let mut command = match Cli::try_parse() {

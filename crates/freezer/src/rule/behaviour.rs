@@ -228,6 +228,21 @@ proptest! {
         }
     }
 
+    /// An overrun of many budgets keeps a group waiting for as many periods, and nothing else does.
+    #[test]
+    fn the_longest_gap_is_that_of_the_longest_overrun(world in worlds(true, 0)) {
+        let world = world.in_time();
+        let run = world.run();
+        let Reservation { budget_ns, period_ns } = world.reservation;
+        let periods = world.overrun() / budget_ns + 1;
+        let kept = (budget_ns - world.overrun()).max(0);
+        let bound = periods * period_ns - (periods - 1) * budget_ns - kept + world.worst_late();
+        for pair in run.ran.windows(2) {
+            let gap = pair[1].0 - pair[0].1;
+            prop_assert!(gap <= bound, "{gap}, at most {bound}");
+        }
+    }
+
     #[test]
     fn who_begins_to_want_is_served_as_if_it_had_always(world in worlds(true, 12)) {
         let world = world.in_time();

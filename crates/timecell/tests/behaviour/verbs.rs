@@ -131,7 +131,7 @@ fn help() {
     ] {
         assert!(said.out.contains(verb), "{verb} is not in\n{}", said.out);
     }
-    for hidden in ["probe", "oci-child"] {
+    for hidden in ["probe", "oci-child", "freezer"] {
         assert!(!said.out.contains(hidden), "{hidden} is not for users");
     }
 }

@@ -1,0 +1,162 @@
+//! The group that is held: one around the cell's own, which no engine makes, moves or thaws.
+//!
+//! In the tree of version 2, and at the same place in those of version 1, a cell has the group `/<id>`. A cell that is held has
+//! its engine's group below: `/<id>/cell` where the path is ours to choose (bare, embedded, crun, runc), and what podman
+//! makes below its `--cgroup-parent /<id>`. So the held group is `/<id>` of version 2, on every machine:
+//!
+//! - `podman pause`, an OCI runtime's `pause`, and the freeze of a cell that is shed write to the group below. A process runs if
+//!   no group above it is frozen: two freezers one in the other do not undo each other. On a hybrid machine those use the
+//!   freezer of version 1, which is another mechanism and does not meet this one either.
+//! - `exec` into the container puts processes into the group below: held like the rest. The other way round, with the hold beside
+//!   the tree of the engine and processes moved into it, those would escape.
+//! - A cell that sees its cgroup at all sees the one below as the root of its cgroup namespace.
+//! - Limits at `/<id>` hold as before, for what is below too; `/<id>` has no processes of its own, as version 2 demands of a group that hands
+//!   controllers down. With podman its monitor lies below `/<id>` too and stops with the container: its end is told when the
+//!   group is thawed next.
+//! - What removes a cell's groups removes `/<id>` with everything below.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use host::cgroup::Cgroups;
+
+/// The name of the engine's group in the held one.
+pub const INNER: &str = "cell";
+
+/// Why there is no group to hold.
+#[derive(Debug, thiserror::Error)]
+pub enum HoldError {
+    /// No cgroup v2.
+    #[error(
+        "cgroup v2 is not mounted; mount it with `mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified`"
+    )]
+    NoV2,
+    /// A kernel before 5.2.
+    #[error("{}: there is no freezer; Linux 5.2 or later is needed", .0.display())]
+    NoFreezer(PathBuf),
+    /// Not a name.
+    #[error("`{0}` is no name of a group")]
+    Name(String),
+    /// What the system said.
+    #[error("{}: {reason}", path.display())]
+    Group {
+        /// The group.
+        path: PathBuf,
+        /// Why.
+        reason: io::Error,
+    },
+}
+
+/// The group around a cell's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hold {
+    path: PathBuf,
+    id: String,
+}
+
+impl Hold {
+    /// The held group of the cell with this id, made if it is not there.
+    ///
+    /// # Errors
+    /// [`HoldError`]; a group that could not be used is not left behind.
+    pub fn make(cgroups: &Cgroups, id: &str) -> Result<Hold, HoldError> {
+        let is_name = !id.is_empty() && !id.starts_with('.') && !id.contains(['/', '\0', '\n']);
+        if !is_name {
+            return Err(HoldError::Name(id.to_owned()));
+        }
+        let top = &cgroups.v2.as_ref().ok_or(HoldError::NoV2)?.point;
+        let path = top.join(id);
+        let made = fs::create_dir(&path);
+        match &made {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                let reason = made.err().unwrap_or_else(|| io::ErrorKind::Other.into());
+                return Err(HoldError::Group { path, reason });
+            }
+            _ => {}
+        }
+        if !path.join("cgroup.freeze").exists() {
+            if made.is_ok() {
+                let _ = fs::remove_dir(&path);
+            }
+            return Err(HoldError::NoFreezer(path));
+        }
+        Ok(Hold {
+            path,
+            id: id.to_owned(),
+        })
+    }
+
+    /// Its directory: what a keeper holds.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of the engine's group, from the root of every hierarchy: for an OCI bundle's `cgroupsPath`.
+    pub fn inner(&self) -> String {
+        format!("/{}/{INNER}", self.id)
+    }
+
+    /// Removes it with the empty groups in it; fine if it is gone.
+    ///
+    /// # Errors
+    /// EBUSY while a process is in it.
+    pub fn remove(&self) -> Result<(), HoldError> {
+        remove(&self.path).map_err(|reason| HoldError::Group {
+            path: self.path.clone(),
+            reason,
+        })
+    }
+}
+
+fn remove(dir: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries.flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove(&entry.path())?;
+        }
+    }
+    fs::remove_dir(dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use host::cgroup::Mount;
+
+    fn at(point: &Path) -> Cgroups {
+        Cgroups {
+            v1: Vec::new(),
+            v2: Some(Mount {
+                controllers: Vec::new(),
+                point: point.to_owned(),
+                root: "/".to_owned(),
+            }),
+        }
+    }
+
+    #[test]
+    fn where_nothing_can_be_held_nothing_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let cgroups = at(dir.path());
+        // A directory is no group: it has no freezer.
+        let error = Hold::make(&cgroups, "c").unwrap_err();
+        assert!(matches!(error, HoldError::NoFreezer(_)), "{error}");
+        assert!(!dir.path().join("c").exists());
+        for id in ["", "..", "a/b", ".hidden", "a\nb"] {
+            let error = Hold::make(&cgroups, id).unwrap_err();
+            assert!(matches!(error, HoldError::Name(_)), "{id}: {error}");
+        }
+        let none = Cgroups {
+            v1: Vec::new(),
+            v2: None,
+        };
+        assert!(matches!(Hold::make(&none, "c"), Err(HoldError::NoV2)));
+        let nowhere = at(Path::new("/nowhere"));
+        let error = Hold::make(&nowhere, "c").unwrap_err();
+        assert!(matches!(error, HoldError::Group { .. }), "{error}");
+    }
+}

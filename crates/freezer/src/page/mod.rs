@@ -1,0 +1,540 @@
+//! The page: everything that a keeper knows, in a file that stays when it is killed, so that another one goes on where it was.
+//! Here live the file, its mapping and what is written where; what is done with it is in [`crate::process`].
+//!
+//! It lies on tmpfs (`/run`): a mapping of a file on a disk would stop the enforcing thread for as long as the disk writes it
+//! back. Like the groups that it tells of, it goes with the boot. Every part has one writer: a group's its enforcing thread, a
+//! lane's the same, the header's whoever is keeper. What is more than a word is written as `twin` says.
+
+mod lowered;
+mod record;
+mod twin;
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use crate::counter::{ClockEvent, Senses};
+use crate::stats::MOST_GROUPS;
+use crate::sys;
+pub(crate) use lowered::LowerTable;
+pub(crate) use record::GroupRecord;
+pub use record::{LONGEST_PATH, Progress, Totals, Which};
+
+/// The file's name in its directory.
+const NAME: &str = "page";
+/// `timecell` and the version of the layout.
+const MAGIC: u64 = u64::from_ne_bytes(*b"timecel\x01");
+/// No promise.
+pub(crate) const NEVER: i64 = i64::MAX;
+
+/// What a thread says of itself, so that others see whether it lives.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Beat {
+    /// Its thread's id; 0: there is none.
+    pub tid: AtomicU64,
+    /// It will have written here again by this instant, ns of CLOCK_MONOTONIC.
+    pub promise_ns: AtomicI64,
+}
+
+/// The enforcing thread of one cpu.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Lane {
+    /// The cpu's number and one; 0: no lane.
+    cpu: AtomicU64,
+    /// What was found to count cpu time there.
+    senses: AtomicU64,
+    pub beat: Beat,
+    /// From when on a group may have used up its budget without a promise to look at it, since the kernel is to tell of that:
+    /// one within a period, and one without. [`NEVER`]: there is none.
+    pub unlooked_ns: [AtomicI64; 2],
+}
+
+#[derive(Debug)]
+#[repr(C)]
+struct Layout {
+    magic: AtomicU64,
+    next_id: AtomicU64,
+    /// Goes on with every group that is taken or let go.
+    generation: AtomicU64,
+    takeovers: AtomicU64,
+    /// When an enforcing thread last had all its groups again, ns.
+    resumed_ns: AtomicI64,
+    keeper: AtomicU64,
+    watcher: AtomicU64,
+    heir: AtomicU64,
+    /// Who takes commands, in the keeper.
+    commander: Beat,
+    /// Who watches the keeper; its promise is also when it looks next.
+    watching: Beat,
+    lanes: [Lane; MOST_GROUPS],
+    groups: [GroupRecord; MOST_GROUPS],
+}
+
+/// Why there is no page.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    /// What the system said of a file.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: io::Error,
+    },
+    /// Not in memory.
+    #[error("{} does not lie on tmpfs, such as {}: the enforcing threads would wait for its disk", .0.display(), memory().display())]
+    Disk(PathBuf),
+    /// Not a page.
+    #[error("{} is no page of this version of timecell", .0.display())]
+    Foreign(PathBuf),
+}
+
+/// A page, mapped.
+#[derive(Debug)]
+pub struct Page {
+    layout: *mut Layout,
+}
+
+// SAFETY: the mapping stays until the page is dropped, and is used through atomics only.
+unsafe impl Send for Page {}
+// SAFETY: as above.
+unsafe impl Sync for Page {}
+
+impl Page {
+    /// The page in a directory; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`PageError`].
+    pub fn open(dir: &Path) -> Result<Option<Page>, PageError> {
+        let path = dir.join(NAME);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        match options.custom_flags(libc::O_NOFOLLOW).open(&path) {
+            Ok(file) => Page::map(&file, &path).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(reason) => Err(PageError::File { path, reason }),
+        }
+    }
+
+    /// The page in a directory, a new one if there is none.
+    ///
+    /// # Errors
+    /// [`PageError`].
+    pub(crate) fn open_or_make(dir: &Path) -> Result<Page, PageError> {
+        if let Some(page) = Page::open(dir)? {
+            return Ok(page);
+        }
+        let (path, half) = (dir.join(NAME), dir.join("page.new"));
+        let failed = |reason| PageError::File {
+            path: half.clone(),
+            reason,
+        };
+        let _ = std::fs::remove_file(&half);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&half)
+            .map_err(failed)?;
+        if !in_memory(&file).map_err(failed)? {
+            let _ = std::fs::remove_file(&half);
+            return Err(PageError::Disk(dir.to_owned()));
+        }
+        file.set_permissions(Permissions::from_mode(0o600))
+            .map_err(failed)?;
+        let length = size_of::<Layout>() as libc::off_t;
+        // SAFETY: an open file. The room is taken now: a page that the machine has no memory for would be SIGBUS later.
+        let room = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length) };
+        if room != 0 {
+            return Err(failed(io::Error::from_raw_os_error(room)));
+        }
+        {
+            use std::os::unix::fs::FileExt;
+            file.write_all_at(&MAGIC.to_ne_bytes(), 0).map_err(failed)?;
+        }
+        // Whole, or not there.
+        std::fs::rename(&half, &path).map_err(|reason| PageError::File {
+            path: path.clone(),
+            reason,
+        })?;
+        Page::map(&file, &path)
+    }
+
+    fn map(file: &File, path: &Path) -> Result<Page, PageError> {
+        let failed = |reason| PageError::File {
+            path: path.to_owned(),
+            reason,
+        };
+        let length = file.metadata().map_err(failed)?.len();
+        if length != size_of::<Layout>() as u64 {
+            return Err(PageError::Foreign(path.to_owned()));
+        }
+        // SAFETY: a new mapping, where nothing was.
+        let at = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                size_of::<Layout>(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_POPULATE,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if at == libc::MAP_FAILED {
+            return Err(failed(io::Error::last_os_error()));
+        }
+        let page = Page { layout: at.cast() };
+        match page.layout().magic.load(Ordering::Acquire) {
+            MAGIC => Ok(page),
+            _ => Err(PageError::Foreign(path.to_owned())),
+        }
+    }
+
+    fn layout(&self) -> &Layout {
+        // SAFETY: mapped as long as `self`, as large as a layout, aligned to a page; atomics are valid whatever is in them.
+        unsafe { &*self.layout }
+    }
+
+    pub(crate) fn group(&self, place: usize) -> &GroupRecord {
+        &self.layout().groups[place]
+    }
+
+    pub(crate) fn lane(&self, lane: usize) -> &Lane {
+        &self.layout().lanes[lane]
+    }
+
+    /// The lane of a cpu, the first free one if it has none yet. To be asked by the commander only.
+    pub(crate) fn lane_of(&self, cpu: u32) -> Option<usize> {
+        let lanes = &self.layout().lanes;
+        let is = |wanted: u64| move |lane: &Lane| lane.cpu.load(Ordering::Acquire) == wanted;
+        let found = lanes.iter().position(is(u64::from(cpu) + 1));
+        found.or_else(|| lanes.iter().position(is(0)))
+    }
+
+    /// The lanes that are used.
+    pub(crate) fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        let lanes = self.layout().lanes.iter();
+        lanes.filter(|lane| lane.cpu.load(Ordering::Acquire) != 0)
+    }
+
+    pub(crate) fn commander(&self) -> &Beat {
+        &self.layout().commander
+    }
+
+    pub(crate) fn watching(&self) -> &Beat {
+        &self.layout().watching
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.layout().generation.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn changed(&self) {
+        self.layout().generation.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// A number for a group.
+    pub(crate) fn new_id(&self) -> u64 {
+        self.layout().next_id.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    /// Who is keeper: its pid.
+    pub(crate) fn set_keeper(&self, pid: u32) {
+        self.layout().keeper.store(pid.into(), Ordering::SeqCst);
+    }
+
+    pub(crate) fn set_watcher(&self, pid: u32) {
+        self.layout().watcher.store(pid.into(), Ordering::SeqCst);
+    }
+
+    pub(crate) fn set_heir(&self, pid: u32) {
+        self.layout().heir.store(pid.into(), Ordering::SeqCst);
+    }
+
+    pub(crate) fn count_takeover(&self) {
+        self.layout().takeovers.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Pid of the keeper that wrote here last; 0 without one. It may have ended.
+    pub fn keeper(&self) -> i32 {
+        self.layout().keeper.load(Ordering::SeqCst) as i32
+    }
+
+    /// Pid of the watcher that began last; 0 without one. It may have ended.
+    pub fn watcher(&self) -> i32 {
+        self.layout().watcher.load(Ordering::SeqCst) as i32
+    }
+
+    /// Pid of the heir that began last; 0 without one. It may have ended.
+    pub fn heir(&self) -> i32 {
+        self.layout().heir.load(Ordering::SeqCst) as i32
+    }
+
+    /// Whether the keeper is watched: there is a watcher which has said within 100 ms that it will look again.
+    pub fn is_watched(&self) -> bool {
+        const LONGEST_NS: i64 = 150_000_000;
+        let ahead_ns = self.watching().promised_ns() - sys::now_ns();
+        self.watcher() != 0 && (-LONGEST_NS..LONGEST_NS).contains(&ahead_ns)
+    }
+
+    /// Whether a process has the pid of the heir.
+    pub fn has_heir(&self) -> bool {
+        let heir = self.heir();
+        heir != 0 && sys::thread_state(heir, heir).is_some_and(|state| !b"ZX".contains(&state))
+    }
+
+    /// How often somebody took a dead keeper's place.
+    pub fn takeovers(&self) -> u64 {
+        self.layout().takeovers.load(Ordering::SeqCst)
+    }
+
+    /// When, on CLOCK_MONOTONIC, the last of the enforcing threads that took a dead one's place had all its groups again, ns; 0 before.
+    pub fn resumed_ns(&self) -> i64 {
+        self.layout().resumed_ns.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn resumed(&self) {
+        self.layout()
+            .resumed_ns
+            .fetch_max(sys::now_ns(), Ordering::SeqCst);
+    }
+
+    /// The groups that are held, with how far they have come.
+    pub fn groups(&self) -> Vec<(Which, Progress)> {
+        let records = self.layout().groups.iter();
+        records
+            .filter_map(|record| Some((record.which()?, record.progress()?)))
+            .collect()
+    }
+
+    /// Whether any group is held.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.layout().groups.iter().all(|record| record.id() == 0)
+    }
+
+    /// Removes its file; what is mapped stays.
+    pub(crate) fn remove(&self, dir: &Path) {
+        let _ = std::fs::remove_file(dir.join(NAME));
+    }
+
+    /// Freezes every group that is held, at once: for whoever comes before the next keeper is at work. It thaws those that have
+    /// a budget. Errors are the next keeper's to count.
+    pub(crate) fn freeze_all(&self) {
+        for record in &self.layout().groups {
+            if let Some(which) = record.which() {
+                let file = OpenOptions::new()
+                    .write(true)
+                    .open(which.path.join("cgroup.freeze"));
+                if let Ok(file) = file {
+                    let _ = io::Write::write(&mut &file, b"1");
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made when it was opened, used no more.
+        unsafe { libc::munmap(self.layout.cast(), size_of::<Layout>()) };
+    }
+}
+
+impl Lane {
+    /// Nobody's.
+    #[cfg(test)]
+    pub(crate) fn new() -> Lane {
+        Lane {
+            cpu: AtomicU64::new(0),
+            senses: AtomicU64::new(0),
+            beat: Beat {
+                tid: AtomicU64::new(0),
+                promise_ns: AtomicI64::new(NEVER),
+            },
+            unlooked_ns: [const { AtomicI64::new(NEVER) }; 2],
+        }
+    }
+
+    /// What was found to count cpu time on its cpu; `None`: nobody has looked.
+    pub(crate) fn senses(&self) -> Option<Senses> {
+        let of = |notice| Senses {
+            notice: Some(notice),
+            reason: String::new(),
+        };
+        match self.senses.load(Ordering::Acquire) {
+            1 => Some(of(ClockEvent::Task)),
+            2 => Some(of(ClockEvent::Cpu)),
+            3 => Some(Senses::clock("found by the keeper before")),
+            _ => None,
+        }
+    }
+
+    /// It is this cpu's from now on, and so much was found there.
+    pub(crate) fn settle(&self, cpu: u32, senses: &Senses) {
+        let number = match senses.notice {
+            Some(ClockEvent::Task) => 1,
+            Some(ClockEvent::Cpu) => 2,
+            None => 3,
+        };
+        self.senses.store(number, Ordering::Release);
+        self.beat.promise_ns.store(NEVER, Ordering::Release);
+        (self.unlooked_ns.iter()).for_each(|at| at.store(NEVER, Ordering::Release));
+        self.cpu.store(u64::from(cpu) + 1, Ordering::Release);
+    }
+}
+
+impl Beat {
+    /// The calling thread is the one that beats here.
+    pub(crate) fn begin(&self) {
+        let tid = host::process::thread_id();
+        self.tid.store(tid.unsigned_abs().into(), Ordering::Release);
+    }
+
+    pub(crate) fn promise(&self, at_ns: i64) {
+        self.promise_ns.store(at_ns, Ordering::SeqCst);
+    }
+
+    /// Whether its thread, one of process `pid`, is neither stopped nor traced nor at its end: nothing is to be expected of it then.
+    pub(crate) fn may_run(&self, pid: i32) -> bool {
+        let tid = self.tid.load(Ordering::Acquire) as i32;
+        matches!(sys::thread_state(pid, tid), Some(b'R' | b'S' | b'D'))
+    }
+
+    pub(crate) fn promised_ns(&self) -> i64 {
+        self.promise_ns.load(Ordering::SeqCst)
+    }
+}
+
+/// A directory whose files are in memory: `/run`, as service managers mount it, else `/dev/shm`.
+pub fn memory() -> PathBuf {
+    let is_good = |dir: &&Path| {
+        File::open(dir)
+            .and_then(|dir| in_memory(&dir))
+            .unwrap_or(false)
+    };
+    let run = Path::new("/run");
+    Some(run)
+        .filter(is_good)
+        .unwrap_or(Path::new("/dev/shm"))
+        .to_owned()
+}
+
+/// Whether a file lies in memory.
+fn in_memory(file: &File) -> io::Result<bool> {
+    const RAMFS: u32 = 0x8584_58f6;
+    // SAFETY: plain numbers, all of which may be zero.
+    let mut of: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: `of` is valid for the write.
+    let answer = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut of) };
+    sys::checked(i64::from(answer))?;
+    // Of another type on each architecture.
+    Ok(of.f_type == libc::TMPFS_MAGIC as _ || of.f_type == RAMFS as _)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::{Reservation, State};
+
+    fn place() -> tempfile::TempDir {
+        tempfile::tempdir_in("/dev/shm").unwrap()
+    }
+
+    fn progress(id: u64, at: i64) -> Progress {
+        let state = State {
+            left_ns: at,
+            began_with_ns: at,
+            end_ns: Some(at),
+            spent_ns: at,
+            looked_ns: at,
+            used_ns: at,
+        };
+        Progress {
+            id,
+            reservation: Reservation::new(1_000_000, 10_000_000).unwrap(),
+            state,
+            lowered_at_ns: Some(at),
+            best_effort_ns: at,
+            totals: Totals::default(),
+        }
+    }
+
+    #[test]
+    fn a_page_is_found_again_and_a_foreign_file_is_refused() {
+        let dir = place();
+        assert!(Page::open(dir.path()).unwrap().is_none());
+        let page = Page::open_or_make(dir.path()).unwrap();
+        assert!(page.is_empty());
+        assert_eq!((page.new_id(), page.new_id()), (1, 2));
+        let lane = page.lane_of(3).unwrap();
+        page.lane(lane).settle(3, &Senses::clock(""));
+        assert_eq!(page.lane_of(4), Some(lane + 1));
+        page.group(5).note(progress(2, 9));
+        page.group(5).appoint(2, 3, Path::new("/g"));
+        let again = Page::open_or_make(dir.path()).unwrap();
+        assert_eq!(again.new_id(), 3);
+        assert_eq!(again.lane_of(3), Some(lane));
+        assert!(again.lane(lane).senses().unwrap().notice.is_none());
+        let groups = again.groups();
+        assert_eq!((groups.len(), groups[0].1), (1, progress(2, 9)));
+        std::fs::write(dir.path().join(NAME), "short").unwrap();
+        let error = Page::open(dir.path()).unwrap_err();
+        assert!(matches!(error, PageError::Foreign(_)), "{error}");
+        let zeroes = vec![0; size_of::<Layout>()];
+        std::fs::write(dir.path().join(NAME), zeroes).unwrap();
+        let error = Page::open(dir.path()).unwrap_err();
+        assert!(matches!(error, PageError::Foreign(_)), "{error}");
+    }
+
+    #[test]
+    fn a_page_on_a_disk_is_refused() {
+        // The build's own directory, which is on a disk on most machines; where it is not, there is nothing to refuse.
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let file = tempfile::tempfile_in(dir.path()).unwrap();
+        let made = Page::open_or_make(dir.path());
+        assert_eq!(made.is_ok(), in_memory(&file).unwrap(), "{made:?}");
+    }
+
+    /// Real processes, killed at instants that nobody chose.
+    #[test]
+    fn a_writer_that_is_killed_leaves_a_whole_page() {
+        let dir = place();
+        let page = Page::open_or_make(dir.path()).unwrap();
+        for round in 0..200u32 {
+            // SAFETY: the child writes to the shared mapping only, until it is killed.
+            let pid = unsafe { libc::fork() };
+            assert!(pid >= 0);
+            if pid == 0 {
+                let record = page.group(0);
+                for at in 1.. {
+                    record.note(progress(1, at));
+                    // On and off, so that either may be cut.
+                    if at % 7 == 0 {
+                        record.dismiss();
+                    } else {
+                        record.appoint(1, 1, Path::new("/a/group/with/a/path"));
+                    }
+                }
+            }
+            std::thread::sleep(std::time::Duration::from_micros(u64::from(
+                300 + round % 13,
+            )));
+            // SAFETY: our own child, not waited for yet.
+            unsafe {
+                libc::kill(pid, libc::SIGKILL);
+                libc::waitpid(pid, std::ptr::null_mut(), 0);
+            }
+            if let Some(which) = page.group(0).which() {
+                assert_eq!(which.path, Path::new("/a/group/with/a/path"));
+                let found = page.group(0).progress().unwrap();
+                assert_eq!(found, progress(1, found.state.left_ns));
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The enforcing threads of one process, one for each cpu: at work, or standing by with the same groups open.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use crate::keeper::{Handle, Home, Id, Keeper, KeeperError, PRIORITY};
+use crate::page::{Page, Which};
+use crate::proof;
+use crate::rule::Reservation;
+use crate::stats::MOST_GROUPS;
+
+/// Stack of an enforcing thread, bytes; all of it is locked.
+const STACK_BYTES: usize = 256 * 1024;
+
+/// The threads.
+pub(super) struct Crew {
+    page: Arc<Page>,
+    bell: Arc<std::fs::File>,
+    active: Arc<AtomicBool>,
+    members: Vec<Member>,
+    /// What each place of the page held when it was looked at last, and which member has it; 0: nothing.
+    known: [u64; MOST_GROUPS],
+    at: [usize; MOST_GROUPS],
+    generation: Option<u64>,
+}
+
+struct Member {
+    cpu: u32,
+    handle: Handle,
+    thread: Option<JoinHandle<KeeperError>>,
+}
+
+impl Crew {
+    /// Nobody yet, standing by.
+    pub(super) fn new(page: Arc<Page>, bell: Arc<std::fs::File>) -> Crew {
+        Crew {
+            page,
+            bell,
+            active: Arc::new(AtomicBool::new(false)),
+            members: Vec::new(),
+            known: [0; MOST_GROUPS],
+            at: [0; MOST_GROUPS],
+            generation: None,
+        }
+    }
+
+    /// Opens the groups that stand on the page and closes those that do not any more. Says of which one that did not work.
+    pub(super) fn sync(&mut self) -> Vec<(Which, KeeperError)> {
+        let mut failed = Vec::new();
+        let generation = self.page.generation();
+        if self.generation == Some(generation) {
+            return failed;
+        }
+        let page = Arc::clone(&self.page);
+        for place in 0..MOST_GROUPS {
+            let id = page.group(place).id();
+            if self.known[place] == id {
+                continue;
+            }
+            if self.known[place] != 0 {
+                // Not there if it had gone when this crew went to work.
+                let _ = self.members[self.at[place]]
+                    .handle
+                    .remove(Id::numbered(self.known[place]));
+                self.known[place] = 0;
+            }
+            let Some(which) = page.group(place).which() else {
+                continue;
+            };
+            let member = match self.member(which.cpu) {
+                Ok(member) => member,
+                Err(error) => {
+                    failed.push((which, error));
+                    continue;
+                }
+            };
+            match self.members[member].handle.take_up(place, &which) {
+                Ok(_) => (self.known[place], self.at[place]) = (which.id, member),
+                Err(error) => failed.push((which, error)),
+            }
+        }
+        if failed.is_empty() {
+            self.generation = Some(generation);
+        }
+        failed
+    }
+
+    /// All go to work with what they have.
+    pub(super) fn activate(&self) {
+        self.active.store(true, Ordering::SeqCst);
+        self.members.iter().for_each(|member| member.handle.wake());
+    }
+
+    /// Holds one more group, at work.
+    pub(super) fn hold(
+        &mut self,
+        which: &Which,
+        place: usize,
+        reservation: Reservation,
+    ) -> Result<(), KeeperError> {
+        let member = self.member(which.cpu)?;
+        let added = self.members[member]
+            .handle
+            .add_at(place, which.id, &which.path, reservation);
+        if let Err(error) = added {
+            return Err(self.why(member, error));
+        }
+        (self.known[place], self.at[place]) = (which.id, member);
+        self.told();
+        Ok(())
+    }
+
+    /// Holds a group to another budget.
+    pub(super) fn change(&self, id: u64, reservation: Reservation) -> Result<(), KeeperError> {
+        let (_, handle) = self.find(id).ok_or(KeeperError::NotHeld)?;
+        handle.change(Id::numbered(id), reservation)
+    }
+
+    /// Lets a group go.
+    pub(super) fn release(&mut self, id: u64) -> Result<(), KeeperError> {
+        let (place, handle) = self.find(id).ok_or(KeeperError::NotHeld)?;
+        handle.remove(Id::numbered(id))?;
+        self.known[place] = 0;
+        self.told();
+        Ok(())
+    }
+
+    /// The groups that have been removed.
+    pub(super) fn gone(&self) -> Vec<u64> {
+        let is_gone = |id: &u64| {
+            let gone = |(_, handle): (usize, &Handle)| {
+                let stats = handle.stats().group(Id::numbered(*id));
+                stats.is_some_and(|stats| load(&stats.gone) == 1)
+            };
+            *id != 0 && self.find(*id).is_some_and(gone)
+        };
+        self.known.iter().copied().filter(is_gone).collect()
+    }
+
+    /// The thread of a cpu that has ended, as none should.
+    pub(super) fn ended(&self) -> Option<u32> {
+        let ended = |member: &&Member| member.thread.as_ref().is_some_and(JoinHandle::is_finished);
+        self.members.iter().find(ended).map(|member| member.cpu)
+    }
+
+    fn find(&self, id: u64) -> Option<(usize, &Handle)> {
+        let place = self.known.iter().position(|known| *known == id)?;
+        Some((place, &self.members[self.at[place]].handle))
+    }
+
+    /// Others have to look at the page.
+    fn told(&mut self) {
+        self.page.changed();
+        self.generation = Some(self.page.generation());
+        let _ = std::io::Write::write(&mut &*self.bell, &1u64.to_ne_bytes());
+    }
+
+    /// The number of the member of a cpu, started if there is none.
+    fn member(&mut self, cpu: u32) -> Result<usize, KeeperError> {
+        if let Some(at) = self.members.iter().position(|member| member.cpu == cpu) {
+            return Ok(at);
+        }
+        let lane = self.page.lane_of(cpu).ok_or(KeeperError::Full)?;
+        let senses = match self.page.lane(lane).senses() {
+            Some(senses) => senses,
+            None => {
+                let top = host::cgroup::detect().ok().and_then(|cgroups| cgroups.v2);
+                let top = top.map(|v2| v2.point).unwrap_or_default();
+                let senses = proof::senses(&top, cpu, PRIORITY);
+                self.page.lane(lane).settle(cpu, &senses);
+                senses
+            }
+        };
+        let mut keeper = Keeper::with(cpu, PRIORITY, senses)?;
+        keeper.settle(Home {
+            page: Arc::clone(&self.page),
+            lane,
+            bell: Arc::clone(&self.bell),
+        });
+        let handle = keeper.handle();
+        let active = Arc::clone(&self.active);
+        let thread = std::thread::Builder::new()
+            .name(format!("cpu {cpu}"))
+            .stack_size(STACK_BYTES)
+            .spawn(move || match keeper.stand_by(&active) {
+                Ok(()) => KeeperError::Ended,
+                Err(error) => error,
+            })
+            .map_err(KeeperError::Waiting)?;
+        self.members.push(Member {
+            cpu,
+            handle,
+            thread: Some(thread),
+        });
+        Ok(self.members.len() - 1)
+    }
+
+    /// Why a member does not answer, if it has ended; it is forgotten then.
+    fn why(&mut self, member: usize, error: KeeperError) -> KeeperError {
+        if !matches!(error, KeeperError::Ended) {
+            return error;
+        }
+        let thread = self.members[member].thread.take();
+        thread
+            .and_then(|thread| thread.join().ok())
+            .unwrap_or(error)
+    }
+}
+
+fn load(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}

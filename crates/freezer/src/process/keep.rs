@@ -1,0 +1,294 @@
+//! The keeper's commander: takes commands, sees to it that there is a watcher and an heir, and ends when nothing is held any more.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::crew::Crew;
+use super::handed::{self, Handed, SOCKET};
+use super::peer::{Doubt, Peer, Verdict};
+use super::wire::{self, Command};
+use super::{COMMANDER, LONGEST_SLEEP_NS, PATIENCE_NS, ProcessError, setup};
+use crate::page::{Page, Which};
+use crate::stats::MOST_GROUPS;
+use crate::sys::{self, Waiting};
+
+/// How long whoever sends a command may take for it.
+const SENDING: Duration = Duration::from_millis(50);
+/// How long a keeper waits for its first group, ns.
+const FIRST_GROUP_NS: i64 = 10_000_000_000;
+/// How long a watcher that is not stopped may fail to do what it promised.
+const WATCHER_PATIENCE: Duration = Duration::from_millis(200);
+/// A watcher that could not be started, or ended at once, is not started again before, ns.
+const AGAIN_NS: i64 = 100_000_000;
+/// How long the commander may take for a command, ns: it opens files and starts processes.
+const COMMAND_NS: i64 = 5_000_000_000;
+
+/// What the numbers of the files waited for mean.
+const ASKED: u64 = 0;
+const WATCHER_ENDED: u64 = 1;
+
+/// The first keeper of a place, or one that goes on with what dead ones have left.
+pub(super) fn begin(dir: &Path) -> Result<(), ProcessError> {
+    let lock = handed::open_lock(dir).map_err(ProcessError::of("lock"))?;
+    if !handed::try_lock(&lock).map_err(ProcessError::of("lock"))? {
+        return Err(ProcessError::Taken(dir.to_owned()));
+    }
+    setup::become_orphan().map_err(ProcessError::of("fork"))?;
+    start(dir, Handed::make(dir, lock)?)
+}
+
+/// As [`begin`], with the lock that the heir got.
+pub(super) fn inherit(dir: &Path, lock: RawFd) -> Result<(), ProcessError> {
+    if !handed::is_open(lock) {
+        return Err(ProcessError::Taken(dir.to_owned()));
+    }
+    handed::hand_down(lock, false).map_err(ProcessError::of("fcntl"))?;
+    // SAFETY: open, and handed to this process for this; nobody else here has it.
+    let lock = unsafe { OwnedFd::from_raw_fd(lock) };
+    start(dir, Handed::make(dir, lock.into())?)
+}
+
+fn start(dir: &Path, handed: Handed) -> Result<(), ProcessError> {
+    setup::leave_starter();
+    setup::set_priority(COMMANDER).map_err(crate::KeeperError::from)?;
+    setup::lock_memory(setup::Lock::Touched)?;
+    let page = Arc::new(Page::open_or_make(dir)?);
+    let crew = Crew::new(Arc::clone(&page), Arc::clone(&handed.bell));
+    setup::say_ready();
+    Keeping::new(dir, page, handed, crew).go()
+}
+
+/// A keeper at work.
+pub(super) struct Keeping {
+    dir: PathBuf,
+    page: Arc<Page>,
+    handed: Handed,
+    crew: Crew,
+    watcher: Option<Peer>,
+    watcher_due_ns: i64,
+    doubt: Doubt,
+    began_ns: i64,
+    held: bool,
+}
+
+impl Keeping {
+    pub(super) fn new(dir: &Path, page: Arc<Page>, handed: Handed, crew: Crew) -> Keeping {
+        Keeping {
+            dir: dir.to_owned(),
+            page,
+            handed,
+            crew,
+            watcher: None,
+            watcher_due_ns: 0,
+            doubt: Doubt::new(WATCHER_PATIENCE),
+            began_ns: sys::now_ns(),
+            held: false,
+        }
+    }
+
+    /// Holds what stands on the page and what is asked for, until nothing is left.
+    pub(super) fn go(mut self) -> Result<(), ProcessError> {
+        self.page.set_watcher(0);
+        self.page.set_keeper(std::process::id());
+        self.page.commander().begin();
+        self.page.commander().promise(sys::now_ns() + COMMAND_NS);
+        self.crew.activate();
+        let waiting = Waiting::new().map_err(ProcessError::of("epoll"))?;
+        let asked = self.handed.listener.as_raw_fd();
+        // SAFETY: the listener is open as long as this process.
+        let asked = unsafe { std::mem::ManuallyDrop::new(std::fs::File::from_raw_fd(asked)) };
+        waiting
+            .add(&asked, ASKED)
+            .map_err(ProcessError::of("epoll"))?;
+        loop {
+            self.page.commander().promise(sys::now_ns() + COMMAND_NS);
+            self.take_up();
+            self.see_to_watcher(&waiting);
+            self.see_to_heir();
+            self.page
+                .commander()
+                .promise(sys::now_ns() + 2 * LONGEST_SLEEP_NS);
+            let mut commands = false;
+            let due_ns = self.next_look_ns();
+            let sleep_ns = due_ns - sys::now_ns();
+            let ready = |number| match number {
+                ASKED => commands = true,
+                WATCHER_ENDED => {}
+                _ => {}
+            };
+            waiting
+                .wait(sleep_ns, ready)
+                .map_err(ProcessError::of("epoll"))?;
+            self.page.commander().promise(sys::now_ns() + COMMAND_NS);
+            if commands {
+                self.serve();
+            }
+            self.look_at_watcher(due_ns);
+            if let Some(cpu) = self.crew.ended() {
+                // The watcher does better.
+                let what = format!("the enforcing thread of cpu {cpu}");
+                return Err(ProcessError::of(what)(std::io::ErrorKind::Other.into()));
+            }
+            for id in self.crew.gone() {
+                let _ = self.crew.release(id);
+            }
+            self.held |= !self.page.is_empty();
+            let waited = sys::now_ns() - self.began_ns > FIRST_GROUP_NS;
+            if self.page.is_empty() && (self.held || waited) {
+                return self.end();
+            }
+        }
+    }
+
+    /// Takes up what the page tells of. Groups that are gone are forgotten.
+    fn take_up(&mut self) {
+        for (which, error) in self.crew.sync() {
+            let place = (0..MOST_GROUPS).find(|place| self.page.group(*place).id() == which.id);
+            // Not opened: nobody writes there but the caller.
+            if let Some(place) = place
+                && !which.path.exists()
+            {
+                self.page.group(place).dismiss();
+                self.page.changed();
+            } else {
+                eprintln!("{}: {error}", which.path.display());
+            }
+        }
+    }
+
+    fn end(self) -> Result<(), ProcessError> {
+        // Under the lock: whoever comes next finds nothing.
+        let _ = std::fs::remove_file(self.dir.join(SOCKET));
+        self.page.remove(&self.dir);
+        // The watcher sees an empty page and the end of this process, and ends too.
+        Ok(())
+    }
+
+    fn next_look_ns(&self) -> i64 {
+        let longest_ns = sys::now_ns() + LONGEST_SLEEP_NS;
+        match &self.watcher {
+            Some(_) if self.watcher_due_ns <= sys::now_ns() => {
+                sys::now_ns() + super::peer::DOUBT_NS
+            }
+            Some(_) => longest_ns.min(self.watcher_due_ns),
+            None => longest_ns.min(self.watcher_due_ns.max(sys::now_ns())),
+        }
+    }
+
+    /// Starts a watcher if there is none and something to watch.
+    fn see_to_watcher(&mut self, waiting: &Waiting) {
+        if self.watcher.is_some() || self.page.is_empty() || sys::now_ns() < self.watcher_due_ns {
+            return;
+        }
+        self.watcher_due_ns = sys::now_ns() + AGAIN_NS;
+        self.page.watching().promise(sys::now_ns() + COMMAND_NS);
+        let Ok(child) = self.handed.start_watcher(&self.dir) else {
+            return;
+        };
+        let Ok(peer) = Peer::open(child.id().cast_signed()) else {
+            return;
+        };
+        if waiting.add(&peer.process, WATCHER_ENDED).is_ok() {
+            self.watcher = Some(peer);
+            self.doubt = Doubt::new(WATCHER_PATIENCE);
+        }
+    }
+
+    /// Whether the watcher does what it promised; kills it if not.
+    fn look_at_watcher(&mut self, meant_ns: i64) {
+        let Some(watcher) = &self.watcher else { return };
+        let ended = Waiting::new().and_then(|waiting| {
+            let mut ended = false;
+            waiting.add(&watcher.process, 0)?;
+            waiting.wait(0, |_| ended = true)?;
+            Ok(ended)
+        });
+        let now_ns = sys::now_ns();
+        let verdict = match ended {
+            Ok(true) => Verdict::Dead,
+            _ => (self.doubt).judge(watcher.pid, self.page.watching(), now_ns, meant_ns),
+        };
+        let promised_ns = self.page.watching().promised_ns();
+        self.watcher_due_ns = promised_ns.saturating_add(PATIENCE_NS);
+        if verdict == Verdict::Dead {
+            let _ = watcher.kill();
+            self.page.set_watcher(0);
+            self.watcher = None;
+            self.watcher_due_ns = now_ns;
+        }
+    }
+
+    /// Starts an heir if nobody has its lock.
+    fn see_to_heir(&self) {
+        let Ok(lock) = handed::open_heirs_lock(&self.dir) else {
+            return;
+        };
+        if !self.page.is_empty() && handed::try_lock(&lock).unwrap_or(false) {
+            drop(lock);
+            let _ = handed::own_program("heir", &self.dir).spawn();
+        }
+    }
+
+    fn serve(&mut self) {
+        while let Ok((stream, _)) = self.handed.listener.accept() {
+            let mut line = Vec::new();
+            let sent = stream
+                .set_nonblocking(false)
+                .and_then(|()| stream.set_read_timeout(Some(SENDING)))
+                .and_then(|()| stream.set_write_timeout(Some(SENDING)))
+                .and_then(|()| {
+                    let limited = (&stream).take(wire::LONGEST_LINE);
+                    BufReader::new(limited).read_until(b'\n', &mut line)
+                });
+            if sent.is_err() || !line.ends_with(b"\n") {
+                continue;
+            }
+            let done = Command::from_line(&line).and_then(|command| self.carry_out(command));
+            let mut stream: UnixStream = stream;
+            // Whoever has gone meanwhile asks again: every command may be given twice.
+            let _ = stream.write_all(wire::answer(&done).as_bytes());
+        }
+    }
+
+    fn carry_out(&mut self, command: Command) -> Result<u64, String> {
+        let told = |error: crate::KeeperError| error.to_string();
+        match command {
+            Command::Ping => Ok(0),
+            Command::Change(id, reservation) => {
+                self.crew.change(id, reservation).map_err(told)?;
+                Ok(id)
+            }
+            Command::Release(id) => {
+                self.crew.release(id).map_err(told)?;
+                Ok(id)
+            }
+            Command::Hold(path, cpu, reservation) => {
+                let groups = self.page.groups();
+                if let Some((which, _)) = groups.iter().find(|(which, _)| which.path == path) {
+                    if which.cpu != cpu {
+                        return Err(format!("{} is held on cpu {}", path.display(), which.cpu));
+                    }
+                    self.crew.change(which.id, reservation).map_err(told)?;
+                    // One of that name may have been removed, and made again.
+                    if !self.crew.gone().contains(&which.id) {
+                        return Ok(which.id);
+                    }
+                    self.crew.release(which.id).map_err(told)?;
+                }
+                if !host::cpus::online().is_ok_and(|online| online.contains(&cpu)) {
+                    return Err(format!("cpu {cpu} is not online"));
+                }
+                let place = (0..MOST_GROUPS).find(|place| self.page.group(*place).id() == 0);
+                let place = place.ok_or(format!("{MOST_GROUPS} groups are held already"))?;
+                let id = self.page.new_id();
+                let which = Which { id, cpu, path };
+                self.crew.hold(&which, place, reservation).map_err(told)?;
+                Ok(id)
+            }
+        }
+    }
+}

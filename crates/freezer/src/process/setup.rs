@@ -1,0 +1,93 @@
+//! Making a process fit to hold cells: apart from who started it, and never in the way of its own death.
+
+use std::fs;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use host::sched::{self, Class, SchedError};
+
+use super::ProcessError;
+
+/// Leaves the starter: its session, its groups, and what the kernel would do to it when memory is short. Before any thread.
+pub(super) fn leave_starter() {
+    // SAFETY: no memory is involved; whoever leads a session already has one of its own.
+    unsafe {
+        libc::setsid();
+        // Children that end are of no interest, but for the descriptors by which they are watched.
+        libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+        libc::umask(0o077);
+    }
+    let _ = std::env::set_current_dir("/");
+    let _ = fs::write("/proc/self/oom_score_adj", "-1000");
+    leave_groups();
+}
+
+/// Goes to the top of every hierarchy: a service manager ends a service with all that is in its group, and a group's budget or
+/// cpus would hold the keeper too. Where that is refused it stays.
+fn leave_groups() {
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    // A move costs a grace period of the kernel.
+    if own.lines().all(|line| line.ends_with(":/")) {
+        return;
+    }
+    if let Ok(cgroups) = host::cgroup::detect() {
+        for mount in cgroups.v1.iter().chain(&cgroups.v2) {
+            let _ = fs::write(mount.point.join("cgroup.procs"), "0");
+        }
+    }
+}
+
+/// Gives the calling thread a class, on any cpu.
+pub(super) fn set_priority(priority: u8) -> Result<(), SchedError> {
+    sched::set_class(0, &Class::Fifo { priority })
+}
+
+/// What of a process is locked in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lock {
+    /// All of it, the whole program included.
+    All,
+    /// What it has touched, from when on it has. The kernel takes a process apart that has little in half the time, and so long its
+    /// groups are nobody's. The rest of the program is in memory too, since the heir has locked it: to touch it costs a microsecond,
+    /// and no wait for a disk.
+    Touched,
+}
+
+/// Locks what the process has and will have.
+pub(super) fn lock_memory(what: Lock) -> Result<(), ProcessError> {
+    let flags = match what {
+        Lock::All => libc::MCL_CURRENT | libc::MCL_FUTURE,
+        Lock::Touched => libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT,
+    };
+    // SAFETY: only how this process's pages are kept changes.
+    match unsafe { libc::mlockall(flags) } {
+        0 => Ok(()),
+        _ => Err(ProcessError::of("mlockall")(io::Error::last_os_error())),
+    }
+}
+
+/// Goes on as a child of nobody who would have to wait for it; the calling process ends. Before any thread.
+pub(super) fn become_orphan() -> io::Result<()> {
+    // SAFETY: this process has one thread.
+    match unsafe { libc::fork() } {
+        0 => Ok(()),
+        // SAFETY: ends at once.
+        pid if pid > 0 => unsafe { libc::_exit(0) },
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Says that it is at work, and nothing any more.
+pub(super) fn say_ready() {
+    println!("{}", super::wire::READY);
+    if let Ok(nothing) = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+    {
+        for stream in 0..3 {
+            // SAFETY: two open descriptors of this process's own.
+            unsafe { libc::dup2(nothing.as_raw_fd(), stream) };
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Commands and answers, one line each.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use crate::page::LONGEST_PATH;
+use crate::rule::Reservation;
+
+/// What a keeper says once it takes commands.
+pub(super) const READY: &str = "ready";
+/// The longest line, bytes.
+pub(super) const LONGEST_LINE: u64 = 256 + LONGEST_PATH as u64;
+
+/// What is asked of a keeper.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Command {
+    /// Hold a group on a cpu, or to another budget if it is held there.
+    Hold(PathBuf, u32, Reservation),
+    /// Hold the group with this number to another budget.
+    Change(u64, Reservation),
+    /// Let it go.
+    Release(u64),
+    /// Nothing: whether anybody is there.
+    Ping,
+}
+
+impl Command {
+    pub(super) fn to_line(&self) -> Vec<u8> {
+        let times = |of: &Reservation| format!("{} {}", of.budget_ns(), of.period_ns());
+        let mut line = match self {
+            Command::Hold(_, cpu, reservation) => format!("hold {cpu} {} ", times(reservation)),
+            Command::Change(id, reservation) => format!("change {id} {}", times(reservation)),
+            Command::Release(id) => format!("release {id}"),
+            Command::Ping => "ping".to_owned(),
+        }
+        .into_bytes();
+        if let Command::Hold(path, ..) = self {
+            line.extend_from_slice(path.as_os_str().as_bytes());
+        }
+        line.push(b'\n');
+        line
+    }
+
+    /// Of a line, with or without its end; else what is wrong with it.
+    pub(super) fn from_line(line: &[u8]) -> Result<Command, String> {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let mut words = line.splitn(5, |byte| *byte == b' ');
+        let mut word = || words.next().unwrap_or_default();
+        let kind = word();
+        let mut number = || -> Result<i64, String> {
+            let word = word();
+            let text = std::str::from_utf8(word).ok();
+            let number = text.and_then(|text| text.parse().ok());
+            number.ok_or_else(|| format!("`{}` is no number", String::from_utf8_lossy(word)))
+        };
+        let positive = |number: i64| u64::try_from(number).map_err(|_| "below 0".to_owned());
+        let reservation = |budget: i64, period: i64| {
+            Reservation::new(budget, period).map_err(|error| error.to_string())
+        };
+        let command = match kind {
+            b"hold" => {
+                let cpu = u32::try_from(number()?).map_err(|_| "no cpu".to_owned())?;
+                let reservation = reservation(number()?, number()?)?;
+                let path = PathBuf::from(OsStr::from_bytes(word()));
+                return Ok(Command::Hold(path, cpu, reservation));
+            }
+            b"change" => Command::Change(positive(number()?)?, reservation(number()?, number()?)?),
+            b"release" => Command::Release(positive(number()?)?),
+            b"ping" => Command::Ping,
+            kind => return Err(format!("`{}` is no command", String::from_utf8_lossy(kind))),
+        };
+        match words.next() {
+            None => Ok(command),
+            Some(_) => Err("too many words".to_owned()),
+        }
+    }
+}
+
+/// An answer: the group's number (0 where there is none), or why not.
+pub(super) fn answer(done: &Result<u64, String>) -> String {
+    match done {
+        Ok(id) => format!("ok {id}\n"),
+        Err(why) => format!("no {}\n", why.replace('\n', " ")),
+    }
+}
+
+/// What an answer says; `None` if it is none, or was cut off.
+pub(super) fn answered(line: &str) -> Option<Result<u64, String>> {
+    let (kind, rest) = line.strip_suffix('\n')?.split_once(' ')?;
+    match kind {
+        "ok" => rest.parse().ok().map(Ok),
+        "no" => Some(Err(rest.to_owned())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_arrive_as_they_were_sent() {
+        let reservation = Reservation::new(3_000_000, 10_000_000).unwrap();
+        let odd = PathBuf::from(OsStr::from_bytes(b"/a b\xff/ c"));
+        for command in [
+            Command::Hold(odd, 63, reservation),
+            Command::Change(7, reservation),
+            Command::Release(u64::MAX >> 1),
+            Command::Ping,
+        ] {
+            assert_eq!(Command::from_line(&command.to_line()), Ok(command));
+        }
+    }
+
+    #[test]
+    fn what_is_no_command_is_told_so() {
+        for (line, why) in [
+            ("", "`` is no command"),
+            ("hold x 1 2 /a", "`x` is no number"),
+            ("hold 1 20 10 /a", "a period of 10 ns"),
+            ("change -1 3000000 10000000", "below 0"),
+            ("change 1 3000000", "`` is no number"),
+            ("release 1 2", "too many words"),
+        ] {
+            let error = Command::from_line(line.as_bytes()).unwrap_err();
+            assert!(error.contains(why), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn answers_arrive_and_half_ones_do_not() {
+        for done in [Ok(5), Err("it is gone: ENODEV".to_owned())] {
+            assert_eq!(answered(&answer(&done)), Some(done));
+        }
+        assert_eq!(answered("ok 1"), None);
+        assert_eq!(answered(""), None);
+    }
+}
