@@ -150,7 +150,9 @@ impl Facts {
         match enforcer {
             Enforcer::RtCgroup => self.rt_cgroup.as_ref().map(|_| ()).map_err(Clone::clone),
             Enforcer::Deadline => self.deadline.as_ref().map(|_| ()).map_err(Clone::clone),
-            Enforcer::Hcbs => Err("timecell holds no cells by it yet".to_owned()),
+            Enforcer::Hcbs | Enforcer::Freezer => {
+                Err("timecell holds no cells by it yet".to_owned())
+            }
             Enforcer::CpusetOnly => Ok(()),
         }
     }

@@ -284,9 +284,11 @@ fn supervisor(text: &mut String, own: &SupervisorGrant) {
 /// What holds the cells that leave it to timecell, and what each other mechanism would have cost.
 fn chosen(text: &mut String, choice: &Choice, admitted: bool) {
     let how = match (choice.kept, admitted) {
-        (true, _) => "it holds cells of this mission that run",
-        (false, true) => "admits all cells at the least reserved cpu",
-        (false, false) => "none admits all cells, and this is the first that the kernel has",
+        (true, _) => "taken, it holds cells of this mission that run",
+        (false, true) => "taken, admits all cells at the least reserved cpu",
+        (false, false) => {
+            "the first that the kernel has, of which the above is said: none admits all cells"
+        }
     };
     let _ = writeln!(text, "enforcer, for want of a word in the file");
     for offer in &choice.offers {
@@ -294,8 +296,8 @@ fn chosen(text: &mut String, choice: &Choice, admitted: bool) {
             .reserved
             .map(|share| format!("{:.1} % of a cpu", share * 100.0));
         let line = match (&offer.why, price) {
-            (None, Some(price)) => format!("{price}: taken, {how}"),
-            (None, None) => format!("taken, {how}"),
+            (None, Some(price)) => format!("{price}: {how}"),
+            (None, None) => how.to_owned(),
             (Some(why), Some(price)) => format!("{price}: not taken, {why}"),
             (Some(why), None) => format!("not taken, {why}"),
         };
