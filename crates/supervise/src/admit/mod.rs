@@ -15,6 +15,7 @@ mod choice;
 mod cpu;
 mod facts;
 mod fixes;
+mod keeper;
 mod memory;
 mod neighbour;
 mod outcome;

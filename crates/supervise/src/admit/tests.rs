@@ -11,6 +11,7 @@ use super::*;
 
 mod beside;
 mod choice;
+mod keeper;
 mod limit;
 mod memory;
 mod supervisor;
