@@ -2,7 +2,7 @@
 //! mission are admitted at the least reserved cpu.
 
 use model::Enforcer;
-use model::mission::{Cell, Mission};
+use model::mission::{Cell, Mission, Observed};
 use serde::Serialize;
 
 use super::cpu::Candidate;
@@ -181,7 +181,6 @@ fn out_of_question(
         return None;
     }
     // It holds single threads, and which ones these are is known without a word only of a cell that is one task.
-    let name = |cell: &Cell| cell.name.clone();
     let several = |cell: &&&Cell| match cell.tasks.as_slice() {
         [task] => cell.reservation.is_some() || task.thread.is_some(),
         _ => true,
@@ -189,12 +188,32 @@ fn out_of_question(
     if let Some(cell) = open.iter().find(several) {
         return Some(format!(
             "holds single threads, and `{}` is to be held as a whole: it is not one task alone in its first thread",
-            name(cell)
+            cell.name
+        ));
+    }
+    // One that has used up its runtime, as the start of a program may, says nothing until the task's next period.
+    if let Some(cell) = open.iter().find(|cell| is_watched_within_a_period(cell)) {
+        return Some(format!(
+            "gives its runtime once in the period of a task, and `{}` is to give signs of life more often",
+            cell.name
         ));
     }
     let ranked = open.iter().find(|cell| cell.band().is_some())?;
     Some(format!(
         "knows no priorities, and `{}` has some in the file",
-        name(ranked)
+        ranked.name
     ))
+}
+
+/// Whether a health rule waits for less than the period of one of the cell's tasks until it acts.
+fn is_watched_within_a_period(cell: &Cell) -> bool {
+    let timeouts = cell.health.iter().filter_map(|rule| match &rule.when {
+        Observed::Heartbeat { timeout, .. } | Observed::NoProgress { timeout } => Some(*timeout),
+        _ => None,
+    });
+    let longest = cell.tasks.iter().map(|task| task.timing.period).max();
+    timeouts
+        .min()
+        .zip(longest)
+        .is_some_and(|(timeout, period)| timeout < period)
 }

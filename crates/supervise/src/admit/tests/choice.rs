@@ -170,3 +170,19 @@ fn what_holds_running_cells_is_not_chosen_anew() {
     assert_eq!(mechanism_of(&mission, held("b")), None);
     assert_eq!(mechanism_of(&mission, held("gone")), None);
 }
+
+#[test]
+fn a_cell_that_is_watched_more_often_than_its_task_comes_is_not_held_by_single_threads_unasked() {
+    let with = |timeout: &str| {
+        let rule = format!(
+            "[[cell.health]]\nwhen = \"heartbeat\"\ntimeout = \"{timeout}\"\ndo = \"restart\"\n"
+        );
+        let text = cell("a", &format!("{}{rule}", task("1500us", "20ms")));
+        admit(&mission(&text), &coarse(), &[], 0)
+    };
+    assert_eq!(choice(&with("20ms")).chosen, Enforcer::Deadline);
+    let often = with("19ms");
+    assert_eq!(choice(&often).chosen, Enforcer::RtCgroup);
+    let why = offer(&often, Enforcer::Deadline).why.as_ref().unwrap();
+    assert!(why.contains("`a` is to give signs of life"), "{why}");
+}
