@@ -100,7 +100,7 @@ pub struct Kernel {
     pub rt_limit: RtLimit,
     /// With `freezer`: how late the thread that holds the budgets looks, and for how long a cell runs on beyond its budget, as
     /// lateness/overrun; with /noticed behind it where it has notice of use (PREEMPT_RT has it only with irq_work above the cells).
-    #[arg(long, value_name = "LATE/OVERRUN", default_value = "430us/430us")]
+    #[arg(long, value_name = "LATE/OVERRUN", default_value = "100us/430us")]
     pub reaction: ReactionText,
 }
 
