@@ -17,6 +17,9 @@ pub enum Enforcer {
     Deadline,
     /// Hierarchical constant bandwidth servers, `cpu.rt.max` of cgroup v2: a budget for the whole cell on each of its cpus.
     Hcbs,
+    /// A thread above all cells that thaws and freezes their groups by the clock, `cgroup.freeze` of cgroup v2: a budget for the whole
+    /// cell on each of its cpus.
+    Freezer,
     /// Cpus of their own and nothing else: no budget is enforced.
     CpusetOnly,
 }
@@ -35,6 +38,7 @@ impl Enforcer {
         Enforcer::RtCgroup,
         Enforcer::Deadline,
         Enforcer::Hcbs,
+        Enforcer::Freezer,
         Enforcer::CpusetOnly,
     ];
 
@@ -42,9 +46,13 @@ impl Enforcer {
     pub const OF_MISSIONS: &'static [Enforcer] =
         &[Enforcer::RtCgroup, Enforcer::Deadline, Enforcer::CpusetOnly];
 
-    /// Those whose own admission of cells `analyze` models.
-    pub const OF_ANALYSIS: &'static [Enforcer] =
-        &[Enforcer::Deadline, Enforcer::RtCgroup, Enforcer::Hcbs];
+    /// Those whose own admission of cells, or supply of them, `analyze` models.
+    pub const OF_ANALYSIS: &'static [Enforcer] = &[
+        Enforcer::Deadline,
+        Enforcer::RtCgroup,
+        Enforcer::Hcbs,
+        Enforcer::Freezer,
+    ];
 
     /// Those whose supply and isolation are measured, and that share out a machine in `bench scale`.
     pub const OF_BENCH: &'static [Enforcer] = &[Enforcer::RtCgroup, Enforcer::Deadline];
@@ -64,6 +72,11 @@ impl Enforcer {
             Enforcer::Hcbs => Description {
                 name: "hcbs",
                 summary: "Hierarchical constant bandwidth servers, cpu.rt.max of cgroup v2",
+                classes: &[CellClass::Fifo],
+            },
+            Enforcer::Freezer => Description {
+                name: "freezer",
+                summary: "Budgets by the clock and the freezer, cgroup.freeze of cgroup v2",
                 classes: &[CellClass::Fifo],
             },
             Enforcer::CpusetOnly => Description {
@@ -126,6 +139,8 @@ mod tests {
             assert_eq!(json, format!("{:?}", enforcer.name()));
             assert!(enforcer.holds(enforcer.usual_class()));
         }
-        assert_eq!(Enforcer::named("hcbs", Enforcer::OF_MISSIONS), None);
+        for later in ["hcbs", "freezer"] {
+            assert_eq!(Enforcer::named(later, Enforcer::OF_MISSIONS), None);
+        }
     }
 }

@@ -8,7 +8,7 @@ use analysis::linux::{Bandwidth, DeadlineLimits, RootDomain};
 use engine::app::{self, AppSpec, Bind, Tmpfs};
 use host::root::Root;
 use host::{caps, cpus, rtgroup};
-use model::mission::{Cell, Image, KernelBounds, Machine, PathKind, Way};
+use model::mission::{Cell, Image, KernelBounds, Machine, Mission, PathKind, Way};
 use model::{EngineKind, Requirement};
 
 use crate::admit::{Facts, MachineMemory, RtRoom, RtShare};
@@ -182,6 +182,7 @@ impl Here {
             supervisor: self.supervisor(),
             beside: Vec::new(),
             outside: Vec::new(),
+            runs_under: None,
         }
     }
 
@@ -228,6 +229,15 @@ impl Facts {
             outside: ledger::unaccounted(others, Some(mission), cells),
             beside: others.iter().map(Entry::neighbour).collect(),
             ..self.clone()
+        }
+    }
+
+    /// The same where the mission has this entry already: what holds its cells that run is not chosen anew.
+    #[must_use]
+    pub fn taking_over(self, mission: &Mission, own: Option<&Entry>) -> Facts {
+        Facts {
+            runs_under: own.and_then(|own| own.usual(mission)),
+            ..self
         }
     }
 }

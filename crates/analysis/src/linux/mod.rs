@@ -2,11 +2,13 @@
 //! (`cpu.rt.max`, cgroup v2), as the kernel computes it, rounding included.
 //!
 //! Admission is not feasibility: [`Standing`] tells apart what the kernel admits and what holds its deadlines. Nor is a
-//! budget a supply: [`TickSupply`] is what a kernel gives that looks at budgets in its tick.
+//! budget a supply: [`TickSupply`] is what a kernel gives that looks at budgets in its tick,
+//! [`FreezerSupply`] what a thread gives that freezes and thaws by the clock.
 //! Nothing here reads or writes a file.
 
 mod beside;
 mod deadline;
+mod freezer;
 mod hcbs;
 mod least;
 mod ratio;
@@ -18,6 +20,7 @@ mod tick;
 
 pub use beside::{Crowded, Held, postponement, postponement_behind};
 pub use deadline::{DeadlineLimits, DeadlineParams, RootDomain};
+pub use freezer::{FreezerSupply, Reaction};
 pub use hcbs::{HcbsGroup, HcbsTree};
 pub use least::{
     BUDGET_GRID_NS, least_budget, least_reservation, less_bandwidth, reservation_periods,

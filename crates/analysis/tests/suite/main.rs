@@ -2,6 +2,7 @@
 
 mod differential_dedicated;
 mod oracle_dedicated;
+mod oracle_freezer;
 mod oracle_inside;
 mod oracle_mixed;
 mod oracle_servers;

@@ -52,7 +52,7 @@ impl Pot {
             .as_ref()
             .and_then(|scale| scale.reserve);
         match reserve {
-            None | Some(Enforcer::CpusetOnly | Enforcer::Hcbs) => Ok(None),
+            None | Some(Enforcer::CpusetOnly | Enforcer::Freezer | Enforcer::Hcbs) => Ok(None),
             Some(Enforcer::RtCgroup) => Ok(group.map(|group| Pot {
                 enforcer: Enforcer::RtCgroup,
                 all_us: group.budget().per_second_us(),
@@ -96,7 +96,7 @@ impl Pot {
         let cells = (cells as u64).max(self.cpus).max(1);
         let least = match self.enforcer {
             Enforcer::Deadline => LEAST_DEADLINE_US,
-            Enforcer::RtCgroup | Enforcer::Hcbs | Enforcer::CpusetOnly => 1,
+            Enforcer::RtCgroup | Enforcer::Hcbs | Enforcer::Freezer | Enforcer::CpusetOnly => 1,
         };
         let in_period = u128::from(self.all_us) * u128::from(self.period_us)
             / u128::from(SECOND_US)
@@ -136,7 +136,7 @@ pub(super) fn told(held: Reservation) -> String {
         Enforcer::Deadline => {
             format!("each cell holds {ms:.3} ms in every {of} ms, on any cpu (SCHED_DEADLINE)")
         }
-        Enforcer::RtCgroup | Enforcer::Hcbs | Enforcer::CpusetOnly => {
+        Enforcer::RtCgroup | Enforcer::Hcbs | Enforcer::Freezer | Enforcer::CpusetOnly => {
             format!("each cell holds {ms:.3} ms in every {of} ms of each cpu")
         }
     }
@@ -146,7 +146,7 @@ pub(super) fn told(held: Reservation) -> String {
 pub(crate) fn requirement(experiment: &Experiment, real_time: bool) -> Option<Requirement> {
     let reserve = experiment.scale.as_ref()?.reserve?;
     let (what, reason, mend) = match reserve {
-        Enforcer::CpusetOnly | Enforcer::Hcbs => return None,
+        Enforcer::CpusetOnly | Enforcer::Freezer | Enforcer::Hcbs => return None,
         Enforcer::RtCgroup => {
             let what = "a real-time group for each cell";
             match host::rtgroup::detect() {

@@ -175,7 +175,7 @@ impl Assessed {
         match enforcer {
             Enforcer::RtCgroup => self.budgets.is_some(),
             Enforcer::Deadline => self.runtimes.is_some(),
-            Enforcer::Hcbs | Enforcer::CpusetOnly => false,
+            Enforcer::Hcbs | Enforcer::Freezer | Enforcer::CpusetOnly => false,
         }
     }
 }

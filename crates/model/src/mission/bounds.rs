@@ -48,7 +48,7 @@ fn time(ns: i64) -> Duration {
 pub(super) fn fixed(enforcer: Enforcer, reservation: &Reservation, cpus: u32) -> Option<Beyond> {
     let budget_ns = reservation.budget.ns() / i64::from(cpus.max(1));
     match enforcer {
-        Enforcer::CpusetOnly | Enforcer::Hcbs => None,
+        Enforcer::CpusetOnly | Enforcer::Hcbs | Enforcer::Freezer => None,
         Enforcer::Deadline if budget_ns < DEADLINE_RUNTIME_MIN_NS => Some((
             "budget",
             format!(

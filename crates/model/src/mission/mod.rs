@@ -84,7 +84,7 @@ pub struct Mission {
     pub name: String,
     /// What it is for, in the user's words.
     pub description: String,
-    /// What is to hold the cells to their budgets; `None`: the best that the kernel has.
+    /// What is to hold the cells to their budgets; `None`: the cheapest that the kernel has.
     pub enforcer: Option<Enforcer>,
     /// Cpus for the real-time cells, each once; empty: chosen on the machine.
     pub cpus: Vec<u32>,

@@ -2,6 +2,7 @@
 
 use analysis::design::{self, Cell, Fit, Placement};
 use analysis::least_budget::Periods;
+use analysis::linux::Reaction;
 use analysis::multi::{Mpr, least_theta};
 use analysis::reservation::Periodic;
 use analysis::{Ns, Verdict};
@@ -38,6 +39,8 @@ pub struct DesignOptions {
     pub fit: Fit,
     /// What Linux is asked with.
     pub limit: RtLimit,
+    /// How late the freezer may be.
+    pub reaction: Reaction,
 }
 
 /// A designed machine.
@@ -144,7 +147,13 @@ pub fn design(set: &TaskSet, cpus: u32, options: &DesignOptions) -> Designed {
         None => Outcome::Undecided,
     });
     let theory = theory.fold(Outcome::Holds, Outcome::worst);
-    let linux = of_design(&reserved, &on, cpus, theory, options.limit);
+    let linux = of_design(
+        &reserved,
+        &on,
+        cpus,
+        theory,
+        (options.limit, options.reaction),
+    );
     let name = |&cell: &usize| set.cells[plain[cell]].name.clone();
     let cpus = plan.cpus.iter().map(|load| DesignedCpu {
         cells: load.cells.iter().map(name).collect(),
@@ -409,6 +418,7 @@ mod tests {
         share_percent: 100,
         fit: Fit::First,
         limit: RtLimit::KERNEL,
+        reaction: Reaction::MEASURED,
     };
 
     fn set(cells: &[&[(&str, &str)]]) -> TaskSet {

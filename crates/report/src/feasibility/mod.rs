@@ -22,7 +22,9 @@ mod table;
 mod together;
 
 pub use acceptance::acceptance_table;
-pub use admission::{Admission, Bound, RtLimit, Standing, Write, admission, admission_text};
+pub use admission::{
+    Admission, Bound, ReactionText, RtLimit, Standing, Write, admission, admission_text,
+};
 pub use analysis::design::Fit;
 pub use design::{DesignOptions, Designed, DesignedCell, DesignedCpu, design, design_table};
 pub use explain::explanation;

@@ -1,6 +1,7 @@
 //! The study of a task set: every test that applies, with its witness.
 
 use analysis::inside::{self, Inside, verdict_within};
+use analysis::linux::Reaction;
 use analysis::sensitivity::{Scaling, critical_scaling};
 use analysis::{Ns, Task, Undecided, Verdict, edf, fp};
 use model::Duration;
@@ -240,7 +241,7 @@ pub fn study(set: &TaskSet, mending: bool) -> Study {
             .collect(),
         together: together(set),
     };
-    study.linux = admission(set, &study, RtLimit::KERNEL);
+    study.linux = admission(set, &study, RtLimit::KERNEL, Reaction::MEASURED);
     study
 }
 

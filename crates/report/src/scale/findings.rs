@@ -127,6 +127,7 @@ fn reserved(points: &[&ScalePoint]) -> Option<String> {
         Enforcer::Deadline => ("on whichever cpu", "SCHED_DEADLINE"),
         Enforcer::RtCgroup => ("on each cpu", "a real-time group of its own"),
         Enforcer::Hcbs => ("on each cpu", "HCBS"),
+        Enforcer::Freezer => ("on each cpu", "the freezer"),
         Enforcer::CpusetOnly => return None,
     };
     Some(format!(

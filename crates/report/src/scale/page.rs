@@ -124,7 +124,7 @@ fn reservation(reserve: Option<Enforcer>) -> String {
     let of = match reserve {
         None | Some(Enforcer::CpusetOnly) => return Scale::reserve_name(reserve).to_owned(),
         Some(Enforcer::Deadline) => "what the kernel admits in every second, on whichever cpu",
-        Some(Enforcer::RtCgroup | Enforcer::Hcbs) => {
+        Some(Enforcer::RtCgroup | Enforcer::Hcbs | Enforcer::Freezer) => {
             "the real-time budget of every second, on each cpu"
         }
     };

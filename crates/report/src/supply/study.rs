@@ -244,7 +244,7 @@ fn by_tick(held: &Budget, tick: Ns, deadline_by_timer: Option<bool>) -> Option<T
             };
             TickSupply::deadline(budget, period, tick).ok()
         }
-        Enforcer::Hcbs | Enforcer::CpusetOnly => None,
+        Enforcer::Hcbs | Enforcer::Freezer | Enforcer::CpusetOnly => None,
     }
 }
 

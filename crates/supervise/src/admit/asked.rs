@@ -35,15 +35,13 @@ pub(super) struct Asked {
     pub(super) declared: Option<Vec<u8>>,
 }
 
-/// What is to hold a cell to its budget.
-pub(super) fn enforcer(mission: &Mission, cell: &Cell, facts: &Facts) -> Enforcer {
-    if let Some(asked) = mission.enforcer {
-        return asked;
-    }
-    match cell.class {
-        Some(CellClass::Deadline) => Enforcer::Deadline,
-        Some(CellClass::Fifo) if facts.best() == Enforcer::Deadline => Enforcer::CpusetOnly,
-        _ => facts.best(),
+/// What is to hold a cell to its budget; `usual` holds those of which neither the mission nor their class says it.
+pub(super) fn enforcer(mission: &Mission, cell: &Cell, facts: &Facts, usual: Enforcer) -> Enforcer {
+    match (mission.enforcer, cell.class) {
+        (Some(asked), _) => asked,
+        (None, Some(CellClass::Deadline)) => Enforcer::Deadline,
+        (None, Some(CellClass::Fifo)) => facts.of_fifo(),
+        (None, Some(CellClass::Other) | None) => usual,
     }
 }
 
@@ -64,9 +62,15 @@ fn task(task: &CellTask, latency_ns: Ns) -> Task {
 }
 
 impl Asked {
-    pub(super) fn of(mission: &Mission, at: usize, facts: &Facts, latency_ns: Ns) -> Asked {
+    pub(super) fn of(
+        mission: &Mission,
+        at: usize,
+        facts: &Facts,
+        latency_ns: Ns,
+        usual: Enforcer,
+    ) -> Asked {
         let cell = &mission.cells[at];
-        let enforcer = enforcer(mission, cell, facts);
+        let enforcer = enforcer(mission, cell, facts, usual);
         let class = cell.class.unwrap_or(enforcer.usual_class());
         let analysed = cell.analysed(class);
         let order = analysed.by_urgency();

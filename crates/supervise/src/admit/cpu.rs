@@ -13,7 +13,7 @@ use record::supply::MeasuredSupply;
 use super::asked::Asked;
 use super::facts::LimitedBy;
 use super::supplied::{Supplied, held};
-use super::{Basis, Facts, roaming, supervisor};
+use super::{Basis, Facts, keeper, roaming, supervisor};
 
 /// What admission grants a cell before it knows whether it fits.
 #[derive(Debug, Clone)]
@@ -94,7 +94,9 @@ pub(super) fn check(
     unmixed(cells)?;
     deadline(cells, facts, &mut bounds, &mut above)?;
     let supervisors = supervisor::check(cells, &above)?;
-    let exact: Vec<Held> = supervisors.iter().map(|(_, _, held)| *held).collect();
+    let keeper = keeper::above(cells);
+    let mut exact: Vec<Held> = supervisors.iter().map(|(_, _, held)| *held).collect();
+    exact.extend(&keeper);
     let mut order: Vec<usize> = (0..cells.len())
         .filter(|&at| cells[at].asked.class == CellClass::Fifo && !cells[at].asked.is_supervisor)
         .collect();
@@ -138,7 +140,7 @@ pub(super) fn check(
         bounds[at] = Some(bound);
     }
     let bounds: Vec<Bound> = bounds.into_iter().flatten().collect();
-    within_limit(cells, &bounds, facts)?;
+    within_limit(cells, &bounds, &keeper, facts)?;
     Ok(bounds)
 }
 
@@ -205,7 +207,12 @@ fn unmixed(cells: &[Candidate<'_>]) -> Result<(), Unfit> {
 
 /// Whether all real-time threads of one cpu stay within what the kernel lets them have together, though its tick lets those that it
 /// holds overdraw their budgets: beyond that it stops every thread of class FIFO, or puts ordinary ones before them.
-fn within_limit(cells: &[Candidate<'_>], bounds: &[Bound], facts: &Facts) -> Result<(), Unfit> {
+fn within_limit(
+    cells: &[Candidate<'_>],
+    bounds: &[Bound],
+    keeper: &[Held],
+    facts: &Facts,
+) -> Result<(), Unfit> {
     let own = |cell: &&Candidate<'_>| !cell.asked.is_supervisor;
     let Some(of) = cells.iter().rposition(|cell| own(&cell)) else {
         return Ok(());
@@ -217,6 +224,10 @@ fn within_limit(cells: &[Candidate<'_>], bounds: &[Bound], facts: &Facts) -> Res
     for limit in facts.limits() {
         let all = (cells.iter().zip(bounds))
             .map(|(cell, bound)| most_charged(cell, bound, facts.tick_ns(), limit.period_ns))
+            .chain(
+                (keeper.iter())
+                    .map(|own| rt_most_charged(own.budget, own.period, 0, limit.period_ns)),
+            )
             .fold(0, Ns::saturating_add);
         if all > limit.runtime_ns {
             let (then, mend) = match limit.by {

@@ -30,6 +30,8 @@ pub struct Facts {
     pub beside: Vec<Neighbour>,
     /// Real-time threads that nobody accounts for.
     pub outside: Vec<Unaccounted>,
+    /// What holds those cells of the mission that run already and leave it to timecell; it is not chosen anew while they run.
+    pub runs_under: Option<Enforcer>,
 }
 
 /// What is free for real-time groups.
@@ -148,7 +150,9 @@ impl Facts {
         match enforcer {
             Enforcer::RtCgroup => self.rt_cgroup.as_ref().map(|_| ()).map_err(Clone::clone),
             Enforcer::Deadline => self.deadline.as_ref().map(|_| ()).map_err(Clone::clone),
-            Enforcer::Hcbs => Err("timecell holds no cells by it yet".to_owned()),
+            Enforcer::Hcbs | Enforcer::Freezer => {
+                Err("timecell holds no cells by it yet".to_owned())
+            }
             Enforcer::CpusetOnly => Ok(()),
         }
     }
@@ -158,6 +162,14 @@ impl Facts {
         (Enforcer::OF_MISSIONS.iter().copied())
             .find(|enforcer| self.has(*enforcer).is_ok())
             .unwrap_or(Enforcer::CpusetOnly)
+    }
+
+    /// What holds a cell of class FIFO that leaves the mechanism to timecell.
+    pub(super) fn of_fifo(&self) -> Enforcer {
+        match self.has(Enforcer::RtCgroup) {
+            Ok(()) => Enforcer::RtCgroup,
+            Err(_) => Enforcer::CpusetOnly,
+        }
     }
 
     /// Length of the scheduler's tick, ns; that of 100 Hz, the longest in use, where the kernel does not tell.

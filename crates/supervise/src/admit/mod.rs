@@ -11,9 +11,11 @@
 mod advice;
 mod asked;
 mod bands;
+mod choice;
 mod cpu;
 mod facts;
 mod fixes;
+mod keeper;
 mod memory;
 mod neighbour;
 mod outcome;
@@ -27,6 +29,7 @@ mod supplied;
 #[cfg(test)]
 mod tests;
 
+pub use choice::{Choice, Offer, mechanism_of};
 pub use facts::{Facts, RtRoom, RtShare};
 pub use fixes::{Edit, Fix, Fixes, find_fixes};
 pub use memory::{HeldMemory, MachineMemory, MemoryShare};
@@ -44,6 +47,7 @@ use record::supply::MeasuredSupply;
 
 use advice::Advice;
 use asked::Asked;
+use choice::Price;
 use cpu::{Bound, Candidate};
 
 /// Decides about every cell of a mission.
@@ -57,14 +61,15 @@ pub fn admit(
     measured: &[MeasuredSupply],
     latency_ns: Ns,
 ) -> Admission {
-    let mut admission = decision(mission, facts, measured, latency_ns);
+    let (mut admission, usual) = chosen(mission, facts, measured, latency_ns);
     if let Some(refusal) = admission
         .supervisor
         .refusal()
         .filter(|_| !admission.is_admitted())
     {
         let none = SupervisorGrant::none(None);
-        if decide(mission, facts, measured, latency_ns, none).is_admitted() {
+        let (alone, _) = decide(mission, facts, measured, latency_ns, none, usual);
+        if alone.is_admitted() {
             admission.refusals.push(refusal);
         }
     }
@@ -79,22 +84,36 @@ pub(crate) fn decision(
     measured: &[MeasuredSupply],
     latency_ns: Ns,
 ) -> Admission {
-    let own = SupervisorGrant::wanted(mission, facts);
-    decide(mission, facts, measured, latency_ns, own)
+    chosen(mission, facts, measured, latency_ns).0
 }
 
-/// Decides about every cell beside a supervisor that gets this for itself.
+/// The same with what holds the cells that leave it to timecell.
+fn chosen(
+    mission: &Mission,
+    facts: &Facts,
+    measured: &[MeasuredSupply],
+    latency_ns: Ns,
+) -> (Admission, Enforcer) {
+    choice::choose(mission, facts, &|usual| {
+        let own = SupervisorGrant::wanted(mission, facts);
+        decide(mission, facts, measured, latency_ns, own, usual)
+    })
+}
+
+/// Decides about every cell beside a supervisor that gets this for itself, those held by `usual` that leave it to timecell; and
+/// what all of them reserve together.
 fn decide(
     mission: &Mission,
     facts: &Facts,
     measured: &[MeasuredSupply],
     latency_ns: Ns,
     mut supervisor: SupervisorGrant,
-) -> Admission {
+    usual: Enforcer,
+) -> (Admission, Price) {
     let mut notes: Vec<String> = supervisor.note().into_iter().collect();
     let mut asked: Vec<Asked> = (0..mission.cells.len())
         .filter(|&at| mission.cells[at].is_real_time())
-        .map(|at| Asked::of(mission, at, facts, latency_ns))
+        .map(|at| Asked::of(mission, at, facts, latency_ns, usual))
         .collect();
     let mut others = neighbour::all(facts, mission.cells.len());
     others.extend(supervisor.asked().map(|own| (own, None)));
@@ -245,7 +264,8 @@ fn decide(
         .collect();
     let unaccounted = outside::beside(facts, &grants);
     notes.extend(outside::notes(&unaccounted));
-    Admission {
+    let price = Price::of(&own);
+    let admission = Admission {
         mission: mission.name.clone(),
         beside: facts.beside.iter().map(|other| other.who.clone()).collect(),
         unaccounted,
@@ -261,9 +281,11 @@ fn decide(
             .collect(),
         cpus: placed.loads(&candidates, facts),
         memory,
+        choice: None,
         refusals,
         notes,
-    }
+    };
+    (admission, price)
 }
 
 /// The cpus of a best-effort cell: its own, else those that the mission leaves to others, else all.

@@ -8,7 +8,7 @@ use model::mission::{Band, Place};
 use serde::{Serialize, Serializer};
 
 use super::advice::Advice;
-use super::{Basis, HeldCell, HeldMemory, MemoryShare, SupervisorGrant, Unaccounted};
+use super::{Basis, Choice, HeldCell, HeldMemory, MemoryShare, SupervisorGrant, Unaccounted};
 
 /// What admission says of a mission.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,6 +23,8 @@ pub struct Admission {
     pub cpus: Vec<CpuLoad>,
     /// What they may have of its memory; `None`: the kernel holds nobody to a limit.
     pub memory: Option<MemoryShare>,
+    /// How what holds the cells that leave it to timecell was chosen; `None`: no cell does.
+    pub choice: Option<Choice>,
     /// What is refused of the mission as a whole, as sentences.
     pub refusals: Vec<String>,
     /// What the reader should know besides, as sentences.
@@ -49,6 +51,11 @@ impl Admission {
             declared_bytes: memory.declared_bytes,
             limits_bytes: memory.limits_bytes,
         })
+    }
+
+    /// What holds the cells that leave it to timecell; `None`: no cell does.
+    pub fn usual(&self) -> Option<Enforcer> {
+        self.choice.as_ref().map(|choice| choice.chosen)
     }
 
     /// The cpus of the best-effort cell of this name; `None`: it is none, or not of this mission.

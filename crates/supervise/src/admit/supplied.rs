@@ -1,7 +1,7 @@
 //! The supply that admission counts on.
 
 use analysis::empirical::Envelope;
-use analysis::linux::TickSupply;
+use analysis::linux::{FreezerSupply, Reaction, TickSupply};
 use analysis::reservation::{BoundedDelay, Delayed};
 use analysis::{Ns, Supply};
 use model::Enforcer;
@@ -80,6 +80,12 @@ pub(super) fn model(held: &Budget, facts: &Facts) -> Result<BoundedDelay, String
             TickSupply::deadline(budget, period, tick)
         }
         Enforcer::RtCgroup | Enforcer::Hcbs => TickSupply::rt_cgroup(budget, period, tick),
+        Enforcer::Freezer => {
+            let supply = FreezerSupply::new(budget, period, Reaction::MEASURED);
+            return supply
+                .map(|supply| supply.behind)
+                .map_err(|error| error.to_string());
+        }
         Enforcer::CpusetOnly => return Err("it is held to no budget".to_owned()),
     };
     supply

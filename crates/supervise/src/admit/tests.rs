@@ -10,6 +10,8 @@ use record::supply::{Between, Budget, Kept, Machine, MeasuredSupply, Promise, Sh
 use super::*;
 
 mod beside;
+mod choice;
+mod keeper;
 mod limit;
 mod memory;
 mod supervisor;
@@ -49,6 +51,7 @@ pub(super) fn facts() -> Facts {
         supervisor: Err("not asked".to_owned()),
         beside: Vec::new(),
         outside: Vec::new(),
+        runs_under: None,
     }
 }
 
@@ -109,7 +112,8 @@ fn a_declared_priority_is_the_one_that_is_given() {
 
 #[test]
 fn a_task_gets_the_least_budget_that_holds() {
-    let mission = mission(&cell("control", &task("5ms", "100ms")));
+    let fifo = "class = \"fifo\"\n".to_owned() + &task("5ms", "100ms");
+    let mission = mission(&cell("control", &fifo));
     let admission = admit(&mission, &facts(), &[], 0);
     assert!(admission.is_admitted());
     let grant = granted(&admission)["control"].clone();

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use model::Enforcer;
+use model::mission::Mission;
 use record::supply::MeasuredSupply;
 use serde::{Deserialize, Serialize};
 
 use super::alive;
-use crate::admit::{Admission, HeldCell, HeldMemory, Neighbour};
+use crate::admit::{Admission, HeldCell, HeldMemory, Neighbour, mechanism_of};
 use crate::process::Process;
 use crate::stamp::Stamp;
 
@@ -127,6 +129,13 @@ impl Entry {
             Holder::Bench { .. } => format!(" (process {})", self.process.pid),
         };
         format!("{}{process}", self.holder)
+    }
+
+    /// What holds those of a mission's cells that run and leave it to timecell; `None`: none of them runs.
+    pub fn usual(&self, mission: &Mission) -> Option<Enforcer> {
+        let cells = self.cells.iter().filter(|cell| !cell.supervisor);
+        let held = cells.map(|cell| (cell.cell.as_str(), cell.enforcer));
+        self.outlives().then(|| mechanism_of(mission, held))?
     }
 
     /// As admission of somebody else counts it, with what its cells have taken of the memory at this instant.

@@ -176,6 +176,15 @@ impl Locked {
         Ok(entries)
     }
 
+    /// What this holder has, if anything of it lives.
+    ///
+    /// # Errors
+    /// When the file cannot be read or understood.
+    pub fn own(&self, own: &Holder) -> Result<Option<Entry>, LedgerError> {
+        let entries = self.ledger.entries()?;
+        Ok((entries.into_iter()).find(|entry| is_same(&entry.holder, own)))
+    }
+
     /// Enters what a holder holds in place of what it held before.
     ///
     /// # Errors

@@ -16,6 +16,10 @@ pub(super) fn may_stay(
     old: &[String],
     facts: &Facts,
 ) -> (Vec<String>, BTreeMap<String, String>) {
+    let facts = Facts {
+        runs_under: after.admission.usual(),
+        ..facts.clone()
+    };
     let mut together = after.inputs.mission().clone();
     for cell in &mut together.cells {
         if let Some(grant) = after.admission.grant(&cell.name) {
@@ -36,7 +40,7 @@ pub(super) fn may_stay(
     let holds = |together: &model::mission::Mission| {
         let inputs = &after.inputs;
         let latency_ns = inputs.latency_ns.max(before.inputs.latency_ns);
-        refusal(&decision(together, facts, &inputs.measured, latency_ns))
+        refusal(&decision(together, &facts, &inputs.measured, latency_ns))
     };
     let held = |name: &String| {
         let outcome = before.admission.cells.iter();

@@ -56,7 +56,12 @@ impl Inputs {
 
     /// Asks admission whether this can take the place of what runs, and leaves cells that stay the same as they are: on their cpus,
     /// with their budgets and priorities, unless those cpus are not the mission's any more.
+    /// What holds the cells that leave it to timecell stays the same.
     pub(super) fn admitted_after(self, before: &Plan, facts: &Facts, anew: &[String]) -> Plan {
+        let facts = Facts {
+            runs_under: before.admission.usual(),
+            ..facts.clone()
+        };
         let mut pinned = self.mission().clone();
         for cell in &mut pinned.cells {
             let same = !anew.contains(&cell.name) && is_same(before, &self, &cell.name);
@@ -67,7 +72,7 @@ impl Inputs {
                 pin(cell, grant);
             }
         }
-        let admission = admit(&pinned, facts, &self.measured, self.latency_ns);
+        let admission = admit(&pinned, &facts, &self.measured, self.latency_ns);
         Plan {
             inputs: self,
             admission,

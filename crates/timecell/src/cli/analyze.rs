@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use model::Duration;
 use model::Enforcer;
 use record::import::taskset::{Format, Unit};
-use report::feasibility::{Fit, RtLimit};
+use report::feasibility::{Fit, ReactionText, RtLimit};
 
 use super::enforcer;
 
@@ -98,6 +98,10 @@ pub struct Kernel {
     /// sched_rt_runtime_us and sched_rt_period_us as runtime/period, such as 900ms/1s, or none for no limit.
     #[arg(long, value_name = "RUNTIME/PERIOD", default_value = "950ms/1s")]
     pub rt_limit: RtLimit,
+    /// With `freezer`: how late the thread that holds the budgets looks, and for how long a cell runs on beyond its budget, as
+    /// lateness/overrun; with /noticed behind it where it has notice of use (PREEMPT_RT has it only with irq_work above the cells).
+    #[arg(long, value_name = "LATE/OVERRUN", default_value = "100us/430us")]
+    pub reaction: ReactionText,
 }
 
 /// The heuristics that `--fit` may ask for.

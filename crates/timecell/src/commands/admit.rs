@@ -7,10 +7,10 @@ use model::InputError;
 use model::mission::{Latency, MissionFile};
 use record::supply::MeasuredSupply;
 use supervise::admit::{
-    Admission, Basis, Facts, Fixes, Grant, Outcome, Refused, SupervisorGrant, TaskBound, admit,
-    find_fixes,
+    Admission, Basis, Choice, Facts, Fixes, Grant, Outcome, Refused, SupervisorGrant, TaskBound,
+    admit, find_fixes,
 };
-use supervise::ledger::{Holder, Ledger};
+use supervise::ledger::{Entry, Holder, Ledger};
 use supervise::machine::Here;
 
 use crate::cli::Admit;
@@ -31,11 +31,12 @@ pub fn run(options: &Admit) -> Result<Ended, CommandError> {
     let (file, _) = read(path, &here)?;
     // Where this mission runs already, what it holds is its own.
     let name = &file.mission().name;
-    let mut others = Ledger::default().entries()?;
-    others.retain(
-        |entry| !matches!(&entry.holder, Holder::Mission { name: other, .. } if other == name),
-    );
-    let facts = here.facts().for_mission(name, &others, &[]);
+    let (own, others): (Vec<Entry>, Vec<Entry>) = (Ledger::default().entries()?.into_iter())
+        .partition(
+            |entry| matches!(&entry.holder, Holder::Mission { name: other, .. } if other == name),
+        );
+    let facts =
+        (here.facts().for_mission(name, &others, &[])).taking_over(file.mission(), own.first());
     let measured = measured(options.supply.as_deref(), &file)?;
     let latency_ns = latency(&file)?;
     let mut admission = admit(file.mission(), &facts, &measured, latency_ns);
@@ -158,6 +159,9 @@ pub(super) fn text(
         }
     }
     supervisor(&mut text, &admission.supervisor);
+    if let Some(choice) = &admission.choice {
+        chosen(&mut text, choice, admission.is_admitted());
+    }
     text.push('\n');
     for cpu in &admission.cpus {
         let cells = if cpu.cells.is_empty() {
@@ -278,6 +282,30 @@ fn supervisor(text: &mut String, own: &SupervisorGrant) {
             "    has its budget within {}, behind the threads of SCHED_DEADLINE and other supervisors",
             ms(response)
         );
+    }
+}
+
+/// What holds the cells that leave it to timecell, and what each other mechanism would have cost.
+fn chosen(text: &mut String, choice: &Choice, admitted: bool) {
+    let how = match (choice.kept, admitted) {
+        (true, _) => "taken, it holds cells of this mission that run",
+        (false, true) => "taken, admits all cells at the least reserved cpu",
+        (false, false) => {
+            "the first that the kernel has, of which the above is said: none admits all cells"
+        }
+    };
+    let _ = writeln!(text, "enforcer, for want of a word in the file");
+    for offer in &choice.offers {
+        let price = offer
+            .reserved
+            .map(|share| format!("{:.1} % of a cpu", share * 100.0));
+        let line = match (&offer.why, price) {
+            (None, Some(price)) => format!("{price}: {how}"),
+            (None, None) => how.to_owned(),
+            (Some(why), Some(price)) => format!("{price}: not taken, {why}"),
+            (Some(why), None) => format!("not taken, {why}"),
+        };
+        let _ = writeln!(text, "    {}: {line}", offer.enforcer.name());
     }
 }
 

@@ -46,7 +46,9 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
     let locked = ledger.lock()?;
     let others = locked.others(&holder)?;
     // What a killed supervisor's cells hold is theirs.
-    let facts = here.facts().for_mission(&name, &others, &[]);
+    let own = locked.own(&holder)?;
+    let facts =
+        (here.facts().for_mission(&name, &others, &[])).taking_over(inputs.mission(), own.as_ref());
     let mut plan = inputs.admitted(&facts);
     let _held = if plan.admission.is_admitted() {
         let entry = Entry::own(holder).map_err(LedgerError::from)?;

@@ -30,6 +30,7 @@ mod missions;
 mod missions_admission;
 mod missions_apart;
 mod missions_beside;
+mod missions_choice;
 mod missions_deadline;
 mod missions_disk;
 mod missions_engines;
@@ -115,6 +116,7 @@ fn main() {
         missions_admission::CASES,
         missions_apart::CASES,
         missions_beside::CASES,
+        missions_choice::CASES,
         missions_deadline::CASES,
         parquet::CASES,
         policies::CASES,

@@ -71,7 +71,7 @@ pub(in super::super) static TOP: Shape = Shape {
             "enforcer",
             Kind::Choice(&ENFORCERS),
             "\"auto\"",
-            "kernel mechanism that holds cells to their budgets; `auto`: the best that the kernel has",
+            "kernel mechanism that holds cells to their budgets; `auto`: the cheapest that the kernel has",
         ),
         Key::without(
             "cpus",

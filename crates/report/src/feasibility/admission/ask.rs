@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use analysis::linux::Bandwidth;
+use analysis::linux::{Bandwidth, Reaction};
 use analysis::{Task, edf};
 use model::Duration;
 use model::Enforcer;
@@ -11,7 +11,7 @@ use model::taskset::{ServerKind, TaskCell, TaskSet};
 use super::super::judge::ns;
 use super::super::study::{Outcome, Study};
 use super::super::together::{reserved, share};
-use super::{Admission, Standing, deadline, groups};
+use super::{Admission, Standing, deadline, freezer, groups};
 
 /// `sched_rt_runtime_us` in every `sched_rt_period_us`: what real-time work may take of each cpu.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +49,35 @@ impl FromStr for RtLimit {
     }
 }
 
+/// How late the thread may be that holds budgets with the freezer: its lateness, its overrun, and whether it has notice of first use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReactionText(pub Reaction);
+
+impl FromStr for ReactionText {
+    type Err = String;
+
+    /// `100us/300us` or `100us/300us/noticed`.
+    fn from_str(text: &str) -> Result<ReactionText, String> {
+        let wanted = "write it as lateness/overrun, such as 100us/300us, or 100us/300us/noticed";
+        let time = |text: &str| text.trim().parse::<Duration>().map_err(|e| e.to_string());
+        let parts: Vec<&str> = text.split('/').collect();
+        let (late, overrun, noticed) = match parts.as_slice() {
+            [late, overrun] => (late, overrun, false),
+            [late, overrun, "noticed"] => (late, overrun, true),
+            _ => return Err(wanted.to_owned()),
+        };
+        let (late, overrun) = (time(late)?, time(overrun)?);
+        if late.ns() < 0 || overrun < late {
+            return Err("the overrun contains the lateness, and cannot be shorter".to_owned());
+        }
+        Ok(ReactionText(Reaction {
+            late: ns(late),
+            overrun: ns(overrun),
+            noticed,
+        }))
+    }
+}
+
 /// A question to the kernel's arithmetic.
 pub(super) struct Asked {
     pub limit: Bandwidth,
@@ -81,7 +110,12 @@ impl Asked {
 /// The kernel's arithmetic with its default settings but `limit`, and with the fair server of Linux 6.12. Cells are on
 /// the cpus on which the study placed them; a file without `cpus` has them all on the first, and the theory is then asked
 /// whether EDF supplies them there. A reservation over several cpus is an equal share on each.
-pub fn admission(set: &TaskSet, study: &Study, limit: RtLimit) -> Option<Admission> {
+pub fn admission(
+    set: &TaskSet,
+    study: &Study,
+    limit: RtLimit,
+    reaction: Reaction,
+) -> Option<Admission> {
     let reserving = |cell: &usize| set.cells[*cell].reservation.is_some();
     let places: Vec<usize> = (0..set.cells.len()).filter(reserving).collect();
     let cells: Vec<TaskCell> = places.iter().map(|&cell| bare(&set.cells[cell])).collect();
@@ -125,6 +159,7 @@ pub fn admission(set: &TaskSet, study: &Study, limit: RtLimit) -> Option<Admissi
         set.enforcer.unwrap_or_default(),
         set.cpus.is_none(),
         (study.deadlines(), supplied),
+        &|| freezer::inside(set, reaction),
     )
 }
 
@@ -145,7 +180,7 @@ pub(in super::super) fn of_design(
     on: &[Option<usize>],
     cpus: u32,
     theory: Outcome,
-    limit: RtLimit,
+    (limit, reaction): (RtLimit, Reaction),
 ) -> Option<Admission> {
     let without: Vec<&str> = (set.cells.iter().zip(on))
         .filter(|(_, cpu)| cpu.is_none())
@@ -165,6 +200,7 @@ pub(in super::super) fn of_design(
         set.enforcer.unwrap_or_default(),
         false,
         (theory, Outcome::Holds),
+        &|| freezer::inside(set, reaction),
     )?;
     if !without.is_empty() {
         admission.notes.push(format!(
@@ -179,7 +215,8 @@ fn ask(
     asked: &Asked,
     enforcer: Enforcer,
     assumed: bool,
-    (deadlines, supplied): (Outcome, Outcome),
+    (mut deadlines, supplied): (Outcome, Outcome),
+    by_freezer: &dyn Fn() -> (Outcome, Vec<String>),
 ) -> Option<Admission> {
     if asked.cells.is_empty() {
         return None;
@@ -191,6 +228,11 @@ fn ask(
         }
         Enforcer::RtCgroup => groups::rt_cgroup(asked),
         Enforcer::Hcbs => groups::hcbs(asked),
+        Enforcer::Freezer => {
+            let (outcome, notes) = by_freezer();
+            deadlines = deadlines.worst(outcome);
+            (freezer::bounds(asked), Vec::new(), notes)
+        }
         // It asks the kernel for no budget, so that there is nothing to refuse.
         Enforcer::CpusetOnly => return None,
     };
@@ -222,6 +264,11 @@ fn mismatch(asked: &Asked, enforcer: Enforcer) -> Option<String> {
                 "an rt-cgroup bounds what a cell takes, and no more: that {cells} get their budgets, as the analysis assumes, \
                  is for their priorities to see to; with server = \"deferrable\" and priorities that is analysed too"
             )
+        });
+    }
+    if enforcer == Enforcer::Freezer {
+        return names(&|cell| cell.server.is_some_and(|s| s.kind != ServerKind::Deferrable)).map(|cells| {
+            format!("the freezer keeps a budget as a deferrable server does, and not as the servers that the file gives {cells}")
         });
     }
     let other = |cell: &TaskCell| {

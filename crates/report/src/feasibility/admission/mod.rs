@@ -1,9 +1,10 @@
-//! What the kernel's own arithmetic says of the reservations: SCHED_DEADLINE, rt-cgroups, HCBS. That is another question
+//! What the kernel's own arithmetic says of the reservations: SCHED_DEADLINE, rt-cgroups, HCBS, or nothing but its limit for the freezer. That is another question
 //! than whether the deadlines hold, and the answer names where the two differ. The arithmetic itself is in crate
 //! `analysis`; nothing here asks the kernel.
 
 mod ask;
 mod deadline;
+mod freezer;
 mod groups;
 mod standing;
 #[cfg(test)]
@@ -14,7 +15,7 @@ use analysis::Ns;
 use serde::Serialize;
 
 pub(super) use ask::of_design;
-pub use ask::{RtLimit, admission};
+pub use ask::{ReactionText, RtLimit, admission};
 pub(super) use deadline::admits;
 pub use standing::Standing;
 pub use words::admission_text;
@@ -22,7 +23,7 @@ pub use words::admission_text;
 /// What Linux says of the reservations of a set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Admission {
-    /// `deadline`, `rt-cgroup` or `hcbs`.
+    /// `deadline`, `rt-cgroup`, `hcbs` or `freezer`.
     pub enforcer: &'static str,
     /// `sched_rt_runtime_us`; none: no limit.
     pub limit_runtime_ns: Option<Ns>,

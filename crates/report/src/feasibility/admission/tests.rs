@@ -1,5 +1,6 @@
 //! What Linux says of reservations beside what is true.
 
+use analysis::linux::Reaction;
 use model::Enforcer;
 use model::taskset::TaskSet;
 
@@ -21,7 +22,7 @@ fn cells(top: &str, reservations: &[&str]) -> TaskSet {
 fn asked(set: &TaskSet, enforcer: Enforcer, limit: RtLimit) -> Admission {
     let mut set = set.clone();
     set.enforcer = Some(enforcer);
-    admission(&set, &study(&set, false), limit).expect("there are reservations")
+    admission(&set, &study(&set, false), limit, Reaction::MEASURED).expect("there are reservations")
 }
 
 /// `budget/period` in ms.
@@ -263,5 +264,72 @@ fn no_reservation_is_no_question() {
     assert_eq!(
         study(&TaskSet::parse("x", text).expect("a task set"), false).linux,
         None
+    );
+}
+
+#[test]
+fn what_the_freezer_supplies_is_less_than_the_textbook_by_its_reaction() {
+    let set = |period: &str| {
+        let text = format!(
+            "schema = 1\n[[cell]]\nname = \"c\"\nreservation = {{ budget = \"3ms\", period = \"10ms\" }}\n\
+             [[cell.task]]\nname = \"t\"\nwcet = \"3ms\"\nperiod = \"{period}\"\n"
+        );
+        let mut set = TaskSet::parse("x", &text).expect("a task set");
+        set.enforcer = Some(Enforcer::Freezer);
+        set
+    };
+    let of = |period, reaction: &str| {
+        let set = set(period);
+        let reaction = reaction.parse::<ReactionText>().expect("a reaction").0;
+        admission(&set, &study(&set, false), RtLimit::KERNEL, reaction).expect("a reservation")
+    };
+    // 3 ms within 24 ms by the textbook; behind others, with 0.1 ms late and 0.3 ms beyond, some 2 ms later.
+    assert_eq!(
+        of("24ms", "0us/0us/noticed").standing,
+        Standing::AdmittedThoughInfeasible
+    );
+    assert_eq!(
+        of("27ms", "100us/300us/noticed").standing,
+        Standing::Guaranteed
+    );
+    let late = of("25ms", "100us/300us/noticed");
+    assert_eq!(late.standing, Standing::AdmittedThoughInfeasible);
+    assert!(
+        late.notes[1].starts_with("cell c: 28.80 % of its cpu after "),
+        "{:?}",
+        late.notes
+    );
+    // A lateness beyond the budget leaves nothing, and without notice a budget more may be missing.
+    assert!(of("27ms", "3ms/3ms/noticed").notes[1].contains("nothing of its budget is certain"));
+    assert_eq!(
+        of("27ms", "100us/300us").standing,
+        Standing::AdmittedThoughInfeasible
+    );
+    for bad in ["", "1us", "2us/1us", "1us/2us/seen", "-1us/1us"] {
+        assert!(bad.parse::<ReactionText>().is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn the_kernel_stops_what_the_freezer_lets_through_beyond_its_limit() {
+    let reservations = [
+        "budget = \"60ms\", period = \"100ms\"",
+        "budget = \"40ms\", period = \"100ms\"",
+    ];
+    let found = asked(
+        &cells("cpus = 1", &reservations),
+        Enforcer::Freezer,
+        RtLimit::KERNEL,
+    );
+    assert!(!found.admitted);
+    assert!(
+        found.bounds[0].refusals[0].starts_with("cell c1: "),
+        "{:?}",
+        found.bounds
+    );
+    let text = admission_text(&found, Style::default());
+    assert!(
+        text.contains("budgets by the clock and the freezer (cgroup v2)"),
+        "{text}"
     );
 }

@@ -33,6 +33,7 @@ fn mechanism(admission: &Admission) -> String {
             "HCBS (cpu.rt.max, cgroup v2)",
             ", of which its fair server has 50 ms every 1 s",
         ),
+        "freezer" => ("budgets by the clock and the freezer (cgroup v2)", ""),
         _ => (
             "SCHED_DEADLINE",
             ", of which its fair server has 50 ms every 1 s",

@@ -189,7 +189,7 @@ impl<'a> Search<'a> {
     pub(super) fn loses_budget(&self, edits: &[Edit]) -> bool {
         let (mission, facts) = self.edited(edits);
         let is_held = |mission: &Mission, cell: &Cell, facts: &Facts| {
-            cell.is_real_time() && enforcer(mission, cell, facts).has_budgets()
+            cell.is_real_time() && enforcer(mission, cell, facts, facts.best()).has_budgets()
         };
         (self.mission.cells.iter())
             .filter(|cell| is_held(&self.mission, cell, &self.facts))

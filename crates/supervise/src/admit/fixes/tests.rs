@@ -10,6 +10,8 @@ use super::edit::Time;
 use super::*;
 
 const MS: Ns = 1_000_000;
+/// Leaves no choice of what holds a cell.
+const FIFO: &str = "class = \"fifo\"\n";
 
 fn kinds(fixes: &Fixes) -> Vec<&'static str> {
     fixes.found.iter().map(|fix| fix.kind).collect()
@@ -59,8 +61,14 @@ fn two_small_tasks_that_an_empty_board_refuses_are_told_of_the_deadline_class() 
     let facts = tick_of_4_ms();
     let mission = mission(&format!(
         "{}{}",
-        cell("fast", &format!("cpus = [0]\n{}", task("1200us", "10ms"))),
-        cell("slow", &format!("cpus = [0]\n{}", task("2400us", "50ms")))
+        cell(
+            "fast",
+            &format!("cpus = [0]\n{FIFO}{}", task("1200us", "10ms"))
+        ),
+        cell(
+            "slow",
+            &format!("cpus = [0]\n{FIFO}{}", task("2400us", "50ms"))
+        )
     ));
     assert!(!admit(&mission, &facts, &[], 0).is_admitted());
     let fixes = all_work(&mission, &facts, 0);
@@ -178,7 +186,7 @@ fn where_deadline_threads_cannot_keep_to_a_cpu_their_cpus_are_left_out() {
     facts.deadline_on_one_cpu = Err("cpusets are version 1".to_owned());
     let mission = mission(&cell(
         "fast",
-        &format!("cpus = [0]\n{}", task("1200us", "10ms")),
+        &format!("cpus = [0]\n{FIFO}{}", task("1200us", "10ms")),
     ));
     assert!(!admit(&mission, &facts, &[], 0).is_admitted());
     let fixes = all_work(&mission, &facts, 0);

@@ -210,10 +210,16 @@ fn with_groups_taken(us: u64) -> Facts {
 }
 
 #[test]
-fn auto_is_what_the_kernel_has_whether_it_is_free_or_not() {
+fn what_is_taken_at_this_moment_is_no_reason_to_go_without_a_budget() {
     let facts = with_groups_taken(950_000);
-    for class in ["", "class = \"fifo\"\n"] {
-        let mission = mission(&cell("a", &format!("{class}{}", task("1ms", "100ms"))));
+    for (own, rest) in [
+        (
+            "",
+            "reservation = { budget = \"2ms\", period = \"40ms\" }\n",
+        ),
+        ("class = \"fifo\"\n", &task("1ms", "100ms")),
+    ] {
+        let mission = mission(&cell("a", &format!("{own}{rest}")));
         let admission = admit(&mission, &facts, &[], 0);
         let why = &refused(&admission).why;
         assert!(
@@ -240,7 +246,8 @@ fn auto_is_what_the_kernel_has_whether_it_is_free_or_not() {
 fn too_little_left_of_the_runtime_of_groups_names_who_has_it() {
     let facts = with_groups_taken(900_000);
     let named = "(process 12) holds 900.000 ms";
-    let sought = mission(&cell("a", &task("8ms", "100ms")));
+    let fifo = format!("class = \"fifo\"\n{}", task("8ms", "100ms"));
+    let sought = mission(&cell("a", &fifo));
     let admission = admit(&sought, &facts, &[], 0);
     let why = &refused(&admission).why;
     assert!(

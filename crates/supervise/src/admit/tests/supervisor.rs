@@ -168,7 +168,7 @@ fn without_the_class_it_says_so_and_counts_nothing() {
 
 #[test]
 fn a_budget_is_sought_that_comes_in_time_behind_it() {
-    let text = cell("c", &task("5ms", "200ms"));
+    let text = cell("c", &format!("class = \"fifo\"\n{}", task("5ms", "200ms")));
     let coarse = Facts {
         machine: Machine {
             tick_hz: Some(250),

@@ -27,7 +27,12 @@ pub fn run(options: &Check) -> Result<Ended, CommandError> {
     }
     let mut study = study(&loaded.set, options.explain);
     study.guarantees_nothing(&loaded.unguaranteed);
-    study.linux = admission(&loaded.set, &study, options.kernel.rt_limit);
+    study.linux = admission(
+        &loaded.set,
+        &study,
+        options.kernel.rt_limit,
+        options.kernel.reaction.0,
+    );
     let plot = match &options.plot {
         Some(path) => plot(path, &loaded.set, &study)?,
         None => None,

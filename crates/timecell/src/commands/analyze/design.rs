@@ -43,6 +43,7 @@ pub fn run(options: &Design) -> Result<Ended, CommandError> {
         share_percent: options.share,
         fit: options.fit.into(),
         limit: options.kernel.rt_limit,
+        reaction: options.kernel.reaction.0,
     };
     let plan = design(&loaded.set, cpus, &asked);
     if options.period.is_none()

@@ -1,0 +1,219 @@
+//! What holds the cells that leave it to timecell: of the mechanisms that this kernel has, the one under which all cells of the
+//! mission are admitted at the least reserved cpu.
+
+use model::Enforcer;
+use model::mission::{Cell, Mission, Observed};
+use serde::Serialize;
+
+use super::cpu::Candidate;
+use super::{Admission, Facts, Outcome};
+
+/// How the mechanism of the cells that leave it to timecell was chosen.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Choice {
+    /// The mechanism.
+    pub chosen: Enforcer,
+    /// Whether it is what holds cells of this mission that run already, so that nothing was chosen.
+    pub kept: bool,
+    /// Every mechanism that may hold a mission's cells, in the order in which of two equally cheap ones the first is taken.
+    pub offers: Vec<Offer>,
+}
+
+/// One mechanism, whether it was chosen or not.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Offer {
+    /// The mechanism.
+    pub enforcer: Enforcer,
+    /// What all cells of the mission reserve under it, as a share of one cpu, summed up over cpus; `None`: it does not admit them, or
+    /// was not asked.
+    pub reserved: Option<f64>,
+    /// Why it was not chosen, a clause; `None`: it was.
+    pub why: Option<String>,
+}
+
+/// What a mission's cells reserve together: billionths of a cpu, each share rounded up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Price(u128);
+
+impl Price {
+    const CPU: u128 = 1_000_000_000;
+
+    /// Of these cells, each on as many cpus as its file names.
+    pub(super) fn of(cells: &[Candidate<'_>]) -> Price {
+        let of_cell = |cell: &Candidate<'_>| {
+            let shares = cell.shares().into_iter();
+            let one: u128 = shares
+                .map(|(part, whole)| {
+                    (u128::from(part) * Price::CPU).div_ceil(u128::from(whole.max(1)))
+                })
+                .sum();
+            one * cell.asked.cpus.len().max(1) as u128
+        };
+        Price(cells.iter().map(of_cell).sum())
+    }
+
+    /// The same as a share of one cpu.
+    fn share(self) -> f64 {
+        self.0 as f64 / Price::CPU as f64
+    }
+}
+
+/// Whether neither the mission nor the cell's class says what is to hold it.
+fn is_open(mission: &Mission, cell: &Cell) -> bool {
+    mission.enforcer.is_none() && cell.class.is_none() && cell.is_real_time()
+}
+
+/// What holds those of these cells that leave it to timecell, as they run now; `None`: none of them runs.
+pub fn mechanism_of<'a>(
+    mission: &Mission,
+    held: impl IntoIterator<Item = (&'a str, Enforcer)>,
+) -> Option<Enforcer> {
+    let open = |name: &str| {
+        mission
+            .cell(name)
+            .is_some_and(|cell| is_open(mission, cell))
+    };
+    (held.into_iter())
+        .find(|(name, _)| open(name))
+        .map(|(_, enforcer)| enforcer)
+}
+
+/// Decides with each mechanism that comes into question, and says which one was taken. Where none admits all cells, the answer is
+/// that of the first one that the kernel has.
+pub(super) fn choose(
+    mission: &Mission,
+    facts: &Facts,
+    decide: &dyn Fn(Enforcer) -> (Admission, Price),
+) -> (Admission, Enforcer) {
+    let open: Vec<&Cell> = (mission.cells.iter())
+        .filter(|cell| is_open(mission, cell))
+        .collect();
+    let first = match facts.runs_under {
+        Some(kept) if !open.is_empty() => kept,
+        _ => facts.best(),
+    };
+    let (mut taken, mut price) = decide(first);
+    if open.is_empty() {
+        return (taken, first);
+    }
+    let mut chosen = first;
+    let kept = facts.runs_under.is_some();
+    let mut asked = vec![(first, verdict(&taken, price))];
+    let mut unasked = Vec::new();
+    for &enforcer in Enforcer::OF_MISSIONS {
+        if enforcer == first {
+            continue;
+        }
+        if let Some(why) = out_of_question(enforcer, kept, &open, facts) {
+            unasked.push((enforcer, why));
+            continue;
+        }
+        let (other, other_price) = decide(enforcer);
+        asked.push((enforcer, verdict(&other, other_price)));
+        let is_better = !taken.is_admitted() || other_price < price;
+        if other.is_admitted() && is_better {
+            (taken, price, chosen) = (other, other_price, enforcer);
+        }
+    }
+    let offer = |&enforcer: &Enforcer| {
+        let of = |(other, _): &&(Enforcer, Result<Price, String>)| *other == enforcer;
+        let (reserved, why) = match asked.iter().find(of).map(|(_, verdict)| verdict) {
+            Some(Ok(reserved)) => (Some(reserved.share()), beside(*reserved, price)),
+            Some(Err(why)) => (None, why.clone()),
+            None => {
+                let why = unasked.iter().find(|(other, _)| *other == enforcer);
+                (None, why.map_or(String::new(), |(_, why)| why.clone()))
+            }
+        };
+        Offer {
+            enforcer,
+            reserved,
+            why: (enforcer != chosen).then_some(why),
+        }
+    };
+    taken.choice = Some(Choice {
+        chosen,
+        kept,
+        offers: Enforcer::OF_MISSIONS.iter().map(offer).collect(),
+    });
+    (taken, chosen)
+}
+
+/// Why one that admits all cells was not taken.
+fn beside(own: Price, taken: Price) -> String {
+    match own == taken {
+        true => "as much, and it comes later in the order of preference".to_owned(),
+        false => "more than is needed".to_owned(),
+    }
+}
+
+/// What the cells cost, or the first reason why they are not admitted, a clause.
+fn verdict(admission: &Admission, price: Price) -> Result<Price, String> {
+    let of_cell = admission.cells.iter().find_map(|outcome| match outcome {
+        Outcome::Refused(refused) => {
+            Some(format!("`{}` is refused: {}", refused.cell, refused.why))
+        }
+        _ => None,
+    });
+    match of_cell.or_else(|| admission.refusals.first().cloned()) {
+        Some(why) => Err(why),
+        None => Ok(price),
+    }
+}
+
+/// Why this one is not asked though cells leave the choice to timecell, a clause; `None`: it is.
+fn out_of_question(
+    enforcer: Enforcer,
+    kept: bool,
+    open: &[&Cell],
+    facts: &Facts,
+) -> Option<String> {
+    if let Err(why) = facts.has(enforcer) {
+        return Some(format!("cannot be had here: {why}"));
+    }
+    if !enforcer.has_budgets() {
+        return Some("enforces no budget, and is never taken for its price".to_owned());
+    }
+    if kept {
+        return Some("cells of this mission run, and keep what holds them".to_owned());
+    }
+    if enforcer != Enforcer::Deadline {
+        return None;
+    }
+    // It holds single threads, and which ones these are is known without a word only of a cell that is one task.
+    let several = |cell: &&&Cell| match cell.tasks.as_slice() {
+        [task] => cell.reservation.is_some() || task.thread.is_some(),
+        _ => true,
+    };
+    if let Some(cell) = open.iter().find(several) {
+        return Some(format!(
+            "holds single threads, and `{}` is to be held as a whole: it is not one task alone in its first thread",
+            cell.name
+        ));
+    }
+    // One that has used up its runtime, as the start of a program may, says nothing until the task's next period.
+    if let Some(cell) = open.iter().find(|cell| is_watched_within_a_period(cell)) {
+        return Some(format!(
+            "gives its runtime once in the period of a task, and `{}` is to give signs of life more often",
+            cell.name
+        ));
+    }
+    let ranked = open.iter().find(|cell| cell.band().is_some())?;
+    Some(format!(
+        "knows no priorities, and `{}` has some in the file",
+        ranked.name
+    ))
+}
+
+/// Whether a health rule waits for less than the period of one of the cell's tasks until it acts.
+fn is_watched_within_a_period(cell: &Cell) -> bool {
+    let timeouts = cell.health.iter().filter_map(|rule| match &rule.when {
+        Observed::Heartbeat { timeout, .. } | Observed::NoProgress { timeout } => Some(*timeout),
+        _ => None,
+    });
+    let longest = cell.tasks.iter().map(|task| task.timing.period).max();
+    timeouts
+        .min()
+        .zip(longest)
+        .is_some_and(|(timeout, period)| timeout < period)
+}

@@ -1,0 +1,128 @@
+//! What holds the cells that leave it to timecell: the cheapest mechanism, and the same one as long as they run.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::control::{ask, cell, json_of};
+use crate::missions::{RESERVED, Up, mission, nothing_is_left, pid_of, shell};
+use crate::support::{Case, Need, say};
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "missions_choice::the_cheapest_is_taken_and_the_others_are_told",
+        needs: &[Need::Root, Need::RealTime, Need::RtGroups, Need::Deadline],
+        run: the_cheapest_is_taken_and_the_others_are_told,
+    },
+    Case {
+        name: "missions_choice::running_cells_keep_what_holds_them",
+        needs: &[
+            Need::Root,
+            Need::RealTime,
+            Need::Deadline,
+            Need::Program("busybox"),
+            Need::GroupBudget(400),
+        ],
+        run: running_cells_keep_what_holds_them,
+    },
+];
+
+fn one_task(name: &str) -> String {
+    let task = "[[cell.task]]\nname = \"t\"\nwcet = \"1.5ms\"\nperiod = \"20ms\"";
+    shell(name, "exec /busybox sleep 1000", task)
+}
+
+/// One that a group holds beside the supervisor, too, whatever the tick.
+fn small(name: &str) -> String {
+    one_task(name).replace("20ms", "200ms")
+}
+
+fn offer<'a>(choice: &'a Value, enforcer: &str) -> &'a Value {
+    let mut offers = choice["offers"].as_array().unwrap().iter();
+    offers.find(|offer| offer["enforcer"] == enforcer).unwrap()
+}
+
+/// What `admit --json` says of the choice.
+fn choice(dir: &Path) -> Value {
+    let said = say(dir, &["admit", "mission.toml", "--json"]).ends_with(0);
+    let json: Value = serde_json::from_str(&said.out).unwrap();
+    json["admission"]["choice"].clone()
+}
+
+fn the_cheapest_is_taken_and_the_others_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    // Behind the supervisor's reservation no group is admitted where the tick is 4 ms.
+    let alone = "supervisor = { class = \"other\" }\n";
+    mission(dir, &(alone.to_owned() + &one_task("app")));
+    let told = choice(dir);
+    assert_eq!(
+        (&told["chosen"], &told["kept"]),
+        (&"deadline".into(), &false.into())
+    );
+    let reserved = |enforcer| offer(&told, enforcer)["reserved"].as_f64().unwrap();
+    assert!((reserved("deadline") - 0.083_35).abs() < 1e-6, "{told}");
+    assert!(reserved("rt-cgroup") > reserved("deadline"), "{told}");
+    assert!(offer(&told, "deadline")["why"].is_null(), "{told}");
+    assert!(offer(&told, "cpuset-only")["reserved"].is_null(), "{told}");
+    let said = say(dir, &["admit", "mission.toml"]).ends_with(0);
+    for part in [
+        "held by deadline",
+        "deadline: 8.3 % of a cpu: taken, ",
+        "rt-cgroup: ",
+        " % of a cpu: not taken, more than is needed",
+        "cpuset-only: not taken, enforces no budget",
+    ] {
+        assert!(said.out.contains(part), "no `{part}` in:\n{}", said.out);
+    }
+}
+
+fn running_cells_keep_what_holds_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let (app, whole) = (
+        small("app"),
+        shell("whole", "exec /busybox sleep 1000", RESERVED),
+    );
+    // A reservation is for a cell as a whole, which SCHED_DEADLINE does not hold: so both are in groups.
+    mission(dir, &(app.clone() + &whole));
+    let mut up = Up::start(dir);
+    let pid = pid_of(&up.told("app: runs"));
+    up.told("whole: runs");
+    let held = |name: &str| cell(dir, name)["enforcer"].clone();
+    assert_eq!(
+        (held("app"), held("whole")),
+        ("rt-cgroup".into(), "rt-cgroup".into())
+    );
+    // Without that one SCHED_DEADLINE would be cheaper, and a new mission would have it.
+    mission(dir, &app);
+    let updated = json_of(dir, &["update", "mission.toml", "--window", "100ms"]);
+    assert_eq!(updated["committed"], true, "{updated}");
+    assert_eq!(
+        (held("app"), cell(dir, "app")["pid"].clone()),
+        ("rt-cgroup".into(), pid.into())
+    );
+    // Nor is it chosen anew by whoever takes the cells over.
+    up.kill();
+    let told = choice(dir);
+    assert_eq!(
+        (&told["chosen"], &told["kept"]),
+        (&"rt-cgroup".into(), &true.into()),
+        "{told}"
+    );
+    let mut again = Up::start(dir);
+    again.until("taken over");
+    assert_eq!(
+        (held("app"), cell(dir, "app")["pid"].clone()),
+        ("rt-cgroup".into(), pid.into())
+    );
+    // A cell that comes later is held by the same.
+    mission(dir, &(app.clone() + &small("later")));
+    ask(dir, &["update", "mission.toml", "--window", "100ms"]).ends_with(0);
+    assert_eq!(held("later"), "rt-cgroup");
+    again.end();
+    nothing_is_left(dir);
+    // Once nothing runs, it is a matter of price again.
+    mission(dir, &app);
+    assert_eq!(choice(dir)["chosen"], "deadline");
+}
