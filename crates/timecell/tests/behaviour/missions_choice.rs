@@ -11,7 +11,12 @@ use crate::support::{Case, Need, say};
 pub const CASES: &[Case] = &[
     Case {
         name: "missions_choice::the_cheapest_is_taken_and_the_others_are_told",
-        needs: &[Need::Root, Need::RealTime, Need::RtGroups, Need::Deadline],
+        needs: &[
+            Need::Root,
+            Need::RealTime,
+            Need::DeadlineBudget,
+            Need::GroupBudget(500),
+        ],
         run: the_cheapest_is_taken_and_the_others_are_told,
     },
     Case {
