@@ -2,6 +2,7 @@
 
 #[path = "../../host/tests/needs/mod.rs"]
 mod needs;
+mod root;
 
 use std::fs;
 use std::io;
@@ -52,13 +53,9 @@ fn main() {
 }
 
 fn unmet() -> Option<&'static str> {
-    let caps = host::caps::effective();
-    let root = caps.is_ok_and(|caps| caps.has("CAP_SYS_NICE") && caps.has("CAP_SYS_ADMIN"));
-    if !root || host::caps::in_user_namespace() {
-        return Some("needs root");
-    }
-    if host::rtgroup::own_group(0).is_ok_and(|own| !own.has_budget()) {
-        return Some("the own group has no real-time budget");
+    let missing = root::missing();
+    if missing.is_some() {
+        return missing;
     }
     let group = top().and_then(|top| Place::make(&top).ok());
     let has_freezer = group.is_some_and(|group| group.0.join("cgroup.freeze").exists());

@@ -3,6 +3,7 @@
 
 #[path = "../../host/tests/needs/mod.rs"]
 mod needs;
+mod root;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,22 +75,18 @@ fn main() {
 }
 
 fn unmet() -> Option<&'static str> {
-    let caps = host::caps::effective();
-    let root = caps.is_ok_and(|caps| caps.has("CAP_SYS_NICE") && caps.has("CAP_SYS_ADMIN"));
-    if !root || host::caps::in_user_namespace() {
-        return Some("needs root");
+    let missing = root::missing();
+    if missing.is_some() {
+        return missing;
     }
-    if host::rtgroup::own_group(0).is_ok_and(|own| !own.has_budget()) {
-        return Some("the own group has no real-time budget");
-    }
-    let cgroups = host::cgroup::detect().ok()?;
-    let hold = Hold::make(&cgroups, &format!("timecell-kept-{}", std::process::id()));
+    let id = format!("timecell-kept-{}", std::process::id());
+    let hold = host::cgroup::detect().map(|cgroups| Hold::make(&cgroups, &id));
     match hold {
-        Ok(hold) => {
+        Ok(Ok(hold)) => {
             let _ = hold.remove();
             None
         }
-        Err(_) => Some("no cgroup v2 with a freezer"),
+        Ok(Err(_)) | Err(_) => Some("no cgroup v2 with a freezer"),
     }
 }
 
