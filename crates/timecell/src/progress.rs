@@ -10,6 +10,7 @@ use record::trial::TrialRecord;
 use report::judge::Threshold;
 use report::{Known, Standing, grouped};
 
+use crate::commands::bench_until::NO_RATIO;
 use crate::crowd_row;
 use crate::out;
 
@@ -162,6 +163,8 @@ impl Progress for Teller {
         };
         let open = standing.undecided.len();
         self.note(&match open {
+            // More rounds do not bring one.
+            _ if standing.compared == 0 => format!("after round {round} {NO_RATIO}"),
             0 => format!("after round {round} every ratio is known well enough, or differs from 1"),
             _ => format!(
                 "after round {round} {open} of {} ratios are not known well enough: {}",

@@ -235,6 +235,11 @@ pub struct Standing {
 }
 
 impl Standing {
+    /// Whether something is not known that the run was to tell: without a cell beside the baseline it tells nothing.
+    pub const fn is_open(&self) -> bool {
+        self.compared == 0 || !self.undecided.is_empty()
+    }
+
     /// Looks at the trials of a run that are on record.
     ///
     /// # Errors

@@ -45,12 +45,6 @@ impl HiddenMarkov {
         (model.mean[0] < model.mean[1]).then_some(model)
     }
 
-    /// The share of state 1 in the long run.
-    fn slow_share(&self) -> f64 {
-        let leave = [1.0 - self.stay[0], 1.0 - self.stay[1]];
-        (leave[0] / (leave[0] + leave[1]).max(1e-300)).clamp(1e-6, 1.0 - 1e-6)
-    }
-
     fn densities(&self, x: f64) -> [f64; 2] {
         [0, 1].map(|s| density(x, self.mean[s], self.sd[s]))
     }
@@ -60,11 +54,8 @@ impl HiddenMarkov {
         let mut sums = Sums::default();
         self.log_likelihood = 0.0;
         self.slow.clear();
-        let share = self.slow_share();
-        let step = [
-            [self.stay[0], 1.0 - self.stay[0]],
-            [1.0 - self.stay[1], self.stay[1]],
-        ];
+        let share = slow_share(self.stay);
+        let step = transitions(self.stay);
         for sequence in sequences {
             let mut forward: Vec<[f64; 2]> = Vec::with_capacity(sequence.len());
             let mut scales = Vec::with_capacity(sequence.len());
@@ -136,6 +127,17 @@ impl Sums {
     }
 }
 
+/// The share of state 1 in the long run, of a chain of two states with these probabilities of staying.
+pub(super) fn slow_share(stay: [f64; 2]) -> f64 {
+    let leave = stay.map(|stay| 1.0 - stay);
+    (leave[0] / (leave[0] + leave[1]).max(1e-300)).clamp(1e-6, 1.0 - 1e-6)
+}
+
+/// The probability of each state behind each.
+pub(super) fn transitions(stay: [f64; 2]) -> [[f64; 2]; 2] {
+    [[stay[0], 1.0 - stay[0]], [1.0 - stay[1], stay[1]]]
+}
+
 pub(super) fn density(x: f64, mean: f64, sd: f64) -> f64 {
     // A little everywhere, so that one value far from both states does not stop the recursion.
     (-0.5 * ((x - mean) / sd).powi(2)).exp() / (sd * TAU.sqrt()) + 1e-12
@@ -194,7 +196,7 @@ pub(super) fn autoregression(sequences: &[Vec<f64>]) -> f64 {
 /// The log likelihood of values drawn from the model's two states without memory, its five parameters fitted anew.
 pub(super) fn mixture(sequences: &[Vec<f64>], start: &HiddenMarkov) -> f64 {
     let mut model = start.clone();
-    let mut share = start.slow_share();
+    let mut share = slow_share(start.stay);
     let floor = 0.02 * (start.mean[1] - start.mean[0]).abs();
     let mut best = f64::NEG_INFINITY;
     for _ in 0..STEPS {

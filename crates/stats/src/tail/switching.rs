@@ -5,7 +5,7 @@
 //! the model (Hamilton, "A new approach to the economic analysis of nonstationary time series and the business cycle", Econometrica
 //! 57(2), 1989), and has to be beaten by what the jumps alone explain.
 
-use super::hidden_markov::{density, halves, normal_of};
+use super::hidden_markov::{density, halves, normal_of, slow_share, transitions};
 
 /// Steps of expectation and maximisation.
 const STEPS: usize = 40;
@@ -73,7 +73,7 @@ impl Switching {
             Some(near) => near.clone(),
             None => Self::guess(sequences)?,
         };
-        let share = start.slow_share();
+        let share = slow_share(start.stay);
         let model = Self {
             stay: [1.0 - share, share],
             log_likelihood: f64::NEG_INFINITY,
@@ -96,12 +96,6 @@ impl Switching {
         (self.mean[0] < self.mean[1]).then_some(self)
     }
 
-    /// The share of state 1 in the long run.
-    fn slow_share(&self) -> f64 {
-        let leave = [1.0 - self.stay[0], 1.0 - self.stay[1]];
-        (leave[0] / (leave[0] + leave[1]).max(1e-300)).clamp(1e-6, 1.0 - 1e-6)
-    }
-
     /// The density of a value behind another, for each state before and each now.
     fn densities(&self, before: f64, x: f64) -> [[f64; 2]; 2] {
         [0, 1].map(|from| {
@@ -115,11 +109,8 @@ impl Switching {
     fn expect(&mut self, sequences: &[Vec<f64>]) -> Vec<Vec<[[f64; 2]; 2]>> {
         self.log_likelihood = 0.0;
         self.slow.clear();
-        let share = self.slow_share();
-        let step = [
-            [self.stay[0], 1.0 - self.stay[0]],
-            [1.0 - self.stay[1], self.stay[1]],
-        ];
+        let share = slow_share(self.stay);
+        let step = transitions(self.stay);
         let mut all = Vec::with_capacity(sequences.len());
         for sequence in sequences {
             let mut forward = vec![[1.0 - share, share]];

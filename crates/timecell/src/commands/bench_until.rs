@@ -143,6 +143,9 @@ pub fn line(experiment: &Experiment, expected_ns: i64) -> Option<String> {
     ))
 }
 
+/// What is said where only the baseline was measured.
+pub const NO_RATIO: &str = "there is no ratio to know: nothing was measured beside the baseline";
+
 /// What came of `--decide`.
 pub struct Decided {
     /// How well each ratio was to be known, as a part of it.
@@ -164,14 +167,17 @@ pub fn decided(run: &Run) -> Result<Option<Decided>, CommandError> {
 }
 
 impl Decided {
-    /// Whether a ratio is neither known well enough nor shown to differ from 1.
+    /// Whether a ratio is neither known well enough nor shown to differ from 1, or there is none.
     pub fn is_open(&self) -> bool {
-        !self.standing.undecided.is_empty()
+        self.standing.is_open()
     }
 
     /// The terminal's line where one is not.
     pub fn line(&self) -> Option<String> {
         let open = &self.standing.undecided;
+        if self.standing.compared == 0 {
+            return Some(format!("decide  {NO_RATIO}"));
+        }
         (!open.is_empty()).then(|| {
             format!(
                 "decide  {} of {} ratios are not known to within {} and not shown to differ from 1: {}",

@@ -30,6 +30,11 @@ pub const CASES: &[Case] = &[
         run: decided,
     },
     Case {
+        name: "turns::a_run_with_nothing_to_compare_decides_nothing",
+        needs: &[Need::GroupBudget(950)],
+        run: nothing_beside_the_baseline,
+    },
+    Case {
         name: "turns::a_run_goes_on_until_it_is_known_whether_something_holds",
         needs: &[Need::GroupBudget(950)],
         run: known,
@@ -187,7 +192,7 @@ fn decided() {
         let run = Run::open(&path).unwrap();
         // An undecided question is a failure, and nothing else here is one.
         let asked = words.contains(&"--decide");
-        let is_open = asked && !Standing::of(&run).unwrap().undecided.is_empty();
+        let is_open = asked && Standing::of(&run).unwrap().is_open();
         assert_eq!(said.out.contains("\ndecide  "), is_open, "{}", said.out);
         let said = said.ends_with(i32::from(is_open));
         let manifest = run.manifest().unwrap();
@@ -297,9 +302,30 @@ fn killed_and_resumed() {
     }
 }
 
+/// Without the user of its other trial a run has no ratio: it does not go on, and says so.
+fn nothing_beside_the_baseline() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "schema = 1\nname = \"small\"\nrounds = 3\nrootless_user = \"nobody-of-this-name\"\n\
+                [workload]\nkind = \"mac\"\nsteps = 1000\njobs = 36\n[turns]\n\
+                [[trial]]\nname = \"one\"\ncells = [\"bare\"]\n[[trial]]\nname = \"two\"\ncells = [\"podman-rootless\"]\n";
+    fs::write(dir.path().join("small.toml"), text).unwrap();
+    let no_ratio = "there is no ratio to know: nothing was measured beside the baseline";
+    let said = say(dir.path(), &["bench", "small.toml", "--decide", "1%"]).ends_with(1);
+    assert!(
+        said.out.contains(&format!("decide  {no_ratio}")),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.err.contains(&format!("after round 3 {no_ratio}")) && !said.err.contains("round 4"),
+        "{}",
+        said.err
+    );
+}
+
 fn known() {
     let dir = tempfile::tempdir().unwrap();
-    let text = "schema = 1\nname = \"small\"\nrounds = 1\n[workload]\nkind = \"timer\"\njobs = 60\n\
+    let text = "schema = 1\nname = \"small\"\nrounds = 1\n[workload]\nkind = \"timer\"\njobs = 110\n\
         [[trial]]\nname = \"a\"\ncells = [\"bare\"]\n[[trial]]\nname = \"b\"\nperiod = \"2ms\"\ncells = [\"bare\"]\n";
     fs::write(dir.path().join("small.toml"), text).unwrap();
     let rounds_of = |words: &[&str], code: i32| {
@@ -342,7 +368,7 @@ fn known() {
     // What is known to be false is known, and fails.
     let (_, rounds) = rounds_of(&["--until", "latency.p90 < 1ns"], 3);
     assert_eq!(rounds, 1);
-    // p99 takes 459 jobs: 120 and 240 tell nothing.
+    // p99 takes 459 jobs: 440 tell nothing, and 880 do on a machine that stands still in between.
     let (said, rounds) = rounds_of(&["--until", "a.latency.p99 < 10s", "--rounds", "16"], 0);
     assert_eq!(rounds, 8, "{}", said.err);
     assert!(
@@ -381,7 +407,7 @@ fn in_time() {
     let rounds_of = |words: &[&str], code: Option<i32>| {
         let said = say(dir.path(), &[&["bench"], words].concat());
         let run = Run::open(&only_run(dir.path())).unwrap();
-        let is_open = || !Standing::of(&run).unwrap().undecided.is_empty();
+        let is_open = || Standing::of(&run).unwrap().is_open();
         let said = said.ends_with(code.unwrap_or_else(|| i32::from(is_open())));
         let manifest = run.manifest().unwrap();
         assert_eq!(manifest.status, Status::Complete);

@@ -238,6 +238,7 @@ fn ask(
     };
     notes.extend(mismatch(asked, enforcer));
     let admitted = bounds.iter().all(|bound| bound.refusals.is_empty());
+    let standing = Standing::of(admitted, deadlines, supplied);
     Some(Admission {
         enforcer: enforcer.name(),
         limit_runtime_ns: asked.limit.runtime,
@@ -247,7 +248,10 @@ fn ask(
         writes,
         admitted,
         notes,
-        standing: Standing::of(admitted, deadlines, supplied),
+        standing: match enforcer {
+            Enforcer::Freezer => standing.by_reaction(),
+            _ => standing,
+        },
     })
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use analysis::Supply;
 use analysis::inside;
 use analysis::linux::{FreezerSupply, Reaction, to_ratio};
+use analysis::reservation::ReservationError;
 use model::taskset::{Order, Policy, TaskCell, TaskSet};
 
 use super::super::judge::{self, ns};
@@ -14,7 +15,7 @@ use super::Bound;
 use super::ask::Asked;
 use crate::units::exact;
 
-/// What the kernel lets the threads of the cells on each cpu have together.
+/// What the kernel lets the threads of the cells on each cpu have together, with those of the thread that holds them.
 pub(super) fn bounds(asked: &Asked) -> Vec<Bound> {
     let Some(on) = &asked.on else {
         return vec![bound(asked, "every cpu".to_owned(), &asked.on_cpu(0))];
@@ -32,7 +33,9 @@ fn bound(asked: &Asked, of: String, cells: &[&TaskCell]) -> Bound {
         let Some(own) = cell.reservation else {
             continue;
         };
-        sum = sum.saturating_add(to_ratio(ns(own.period), ns(own.budget)));
+        let period = ns(own.period);
+        let held = ns(own.budget).saturating_add(Reaction::COST);
+        sum = sum.saturating_add(to_ratio(period, held));
         if available.is_some_and(|available| sum > available) {
             refusals.push(format!(
                 "cell {}: with it the kernel stops all real-time threads of the cpu at its limit",
@@ -49,25 +52,34 @@ fn bound(asked: &Asked, of: String, cells: &[&TaskCell]) -> Bound {
     }
 }
 
-/// Whether the deadlines inside the reservations hold with what such a budget is certain to supply, and what that is of each cell.
+/// Whether the deadlines inside the reservations are shown to hold with what such a budget is certain to supply, and what that is of
+/// each cell. Never that one is missed: what is certain is a lower bound.
 pub(super) fn inside(set: &TaskSet, reaction: Reaction) -> (Outcome, Vec<String>) {
     let notice = if reaction.noticed { "" } else { " no" };
-    let mut notes = vec![format!(
-        "the thread that freezes and thaws is taken to look up to {} late, cells to run on for up to {} beyond their budgets, and to give{notice} \
-         notice of their first use (`--reaction`); the figures of another machine are no bound for this one",
-        exact(reaction.late),
-        exact(reaction.overrun)
-    )];
+    let mut notes = vec![
+        format!(
+            "the thread that freezes and thaws is taken to look up to {} late, cells to run on for up to {} beyond their budgets, and to \
+             give{notice} notice of their first use (`--reaction`); the figures of another machine are no bound for this one",
+            exact(reaction.late),
+            exact(reaction.overrun)
+        ),
+        format!(
+            "what that thread takes is counted above, {} in each period of each cell; it runs before all cells, and what it delays is no \
+             part of the supply below",
+            exact(Reaction::COST)
+        ),
+    ];
     let mut all = Outcome::Holds;
     for cell in &set.cells {
         let Some(own) = cell.reservation else {
             continue;
         };
         let (outcome, what) = match FreezerSupply::new(ns(own.budget), ns(own.period), reaction) {
-            Err(_) => (
-                Outcome::Missed,
-                "nothing of its budget is certain: it is no longer than the lateness".to_owned(),
+            Err(ReservationError::Zero(_)) => (
+                Outcome::Undecided,
+                "nothing of its budget is certain: the lateness takes all of it".to_owned(),
             ),
+            Err(why) => (Outcome::Undecided, format!("no supply is known: {why}")),
             Ok(supply) => {
                 let (part, whole) = supply.behind.rate();
                 let given = format!(
@@ -80,8 +92,10 @@ pub(super) fn inside(set: &TaskSet, reaction: Reaction) -> (Outcome, Vec<String>
         };
         let said = match outcome {
             Outcome::Holds => "with that every deadline holds",
-            Outcome::Missed => "with that a deadline can be missed",
-            Outcome::Undecided => "whether the deadlines hold with that is not analysed",
+            // What is certain is less than what comes: nothing shows that a deadline is missed.
+            Outcome::Missed | Outcome::Undecided => {
+                "that every deadline holds is not shown by that"
+            }
         };
         notes.push(format!("cell {}: {what}; {said}", cell.name));
         all = all.worst(outcome);
@@ -106,7 +120,6 @@ fn deadlines(cell: &TaskCell, supply: &FreezerSupply) -> Outcome {
         .collect();
     match inside::holds(&tasks, policy, &supply.behind) {
         Ok(true) => Outcome::Holds,
-        Ok(false) => Outcome::Missed,
-        Err(_) => Outcome::Undecided,
+        Ok(false) | Err(_) => Outcome::Undecided,
     }
 }

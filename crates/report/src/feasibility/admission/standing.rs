@@ -10,6 +10,8 @@ use super::super::study::Outcome;
 pub enum Standing {
     /// Admitted, and every deadline holds.
     Guaranteed,
+    /// Admitted, and every deadline holds as long as what holds the budgets reacts as it is taken to.
+    GuaranteedByReaction,
     /// Every deadline would hold, but the kernel refuses.
     RefusedThoughFeasible,
     /// The kernel admits it, but a deadline can be missed.
@@ -46,10 +48,22 @@ impl Standing {
         }
     }
 
+    /// The same where the budgets are only as good as the reaction of a thread that is measured and not proved.
+    #[must_use]
+    pub(super) const fn by_reaction(self) -> Standing {
+        match self {
+            Standing::Guaranteed => Standing::GuaranteedByReaction,
+            other => other,
+        }
+    }
+
     /// The sentence that tables print.
     pub const fn sentence(self) -> &'static str {
         match self {
             Standing::Guaranteed => "admitted by the kernel, and every deadline holds",
+            Standing::GuaranteedByReaction => {
+                "admitted by the kernel, and every deadline holds as long as the freezer reacts as it is taken to"
+            }
             Standing::RefusedThoughFeasible => "feasible, but refused by the kernel",
             Standing::AdmittedThoughInfeasible => {
                 "admitted by the kernel, but not feasible: a deadline can be missed"
@@ -74,7 +88,10 @@ impl Standing {
     pub const fn differs(self) -> bool {
         !matches!(
             self,
-            Standing::Guaranteed | Standing::RefusedAndInfeasible | Standing::RefusedAndNotSupplied
+            Standing::Guaranteed
+                | Standing::GuaranteedByReaction
+                | Standing::RefusedAndInfeasible
+                | Standing::RefusedAndNotSupplied
         )
     }
 }

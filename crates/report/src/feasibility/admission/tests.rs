@@ -286,28 +286,44 @@ fn what_the_freezer_supplies_is_less_than_the_textbook_by_its_reaction() {
     // 3 ms within 24 ms by the textbook; behind others, with 0.1 ms late and 0.3 ms beyond, some 2 ms later.
     assert_eq!(
         of("24ms", "0us/0us/noticed").standing,
-        Standing::AdmittedThoughInfeasible
+        Standing::AdmittedUndecided
     );
     assert_eq!(
         of("27ms", "100us/300us/noticed").standing,
-        Standing::Guaranteed
+        Standing::GuaranteedByReaction
     );
     let late = of("25ms", "100us/300us/noticed");
-    assert_eq!(late.standing, Standing::AdmittedThoughInfeasible);
+    // Alone on its cpu the cell would make it: what is not shown is not called missed.
+    assert_eq!(late.standing, Standing::AdmittedUndecided);
     assert!(
-        late.notes[1].starts_with("cell c: 28.80 % of its cpu after "),
+        late.notes[2].starts_with("cell c: 28.80 % of its cpu after "),
         "{:?}",
         late.notes
     );
     // A lateness beyond the budget leaves nothing, and without notice a budget more may be missing.
-    assert!(of("27ms", "3ms/3ms/noticed").notes[1].contains("nothing of its budget is certain"));
+    assert!(of("27ms", "3ms/3ms/noticed").notes[2].contains("nothing of its budget is certain"));
     assert_eq!(
         of("27ms", "100us/300us").standing,
-        Standing::AdmittedThoughInfeasible
+        Standing::AdmittedUndecided
     );
     for bad in ["", "1us", "2us/1us", "1us/2us/seen", "-1us/1us"] {
         assert!(bad.parse::<ReactionText>().is_err(), "{bad}");
     }
+}
+
+/// Three such cells are 90 % of the cpu, and the thread that holds them has no more than the rest of the 95 %.
+#[test]
+fn what_the_freezers_thread_takes_counts_towards_the_kernels_limit() {
+    let of = |budget: &str, period: &str| {
+        let own = format!("budget = \"{budget}\", period = \"{period}\"");
+        let cells = cells("cpus = 1", &[own.as_str(), &own, &own]);
+        asked(&cells, Enforcer::Freezer, RtLimit::KERNEL)
+    };
+    assert!(!of("300us", "1ms").admitted);
+    let wide = of("30ms", "100ms");
+    assert!(wide.admitted);
+    // 30.25 ms of 100 ms each.
+    assert_eq!(wide.bounds[0].asked, 3 * ((3025 << 20) / 10_000));
 }
 
 #[test]

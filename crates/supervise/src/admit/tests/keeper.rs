@@ -1,8 +1,8 @@
 //! What holding cells with the freezer costs the others of their cpu.
 
-use super::super::keeper::COST_NS;
 use super::beside::{beside, neighbour};
 use super::*;
+use analysis::linux::Reaction;
 
 /// A mission of which the freezer holds so many cells of cpu 0, as the ledger would have them.
 fn held(count: usize) -> Facts {
@@ -41,7 +41,7 @@ fn each_cell_of_the_cpu_costs_those_below_it_something_in_every_period() {
     // Held in a window of the budget and what comes before it: at the beginning of a period, and at the next.
     for count in [1, 4] {
         let more = postponed(&held(count)) - postponed(&by_groups(count));
-        assert_eq!(more, 2 * COST_NS * count as u64, "{count}");
+        assert_eq!(more, 2 * Reaction::COST * count as u64, "{count}");
     }
 }
 
@@ -58,6 +58,6 @@ fn what_it_costs_counts_within_the_kernels_limit() {
     };
     // 21 charges of 8 cells and 11 of its own, a tick more for each: 168 + 8 + 110 + 1 ms; and 42 ms of the thread.
     let limit = (100..500).find(|ms| with(ms * MS)).unwrap();
-    let cost = 8 * 21 * COST_NS / MS;
+    let cost = 8 * 21 * Reaction::COST / MS;
     assert_eq!(limit, 8 * (21 + 1) + 11 * 10 + 1 + cost);
 }
