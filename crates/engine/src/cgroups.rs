@@ -128,7 +128,7 @@ fn kill_tree(dir: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn groups_below(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn groups_below(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))

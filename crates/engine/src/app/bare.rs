@@ -12,7 +12,6 @@ use super::child::Handed;
 use super::program::Program;
 use super::spec::{AppSpec, Ids, Network};
 use super::{executor, groups, start};
-use crate::embedded::groups::Groups;
 use crate::limits;
 use crate::seccomp::{Filter, policy};
 
@@ -29,7 +28,7 @@ pub(super) fn become_it(spec: &AppSpec, program: &Program, handed: Handed) -> Re
 
 fn prepare(spec: &AppSpec, program: &Program, handed: Handed) -> Result<Infallible, String> {
     let filter = Filter::of(&policy(&spec.grants, spec.network))?;
-    let mut groups = Groups::make(&spec.id)?;
+    let mut groups = groups::make(spec)?;
     groups::limit(spec)?;
     groups.enter(std::process::id().cast_signed())?;
     groups.reap_helper();

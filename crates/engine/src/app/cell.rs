@@ -187,7 +187,7 @@ impl AppCell {
     /// # Errors
     /// Where there is no freezer, or a process does not stop within 5 s; then none is stopped.
     pub fn freeze(&self) -> Result<(), EngineError> {
-        freezer::freeze(&self.spec.id)
+        freezer::freeze(&self.spec)
             .map_err(|cause| made::error(&self.spec, "freeze the cell", cause))
     }
 
@@ -196,7 +196,7 @@ impl AppCell {
     /// # Errors
     /// Where there is no freezer.
     pub fn begin_freeze(&self) -> Result<Freezing, EngineError> {
-        Freezing::begin(&self.spec.id)
+        Freezing::begin(&self.spec)
             .map_err(|cause| made::error(&self.spec, "freeze the cell", cause))
     }
 
@@ -205,8 +205,7 @@ impl AppCell {
     /// # Errors
     /// Where there is no freezer.
     pub fn thaw(&self) -> Result<(), EngineError> {
-        freezer::thaw(&self.spec.id)
-            .map_err(|cause| made::error(&self.spec, "thaw the cell", cause))
+        freezer::thaw(&self.spec).map_err(|cause| made::error(&self.spec, "thaw the cell", cause))
     }
 
     /// The log of its output; `None` where the maker gave it other streams.
@@ -244,7 +243,7 @@ impl AppCell {
 
     fn try_remove(&mut self) -> Result<(), String> {
         // On version 1 a frozen process does not even die; where there is no freezer nothing is frozen.
-        let _ = freezer::thaw(&self.spec.id);
+        let _ = freezer::thaw(&self.spec);
         if let Err(error) = self.kill(libc::SIGKILL)
             && error.raw_os_error() != Some(libc::ESRCH)
         {

@@ -15,7 +15,6 @@ use super::executor::Guard;
 use super::program::Program;
 use super::spec::{AppSpec, Image};
 use super::{bare, groups, podman, root, runtime};
-use crate::embedded::groups::Groups;
 use crate::embedded::private_root::{self, Seen};
 use crate::embedded::{chain, die_with};
 use crate::seccomp::{Filter, policy};
@@ -105,7 +104,7 @@ fn embedded(spec: &AppSpec, program: &Program, handed: Handed) -> Result<(), Str
         filter: Filter::of(&policy(&spec.grants, spec.network))?,
         report: handed.report,
     };
-    let mut groups = Groups::make(&spec.id)?;
+    let mut groups = groups::make(spec)?;
     groups::limit(spec)?;
     let state = made::state(spec);
     private_root::enter(&state, &seen(spec, program))?;

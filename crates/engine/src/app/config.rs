@@ -64,7 +64,7 @@ fn config(spec: &AppSpec, program: &Program) -> Result<Value, String> {
         "maskedPaths": MASKED,
         "readonlyPaths": READ_ONLY,
         "namespaces": namespaces,
-        "cgroupsPath": format!("/{}", spec.id),
+        "cgroupsPath": spec.own_group(),
         "devices": devices,
     });
     // The embedded engine makes the groups and installs the filter itself.

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use host::cgroup::Cgroups;
 
+use super::spec::AppSpec;
+
 /// How long the last process may need to stop: one in the midst of a system call finishes it first.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -19,7 +21,8 @@ const ASK_AGAIN: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone)]
 enum Freezer {
     V1(PathBuf),
-    V2(PathBuf),
+    /// Of an enclosed cell the groups in the one around it, which is not the engine's to freeze and thaw.
+    V2(Vec<PathBuf>),
 }
 
 /// A cell that is being stopped: by another thread than the one that has the cell, if need be.
@@ -35,8 +38,8 @@ impl Freezing {
     ///
     /// # Errors
     /// Where there is no freezer.
-    pub(super) fn begin(id: &str) -> Result<Freezing, String> {
-        let freezer = find(id)?;
+    pub(super) fn begin(spec: &AppSpec) -> Result<Freezing, String> {
+        let freezer = find(spec)?;
         freezer.set(true)?;
         let now = Instant::now();
         Ok(Freezing {
@@ -98,8 +101,8 @@ impl Freezing {
 ///
 /// # Errors
 /// Where there is no freezer, or a process does not stop in time; then the cell goes on.
-pub(super) fn freeze(id: &str) -> Result<(), String> {
-    let mut freezing = Freezing::begin(id)?;
+pub(super) fn freeze(spec: &AppSpec) -> Result<(), String> {
+    let mut freezing = Freezing::begin(spec)?;
     while !freezing.wait(PATIENCE)? {}
     Ok(())
 }
@@ -108,23 +111,24 @@ pub(super) fn freeze(id: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// Where there is no freezer.
-pub(super) fn thaw(id: &str) -> Result<(), String> {
-    find(id)?.set(false)
+pub(super) fn thaw(spec: &AppSpec) -> Result<(), String> {
+    find(spec)?.set(false)
 }
 
 /// As [`thaw`], where there is anything to thaw: on version 1 a stopped process does not even die.
 pub(crate) fn thaw_if_there(cgroups: &Cgroups, id: &str) {
-    if let Some(freezer) = find_in(cgroups, id)
-        && freezer.path().exists()
+    // On version 2 it does, whoever has frozen it.
+    if let Some(Freezer::V1(dir)) = find_in(cgroups, id, false)
+        && dir.exists()
     {
         // What is not thawed does not end, and that is reported.
-        let _ = freezer.set(false);
+        let _ = Freezer::V1(dir).set(false);
     }
 }
 
-fn find(id: &str) -> Result<Freezer, String> {
+fn find(spec: &AppSpec) -> Result<Freezer, String> {
     let cgroups = host::cgroup::detect().map_err(|error| error.to_string())?;
-    find_in(&cgroups, id).ok_or_else(|| {
+    find_in(&cgroups, &spec.id, spec.is_enclosed).ok_or_else(|| {
         format!(
             "there is no freezer ({}); mount one with `mkdir -p /sys/fs/cgroup/freezer && mount -t cgroup -o freezer none /sys/fs/cgroup/freezer`",
             cgroups.layout()
@@ -132,37 +136,47 @@ fn find(id: &str) -> Result<Freezer, String> {
     })
 }
 
-fn find_in(cgroups: &Cgroups, id: &str) -> Option<Freezer> {
+fn find_in(cgroups: &Cgroups, id: &str, is_enclosed: bool) -> Option<Freezer> {
     if let Some(mount) = cgroups.v1_mount("freezer") {
         return Some(Freezer::V1(mount.point.join(id)));
     }
     let v2 = cgroups.v2.as_ref()?;
-    Some(Freezer::V2(v2.point.join(id)))
+    let own = v2.point.join(id);
+    Some(Freezer::V2(match is_enclosed {
+        true => crate::cgroups::groups_below(&own),
+        false => vec![own],
+    }))
 }
 
 impl Freezer {
-    fn path(&self) -> &Path {
-        match self {
-            Freezer::V1(path) | Freezer::V2(path) => path,
-        }
-    }
-
     fn set(&self, frozen: bool) -> Result<(), String> {
-        let (file, text) = match (self, frozen) {
-            (Freezer::V1(dir), true) => (dir.join("freezer.state"), "FROZEN"),
-            (Freezer::V1(dir), false) => (dir.join("freezer.state"), "THAWED"),
-            (Freezer::V2(dir), true) => (dir.join("cgroup.freeze"), "1"),
-            (Freezer::V2(dir), false) => (dir.join("cgroup.freeze"), "0"),
-        };
-        fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))
+        match self {
+            Freezer::V1(dir) => {
+                let text = if frozen { "FROZEN" } else { "THAWED" };
+                write(&dir.join("freezer.state"), text)
+            }
+            Freezer::V2(dirs) => {
+                let text = if frozen { "1" } else { "0" };
+                let mut each = dirs.iter();
+                each.try_for_each(|dir| write(&dir.join("cgroup.freeze"), text))
+            }
+        }
     }
 
     fn is_frozen(&self) -> bool {
+        let says = |file: PathBuf, line: &str| {
+            fs::read_to_string(file).is_ok_and(|text| text.lines().any(|each| each == line))
+        };
         match self {
-            Freezer::V1(dir) => fs::read_to_string(dir.join("freezer.state"))
-                .is_ok_and(|text| text.trim() == "FROZEN"),
-            Freezer::V2(dir) => fs::read_to_string(dir.join("cgroup.events"))
-                .is_ok_and(|text| text.lines().any(|line| line == "frozen 1")),
+            Freezer::V1(dir) => says(dir.join("freezer.state"), "FROZEN"),
+            Freezer::V2(dirs) => {
+                let mut each = dirs.iter();
+                each.all(|dir| says(dir.join("cgroup.events"), "frozen 1"))
+            }
         }
     }
+}
+
+fn write(file: &Path, text: &str) -> Result<(), String> {
+    fs::write(file, text).map_err(|error| format!("{}: {error}", file.display()))
 }

@@ -7,9 +7,21 @@ use host::cgroup::{Cgroups, Layout};
 use model::EngineKind;
 
 use super::devices;
-use super::spec::{Access, AppSpec, Limits};
+use super::spec::{Access, AppSpec, INNER, Limits};
+use crate::embedded::groups::Groups;
 
-/// Sets the limits of the groups `/<id>`, which are there and empty.
+/// The groups of a cell, made where there is none.
+///
+/// # Errors
+/// Names the group that could not be made.
+pub(super) fn make(spec: &AppSpec) -> Result<Groups, String> {
+    match spec.is_enclosed {
+        true => Groups::make_inside(&spec.id, INNER),
+        false => Groups::make(&spec.id),
+    }
+}
+
+/// Sets the limits of the groups `/<id>`, which are there and empty: they hold for what is below, too.
 ///
 /// # Errors
 /// Names the file that could not be written, or the controller that is not there.

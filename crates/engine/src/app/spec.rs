@@ -47,6 +47,10 @@ pub struct AppSpec {
     pub network: Network,
     /// What its cgroups allow.
     pub limits: Limits,
+    /// Whether its own groups lie in one around them, by which it is held from outside: nobody inside, no engine's `pause` and no
+    /// [`AppCell::thaw`](super::AppCell::thaw) undoes what that does. The outer one is `/<id>` either way.
+    #[serde(default)]
+    pub is_enclosed: bool,
     /// What its processes may.
     pub grants: Grants,
     /// How early it is killed when the machine's memory is short, 0 to 1000 (proc_pid_oom_score_adj(5)).
@@ -55,6 +59,9 @@ pub struct AppSpec {
     /// The most bytes of its output that are kept, in two files; ignored where the caller gives it its streams.
     pub log_bytes: u64,
 }
+
+/// The group of an enclosed cell in the one around it.
+pub(super) const INNER: &str = "cell";
 
 impl AppSpec {
     /// A cell with nothing but its image: no network, no writable file, no right.
@@ -76,9 +83,18 @@ impl AppSpec {
             devices: Vec::new(),
             network: Network::None,
             limits: Limits::default(),
+            is_enclosed: false,
             grants: Grants::default(),
             oom_score_adj: 0,
             log_bytes: 1 << 20,
+        }
+    }
+
+    /// The group that its engine makes, from the root of every hierarchy; podman makes one below `/<id>` by itself.
+    pub(super) fn own_group(&self) -> String {
+        match self.is_enclosed {
+            true => format!("/{}/{INNER}", self.id),
+            false => format!("/{}", self.id),
         }
     }
 }

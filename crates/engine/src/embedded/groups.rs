@@ -6,6 +6,7 @@
 //! the container is being built, and the payload's own, just before it starts, find the way paved. No earlier:
 //! during that wait the kernel makes no groups.
 
+use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
@@ -25,18 +26,39 @@ pub(crate) struct Groups {
 
 struct Group {
     parent: File,
+    name: CString,
     processes: File,
 }
 
 impl Groups {
     /// Makes the group `/<id>` in every hierarchy and starts the helper.
     pub(crate) fn make(id: &str) -> Result<Groups, String> {
+        Groups::make_all(id, None)
+    }
+
+    /// The same, with one of this name in that of version 2, for the processes: the outer one is for those who hold the cell, and may be
+    /// there. What they use is version 2, so that elsewhere there is no need of it.
+    pub(crate) fn make_inside(id: &str, inner: &str) -> Result<Groups, String> {
+        Groups::make_all(id, Some(inner))
+    }
+
+    fn make_all(id: &str, inner: Option<&str>) -> Result<Groups, String> {
         let cgroups = host::cgroup::detect().map_err(|error| error.to_string())?;
         let mut groups = Vec::new();
         let v1 = cgroups.v1.iter().map(|mount| (mount, true));
         for (mount, v1) in v1.chain(cgroups.v2.iter().map(|mount| (mount, false))) {
             let cpuset = v1 && mount.controllers.iter().any(|name| name == "cpuset");
-            let group = make_one(&mount.point, id, cpuset)
+            let made = match inner.filter(|_| !v1) {
+                None => make_one(&mount.point, id, cpuset),
+                Some(inner) => {
+                    let outer = mount.point.join(id);
+                    match fs::create_dir(&outer) {
+                        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+                        _ => make_one(&outer, inner, false),
+                    }
+                }
+            };
+            let group = made
                 .map_err(|error| format!("cgroup {}: {error}", mount.point.join(id).display()))?;
             groups.push(group);
         }
@@ -95,12 +117,15 @@ impl Groups {
     /// Removes the groups; their processes have ended.
     pub(crate) fn remove(mut self) -> Result<(), String> {
         self.reap_helper();
-        let name = std::ffi::CString::new(self.id.as_str()).map_err(|error| error.to_string())?;
         let began = Instant::now();
         for group in &self.groups {
             // SAFETY: an open directory and a string that ends in NUL.
             while unsafe {
-                libc::unlinkat(group.parent.as_raw_fd(), name.as_ptr(), libc::AT_REMOVEDIR)
+                libc::unlinkat(
+                    group.parent.as_raw_fd(),
+                    group.name.as_ptr(),
+                    libc::AT_REMOVEDIR,
+                )
             } != 0
             {
                 let error = io::Error::last_os_error();
@@ -128,6 +153,7 @@ fn make_one(point: &Path, id: &str, inherit_cpuset: bool) -> io::Result<Group> {
             .read(true)
             .custom_flags(libc::O_PATH | libc::O_DIRECTORY)
             .open(point)?,
+        name: CString::new(id)?,
         processes: OpenOptions::new()
             .write(true)
             .open(dir.join("cgroup.procs"))?,

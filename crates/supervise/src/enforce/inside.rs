@@ -1,7 +1,7 @@
 //! A cell's processes, as the host sees them.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A cell's processes, as the host sees them.
 #[derive(Debug, Clone)]
@@ -15,14 +15,7 @@ pub struct Inside {
 impl Inside {
     /// Ids of all its threads, of whatever process; those of its first process alone where no group tells.
     pub fn threads(&self) -> Vec<i32> {
-        // Version 1 and version 2 name the file differently; any one hierarchy has all of them.
-        let listed = (self.groups.iter())
-            .flat_map(|group| [group.join("tasks"), group.join("cgroup.threads")])
-            .find_map(|file| {
-                fs::read_to_string(file)
-                    .ok()
-                    .filter(|text| !text.is_empty())
-            });
+        let listed = (self.groups.iter().map(|group| listed(group))).find(|text| !text.is_empty());
         match listed {
             Some(text) => text
                 .lines()
@@ -37,6 +30,21 @@ impl Inside {
                 .collect(),
         }
     }
+}
+
+/// The threads of a group and of those below it, where podman puts a container and where those of enclosed cells are. Version 1 and
+/// version 2 name the file differently; any one hierarchy has all of them.
+fn listed(group: &Path) -> String {
+    let own = ["tasks", "cgroup.threads"].map(|file| fs::read_to_string(group.join(file)));
+    let mut text: String = own.into_iter().flatten().collect();
+    for entry in fs::read_dir(group).into_iter().flatten().flatten() {
+        // podman puts its monitor of the container beside it, which is no thread of the cell.
+        let is_monitor = entry.file_name() == "conmon";
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !is_monitor {
+            text.push_str(&listed(&entry.path()));
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -55,6 +63,14 @@ mod tests {
             fs::write(dir.path().join(group).join(file), "12\n0\n14\n").unwrap();
             assert_eq!(inside(&["nowhere", group]).threads(), [12, 14]);
         }
+        let below = dir.path().join("outer/cell");
+        fs::create_dir_all(&below).unwrap();
+        fs::write(dir.path().join("outer/cgroup.threads"), "").unwrap();
+        fs::write(below.join("cgroup.threads"), "15\n16\n").unwrap();
+        let monitor = dir.path().join("outer/conmon");
+        fs::create_dir(&monitor).unwrap();
+        fs::write(monitor.join("cgroup.threads"), "17\n").unwrap();
+        assert_eq!(inside(&["outer"]).threads(), [15, 16]);
         let own = inside(&[]).threads();
         assert!(own.contains(&std::process::id().cast_signed()), "{own:?}");
     }

@@ -143,6 +143,67 @@ pub fn a_frozen_cell_stands_still(kind: EngineKind) {
     assert_nothing_left(&spec, pid);
 }
 
+/// Who holds a cell by the group around its own is not in the way of who freezes and thaws the cell, nor the other way round.
+pub fn an_enclosed_cell_is_held_from_outside(kind: EngineKind) {
+    let place = Place::new(kind);
+    let data = place.writable("data");
+    let inside = match kind {
+        EngineKind::Bare => data.display().to_string(),
+        _ => "/data".to_owned(),
+    };
+    let mut spec = place.itself(kind, &["count", &format!("{inside}/count")]);
+    if kind != EngineKind::Bare {
+        spec.binds = vec![Bind::new(&data, "/data", true)];
+    }
+    spec.is_enclosed = true;
+    spec.limits.memory_bytes = Some(64 << 20);
+    let mut cell = create_logged(&spec);
+    cell.start().unwrap();
+    let length = || fs::metadata(data.join("count")).map_or(0, |file| file.len());
+    let stands = || {
+        let before = length();
+        std::thread::sleep(Duration::from_millis(50));
+        length() == before
+    };
+    let goes_on = |what| {
+        let before = length();
+        eventually(what, || length() > before + 10);
+    };
+    goes_on("it counts");
+    let top = host::cgroup::detect().unwrap().v2.unwrap().point;
+    let outer = top.join(&spec.id);
+    let hold = |word: &str| fs::write(outer.join("cgroup.freeze"), word).unwrap();
+    let is_held = || {
+        fs::read_to_string(outer.join("cgroup.events"))
+            .unwrap()
+            .contains("frozen 1")
+    };
+    let own = fs::read_to_string(format!("/proc/{}/cgroup", cell.pid())).unwrap();
+    let own = own.lines().find_map(|line| line.strip_prefix("0::"));
+    assert!(
+        own.unwrap().starts_with(&format!("/{}/", spec.id)),
+        "{own:?}"
+    );
+
+    hold("1");
+    eventually("it is held", is_held);
+    assert!(stands(), "it is not held");
+    cell.thaw().unwrap();
+    assert!(stands(), "its own thaw lets it go");
+    hold("0");
+    goes_on("it is let go");
+    cell.freeze().unwrap();
+    hold("1");
+    hold("0");
+    assert!(stands(), "letting it go thaws it");
+    cell.thaw().unwrap();
+    goes_on("it is thawed");
+    hold("1");
+    let pid = cell.pid();
+    cell.remove().unwrap();
+    assert_nothing_left(&spec, pid);
+}
+
 /// The caller's own streams, one for each.
 pub fn output_goes_where_the_caller_says(kind: EngineKind) {
     let place = Place::new(kind);

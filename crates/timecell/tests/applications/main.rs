@@ -41,6 +41,7 @@ const CONTAINERS: &[(&str, Behaviour)] = behaviours![
     life::signals_reach_a_program_that_handles_them,
     life::a_frozen_cell_stands_still,
     life::a_frozen_cell_is_swept,
+    life::an_enclosed_cell_is_held_from_outside,
     life::a_cell_is_frozen_while_its_program_is_executed,
     life::a_log_stays_within_its_bounds,
     life::a_cell_outlives_its_supervisor_and_is_taken_over,
@@ -80,6 +81,7 @@ const PODMAN: &[(&str, Behaviour)] = behaviours![things::an_image_is_run_by_its_
 /// What holds for processes that are no containers.
 const BARE: &[(&str, Behaviour)] = behaviours![
     things::a_bare_cell_is_a_process_in_the_same_cage,
+    life::an_enclosed_cell_is_held_from_outside,
     life::class_and_cpus_are_given_before_the_first_instruction,
     life::the_callers_class_is_not_inherited,
     escapes::every_attack_is_refused,
