@@ -119,7 +119,7 @@ impl Bell {
     /// Waits until it was rung more often than that, or for this time; it may return before.
     pub(crate) fn wait(&self, rung: u32, time: Option<Duration>) {
         let time = time.map(|time| libc::timespec {
-            tv_sec: time.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+            tv_sec: i32::try_from(time.as_secs()).unwrap_or(i32::MAX).into(),
             tv_nsec: time.subsec_nanos().into(),
         });
         let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
