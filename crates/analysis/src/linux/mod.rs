@@ -18,7 +18,7 @@ mod standing;
 mod threads;
 mod tick;
 
-pub use beside::{Crowded, Held, postponement, postponement_behind};
+pub use beside::{Crowded, Held, postponement};
 pub use deadline::{DeadlineLimits, DeadlineParams, RootDomain};
 pub use freezer::{FreezerSupply, Reaction};
 pub use hcbs::{HcbsGroup, HcbsTree};

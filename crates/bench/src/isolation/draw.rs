@@ -91,7 +91,11 @@ fn budgets(pair: &Pair, room: &Room) -> Option<Budgets> {
             })
             .collect()
     };
-    let held = |(budget, period): (Ns, Ns)| Held { budget, period };
+    let held = |(budget, period): (Ns, Ns)| Held {
+        budget,
+        period,
+        overdraw: room.tick_ns,
+    };
     let victims = of(&pair.victim);
     let mut best: Option<Budgets> = None;
     for above in of(&pair.attacker) {
@@ -101,7 +105,7 @@ fn budgets(pair: &Pair, room: &Room) -> Option<Budgets> {
                 best.is_none_or(|best| less_bandwidth(sum(above, own), sum(best.0, best.1)));
             if better
                 && per_second_us(above) + per_second_us(own) <= room.free_us
-                && postponement(held(own), &[held(above)], room.tick_ns).is_ok()
+                && postponement(held(own), &[held(above)]).is_ok()
             {
                 best = Some((above, own));
             }

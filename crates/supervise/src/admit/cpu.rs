@@ -2,7 +2,7 @@
 
 use analysis::inside::{Policy, fixed_priority, test};
 use analysis::linux::{
-    DeadlineParams, Held, most_run, postponement_behind, rt_most_charged, thread_of, threads_hold,
+    DeadlineParams, Held, most_run, postponement, rt_most_charged, thread_of, threads_hold,
 };
 use analysis::reservation::Dedicated;
 use analysis::{Ns, Supply, Task, Verdict, Witness};
@@ -95,8 +95,6 @@ pub(super) fn check(
     deadline(cells, facts, &mut bounds, &mut above)?;
     let supervisors = supervisor::check(cells, &above)?;
     let keeper = keeper::above(cells);
-    let mut exact: Vec<Held> = supervisors.iter().map(|(_, _, held)| *held).collect();
-    exact.extend(&keeper);
     let mut order: Vec<usize> = (0..cells.len())
         .filter(|&at| cells[at].asked.class == CellClass::Fifo && !cells[at].asked.is_supervisor)
         .collect();
@@ -104,9 +102,10 @@ pub(super) fn check(
     let mut tasks_above: Vec<Task> = (above.iter())
         .map(|held| Task::new(held.budget, held.period))
         .collect();
-    tasks_above.extend(
-        (exact.iter()).map(|held| Task::new(held.budget, held.period).jittered(held.period)),
-    );
+    for own in (supervisors.iter().map(|(_, _, held)| held)).chain(&keeper) {
+        tasks_above.push(Task::new(own.budget, own.period).jittered(own.period));
+        above.push(*own);
+    }
     for (at, bound, _) in supervisors {
         bounds[at] = Some(bound);
     }
@@ -119,8 +118,9 @@ pub(super) fn check(
                 let own = Held {
                     budget: budget.budget_ns,
                     period: budget.period_ns,
+                    overdraw: facts.overdraw_ns(budget.enforcer),
                 };
-                let bound = reserved(at, cell, own, (&above, &exact), facts, measured)?;
+                let bound = reserved(at, cell, own, &above, facts, measured)?;
                 above.push(own);
                 tasks_above.push(Task::new(own.budget, own.period).jittered(own.period));
                 bound
@@ -129,11 +129,11 @@ pub(super) fn check(
                 let (bound, own) = unprotected(at, cell, &tasks_above)?;
                 tasks_above.extend(own);
                 // Nothing stops it, so nobody below can be held to more than what it claims to need.
-                above.extend(
-                    cell.shares()
-                        .iter()
-                        .map(|&(budget, period)| Held { budget, period }),
-                );
+                above.extend(cell.shares().iter().map(|&(budget, period)| Held {
+                    budget,
+                    period,
+                    overdraw: facts.tick_ns(),
+                }));
                 bound
             }
         };
@@ -205,8 +205,8 @@ fn unmixed(cells: &[Candidate<'_>]) -> Result<(), Unfit> {
     })
 }
 
-/// Whether all real-time threads of one cpu stay within what the kernel lets them have together, though its tick lets those that it
-/// holds overdraw their budgets: beyond that it stops every thread of class FIFO, or puts ordinary ones before them.
+/// Whether all real-time threads of one cpu stay within what the kernel lets them have together, though those that are held may
+/// overdraw their budgets: beyond that it stops every thread of class FIFO, or puts ordinary ones before them.
 fn within_limit(
     cells: &[Candidate<'_>],
     bounds: &[Bound],
@@ -223,7 +223,7 @@ fn within_limit(
     }
     for limit in facts.limits() {
         let all = (cells.iter().zip(bounds))
-            .map(|(cell, bound)| most_charged(cell, bound, facts.tick_ns(), limit.period_ns))
+            .map(|(cell, bound)| most_charged(cell, bound, facts, limit.period_ns))
             .chain(
                 (keeper.iter())
                     .map(|own| rt_most_charged(own.budget, own.period, 0, limit.period_ns)),
@@ -243,8 +243,8 @@ fn within_limit(
             return Err(Unfit {
                 of,
                 why: format!(
-                    "the cells on its cpu can be charged {:.3} ms in one period of {:.0} ms, budgets saved up and overdrawn by a \
-                     tick included, and {then} after {:.3} ms: lower budgets or execution times, or shorten their periods{mend}",
+                    "the cells on its cpu can be charged {:.3} ms in one period of {:.0} ms, budgets saved up and overdrawn \
+                     included, and {then} after {:.3} ms: lower budgets or execution times, or shorten their periods{mend}",
                     all as f64 / 1e6,
                     limit.period_ns as f64 / 1e6,
                     limit.runtime_ns as f64 / 1e6
@@ -257,14 +257,15 @@ fn within_limit(
 }
 
 /// The most that a cell is charged on one cpu in any window, as far as it is held to what it was granted, or holds itself to it.
-fn most_charged(cell: &Candidate<'_>, bound: &Bound, tick: Ns, window: Ns) -> Ns {
+fn most_charged(cell: &Candidate<'_>, bound: &Bound, facts: &Facts, window: Ns) -> Ns {
+    let overdraw = facts.overdraw_ns(cell.asked.enforcer);
     let sum = |parts: &mut dyn Iterator<Item = Ns>| parts.fold(0, Ns::saturating_add);
     let tasks = cell.asked.work.tasks.as_slice();
     match (cell.asked.class, cell.budget, cell.asked.reservation) {
         (CellClass::Deadline, _, _) => sum(&mut (cell.threads().iter())
-            .map(|own| rt_most_charged(own.runtime, own.effective_period(), tick, window))),
-        (_, Some((budget, period)), _) => rt_most_charged(budget, period, tick, window),
-        // No tick is added to what nothing stops: it takes what it takes.
+            .map(|own| rt_most_charged(own.runtime, own.effective_period(), overdraw, window))),
+        (_, Some((budget, period)), _) => rt_most_charged(budget, period, overdraw, window),
+        // Nothing is added to what nothing stops: it takes what it takes.
         (_, None, Some((budget, period))) if tasks.is_empty() && cell.asked.is_supervisor => {
             rt_most_charged(budget, period, 0, window)
         }
@@ -386,6 +387,7 @@ fn deadline(
         above.extend(threads.iter().map(|thread| Held {
             budget: thread.runtime,
             period: thread.effective_period(),
+            overdraw: facts.tick_ns(),
         }));
     }
     Ok(())
@@ -396,7 +398,7 @@ fn reserved(
     at: usize,
     cell: &Candidate<'_>,
     own: Held,
-    (above, exact): (&[Held], &[Held]),
+    above: &[Held],
     facts: &Facts,
     measured: &[MeasuredSupply],
 ) -> Result<Bound, Unfit> {
@@ -405,9 +407,9 @@ fn reserved(
         why,
         witness,
     };
-    let behind = postponement_behind(own, above, exact, facts.tick_ns()).map_err(|crowded| {
+    let behind = postponement(own, above).map_err(|crowded| {
         let why = format!(
-            "with tick overruns, it and the cells above it on its cpu need {:.3} ms per {:.3} ms period",
+            "with overruns, it and the cells above it on its cpu need {:.3} ms per {:.3} ms period",
             crowded.demand as f64 / 1e6,
             crowded.period as f64 / 1e6
         );

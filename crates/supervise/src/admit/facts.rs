@@ -1,6 +1,6 @@
 //! What admission knows of the machine.
 
-use analysis::linux::RootDomain;
+use analysis::linux::{Reaction, RootDomain};
 use model::Enforcer;
 use record::supply::Machine;
 
@@ -169,6 +169,14 @@ impl Facts {
         match self.has(Enforcer::RtCgroup) {
             Ok(()) => Enforcer::RtCgroup,
             Err(_) => Enforcer::CpusetOnly,
+        }
+    }
+
+    /// How much longer than its budget a cell can run that this holds, ns: until the kernel's tick, or the freezer's thread, looks.
+    pub fn overdraw_ns(&self, enforcer: Enforcer) -> u64 {
+        match enforcer {
+            Enforcer::Freezer => Reaction::MEASURED.overrun,
+            _ => self.tick_ns(),
         }
     }
 

@@ -12,9 +12,6 @@ pub(super) fn above(cells: &[Candidate<'_>]) -> Vec<Held> {
     (cells.iter())
         .filter(|cell| cell.asked.enforcer == Enforcer::Freezer)
         .filter_map(|cell| cell.budget)
-        .map(|(_, period)| Held {
-            budget: Reaction::COST.min(period),
-            period,
-        })
+        .map(|(_, period)| Held::exactly(Reaction::COST.min(period), period))
         .collect()
 }

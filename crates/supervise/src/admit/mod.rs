@@ -120,7 +120,7 @@ fn decide(
     let exact: Vec<Held> = (others.iter())
         .filter(|(other, _)| other.is_supervisor)
         .filter_map(|(other, _)| other.reservation)
-        .map(|(budget, period)| Held { budget, period })
+        .map(|(budget, period)| Held::exactly(budget, period))
         .collect();
     let taken: Vec<_> = others.iter().filter_map(|(other, _)| other.band).collect();
     let without_band = bands::give(&mut asked, &taken);

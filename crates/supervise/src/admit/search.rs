@@ -1,7 +1,7 @@
 //! Finding the least budget for a cell.
 
 use analysis::inside::{Policy, holds};
-use analysis::linux::{Held, least_reservation, less_bandwidth, postponement_behind};
+use analysis::linux::{Held, least_reservation, less_bandwidth, postponement};
 use analysis::{Ns, Task};
 use model::Enforcer;
 use record::supply::{Budget, MeasuredSupply};
@@ -55,9 +55,14 @@ pub(super) fn least(
     facts: &Facts,
     measured: &[MeasuredSupply],
 ) -> Option<Budget> {
-    let tick = facts.tick_ns();
+    let overdraw = facts.overdraw_ns(enforcer);
     let behind = |budget: Ns, period: Ns| {
-        postponement_behind(Held { budget, period }, &[], exact, tick).ok()
+        let own = Held {
+            budget,
+            period,
+            overdraw,
+        };
+        postponement(own, exact).ok()
     };
     // The largest budget that comes within its period behind them: what holds with more is asked with so much, so that what
     // holds with a budget holds with every larger one, as the search wants it.
@@ -65,7 +70,7 @@ pub(super) fn least(
         let taken = |held: &Held| (period + held.period).div_ceil(held.period) * held.budget;
         match exact {
             [] => Some(period),
-            all => period.checked_sub(tick + all.iter().map(taken).sum::<Ns>()),
+            all => period.checked_sub(overdraw + all.iter().map(taken).sum::<Ns>()),
         }
     };
     let by_model = least_reservation(&work.tasks, share, |budget_ns, period_ns| {

@@ -150,7 +150,7 @@ pub(super) fn check(
         .filter(|(_, cell)| cell.asked.is_supervisor)
         .filter_map(|(at, cell)| {
             let (budget, period) = cell.asked.reservation?;
-            Some((at, Held { budget, period }))
+            Some((at, Held::exactly(budget, period)))
         })
         .collect();
     let mut checked = Vec::new();

@@ -276,13 +276,14 @@ fn what_stands_above_postpones() {
         analysis::linux::postponement(
             analysis::linux::Held {
                 budget: 20 * MS,
-                period: 100 * MS
+                period: 100 * MS,
+                overdraw: MS,
             },
             &[analysis::linux::Held {
                 budget: MS,
-                period: 10 * MS
+                period: 10 * MS,
+                overdraw: MS,
             }],
-            MS
         )
         .unwrap()
     );

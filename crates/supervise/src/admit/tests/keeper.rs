@@ -38,10 +38,16 @@ fn each_cell_of_the_cpu_costs_those_below_it_something_in_every_period() {
         }
         facts
     };
-    // Held in a window of the budget and what comes before it: at the beginning of a period, and at the next.
+    // Held in a window of the budget and what comes before it: at the beginning of a period, and at the next. And it lets a cell run on
+    // for less than the tick of a ms does.
     for count in [1, 4] {
-        let more = postponed(&held(count)) - postponed(&by_groups(count));
-        assert_eq!(more, 2 * Reaction::COST * count as u64, "{count}");
+        let by_tick = postponed(&by_groups(count)) - count as u64 * MS;
+        let each = 2 * Reaction::COST + Reaction::MEASURED.overrun;
+        assert_eq!(
+            postponed(&held(count)),
+            by_tick + count as u64 * each,
+            "{count}"
+        );
     }
 }
 
@@ -56,8 +62,9 @@ fn what_it_costs_counts_within_the_kernels_limit() {
         facts.rt_cgroup.as_mut().unwrap().limit_ns = Some(limit_ns);
         admit(&own, &facts, &[], 0).is_admitted()
     };
-    // 21 charges of 8 cells and 11 of its own, a tick more for each: 168 + 8 + 110 + 1 ms; and 42 ms of the thread.
+    // 21 charges of 8 cells and an overrun of each, 11 charges and a tick of its own, and 42 ms of the thread.
     let limit = (100..500).find(|ms| with(ms * MS)).unwrap();
-    let cost = 8 * 21 * Reaction::COST / MS;
-    assert_eq!(limit, 8 * (21 + 1) + 11 * 10 + 1 + cost);
+    let cells = 8 * (21 * MS + Reaction::MEASURED.overrun);
+    let all = cells + (11 * 10 + 1) * MS + 8 * 21 * Reaction::COST;
+    assert_eq!(limit, all.div_ceil(MS));
 }
