@@ -29,12 +29,14 @@ const NAME: &str = "page";
 const MAGIC: u64 = u64::from_ne_bytes(*b"timecel\x01");
 /// No promise.
 pub(crate) const NEVER: i64 = i64::MAX;
+/// How long the enforcing threads of a new keeper may take until they are at work, ns. They wait for that already, and what they do first is to say so.
+const BEGINNING_NS: i64 = 100_000_000;
 
 /// What a thread says of itself, so that others see whether it lives.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Beat {
-    /// Its thread's id; 0: there is none.
+    /// Its thread's id; 0: it has not begun yet.
     pub tid: AtomicU64,
     /// It will have written here again by this instant, ns of CLOCK_MONOTONIC.
     pub promise_ns: AtomicI64,
@@ -223,6 +225,19 @@ impl Page {
         lanes.filter(|lane| lane.cpu.load(Ordering::Acquire) != 0)
     }
 
+    /// The threads of a keeper that is dead beat no more. Those of the next one have [`BEGINNING_NS`] to begin, on cpus with groups; on the
+    /// others there may be none. Before any of them is at work.
+    pub(crate) fn forget_beats(&self) {
+        let cpus: Vec<u32> = (self.layout().groups.iter())
+            .filter_map(|record| Some(record.which()?.cpu))
+            .collect();
+        let begun_ns = sys::now_ns() + BEGINNING_NS;
+        for lane in self.lanes() {
+            let is_used = cpus.iter().any(|cpu| lane.is_of(*cpu));
+            lane.forget(if is_used { begun_ns } else { NEVER });
+        }
+    }
+
     pub(crate) fn commander(&self) -> &Beat {
         &self.layout().commander
     }
@@ -361,8 +376,21 @@ impl Lane {
         }
     }
 
-    /// What was found to count cpu time on its cpu; `None`: nobody has looked.
-    pub(crate) fn senses(&self) -> Option<Senses> {
+    fn is_of(&self, cpu: u32) -> bool {
+        self.cpu.load(Ordering::Acquire) == u64::from(cpu) + 1
+    }
+
+    /// No thread is at work there, and one will be by then.
+    pub(crate) fn forget(&self, begun_ns: i64) {
+        (self.unlooked_ns.iter()).for_each(|at| at.store(NEVER, Ordering::SeqCst));
+        self.beat.forget(begun_ns);
+    }
+
+    /// What was found to count cpu time on this cpu; `None`: nobody has looked, or was killed before the lane was the cpu's.
+    pub(crate) fn senses(&self, cpu: u32) -> Option<Senses> {
+        if !self.is_of(cpu) {
+            return None;
+        }
         let of = |notice| Senses {
             notice: Some(notice),
             reason: String::new(),
@@ -400,9 +428,21 @@ impl Beat {
         self.promise_ns.store(at_ns, Ordering::SeqCst);
     }
 
-    /// Whether its thread, one of process `pid`, is neither stopped nor traced nor at its end: nothing is to be expected of it then.
+    /// Nobody beats here until somebody begins, which will be by then.
+    pub(crate) fn forget(&self, begun_ns: i64) {
+        // In this order: a promise that is broken is looked at with the thread that gave it.
+        self.promise(NEVER);
+        self.tid.store(0, Ordering::SeqCst);
+        self.promise(begun_ns);
+    }
+
+    /// Whether its thread, one of process `pid`, is neither stopped nor traced nor at its end: nothing is to be expected of it then. For one
+    /// that has not begun yet the first thread of the process stands.
     pub(crate) fn may_run(&self, pid: i32) -> bool {
-        let tid = self.tid.load(Ordering::Acquire) as i32;
+        let tid = match self.tid.load(Ordering::Acquire) as i32 {
+            0 => pid,
+            tid => tid,
+        };
         matches!(sys::thread_state(pid, tid), Some(b'R' | b'S' | b'D'))
     }
 
@@ -480,7 +520,7 @@ mod tests {
         let again = Page::open_or_make(dir.path()).unwrap();
         assert_eq!(again.new_id(), 3);
         assert_eq!(again.lane_of(3), Some(lane));
-        assert!(again.lane(lane).senses().unwrap().notice.is_none());
+        assert!(again.lane(lane).senses(3).unwrap().notice.is_none());
         let groups = again.groups();
         assert_eq!((groups.len(), groups[0].1), (1, progress(2, 9)));
         std::fs::write(dir.path().join(NAME), "short").unwrap();
@@ -490,6 +530,52 @@ mod tests {
         std::fs::write(dir.path().join(NAME), zeroes).unwrap();
         let error = Page::open(dir.path()).unwrap_err();
         assert!(matches!(error, PageError::Foreign(_)), "{error}");
+    }
+
+    /// Which of the stores of [`Lane::settle`] were done, the last one or not.
+    #[test]
+    fn a_lane_whose_keeper_was_killed_while_settling_is_settled_again() {
+        let dir = place();
+        let page = Page::open_or_make(dir.path()).unwrap();
+        let lane = page.lane(page.lane_of(3).unwrap());
+        lane.settle(3, &Senses::clock(""));
+        assert!(lane.senses(3).is_some());
+        lane.cpu.store(0, Ordering::Release);
+        // Whichever cpu comes next has that lane, and would be in none if it were not settled.
+        for cpu in [3, 5] {
+            assert!(std::ptr::eq(page.lane(page.lane_of(cpu).unwrap()), lane));
+            assert!(lane.senses(cpu).is_none());
+        }
+    }
+
+    #[test]
+    fn a_dead_keepers_threads_are_not_expected_of_the_next_one() {
+        let dir = place();
+        let page = Page::open_or_make(dir.path()).unwrap();
+        for cpu in [0, 1] {
+            let lane = page.lane(page.lane_of(cpu).unwrap());
+            lane.settle(cpu, &Senses::clock(""));
+            lane.beat.begin();
+            lane.beat.promise(sys::now_ns());
+            lane.unlooked_ns[1].store(sys::now_ns(), Ordering::SeqCst);
+        }
+        page.group(0).note(progress(1, 9));
+        page.group(0).appoint(1, 1, Path::new("/g"));
+        let before_ns = sys::now_ns();
+        page.forget_beats();
+        let [free, used] = [0, 1].map(|cpu| page.lane(page.lane_of(cpu).unwrap()));
+        let due_ns = used.beat.promised_ns() - before_ns;
+        assert!(
+            (BEGINNING_NS..2 * BEGINNING_NS).contains(&due_ns),
+            "{due_ns}"
+        );
+        // Where no group is, no thread has to come.
+        assert_eq!(free.beat.promised_ns(), NEVER);
+        for lane in [free, used] {
+            assert_eq!(lane.beat.tid.load(Ordering::SeqCst), 0);
+            let unlooked = lane.unlooked_ns.iter().map(|ns| ns.load(Ordering::SeqCst));
+            assert!(unlooked.into_iter().all(|ns| ns == NEVER));
+        }
     }
 
     #[test]
