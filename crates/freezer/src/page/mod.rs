@@ -5,6 +5,7 @@
 //! back. Like the groups that it tells of, it goes with the boot. Every part has one writer: a group's its enforcing thread, a
 //! lane's the same, the header's whoever is keeper. What is more than a word is written as `twin` says.
 
+mod lane;
 mod lowered;
 mod record;
 mod twin;
@@ -12,49 +13,23 @@ mod twin;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use crate::counter::{ClockEvent, Senses};
 use crate::stats::MOST_GROUPS;
 use crate::sys;
+pub(crate) use lane::{Beat, Lane, NEVER};
 pub(crate) use lowered::LowerTable;
 pub(crate) use record::GroupRecord;
-pub use record::{LONGEST_PATH, Progress, Totals, Which};
+pub use record::{Entry, LONGEST_PATH, Progress, Totals, Which};
 
 /// The file's name in its directory.
 const NAME: &str = "page";
 /// `timecell` and the version of the layout.
-const MAGIC: u64 = u64::from_ne_bytes(*b"timecel\x01");
-/// No promise.
-pub(crate) const NEVER: i64 = i64::MAX;
+const MAGIC: u64 = u64::from_ne_bytes(*b"timecel\x02");
 /// How long the enforcing threads of a new keeper may take until they are at work, ns. They wait for that already, and what they do first is to say so.
 const BEGINNING_NS: i64 = 100_000_000;
-
-/// What a thread says of itself, so that others see whether it lives.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Beat {
-    /// Its thread's id; 0: it has not begun yet.
-    pub tid: AtomicU64,
-    /// It will have written here again by this instant, ns of CLOCK_MONOTONIC.
-    pub promise_ns: AtomicI64,
-}
-
-/// The enforcing thread of one cpu.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Lane {
-    /// The cpu's number and one; 0: no lane.
-    cpu: AtomicU64,
-    /// What was found to count cpu time there.
-    senses: AtomicU64,
-    pub beat: Beat,
-    /// From when on a group may have used up its budget without a promise to look at it, since the kernel is to tell of that:
-    /// one within a period, and one without. [`NEVER`]: there is none.
-    pub unlooked_ns: [AtomicI64; 2],
-}
 
 #[derive(Debug)]
 #[repr(C)]
@@ -100,6 +75,8 @@ pub enum PageError {
 #[derive(Debug)]
 pub struct Page {
     layout: *mut Layout,
+    /// Of its file, on one file system.
+    inode: u64,
 }
 
 // SAFETY: the mapping stays until the page is dropped, and is used through atomics only.
@@ -173,8 +150,8 @@ impl Page {
             path: path.to_owned(),
             reason,
         };
-        let length = file.metadata().map_err(failed)?.len();
-        if length != size_of::<Layout>() as u64 {
+        let about = file.metadata().map_err(failed)?;
+        if about.len() != size_of::<Layout>() as u64 {
             return Err(PageError::Foreign(path.to_owned()));
         }
         // SAFETY: a new mapping, where nothing was.
@@ -191,7 +168,10 @@ impl Page {
         if at == libc::MAP_FAILED {
             return Err(failed(io::Error::last_os_error()));
         }
-        let page = Page { layout: at.cast() };
+        let page = Page {
+            layout: at.cast(),
+            inode: about.ino(),
+        };
         match page.layout().magic.load(Ordering::Acquire) {
             MAGIC => Ok(page),
             _ => Err(PageError::Foreign(path.to_owned())),
@@ -320,17 +300,20 @@ impl Page {
             .fetch_max(sys::now_ns(), Ordering::SeqCst);
     }
 
-    /// The groups that are held, with how far they have come.
-    pub fn groups(&self) -> Vec<(Which, Progress)> {
+    /// The groups that are to be held, with how far they have come.
+    pub fn groups(&self) -> Vec<Entry> {
         let records = self.layout().groups.iter();
-        records
-            .filter_map(|record| Some((record.which()?, record.progress()?)))
-            .collect()
+        records.filter_map(GroupRecord::entry).collect()
     }
 
     /// Whether any group is held.
     pub(crate) fn is_empty(&self) -> bool {
         self.layout().groups.iter().all(|record| record.id() == 0)
+    }
+
+    /// Whether it is the one that lies in the directory. Another one does once a keeper has removed it and somebody has made a new one.
+    pub(crate) fn is_at(&self, dir: &Path) -> bool {
+        std::fs::metadata(dir.join(NAME)).is_ok_and(|file| file.ino() == self.inode)
     }
 
     /// Removes its file; what is mapped stays.
@@ -358,96 +341,6 @@ impl Drop for Page {
     fn drop(&mut self) {
         // SAFETY: the mapping made when it was opened, used no more.
         unsafe { libc::munmap(self.layout.cast(), size_of::<Layout>()) };
-    }
-}
-
-impl Lane {
-    /// Nobody's.
-    #[cfg(test)]
-    pub(crate) fn new() -> Lane {
-        Lane {
-            cpu: AtomicU64::new(0),
-            senses: AtomicU64::new(0),
-            beat: Beat {
-                tid: AtomicU64::new(0),
-                promise_ns: AtomicI64::new(NEVER),
-            },
-            unlooked_ns: [const { AtomicI64::new(NEVER) }; 2],
-        }
-    }
-
-    fn is_of(&self, cpu: u32) -> bool {
-        self.cpu.load(Ordering::Acquire) == u64::from(cpu) + 1
-    }
-
-    /// No thread is at work there, and one will be by then.
-    pub(crate) fn forget(&self, begun_ns: i64) {
-        (self.unlooked_ns.iter()).for_each(|at| at.store(NEVER, Ordering::SeqCst));
-        self.beat.forget(begun_ns);
-    }
-
-    /// What was found to count cpu time on this cpu; `None`: nobody has looked, or was killed before the lane was the cpu's.
-    pub(crate) fn senses(&self, cpu: u32) -> Option<Senses> {
-        if !self.is_of(cpu) {
-            return None;
-        }
-        let of = |notice| Senses {
-            notice: Some(notice),
-            reason: String::new(),
-        };
-        match self.senses.load(Ordering::Acquire) {
-            1 => Some(of(ClockEvent::Task)),
-            2 => Some(of(ClockEvent::Cpu)),
-            3 => Some(Senses::clock("found by the keeper before")),
-            _ => None,
-        }
-    }
-
-    /// It is this cpu's from now on, and so much was found there.
-    pub(crate) fn settle(&self, cpu: u32, senses: &Senses) {
-        let number = match senses.notice {
-            Some(ClockEvent::Task) => 1,
-            Some(ClockEvent::Cpu) => 2,
-            None => 3,
-        };
-        self.senses.store(number, Ordering::Release);
-        self.beat.promise_ns.store(NEVER, Ordering::Release);
-        (self.unlooked_ns.iter()).for_each(|at| at.store(NEVER, Ordering::Release));
-        self.cpu.store(u64::from(cpu) + 1, Ordering::Release);
-    }
-}
-
-impl Beat {
-    /// The calling thread is the one that beats here.
-    pub(crate) fn begin(&self) {
-        let tid = host::process::thread_id();
-        self.tid.store(tid.unsigned_abs().into(), Ordering::Release);
-    }
-
-    pub(crate) fn promise(&self, at_ns: i64) {
-        self.promise_ns.store(at_ns, Ordering::SeqCst);
-    }
-
-    /// Nobody beats here until somebody begins, which will be by then.
-    pub(crate) fn forget(&self, begun_ns: i64) {
-        // In this order: a promise that is broken is looked at with the thread that gave it.
-        self.promise(NEVER);
-        self.tid.store(0, Ordering::SeqCst);
-        self.promise(begun_ns);
-    }
-
-    /// Whether its thread, one of process `pid`, is neither stopped nor traced nor at its end: nothing is to be expected of it then. For one
-    /// that has not begun yet the first thread of the process stands.
-    pub(crate) fn may_run(&self, pid: i32) -> bool {
-        let tid = match self.tid.load(Ordering::Acquire) as i32 {
-            0 => pid,
-            tid => tid,
-        };
-        matches!(sys::thread_state(pid, tid), Some(b'R' | b'S' | b'D'))
-    }
-
-    pub(crate) fn promised_ns(&self) -> i64 {
-        self.promise_ns.load(Ordering::SeqCst)
     }
 }
 
@@ -480,6 +373,7 @@ fn in_memory(file: &File) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counter::Senses;
     use crate::rule::{Reservation, State};
 
     fn place() -> tempfile::TempDir {
@@ -516,13 +410,13 @@ mod tests {
         page.lane(lane).settle(3, &Senses::clock(""));
         assert_eq!(page.lane_of(4), Some(lane + 1));
         page.group(5).note(progress(2, 9));
-        page.group(5).appoint(2, 3, Path::new("/g"));
+        page.group(5).appoint(2, 3, Path::new("/g"), 7);
         let again = Page::open_or_make(dir.path()).unwrap();
         assert_eq!(again.new_id(), 3);
         assert_eq!(again.lane_of(3), Some(lane));
         assert!(again.lane(lane).senses(3).unwrap().notice.is_none());
         let groups = again.groups();
-        assert_eq!((groups.len(), groups[0].1), (1, progress(2, 9)));
+        assert_eq!((groups.len(), groups[0].progress), (1, progress(2, 9)));
         std::fs::write(dir.path().join(NAME), "short").unwrap();
         let error = Page::open(dir.path()).unwrap_err();
         assert!(matches!(error, PageError::Foreign(_)), "{error}");
@@ -560,7 +454,7 @@ mod tests {
             lane.unlooked_ns[1].store(sys::now_ns(), Ordering::SeqCst);
         }
         page.group(0).note(progress(1, 9));
-        page.group(0).appoint(1, 1, Path::new("/g"));
+        page.group(0).appoint(1, 1, Path::new("/g"), 7);
         let before_ns = sys::now_ns();
         page.forget_beats();
         let [free, used] = [0, 1].map(|cpu| page.lane(page.lane_of(cpu).unwrap()));
@@ -604,7 +498,7 @@ mod tests {
                     if at % 7 == 0 {
                         record.dismiss();
                     } else {
-                        record.appoint(1, 1, Path::new("/a/group/with/a/path"));
+                        record.appoint(1, 1, Path::new("/a/group/with/a/path"), 7);
                     }
                 }
             }

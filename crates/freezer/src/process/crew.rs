@@ -1,10 +1,11 @@
 //! The enforcing threads of one process, one for each cpu: at work, or standing by with the same groups open.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-use crate::keeper::{Handle, Home, Id, Keeper, KeeperError, PRIORITY};
+use crate::keeper::{Came, Handle, Home, Id, Keeper, KeeperError, PRIORITY};
 use crate::page::{NEVER, Page, Which};
 use crate::proof;
 use crate::rule::Reservation;
@@ -17,6 +18,7 @@ const STACK_BYTES: usize = 256 * 1024;
 pub(super) struct Crew {
     page: Arc<Page>,
     bell: Arc<std::fs::File>,
+    came: Came,
     active: Arc<AtomicBool>,
     members: Vec<Member>,
     /// What each place of the page held when it was looked at last, and which member has it; 0: nothing.
@@ -33,10 +35,11 @@ struct Member {
 
 impl Crew {
     /// Nobody yet, standing by.
-    pub(super) fn new(page: Arc<Page>, bell: Arc<std::fs::File>) -> Crew {
+    pub(super) fn new(page: Arc<Page>, bell: Arc<std::fs::File>, came: Came) -> Crew {
         Crew {
             page,
             bell,
+            came,
             active: Arc::new(AtomicBool::new(false)),
             members: Vec::new(),
             known: [0; MOST_GROUPS],
@@ -105,21 +108,22 @@ impl Crew {
         self.active.load(Ordering::SeqCst)
     }
 
-    /// Holds one more group, at work.
+    /// Holds one more group, with this number on this cpu, at work.
     pub(super) fn hold(
         &mut self,
-        which: &Which,
+        (id, cpu): (u64, u32),
+        path: &Path,
         place: usize,
         reservation: Reservation,
     ) -> Result<(), KeeperError> {
-        let member = self.member(which.cpu)?;
+        let member = self.member(cpu)?;
         let added = self.members[member]
             .handle
-            .add_at(place, which.id, &which.path, reservation);
+            .add_at(place, id, path, reservation);
         if let Err(error) = added {
             return Err(self.why(member, error));
         }
-        (self.known[place], self.at[place]) = (which.id, member);
+        (self.known[place], self.at[place]) = (id, member);
         self.told();
         Ok(())
     }
@@ -207,6 +211,7 @@ impl Crew {
             page: Arc::clone(&self.page),
             lane,
             bell: Arc::clone(&self.bell),
+            came: self.came,
         });
         let handle = keeper.handle();
         let active = Arc::clone(&self.active);
@@ -270,7 +275,7 @@ mod tests {
         let lane = page.lane(page.lane_of(cpu).unwrap());
         lane.settle(cpu, &Senses::clock(""));
         let bell = crate::sys::event_file().unwrap();
-        Crew::new(Arc::clone(page), Arc::new(bell))
+        Crew::new(Arc::clone(page), Arc::new(bell), Came::AtOnce)
     }
 
     fn reservation() -> Reservation {
@@ -291,7 +296,7 @@ mod tests {
             best_effort_ns: 0,
             totals: Totals::default(),
         });
-        page.group(3).appoint(1, 0, &dir.path().join("nowhere"));
+        page.group(3).appoint(1, 0, &dir.path().join("nowhere"), 7);
         assert!(crew.sync().is_empty(), "nobody has told");
         crew.activate();
         let failed: Vec<u64> = crew.sync().iter().map(|(which, _)| which.id).collect();
@@ -306,14 +311,11 @@ mod tests {
         }
         let mut crew = crew(&page, NO_CPU);
         crew.activate();
-        let which = Which {
-            id: 1,
-            cpu: NO_CPU,
-            path: dir.path().to_owned(),
-        };
         // Each time another one, which says why.
         for _ in 0..3 {
-            let error = crew.hold(&which, 0, reservation()).unwrap_err();
+            let error = crew
+                .hold((1, NO_CPU), dir.path(), 0, reservation())
+                .unwrap_err();
             assert!(matches!(error, KeeperError::Class(_)), "{error}");
             assert_eq!(crew.members.len(), 1);
             assert_eq!(crew.ended(), None);
