@@ -393,3 +393,65 @@ impl Slot {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counter::Senses;
+    use crate::rule::State;
+
+    const MS: i64 = 1_000_000;
+
+    /// What is left after somebody goes on with a group that had used 5 ms beyond its budget of 10 ms, and `used_ms` in all.
+    fn left_ns(used_ms: i64, is_another: bool) -> i64 {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let stat = format!("usage_usec {}\n", used_ms * 1_000);
+        for (name, text) in [
+            ("cgroup.freeze", "1"),
+            ("cgroup.events", ""),
+            ("cpu.stat", &stat),
+        ] {
+            std::fs::write(dir.path().join(name), text).unwrap();
+        }
+        let page = Arc::new(Page::open_or_make(dir.path()).unwrap());
+        let group = Group::open(dir.path(), 0, &Senses::clock("")).unwrap();
+        let reservation = Reservation::new(10 * MS, 1_000 * MS).unwrap();
+        let now_ns = sys::now_ns();
+        page.group(0).note(Progress {
+            id: 1,
+            reservation,
+            state: State {
+                left_ns: -5 * MS,
+                began_with_ns: 10 * MS,
+                end_ns: Some(now_ns + 1_000_000 * MS),
+                spent_ns: 15 * MS,
+                looked_ns: now_ns,
+                used_ns: 70 * MS,
+            },
+            lowered_at_ns: None,
+            best_effort_ns: 30 * MS,
+            totals: Totals::default(),
+        });
+        let inode = group.inode() + u64::from(is_another);
+        page.group(0).appoint(1, 0, dir.path(), inode);
+        let place = Place {
+            page: Arc::clone(&page),
+            place: 0,
+            came: Came::AtOnce,
+        };
+        let id = Id::numbered(1);
+        let mut slot = Slot::new(id, Box::new(group), reservation, 0, Some(place), false);
+        let stats = GroupStats::default();
+        assert!(slot.resume(0, &stats));
+        assert_eq!(page.group(0).inode(), slot.group.inode());
+        page.group(0).progress().unwrap().state.left_ns
+    }
+
+    #[test]
+    fn a_group_that_was_made_again_begins_and_any_other_goes_on() {
+        assert_eq!(left_ns(100, false), -5 * MS);
+        assert_eq!(left_ns(101, false), -6 * MS);
+        assert_eq!(left_ns(101, true), 10 * MS, "by its number");
+        assert_eq!(left_ns(99, false), 10 * MS, "by its time");
+    }
+}

@@ -75,11 +75,13 @@ pub(super) struct Keeping {
     watcher_due_ns: i64,
     doubt: Doubt,
     began_ns: i64,
+    /// There was a group to hold.
     held: bool,
 }
 
 impl Keeping {
     pub(super) fn new(dir: &Path, page: Arc<Page>, handed: Handed, crew: Crew) -> Keeping {
+        let held = !page.is_empty();
         Keeping {
             dir: dir.to_owned(),
             page,
@@ -89,7 +91,7 @@ impl Keeping {
             watcher_due_ns: 0,
             doubt: Doubt::new(WATCHER_PATIENCE),
             began_ns: sys::now_ns(),
-            held: false,
+            held,
         }
     }
 
@@ -139,7 +141,6 @@ impl Keeping {
             for id in self.crew.gone() {
                 let _ = self.crew.release(id);
             }
-            self.held |= !self.page.is_empty();
             let waited = sys::now_ns() - self.began_ns > FIRST_GROUP_NS;
             if self.page.is_empty() && (self.held || waited) {
                 return self.end();
@@ -292,6 +293,7 @@ impl Keeping {
                 let place = place.ok_or(format!("{MOST_GROUPS} groups are held already"))?;
                 let id = self.page.new_id();
                 (self.crew.hold((id, cpu), &path, place, reservation)).map_err(told)?;
+                self.held = true;
                 Ok(id)
             }
         }

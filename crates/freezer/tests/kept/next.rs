@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use super::*;
 
-pub(crate) const TESTS: [(&str, fn()); 6] = [
+pub(crate) const TESTS: [(&str, fn()); 8] = [
     (
         "root_a_group_made_again_while_nobody_held_it_begins",
         a_group_made_again_while_nobody_held_it_begins,
@@ -15,6 +15,14 @@ pub(crate) const TESTS: [(&str, fn()); 6] = [
     (
         "root_a_long_time_without_a_keeper_is_not_owed",
         a_long_time_without_a_keeper_is_not_owed,
+    ),
+    (
+        "root_a_watcher_that_takes_over_waives_nothing",
+        a_watcher_that_takes_over_waives_nothing,
+    ),
+    (
+        "root_a_release_right_after_a_take_over_ends_all",
+        a_release_right_after_a_take_over_ends_all,
     ),
     (
         "root_a_cpu_without_groups_kills_no_keeper",
@@ -50,8 +58,6 @@ fn a_group_made_again_while_nobody_held_it_begins() {
     let reservation = Reservation::new(10 * MS, 100 * MS).unwrap();
     let cpu = host::cpus::default_rt_cpu();
     let again = held.place.hold(&path, cpu, reservation).unwrap();
-    let before = held.progress(again).totals;
-    assert_eq!(before.used_ns, 0, "the first one's are not its own");
     fs::write(path.join("cgroup.procs"), other.pid().to_string()).unwrap();
     other.go();
     wait_for_budgets(&held, again, 1);
@@ -62,6 +68,11 @@ fn a_group_made_again_while_nobody_held_it_begins() {
     let used_us: i64 = us.unwrap().parse().unwrap();
     // One budget or two, and how late a look can be.
     assert!(used_us < 400_000, "{used_us} us without a budget");
+    let counted_ns = held.progress(again).totals.used_ns;
+    assert!(
+        counted_ns <= used_us * 1_000,
+        "{counted_ns} ns are not all its own"
+    );
     fs::write(other.inner().join("cgroup.procs"), other.pid().to_string()).unwrap();
     held.place.release(again).unwrap();
     wait_until("it is empty", || fs::remove_dir(&path).is_ok());
@@ -83,14 +94,50 @@ fn a_long_time_without_a_keeper_is_not_owed() {
     let at = cell.used_us();
     wait_until("it has its budget", || cell.used_us() > at + 5_000);
     assert!(began.elapsed() < Duration::from_secs(5));
-    // A watcher takes over at once, and waives nothing.
-    let waived_ns = held.progress(id).totals.waived_ns;
+}
+
+fn a_watcher_that_takes_over_waives_nothing() {
+    let (held, cell) = (Held::new(), Cell::start(SPIN));
+    let id = held.hold(&cell, 10, 100);
+    cell.go();
+    wait_for_budgets(&held, id, 1);
+    let watcher = held.wait_for_watcher();
+    wait_until("there is an heir", || held.heir().is_some());
+    let (page, heir) = (held.page(), held.heir().unwrap());
+    // Nobody can do anything, and the cell runs; then the watcher goes on.
+    for pid in [heir, watcher, page.keeper()] {
+        signal(pid, libc::SIGSTOP);
+    }
+    fs::write(cell.hold.path().join("cgroup.freeze"), "0").unwrap();
+    let before = cell.used_us();
+    wait_until("it uses much", || cell.used_us() > before + 400_000);
+    signal(watcher, libc::SIGCONT);
+    wait_until("the watcher is keeper", || {
+        page.keeper() == watcher && page.resumed_ns() > 0
+    });
+    // Some 30 budgets: many more than are owed after all are dead.
+    let progress = held.progress(id);
+    signal(heir, libc::SIGCONT);
+    assert_eq!(progress.totals.waived_ns, 0);
+    let owed_ns = -progress.state.left_ns;
+    assert!(owed_ns > 10 * 10 * MS, "{owed_ns}");
+}
+
+fn a_release_right_after_a_take_over_ends_all() {
+    let (held, cell) = (Held::new(), Cell::start(SPIN));
+    let id = held.hold(&cell, 10, 100);
     let watcher = held.wait_for_watcher();
     let page = held.page();
     signal(page.keeper(), libc::SIGKILL);
-    wait_until("the watcher is keeper", || page.keeper() == watcher);
-    wait_for_budgets(&held, id, 1);
-    assert_eq!(held.progress(id).totals.waived_ns, waived_ns);
+    held.place.release(id).unwrap();
+    assert_eq!(page.keeper(), watcher);
+    // One that never had a group to hold would wait for one, 10 s.
+    let began = Instant::now();
+    wait_until("all have ended", || {
+        let all = ["keeper", "watcher", "heir"].map(|role| members(held.place.dir(), role));
+        all.concat().is_empty()
+    });
+    assert!(began.elapsed() < Duration::from_secs(5));
 }
 
 fn a_cpu_without_groups_kills_no_keeper() {
