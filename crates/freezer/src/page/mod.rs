@@ -208,12 +208,11 @@ impl Page {
     /// The threads of a keeper that is dead beat no more. Those of the next one have [`BEGINNING_NS`] to begin, on cpus with groups; on the
     /// others there may be none. Before any of them is at work.
     pub(crate) fn forget_beats(&self) {
-        let cpus: Vec<u32> = (self.layout().groups.iter())
-            .filter_map(|record| Some(record.which()?.cpu))
-            .collect();
+        let groups = &self.layout().groups;
         let begun_ns = sys::now_ns() + BEGINNING_NS;
         for lane in self.lanes() {
-            let is_used = cpus.iter().any(|cpu| lane.is_of(*cpu));
+            let is_used =
+                (groups.iter()).any(|record| record.cpu().is_some_and(|cpu| lane.is_of(cpu)));
             lane.forget(if is_used { begun_ns } else { NEVER });
         }
     }

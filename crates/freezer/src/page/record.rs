@@ -164,6 +164,13 @@ impl GroupRecord {
         })
     }
 
+    /// The group's cpu; `None` if none is held here.
+    pub(crate) fn cpu(&self) -> Option<u32> {
+        let words = twin::read::<WHICH>(&self.which[..]);
+        let cpu = (words[0] != 0).then_some(words[1])?;
+        u32::try_from(cpu).ok()
+    }
+
     /// The group's inode; 0 if none is held here.
     pub(crate) fn inode(&self) -> u64 {
         twin::read::<WHICH>(&self.which[..])[3]
