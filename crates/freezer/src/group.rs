@@ -9,7 +9,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::counter::{Counter, Senses, UseNotice};
@@ -30,6 +30,7 @@ pub struct GroupError {
 #[derive(Debug)]
 pub struct Group {
     path: PathBuf,
+    inode: u64,
     dir: File,
     freeze: File,
     events: File,
@@ -66,6 +67,7 @@ impl Group {
             (OpenOptions::new().read(true).write(write).open(&path)).map_err(failed(&path))
         };
         let dir = File::open(path).map_err(failed(path))?;
+        let inode = dir.metadata().map_err(failed(path))?.ino();
         let freeze = file("cgroup.freeze", true)?;
         let events = file("cgroup.events", false)?;
         let counter = Counter::new(file("cpu.stat", false)?);
@@ -74,6 +76,7 @@ impl Group {
             .transpose()?;
         Ok(Group {
             path: path.to_owned(),
+            inode,
             dir,
             freeze,
             events,
@@ -86,6 +89,11 @@ impl Group {
     /// Its directory.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The kernel's number of it, which no group that is made again under the same path has.
+    pub(crate) fn inode(&self) -> u64 {
+        self.inode
     }
 
     /// Cpu time that it has used, ns since some instant in the past.

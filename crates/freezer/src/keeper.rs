@@ -6,16 +6,18 @@
 //! With a home it notes on a page how far it has come, and can stand by for another one that does: it has the groups open and does
 //! nothing to them until it is told that the other one is dead.
 
+mod error;
+
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use host::sched::{self, Class, SchedError};
+use host::sched::{self, Class};
 
 use crate::counter::Senses;
-use crate::group::{Group, GroupError};
+use crate::group::Group;
 use crate::lower::Table;
 use crate::page::{Lane, NEVER, Page, Which};
 use crate::proof;
@@ -23,6 +25,7 @@ use crate::rule::Reservation;
 use crate::slot::{Place, Slot};
 use crate::stats::{MOST_GROUPS, Stats, add};
 use crate::sys::{self, Waiting};
+pub use error::KeeperError;
 
 /// The priority of the enforcing thread, FIFO: above all cells.
 pub const PRIORITY: u8 = 98;
@@ -36,35 +39,6 @@ const REQUESTS: usize = 16;
 const REQUESTED: u64 = u64::MAX;
 /// A keeper that stands by looks so often whether it is still to, ns.
 const STANDING_BY_NS: i64 = 1_000_000_000;
-
-/// Why groups cannot be held on a cpu.
-#[derive(Debug, thiserror::Error)]
-pub enum KeeperError {
-    /// The priority leaves no room.
-    #[error("priority {0} for the enforcing thread; it must be 2 to 99, above all cells")]
-    Priority(u8),
-    /// Its cpu or class is not to be had.
-    #[error("the enforcing thread does not get its cpu and class: {0}")]
-    Class(#[from] SchedError),
-    /// Its memory cannot be locked.
-    #[error("the enforcing thread's memory is not locked: {0}; run as root or with CAP_IPC_LOCK")]
-    Memory(io::Error),
-    /// The kernel refuses what the thread waits with.
-    #[error("the enforcing thread cannot wait: {0}; Linux 5.11 or later is needed")]
-    Waiting(io::Error),
-    /// A group cannot be opened, or not be frozen and thawed.
-    #[error(transparent)]
-    Group(#[from] GroupError),
-    /// No room.
-    #[error("{MOST_GROUPS} groups are held on this cpu already")]
-    Full,
-    /// Not held here.
-    #[error("no such group is held on this cpu")]
-    NotHeld,
-    /// The keeper is gone.
-    #[error("the enforcing thread has ended")]
-    Ended,
-}
 
 /// A group that is held, as its keeper numbers it; never used twice by one keeper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -107,6 +81,15 @@ pub struct Handle {
     page: Option<Arc<Page>>,
 }
 
+/// When a keeper came whose groups somebody else has held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Came {
+    /// When the other one died.
+    AtOnce,
+    /// Some time after that, for which nobody held them.
+    Late,
+}
+
 /// Where a keeper notes what it knows, and which lane of it is its own.
 #[derive(Debug, Clone)]
 pub(crate) struct Home {
@@ -114,6 +97,7 @@ pub(crate) struct Home {
     pub(crate) lane: usize,
     /// Wakes who watches.
     pub(crate) bell: Arc<std::fs::File>,
+    pub(crate) came: Came,
 }
 
 impl Home {
@@ -475,7 +459,7 @@ impl Keeper {
                         match begin {
                             Begin::Fresh(..) => slot.begin(self.cpu, stats),
                             Begin::Resumed(..) => {
-                                slot.resume(stats);
+                                slot.resume(self.cpu, stats);
                             }
                         }
                     }
@@ -517,6 +501,7 @@ impl Keeper {
         let on_page = self.home.as_ref().map(|home| Place {
             page: Arc::clone(&home.page),
             place,
+            came: home.came,
         });
         let is_fresh = matches!(begin, Begin::Fresh(..));
         let slot = Slot::new(id, group, reservation, self.grid_ns(), on_page, is_fresh);

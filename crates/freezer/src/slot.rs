@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::counter::UseNotice;
 use crate::group::Group;
-use crate::keeper::Id;
+use crate::keeper::{Came, Id};
 use crate::page::{Page, Progress, Totals};
 use crate::rule::{FIRST_USE_NS, Notice, Reservation, Server};
 use crate::stats::{GroupStats, add};
@@ -21,6 +21,8 @@ const GRACE_NS: i64 = 100_000;
 pub(crate) struct Place {
     pub(crate) page: Arc<Page>,
     pub(crate) place: usize,
+    /// When this keeper came to it.
+    pub(crate) came: Came,
 }
 
 #[derive(Debug)]
@@ -92,9 +94,10 @@ impl Slot {
             self.look(stats);
         }
         self.publish();
-        if let Some(Place { page, place }) = &self.place {
+        if let Some(Place { page, place, .. }) = &self.place {
+            let (path, inode) = (self.group.path(), self.group.inode());
             page.group(*place)
-                .appoint(self.id.number(), cpu, self.group.path());
+                .appoint(self.id.number(), cpu, path, inode);
         }
     }
 
@@ -104,19 +107,21 @@ impl Slot {
             self.begin(cpu, stats);
             return true;
         }
-        self.resume(stats)
+        self.resume(cpu, stats)
     }
 
     /// Goes on where the page says that somebody else had come, who is dead. What the group used since is charged; whether it
-    /// is frozen now is not asked but set. `false`: the page tells of it no more, and nothing is done.
-    pub(crate) fn resume(&mut self, stats: &GroupStats) -> bool {
-        let progress = self
-            .place
-            .as_ref()
-            .and_then(|at| at.page.group(at.place).progress());
+    /// is frozen now is not asked but set. A group that was made again begins. `false`: the page tells of it no more, and nothing is done.
+    pub(crate) fn resume(&mut self, cpu: u32, stats: &GroupStats) -> bool {
+        let Some(Place { page, place, came }) = &self.place else {
+            return false;
+        };
+        let (record, came) = (page.group(*place), *came);
+        let progress = record.progress();
         let Some(progress) = progress.filter(|progress| progress.id == self.id.number()) else {
             return false;
         };
+        let is_another = record.inode() != self.group.inode();
         self.group.take_over();
         let Progress {
             reservation, state, ..
@@ -124,9 +129,24 @@ impl Slot {
         self.server = Server::resume(reservation, self.notice(), self.grid_ns, state);
         (self.lowered_at_ns, self.best_effort_ns) =
             (progress.lowered_at_ns, progress.best_effort_ns);
+        // Where numbers of groups are used again, their time tells: it does not run backwards.
+        let noted_ns = state.used_ns + progress.best_effort_ns;
+        if is_another || self.group.used_ns().is_ok_and(|ns| ns < noted_ns) {
+            self.best_effort_ns = 0;
+            self.begin(cpu, stats);
+            return true;
+        }
         self.totals = progress.totals;
         self.thawed = true;
         self.look(stats);
+        if came == Came::Late {
+            let waived_ns = self.server.waive();
+            self.totals.waived_ns += waived_ns;
+            if waived_ns > 0 {
+                // What is due follows from what is owed.
+                self.look(stats);
+            }
+        }
         if self.server.left_ns() > 0 && !self.gone {
             self.thaw(stats);
         } else if self.thawed && !self.gone {
@@ -148,14 +168,14 @@ impl Slot {
 
     /// Lets go of the group's place on the page; the group was released before.
     pub(crate) fn dismiss(&self) {
-        if let Some(Place { page, place }) = &self.place {
+        if let Some(Place { page, place, .. }) = &self.place {
             page.group(*place).dismiss();
         }
     }
 
     /// Notes how far it has come, for whoever comes after this thread was killed.
     fn publish(&self) {
-        if let Some(Place { page, place }) = &self.place {
+        if let Some(Place { page, place, .. }) = &self.place {
             page.group(*place).note(Progress {
                 id: self.id.number(),
                 reservation: self.server.reservation(),
@@ -333,6 +353,7 @@ impl Slot {
         add(&stats.lowered, done.lowered);
         add(&stats.deadline, done.deadline);
         add(&stats.errors, done.refused);
+        self.totals.errors += done.refused;
         // What threads use that are not lowered has to be paid for.
         if done.deadline == 0 && done.refused == 0 {
             self.lowered_at_ns = Some(used_ns);
@@ -364,10 +385,73 @@ impl Slot {
     fn note(&mut self, stats: &GroupStats, done: io::Result<()>) {
         let Err(error) = done else { return };
         add(&stats.errors, 1);
+        self.totals.errors += 1;
         if error.raw_os_error() == Some(libc::ENODEV) {
             stats.gone.store(1, Relaxed);
             self.gone = true;
             (self.look_at_ns, self.stopped_at_ns, self.lowered_at_ns) = (None, None, None);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counter::Senses;
+    use crate::rule::State;
+
+    const MS: i64 = 1_000_000;
+
+    /// What is left after somebody goes on with a group that had used 5 ms beyond its budget of 10 ms, and `used_ms` in all.
+    fn left_ns(used_ms: i64, is_another: bool) -> i64 {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let stat = format!("usage_usec {}\n", used_ms * 1_000);
+        for (name, text) in [
+            ("cgroup.freeze", "1"),
+            ("cgroup.events", ""),
+            ("cpu.stat", &stat),
+        ] {
+            std::fs::write(dir.path().join(name), text).unwrap();
+        }
+        let page = Arc::new(Page::open_or_make(dir.path()).unwrap());
+        let group = Group::open(dir.path(), 0, &Senses::clock("")).unwrap();
+        let reservation = Reservation::new(10 * MS, 1_000 * MS).unwrap();
+        let now_ns = sys::now_ns();
+        page.group(0).note(Progress {
+            id: 1,
+            reservation,
+            state: State {
+                left_ns: -5 * MS,
+                began_with_ns: 10 * MS,
+                end_ns: Some(now_ns + 1_000_000 * MS),
+                spent_ns: 15 * MS,
+                looked_ns: now_ns,
+                used_ns: 70 * MS,
+            },
+            lowered_at_ns: None,
+            best_effort_ns: 30 * MS,
+            totals: Totals::default(),
+        });
+        let inode = group.inode() + u64::from(is_another);
+        page.group(0).appoint(1, 0, dir.path(), inode);
+        let place = Place {
+            page: Arc::clone(&page),
+            place: 0,
+            came: Came::AtOnce,
+        };
+        let id = Id::numbered(1);
+        let mut slot = Slot::new(id, Box::new(group), reservation, 0, Some(place), false);
+        let stats = GroupStats::default();
+        assert!(slot.resume(0, &stats));
+        assert_eq!(page.group(0).inode(), slot.group.inode());
+        page.group(0).progress().unwrap().state.left_ns
+    }
+
+    #[test]
+    fn a_group_that_was_made_again_begins_and_any_other_goes_on() {
+        assert_eq!(left_ns(100, false), -5 * MS);
+        assert_eq!(left_ns(101, false), -6 * MS);
+        assert_eq!(left_ns(101, true), 10 * MS, "by its number");
+        assert_eq!(left_ns(99, false), 10 * MS, "by its time");
     }
 }

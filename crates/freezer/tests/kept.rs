@@ -3,6 +3,8 @@
 
 #[path = "../../host/tests/needs/mod.rs"]
 mod needs;
+#[path = "kept/next.rs"]
+mod next;
 mod root;
 
 use std::fs;
@@ -70,8 +72,9 @@ fn main() {
         std::process::exit(process::inside(&words[1..]));
     }
     let unmet = unmet();
-    let trials = TESTS.map(|(name, run)| needs::trial(name, unmet, run));
-    needs::run(trials.into(), needs::Threads::One);
+    let tests = TESTS.into_iter().chain(next::TESTS);
+    let trials = tests.map(|(name, run)| needs::trial(name, unmet, run));
+    needs::run(trials.collect(), needs::Threads::One);
 }
 
 fn unmet() -> Option<&'static str> {
@@ -192,14 +195,29 @@ impl Held {
 
     fn progress(&self, id: u64) -> Progress {
         let groups = self.place.groups().unwrap();
-        let found = groups.into_iter().find(|(which, _)| which.id == id);
-        found.unwrap().1
+        let found = groups.into_iter().find(|group| group.which.id == id);
+        found.unwrap().progress
     }
 
     fn wait_for_watcher(&self) -> i32 {
         let page = self.page();
         wait_until("there is a watcher", || lives(page.watcher()));
         page.watcher()
+    }
+
+    /// Keeper, watcher and heir, once all are there.
+    fn kill_all(&self) {
+        self.wait_for_watcher();
+        wait_until("there is an heir", || self.heir().is_some());
+        // Again and again: as long as one of them lives it may have started another.
+        wait_until("all are dead", || {
+            let all = ["heir", "watcher", "keeper"].map(|role| members(self.place.dir(), role));
+            for pid in all.concat() {
+                // SAFETY: no memory is involved; it may have ended meanwhile.
+                unsafe { libc::kill(pid, libc::SIGKILL) };
+            }
+            all.iter().all(Vec::is_empty)
+        });
     }
 
     fn heir(&self) -> Option<i32> {
@@ -209,8 +227,8 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        for (which, _) in self.place.groups().unwrap_or_default() {
-            let _ = self.place.release(which.id);
+        for group in self.place.groups().unwrap_or_default() {
+            let _ = self.place.release(group.which.id);
         }
         let all = || ["keeper", "watcher", "heir"].map(|role| members(self.place.dir(), role));
         let until = Instant::now() + PATIENCE;
@@ -393,26 +411,17 @@ fn whoever_comes_next_adopts_when_all_are_dead() {
     let (held, cell) = (Held::new(), Cell::start(SPIN));
     let id = held.hold(&cell, 10, 100);
     cell.go();
-    held.wait_for_watcher();
-    wait_until("there is an heir", || held.heir().is_some());
     wait_for_budgets(&held, id, 1);
-    // Again and again: as long as one of them lives it may have started another.
-    wait_until("all are dead", || {
-        let all = ["heir", "watcher", "keeper"].map(|role| members(held.place.dir(), role));
-        for pid in all.concat() {
-            // SAFETY: no memory is involved; it may have ended meanwhile.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
-        }
-        all.iter().all(Vec::is_empty)
-    });
+    held.kill_all();
     let before = held.progress(id).totals;
     let groups = held.place.adopt().unwrap();
-    assert_eq!(groups[0].0.id, id);
+    assert_eq!((groups[0].which.id, groups[0].not_held), (id, None));
     wait_for_budgets(&held, id, 2);
     let after = held.progress(id).totals;
     assert!(after.periods > before.periods);
-    // What it used while nobody held it is paid for.
-    let most_ns = (after.periods.cast_signed() + 1) * 10 * MS + after.overrun_ns;
+    // What it used while nobody held it is paid for, or told of.
+    let free_ns = after.overrun_ns + after.waived_ns;
+    let most_ns = (after.periods.cast_signed() + 1) * 10 * MS + free_ns;
     assert!(after.used_ns <= most_ns, "{after:?}");
     held.wait_for_watcher();
 }
@@ -489,7 +498,7 @@ fn a_group_that_is_made_again_is_held_again() {
             .groups()
             .unwrap()
             .iter()
-            .all(|(which, _)| which.id != again)
+            .all(|group| group.which.id != again)
     });
 }
 

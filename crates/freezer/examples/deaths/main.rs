@@ -264,7 +264,8 @@ fn wait_for_budget(page: &Page, id: u64, before_ns: i64) -> Result<(), Failure> 
     let until = Instant::now() + PATIENCE;
     let end_ns = || {
         let groups = page.groups();
-        let (_, progress) = groups.into_iter().find(|(which, _)| which.id == id)?;
+        let progress = groups.into_iter().find(|group| group.which.id == id)?;
+        let progress = progress.progress;
         let end_ns = progress.state.looked_ns + progress.state.left_ns;
         (progress.state.left_ns > 0 && end_ns - before_ns > cell::now_ns()).then_some(end_ns)
     };

@@ -5,6 +5,7 @@
 //! back. Like the groups that it tells of, it goes with the boot. Every part has one writer: a group's its enforcing thread, a
 //! lane's the same, the header's whoever is keeper. What is more than a word is written as `twin` says.
 
+mod lane;
 mod lowered;
 mod record;
 mod twin;
@@ -12,47 +13,23 @@ mod twin;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use crate::counter::{ClockEvent, Senses};
 use crate::stats::MOST_GROUPS;
 use crate::sys;
+pub(crate) use lane::{Beat, Lane, NEVER};
 pub(crate) use lowered::LowerTable;
 pub(crate) use record::GroupRecord;
-pub use record::{LONGEST_PATH, Progress, Totals, Which};
+pub use record::{Entry, LONGEST_PATH, Progress, Totals, Which};
 
 /// The file's name in its directory.
 const NAME: &str = "page";
 /// `timecell` and the version of the layout.
-const MAGIC: u64 = u64::from_ne_bytes(*b"timecel\x01");
-/// No promise.
-pub(crate) const NEVER: i64 = i64::MAX;
-
-/// What a thread says of itself, so that others see whether it lives.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Beat {
-    /// Its thread's id; 0: there is none.
-    pub tid: AtomicU64,
-    /// It will have written here again by this instant, ns of CLOCK_MONOTONIC.
-    pub promise_ns: AtomicI64,
-}
-
-/// The enforcing thread of one cpu.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Lane {
-    /// The cpu's number and one; 0: no lane.
-    cpu: AtomicU64,
-    /// What was found to count cpu time there.
-    senses: AtomicU64,
-    pub beat: Beat,
-    /// From when on a group may have used up its budget without a promise to look at it, since the kernel is to tell of that:
-    /// one within a period, and one without. [`NEVER`]: there is none.
-    pub unlooked_ns: [AtomicI64; 2],
-}
+const MAGIC: u64 = u64::from_ne_bytes(*b"timecel\x02");
+/// How long the enforcing threads of a new keeper may take until they are at work, ns. They wait for that already, and what they do first is to say so.
+const BEGINNING_NS: i64 = 100_000_000;
 
 #[derive(Debug)]
 #[repr(C)]
@@ -98,6 +75,8 @@ pub enum PageError {
 #[derive(Debug)]
 pub struct Page {
     layout: *mut Layout,
+    /// Of its file, on one file system.
+    inode: u64,
 }
 
 // SAFETY: the mapping stays until the page is dropped, and is used through atomics only.
@@ -171,8 +150,8 @@ impl Page {
             path: path.to_owned(),
             reason,
         };
-        let length = file.metadata().map_err(failed)?.len();
-        if length != size_of::<Layout>() as u64 {
+        let about = file.metadata().map_err(failed)?;
+        if about.len() != size_of::<Layout>() as u64 {
             return Err(PageError::Foreign(path.to_owned()));
         }
         // SAFETY: a new mapping, where nothing was.
@@ -189,7 +168,10 @@ impl Page {
         if at == libc::MAP_FAILED {
             return Err(failed(io::Error::last_os_error()));
         }
-        let page = Page { layout: at.cast() };
+        let page = Page {
+            layout: at.cast(),
+            inode: about.ino(),
+        };
         match page.layout().magic.load(Ordering::Acquire) {
             MAGIC => Ok(page),
             _ => Err(PageError::Foreign(path.to_owned())),
@@ -221,6 +203,18 @@ impl Page {
     pub(crate) fn lanes(&self) -> impl Iterator<Item = &Lane> {
         let lanes = self.layout().lanes.iter();
         lanes.filter(|lane| lane.cpu.load(Ordering::Acquire) != 0)
+    }
+
+    /// The threads of a keeper that is dead beat no more. Those of the next one have [`BEGINNING_NS`] to begin, on cpus with groups; on the
+    /// others there may be none. Before any of them is at work.
+    pub(crate) fn forget_beats(&self) {
+        let groups = &self.layout().groups;
+        let begun_ns = sys::now_ns() + BEGINNING_NS;
+        for lane in self.lanes() {
+            let is_used =
+                (groups.iter()).any(|record| record.cpu().is_some_and(|cpu| lane.is_of(cpu)));
+            lane.forget(if is_used { begun_ns } else { NEVER });
+        }
     }
 
     pub(crate) fn commander(&self) -> &Beat {
@@ -305,17 +299,20 @@ impl Page {
             .fetch_max(sys::now_ns(), Ordering::SeqCst);
     }
 
-    /// The groups that are held, with how far they have come.
-    pub fn groups(&self) -> Vec<(Which, Progress)> {
+    /// The groups that are to be held, with how far they have come.
+    pub fn groups(&self) -> Vec<Entry> {
         let records = self.layout().groups.iter();
-        records
-            .filter_map(|record| Some((record.which()?, record.progress()?)))
-            .collect()
+        records.filter_map(GroupRecord::entry).collect()
     }
 
     /// Whether any group is held.
     pub(crate) fn is_empty(&self) -> bool {
         self.layout().groups.iter().all(|record| record.id() == 0)
+    }
+
+    /// Whether it is the one that lies in the directory. Another one does once a keeper has removed it and somebody has made a new one.
+    pub(crate) fn is_at(&self, dir: &Path) -> bool {
+        std::fs::metadata(dir.join(NAME)).is_ok_and(|file| file.ino() == self.inode)
     }
 
     /// Removes its file; what is mapped stays.
@@ -343,71 +340,6 @@ impl Drop for Page {
     fn drop(&mut self) {
         // SAFETY: the mapping made when it was opened, used no more.
         unsafe { libc::munmap(self.layout.cast(), size_of::<Layout>()) };
-    }
-}
-
-impl Lane {
-    /// Nobody's.
-    #[cfg(test)]
-    pub(crate) fn new() -> Lane {
-        Lane {
-            cpu: AtomicU64::new(0),
-            senses: AtomicU64::new(0),
-            beat: Beat {
-                tid: AtomicU64::new(0),
-                promise_ns: AtomicI64::new(NEVER),
-            },
-            unlooked_ns: [const { AtomicI64::new(NEVER) }; 2],
-        }
-    }
-
-    /// What was found to count cpu time on its cpu; `None`: nobody has looked.
-    pub(crate) fn senses(&self) -> Option<Senses> {
-        let of = |notice| Senses {
-            notice: Some(notice),
-            reason: String::new(),
-        };
-        match self.senses.load(Ordering::Acquire) {
-            1 => Some(of(ClockEvent::Task)),
-            2 => Some(of(ClockEvent::Cpu)),
-            3 => Some(Senses::clock("found by the keeper before")),
-            _ => None,
-        }
-    }
-
-    /// It is this cpu's from now on, and so much was found there.
-    pub(crate) fn settle(&self, cpu: u32, senses: &Senses) {
-        let number = match senses.notice {
-            Some(ClockEvent::Task) => 1,
-            Some(ClockEvent::Cpu) => 2,
-            None => 3,
-        };
-        self.senses.store(number, Ordering::Release);
-        self.beat.promise_ns.store(NEVER, Ordering::Release);
-        (self.unlooked_ns.iter()).for_each(|at| at.store(NEVER, Ordering::Release));
-        self.cpu.store(u64::from(cpu) + 1, Ordering::Release);
-    }
-}
-
-impl Beat {
-    /// The calling thread is the one that beats here.
-    pub(crate) fn begin(&self) {
-        let tid = host::process::thread_id();
-        self.tid.store(tid.unsigned_abs().into(), Ordering::Release);
-    }
-
-    pub(crate) fn promise(&self, at_ns: i64) {
-        self.promise_ns.store(at_ns, Ordering::SeqCst);
-    }
-
-    /// Whether its thread, one of process `pid`, is neither stopped nor traced nor at its end: nothing is to be expected of it then.
-    pub(crate) fn may_run(&self, pid: i32) -> bool {
-        let tid = self.tid.load(Ordering::Acquire) as i32;
-        matches!(sys::thread_state(pid, tid), Some(b'R' | b'S' | b'D'))
-    }
-
-    pub(crate) fn promised_ns(&self) -> i64 {
-        self.promise_ns.load(Ordering::SeqCst)
     }
 }
 
@@ -440,6 +372,7 @@ fn in_memory(file: &File) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counter::Senses;
     use crate::rule::{Reservation, State};
 
     fn place() -> tempfile::TempDir {
@@ -476,13 +409,13 @@ mod tests {
         page.lane(lane).settle(3, &Senses::clock(""));
         assert_eq!(page.lane_of(4), Some(lane + 1));
         page.group(5).note(progress(2, 9));
-        page.group(5).appoint(2, 3, Path::new("/g"));
+        page.group(5).appoint(2, 3, Path::new("/g"), 7);
         let again = Page::open_or_make(dir.path()).unwrap();
         assert_eq!(again.new_id(), 3);
         assert_eq!(again.lane_of(3), Some(lane));
-        assert!(again.lane(lane).senses().unwrap().notice.is_none());
+        assert!(again.lane(lane).senses(3).unwrap().notice.is_none());
         let groups = again.groups();
-        assert_eq!((groups.len(), groups[0].1), (1, progress(2, 9)));
+        assert_eq!((groups.len(), groups[0].progress), (1, progress(2, 9)));
         std::fs::write(dir.path().join(NAME), "short").unwrap();
         let error = Page::open(dir.path()).unwrap_err();
         assert!(matches!(error, PageError::Foreign(_)), "{error}");
@@ -490,6 +423,52 @@ mod tests {
         std::fs::write(dir.path().join(NAME), zeroes).unwrap();
         let error = Page::open(dir.path()).unwrap_err();
         assert!(matches!(error, PageError::Foreign(_)), "{error}");
+    }
+
+    /// Which of the stores of [`Lane::settle`] were done, the last one or not.
+    #[test]
+    fn a_lane_whose_keeper_was_killed_while_settling_is_settled_again() {
+        let dir = place();
+        let page = Page::open_or_make(dir.path()).unwrap();
+        let lane = page.lane(page.lane_of(3).unwrap());
+        lane.settle(3, &Senses::clock(""));
+        assert!(lane.senses(3).is_some());
+        lane.cpu.store(0, Ordering::Release);
+        // Whichever cpu comes next has that lane, and would be in none if it were not settled.
+        for cpu in [3, 5] {
+            assert!(std::ptr::eq(page.lane(page.lane_of(cpu).unwrap()), lane));
+            assert!(lane.senses(cpu).is_none());
+        }
+    }
+
+    #[test]
+    fn a_dead_keepers_threads_are_not_expected_of_the_next_one() {
+        let dir = place();
+        let page = Page::open_or_make(dir.path()).unwrap();
+        for cpu in [0, 1] {
+            let lane = page.lane(page.lane_of(cpu).unwrap());
+            lane.settle(cpu, &Senses::clock(""));
+            lane.beat.begin();
+            lane.beat.promise(sys::now_ns());
+            lane.unlooked_ns[1].store(sys::now_ns(), Ordering::SeqCst);
+        }
+        page.group(0).note(progress(1, 9));
+        page.group(0).appoint(1, 1, Path::new("/g"), 7);
+        let before_ns = sys::now_ns();
+        page.forget_beats();
+        let [free, used] = [0, 1].map(|cpu| page.lane(page.lane_of(cpu).unwrap()));
+        let due_ns = used.beat.promised_ns() - before_ns;
+        assert!(
+            (BEGINNING_NS..2 * BEGINNING_NS).contains(&due_ns),
+            "{due_ns}"
+        );
+        // Where no group is, no thread has to come.
+        assert_eq!(free.beat.promised_ns(), NEVER);
+        for lane in [free, used] {
+            assert_eq!(lane.beat.tid.load(Ordering::SeqCst), 0);
+            let unlooked = lane.unlooked_ns.iter().map(|ns| ns.load(Ordering::SeqCst));
+            assert!(unlooked.into_iter().all(|ns| ns == NEVER));
+        }
     }
 
     #[test]
@@ -518,7 +497,7 @@ mod tests {
                     if at % 7 == 0 {
                         record.dismiss();
                     } else {
-                        record.appoint(1, 1, Path::new("/a/group/with/a/path"));
+                        record.appoint(1, 1, Path::new("/a/group/with/a/path"), 7);
                     }
                 }
             }

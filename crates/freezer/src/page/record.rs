@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::lowered::LowerTable;
 use super::twin;
@@ -12,8 +12,8 @@ use crate::rule::{Reservation, State};
 /// The longest path of a group, bytes.
 pub const LONGEST_PATH: usize = 256;
 const PATH_WORDS: usize = LONGEST_PATH / 8;
-const WHICH: usize = 3 + PATH_WORDS;
-const PROGRESS: usize = 16;
+const WHICH: usize = 4 + PATH_WORDS;
+const PROGRESS: usize = 18;
 
 /// A group that is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Which {
     pub cpu: u32,
     /// Its directory.
     pub path: PathBuf,
+    /// The inode of that, which is the kernel's number of the group: one that is removed and made again has another.
+    pub inode: u64,
 }
 
 /// What a keeper has counted of a group since it is held, over all keepers.
@@ -39,6 +41,10 @@ pub struct Totals {
     pub overrun_ns: i64,
     /// Freezes.
     pub freezes: u64,
+    /// Calls on the group's files that failed, each of which was tried again.
+    pub errors: u64,
+    /// Cpu time used while nobody held the group that it does not owe ([`crate::rule::Server::waive`]), ns.
+    pub waived_ns: i64,
 }
 
 /// How far a group's rule has come.
@@ -58,12 +64,26 @@ pub struct Progress {
     pub totals: Totals,
 }
 
-/// One group's part of the page. Its keeper's thread writes it, and nobody else.
+/// What the page tells of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The group.
+    pub which: Which,
+    /// How far its rule has come.
+    pub progress: Progress,
+    /// Why the keeper could not take it up from the one before, an errno (EIO where no call failed), so that nobody holds it until that works: it is tried
+    /// again every 100 ms. `None`: it is held, as long as a keeper lives.
+    pub not_held: Option<i32>,
+}
+
+/// One group's part of the page. Its keeper's thread writes it, and nobody else, but for one word of the commander's.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct GroupRecord {
     which: [AtomicU64; twin::words(WHICH)],
     progress: [AtomicU64; twin::words(PROGRESS)],
+    /// Why the keeper could not take it up, an errno; 0: it could. The commander's.
+    not_held: AtomicU64,
     pub(crate) lowered: LowerTable,
 }
 
@@ -90,6 +110,8 @@ impl Progress {
             totals.used_ns.cast_unsigned(),
             totals.overrun_ns.cast_unsigned(),
             totals.freezes,
+            totals.errors,
+            totals.waived_ns.cast_unsigned(),
         ]
     }
 
@@ -115,6 +137,8 @@ impl Progress {
                 used_ns: ns(13),
                 overrun_ns: ns(14),
                 freezes: words[15],
+                errors: words[16],
+                waived_ns: ns(17),
             },
         })
     }
@@ -127,7 +151,7 @@ impl GroupRecord {
         if words[0] == 0 {
             return None;
         }
-        let bytes: Vec<u8> = words[3..]
+        let bytes: Vec<u8> = words[4..]
             .iter()
             .flat_map(|word| word.to_ne_bytes())
             .collect();
@@ -136,7 +160,20 @@ impl GroupRecord {
             id: words[0],
             cpu: u32::try_from(words[1]).ok()?,
             path: PathBuf::from(OsStr::from_bytes(&bytes[..length])),
+            inode: words[3],
         })
+    }
+
+    /// The group's cpu; `None` if none is held here.
+    pub(crate) fn cpu(&self) -> Option<u32> {
+        let words = twin::read::<WHICH>(&self.which[..]);
+        let cpu = (words[0] != 0).then_some(words[1])?;
+        u32::try_from(cpu).ok()
+    }
+
+    /// The group's inode; 0 if none is held here.
+    pub(crate) fn inode(&self) -> u64 {
+        twin::read::<WHICH>(&self.which[..])[3]
     }
 
     /// As [`GroupRecord::which`], without the path.
@@ -151,14 +188,31 @@ impl GroupRecord {
         Progress::from_words(&words).filter(|progress| id != 0 && progress.id == id)
     }
 
+    /// What there is to tell; `None` if no group is held here.
+    pub(crate) fn entry(&self) -> Option<Entry> {
+        let not_held = self.not_held.load(Ordering::Acquire);
+        Some(Entry {
+            which: self.which()?,
+            progress: self.progress()?,
+            not_held: i32::try_from(not_held).ok().filter(|errno| *errno != 0),
+        })
+    }
+
+    /// Whether the keeper has taken it up, or the errno that says why not.
+    pub(crate) fn set_not_held(&self, errno: Option<i32>) {
+        let errno = errno.unwrap_or(0).unsigned_abs();
+        self.not_held.store(errno.into(), Ordering::Release);
+    }
+
     /// From now on the group is held here, for whoever comes next. Its progress was noted before. A path that is too long is cut:
     /// nobody who checked it gets here.
-    pub(crate) fn appoint(&self, id: u64, cpu: u32, path: &Path) {
+    pub(crate) fn appoint(&self, id: u64, cpu: u32, path: &Path, inode: u64) {
         let mut words = [0; WHICH];
         let path = path.as_os_str().as_bytes();
         let path = &path[..path.len().min(LONGEST_PATH)];
         (words[0], words[1], words[2]) = (id, cpu.into(), path.len() as u64);
-        for (word, bytes) in words[3..].iter_mut().zip(path.chunks(8)) {
+        words[3] = inode;
+        for (word, bytes) in words[4..].iter_mut().zip(path.chunks(8)) {
             let mut whole = [0; 8];
             whole[..bytes.len()].copy_from_slice(bytes);
             *word = u64::from_ne_bytes(whole);
@@ -184,6 +238,7 @@ mod tests {
         Box::new(GroupRecord {
             which: std::array::from_fn(|_| AtomicU64::new(0)),
             progress: std::array::from_fn(|_| AtomicU64::new(0)),
+            not_held: AtomicU64::new(0),
             lowered: LowerTable::new(),
         })
     }
@@ -208,6 +263,8 @@ mod tests {
                 used_ns: 3,
                 overrun_ns: 4,
                 freezes: 5,
+                errors: 6,
+                waived_ns: 7,
             },
         }
     }
@@ -219,11 +276,12 @@ mod tests {
         record.note(progress(3));
         assert_eq!(record.progress(), None, "not appointed yet");
         let path = PathBuf::from(format!("/{}", "g".repeat(LONGEST_PATH - 1)));
-        record.appoint(3, 65_535, &path);
+        record.appoint(3, 65_535, &path, u64::MAX);
         let which = Which {
             id: 3,
             cpu: 65_535,
             path,
+            inode: u64::MAX,
         };
         assert_eq!(record.which(), Some(which));
         assert_eq!(record.progress(), Some(progress(3)));

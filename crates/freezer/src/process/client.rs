@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::WORD;
 use super::handed::SOCKET;
 use super::wire::{self, Command};
-use crate::page::{LONGEST_PATH, Page, PageError, Progress, Which};
+use crate::page::{Entry, LONGEST_PATH, Page, PageError};
 use crate::rule::Reservation;
 
 /// How long a keeper may take to start, to be replaced, and to do what it is asked.
@@ -107,11 +107,12 @@ impl Place {
         self.ask(&Command::Release(id)).map(drop)
     }
 
-    /// Sees to it that what was held here is held, by a new keeper if all are dead, and says what that is.
+    /// Sees to it that what was held here is held, by a new keeper if all are dead, and says what that is: also of which group that did not
+    /// work ([`Entry::not_held`]), and what it does not owe of what it used meanwhile ([`crate::page::Totals::waived_ns`]).
     ///
     /// # Errors
     /// [`PlaceError`].
-    pub fn adopt(&self) -> Result<Vec<(Which, Progress)>, PlaceError> {
+    pub fn adopt(&self) -> Result<Vec<Entry>, PlaceError> {
         if self.groups()?.is_empty() {
             return Ok(Vec::new());
         }
@@ -119,11 +120,11 @@ impl Place {
         self.groups()
     }
 
-    /// What is held here, and how far it has come, by the page alone.
+    /// What is to be held here, how far it has come and what the keeper could not take up, by the page alone.
     ///
     /// # Errors
     /// If there is a page that cannot be read.
-    pub fn groups(&self) -> Result<Vec<(Which, Progress)>, PlaceError> {
+    pub fn groups(&self) -> Result<Vec<Entry>, PlaceError> {
         Ok(self.page()?.map_or_else(Vec::new, |page| page.groups()))
     }
 
@@ -137,11 +138,25 @@ impl Place {
 
     fn ask(&self, command: &Command) -> Result<u64, PlaceError> {
         let until = Instant::now() + PATIENCE;
+        let mut repeats = false;
         while Instant::now() < until {
-            match self.try_once(command) {
+            let answer = self.try_once(command);
+            // Whoever did it the first time was killed before it could say so.
+            let is_refused = !matches!(answer, Ok(None | Some(Ok(_))));
+            if let Command::Release(id) = command
+                && repeats
+                && is_refused
+                && self.groups()?.iter().all(|group| group.which.id != *id)
+            {
+                return Ok(*id);
+            }
+            match answer {
                 Ok(Some(answer)) => return answer.map_err(PlaceError::Refused),
                 // It was killed before it could answer; another one takes its place.
-                Ok(None) => std::thread::sleep(AGAIN),
+                Ok(None) => {
+                    repeats = true;
+                    std::thread::sleep(AGAIN);
+                }
                 Err(error) if is_nobody(&error) => self.start(until)?,
                 Err(reason) => {
                     let path = self.dir.join(SOCKET);

@@ -1,11 +1,12 @@
 //! The enforcing threads of one process, one for each cpu: at work, or standing by with the same groups open.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-use crate::keeper::{Handle, Home, Id, Keeper, KeeperError, PRIORITY};
-use crate::page::{Page, Which};
+use crate::keeper::{Came, Handle, Home, Id, Keeper, KeeperError, PRIORITY};
+use crate::page::{NEVER, Page, Which};
 use crate::proof;
 use crate::rule::Reservation;
 use crate::stats::MOST_GROUPS;
@@ -17,6 +18,7 @@ const STACK_BYTES: usize = 256 * 1024;
 pub(super) struct Crew {
     page: Arc<Page>,
     bell: Arc<std::fs::File>,
+    came: Came,
     active: Arc<AtomicBool>,
     members: Vec<Member>,
     /// What each place of the page held when it was looked at last, and which member has it; 0: nothing.
@@ -33,10 +35,11 @@ struct Member {
 
 impl Crew {
     /// Nobody yet, standing by.
-    pub(super) fn new(page: Arc<Page>, bell: Arc<std::fs::File>) -> Crew {
+    pub(super) fn new(page: Arc<Page>, bell: Arc<std::fs::File>, came: Came) -> Crew {
         Crew {
             page,
             bell,
+            came,
             active: Arc::new(AtomicBool::new(false)),
             members: Vec::new(),
             known: [0; MOST_GROUPS],
@@ -77,7 +80,10 @@ impl Crew {
             };
             match self.members[member].handle.take_up(place, &which) {
                 Ok(_) => (self.known[place], self.at[place]) = (which.id, member),
-                Err(error) => failed.push((which, error)),
+                Err(error) => {
+                    let error = self.why(member, error);
+                    failed.push((which, error));
+                }
             }
         }
         if failed.is_empty() {
@@ -86,27 +92,38 @@ impl Crew {
         failed
     }
 
-    /// All go to work with what they have.
-    pub(super) fn activate(&self) {
+    /// All go to work with what they have, once nobody else does.
+    pub(super) fn activate(&mut self) {
+        if self.is_active() {
+            return;
+        }
+        // Whoever did may have died after a change of the page and before it said so.
+        self.generation = None;
+        self.page.forget_beats();
         self.active.store(true, Ordering::SeqCst);
         self.members.iter().for_each(|member| member.handle.wake());
     }
 
-    /// Holds one more group, at work.
+    fn is_active(&self) -> bool {
+        self.active.load(Ordering::SeqCst)
+    }
+
+    /// Holds one more group, with this number on this cpu, at work.
     pub(super) fn hold(
         &mut self,
-        which: &Which,
+        (id, cpu): (u64, u32),
+        path: &Path,
         place: usize,
         reservation: Reservation,
     ) -> Result<(), KeeperError> {
-        let member = self.member(which.cpu)?;
+        let member = self.member(cpu)?;
         let added = self.members[member]
             .handle
-            .add_at(place, which.id, &which.path, reservation);
+            .add_at(place, id, path, reservation);
         if let Err(error) = added {
             return Err(self.why(member, error));
         }
-        (self.known[place], self.at[place]) = (which.id, member);
+        (self.known[place], self.at[place]) = (id, member);
         self.told();
         Ok(())
     }
@@ -156,13 +173,30 @@ impl Crew {
         let _ = std::io::Write::write(&mut &*self.bell, &1u64.to_ne_bytes());
     }
 
-    /// The number of the member of a cpu, started if there is none.
+    /// The number of the member of a cpu, started if there is none, or one that has ended and was told of.
     fn member(&mut self, cpu: u32) -> Result<usize, KeeperError> {
-        if let Some(at) = self.members.iter().position(|member| member.cpu == cpu) {
+        let at = self.members.iter().position(|member| member.cpu == cpu);
+        if let Some(at) = at
+            && self.members[at].thread.is_some()
+        {
             return Ok(at);
         }
+        let member = self.start(cpu)?;
+        match at {
+            Some(at) => {
+                self.members[at] = member;
+                Ok(at)
+            }
+            None => {
+                self.members.push(member);
+                Ok(self.members.len() - 1)
+            }
+        }
+    }
+
+    fn start(&self, cpu: u32) -> Result<Member, KeeperError> {
         let lane = self.page.lane_of(cpu).ok_or(KeeperError::Full)?;
-        let senses = match self.page.lane(lane).senses() {
+        let senses = match self.page.lane(lane).senses(cpu) {
             Some(senses) => senses,
             None => {
                 let top = host::cgroup::detect().ok().and_then(|cgroups| cgroups.v2);
@@ -177,6 +211,7 @@ impl Crew {
             page: Arc::clone(&self.page),
             lane,
             bell: Arc::clone(&self.bell),
+            came: self.came,
         });
         let handle = keeper.handle();
         let active = Arc::clone(&self.active);
@@ -188,18 +223,25 @@ impl Crew {
                 Err(error) => error,
             })
             .map_err(KeeperError::Waiting)?;
-        self.members.push(Member {
+        Ok(Member {
             cpu,
             handle,
             thread: Some(thread),
-        });
-        Ok(self.members.len() - 1)
+        })
     }
 
-    /// Why a member does not answer, if it has ended; it is forgotten then.
+    /// Why a member does not answer, if it has ended; it is forgotten then, and the next group of its cpu begins with another one. Not if
+    /// it has groups: those are the next keeper's.
     fn why(&mut self, member: usize, error: KeeperError) -> KeeperError {
-        if !matches!(error, KeeperError::Ended) {
+        let has_groups = (self.known.iter().zip(self.at)).any(|(id, at)| *id != 0 && at == member);
+        if !matches!(error, KeeperError::Ended) || has_groups {
             return error;
+        }
+        if self.is_active()
+            && let Some(lane) = self.page.lane_of(self.members[member].cpu)
+        {
+            // Nobody beats there, and nobody is to be missed.
+            self.page.lane(lane).forget(NEVER);
         }
         let thread = self.members[member].thread.take();
         thread
@@ -210,4 +252,73 @@ impl Crew {
 
 fn load(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counter::Senses;
+    use crate::page::{Progress, Totals};
+    use crate::rule::State;
+
+    /// No machine has it: a thread for it ends before it is at work.
+    const NO_CPU: u32 = 9_999;
+
+    fn page() -> (tempfile::TempDir, Arc<Page>) {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let page = Arc::new(Page::open_or_make(dir.path()).unwrap());
+        (dir, page)
+    }
+
+    fn crew(page: &Arc<Page>, cpu: u32) -> Crew {
+        // Nothing is tried out for a cpu that is settled.
+        let lane = page.lane(page.lane_of(cpu).unwrap());
+        lane.settle(cpu, &Senses::clock(""));
+        let bell = crate::sys::event_file().unwrap();
+        Crew::new(Arc::clone(page), Arc::new(bell), Came::AtOnce)
+    }
+
+    fn reservation() -> Reservation {
+        Reservation::new(1_000_000, 10_000_000).unwrap()
+    }
+
+    #[test]
+    fn a_change_that_was_not_told_of_is_found_by_who_goes_to_work() {
+        let (dir, page) = page();
+        let mut crew = crew(&page, 0);
+        assert!(crew.sync().is_empty());
+        // As an enforcing thread does, whose commander is killed before it tells of that.
+        page.group(3).note(Progress {
+            id: 1,
+            reservation: reservation(),
+            state: State::default(),
+            lowered_at_ns: None,
+            best_effort_ns: 0,
+            totals: Totals::default(),
+        });
+        page.group(3).appoint(1, 0, &dir.path().join("nowhere"), 7);
+        assert!(crew.sync().is_empty(), "nobody has told");
+        crew.activate();
+        let failed: Vec<u64> = crew.sync().iter().map(|(which, _)| which.id).collect();
+        assert_eq!(failed, [1], "it was looked for");
+    }
+
+    #[test]
+    fn a_thread_that_ended_before_it_was_at_work_is_replaced() {
+        let (dir, page) = page();
+        for name in ["cgroup.freeze", "cgroup.events", "cpu.stat"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        let mut crew = crew(&page, NO_CPU);
+        crew.activate();
+        // Each time another one, which says why.
+        for _ in 0..3 {
+            let error = crew
+                .hold((1, NO_CPU), dir.path(), 0, reservation())
+                .unwrap_err();
+            assert!(matches!(error, KeeperError::Class(_)), "{error}");
+            assert_eq!(crew.members.len(), 1);
+            assert_eq!(crew.ended(), None);
+        }
+    }
 }

@@ -5,7 +5,6 @@ use std::fs;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::handed::{self, hand_down};
@@ -31,24 +30,25 @@ pub(super) fn run(dir: &Path) -> Result<(), ProcessError> {
     setup::leave_starter();
     setup::set_priority(COMMANDER).map_err(crate::KeeperError::from)?;
     setup::lock_memory(setup::Lock::All)?;
-    let Some(page) = Page::open(dir)?.map(Arc::new) else {
+    let Some(page) = Page::open(dir)? else {
         return Ok(());
     };
     page.set_heir(std::process::id());
-    let (looked_at, place) = (Arc::clone(&page), dir.to_owned());
+    let place = dir.to_owned();
     std::thread::Builder::new()
         .name("look".to_owned())
         .stack_size(STACK_BYTES)
-        .spawn(move || look_after(&looked_at, &place))
+        .spawn(move || look_after(page, &place))
         .map_err(ProcessError::of("thread"))?;
     loop {
         let lock = handed::open_lock(dir).map_err(ProcessError::of("lock"))?;
         // The kernel wakes whoever waits for it when the last process that has it is gone.
         lock.lock().map_err(ProcessError::of("lock"))?;
         let began = Instant::now();
-        if page.is_empty() {
+        // Anew: the one before may have been removed with its last group, and a keeper of others may have come sooner than this process.
+        let Some(page) = Page::open(dir)?.filter(|page| !page.is_empty()) else {
             return Ok(());
-        }
+        };
         page.freeze_all();
         page.count_takeover();
         let fd = lock.as_raw_fd();
@@ -65,10 +65,16 @@ pub(super) fn run(dir: &Path) -> Result<(), ProcessError> {
 }
 
 /// Kills keeper and watcher when both are stopped.
-fn look_after(page: &Page, dir: &Path) {
+fn look_after(mut page: Page, dir: &Path) {
     let mut seen = false;
     loop {
         std::thread::sleep(LOOK);
+        if !page.is_at(dir)
+            && let Ok(Some(next)) = Page::open(dir)
+        {
+            page = next;
+            page.set_heir(std::process::id());
+        }
         let promises = page.lanes().map(|lane| &lane.beat).map(Beat::promised_ns);
         let first = promises.min().unwrap_or(i64::MAX);
         if first.saturating_add(OVERLOOKED_NS) > sys::now_ns() {
@@ -78,7 +84,6 @@ fn look_after(page: &Page, dir: &Path) {
         let (keeper, watcher) = (page.keeper(), page.watcher());
         let is_stopped = |pid: i32| matches!(sys::thread_state(pid, pid), Some(b'T' | b't'));
         let nobody_watches = watcher == 0
-            || is_stopped(watcher)
             || !matches!(
                 sys::thread_state(watcher, watcher),
                 Some(b'R' | b'S' | b'D')

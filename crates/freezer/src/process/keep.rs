@@ -1,9 +1,10 @@
 //! The keeper's commander: takes commands, sees to it that there is a watcher and an heir, and ends when nothing is held any more.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::Child;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use super::handed::{self, Handed, SOCKET};
 use super::peer::{Doubt, Peer, Verdict};
 use super::wire::{self, Command};
 use super::{COMMANDER, LONGEST_SLEEP_NS, PATIENCE_NS, ProcessError, setup};
-use crate::page::{Page, Which};
+use crate::keeper::Came;
+use crate::page::{Entry, Page};
 use crate::stats::MOST_GROUPS;
 use crate::sys::{self, Waiting};
 
@@ -38,7 +40,8 @@ pub(super) fn begin(dir: &Path) -> Result<(), ProcessError> {
         return Err(ProcessError::Taken(dir.to_owned()));
     }
     setup::become_orphan().map_err(ProcessError::of("fork"))?;
-    start(dir, Handed::make(dir, lock)?)
+    // Nobody was left to take the place of whoever was here before.
+    start(dir, Handed::make(dir, lock)?, Came::Late)
 }
 
 /// As [`begin`], with the lock that the heir got.
@@ -49,15 +52,15 @@ pub(super) fn inherit(dir: &Path, lock: RawFd) -> Result<(), ProcessError> {
     handed::hand_down(lock, false).map_err(ProcessError::of("fcntl"))?;
     // SAFETY: open, and handed to this process for this; nobody else here has it.
     let lock = unsafe { OwnedFd::from_raw_fd(lock) };
-    start(dir, Handed::make(dir, lock.into())?)
+    start(dir, Handed::make(dir, lock.into())?, Came::AtOnce)
 }
 
-fn start(dir: &Path, handed: Handed) -> Result<(), ProcessError> {
+fn start(dir: &Path, handed: Handed, came: Came) -> Result<(), ProcessError> {
     setup::leave_starter();
     setup::set_priority(COMMANDER).map_err(crate::KeeperError::from)?;
     setup::lock_memory(setup::Lock::Touched)?;
     let page = Arc::new(Page::open_or_make(dir)?);
-    let crew = Crew::new(Arc::clone(&page), Arc::clone(&handed.bell));
+    let crew = Crew::new(Arc::clone(&page), Arc::clone(&handed.bell), came);
     setup::say_ready();
     Keeping::new(dir, page, handed, crew).go()
 }
@@ -72,11 +75,13 @@ pub(super) struct Keeping {
     watcher_due_ns: i64,
     doubt: Doubt,
     began_ns: i64,
+    /// There was a group to hold.
     held: bool,
 }
 
 impl Keeping {
     pub(super) fn new(dir: &Path, page: Arc<Page>, handed: Handed, crew: Crew) -> Keeping {
+        let held = !page.is_empty();
         Keeping {
             dir: dir.to_owned(),
             page,
@@ -86,7 +91,7 @@ impl Keeping {
             watcher_due_ns: 0,
             doubt: Doubt::new(WATCHER_PATIENCE),
             began_ns: sys::now_ns(),
-            held: false,
+            held,
         }
     }
 
@@ -136,7 +141,6 @@ impl Keeping {
             for id in self.crew.gone() {
                 let _ = self.crew.release(id);
             }
-            self.held |= !self.page.is_empty();
             let waited = sys::now_ns() - self.began_ns > FIRST_GROUP_NS;
             if self.page.is_empty() && (self.held || waited) {
                 return self.end();
@@ -144,18 +148,21 @@ impl Keeping {
         }
     }
 
-    /// Takes up what the page tells of. Groups that are gone are forgotten.
+    /// Takes up what the page tells of, and says there what could not be. Groups that are gone are forgotten.
     fn take_up(&mut self) {
-        for (which, error) in self.crew.sync() {
-            let place = (0..MOST_GROUPS).find(|place| self.page.group(*place).id() == which.id);
-            // Not opened: nobody writes there but the caller.
-            if let Some(place) = place
+        let failed = self.crew.sync();
+        for place in 0..MOST_GROUPS {
+            let record = self.page.group(place);
+            let id = record.id();
+            let failure = failed.iter().find(|(which, _)| which.id == id && id != 0);
+            if let Some((which, _)) = failure
                 && !which.path.exists()
             {
-                self.page.group(place).dismiss();
+                // Not opened: nobody writes there but the caller.
+                record.dismiss();
                 self.page.changed();
             } else {
-                eprintln!("{}: {error}", which.path.display());
+                record.set_not_held(failure.map(|(_, error)| error.errno()));
             }
         }
     }
@@ -189,13 +196,12 @@ impl Keeping {
         let Ok(child) = self.handed.start_watcher(&self.dir) else {
             return;
         };
-        let Ok(peer) = Peer::open(child.id().cast_signed()) else {
-            return;
-        };
-        if waiting.add(&peer.process, WATCHER_ENDED).is_ok() {
-            self.watcher = Some(peer);
-            self.doubt = Doubt::new(WATCHER_PATIENCE);
-        }
+        let peer = Peer::open(child.id().cast_signed()).and_then(|peer| {
+            waiting.add(&peer.process, WATCHER_ENDED)?;
+            Ok(peer)
+        });
+        self.watcher = kept_if(peer, child);
+        self.doubt = Doubt::new(WATCHER_PATIENCE);
     }
 
     /// Whether the watcher does what it promised; kills it if not.
@@ -249,7 +255,7 @@ impl Keeping {
             }
             let done = Command::from_line(&line).and_then(|command| self.carry_out(command));
             let mut stream: UnixStream = stream;
-            // Whoever has gone meanwhile asks again: every command may be given twice.
+            // Whoever has gone meanwhile asks again: every command may be given twice. Who releases again knows that it does.
             let _ = stream.write_all(wire::answer(&done).as_bytes());
         }
     }
@@ -268,7 +274,8 @@ impl Keeping {
             }
             Command::Hold(path, cpu, reservation) => {
                 let groups = self.page.groups();
-                if let Some((which, _)) = groups.iter().find(|(which, _)| which.path == path) {
+                let named = |entry: &&Entry| entry.which.path == path;
+                if let Some(Entry { which, .. }) = groups.iter().find(named) {
                     if which.cpu != cpu {
                         return Err(format!("{} is held on cpu {}", path.display(), which.cpu));
                     }
@@ -285,10 +292,80 @@ impl Keeping {
                 let place = (0..MOST_GROUPS).find(|place| self.page.group(*place).id() == 0);
                 let place = place.ok_or(format!("{MOST_GROUPS} groups are held already"))?;
                 let id = self.page.new_id();
-                let which = Which { id, cpu, path };
-                self.crew.hold(&which, place, reservation).map_err(told)?;
+                (self.crew.hold((id, cpu), &path, place, reservation)).map_err(told)?;
+                self.held = true;
                 Ok(id)
             }
         }
+    }
+}
+
+/// What was done with a child that was just started; one with which it could not be done is killed: there would be two, the next time.
+fn kept_if<T>(done: io::Result<T>, mut child: Child) -> Option<T> {
+    if done.is_err() {
+        let _ = child.kill();
+    }
+    done.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counter::Senses;
+    use crate::page::{Progress, Totals};
+    use crate::rule::{Reservation, State};
+
+    #[test]
+    fn a_watcher_that_is_not_watched_is_killed() {
+        let start = || std::process::Command::new("sleep").arg("100").spawn();
+        for is_watched in [true, false] {
+            let child = start().unwrap();
+            let peer = Peer::open(child.id().cast_signed()).unwrap();
+            let done = match is_watched {
+                true => Ok(()),
+                false => Err(io::ErrorKind::OutOfMemory.into()),
+            };
+            assert_eq!(kept_if(done, child), is_watched.then_some(()));
+            let waiting = Waiting::new().unwrap();
+            waiting.add(&peer.process, 0).unwrap();
+            let mut ended = false;
+            let ns = if is_watched { 0 } else { 10_000_000_000 };
+            waiting.wait(ns, |_| ended = true).unwrap();
+            assert_eq!(ended, !is_watched);
+            peer.kill().unwrap();
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_taken_up_is_told_of_until_it_can() {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let page = Arc::new(Page::open_or_make(dir.path()).unwrap());
+        let lane = page.lane(page.lane_of(0).unwrap());
+        lane.settle(0, &Senses::clock(""));
+        // It is there, and no group.
+        page.group(2).note(Progress {
+            id: 1,
+            reservation: Reservation::new(1_000_000, 10_000_000).unwrap(),
+            state: State::default(),
+            lowered_at_ns: None,
+            best_effort_ns: 0,
+            totals: Totals::default(),
+        });
+        page.group(2).appoint(1, 0, dir.path(), 7);
+        let lock = handed::open_lock(dir.path()).unwrap();
+        let handed = Handed::make(dir.path(), lock).unwrap();
+        let crew = Crew::new(Arc::clone(&page), Arc::clone(&handed.bell), Came::Late);
+        let mut keeping = Keeping::new(dir.path(), Arc::clone(&page), handed, crew);
+        let told = || page.groups().first().map(|group| group.not_held);
+        for _ in 0..2 {
+            keeping.take_up();
+            assert_eq!(told(), Some(Some(libc::ENOENT)));
+        }
+        // The next one here begins without that.
+        page.group(2).dismiss();
+        page.changed();
+        keeping.take_up();
+        page.group(2).appoint(1, 0, dir.path(), 7);
+        assert_eq!(told(), Some(None));
     }
 }

@@ -32,7 +32,6 @@ mod wire;
 
 use std::path::{Path, PathBuf};
 
-use crate::hold::HoldError;
 use crate::keeper::{KeeperError, PRIORITY};
 use crate::page::PageError;
 pub use client::{Place, PlaceError};
@@ -56,8 +55,6 @@ enum ProcessError {
     Page(#[from] PageError),
     #[error(transparent)]
     Keeper(#[from] KeeperError),
-    #[error(transparent)]
-    Hold(#[from] HoldError),
     #[error("{what}: {reason}")]
     System {
         what: String,

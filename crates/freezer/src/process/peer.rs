@@ -144,6 +144,17 @@ mod tests {
     }
 
     #[test]
+    fn whoever_has_not_begun_is_doubted_and_not_dead() {
+        let (pid, _) = own();
+        let mut doubt = Doubt::new(Duration::from_millis(1));
+        let late = beat(0, MS);
+        let mut looks = |at: i64| doubt.judge(pid, &late, at * MS, at * MS);
+        assert_eq!((looks(2), looks(3)), (Verdict::Doubtful, Verdict::Doubtful));
+        // It should have by now.
+        assert_eq!(looks(4), Verdict::Dead);
+    }
+
+    #[test]
     fn whoever_is_stopped_or_gone_is_dead() {
         let mut child = std::process::Command::new("sleep")
             .arg("100")

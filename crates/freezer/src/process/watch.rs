@@ -10,6 +10,7 @@ use super::handed::Handed;
 use super::keep::Keeping;
 use super::peer::{DOUBT_NS, Doubt, Peer, Verdict};
 use super::{COMMANDER, LONGEST_SLEEP_NS, PATIENCE_NS, ProcessError, WATCHER, setup};
+use crate::keeper::Came;
 use crate::page::{Beat, Lane, NEVER, Page};
 use crate::stats::MOST_GROUPS;
 use crate::sys::{self, Waiting};
@@ -37,7 +38,7 @@ pub(super) fn run(dir: &Path, handed: Handed) -> Result<(), ProcessError> {
     let page = Arc::new(page);
     setup::set_priority(WATCHER).map_err(crate::KeeperError::from)?;
     setup::lock_memory(setup::Lock::Touched)?;
-    let mut crew = Crew::new(Arc::clone(&page), Arc::clone(&handed.bell));
+    let mut crew = Crew::new(Arc::clone(&page), Arc::clone(&handed.bell), Came::AtOnce);
     page.watching().begin();
     page.set_watcher(std::process::id());
     // It may have died before there was a descriptor of it, which is another's then.

@@ -73,6 +73,31 @@ proptest! {
         prop_assert!(used <= most.max(until), "{used} of {most} in {now}");
     }
 
+    /// However long a group ran while nobody held it: it is thawed within five periods, owes the rest, and what is waived is what it does
+    /// not owe.
+    #[test]
+    fn what_is_used_while_nobody_holds_it_is_owed_up_to_a_few_budgets(
+        reservation in reservations(),
+        notice in notices(),
+        alone in 1i64..100_000_000,
+    ) {
+        let mut server = Server::new(reservation, notice, 0, 0, 0);
+        let until = alone * US;
+        server.look(until, until);
+        let owed = -server.left_ns();
+        let waived = server.waive();
+        prop_assert_eq!(-server.left_ns(), owed - waived);
+        prop_assert_eq!(waived, (owed - MOST_OWED * reservation.budget_ns()).max(0));
+        prop_assert_eq!(server.waive(), 0);
+        let said = server.look(until, until);
+        prop_assert_eq!(said.thawed, owed < 0);
+        if !said.thawed {
+            let back = said.look_at_ns.unwrap();
+            prop_assert!(back - until <= (MOST_OWED + 1) * reservation.period_ns());
+            prop_assert!(server.look(back, until).thawed);
+        }
+    }
+
     /// Whatever budgets a group is changed to, and when: nothing is given at once, and the next budget comes no sooner after
     /// the last one than the new period is long.
     #[test]

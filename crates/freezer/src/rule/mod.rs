@@ -50,6 +50,9 @@ const DISTURBED_NS: i64 = 50_000;
 pub const FIRST_USE_NS: i64 = 20_000;
 /// Without notice of use, looks in a period are no closer than its hundredth part.
 const STEPS_IN_PERIOD: i64 = 100;
+/// Of what a group used while nobody held it so many budgets are owed. What others lost meanwhile is lost; that the group pays for all of it would
+/// keep it from the cpu for up to P/Q times as long. So many it can owe after any long stall, and pays for within five periods.
+pub const MOST_OWED: i64 = 4;
 /// The longest period, ns: 1,000 s. All sums below stay far from overflow.
 const LONGEST_PERIOD_NS: i64 = 1_000_000_000_000;
 /// The shortest period, ns, that a thread can hold: 100 us.
@@ -242,6 +245,15 @@ impl Server {
             0 => earliest_ns,
             _ => earliest_ns - beyond_ns + period_ns,
         });
+    }
+
+    /// Waives what is owed beyond [`MOST_OWED`] budgets; returns that, ns. Right after a look, for a group that nobody held for a time;
+    /// the next look decides by it.
+    pub fn waive(&mut self) -> i64 {
+        let most_ns = MOST_OWED * self.reservation.budget_ns;
+        let waived_ns = (-self.state.left_ns - most_ns).max(0);
+        self.state.left_ns += waived_ns;
+        waived_ns
     }
 
     /// Budget and period.

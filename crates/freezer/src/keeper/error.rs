@@ -1,0 +1,51 @@
+//! Why an enforcing thread does not hold a group.
+
+use std::io;
+
+use host::sched::SchedError;
+
+use crate::group::GroupError;
+use crate::stats::MOST_GROUPS;
+
+/// Why groups cannot be held on a cpu.
+#[derive(Debug, thiserror::Error)]
+pub enum KeeperError {
+    /// The priority leaves no room.
+    #[error("priority {0} for the enforcing thread; it must be 2 to 99, above all cells")]
+    Priority(u8),
+    /// Its cpu or class is not to be had.
+    #[error("the enforcing thread does not get its cpu and class: {0}")]
+    Class(#[from] SchedError),
+    /// Its memory cannot be locked.
+    #[error("the enforcing thread's memory is not locked: {0}; run as root or with CAP_IPC_LOCK")]
+    Memory(io::Error),
+    /// The kernel refuses what the thread waits with.
+    #[error("the enforcing thread cannot wait: {0}; Linux 5.11 or later is needed")]
+    Waiting(io::Error),
+    /// A group cannot be opened, or not be frozen and thawed.
+    #[error(transparent)]
+    Group(#[from] GroupError),
+    /// No room.
+    #[error("{MOST_GROUPS} groups are held on this cpu already")]
+    Full,
+    /// Not held here.
+    #[error("no such group is held on this cpu")]
+    NotHeld,
+    /// The keeper is gone.
+    #[error("the enforcing thread has ended")]
+    Ended,
+}
+
+impl KeeperError {
+    /// What the system said; EIO where it was not asked.
+    pub(crate) fn errno(&self) -> i32 {
+        let said = match self {
+            KeeperError::Memory(reason) | KeeperError::Waiting(reason) => reason.raw_os_error(),
+            KeeperError::Group(error) => error.reason.raw_os_error(),
+            KeeperError::Class(SchedError::NoUsableCpu { .. }) => Some(libc::EINVAL),
+            KeeperError::Class(_) => Some(libc::EPERM),
+            _ => None,
+        };
+        said.unwrap_or(libc::EIO)
+    }
+}

@@ -1,0 +1,289 @@
+//! What the next keeper finds: groups that were made again or cannot be opened, debts of a time in which nobody held them, threads of a dead
+//! keeper, and commands that were carried out already.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::symlink;
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use super::*;
+
+pub(crate) const TESTS: [(&str, fn()); 8] = [
+    (
+        "root_a_group_made_again_while_nobody_held_it_begins",
+        a_group_made_again_while_nobody_held_it_begins,
+    ),
+    (
+        "root_a_long_time_without_a_keeper_is_not_owed",
+        a_long_time_without_a_keeper_is_not_owed,
+    ),
+    (
+        "root_a_watcher_that_takes_over_waives_nothing",
+        a_watcher_that_takes_over_waives_nothing,
+    ),
+    (
+        "root_a_release_right_after_a_take_over_ends_all",
+        a_release_right_after_a_take_over_ends_all,
+    ),
+    (
+        "root_a_cpu_without_groups_kills_no_keeper",
+        a_cpu_without_groups_kills_no_keeper,
+    ),
+    (
+        "root_an_heir_that_comes_late_is_that_of_the_next_page",
+        an_heir_that_comes_late_is_that_of_the_next_page,
+    ),
+    (
+        "root_what_cannot_be_adopted_is_told_of",
+        what_cannot_be_adopted_is_told_of,
+    ),
+    (
+        "root_a_release_whose_answer_was_lost_is_done",
+        a_release_whose_answer_was_lost_is_done,
+    ),
+];
+
+/// A group that is gone at the end, with what is in it.
+struct Made(PathBuf);
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        let _ = fs::write(self.0.join("cgroup.kill"), "1");
+        let _ = fs::write(self.0.join("cgroup.freeze"), "0");
+        let until = Instant::now() + PATIENCE;
+        while self.0.exists() && fs::remove_dir(&self.0).is_err() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn a_group_made_again_while_nobody_held_it_begins() {
+    let (held, first) = (Held::new(), Cell::start(SPIN));
+    // So much that the next group of this path could use much before it had used as much.
+    let id = held.hold(&first, 90, 100);
+    first.go();
+    wait_until("it uses much", || first.used_us() > 800_000);
+    assert_eq!(held.hold(&first, 10, 100), id);
+    wait_for_budgets(&held, id, 1);
+    held.kill_all();
+    let path = first.hold.path().to_owned();
+    drop(first);
+    fs::create_dir(&path).unwrap();
+    let other = Cell::start(SPIN);
+    // Dropped before the cell whose process gets into it.
+    let _made = Made(path.clone());
+    let reservation = Reservation::new(10 * MS, 100 * MS).unwrap();
+    let cpu = host::cpus::default_rt_cpu();
+    let again = held.place.hold(&path, cpu, reservation).unwrap();
+    fs::write(path.join("cgroup.procs"), other.pid().to_string()).unwrap();
+    other.go();
+    wait_for_budgets(&held, again, 1);
+    let text = fs::read_to_string(path.join("cpu.stat")).unwrap();
+    let us = text
+        .lines()
+        .find_map(|line| line.strip_prefix("usage_usec "));
+    let used_us: i64 = us.unwrap().parse().unwrap();
+    // One budget or two, and how late a look can be.
+    assert!(used_us < 400_000, "{used_us} us without a budget");
+    let counted_ns = held.progress(again).totals.used_ns;
+    assert!(
+        counted_ns <= used_us * 1_000,
+        "{counted_ns} ns are not all its own"
+    );
+    held.place.release(again).unwrap();
+}
+
+fn a_long_time_without_a_keeper_is_not_owed() {
+    let (held, cell) = (Held::new(), Cell::start(SPIN));
+    let id = held.hold(&cell, 10, 100);
+    cell.go();
+    wait_for_budgets(&held, id, 1);
+    held.kill_all();
+    fs::write(cell.hold.path().join("cgroup.freeze"), "0").unwrap();
+    let before = cell.used_us();
+    wait_until("it uses much", || cell.used_us() > before + 2_000_000);
+    // That would be 200 periods, 20 s.
+    let groups = held.place.adopt().unwrap();
+    let began = Instant::now();
+    assert!(groups[0].progress.totals.waived_ns > 1_500 * MS);
+    let at = cell.used_us();
+    wait_until("it has its budget", || cell.used_us() > at + 5_000);
+    assert!(began.elapsed() < Duration::from_secs(5));
+}
+
+fn a_watcher_that_takes_over_waives_nothing() {
+    let (held, cell) = (Held::new(), Cell::start(SPIN));
+    let id = held.hold(&cell, 10, 100);
+    cell.go();
+    wait_for_budgets(&held, id, 1);
+    let watcher = held.wait_for_watcher();
+    wait_until("there is an heir", || held.heir().is_some());
+    let (page, heir) = (held.page(), held.heir().unwrap());
+    // Nobody can do anything, and the cell runs; then the watcher goes on.
+    for pid in [heir, watcher, page.keeper()] {
+        signal(pid, libc::SIGSTOP);
+    }
+    fs::write(cell.hold.path().join("cgroup.freeze"), "0").unwrap();
+    let before = cell.used_us();
+    wait_until("it uses much", || cell.used_us() > before + 400_000);
+    signal(watcher, libc::SIGCONT);
+    wait_until("the watcher is keeper", || {
+        page.keeper() == watcher && page.resumed_ns() > 0
+    });
+    // Some 30 budgets: many more than are owed after all are dead.
+    let progress = held.progress(id);
+    signal(heir, libc::SIGCONT);
+    assert_eq!(progress.totals.waived_ns, 0);
+    let owed_ns = -progress.state.left_ns;
+    assert!(owed_ns > 10 * 10 * MS, "{owed_ns}");
+}
+
+fn a_release_right_after_a_take_over_ends_all() {
+    let (held, cell) = (Held::new(), Cell::start(SPIN));
+    let id = held.hold(&cell, 10, 100);
+    let watcher = held.wait_for_watcher();
+    let page = held.page();
+    signal(page.keeper(), libc::SIGKILL);
+    held.place.release(id).unwrap();
+    assert_eq!(page.keeper(), watcher);
+    // One that never had a group to hold would wait for one, 10 s.
+    let began = Instant::now();
+    wait_until("all have ended", || {
+        let all = ["keeper", "watcher", "heir"].map(|role| members(held.place.dir(), role));
+        all.concat().is_empty()
+    });
+    assert!(began.elapsed() < Duration::from_secs(5));
+}
+
+fn a_cpu_without_groups_kills_no_keeper() {
+    let cpu = host::cpus::default_rt_cpu();
+    let online = host::cpus::online().unwrap();
+    // With one cpu there is no other one.
+    let Some(elsewhere) = online.into_iter().find(|other| *other != cpu) else {
+        return;
+    };
+    let (held, cell, other) = (Held::new(), Cell::start(SPIN), Cell::start("true"));
+    let id = held.hold(&cell, 10, 100);
+    let reservation = Reservation::new(10 * MS, 100 * MS).unwrap();
+    let path = other.hold.path();
+    let gone = held.place.hold(path, elsewhere, reservation).unwrap();
+    held.place.release(gone).unwrap();
+    cell.go();
+    // The next watcher knows of no group there and has no thread for it.
+    let watcher = held.wait_for_watcher();
+    signal(watcher, libc::SIGKILL);
+    let page = held.page();
+    wait_until("there is another watcher", || {
+        page.watcher() != watcher && lives(page.watcher()) && page.is_watched()
+    });
+    let watcher = page.watcher();
+    signal(page.keeper(), libc::SIGKILL);
+    wait_until("the watcher is keeper", || page.keeper() == watcher);
+    wait_until("it is watched", || page.is_watched());
+    // Longer than any promise of the dead thread.
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert_eq!((page.keeper(), page.takeovers()), (watcher, 1));
+    wait_for_budgets(&held, id, 2);
+}
+
+fn an_heir_that_comes_late_is_that_of_the_next_page() {
+    let (held, cell) = (Held::new(), Cell::start(SPIN));
+    let id = held.hold(&cell, 10, 100);
+    held.wait_for_watcher();
+    wait_until("there is an heir", || held.heir().is_some());
+    let heir = held.heir().unwrap();
+    // It does not get the lock before the next keeper does.
+    signal(heir, libc::SIGSTOP);
+    held.place.release(id).unwrap();
+    wait_until("the others have ended", || {
+        let others = ["keeper", "watcher"].map(|role| members(held.place.dir(), role));
+        others.concat().is_empty()
+    });
+    let id = held.hold(&cell, 10, 100);
+    cell.go();
+    held.wait_for_watcher();
+    signal(heir, libc::SIGCONT);
+    let page = held.page();
+    wait_until("the next page has it", || page.heir() == heir);
+    let (keeper, watcher) = (page.keeper(), held.wait_for_watcher());
+    signal(watcher, libc::SIGKILL);
+    signal(keeper, libc::SIGKILL);
+    wait_until("there is another keeper", || {
+        page.keeper() != keeper && lives(page.keeper())
+    });
+    wait_for_budgets(&held, id, 2);
+}
+
+fn what_cannot_be_adopted_is_told_of() {
+    let (held, cell) = (Held::new(), Cell::start(SPIN));
+    let dir = held.place.dir().parent().unwrap().to_owned();
+    let path = dir.join("group");
+    let aim = |at: &Path| {
+        let half = dir.join("group.new");
+        symlink(at, &half).unwrap();
+        fs::rename(&half, &path).unwrap();
+    };
+    aim(cell.hold.path());
+    let reservation = Reservation::new(10 * MS, 100 * MS).unwrap();
+    let cpu = host::cpus::default_rt_cpu();
+    let id = held.place.hold(&path, cpu, reservation).unwrap();
+    cell.go();
+    wait_for_budgets(&held, id, 1);
+    held.kill_all();
+    // It is there, and cannot be opened as a group.
+    aim(&dir);
+    let not_held = |groups: Vec<freezer::page::Entry>| {
+        let group = groups.into_iter().find(|group| group.which.id == id);
+        group.unwrap().not_held
+    };
+    assert_eq!(not_held(held.place.adopt().unwrap()), Some(libc::ENOENT));
+    aim(cell.hold.path());
+    wait_until("it is held after all", || {
+        not_held(held.place.groups().unwrap()).is_none()
+    });
+    wait_for_budgets(&held, id, 2);
+}
+
+/// Stands between the keeper and whoever asks: has the next command carried out, and loses the answer.
+fn lose_the_next_answer(dir: &Path) -> std::thread::JoinHandle<String> {
+    let (socket, real) = (dir.join("socket"), dir.join("socket.real"));
+    fs::rename(&socket, &real).unwrap();
+    let between = UnixListener::bind(&socket).unwrap();
+    std::thread::spawn(move || {
+        let (asker, _) = between.accept().unwrap();
+        let mut line = String::new();
+        BufReader::new(&asker).read_line(&mut line).unwrap();
+        let mut keeper = UnixStream::connect(&real).unwrap();
+        keeper.write_all(line.as_bytes()).unwrap();
+        let mut answer = String::new();
+        BufReader::new(&keeper).read_line(&mut answer).unwrap();
+        // The keeper has removed it if nothing is held any more.
+        if socket.exists() {
+            fs::rename(&real, &socket).unwrap();
+        } else {
+            fs::remove_file(&real).unwrap();
+        }
+        answer
+    })
+}
+
+fn a_release_whose_answer_was_lost_is_done() {
+    let held = Held::new();
+    let cells = [Cell::start(SPIN), Cell::start(SPIN)];
+    let ids = cells.each_ref().map(|cell| held.hold(cell, 10, 100));
+    // One of two, and then the last one, after which there is no keeper to ask again.
+    for id in ids {
+        held.wait_for_watcher();
+        let lost = lose_the_next_answer(held.place.dir());
+        held.place.release(id).unwrap();
+        assert_eq!(lost.join().unwrap(), format!("ok {id}\n"));
+        let groups = held.place.groups().unwrap();
+        assert!(groups.iter().all(|group| group.which.id != id));
+        // Whoever did not have to repeat it is told.
+        let is_last = groups.is_empty();
+        assert!(is_last || held.place.release(id).is_err());
+    }
+    wait_until("all have ended, and none was started", || {
+        let all = ["keeper", "watcher", "heir"].map(|role| members(held.place.dir(), role));
+        all.concat().is_empty()
+    });
+}
