@@ -304,7 +304,8 @@ fn what_the_kernel_counts_is_watched_without_a_report() {
             busybox.display()
         )
     };
-    let still = "class = \"other\"\n[[cell.health]]\nwhen = \"no-progress\"\ntimeout = \"400ms\"\ndo = \"stop\"";
+    // Long enough for the busy one to be seen at work though the machine stands still for 300 ms.
+    let still = "class = \"other\"\n[[cell.health]]\nwhen = \"no-progress\"\ntimeout = \"1s\"\ndo = \"stop\"";
     let hog = "class = \"other\"\nrestart = { policy = \"never\" }\nrights = { memory = \"8MiB\" }\n\
         [[cell.health]]\nwhen = \"memory-limit\"\ndo = \"log\"";
     let greedy = "reservation = { budget = \"10ms\", period = \"100ms\" }\n[[cell.health]]\nwhen = \"budget-exhausted\"\nperiods = 5\ndo = \"stop\"";
@@ -443,8 +444,10 @@ fn a_supervisor_that_stood_still_blames_no_cell_and_finds_the_wedged_one() {
         ..QUIET
     };
     let high = task("5ms", "50ms").replace("period", "wcet_hi = \"6ms\"\nperiod");
+    // A silence is not blamed on a cell where the look comes late by half of it: a machine that stands still for 300 ms must not
+    // reach it at all.
     let cells = [
-        cell("fast", fast, "", &(task("1ms", "10ms") + &silent(250))),
+        cell("fast", fast, "", &(task("1ms", "10ms") + &silent(500))),
         cell(
             "works",
             works,
