@@ -238,7 +238,12 @@ fn killed() {
     );
     // What is there can be studied before anything goes on.
     say(dir.path(), &["report", &run.to_string_lossy()]).ends_with(0);
-    let said = say(dir.path(), &["bench", "--resume", &run.to_string_lossy()]).ends_with(0);
+    let said = say(dir.path(), &["bench", "--resume", &run.to_string_lossy()]);
+    // The cells go on without their coordinator, and their rings hold two seconds: a machine so slow that the report
+    // takes longer loses jobs, which is told as a failure.
+    let lost = summary(&run).cells.iter().any(|cell| cell.lost > 0);
+    let said = said.ends_with(i32::from(lost));
+    assert_eq!(said.out.contains("not scheduled in time"), lost);
     assert!(
         said.out.contains("nothing was measured from"),
         "{}",
