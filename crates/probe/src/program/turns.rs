@@ -15,6 +15,10 @@ use crate::clock;
 use crate::control::Stage;
 use crate::measure::{Plan, Recorder, Tally};
 
+/// Jobs that a program does late in a turn though it lets go of the past: the one before which it was stopped, and one
+/// that was due while it did that.
+const LATE_JOBS: u32 = 2;
+
 impl Started {
     /// Lets the program run in its turns, of which the first begins at `first_ns`, which is now; then it is asked to end.
     pub fn take_turns<R: Recorder>(
@@ -55,8 +59,10 @@ impl Started {
         if jobs.seen == 0 {
             return Err((Stage::Silent, 0));
         }
-        // Turns in which it was behind for too long look like missed activations, and are no fault of the cell's.
-        if jobs.in_time * 2 < laps {
+        jobs.settle();
+        // Turns in which it made up for too much look like missed activations, and are no fault of the cell's. One that lets go of
+        // the past, and was late because the machine stood still, missed them.
+        if jobs.in_time * 2 < laps && jobs.too_long > 0 {
             return Err((Stage::Behind, 0));
         }
         tally.missed = plan.jobs - tally.executed;
@@ -79,6 +85,7 @@ impl Started {
             Err((Stage::Lost, _)) if jobs.is_behind() => {
                 self.skip();
                 jobs.before = None;
+                jobs.made_up = RING as u32;
                 self.look(&mut room)?
             }
             read => read?,
@@ -105,6 +112,12 @@ struct InTurns {
     before: Option<i64>,
     /// Turns in which it had caught up in the time for it.
     in_time: u32,
+    /// Whether this turn is one of them.
+    is_in_time: bool,
+    /// Jobs done in this turn that were released before it.
+    made_up: u32,
+    /// Turns in which the program made up for the past, and all the time for it was not enough.
+    too_long: u32,
     /// Jobs that were read, those that do not count among them.
     seen: u32,
     tally: Tally,
@@ -121,6 +134,9 @@ impl InTurns {
             next: 0,
             before: Some(first_ns),
             in_time: 0,
+            is_in_time: false,
+            made_up: 0,
+            too_long: 0,
             seen: 0,
             tally: Tally::default(),
         }
@@ -139,9 +155,16 @@ impl InTurns {
     /// A turn begins, with the program behind unless it shows the contrary.
     fn enter(&mut self, lap: u32) {
         if lap > self.lap {
+            self.settle();
             self.lap = lap;
             self.last = None;
         }
+    }
+
+    /// A turn is over: was its time too short for what the program made up for?
+    fn settle(&mut self) {
+        self.too_long += u32::from(self.made_up > LATE_JOBS && !self.is_in_time);
+        (self.made_up, self.is_in_time) = (0, false);
     }
 
     fn is_behind(&self) -> bool {
@@ -165,6 +188,8 @@ impl InTurns {
         let within = (self.begin_ns(self.lap)..self.end_ns(self.lap)).contains(&job.release_ns);
         // One that the end of the turn cut in two is an activation missed.
         let cut = job.end_ns >= self.begin_ns(self.lap + 1);
+        let past = job.release_ns < self.begin_ns(self.lap);
+        self.made_up = self.made_up.saturating_add(past.into());
         if !within || cut {
             return Ok(());
         }
@@ -178,7 +203,8 @@ impl InTurns {
             None if before.is_some_and(|end| end <= job.release_ns) => {
                 let behind_ns = job.release_ns - self.begin_ns(self.lap);
                 let in_time = i64::from(self.turns.extra + 1) * self.turns.period_ns;
-                self.in_time += u32::from(behind_ns <= in_time);
+                self.is_in_time = behind_ns <= in_time;
+                self.in_time += u32::from(self.is_in_time);
                 0
             }
             None => return Ok(()),
@@ -274,6 +300,7 @@ mod tests {
     fn what_makes_up_for_the_past_counts_once_it_is_done_with_it() {
         let mut jobs = in_turns();
         let second = jobs.begin_ns(1);
+        jobs.enter(1);
         // Fifteen jobs of 100 ns each that were due before, and the two releases that they delayed.
         let due = |k: i64| second - 15 * PERIOD + 300 + k * PERIOD;
         let mut at = second + 10;
@@ -290,6 +317,32 @@ mod tests {
             .map(|k| (k as u32 - 13, if k == 17 { 4 } else { 0 }, due(k)))
             .collect();
         assert_eq!((seen, jobs.in_time), (expected, 1));
+        assert_eq!(jobs.made_up, 15);
+        jobs.settle();
+        assert_eq!((jobs.too_long, jobs.made_up), (0, 0));
+    }
+
+    /// A turn in which the program does `made_up` jobs of the pause before it, and then nothing until `late_ns` into it.
+    fn late(made_up: i64, late_ns: i64) -> u32 {
+        let mut jobs = in_turns();
+        let second = jobs.begin_ns(1);
+        jobs.enter(1);
+        let due = |k: i64| second + (k - made_up) * PERIOD;
+        let mut times: Vec<_> = (0..made_up)
+            .map(|k| (due(k), second + k * 10, second + (k + 1) * 10))
+            .collect();
+        times.push(short(second + late_ns));
+        taken(&mut jobs, &times);
+        jobs.settle();
+        jobs.too_long
+    }
+
+    #[test]
+    fn only_what_makes_up_for_the_past_is_too_long_at_it() {
+        let long = 4 * PERIOD;
+        assert_eq!(late(8, long), 1);
+        assert_eq!(late(8, 2 * PERIOD), 0, "it was in time");
+        assert_eq!(late(2, long), 0, "it lets go of the past");
     }
 
     #[test]
