@@ -34,6 +34,7 @@ mod together;
 mod trial;
 mod trial_record;
 mod turns;
+mod utc;
 mod verify;
 mod watch;
 

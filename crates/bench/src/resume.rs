@@ -13,8 +13,9 @@ use record::run::{Manifest, Resumption, Run, Status};
 use record::trial::TrialRecord;
 
 use crate::place::free_bytes;
-use crate::run::{Progress, Settings, Todo, alone, finish, provenance, trials, utc_now};
+use crate::run::{Progress, Settings, Todo, alone, go_on, provenance};
 use crate::salvage::close_begun;
+use crate::utc::utc_now;
 use crate::{BenchError, Plan};
 
 /// What ended a trial that says nothing itself.
@@ -72,10 +73,8 @@ pub fn resume(
         Ok(prepared) => prepared,
         Err(error) => return Err((None, error)),
     };
-    let mut manifest = manifest;
     progress.began(&run, manifest.trials_planned);
-    let result = trials(plan, todo, &run, &interrupt, &mut manifest, progress);
-    finish(run, manifest, result)
+    go_on(plan, todo, run, &interrupt, manifest, progress)
 }
 
 fn prepare<'a>(

@@ -21,6 +21,7 @@ use crate::place::{self, Place, Unsaved};
 use crate::salvage;
 use crate::trial::{self, Trial};
 use crate::turns;
+use crate::utc::{stamp, utc_now};
 use crate::{BenchError, Plan, PlannedTrial};
 
 /// Where and as what a run is recorded.
@@ -85,15 +86,41 @@ pub fn run(
     settings: &Settings,
     progress: &mut dyn Progress,
 ) -> Result<Run, (Option<Run>, BenchError)> {
-    let (run, interrupt, mut manifest) =
+    let (run, interrupt, manifest) =
         prepare(plan, settings, progress).map_err(|error| (None, error))?;
-    let todo = all(plan);
-    let result = trials(plan, todo, &run, &interrupt, &mut manifest, progress);
-    finish(run, manifest, result)
+    go_on(plan, all(plan), run, &interrupt, manifest, progress)
+}
+
+/// Measures what is to do and writes down how that ended.
+pub(crate) fn go_on(
+    plan: &Plan,
+    todo: Vec<Todo<'_>>,
+    run: Run,
+    interrupt: &Interrupt,
+    mut manifest: Manifest,
+    progress: &mut dyn Progress,
+) -> Result<Run, (Option<Run>, BenchError)> {
+    let mut place = match Place::create() {
+        Ok(place) => place,
+        Err(error) => return finish(run, manifest, Err(error)),
+    };
+    let result = trials(
+        plan,
+        todo,
+        &run,
+        interrupt,
+        &mut manifest,
+        &mut place,
+        progress,
+    );
+    let finished = finish(run, manifest, result);
+    // By the place of a coordinator that was killed others know that its run does not say yet how it ended.
+    drop(place);
+    finished
 }
 
 /// Writes down how the run ended.
-pub(crate) fn finish(
+fn finish(
     run: Run,
     mut manifest: Manifest,
     mut result: Result<(), BenchError>,
@@ -212,24 +239,24 @@ pub(crate) fn round(plan: &Plan, round: u32, first: u32) -> Vec<Todo<'_>> {
         .collect()
 }
 
-pub(crate) fn trials(
+fn trials(
     plan: &Plan,
     todo: Vec<Todo<'_>>,
     run: &Run,
     interrupt: &Interrupt,
     manifest: &mut Manifest,
+    place: &mut Place,
     progress: &mut dyn Progress,
 ) -> Result<(), BenchError> {
     let todo = turns::joined(plan, todo);
-    let mut place = Place::create()?;
     place.note_run(run.dir())?;
     let rootfs = place.rootfs()?;
     for program in plan.experiment.programs() {
         engine::libraries::add(&rootfs, Path::new(program.path()))?;
     }
-    let rt_group = rt_group(plan, &mut place, progress)?;
+    let rt_group = rt_group(plan, place, progress)?;
     let pot = Pot::find(plan, rt_group.as_ref(), progress)?;
-    let (ground, remarks) = Ground::make(plan, run.dir(), &mut place)?;
+    let (ground, remarks) = Ground::make(plan, run.dir(), place)?;
     for remark in remarks {
         progress.note(&remark);
     }
@@ -258,7 +285,7 @@ pub(crate) fn trials(
             planned,
             number: todo.number,
             round: todo.round,
-            place: &place,
+            place,
             rootfs: &rootfs,
             ground: &ground,
             rt_group: rt_group.as_ref(),
@@ -297,7 +324,7 @@ pub(crate) fn trials(
             return Err(BenchError::Interrupted);
         }
         // Without it what the cells were released with is on record, which is enough to write the trial later.
-        let _ = salvage::note_ended(&place, &outcome.record);
+        let _ = salvage::note_ended(place, &outcome.record);
         let parts = outcome.record.clone().parts();
         for part in &parts {
             let written = if outcome.begun {
@@ -550,25 +577,6 @@ impl Drop for Elsewhere {
             let _ = sched::set_affinity(0, before);
         }
     }
-}
-
-pub(crate) fn utc_now() -> String {
-    utc_before(0).unwrap_or_default()
-}
-
-/// UTC, so many ns ago; `None` for an instant that cannot have been.
-pub(crate) fn utc_before(ns: i64) -> Option<String> {
-    let then = time::OffsetDateTime::now_utc() - time::Duration::nanoseconds(ns);
-    let format =
-        time::macros::format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
-    (ns >= 0).then(|| then.format(&format).unwrap_or_default())
-}
-
-pub(crate) fn stamp() -> String {
-    let format = time::macros::format_description!("[year]-[month]-[day]T[hour][minute][second]");
-    time::OffsetDateTime::now_utc()
-        .format(&format)
-        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -17,9 +17,10 @@ use crate::BenchError;
 use crate::interrupt::Interrupt;
 use crate::launch::Stage;
 use crate::load::Ground;
-use crate::run::{Elsewhere, Progress, Settings, alone, stamp, utc_now};
+use crate::run::{Elsewhere, Progress, Settings, alone};
 use crate::supply::{group_name, left_ns};
 use crate::together::Around;
+use crate::utc::{stamp, utc_now};
 
 /// Runs the plan. Returns the run with its record complete, also when some trials failed.
 ///

@@ -16,7 +16,7 @@ use record::RecordError;
 use record::run::{Manifest, Run, Status};
 use record::trial::TrialRecord;
 
-use crate::run::utc_before;
+use crate::utc::utc_before;
 use crate::{BenchError, Place};
 
 pub(crate) use logs::{append_whole, close_begun, rest_of_log};

@@ -9,7 +9,8 @@ use record::series::{Failure, Quantity, SERIES_SCHEMA, SeriesRecord, Value};
 use super::{Bench, SeriesPlan, Turn};
 use crate::BenchError;
 use crate::interrupt::Interrupt;
-use crate::run::{Progress, Settings, alone, stamp, utc_now};
+use crate::run::{Progress, Settings, alone};
+use crate::utc::{stamp, utc_now};
 
 /// How often the record is written while the run goes on, at most: a power cut loses no more than this.
 const WRITTEN_EVERY: Duration = Duration::from_secs(10);

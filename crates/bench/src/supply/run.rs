@@ -13,7 +13,8 @@ use super::{SUPPLY_QUESTION, SupplyPlan};
 use crate::BenchError;
 use crate::interrupt::Interrupt;
 use crate::launch::Stage;
-use crate::run::{Elsewhere, Progress, Settings, alone, stamp, utc_now};
+use crate::run::{Elsewhere, Progress, Settings, alone};
+use crate::utc::{stamp, utc_now};
 
 /// Runs the plan. Returns the run with its record complete, also when some trials failed. `study` says what the gaps amount
 /// to, by which the sets are chosen that are run after the spinning.

@@ -6,13 +6,20 @@ use std::process::{Child, Stdio};
 
 use record::run::{Run, Status};
 
-use crate::support::{Case, Need, eventually, only_run, payloads, say, timecell, traces_of};
+use crate::support::{
+    Case, Need, eventually, experiment, only_run, payloads, say, timecell, traces_of,
+};
 
 pub const CASES: &[Case] = &[
     Case {
         name: "salvage::clean_writes_what_a_killed_coordinator_measured",
         needs: &[Need::Root, Need::GroupBudget(950)],
         run: killed,
+    },
+    Case {
+        name: "salvage::a_run_says_how_it_ended_before_its_place_is_gone",
+        needs: &[],
+        run: killed_at_its_end,
     },
     Case {
         name: "salvage::ctrl_c_keeps_what_finished_cells_measured",
@@ -164,6 +171,31 @@ fn killed() {
         assert_eq!(cell.executed + cell.missed, JOBS + more, "{}", cell.label);
     }
     assert_eq!(run.manifest().unwrap().status, Status::Complete);
+}
+
+/// Where nothing is left of a coordinator, nobody would find out any more that its run does not say how it ended.
+fn killed_at_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = experiment(dir.path(), &["bare"], 20);
+    for _ in 0..3 {
+        let mut child = timecell()
+            .current_dir(dir.path())
+            .args(["bench", &file])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let place = PathBuf::from(format!("/dev/shm/timecell-0-{}", child.id()));
+        eventually("it has a place", || place.exists());
+        while place.exists() {
+            std::hint::spin_loop();
+        }
+        let _ = child.kill();
+        child.wait().unwrap();
+        let manifest = Run::open(&only_run(dir.path())).unwrap().manifest();
+        assert_eq!(manifest.unwrap().status, Status::Complete);
+        fs::remove_dir_all(dir.path().join("runs")).unwrap();
+    }
 }
 
 /// No interval closes while it lasts, so that all is in the rings and in the memory of the coordinator.
