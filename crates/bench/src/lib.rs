@@ -8,6 +8,7 @@
 mod counted;
 mod crowd;
 mod drain;
+mod elsewhere;
 mod error;
 mod interrupt;
 mod isolation;

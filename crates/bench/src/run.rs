@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use host::latency::DmaLatency;
 use host::provenance::Provenance;
 use host::rtgroup::RtGroup;
-use host::sched;
 use model::EngineKind;
 use record::histogram::Counts;
 use record::run::{Manifest, RUN_SCHEMA, Run, Status};
@@ -15,6 +14,7 @@ use record::summary::Metric;
 use record::trial::{Part, TrialRecord};
 
 use crate::crowd::{self, Growth, Pot};
+use crate::elsewhere::Elsewhere;
 use crate::interrupt::Interrupt;
 use crate::load::Ground;
 use crate::place::{self, Place, Unsaved};
@@ -545,36 +545,6 @@ fn hold_awake(plan: &Plan, progress: &mut dyn Progress) -> Option<DmaLatency> {
         Err(why) => {
             progress.note(&format!("idle states are left as they are: {why}"));
             None
-        }
-    }
-}
-
-/// Keeps the coordinator off the cells' cpus, where it can; put back on drop.
-pub(crate) struct Elsewhere {
-    before: Option<Vec<u32>>,
-}
-
-impl Elsewhere {
-    pub(crate) fn than(cells: &[u32]) -> Elsewhere {
-        let Ok(before) = sched::get_affinity(0) else {
-            return Elsewhere { before: None };
-        };
-        let rest: Vec<u32> = before
-            .iter()
-            .copied()
-            .filter(|c| !cells.contains(c))
-            .collect();
-        let moved = !rest.is_empty() && sched::set_affinity(0, &rest).is_ok();
-        Elsewhere {
-            before: moved.then_some(before),
-        }
-    }
-}
-
-impl Drop for Elsewhere {
-    fn drop(&mut self) {
-        if let Some(before) = &self.before {
-            let _ = sched::set_affinity(0, before);
         }
     }
 }

@@ -11,9 +11,10 @@ use super::trial::{Trial, group_name};
 use super::tried::{Second, SupplyStudy};
 use super::{SUPPLY_QUESTION, SupplyPlan};
 use crate::BenchError;
+use crate::elsewhere::Elsewhere;
 use crate::interrupt::Interrupt;
 use crate::launch::Stage;
-use crate::run::{Elsewhere, Progress, Settings, alone};
+use crate::run::{Progress, Settings, alone};
 use crate::utc::{stamp, utc_now};
 
 /// Runs the plan. Returns the run with its record complete, also when some trials failed. `study` says what the gaps amount

@@ -1,12 +1,12 @@
 //! The machine is as before: after Ctrl-C, and after `kill -9` and `timecell clean`.
 
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Child;
 
 use record::run::{Run, Status};
 
 use crate::support::{
-    Case, Need, eventually, experiment, in_its_loop, only_run, payloads, say, timecell, traces_of,
+    Case, Need, begun, eventually, experiment, in_its_loop, only_run, payloads, say, traces_of,
 };
 use crate::users_places::{Places, users_link};
 
@@ -60,13 +60,7 @@ const ENGINES: [&str; 5] = ["bare", "embedded", "crun", "runc", "podman"];
 /// Starts a bench whose single trial takes a minute, and waits until its cell runs.
 fn started(dir: &Path, engine: &str) -> Option<Child> {
     let file = experiment(dir, &[engine], 60_000);
-    let child = timecell()
-        .current_dir(dir)
-        .args(["bench", &file, "--rounds", "1"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let child = begun(dir, &["bench", &file, "--rounds", "1"]);
     let mut child = child;
     let mut ended = false;
     eventually("the cell runs", || {
@@ -165,13 +159,7 @@ fn finished() {
         &["embedded", "crun", "runc", "podman", "podman-rootless"],
         20,
     );
-    let mut child = timecell()
-        .current_dir(dir.path())
-        .args(["bench", &file, "--rounds", "1"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = begun(dir.path(), &["bench", &file, "--rounds", "1"]);
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let traces = traces_of(child.id());
     assert!(traces.is_empty(), "{traces:#?}");

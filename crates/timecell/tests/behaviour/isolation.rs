@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
 use host::sched;
 use record::run::Run;
 
-use crate::support::{Case, Need, eventually, only_run, say, timecell};
+use crate::support::{Case, Need, begun, eventually, only_run, say};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -96,13 +96,7 @@ fn killed() {
     let every = all_cpus();
     let mut bystander = bystander();
     let pid = bystander.id().cast_signed();
-    let mut bench = timecell()
-        .current_dir(dir.path())
-        .args(["bench", "free.toml"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut bench = begun(dir.path(), &["bench", "free.toml"]);
     eventually("the bystander is moved", || {
         sched::get_affinity(pid).unwrap() != every
     });

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use record::run::Run;
 use record::trial::TrialRecord;
 
-use crate::support::{Case, Need, eventually, only_run, say, timecell, traces_of};
+use crate::support::{Case, Need, begun, eventually, only_run, say, timecell, traces_of};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -251,13 +251,7 @@ fn started(dir: &Path, loads: &str) -> Child {
         60_000,
         &format!("[[trial]]\nname = \"long\"\ncells = [\"bare\"]\nloads = [{loads}]\n"),
     );
-    let mut child = timecell()
-        .current_dir(dir)
-        .args(["bench", &file])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = begun(dir, &["bench", &file]);
     let count = loads.matches("kind").count();
     eventually("every load runs", || {
         assert!(child.try_wait().unwrap().is_none(), "the bench has ended");

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use record::run::{Run, Status};
 use record::summary::RunSummary;
 
-use crate::support::{Case, Need, eventually, experiment, only_run, say, timecell};
+use crate::support::{Case, Need, begun, eventually, experiment, only_run, say, timecell};
 
 /// Nothing beside it may keep the reader of the rings from its cpu for two seconds: what is full of real-time work has this need.
 const NOTHING_IS_LOST: &[Need] = &[Need::GroupBudget(950)];
@@ -197,13 +197,7 @@ fn goes_out_as_cyclictest(dir: &Path, run: &str, summary: &RunSummary) {
 
 /// Starts a bench, waits until `there` is true of its run, and ends it with `signal`.
 pub fn ended_by(dir: &Path, file: &str, signal: i32, there: impl Fn(&Path) -> bool) -> PathBuf {
-    let mut child = timecell()
-        .current_dir(dir)
-        .args(["bench", file])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = begun(dir, &["bench", file]);
     eventually("the run got there", || {
         let begun = dir
             .join("runs")

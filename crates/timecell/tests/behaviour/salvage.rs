@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use record::run::{Run, Status};
 
 use crate::support::{
-    Case, Need, eventually, experiment, only_run, payloads, say, timecell, traces_of,
+    Case, Need, begun, eventually, experiment, only_run, payloads, say, timecell, traces_of,
 };
 
 pub const CASES: &[Case] = &[
@@ -178,13 +178,7 @@ fn killed_at_its_end() {
     let dir = tempfile::tempdir().unwrap();
     let file = experiment(dir.path(), &["bare"], 20);
     for _ in 0..3 {
-        let mut child = timecell()
-            .current_dir(dir.path())
-            .args(["bench", &file])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child = begun(dir.path(), &["bench", &file]);
         let place = PathBuf::from(format!("/dev/shm/timecell-0-{}", child.id()));
         eventually("it has a place", || place.exists());
         while place.exists() {

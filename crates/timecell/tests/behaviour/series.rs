@@ -7,7 +7,7 @@ use record::run::{Run, Status};
 use record::series::{Quantity, SeriesRecord, SeriesSummary};
 
 use crate::support::{
-    Case, Need, begins_with_its_place, eventually, only_run, say, timecell, traces_of,
+    Case, Need, begins_with_its_place, begun, eventually, only_run, say, timecell, traces_of,
 };
 
 pub const CASES: &[Case] = &[
@@ -273,20 +273,17 @@ fn refused() {
 
 /// Starts a long run of `startup` with podman and waits until it is in the midst of it.
 fn started(dir: &std::path::Path) -> std::process::Child {
-    let child = timecell()
-        .current_dir(dir)
-        .args([
+    let child = begun(
+        dir,
+        &[
             "bench",
             "startup",
             "--rounds",
             "10000",
             "--engine",
             "crun,podman",
-        ])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+        ],
+    );
     let place = format!("timecell-{}-{}", 0, child.id());
     let page = std::path::Path::new("/dev/shm")
         .join(place)

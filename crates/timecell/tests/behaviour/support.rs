@@ -1,7 +1,7 @@
 //! Running the binary and looking at what it left.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::LazyLock;
 
 use model::Enforcer;
@@ -161,6 +161,17 @@ impl From<Output> for Said {
             err: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
     }
+}
+
+/// Starts the binary with `words` in `dir`; nobody hears what it says.
+pub fn begun(dir: &Path, words: &[&str]) -> Child {
+    timecell()
+        .current_dir(dir)
+        .args(words)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the binary starts")
 }
 
 /// Runs the binary with `words` in `dir`.

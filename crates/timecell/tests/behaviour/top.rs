@@ -3,12 +3,12 @@
 use std::fs;
 use std::num::NonZero;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Child;
 
 use serde_json::Value;
 
 use crate::pty::{PROGRAMS, Pty};
-use crate::support::{Case, Need, eventually, say, timecell};
+use crate::support::{Case, Need, begun, eventually, say};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -43,13 +43,7 @@ struct Long(Child);
 impl Long {
     fn start(dir: &Path, text: &str) -> Long {
         fs::write(dir.join("long.toml"), text).unwrap();
-        let child = timecell()
-            .current_dir(dir)
-            .args(["bench", "long.toml"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let child = begun(dir, &["bench", "long.toml"]);
         Long(child)
     }
 

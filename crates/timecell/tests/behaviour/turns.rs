@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
 
 use record::run::{Run, Status};
 use record::summary::RunSummary;
@@ -11,7 +10,7 @@ use report::Standing;
 
 use crate::long_runs::ended_by;
 use crate::support::{
-    Case, Need, Said, eventually, in_its_loop, only_run, payloads, say, timecell, traces_of,
+    Case, Need, Said, begun, eventually, in_its_loop, only_run, payloads, say, traces_of,
 };
 
 pub const CASES: &[Case] = &[
@@ -142,13 +141,7 @@ fn apart() {
 fn killed_cell() {
     let dir = tempfile::tempdir().unwrap();
     let file = file(dir.path(), 1, 1_500);
-    let child = timecell()
-        .current_dir(dir.path())
-        .args(["bench", &file])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let child = begun(dir.path(), &["bench", &file]);
     // One process for each of the four cells.
     eventually("the cells run", || payloads(child.id()).len() == 4);
     let of_pair = payloads(child.id())

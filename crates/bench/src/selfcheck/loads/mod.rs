@@ -8,10 +8,10 @@ use model::{LoadKind, LoadPlan};
 use serde_json::json;
 
 use super::{Finding, Section, Setup, us};
+use crate::elsewhere::Elsewhere;
 use crate::interrupt::Interrupt;
 use crate::load::{self, Ground, PlannedLoad};
 use crate::place::Place;
-use crate::run::Elsewhere;
 use crate::{BenchError, plan};
 use figures::{FIGURES, Moved, moved};
 use visit::{Around, Visit};
