@@ -230,7 +230,7 @@ fn of_program(stage: u32, number: i32) -> Option<String> {
     Some(match stage {
         stage if stage == Stage::Exit as u32 => format!("its program {}", ending(number)),
         stage if stage == Stage::Behind as u32 => {
-            "its program makes up for the releases that it was kept from, and in most of its turns had not enough time for that (leave [turns] out, or raise `catch_up` there)".to_owned()
+            "its program makes up for the releases that it was kept from, and had not the time for that in too many of its turns (leave [turns] out, or raise `catch_up` there)".to_owned()
         }
         stage if stage == Stage::Ended as u32 => format!(
             "its program, which is said to be endless, {}",

@@ -142,9 +142,15 @@ fn find_in(cgroups: &Cgroups, id: &str, is_enclosed: bool) -> Option<Freezer> {
     }
     let v2 = cgroups.v2.as_ref()?;
     let own = v2.point.join(id);
-    Some(Freezer::V2(match is_enclosed {
+    let below = match is_enclosed {
         true => crate::cgroups::groups_below(&own),
-        false => vec![own],
+        false => Vec::new(),
+    };
+    // Where there is none below, there is nobody to freeze, and whoever tries is told: the group around it is somebody else's.
+    Some(Freezer::V2(match (is_enclosed, below.is_empty()) {
+        (false, _) => vec![own],
+        (true, true) => vec![own.join("cell")],
+        (true, false) => below,
     }))
 }
 

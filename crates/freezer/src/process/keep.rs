@@ -159,6 +159,7 @@ impl Keeping {
                 && !which.path.exists()
             {
                 // Not opened: nobody writes there but the caller.
+                record.set_not_held(None);
                 record.dismiss();
                 self.page.changed();
             } else {

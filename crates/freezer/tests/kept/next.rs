@@ -125,9 +125,10 @@ fn a_watcher_that_takes_over_waives_nothing() {
     fs::write(cell.hold.path().join("cgroup.freeze"), "0").unwrap();
     let before = cell.used_us();
     wait_until("it uses much", || cell.used_us() > before + 400_000);
+    let before_ns = page.resumed_ns();
     signal(watcher, libc::SIGCONT);
     wait_until("the watcher is keeper", || {
-        page.keeper() == watcher && page.resumed_ns() > 0
+        page.keeper() == watcher && page.resumed_ns() > before_ns
     });
     // Some 30 budgets: many more than are owed after all are dead.
     let progress = held.progress(id);

@@ -62,7 +62,8 @@ impl Started {
         jobs.settle();
         // Turns in which it made up for too much look like missed activations, and are no fault of the cell's. One that lets go of
         // the past, and was late because the machine stood still, missed them.
-        if jobs.in_time * 2 < laps && jobs.too_long > 0 {
+        let behind = laps - jobs.in_time;
+        if jobs.in_time < behind && jobs.too_long * 2 >= behind {
             return Err((Stage::Behind, 0));
         }
         tally.missed = plan.jobs - tally.executed;

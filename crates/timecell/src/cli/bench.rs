@@ -55,7 +55,7 @@ pub enum SetPolicy {
     sudo timecell bench mine.toml --baseline runs/... --fail-if 'execution.median > 1.1x'\n\n\
     Exit codes with --fail-if: 3 a threshold is missed; else 1 a trial failed or a threshold is undecided; else 4 a \
     threshold is not applicable (no real-time class, too few jobs, not measured); else 0. With --decide: 1 if a ratio is \
-    neither known well enough nor shown to differ."
+    neither known well enough nor shown to differ, or there is none."
 )]
 pub struct Bench {
     /// Scenario, or path of an experiment file.
@@ -105,7 +105,7 @@ pub struct Bench {
     pub rounds: Option<i64>,
     /// Ends once every ratio of medians of the run's main metric to the baseline is known to within so much, such as 2%, or is shown to
     /// differ from 1: looks up to five times, and after four times the rounds, or --rounds, at the latest. If one is neither by then, or by
-    /// --at-most, the exit code is 1. Only where trials take turns.
+    /// --at-most, or there is none, the exit code is 1. Only where trials take turns.
     #[arg(long, value_name = "PART", value_parser = part)]
     pub decide: Option<f64>,
     /// Goes on until it is known with 95% confidence whether this holds, such as 'latency.p99.99 < 100us', and fails if it does not (exit

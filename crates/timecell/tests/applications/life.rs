@@ -145,6 +145,10 @@ pub fn a_frozen_cell_stands_still(kind: EngineKind) {
 
 /// Who holds a cell by the group around its own is not in the way of who freezes and thaws the cell, nor the other way round.
 pub fn an_enclosed_cell_is_held_from_outside(kind: EngineKind) {
+    let Some(v2) = host::cgroup::detect().unwrap().v2 else {
+        eprintln!("not tried: there is no cgroup v2");
+        return;
+    };
     let place = Place::new(kind);
     let data = place.writable("data");
     let inside = match kind {
@@ -170,8 +174,7 @@ pub fn an_enclosed_cell_is_held_from_outside(kind: EngineKind) {
         eventually(what, || length() > before + 10);
     };
     goes_on("it counts");
-    let top = host::cgroup::detect().unwrap().v2.unwrap().point;
-    let outer = top.join(&spec.id);
+    let outer = v2.point.join(&spec.id);
     let hold = |word: &str| fs::write(outer.join("cgroup.freeze"), word).unwrap();
     let is_held = || {
         fs::read_to_string(outer.join("cgroup.events"))

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 use record::run::{Run, Status};
 
@@ -177,12 +178,17 @@ fn killed() {
 fn killed_at_its_end() {
     let dir = tempfile::tempdir().unwrap();
     let file = experiment(dir.path(), &["bare"], 20);
+    // SAFETY: no arguments, cannot fail.
+    let user = unsafe { libc::geteuid() };
     for _ in 0..3 {
         let mut child = begun(dir.path(), &["bench", &file]);
-        let place = PathBuf::from(format!("/dev/shm/timecell-0-{}", child.id()));
-        eventually("it has a place", || place.exists());
-        while place.exists() {
-            std::hint::spin_loop();
+        let place = PathBuf::from(format!("/dev/shm/timecell-{user}-{}", child.id()));
+        // Looked at all the time: it is there for a few tens of milliseconds.
+        let until = Instant::now() + Duration::from_secs(60);
+        for is_there in [true, false] {
+            while place.exists() != is_there {
+                assert!(Instant::now() < until, "it has no place, or keeps it");
+            }
         }
         let _ = child.kill();
         child.wait().unwrap();

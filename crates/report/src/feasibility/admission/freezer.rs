@@ -64,8 +64,8 @@ pub(super) fn inside(set: &TaskSet, reaction: Reaction) -> (Outcome, Vec<String>
             exact(reaction.overrun)
         ),
         format!(
-            "what that thread takes is counted above, {} in each period of each cell; it runs before all cells, and what it delays is no \
-             part of the supply below",
+            "what that thread takes is counted above, {} in each period of each cell; it runs before all cells, and the supply \
+             below holds as long as each budget still comes in its period beside that",
             exact(Reaction::COST)
         ),
     ];
