@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use record::run::Run;
 use record::series::Quantity;
@@ -114,25 +114,30 @@ fn chosen() {
     let mut child = timecell()
         .current_dir(dir.path())
         .args(words)
-        .args(["--rounds", "1"])
+        .args(["--rounds", "3"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     // Every thread that solves, seen from outside while it does. One that was just made has not got its cpus yet, so that
     // what counts is what was seen last of those that were seen for a while.
-    let mut threads: BTreeMap<i32, (u32, Vec<u32>)> = BTreeMap::new();
+    let mut threads: BTreeMap<i32, (Instant, Duration, Vec<u32>)> = BTreeMap::new();
     while child.try_wait().unwrap().is_none() {
         for (thread, cpus) in solvers(child.id()) {
-            let (times, last) = threads.entry(thread).or_default();
-            *times += 1;
+            let new = (Instant::now(), Duration::ZERO, Vec::new());
+            let (first, seen_for, last) = threads.entry(thread).or_insert(new);
+            *seen_for = first.elapsed();
             *last = cpus;
         }
         std::thread::sleep(Duration::from_millis(1));
     }
     let said: Said = child.wait_with_output().unwrap().into();
     let said = said.ends_with(0);
-    let settled = threads.into_values().filter(|(times, _)| *times > 3);
-    let seen: BTreeSet<Vec<u32>> = settled.map(|(_, cpus)| cpus).collect();
+    // A look takes as long as the machine lets it, and a thread works for some 50 ms.
+    let long = Duration::from_millis(10);
+    let settled = threads
+        .into_values()
+        .filter(|(_, seen_for, _)| *seen_for >= long);
+    let seen: BTreeSet<Vec<u32>> = settled.map(|(_, _, cpus)| cpus).collect();
     assert_eq!(seen, BTreeSet::from([vec![cpus[0]]]), "{}", said.out);
     let record = Run::open(&only_run(dir.path())).unwrap().series().unwrap();
     let condition = record.conditions.iter().find(|c| c.name == "cpus").unwrap();
