@@ -86,6 +86,35 @@ impl Group {
         })
     }
 
+    /// Thaws a group that nobody holds, whose number is `inode` and whose lowered threads are in the table: they get their classes back. One that was made
+    /// again has none. Nothing else has to work of a group than what is written to thaw it; where there is no group any more, there is nothing to do.
+    ///
+    /// # Errors
+    /// What the system said of the file.
+    pub(crate) fn thaw_unheld(path: &Path, inode: u64, table: Table) -> Result<(), GroupError> {
+        let freeze = path.join("cgroup.freeze");
+        let mut lowered = Lowered::new(table);
+        let done = File::open(path).and_then(|dir| {
+            match dir.metadata()?.ino() == inode {
+                true => lowered.give_back(&dir),
+                false => lowered.forget(),
+            }
+            let freeze = OpenOptions::new().write(true).open(&freeze)?;
+            freeze.write_at(b"0", 0)
+        });
+        let is_gone = |reason: &io::Error| {
+            let errno = reason.raw_os_error();
+            matches!(errno, Some(libc::ENOENT | libc::ENODEV | libc::ENOTDIR))
+        };
+        match done {
+            Err(reason) if !is_gone(&reason) => Err(GroupError {
+                path: freeze,
+                reason,
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// Its directory.
     pub fn path(&self) -> &Path {
         &self.path
@@ -140,6 +169,11 @@ impl Group {
     /// From now on nobody else notes who is lowered.
     pub(crate) fn take_over(&mut self) {
         self.lowered.take_over();
+    }
+
+    /// Nobody in it is lowered: what is noted is of a group that was there before.
+    pub(crate) fn forget_lowered(&mut self) {
+        self.lowered.forget();
     }
 
     /// Whether threads are lowered.

@@ -20,6 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use host::cgroup::Cgroups;
+use host::root::Root;
 
 /// The name of the engine's group in the held one.
 pub const INNER: &str = "cell";
@@ -46,6 +47,28 @@ pub enum HoldError {
         /// Why.
         reason: io::Error,
     },
+}
+
+/// Where held groups are made: the top of the tree of version 2, if this kernel has the freezer there.
+///
+/// # Errors
+/// [`HoldError::NoV2`] and [`HoldError::NoFreezer`].
+pub fn top(root: &Root) -> Result<PathBuf, HoldError> {
+    let cgroups = host::cgroup::detect_at(root).map_err(|_| HoldError::NoV2)?;
+    let top = cgroups.v2.ok_or(HoldError::NoV2)?.point;
+    // The group at the top has no such file. Where there is none below it, whoever makes one finds out.
+    match root.dirs_in(&top).first() {
+        Some(group) if !root.exists(top.join(group).join("cgroup.freeze")) => {
+            Err(HoldError::NoFreezer(top))
+        }
+        _ => Ok(top),
+    }
+}
+
+/// Whether there are processes in this group or below it; false for one that is gone.
+pub fn is_populated(group: &Path) -> bool {
+    let events = fs::read_to_string(group.join("cgroup.events")).unwrap_or_default();
+    events.lines().any(|line| line == "populated 1")
 }
 
 /// The group around a cell's own.

@@ -339,12 +339,11 @@ impl Keeper {
     }
 
     /// Stands by until `active`, and then goes on with its groups as far as the page says that they had come. Takes the calling
-    /// thread, as [`Keeper::run`] does, and leaves groups as they are when it ends.
+    /// thread, which is prepared, and leaves groups as they are when it ends.
     ///
     /// # Errors
-    /// As [`Keeper::run`].
+    /// If it cannot wait any more.
     pub(crate) fn stand_by(&mut self, active: &AtomicBool) -> Result<(), KeeperError> {
-        self.prepare()?;
         while !active.load(Ordering::SeqCst) {
             let waited = self.waiting.wait(STANDING_BY_NS, |_| {});
             waited.map_err(KeeperError::Waiting)?;
@@ -370,7 +369,11 @@ impl Keeper {
         self.go_round(&AtomicBool::new(false))
     }
 
-    fn prepare(&self) -> Result<(), KeeperError> {
+    /// Gives the calling thread its cpu, its class and its memory.
+    ///
+    /// # Errors
+    /// If it does not get them.
+    pub(crate) fn prepare(&self) -> Result<(), KeeperError> {
         if self.home.is_none() {
             // A process of keepers has seen to that.
             lock_memory().map_err(KeeperError::Memory)?;
@@ -504,7 +507,7 @@ impl Keeper {
             came: home.came,
         });
         let is_fresh = matches!(begin, Begin::Fresh(..));
-        let slot = Slot::new(id, group, reservation, self.grid_ns(), on_page, is_fresh);
+        let slot = Slot::new(id, group, reservation, grid_ns(self.cpu), on_page, is_fresh);
         self.slots[place] = Some(slot);
         Ok(id)
     }
@@ -534,11 +537,6 @@ impl Keeper {
         Ok(group)
     }
 
-    /// Periods of different cpus begin at different instants, so that their keepers do not wait for each other in the kernel.
-    fn grid_ns(&self) -> i64 {
-        i64::from(self.cpu) * APART_NS
-    }
-
     fn place_of(&self, id: Id) -> Option<usize> {
         let is = |slot: &Option<Slot>| slot.as_ref().is_some_and(|slot| slot.id() == id);
         self.slots.iter().position(is)
@@ -552,6 +550,12 @@ impl Drop for Keeper {
             self.release_all();
         }
     }
+}
+
+/// An instant at which periods begin on a cpu, ns. Those of different cpus begin at different ones, so that their keepers do not wait for each
+/// other in the kernel.
+pub(crate) fn grid_ns(cpu: u32) -> i64 {
+    i64::from(cpu) * APART_NS
 }
 
 fn lock_memory() -> io::Result<()> {

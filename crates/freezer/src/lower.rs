@@ -88,6 +88,11 @@ impl Lowered {
         }
     }
 
+    /// Nobody gets anything back.
+    pub(crate) fn forget(&mut self) {
+        self.0.clear();
+    }
+
     pub(crate) fn is_any(&self) -> bool {
         self.0.least().is_some()
     }
@@ -254,6 +259,56 @@ impl Records {
         let name = std::ffi::CStr::from_bytes_until_nul(record.get(Self::NAME_AT..)?).ok()?;
         let is_below = record[18] == libc::DT_DIR && name != c"." && name != c"..";
         Some((is_below.then_some(name), size))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+    use std::process::{Child, Command};
+
+    /// A process of class IDLE, which ends with its test.
+    pub(crate) struct Idle(Child);
+
+    const HAD: Policy = Policy {
+        number: libc::SCHED_BATCH,
+        ..IDLE
+    };
+
+    impl Idle {
+        pub(crate) fn start() -> Idle {
+            let idle = Idle(Command::new("sleep").arg("100").spawn().unwrap());
+            IDLE.give(idle.tid()).unwrap();
+            idle
+        }
+
+        pub(crate) fn tid(&self) -> i32 {
+            self.0.id().cast_signed()
+        }
+
+        pub(crate) fn class(&self) -> i32 {
+            Policy::of(self.tid()).unwrap().number
+        }
+
+        /// Notes it as one that was lowered.
+        pub(crate) fn pass_for_lowered(&self, table: &LowerTable) {
+            table.remember(self.tid(), HAD);
+            table.set_least(HAD);
+        }
+
+        /// Its class once it was given back, which the kernel refuses to whoever is not privileged.
+        pub(crate) fn given_back() -> i32 {
+            let idle = Idle::start();
+            let _ = HAD.give(idle.tid());
+            idle.class()
+        }
+    }
+
+    impl Drop for Idle {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
     }
 }
 

@@ -43,8 +43,12 @@ impl Enforcer {
     ];
 
     /// Those that hold the cells of a mission, the best first.
-    pub const OF_MISSIONS: &'static [Enforcer] =
-        &[Enforcer::RtCgroup, Enforcer::Deadline, Enforcer::CpusetOnly];
+    pub const OF_MISSIONS: &'static [Enforcer] = &[
+        Enforcer::RtCgroup,
+        Enforcer::Deadline,
+        Enforcer::Freezer,
+        Enforcer::CpusetOnly,
+    ];
 
     /// Those whose own admission of cells, or supply of them, `analyze` models.
     pub const OF_ANALYSIS: &'static [Enforcer] = &[
@@ -139,8 +143,6 @@ mod tests {
             assert_eq!(json, format!("{:?}", enforcer.name()));
             assert!(enforcer.holds(enforcer.usual_class()));
         }
-        for later in ["hcbs", "freezer"] {
-            assert_eq!(Enforcer::named(later, Enforcer::OF_MISSIONS), None);
-        }
+        assert_eq!(Enforcer::named("hcbs", Enforcer::OF_MISSIONS), None);
     }
 }

@@ -118,17 +118,3 @@ pub(crate) fn usage() -> Usage {
         involuntary: usage.ru_nivcsw.unsigned_abs(),
     }
 }
-
-/// The errno behind a refusal, to be handed to the coordinator through the shared page.
-pub(crate) fn errno(error: &SchedError) -> i32 {
-    match error {
-        SchedError::NoPrivilege { .. }
-        | SchedError::NoRtBudget { .. }
-        | SchedError::NoPrivilegeNoBudget { .. }
-        | SchedError::AffinityTooNarrow { .. } => libc::EPERM,
-        SchedError::OverBandwidth { .. } => libc::EBUSY,
-        SchedError::Invalid { .. } | SchedError::NoUsableCpu { .. } => libc::EINVAL,
-        SchedError::NoSuchProcess { .. } => libc::ESRCH,
-        SchedError::Other { errno, .. } => *errno,
-    }
-}

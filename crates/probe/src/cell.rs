@@ -46,16 +46,15 @@ pub(crate) fn take(args: &ProbeArgs) -> Result<(), (Stage, i32)> {
         return Ok(());
     }
     if let Some(deadline) = &args.deadline {
-        sched::set_affinity(0, &deadline.cpus)
-            .map_err(|error| (Stage::Affinity, arm::errno(&error)))?;
+        sched::set_affinity(0, &deadline.cpus).map_err(|error| (Stage::Affinity, error.errno()))?;
         // A peer of an earlier trial may hold its bandwidth still.
         return set_class_when_free(0, &deadline.class(), GIVEN_BACK)
-            .map_err(|error| (Stage::Class, arm::errno(&error)));
+            .map_err(|error| (Stage::Class, error.errno()));
     }
-    arm::pin(args.cpu).map_err(|error| (Stage::Affinity, arm::errno(&error)))?;
+    arm::pin(args.cpu).map_err(|error| (Stage::Affinity, error.errno()))?;
     if let Some(priority) = args.fifo {
         arm::take_class(&Class::Fifo { priority })
-            .map_err(|error| (Stage::Class, arm::errno(&error)))?;
+            .map_err(|error| (Stage::Class, error.errno()))?;
     }
     Ok(())
 }

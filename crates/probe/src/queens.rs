@@ -187,11 +187,10 @@ fn live(
     report(control, slot, State::Present);
     wait_while(&slot.permit, |permit| permit == 0)?;
     if args.class_by == ClassBy::Cell {
-        sched::set_affinity(0, &args.cpus)
-            .map_err(|error| (Stage::Affinity, arm::errno(&error)))?;
+        sched::set_affinity(0, &args.cpus).map_err(|error| (Stage::Affinity, error.errno()))?;
         if let Some(priority) = args.fifo {
             arm::take_class(&Class::Fifo { priority })
-                .map_err(|error| (Stage::Class, arm::errno(&error)))?;
+                .map_err(|error| (Stage::Class, error.errno()))?;
         }
     }
     let (policy, priority) = arm::class_got();
@@ -211,7 +210,7 @@ fn live(
     let solutions = solve(args.n, args.threads, |thread| {
         arm::pin(args.cpus[thread % args.cpus.len()])
     })
-    .map_err(|error| (Stage::Affinity, arm::errno(&error)))?;
+    .map_err(|error| (Stage::Affinity, error.errno()))?;
     let ended_ns = clock::now();
     let cpu_ns = clock::process_cpu_time() - before;
     let _ = arm::take_class(&Class::Other);

@@ -326,7 +326,7 @@ fn live(args: &SupplyArgs, control: &ControlMap, slot: &Slot) -> Result<(), (Sta
 
 /// Gives the calling thread its cpus and its class.
 fn take(args: &SupplyArgs) -> Result<(), (Stage, i32)> {
-    sched::set_affinity(0, &args.cpus).map_err(|error| (Stage::Affinity, arm::errno(&error)))?;
+    sched::set_affinity(0, &args.cpus).map_err(|error| (Stage::Affinity, error.errno()))?;
     let class = match args.class {
         SpinClass::Fifo { priority } => Class::Fifo { priority },
         SpinClass::Deadline {
@@ -339,7 +339,7 @@ fn take(args: &SupplyArgs) -> Result<(), (Stage, i32)> {
         },
     };
     // The kernel keeps the bandwidth of threads that have ended until their period is over.
-    set_class_when_free(0, &class, GIVEN_BACK).map_err(|error| (Stage::Class, arm::errno(&error)))
+    set_class_when_free(0, &class, GIVEN_BACK).map_err(|error| (Stage::Class, error.errno()))
 }
 
 fn stretches(args: &SupplyArgs, sheet: &mut Sheet<'_>, go_ns: i64, slot: &Slot) {

@@ -165,6 +165,12 @@ impl Here {
         }
     }
 
+    /// Whether there is a freezer that holds budgets.
+    fn freezer(&self) -> Result<(), String> {
+        let top = freezer::hold::top(&self.root);
+        top.map(drop).map_err(|error| error.to_string())
+    }
+
     /// What admission needs to know.
     pub fn facts(&self) -> Facts {
         let bounds = self.bounds();
@@ -177,6 +183,7 @@ impl Here {
                 [_] => Ok(()),
                 _ => Err("timecell does not divide the machine's root domain".to_owned()),
             },
+            freezer: self.freezer(),
             memory: self.memory(),
             real_time: may_be_real_time(),
             supervisor: self.supervisor(),

@@ -21,6 +21,11 @@ pub fn groups_of(mission: &str) -> String {
     format!("timecell-mission-{mission}.")
 }
 
+/// The directory in memory of those who hold a mission's cells with the freezer.
+pub fn freezer_of(mission: &str) -> String {
+    format!("timecell-freezer-{mission}")
+}
+
 /// The real-time group around all cells of a measurement by this process.
 pub fn group_of_bench(pid: i32) -> String {
     format!("timecell-{pid}")

@@ -42,10 +42,29 @@ impl KeeperError {
         let said = match self {
             KeeperError::Memory(reason) | KeeperError::Waiting(reason) => reason.raw_os_error(),
             KeeperError::Group(error) => error.reason.raw_os_error(),
-            KeeperError::Class(SchedError::NoUsableCpu { .. }) => Some(libc::EINVAL),
-            KeeperError::Class(_) => Some(libc::EPERM),
+            KeeperError::Class(error) => Some(error.errno()),
             _ => None,
         };
         said.unwrap_or(libc::EIO)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use host::sched::{self, Class};
+
+    #[test]
+    fn a_refusal_is_told_with_what_the_kernel_said() {
+        // Above the highest pid that a kernel gives out, and above the highest priority.
+        let refused = [(2_000_000_000, 1), (0, 100)].map(|(pid, priority)| {
+            let error = sched::set_class(pid, &Class::Fifo { priority }).unwrap_err();
+            KeeperError::from(error).errno()
+        });
+        assert_eq!(refused, [libc::ESRCH, libc::EINVAL]);
+        // An offline cpu, or none of this machine.
+        let elsewhere = sched::set_affinity(0, &[9_999]).unwrap_err();
+        assert_eq!(KeeperError::from(elsewhere).errno(), libc::EINVAL);
+        assert_eq!(KeeperError::Ended.errno(), libc::EIO, "nothing was asked");
     }
 }

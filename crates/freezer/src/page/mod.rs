@@ -2,8 +2,9 @@
 //! Here live the file, its mapping and what is written where; what is done with it is in [`crate::process`].
 //!
 //! It lies on tmpfs (`/run`): a mapping of a file on a disk would stop the enforcing thread for as long as the disk writes it
-//! back. Like the groups that it tells of, it goes with the boot. Every part has one writer: a group's its enforcing thread, a
-//! lane's the same, the header's whoever is keeper. What is more than a word is written as `twin` says.
+//! back. Like the groups that it tells of, it goes with the boot. Every part has one writer: a group's its enforcing thread, or the
+//! commander as long as no thread has the group, a lane's the same, the header's whoever is keeper. What is more than a word is
+//! written as `twin` says.
 
 mod lane;
 mod lowered;
@@ -279,8 +280,14 @@ impl Page {
 
     /// Whether a process has the pid of the heir.
     pub fn has_heir(&self) -> bool {
-        let heir = self.heir();
-        heir != 0 && sys::thread_state(heir, heir).is_some_and(|state| !b"ZX".contains(&state))
+        is_process(self.heir())
+    }
+
+    /// Whether a process has the pid of keeper, watcher or heir. If not, nobody holds anything here.
+    pub fn is_kept(&self) -> bool {
+        [self.keeper(), self.watcher(), self.heir()]
+            .into_iter()
+            .any(is_process)
     }
 
     /// How often somebody took a dead keeper's place.
@@ -341,6 +348,10 @@ impl Drop for Page {
         // SAFETY: the mapping made when it was opened, used no more.
         unsafe { libc::munmap(self.layout.cast(), size_of::<Layout>()) };
     }
+}
+
+fn is_process(pid: i32) -> bool {
+    pid != 0 && sys::thread_state(pid, pid).is_some_and(|state| !b"ZX".contains(&state))
 }
 
 /// A directory whose files are in memory: `/run`, as service managers mount it, else `/dev/shm`.

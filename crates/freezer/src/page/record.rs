@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::lowered::LowerTable;
 use super::twin;
-use crate::rule::{Reservation, State};
+use crate::rule::{Ended, Reservation, State};
 
 /// The longest path of a group, bytes.
 pub const LONGEST_PATH: usize = 256;
@@ -71,24 +71,36 @@ pub struct Entry {
     pub which: Which,
     /// How far its rule has come.
     pub progress: Progress,
-    /// Why the keeper could not take it up from the one before, an errno (EIO where no call failed), so that nobody holds it until that works: it is tried
-    /// again every 100 ms. `None`: it is held, as long as a keeper lives.
+    /// Why the keeper could not take it up from the one before, an errno (EIO where no call failed; EINVAL also where its cpu is offline), so that nobody
+    /// holds it until that works: it is tried again every 100 ms. `None`: it is held, as long as a keeper lives.
     pub not_held: Option<i32>,
 }
 
-/// One group's part of the page. Its keeper's thread writes it, and nobody else, but for one word of the commander's.
+/// One group's part of the page. Its keeper's thread writes it, and nobody else; as long as no thread has it, the commander.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct GroupRecord {
     which: [AtomicU64; twin::words(WHICH)],
     progress: [AtomicU64; twin::words(PROGRESS)],
-    /// Why the keeper could not take it up, an errno; 0: it could. The commander's.
+    /// Why the keeper could not take it up, an errno; 0: it could. The commander says so as long as no thread has the group, and the thread that takes it up
+    /// finds that here and says no more of it.
     not_held: AtomicU64,
     pub(crate) lowered: LowerTable,
 }
 
 /// Stands for no time.
 const NONE: i64 = i64::MIN;
+
+impl Totals {
+    pub(crate) fn count(&mut self, ended: &Ended) {
+        self.periods += ended.periods;
+        self.used_ns += ended.used_ns;
+        if ended.exhausted {
+            self.exhausted += 1;
+            self.overrun_ns = self.overrun_ns.max(ended.overrun_ns);
+        }
+    }
+}
 
 impl Progress {
     fn to_words(self) -> [u64; PROGRESS] {
@@ -190,15 +202,20 @@ impl GroupRecord {
 
     /// What there is to tell; `None` if no group is held here.
     pub(crate) fn entry(&self) -> Option<Entry> {
-        let not_held = self.not_held.load(Ordering::Acquire);
         Some(Entry {
             which: self.which()?,
             progress: self.progress()?,
-            not_held: i32::try_from(not_held).ok().filter(|errno| *errno != 0),
+            not_held: self.not_held(),
         })
     }
 
-    /// Whether the keeper has taken it up, or the errno that says why not.
+    /// Why nobody holds it, an errno; `None`: somebody does, or nothing is held here.
+    pub(crate) fn not_held(&self) -> Option<i32> {
+        let errno = i32::try_from(self.not_held.load(Ordering::Acquire)).ok();
+        errno.filter(|errno| *errno != 0)
+    }
+
+    /// Why nobody holds it, an errno, or that somebody does.
     pub(crate) fn set_not_held(&self, errno: Option<i32>) {
         let errno = errno.unwrap_or(0).unsigned_abs();
         self.not_held.store(errno.into(), Ordering::Release);

@@ -1,21 +1,25 @@
 //! What a program calls that wants groups held: starts a keeper where there is none, and talks to it.
 
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command as Program, Stdio};
+use std::process::{ChildStdout, Command as Program, Stdio};
 use std::time::{Duration, Instant};
 
 use super::WORD;
-use super::handed::SOCKET;
+use super::handed::{self, SOCKET};
 use super::wire::{self, Command};
 use crate::page::{Entry, LONGEST_PATH, Page, PageError};
 use crate::rule::Reservation;
+use crate::sys::Waiting;
 
 /// How long a keeper may take to start, to be replaced, and to do what it is asked.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the last processes of a place may take to end.
+const ENDING: Duration = Duration::from_secs(2);
 /// Between attempts.
 const AGAIN: Duration = Duration::from_millis(2);
 
@@ -74,7 +78,8 @@ impl Place {
     }
 
     /// Has a group held to a budget on a cpu from now on, with a keeper started if there is none. A group that is held there
-    /// already gets this budget. Returns its number. May be called again if it is not known whether it worked.
+    /// already gets this budget; one that the keeper could not take up is tried again now. Returns its number. May be called again if it is not known whether
+    /// it worked.
     ///
     /// # Errors
     /// [`PlaceError`]; the group is then as it was.
@@ -91,7 +96,8 @@ impl Place {
         self.ask(&Command::Hold(group.to_owned(), cpu, reservation))
     }
 
-    /// Has a group held to another budget from now on; see [`crate::rule::Server::change`].
+    /// Has a group held to another budget from now on, or, where the keeper could not take it up, from when it can; see
+    /// [`crate::rule::Server::change`].
     ///
     /// # Errors
     /// If it is not held, or [`PlaceError`].
@@ -99,12 +105,62 @@ impl Place {
         self.ask(&Command::Change(id, reservation)).map(drop)
     }
 
-    /// Has a group let go: it is thawed, and its threads have their classes. To be called once the cell in it has ended, too.
+    /// Has a group let go: it is thawed, and its threads have their classes, also where the keeper could not take it up. To be called once the cell in it
+    /// has ended, too.
     ///
     /// # Errors
-    /// If it is not held, or [`PlaceError`].
+    /// If the page did not tell of it before, or [`PlaceError`].
     pub fn release(&self, id: u64) -> Result<(), PlaceError> {
         self.ask(&Command::Release(id)).map(drop)
+    }
+
+    /// The same by the group's path; fine if it is not held, or the keeper has seen that it is gone.
+    ///
+    /// # Errors
+    /// [`PlaceError`].
+    pub fn let_go(&self, group: &Path) -> Result<(), PlaceError> {
+        let known = || {
+            let groups = self.groups()?;
+            let named = groups.iter().find(|entry| entry.which.path == group);
+            Ok::<_, PlaceError>(named.map(|entry| entry.which.id))
+        };
+        let Some(id) = known()? else {
+            return Ok(());
+        };
+        match self.release(id) {
+            Err(_) if known()? != Some(id) => Ok(()),
+            released => released,
+        }
+    }
+
+    /// Removes the directory, where nothing is held any more and nobody asks for it: waits up to 2 s until its processes have ended.
+    ///
+    /// # Errors
+    /// When they have not, or [`PlaceError::Dir`].
+    pub fn remove(&self) -> Result<(), PlaceError> {
+        let failed = |reason| PlaceError::Dir {
+            path: self.dir.clone(),
+            reason,
+        };
+        if !self.dir.exists() {
+            return Ok(());
+        }
+        let locks = handed::open_lock(&self.dir)
+            .and_then(|lock| Ok([lock, handed::open_heirs_lock(&self.dir)?]))
+            .map_err(failed)?;
+        let until = Instant::now() + ENDING;
+        for lock in &locks {
+            while !handed::try_lock(lock).map_err(failed)? {
+                if Instant::now() > until {
+                    return Err(failed(io::ErrorKind::ResourceBusy.into()));
+                }
+                std::thread::sleep(AGAIN);
+            }
+        }
+        if !self.groups()?.is_empty() {
+            return Err(failed(io::ErrorKind::ResourceBusy.into()));
+        }
+        std::fs::remove_dir_all(&self.dir).map_err(failed)
     }
 
     /// Sees to it that what was held here is held, by a new keeper if all are dead, and says what that is: also of which group that did not
@@ -139,14 +195,20 @@ impl Place {
     fn ask(&self, command: &Command) -> Result<u64, PlaceError> {
         let until = Instant::now() + PATIENCE;
         let mut repeats = false;
+        // What is not held before is not let go either, however often that is asked for.
+        let was_there = match command {
+            Command::Release(id) => self.has(*id)?,
+            _ => false,
+        };
         while Instant::now() < until {
             let answer = self.try_once(command);
             // Whoever did it the first time was killed before it could say so.
             let is_refused = !matches!(answer, Ok(None | Some(Ok(_))));
             if let Command::Release(id) = command
                 && repeats
+                && was_there
                 && is_refused
-                && self.groups()?.iter().all(|group| group.which.id != *id)
+                && !self.has(*id)?
             {
                 return Ok(*id);
             }
@@ -167,12 +229,17 @@ impl Place {
         Err(PlaceError::Silent(self.dir.clone()))
     }
 
+    /// Whether the page tells of a group with this number.
+    fn has(&self, id: u64) -> Result<bool, PlaceError> {
+        Ok(self.groups()?.iter().any(|group| group.which.id == id))
+    }
+
     fn try_once(&self, command: &Command) -> io::Result<Option<Result<u64, String>>> {
         let mut stream = UnixStream::connect(self.dir.join(SOCKET))?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let mut line = String::new();
         let talked = stream.write_all(&command.to_line()).and_then(|()| {
-            let limited = (&stream).take(wire::LONGEST_LINE * 4);
+            let limited = (&stream).take(wire::LONGEST_LINE as u64 * 4);
             BufReader::new(limited).read_line(&mut line)
         });
         Ok(talked.ok().and_then(|_| wire::answered(&line)))
@@ -203,11 +270,13 @@ impl Place {
                 path: self.program.clone(),
                 reason,
             })?;
-        let mut line = String::new();
-        if let Some(out) = child.stdout.take() {
-            let _ = BufReader::new(out).read_line(&mut line);
-        }
-        // The keeper itself is nobody's child.
+        let said = child.stdout.take().and_then(|out| first_line(out, until));
+        // The keeper itself is nobody's child. One that has said nothing by now may not have become that yet.
+        let Some(line) = said else {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(PlaceError::Silent(self.dir.clone()));
+        };
         let _ = child.wait();
         match line.trim() {
             wire::READY => Ok(()),
@@ -221,10 +290,63 @@ impl Place {
     }
 }
 
+/// What is said first, and in one piece, or nothing if all who could have closed it; `None`: nothing by then.
+fn first_line(out: ChildStdout, until: Instant) -> Option<String> {
+    let out = File::from(OwnedFd::from(out));
+    let waiting = Waiting::new().ok()?;
+    waiting.add(&out, 0).ok()?;
+    let mut is_there = false;
+    while !is_there {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return None;
+        }
+        let left_ns = i64::try_from(left.as_nanos()).unwrap_or(i64::MAX);
+        (waiting.wait(left_ns, |_| is_there = true)).ok()?;
+    }
+    let mut line = String::new();
+    let _ = BufReader::new(out).read_line(&mut line);
+    Some(line)
+}
+
 /// No keeper has the socket.
 fn is_nobody(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// What becomes of a keeper's start with a program that does something else.
+    fn started(script: &str, patience: Duration) -> PlaceError {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("program");
+        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&program, Permissions::from_mode(0o700)).unwrap();
+        let place = Place::new(dir.path().join("place"), program);
+        loop {
+            match place.start(Instant::now() + patience).unwrap_err() {
+                // A child of another test has the file open that was just written.
+                PlaceError::Dir { reason, .. }
+                    if reason.kind() == io::ErrorKind::ExecutableFileBusy => {}
+                error => return error,
+            }
+        }
+    }
+
+    #[test]
+    fn a_program_that_says_nothing_is_waited_for_for_a_time() {
+        let error = started("exec sleep 30", Duration::from_millis(200));
+        assert!(matches!(error, PlaceError::Silent(_)), "{error}");
+        let told = |script| started(script, Duration::from_secs(60)).to_string();
+        let does_not = "the keeper does not start: ";
+        assert_eq!(told("echo no, really"), format!("{does_not}no, really"));
+        assert_eq!(told("exit 1"), does_not);
+    }
 }

@@ -1,18 +1,19 @@
 //! The keeper's commander: takes commands, sees to it that there is a watcher and an heir, and ends when nothing is held any more.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::crew::Crew;
 use super::handed::{self, Handed, SOCKET};
 use super::peer::{Doubt, Peer, Verdict};
 use super::wire::{self, Command};
-use super::{COMMANDER, LONGEST_SLEEP_NS, PATIENCE_NS, ProcessError, setup};
+use super::{COMMANDER, LONGEST_SLEEP_NS, PATIENCE_NS, ProcessError, setup, unheld};
 use crate::keeper::Came;
 use crate::page::{Entry, Page};
 use crate::stats::MOST_GROUPS;
@@ -148,22 +149,23 @@ impl Keeping {
         }
     }
 
-    /// Takes up what the page tells of, and says there what could not be. Groups that are gone are forgotten.
+    /// Takes up what the page tells of, and says there what could not be; what could, the thread says that has it. Groups that are gone are forgotten.
     fn take_up(&mut self) {
         let failed = self.crew.sync();
         for place in 0..MOST_GROUPS {
             let record = self.page.group(place);
             let id = record.id();
             let failure = failed.iter().find(|(which, _)| which.id == id && id != 0);
-            if let Some((which, _)) = failure
-                && !which.path.exists()
-            {
+            match failure {
                 // Not opened: nobody writes there but the caller.
-                record.set_not_held(None);
-                record.dismiss();
-                self.page.changed();
-            } else {
-                record.set_not_held(failure.map(|(_, error)| error.errno()));
+                Some((which, _)) if matches!(which.path.try_exists(), Ok(false)) => {
+                    record.set_not_held(None);
+                    record.dismiss();
+                    self.page.changed();
+                }
+                Some((_, error)) => record.set_not_held(Some(error.errno())),
+                None if id == 0 => record.set_not_held(None),
+                None => {}
             }
         }
     }
@@ -242,18 +244,14 @@ impl Keeping {
 
     fn serve(&mut self) {
         while let Ok((stream, _)) = self.handed.listener.accept() {
-            let mut line = Vec::new();
-            let sent = stream
+            // Many at once take longer than one.
+            self.page.commander().promise(sys::now_ns() + COMMAND_NS);
+            let prepared = stream
                 .set_nonblocking(false)
-                .and_then(|()| stream.set_read_timeout(Some(SENDING)))
-                .and_then(|()| stream.set_write_timeout(Some(SENDING)))
-                .and_then(|()| {
-                    let limited = (&stream).take(wire::LONGEST_LINE);
-                    BufReader::new(limited).read_until(b'\n', &mut line)
-                });
-            if sent.is_err() || !line.ends_with(b"\n") {
+                .and_then(|()| stream.set_write_timeout(Some(SENDING)));
+            let Some(line) = prepared.ok().and_then(|()| sent(&stream)) else {
                 continue;
-            }
+            };
             let done = Command::from_line(&line).and_then(|command| self.carry_out(command));
             let mut stream: UnixStream = stream;
             // Whoever has gone meanwhile asks again: every command may be given twice. Who releases again knows that it does.
@@ -261,24 +259,48 @@ impl Keeping {
         }
     }
 
+    /// The place of a group that is on the page, and that no thread could take up.
+    fn unheld(&self, id: u64) -> Option<usize> {
+        let is = |place: &usize| id != 0 && self.page.group(*place).id() == id;
+        (0..MOST_GROUPS).find(is).filter(|_| !self.crew.has(id))
+    }
+
     fn carry_out(&mut self, command: Command) -> Result<u64, String> {
         let told = |error: crate::KeeperError| error.to_string();
         match command {
             Command::Ping => Ok(0),
             Command::Change(id, reservation) => {
-                self.crew.change(id, reservation).map_err(told)?;
+                match self.unheld(id) {
+                    Some(place) => unheld::change(&self.page, place, reservation),
+                    None => self.crew.change(id, reservation).map_err(told)?,
+                }
                 Ok(id)
             }
             Command::Release(id) => {
-                self.crew.release(id).map_err(told)?;
+                match self.unheld(id) {
+                    Some(place) => {
+                        let released = unheld::release(&self.page, place);
+                        released.map_err(|error| error.to_string())?;
+                        self.crew.told();
+                    }
+                    None => self.crew.release(id).map_err(told)?,
+                }
                 Ok(id)
             }
             Command::Hold(path, cpu, reservation) => {
                 let groups = self.page.groups();
                 let named = |entry: &&Entry| entry.which.path == path;
                 if let Some(Entry { which, .. }) = groups.iter().find(named) {
+                    let unheld = self.unheld(which.id);
                     if which.cpu != cpu {
-                        return Err(format!("{} is held on cpu {}", path.display(), which.cpu));
+                        let is = match unheld {
+                            Some(_) => "is not held, and belongs to",
+                            None => "is held on",
+                        };
+                        return Err(format!("{} {is} cpu {}", path.display(), which.cpu));
+                    }
+                    if let Some(place) = unheld {
+                        self.crew.take_up(place, which).map_err(told)?;
                     }
                     self.crew.change(which.id, reservation).map_err(told)?;
                     // One of that name may have been removed, and made again.
@@ -286,6 +308,9 @@ impl Keeping {
                         return Ok(which.id);
                     }
                     self.crew.release(which.id).map_err(told)?;
+                }
+                if let Some(other) = other_name(&groups, &path) {
+                    return Err(format!("{} is held as {other}", path.display()));
                 }
                 if !host::cpus::online().is_ok_and(|online| online.contains(&cpu)) {
                     return Err(format!("cpu {cpu} is not online"));
@@ -299,6 +324,38 @@ impl Keeping {
             }
         }
     }
+}
+
+/// The line that is sent, with its end; `None` if it is none, or takes longer than it may in all.
+fn sent(mut stream: &UnixStream) -> Option<Vec<u8>> {
+    let until = Instant::now() + SENDING;
+    let mut line = Vec::new();
+    let mut piece = [0u8; wire::LONGEST_LINE];
+    while !line.ends_with(b"\n") && line.len() < wire::LONGEST_LINE {
+        // No time at all would be for ever.
+        let left = until.checked_duration_since(Instant::now());
+        let left = left.filter(|left| !left.is_zero())?;
+        stream.set_read_timeout(Some(left)).ok()?;
+        match stream.read(&mut piece) {
+            Ok(0) => return None,
+            Ok(length) => line.extend_from_slice(&piece[..length]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+    }
+    line.ends_with(b"\n").then_some(line)
+}
+
+/// The path under which the group at another one is held.
+fn other_name<'a>(groups: &'a [Entry], path: &Path) -> Option<std::path::Display<'a>> {
+    let inode = |path: &Path| std::fs::metadata(path).map(|dir| dir.ino()).ok();
+    let is = inode(path)?;
+    // Twice, two threads would work against each other. Where that path leads elsewhere by now it is another group's.
+    let same = groups
+        .iter()
+        .map(|entry| &entry.which)
+        .find(|which| which.path != path && which.inode == is && inode(&which.path) == Some(is));
+    same.map(|which| which.path.display())
 }
 
 /// What was done with a child that was just started; one with which it could not be done is killed: there would be two, the next time.
@@ -315,6 +372,29 @@ mod tests {
     use crate::counter::Senses;
     use crate::page::{Progress, Totals};
     use crate::rule::{Reservation, State};
+
+    #[test]
+    fn whoever_sends_a_command_bit_by_bit_is_not_waited_for() {
+        let line = "x".repeat(wire::LONGEST_LINE);
+        let (mut sender, stream) = UnixStream::pair().unwrap();
+        let bits = std::thread::spawn(move || {
+            let mut bits = line.bytes();
+            bits.position(|byte| {
+                std::thread::sleep(SENDING / 10);
+                sender.write_all(&[byte]).is_err()
+            })
+        });
+        assert_eq!(sent(&stream), None);
+        drop(stream);
+        // Some ten, and more where the machine stands still.
+        let at = bits.join().unwrap();
+        assert!(at.is_some_and(|at| at < wire::LONGEST_LINE / 2), "{at:?}");
+        let (mut sender, stream) = UnixStream::pair().unwrap();
+        for (text, is_one) in [("ping\n", true), ("pi", false)] {
+            sender.write_all(text.as_bytes()).unwrap();
+            assert_eq!(sent(&stream), is_one.then(|| text.as_bytes().to_vec()));
+        }
+    }
 
     #[test]
     fn a_watcher_that_is_not_watched_is_killed() {
@@ -337,13 +417,11 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_cannot_be_taken_up_is_told_of_until_it_can() {
-        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-        let page = Arc::new(Page::open_or_make(dir.path()).unwrap());
+    /// A keeper with a group in `dir` on its page, at the third place.
+    fn keeping(dir: &Path) -> Keeping {
+        let page = Arc::new(Page::open_or_make(dir).unwrap());
         let lane = page.lane(page.lane_of(0).unwrap());
         lane.settle(0, &Senses::clock(""));
-        // It is there, and no group.
         page.group(2).note(Progress {
             id: 1,
             reservation: Reservation::new(1_000_000, 10_000_000).unwrap(),
@@ -352,21 +430,101 @@ mod tests {
             best_effort_ns: 0,
             totals: Totals::default(),
         });
-        page.group(2).appoint(1, 0, dir.path(), 7);
-        let lock = handed::open_lock(dir.path()).unwrap();
-        let handed = Handed::make(dir.path(), lock).unwrap();
+        page.group(2).appoint(1, 0, dir, 7);
+        let handed = Handed::make(dir, handed::open_lock(dir).unwrap()).unwrap();
         let crew = Crew::new(Arc::clone(&page), Arc::clone(&handed.bell), Came::Late);
-        let mut keeping = Keeping::new(dir.path(), Arc::clone(&page), handed, crew);
-        let told = || page.groups().first().map(|group| group.not_held);
+        Keeping::new(dir, page, handed, crew)
+    }
+
+    fn not_held(page: &Page) -> Option<i32> {
+        page.groups()[0].not_held
+    }
+
+    #[test]
+    fn what_cannot_be_taken_up_is_told_of_until_it_can() {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        // It is there, and no group.
+        let mut keeping = keeping(dir.path());
+        let page = Arc::clone(&keeping.page);
         for _ in 0..2 {
             keeping.take_up();
-            assert_eq!(told(), Some(Some(libc::ENOENT)));
+            let told = not_held(&page);
+            assert!(matches!(told, Some(libc::ENOENT | libc::EPERM)), "{told:?}");
         }
         // The next one here begins without that.
         page.group(2).dismiss();
         page.changed();
         keeping.take_up();
         page.group(2).appoint(1, 0, dir.path(), 7);
-        assert_eq!(told(), Some(None));
+        assert_eq!(not_held(&page), None);
+    }
+
+    #[test]
+    fn what_was_taken_up_is_told_of_by_who_has_it() {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let mut keeping = keeping(dir.path());
+        let page = Arc::clone(&keeping.page);
+        // As the keeper before has left it. This one's thread may have it open, and not have gone on with it yet.
+        page.group(2).set_not_held(Some(libc::EMFILE));
+        for name in ["cgroup.freeze", "cgroup.events", "cpu.stat"] {
+            std::fs::write(dir.path().join(name), "usage_usec 0\n").unwrap();
+        }
+        keeping.take_up();
+        assert!(not_held(&page).is_some());
+    }
+
+    #[test]
+    fn what_is_taken_up_when_it_is_asked_for_is_not_said_to_be_what_could_not() {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let mut keeping = keeping(dir.path());
+        let page = Arc::clone(&keeping.page);
+        keeping.crew.activate();
+        keeping.take_up();
+        assert!(not_held(&page).is_some());
+        for name in ["cgroup.freeze", "cgroup.events", "cpu.stat"] {
+            std::fs::write(dir.path().join(name), "usage_usec 0\n").unwrap();
+        }
+        let other = Reservation::new(2_000_000, 20_000_000).unwrap();
+        let command = Command::Hold(dir.path().to_owned(), 0, other);
+        match keeping.carry_out(command) {
+            Ok(id) => {
+                assert_eq!((id, not_held(&page)), (1, None));
+                keeping.take_up();
+                assert_eq!(not_held(&page), None);
+                assert_eq!(keeping.carry_out(Command::Release(1)), Ok(1));
+            }
+            // There is no enforcing thread for whoever is not privileged.
+            Err(why) => assert!(why.contains("cpu and class"), "{why}"),
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_taken_up_is_changed_released_and_asked_for_again() {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        // Enough to thaw it, too little to hold it.
+        let freeze = dir.path().join("cgroup.freeze");
+        std::fs::write(&freeze, "1").unwrap();
+        let mut keeping = keeping(dir.path());
+        keeping.take_up();
+        let page = Arc::clone(&keeping.page);
+        assert!(not_held(&page).is_some());
+        let other = Reservation::new(2_000_000, 20_000_000).unwrap();
+        assert_eq!(keeping.carry_out(Command::Change(1, other)), Ok(1));
+        assert_eq!(page.groups()[0].progress.reservation, other);
+        let mut hold = |cpu| {
+            let command = Command::Hold(dir.path().to_owned(), cpu, other);
+            keeping.carry_out(command).unwrap_err()
+        };
+        let why = hold(0);
+        let path = dir.path().display();
+        let is_told = why.starts_with(&format!("{path}/cgroup.events: No such file"))
+            || why.starts_with("the enforcing thread does not get its cpu and class");
+        assert!(is_told, "{why}");
+        assert_eq!(hold(1), format!("{path} is not held, and belongs to cpu 0"));
+        let before = page.generation();
+        assert_eq!(keeping.carry_out(Command::Release(1)), Ok(1));
+        assert_eq!(std::fs::read_to_string(&freeze).unwrap(), "0");
+        assert!(page.is_empty() && page.generation() > before);
+        assert!(keeping.carry_out(Command::Release(1)).is_err());
     }
 }

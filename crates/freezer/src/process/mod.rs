@@ -27,6 +27,7 @@ mod heir;
 mod keep;
 mod peer;
 mod setup;
+mod unheld;
 mod watch;
 mod wire;
 
@@ -90,11 +91,16 @@ pub fn inside(words: &[String]) -> i32 {
     match done {
         Ok(()) => 0,
         Err(error) => {
-            // To whoever has started it and still listens.
-            println!("{error}");
+            say(&error);
             1
         }
     }
+}
+
+/// To whoever has started this process and still listens; nobody may do.
+fn say(what: &dyn std::fmt::Display) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stdout(), "{what}");
 }
 
 const BAD_WORDS: i32 = 2;

@@ -79,7 +79,7 @@ pub(super) fn become_orphan() -> io::Result<()> {
 
 /// Says that it is at work, and nothing any more.
 pub(super) fn say_ready() {
-    println!("{}", super::wire::READY);
+    super::say(&super::wire::READY);
     if let Ok(nothing) = fs::OpenOptions::new()
         .read(true)
         .write(true)

@@ -96,8 +96,8 @@ impl<'a> Watching<'a> {
     fn until_dead(mut self, crew: &mut Crew) -> Result<(), ProcessError> {
         let mut doubtful = false;
         loop {
-            // Groups that cannot be opened yet are tried again at the next change, or when this is the keeper.
-            drop(crew.sync());
+            // Groups that cannot be opened yet are tried again now and then, and when this is the keeper.
+            crew.sync();
             let due_ns = self.promise(doubtful);
             let (mut ended, mut rung) = (false, false);
             let ready = |number| match number {

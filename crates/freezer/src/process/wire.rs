@@ -10,7 +10,7 @@ use crate::rule::Reservation;
 /// What a keeper says once it takes commands.
 pub(super) const READY: &str = "ready";
 /// The longest line, bytes.
-pub(super) const LONGEST_LINE: u64 = 256 + LONGEST_PATH as u64;
+pub(super) const LONGEST_LINE: usize = 256 + LONGEST_PATH;
 
 /// What is asked of a keeper.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +63,10 @@ impl Command {
                 let cpu = u32::try_from(number()?).map_err(|_| "no cpu".to_owned())?;
                 let reservation = reservation(number()?, number()?)?;
                 let path = PathBuf::from(OsStr::from_bytes(word()));
+                // A keeper is in another directory than whoever asks, and the page has no room for more.
+                if !path.is_absolute() || path.as_os_str().len() > LONGEST_PATH {
+                    return Err("the path is not absolute, or too long".to_owned());
+                }
                 return Ok(Command::Hold(path, cpu, reservation));
             }
             b"change" => Command::Change(positive(number()?)?, reservation(number()?, number()?)?),
@@ -115,7 +119,10 @@ mod tests {
 
     #[test]
     fn what_is_no_command_is_told_so() {
+        let long = format!("hold 1 1000000 10000000 /{}", "g".repeat(LONGEST_PATH));
         for (line, why) in [
+            (long.as_str(), "the path is not absolute, or too long"),
+            ("hold 1 1000000 10000000 a", "the path is not absolute"),
             ("", "`` is no command"),
             ("hold x 1 2 /a", "`x` is no number"),
             ("hold 1 20 10 /a", "a period of 10 ns"),

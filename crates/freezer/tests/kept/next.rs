@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use super::*;
 
-pub(crate) const TESTS: [(&str, fn()); 8] = [
+pub(crate) const TESTS: [(&str, fn()); 14] = [
     (
         "root_a_group_made_again_while_nobody_held_it_begins",
         a_group_made_again_while_nobody_held_it_begins,
@@ -37,8 +37,32 @@ pub(crate) const TESTS: [(&str, fn()); 8] = [
         what_cannot_be_adopted_is_told_of,
     ),
     (
+        "root_what_could_not_be_adopted_is_released",
+        what_could_not_be_adopted_is_released,
+    ),
+    (
+        "root_what_could_not_be_adopted_is_held_when_asked_for",
+        what_could_not_be_adopted_is_held_when_asked_for,
+    ),
+    (
+        "root_a_group_taken_up_long_after_its_keeper_came_does_not_owe_that",
+        a_group_taken_up_long_after_its_keeper_came_does_not_owe_that,
+    ),
+    (
+        "root_a_group_is_not_held_under_two_names",
+        a_group_is_not_held_under_two_names,
+    ),
+    (
+        "root_a_keeper_whose_starter_has_gone_is_at_work",
+        a_keeper_whose_starter_has_gone_is_at_work,
+    ),
+    (
         "root_a_release_whose_answer_was_lost_is_done",
         a_release_whose_answer_was_lost_is_done,
+    ),
+    (
+        "root_a_release_of_what_was_never_held_is_refused_though_an_answer_was_lost",
+        a_release_of_what_was_never_held_is_refused_though_an_answer_was_lost,
     ),
 ];
 
@@ -214,34 +238,177 @@ fn an_heir_that_comes_late_is_that_of_the_next_page() {
     wait_for_budgets(&held, id, 2);
 }
 
+/// A path of a group that leads to one directory or another.
+struct Link(PathBuf);
+
+impl Link {
+    /// Beside the place of `held`.
+    fn new(held: &Held, at: &Path) -> Link {
+        let link = Link(beside(held, "group"));
+        link.aim(at);
+        link
+    }
+
+    /// At no instant it leads nowhere.
+    fn aim(&self, at: &Path) {
+        let half = self.0.with_extension("new");
+        symlink(at, &half).unwrap();
+        fs::rename(&half, &self.0).unwrap();
+    }
+
+    fn hold(&self, held: &Held, budget_ms: i64) -> Result<u64, PlaceError> {
+        let reservation = Reservation::new(budget_ms * MS, 100 * MS).unwrap();
+        let cpu = host::cpus::default_rt_cpu();
+        held.place.hold(&self.0, cpu, reservation)
+    }
+}
+
+fn beside(held: &Held, name: &str) -> PathBuf {
+    held.place.dir().with_file_name(name)
+}
+
+fn not_held(groups: &[freezer::page::Entry], id: u64) -> Option<i32> {
+    let group = groups.iter().find(|group| group.which.id == id);
+    group.unwrap().not_held
+}
+
+fn wait_until_held(held: &Held, id: u64) {
+    wait_until("it is held after all", || {
+        not_held(&held.place.groups().unwrap(), id).is_none()
+    });
+}
+
 fn what_cannot_be_adopted_is_told_of() {
     let (held, cell) = (Held::new(), Cell::start(SPIN));
-    let dir = held.place.dir().parent().unwrap().to_owned();
-    let path = dir.join("group");
-    let aim = |at: &Path| {
-        let half = dir.join("group.new");
-        symlink(at, &half).unwrap();
-        fs::rename(&half, &path).unwrap();
-    };
-    aim(cell.hold.path());
-    let reservation = Reservation::new(10 * MS, 100 * MS).unwrap();
-    let cpu = host::cpus::default_rt_cpu();
-    let id = held.place.hold(&path, cpu, reservation).unwrap();
+    let link = Link::new(&held, cell.hold.path());
+    let id = link.hold(&held, 10).unwrap();
     cell.go();
     wait_for_budgets(&held, id, 1);
     held.kill_all();
     // It is there, and cannot be opened as a group.
-    aim(&dir);
-    let not_held = |groups: Vec<freezer::page::Entry>| {
-        let group = groups.into_iter().find(|group| group.which.id == id);
-        group.unwrap().not_held
-    };
-    assert_eq!(not_held(held.place.adopt().unwrap()), Some(libc::ENOENT));
-    aim(cell.hold.path());
-    wait_until("it is held after all", || {
-        not_held(held.place.groups().unwrap()).is_none()
-    });
+    link.aim(link.0.parent().unwrap());
+    let groups = held.place.adopt().unwrap();
+    assert_eq!(not_held(&groups, id), Some(libc::ENOENT));
+    link.aim(cell.hold.path());
+    wait_until_held(&held, id);
     wait_for_budgets(&held, id, 2);
+}
+
+fn what_could_not_be_adopted_is_released() {
+    let (held, cell) = (Held::new(), Cell::start(SPIN));
+    let link = Link::new(&held, cell.hold.path());
+    let id = link.hold(&held, 10).unwrap();
+    cell.go();
+    wait_for_budgets(&held, id, 1);
+    held.kill_all();
+    // Enough of the group to thaw it, and too little to hold it.
+    let part = beside(&held, "part");
+    fs::create_dir(&part).unwrap();
+    let freeze = cell.hold.path().join("cgroup.freeze");
+    symlink(&freeze, part.join("cgroup.freeze")).unwrap();
+    link.aim(&part);
+    fs::write(&freeze, "1").unwrap();
+    let groups = held.place.adopt().unwrap();
+    assert_eq!(not_held(&groups, id), Some(libc::ENOENT));
+    let other = Reservation::new(20 * MS, 200 * MS).unwrap();
+    held.place.change(id, other).unwrap();
+    assert_eq!(held.progress(id).reservation, other);
+    let said = link.hold(&held, 10).unwrap_err().to_string();
+    assert!(said.contains("cgroup.events: No such file"), "{said}");
+    assert!(cell.is_told_to_freeze(), "nobody has thawed it");
+    held.place.release(id).unwrap();
+    assert!(!cell.is_told_to_freeze(), "whoever is let go may run");
+    assert!(held.place.groups().unwrap().is_empty());
+    wait_until("all have ended", || {
+        let all = ["keeper", "watcher", "heir"].map(|role| members(held.place.dir(), role));
+        all.concat().is_empty()
+    });
+}
+
+fn what_could_not_be_adopted_is_held_when_asked_for() {
+    let (held, cell) = (Held::new(), Cell::start(SPIN));
+    let link = Link::new(&held, cell.hold.path());
+    let id = link.hold(&held, 10).unwrap();
+    cell.go();
+    wait_for_budgets(&held, id, 1);
+    held.kill_all();
+    link.aim(link.0.parent().unwrap());
+    let groups = held.place.adopt().unwrap();
+    assert_eq!(not_held(&groups, id), Some(libc::ENOENT));
+    link.aim(cell.hold.path());
+    assert_eq!(link.hold(&held, 20).unwrap(), id);
+    assert_eq!(not_held(&held.place.groups().unwrap(), id), None);
+    assert_eq!(held.progress(id).reservation.budget_ns(), 20 * MS);
+    wait_for_budgets(&held, id, 2);
+    assert_eq!(not_held(&held.place.groups().unwrap(), id), None);
+    // Whoever comes next holds it as any other.
+    let (page, watcher) = (held.page(), held.wait_for_watcher());
+    signal(page.keeper(), libc::SIGKILL);
+    wait_until("the watcher is keeper", || page.keeper() == watcher);
+    wait_until_held(&held, id);
+    wait_for_budgets(&held, id, 2);
+}
+
+fn a_group_taken_up_long_after_its_keeper_came_does_not_owe_that() {
+    let (held, cell) = (Held::new(), Cell::start(SPIN));
+    let link = Link::new(&held, cell.hold.path());
+    let id = link.hold(&held, 10).unwrap();
+    cell.go();
+    wait_for_budgets(&held, id, 1);
+    let watcher = held.wait_for_watcher();
+    wait_until("there is an heir", || held.heir().is_some());
+    let (page, heir) = (held.page(), held.heir().unwrap());
+    let keeper = page.keeper();
+    // The heir's keeper comes at once, and finds no group at that path. Stopped first, none of them starts another one.
+    for pid in [heir, watcher, keeper] {
+        signal(pid, libc::SIGSTOP);
+    }
+    signal(watcher, libc::SIGKILL);
+    signal(keeper, libc::SIGKILL);
+    link.aim(link.0.parent().unwrap());
+    signal(heir, libc::SIGCONT);
+    wait_until("there is another keeper, without that group", || {
+        let groups = held.place.groups().unwrap();
+        page.keeper() != keeper && not_held(&groups, id).is_some()
+    });
+    fs::write(cell.hold.path().join("cgroup.freeze"), "0").unwrap();
+    let before = cell.used_us();
+    wait_until("it uses much", || cell.used_us() > before + 1_000_000);
+    link.aim(cell.hold.path());
+    wait_until_held(&held, id);
+    // Four budgets of 10 ms are owed.
+    let totals = held.progress(id).totals;
+    assert!(totals.waived_ns > 500 * MS, "{totals:?}");
+    wait_for_budgets(&held, id, 1);
+}
+
+fn a_group_is_not_held_under_two_names() {
+    let (held, cell) = (Held::new(), Cell::start(SPIN));
+    let id = held.hold(&cell, 10, 100);
+    let link = Link::new(&held, cell.hold.path());
+    let said = link.hold(&held, 10).unwrap_err().to_string();
+    let name = cell.hold.path().display();
+    assert!(said.ends_with(&format!("is held as {name}")), "{said}");
+    held.place.release(id).unwrap();
+    let id = link.hold(&held, 10).unwrap();
+    held.place.release(id).unwrap();
+}
+
+fn a_keeper_whose_starter_has_gone_is_at_work() {
+    use std::os::unix::fs::DirBuilderExt;
+    let (held, cell) = (Held::new(), Cell::start(SPIN));
+    let dir = held.place.dir();
+    fs::DirBuilder::new().mode(0o700).create(dir).unwrap();
+    let (nobody, out) = std::io::pipe().unwrap();
+    drop(nobody);
+    let mut starting = Command::new(std::env::current_exe().unwrap());
+    starting.args([process::WORD, "keeper"]).arg(dir);
+    starting.stdin(Stdio::null()).stdout(out);
+    assert!(starting.status().unwrap().success());
+    wait_until("it takes commands", || dir.join("socket").exists());
+    let keeper = members(dir, "keeper");
+    held.hold(&cell, 10, 100);
+    assert_eq!(keeper, [held.page().keeper()]);
 }
 
 /// Stands between the keeper and whoever asks: has the next command carried out, and loses the answer.
@@ -287,4 +454,14 @@ fn a_release_whose_answer_was_lost_is_done() {
         let all = ["keeper", "watcher", "heir"].map(|role| members(held.place.dir(), role));
         all.concat().is_empty()
     });
+}
+
+fn a_release_of_what_was_never_held_is_refused_though_an_answer_was_lost() {
+    let (held, cell) = (Held::new(), Cell::start(SPIN));
+    let id = held.hold(&cell, 10, 100);
+    let lost = lose_the_next_answer(held.place.dir());
+    let error = held.place.release(id + 1).unwrap_err();
+    assert!(matches!(error, PlaceError::Refused(_)), "{error}");
+    assert!(lost.join().unwrap().starts_with("no "));
+    held.place.release(id).unwrap();
 }

@@ -103,3 +103,19 @@ pub enum SchedError {
         errno: i32,
     },
 }
+
+impl SchedError {
+    /// The kernel's error number; EINVAL where nothing was asked of it, for a list of cpus that can be of no use.
+    pub fn errno(&self) -> i32 {
+        match self {
+            SchedError::NoPrivilege { .. }
+            | SchedError::NoRtBudget { .. }
+            | SchedError::NoPrivilegeNoBudget { .. }
+            | SchedError::AffinityTooNarrow { .. } => libc::EPERM,
+            SchedError::OverBandwidth { .. } => libc::EBUSY,
+            SchedError::Invalid { .. } | SchedError::NoUsableCpu { .. } => libc::EINVAL,
+            SchedError::NoSuchProcess { .. } => libc::ESRCH,
+            SchedError::Other { errno, .. } => *errno,
+        }
+    }
+}

@@ -36,7 +36,7 @@ impl Endless {
             .env_remove("TIMECELL_PAGE")
             .process_group(0);
         let own = move || {
-            arm::pin(cpu).map_err(|error| io::Error::from_raw_os_error(arm::errno(&error)))?;
+            arm::pin(cpu).map_err(|error| io::Error::from_raw_os_error(error.errno()))?;
             // Where whoever starts it has given up the class. Without the right to take it back it stays as it is.
             if let Some(priority) = fifo {
                 let _ = arm::take_class(&Class::Fifo { priority });

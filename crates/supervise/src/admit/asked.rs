@@ -40,7 +40,7 @@ pub(super) fn enforcer(mission: &Mission, cell: &Cell, facts: &Facts, usual: Enf
     match (mission.enforcer, cell.class) {
         (Some(asked), _) => asked,
         (None, Some(CellClass::Deadline)) => Enforcer::Deadline,
-        (None, Some(CellClass::Fifo)) => facts.of_fifo(),
+        (None, Some(CellClass::Fifo)) => facts.of_fifo(cell),
         (None, Some(CellClass::Other) | None) => usual,
     }
 }

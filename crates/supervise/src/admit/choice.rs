@@ -1,12 +1,13 @@
 //! What holds the cells that leave it to timecell: of the mechanisms that this kernel has, the one under which all cells of the
-//! mission are admitted at the least reserved cpu.
+//! mission are admitted at the least reserved cpu. One whose guarantees rest on what another machine was measured to do comes after
+//! all that have better grounds.
 
 use model::Enforcer;
 use model::mission::{Cell, Mission, Observed};
 use serde::Serialize;
 
 use super::cpu::Candidate;
-use super::{Admission, Facts, Outcome};
+use super::{Admission, Basis, Facts, Outcome, keeper};
 
 /// How the mechanism of the cells that leave it to timecell was chosen.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -41,7 +42,9 @@ impl Price {
     /// Of these cells, each on as many cpus as its file names.
     pub(super) fn of(cells: &[Candidate<'_>]) -> Price {
         let of_cell = |cell: &Candidate<'_>| {
-            let shares = cell.shares().into_iter();
+            let holding = (cell.budget)
+                .map(|(_, period)| (keeper::cost(cell.asked.enforcer).min(period), period));
+            let shares = cell.shares().into_iter().chain(holding);
             let one: u128 = shares
                 .map(|(part, whole)| {
                     (u128::from(part) * Price::CPU).div_ceil(u128::from(whole.max(1)))
@@ -88,67 +91,109 @@ pub(super) fn choose(
     let open: Vec<&Cell> = (mission.cells.iter())
         .filter(|cell| is_open(mission, cell))
         .collect();
-    let first = match facts.runs_under {
-        Some(kept) if !open.is_empty() => kept,
-        _ => facts.best(),
-    };
-    let (mut taken, mut price) = decide(first);
     if open.is_empty() {
-        return (taken, first);
+        let usual = facts.best();
+        return (decide(usual).0, usual);
     }
-    let mut chosen = first;
-    let kept = facts.runs_under.is_some();
-    let mut asked = vec![(first, verdict(&taken, price))];
-    let mut unasked = Vec::new();
-    for &enforcer in Enforcer::OF_MISSIONS {
-        if enforcer == first {
-            continue;
-        }
-        if let Some(why) = out_of_question(enforcer, kept, &open, facts) {
-            unasked.push((enforcer, why));
-            continue;
-        }
-        let (other, other_price) = decide(enforcer);
-        asked.push((enforcer, verdict(&other, other_price)));
-        let is_better = !taken.is_admitted() || other_price < price;
-        if other.is_admitted() && is_better {
-            (taken, price, chosen) = (other, other_price, enforcer);
-        }
+    let kept = facts.runs_under;
+    let unasked: Vec<(Enforcer, String)> = (Enforcer::OF_MISSIONS.iter())
+        .filter(|&&enforcer| kept != Some(enforcer))
+        .filter_map(|&enforcer| {
+            Some((
+                enforcer,
+                out_of_question(enforcer, kept.is_some(), &open, facts)?,
+            ))
+        })
+        .collect();
+    let is_unasked = |enforcer: &Enforcer| unasked.iter().any(|(other, _)| other == enforcer);
+    let mut answers: Vec<Answer> = (Enforcer::OF_MISSIONS.iter().copied())
+        .filter(|enforcer| !is_unasked(enforcer))
+        .map(|enforcer| Answer::of(enforcer, decide(enforcer)))
+        .collect();
+    // Better to be held by what suits the cells less than not to run.
+    if !answers.iter().any(|answer| answer.admission.is_admitted())
+        && kept.is_none()
+        && is_unasked(&facts.best())
+    {
+        let best = facts.best();
+        answers.insert(0, Answer::of(best, decide(best)));
     }
+    let best = (0..answers.len()).min_by_key(|&at| answers[at].rank());
+    // There is always one: what is kept, or else the best that the kernel has.
+    let mut taken = answers.remove(best.unwrap_or(0));
     let offer = |&enforcer: &Enforcer| {
-        let of = |(other, _): &&(Enforcer, Result<Price, String>)| *other == enforcer;
-        let (reserved, why) = match asked.iter().find(of).map(|(_, verdict)| verdict) {
-            Some(Ok(reserved)) => (Some(reserved.share()), beside(*reserved, price)),
-            Some(Err(why)) => (None, why.clone()),
-            None => {
-                let why = unasked.iter().find(|(other, _)| *other == enforcer);
-                (None, why.map_or(String::new(), |(_, why)| why.clone()))
-            }
+        let reserved =
+            |answer: &Answer| (answer.verdict.as_ref().ok()).map(|_| answer.price.share());
+        let not_taken = answers.iter().find(|answer| answer.enforcer == enforcer);
+        let why_unasked = || unasked.iter().find(|(other, _)| *other == enforcer);
+        let (reserved, why) = match not_taken {
+            _ if enforcer == taken.enforcer => (reserved(&taken), None),
+            Some(answer) => (reserved(answer), Some(answer.why_not(&taken))),
+            None => (None, why_unasked().map(|(_, why)| why.clone())),
         };
         Offer {
             enforcer,
             reserved,
-            why: (enforcer != chosen).then_some(why),
+            why,
         }
     };
-    taken.choice = Some(Choice {
-        chosen,
-        kept,
+    let choice = Choice {
+        chosen: taken.enforcer,
+        kept: kept.is_some(),
         offers: Enforcer::OF_MISSIONS.iter().map(offer).collect(),
-    });
-    (taken, chosen)
+    };
+    taken.admission.choice = Some(choice);
+    (taken.admission, taken.enforcer)
 }
 
-/// Why one that admits all cells was not taken.
-fn beside(own: Price, taken: Price) -> String {
-    match own == taken {
-        true => "as much, and it comes later in the order of preference".to_owned(),
-        false => "more than is needed".to_owned(),
+/// What was decided with one mechanism.
+struct Answer {
+    enforcer: Enforcer,
+    admission: Admission,
+    price: Price,
+    /// Whether all cells are admitted, or why not, a clause.
+    verdict: Result<(), String>,
+}
+
+impl Answer {
+    fn of(enforcer: Enforcer, (admission, price): (Admission, Price)) -> Answer {
+        Answer {
+            enforcer,
+            verdict: verdict(&admission),
+            admission,
+            price,
+        }
+    }
+
+    /// The least is the best; of equals the first one. Refusals have no price.
+    fn rank(&self) -> (bool, bool, Option<Price>) {
+        let is_admitted = self.admission.is_admitted();
+        let price = is_admitted.then_some(self.price);
+        (!is_admitted, is_admitted && self.is_borrowed(), price)
+    }
+
+    /// Whether guarantees rest on what another machine was measured to do.
+    fn is_borrowed(&self) -> bool {
+        self.admission.cells.iter().any(|outcome| {
+            matches!(outcome, Outcome::Granted(grant) if matches!(grant.basis, Basis::Reaction { .. }))
+        })
+    }
+
+    /// Why it was not taken, a clause.
+    fn why_not(&self, taken: &Answer) -> String {
+        match &self.verdict {
+            Err(why) => why.clone(),
+            Ok(()) if self.price > taken.price => "more than is needed".to_owned(),
+            Ok(()) if self.is_borrowed() && !taken.is_borrowed() => {
+                "its guarantee rests on how late it reacted on another machine".to_owned()
+            }
+            Ok(()) => "as much, and it comes later in the order of preference".to_owned(),
+        }
     }
 }
 
-/// What the cells cost, or the first reason why they are not admitted, a clause.
-fn verdict(admission: &Admission, price: Price) -> Result<Price, String> {
+/// Whether all cells are admitted, or the first reason why not, a clause.
+fn verdict(admission: &Admission) -> Result<(), String> {
     let of_cell = admission.cells.iter().find_map(|outcome| match outcome {
         Outcome::Refused(refused) => {
             Some(format!("`{}` is refused: {}", refused.cell, refused.why))
@@ -157,7 +202,7 @@ fn verdict(admission: &Admission, price: Price) -> Result<Price, String> {
     });
     match of_cell.or_else(|| admission.refusals.first().cloned()) {
         Some(why) => Err(why),
-        None => Ok(price),
+        None => Ok(()),
     }
 }
 

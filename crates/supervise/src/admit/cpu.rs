@@ -173,28 +173,32 @@ fn apart(cells: &[Candidate<'_>]) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// Whether no cell that a real-time group holds is beside one that nothing holds: one that spins takes all that the kernel lets
-/// real-time threads have, and then the kernel stops them all, whatever their priorities and budgets. Threads of SCHED_DEADLINE it
-/// does not stop so.
+/// Whether no cell of class FIFO that is held to a budget is beside one that nothing holds: one that spins takes all that the
+/// kernel lets real-time threads have, and then the kernel stops them all, whatever their priorities and budgets, those that hold cells
+/// as well. Threads of SCHED_DEADLINE it does not stop so.
 fn unmixed(cells: &[Candidate<'_>]) -> Result<(), Unfit> {
     let fifo = |cell: &Candidate<'_>| {
         (cell.asked.class == CellClass::Fifo && !cell.asked.is_supervisor)
             .then_some(cell.asked.enforcer)
     };
-    let of = |enforcer| cells.iter().rposition(|cell| fifo(cell) == Some(enforcer));
-    let (Some(held), Some(free)) = (of(Enforcer::RtCgroup), of(Enforcer::CpusetOnly)) else {
+    let of = |is_held: bool| {
+        let is = |enforcer: Enforcer| enforcer.has_budgets() == is_held;
+        cells.iter().rposition(|cell| fifo(cell).is_some_and(is))
+    };
+    let (Some(held), Some(free)) = (of(true), of(false)) else {
         return Ok(());
     };
+    let by = cells[held].asked.enforcer.name();
     // Whoever came first was granted its place.
     let why = match held > free {
         true => format!(
             "nothing holds {} (`cpuset-only`) on its cpu to what it declares: should that one spin, the kernel stops all real-time \
-             threads of the cpu for a while, this cell's as well; give it another cpu, or each of them the enforcer `rt-cgroup`",
+             threads of the cpu for a while, this cell's as well; give it another cpu, or each of them the enforcer `{by}`",
             cells[free].asked.called()
         ),
         false => format!(
-            "a real-time group holds {} on its cpu, and nothing holds this cell (`cpuset-only`): should it spin, the kernel stops \
-             all real-time threads of the cpu for a while, the held ones as well; give it another cpu, or the enforcer `rt-cgroup`",
+            "`{by}` holds {} on its cpu, and nothing holds this cell (`cpuset-only`): should it spin, the kernel stops \
+             all real-time threads of the cpu for a while, the held ones as well; give it another cpu, or the enforcer `{by}`",
             cells[held].asked.called()
         ),
     };

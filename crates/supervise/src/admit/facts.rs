@@ -2,9 +2,10 @@
 
 use analysis::linux::{Reaction, RootDomain};
 use model::Enforcer;
+use model::mission::Cell;
 use record::supply::Machine;
 
-use super::{MachineMemory, Neighbour, Unaccounted};
+use super::{MachineMemory, Neighbour, Unaccounted, keeper};
 
 /// What admission needs to know of the machine. Collected once; nothing in admission looks at a machine itself.
 #[derive(Debug, Clone)]
@@ -20,6 +21,8 @@ pub struct Facts {
     /// Whether a cpu can be made a root domain of its own, so that threads of SCHED_DEADLINE can be kept to it, or why not:
     /// then they run on any cpu.
     pub deadline_on_one_cpu: Result<(), String>,
+    /// Whether groups can be held by the clock and the freezer of cgroup v2, or why not.
+    pub freezer: Result<(), String>,
     /// Memory of the machine, or why cells cannot be held to a limit of it.
     pub memory: Result<MachineMemory, String>,
     /// Whether a real-time class can be given at all, or why not.
@@ -150,9 +153,8 @@ impl Facts {
         match enforcer {
             Enforcer::RtCgroup => self.rt_cgroup.as_ref().map(|_| ()).map_err(Clone::clone),
             Enforcer::Deadline => self.deadline.as_ref().map(|_| ()).map_err(Clone::clone),
-            Enforcer::Hcbs | Enforcer::Freezer => {
-                Err("timecell holds no cells by it yet".to_owned())
-            }
+            Enforcer::Freezer => self.freezer.clone(),
+            Enforcer::Hcbs => Err("timecell holds no cells by it yet".to_owned()),
             Enforcer::CpusetOnly => Ok(()),
         }
     }
@@ -164,11 +166,16 @@ impl Facts {
             .unwrap_or(Enforcer::CpusetOnly)
     }
 
-    /// What holds a cell of class FIFO that leaves the mechanism to timecell.
-    pub(super) fn of_fifo(&self) -> Enforcer {
-        match self.has(Enforcer::RtCgroup) {
-            Ok(()) => Enforcer::RtCgroup,
-            Err(_) => Enforcer::CpusetOnly,
+    /// What holds a cell of class FIFO that leaves the mechanism to timecell: the first that there is and that can hold such a cell.
+    pub(super) fn of_fifo(&self, cell: &Cell) -> Enforcer {
+        let suits_freezer = || {
+            let highest = cell.band().map(|band| band.highest);
+            cell.cpu_count() == 1 && highest.is_none_or(|highest| highest <= keeper::HIGHEST)
+        };
+        match (self.has(Enforcer::RtCgroup), self.has(Enforcer::Freezer)) {
+            (Ok(()), _) => Enforcer::RtCgroup,
+            (_, Ok(())) if suits_freezer() => Enforcer::Freezer,
+            _ => Enforcer::CpusetOnly,
         }
     }
 

@@ -168,6 +168,20 @@ fn decide(
             refuse(cell.at, refusal::plain(cell, &why, ends.collect()));
         }
     }
+    for cell in asked
+        .iter()
+        .filter(|cell| cell.enforcer == Enforcer::Freezer)
+    {
+        if let Some(band) = cell.band.filter(|band| band.highest > keeper::HIGHEST) {
+            let why = format!(
+                "it has the priority {}, and those who hold it with the freezer have to come before it: {} is the most",
+                band.highest,
+                keeper::HIGHEST
+            );
+            let advice = Advice::of("priorities", "give it lower ones, or leave them out");
+            refuse(cell.at, refusal::plain(cell, &why, vec![advice]));
+        }
+    }
     for cell in asked.iter().filter(|cell| roams(cell, facts)) {
         let confined = [&cell.cpus, &mission.cpus]
             .into_iter()
@@ -256,6 +270,7 @@ fn decide(
         .cloned()
         .collect();
     remark(mission, &own, facts, &mut notes);
+    notes.extend(keeper::note(&candidates));
     let grants: Vec<&Grant> = (outcomes.iter().flatten())
         .filter_map(|outcome| match outcome {
             Outcome::Granted(grant) => Some(grant),
@@ -335,6 +350,13 @@ fn budget(
     facts: &Facts,
     measured: &[MeasuredSupply],
 ) -> Result<Option<(Ns, Ns)>, Box<Refused>> {
+    if cell.cpus.len() > 1 && cell.enforcer == Enforcer::Freezer {
+        return Err(Box::new(refusal::plain(
+            cell,
+            "the freezer stops a whole cell, so it holds a cell to a budget on one cpu only",
+            vec![Advice::of("cpus", "give it one cpu")],
+        )));
+    }
     if cell.cpus.len() > 1 && !cell.work.tasks.is_empty() {
         let advice = Advice::of("cpus", "give it one cpu");
         return Err(Box::new(refusal::plain(

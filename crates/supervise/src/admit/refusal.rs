@@ -40,9 +40,12 @@ pub(super) fn no_budget(
     let room = facts.rt_cgroup.as_ref().ok();
     let room = room.filter(|_| cell.enforcer == Enforcer::RtCgroup);
     let takers = (room.and_then(RtRoom::takers)).map_or(String::new(), |who| format!("; {who}"));
-    let supplied = match measured {
-        [] => "a model of this kernel's tick supplies it (`timecell bench supply` measures it)",
-        _ => "this kernel supplies it",
+    let supplied = match (cell.enforcer, measured) {
+        (Enforcer::Freezer, _) => "the freezer supplies it",
+        (_, []) => {
+            "a model of this kernel's tick supplies it (`timecell bench supply` measures it)"
+        }
+        (_, _) => "this kernel supplies it",
     };
     let (why, witness, advice) = match whole_cpu {
         Verdict::Unschedulable(witness) => {

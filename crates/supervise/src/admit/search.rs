@@ -6,8 +6,8 @@ use analysis::{Ns, Task};
 use model::Enforcer;
 use record::supply::{Budget, MeasuredSupply};
 
-use super::Facts;
 use super::supplied::{Supplied, held, model};
+use super::{Facts, keeper};
 
 /// The tasks of a cell as the analysis takes them, the most urgent first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,24 +56,31 @@ pub(super) fn least(
     measured: &[MeasuredSupply],
 ) -> Option<Budget> {
     let overdraw = facts.overdraw_ns(enforcer);
+    // What it costs to hold it is paid in each period, above it, so that short periods are not for nothing.
+    let cost = keeper::cost(enforcer);
+    let above = |period: Ns| -> Vec<Held> {
+        let own = (cost > 0).then(|| Held::exactly(cost, period));
+        exact.iter().copied().chain(own).collect()
+    };
     let behind = |budget: Ns, period: Ns| {
         let own = Held {
             budget,
             period,
             overdraw,
         };
-        postponement(own, exact).ok()
+        postponement(own, &above(period)).ok()
     };
     // The largest budget that comes within its period behind them: what holds with more is asked with so much, so that what
     // holds with a budget holds with every larger one, as the search wants it.
     let most = |period: Ns| {
         let taken = |held: &Held| (period + held.period).div_ceil(held.period) * held.budget;
-        match exact {
+        match above(period).as_slice() {
             [] => Some(period),
             all => period.checked_sub(overdraw + all.iter().map(taken).sum::<Ns>()),
         }
     };
-    let by_model = least_reservation(&work.tasks, share, |budget_ns, period_ns| {
+    let by_model = least_reservation(&work.tasks, share, |with_cost_ns, period_ns| {
+        let budget_ns = with_cost_ns.saturating_sub(cost);
         let Some(budget_ns) = most(period_ns).map(|most| budget_ns.min(most)) else {
             return false;
         };
@@ -82,8 +89,10 @@ pub(super) fn least(
             .zip(behind(budget_ns, period_ns))
             .is_some_and(|(budget, _)| work.holds_by_model(&budget, facts))
     });
-    let mut best = by_model.and_then(|(budget_ns, period_ns)| held(enforcer, budget_ns, period_ns));
-    let pair = |budget: &Budget| (budget.budget_ns, budget.period_ns);
+    let mut best = by_model.and_then(|(with_cost_ns, period_ns)| {
+        held(enforcer, with_cost_ns.saturating_sub(cost), period_ns)
+    });
+    let pair = |budget: &Budget| (budget.budget_ns.saturating_add(cost), budget.period_ns);
     for supply in measured {
         let same = enforcer == supply.held.enforcer;
         let better = best.is_none_or(|best| less_bandwidth(pair(&supply.held), pair(&best)));

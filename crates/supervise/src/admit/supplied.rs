@@ -24,6 +24,11 @@ pub enum Basis {
         /// Why no measurement stands for it.
         unmeasured: String,
     },
+    /// The rule of the freezer and how late it reacts, as measured on another machine: looks and overruns beyond that are possible.
+    Reaction {
+        /// Why no measurement stands for it.
+        unmeasured: String,
+    },
     /// The whole cpu, shared with what stands above it: no budget is enforced.
     WholeCpu,
 }
@@ -61,7 +66,11 @@ impl Supplied {
             Err(unfit) => unfit.to_string(),
         };
         let model = model(held, facts)?;
-        Ok((Supplied::Model(model), Basis::Tick { unmeasured }))
+        let basis = match held.enforcer {
+            Enforcer::Freezer => Basis::Reaction { unmeasured },
+            _ => Basis::Tick { unmeasured },
+        };
+        Ok((Supplied::Model(model), basis))
     }
 }
 

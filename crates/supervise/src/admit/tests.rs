@@ -42,6 +42,7 @@ pub(super) fn facts() -> Facts {
         }),
         deadline: Ok(RootDomain::of_cpus(2)),
         deadline_on_one_cpu: Ok(()),
+        freezer: Err("no cgroup v2".to_owned()),
         memory: Ok(MachineMemory {
             total_bytes: 4 << 30,
             available_bytes: 2 << 30,

@@ -15,6 +15,15 @@ pub enum EnforceError {
     /// It cannot be kept to its cpus.
     #[error(transparent)]
     Cpus(#[from] host::confine::ConfineError),
+    /// There is no group that the freezer could hold.
+    #[error(transparent)]
+    Held(#[from] freezer::hold::HoldError),
+    /// Those who hold budgets by the freezer refused, or do not answer.
+    #[error(transparent)]
+    Place(#[from] freezer::process::PlaceError),
+    /// A group that is to be released.
+    #[error("{}: processes are left in it, so it stays held", .0.display())]
+    Populated(std::path::PathBuf),
     /// The grant is not for this mechanism.
     #[error("`{cell}` was granted no {what}")]
     NotGranted {

@@ -8,6 +8,7 @@ use model::mission::Cell;
 
 use super::cpuset_only::ByCpus;
 use super::deadline::ByThread;
+use super::freezer::ByFreezer;
 use super::rt_cgroup::ByGroup;
 use super::{Enforce, EnforceError};
 use crate::admit::Grant;
@@ -61,6 +62,7 @@ impl Mechanisms {
                 Box::new(ByGroup::of(mission)) as Box<dyn Mechanism>,
             ),
             (Enforcer::Deadline, Box::new(ByThread)),
+            (Enforcer::Freezer, Box::new(ByFreezer::of(mission))),
             (Enforcer::CpusetOnly, Box::new(ByCpus)),
         ]))
     }

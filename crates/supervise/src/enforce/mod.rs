@@ -6,6 +6,7 @@ mod best_effort;
 mod cpuset_only;
 mod deadline;
 mod error;
+mod freezer;
 mod inside;
 mod leave;
 mod mechanism;

@@ -1,5 +1,6 @@
 //! Real-time threads that nobody accounts for.
 
+use freezer::page::{Page, memory};
 use host::root::Root;
 use host::rt_threads;
 
@@ -21,6 +22,11 @@ pub fn unaccounted(entries: &[Entry], own: Option<&str>, cells: &[i32]) -> Vec<U
     let mut holders: Vec<i32> = entries.iter().map(|entry| entry.process.pid).collect();
     holders.push(std::process::id().cast_signed());
     holders.extend(cells);
+    let missions = entries.iter().filter_map(|entry| match &entry.holder {
+        Holder::Mission { name, .. } => Some(name.as_str()),
+        Holder::Bench { .. } => None,
+    });
+    holders.extend(missions.chain(own).flat_map(keepers_of));
     let in_a_cell = |pid: i32| {
         engine::cell_id_of(pid).is_some_and(|id| known.iter().any(|known| id.starts_with(known)))
     };
@@ -46,6 +52,15 @@ fn cells_of(holder: &Holder) -> String {
         Holder::Mission { name, .. } => names::cells_of(name),
         Holder::Bench { pid, .. } => format!("timecell-{pid}-"),
     }
+}
+
+/// Those who hold cells of a mission by the freezer; what they take is admitted with the cells.
+fn keepers_of(mission: &str) -> Vec<i32> {
+    let page = Page::open(&memory().join(names::freezer_of(mission)));
+    let pids = |page: Page| [page.keeper(), page.watcher(), page.heir()];
+    page.ok()
+        .flatten()
+        .map_or(Vec::new(), |page| pids(page).to_vec())
 }
 
 /// Whether a process is one of these or has one of them above it.

@@ -6,6 +6,7 @@ use engine::app::{
     self, Access, AppSpec, Bind, Device, Grants, Ids, Image, Limits, Network, Scheduling, Seccomp,
     Tmpfs,
 };
+use model::Enforcer;
 use model::mission::{self, Cell, MissionFile};
 
 use crate::admit::Grant;
@@ -46,6 +47,8 @@ pub(super) fn of(
         uid: user.uid,
         gid: user.gid,
     });
+    // The group around its own is the keeper's.
+    spec.is_enclosed = grant.is_some_and(|grant| grant.enforcer == Enforcer::Freezer);
     spec.oom_score_adj = match cell.criticality {
         _ if !cell.is_real_time() => OOM_BEST_EFFORT,
         mission::Criticality::Low => OOM_LOW,
@@ -106,11 +109,12 @@ pub(super) fn host_path(file: &MissionFile, path: &Path) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// Whether the kernel holds the cell to a budget, from which whoever inherits a priority is exempt.
+/// Whether the kernel holds the cell to a budget, from which whoever inherits a priority is exempt. The freezer stops all alike.
 fn is_held(grant: &Grant) -> bool {
     // Of a cell with tasks of SCHED_DEADLINE, each has a runtime of its own, and there is no budget of the cell.
     let by_task = grant.tasks.iter().any(|task| task.runtime_ns.is_some());
-    grant.enforcer.has_budgets() && (grant.budget_ns.is_some() || by_task)
+    let has_budget = grant.budget_ns.is_some() || by_task;
+    has_budget && grant.enforcer.has_budgets() && grant.enforcer != Enforcer::Freezer
 }
 
 /// Gives a cell that has none ([`has_no_user`]) a user of its own.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use analysis::linux::Reaction;
 use model::InputError;
 use model::mission::{Latency, MissionFile};
 use record::supply::MeasuredSupply;
@@ -254,6 +255,11 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
         Basis::Tick { unmeasured } => format!(
             "by a model of the tick of {}; {unmeasured}",
             ms(facts.tick_ns())
+        ),
+        Basis::Reaction { unmeasured } => format!(
+            "by the freezer's rule with looks late by up to {} and overruns of up to {}; {unmeasured}",
+            ms(Reaction::MEASURED.late),
+            ms(Reaction::MEASURED.overrun)
         ),
         Basis::WholeCpu => "while every cell keeps to what it declares".to_owned(),
     };

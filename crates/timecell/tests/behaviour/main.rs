@@ -34,6 +34,7 @@ mod missions_choice;
 mod missions_deadline;
 mod missions_disk;
 mod missions_engines;
+mod missions_freezer;
 mod missions_ground;
 mod missions_health;
 mod missions_killed;
@@ -103,6 +104,7 @@ fn main() {
         missions::CASES,
         missions_disk::CASES,
         missions_engines::CASES,
+        missions_freezer::CASES,
         missions_ground::CASES,
         missions_health::CASES,
         missions_killed::CASES,

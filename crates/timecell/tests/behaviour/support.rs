@@ -29,6 +29,8 @@ pub enum Need {
     TwoCpus,
     /// Real-time groups, by cgroup v1.
     RtGroups,
+    /// The freezer of cgroup v2.
+    Freezer,
     /// Some [`enforcer`] for a critical cell; if real-time groups hold it, they have so many thousandths of a cpu.
     AnyEnforcer(u16),
     /// The same, with a budget that is enforced.
@@ -58,6 +60,9 @@ impl Need {
             Need::RtGroups => host::rtgroup::detect()
                 .err()
                 .map(|error| format!("needs real-time groups: {error}")),
+            Need::Freezer => freezer::hold::top(&host::root::Root::live())
+                .err()
+                .map(|error| format!("needs the freezer: {error}")),
             Need::AnyEnforcer(_) => enforcer().err(),
             Need::AnyBudget(_) => match enforcer() {
                 Ok(enforcer) if enforcer.has_budgets() => None,
@@ -96,6 +101,7 @@ pub fn enforcer() -> Result<Enforcer, String> {
         let unmet = |enforcer: Enforcer| match enforcer {
             Enforcer::RtCgroup => Need::RtGroups.unmet(),
             Enforcer::Deadline => Need::Deadline.unmet(),
+            Enforcer::Freezer => Need::Freezer.unmet().or(Need::RealTime.unmet()),
             _ => Need::RealTime.unmet(),
         };
         if let Ok(asked) = std::env::var(ENFORCER_SET) {

@@ -111,8 +111,12 @@ fn cells_that_are_to_be_held_as_a_whole_are_not_held_by_single_threads_unasked()
         assert_eq!(choice(&admission).chosen, Enforcer::RtCgroup);
         let why = offer(&admission, Enforcer::Deadline).why.clone().unwrap();
         assert!(why.contains("`w` is to be held as a whole"), "{why}");
-        // Where there is nothing else, it still is what holds them.
         facts.rt_cgroup = Err("no cgroup v1".to_owned());
+        facts.freezer = Ok(());
+        let admission = admit(&mission(&format!("{one}{whole}")), &facts, &[], 0);
+        assert_eq!(choice(&admission).chosen, Enforcer::Freezer);
+        // Where there is nothing else, it still is what holds them.
+        facts.freezer = Err("no cgroup v2".to_owned());
         let admission = admit(&mission(&format!("{one}{whole}")), &facts, &[], 0);
         assert_eq!(choice(&admission).chosen, Enforcer::Deadline);
     }
@@ -185,4 +189,63 @@ fn a_cell_that_is_watched_more_often_than_its_task_comes_is_not_held_by_single_t
     assert_eq!(choice(&often).chosen, Enforcer::RtCgroup);
     let why = offer(&often, Enforcer::Deadline).why.as_ref().unwrap();
     assert!(why.contains("`a` is to give signs of life"), "{why}");
+}
+
+#[test]
+fn what_rests_on_another_machine_is_taken_only_where_nothing_else_admits_the_mission() {
+    let mut facts = coarse();
+    facts.freezer = Ok(());
+    let ranked = "cpus = [1]\npriorities = { lowest = 50, highest = 50 }\n";
+    let of = |wcet: &str, period: &str| {
+        let text = cell("a", &format!("{ranked}{}", task(wcet, period)));
+        admit(&mission(&text), &facts, &[], 0)
+    };
+    let admission = of("1500us", "20ms");
+    assert_eq!(choice(&admission).chosen, Enforcer::RtCgroup);
+    let reserved = |enforcer| offer(&admission, enforcer).reserved.unwrap();
+    assert!(reserved(Enforcer::Freezer) < reserved(Enforcer::RtCgroup));
+    let why = offer(&admission, Enforcer::Freezer).why.clone().unwrap();
+    assert!(why.contains("another machine"), "{why}");
+    // No group is sure to give that by the deadline.
+    let admission = of("1ms", "10ms");
+    assert!(admission.is_admitted(), "{admission:?}");
+    assert_eq!(choice(&admission).chosen, Enforcer::Freezer);
+    let refused = offer(&admission, Enforcer::RtCgroup);
+    assert_eq!(refused.reserved, None);
+    assert!(refused.why.as_ref().unwrap().contains("`a` is refused"));
+}
+
+#[test]
+fn a_cell_of_class_fifo_is_held_by_the_freezer_where_there_are_no_groups() {
+    let facts = Facts {
+        rt_cgroup: Err("no cgroup v1".to_owned()),
+        freezer: Ok(()),
+        ..facts()
+    };
+    let reserved = "class = \"fifo\"\nreservation = { budget = \"5ms\", period = \"50ms\" }\n";
+    let held_by = |more: &str, facts: &Facts| {
+        let admission = admit(
+            &mission(&cell("a", &format!("{reserved}{more}"))),
+            facts,
+            &[],
+            0,
+        );
+        granted(&admission)["a"].enforcer
+    };
+    assert_eq!(held_by("", &facts), Enforcer::Freezer);
+    assert_eq!(
+        held_by("priorities = { lowest = 96, highest = 96 }\n", &facts),
+        Enforcer::Freezer
+    );
+    // What it cannot hold is held by nothing, as where there is none.
+    assert_eq!(
+        held_by("priorities = { lowest = 97, highest = 97 }\n", &facts),
+        Enforcer::CpusetOnly
+    );
+    assert_eq!(held_by("cpus = [0, 1]\n", &facts), Enforcer::CpusetOnly);
+    let without = Facts {
+        freezer: Err("no cgroup v2".to_owned()),
+        ..facts
+    };
+    assert_eq!(held_by("", &without), Enforcer::CpusetOnly);
 }

@@ -4,6 +4,13 @@ use super::beside::{beside, neighbour};
 use super::*;
 use analysis::linux::Reaction;
 
+fn facts() -> Facts {
+    Facts {
+        freezer: Ok(()),
+        ..super::facts()
+    }
+}
+
 /// A mission of which the freezer holds so many cells of cpu 0, as the ledger would have them.
 fn held(count: usize) -> Facts {
     let cells: Vec<String> = (0..count)
@@ -12,12 +19,8 @@ fn held(count: usize) -> Facts {
             cell(&format!("c{at}"), &format!("cpus = [0]\n{reservation}"))
         })
         .collect();
-    let text = format!("enforcer = \"rt-cgroup\"\n{}", cells.concat());
-    let mut other = neighbour("f", &text, &facts());
-    for cell in &mut other.cells {
-        cell.enforcer = Enforcer::Freezer;
-    }
-    beside(vec![other])
+    let text = format!("enforcer = \"freezer\"\n{}", cells.concat());
+    beside(vec![neighbour("f", &text, &facts())])
 }
 
 #[test]
@@ -67,4 +70,94 @@ fn what_it_costs_counts_within_the_kernels_limit() {
     let cells = 8 * (21 * MS + Reaction::MEASURED.overrun);
     let all = cells + (11 * 10 + 1) * MS + 8 * 21 * Reaction::COST;
     assert_eq!(limit, all.div_ceil(MS));
+}
+
+fn by_freezer(cells: &str) -> Admission {
+    let mission = mission(&format!("enforcer = \"freezer\"\n{cells}"));
+    admit(&mission, &facts(), &[], 0)
+}
+
+#[test]
+fn a_cell_gets_the_least_budget_with_what_it_costs_to_hold_it() {
+    let admission = by_freezer(&cell("control", &task("1500us", "20ms")));
+    let grant = granted(&admission)["control"].clone();
+    assert_eq!(grant.enforcer, Enforcer::Freezer);
+    assert!(matches!(grant.basis, Basis::Reaction { .. }), "{grant:?}");
+    assert!(grant.tasks[0].response_ns.unwrap() <= 20 * MS);
+    // One grain less of any period that is tried would not do, or cost no less.
+    let own = (
+        grant.budget_ns.unwrap() + Reaction::COST,
+        grant.period_ns.unwrap(),
+    );
+    let tasks = [analysis::Task::new(1_500_000 + 50_000, 20 * MS)];
+    for period in analysis::linux::reservation_periods(&tasks) {
+        let most = (own.0 * period / own.1).saturating_sub(Reaction::COST);
+        let less = most.saturating_sub(analysis::linux::BUDGET_GRID_NS);
+        let supply = analysis::linux::FreezerSupply::new(less.max(1), period, Reaction::MEASURED);
+        let holds = supply.is_ok_and(|supply| {
+            let policy = analysis::inside::Policy::FixedPriority;
+            analysis::inside::holds(&tasks, policy, &supply.behind) == Ok(true)
+        });
+        assert!(!holds, "{less} every {period}");
+    }
+}
+
+#[test]
+fn what_less_urgent_cells_count_on_is_told() {
+    let says = |admission: &Admission| {
+        let mut notes = admission.notes.iter();
+        notes.any(|note| note.contains("run on for up to 0.43 ms"))
+    };
+    let own = mission(&cell(
+        "c",
+        "cpus = [0]\nclass = \"fifo\"\nreservation = { budget = \"5ms\", period = \"50ms\" }\n",
+    ));
+    assert!(says(&admit(&own, &held(1), &[], 0)));
+    assert!(!says(&admit(&own, &facts(), &[], 0)));
+}
+
+#[test]
+fn what_the_freezer_cannot_hold_is_refused() {
+    let reserved = "reservation = { budget = \"5ms\", period = \"50ms\" }\n";
+    let why = |more: &str| {
+        refused(&by_freezer(&cell("c", &format!("{more}{reserved}"))))
+            .why
+            .clone()
+    };
+    assert!(why("cpus = [0, 1]\n").contains("on one cpu only"));
+    assert!(why("priorities = { lowest = 97, highest = 97 }\n").contains("96 is the most"));
+    assert!(
+        by_freezer(&cell(
+            "c",
+            &format!("priorities = {{ lowest = 96, highest = 96 }}\n{reserved}")
+        ))
+        .is_admitted()
+    );
+    // On a kernel without it.
+    let mission = mission(&format!("enforcer = \"freezer\"\n{}", cell("c", reserved)));
+    let none = Facts {
+        freezer: Err("cgroup v2 is not mounted".to_owned()),
+        ..facts()
+    };
+    let admission = admit(&mission, &none, &[], 0);
+    assert!(
+        refused(&admission)
+            .why
+            .contains("freezer cannot hold it here: cgroup v2")
+    );
+}
+
+#[test]
+fn nobody_who_is_held_shares_a_cpu_with_one_who_is_not() {
+    let text = format!("enforcer = \"cpuset-only\"\n{}", cell("free", "cpus = [0]\n").replace(
+        "cpus = [0]\n",
+        "cpus = [0]\npriorities = { lowest = 10, highest = 10 }\nreservation = { budget = \"1ms\", period = \"50ms\" }\n",
+    ));
+    let own = mission(&text);
+    let admission = admit(&own, &held(1), &[], 0);
+    let why = &refused(&admission).why;
+    assert!(
+        why.contains("`freezer` holds") && why.contains("nothing holds this cell"),
+        "{why}"
+    );
 }

@@ -108,11 +108,7 @@ fn a_held_cell_and_one_that_nothing_holds_do_not_meet_on_a_cpu() {
     let held = one("held", "rt-cgroup", 89, (1, 100));
     let free = one("free", "cpuset-only", 10, (5, 500));
     for (first, second, who) in [
-        (
-            &held,
-            &free,
-            "a real-time group holds `held` of mission `first`",
-        ),
+        (&held, &free, "`rt-cgroup` holds `held` of mission `first`"),
         (&free, &held, "nothing holds `free` of mission `first`"),
     ] {
         let admission = second_beside_first(first, second).unwrap();

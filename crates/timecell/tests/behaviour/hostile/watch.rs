@@ -91,6 +91,8 @@ impl Hostile {
         for class in &classes {
             match class {
                 Class::Other => {}
+                // The freezer lowers whoever has not stopped yet.
+                Class::Idle => assert_eq!(self.granted.enforcer, "freezer", "{attack}"),
                 Class::Fifo { priority } => {
                     assert!(
                         Some(u64::from(*priority)) <= self.granted.highest,

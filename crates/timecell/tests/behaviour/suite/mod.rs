@@ -84,6 +84,7 @@ macro_rules! attacks {
 attacks![
     exe::EXE => "the_hosts_binary_stays_out_of_reach",
     priority_inheritance::FIFO => "a_group_keeps_its_budget_when_threads_wait_for_each_other",
+    priority_inheritance::FREEZER => "the_freezer_stops_whoever_inherits_a_priority",
     priority_inheritance::DEADLINE => "a_reservation_is_kept_when_threads_wait_for_each_other",
     priority_inheritance::DEADLINE_TASK => "a_task_keeps_its_runtime_when_threads_wait_for_each_other",
     kernel_locks::LOCKS => "a_lock_of_the_kernel_is_not_kept_for_ever",

@@ -28,6 +28,18 @@ pub const FIFO: Attack = Attack {
     run: fifo,
 };
 
+pub const FREEZER: Attack = Attack {
+    name: "pi-freezer",
+    tries: "the two FIFO threads of pi-fifo with 8 ms every 40 ms held by the freezer, which leaves them the futex",
+    before: Before {
+        got: "no such enforcer",
+        neighbour: "not recorded",
+    },
+    needs: &[Need::Root, Need::RealTime, Need::Freezer, Need::TwoCpus],
+    deed,
+    run: freezer,
+};
+
 pub const DEADLINE: Attack = Attack {
     name: "pi-deadline",
     tries: "a deadline thread that waits for a PI futex of its child, with a reservation of 2 ms every 20 ms",
@@ -62,25 +74,41 @@ pub const DEADLINE_TASK: Attack = Attack {
 };
 
 fn fifo(seconds: u64) -> Now {
+    let (critical, hostile) = two_threads(FIFO.name, seconds);
+    let setting = Setting {
+        enforcer: Enforcer::RtCgroup,
+        critical: &critical,
+        hostile: &hostile,
+    };
+    outcome(&setting, 20.0, libc::ENOSYS)
+}
+
+/// Who inherits a priority is stopped with the rest of its group.
+fn freezer(seconds: u64) -> Now {
+    let (critical, hostile) = two_threads(FREEZER.name, seconds);
+    let setting = Setting {
+        enforcer: Enforcer::Freezer,
+        critical: &critical,
+        hostile: &hostile,
+    };
+    outcome(&setting, 20.0, 0)
+}
+
+/// What is to stay as it is, and a cell of 8 ms every 40 ms above it.
+fn two_threads(attack: &str, seconds: u64) -> (String, String) {
     let words = ["fifo", &seconds.to_string()];
     let hostile = program(
         "hostile",
-        "pi-fifo",
+        attack,
         &words,
         "class = \"fifo\"\npriorities = { lowest = 50, highest = 60 }\n\
          reservation = { budget = \"8ms\", period = \"40ms\" }\n\
          [[cell.task]]\nname = \"a\"\nwcet = \"100us\"\nperiod = \"200ms\"\npriority = 60\n\
          [[cell.task]]\nname = \"b\"\nwcet = \"100us\"\nperiod = \"400ms\"\npriority = 50",
     );
-    outcome(
-        &Setting {
-            enforcer: Enforcer::RtCgroup,
-            critical: "class = \"fifo\"\npriorities = { lowest = 20, highest = 30 }\n\
-                       reservation = { budget = \"12ms\", period = \"40ms\" }",
-            hostile: &hostile,
-        },
-        20.0,
-    )
+    let critical = "class = \"fifo\"\npriorities = { lowest = 20, highest = 30 }\n\
+                    reservation = { budget = \"12ms\", period = \"40ms\" }";
+    (critical.to_owned(), hostile)
 }
 
 /// 2 ms every 20 ms, however the mission asks for it.
@@ -99,10 +127,12 @@ fn deadline(seconds: u64, attack: &str, asked: &str) -> Now {
             hostile: &hostile,
         },
         10.0,
+        libc::ENOSYS,
     )
 }
 
-fn outcome(setting: &Setting<'_>, granted: f64) -> Now {
+/// What a cell got that was granted this much, in percent, and was to be given this answer to its futex, 0 or an error.
+fn outcome(setting: &Setting<'_>, granted: f64, right: i32) -> Now {
     let scene = Scene::start(setting);
     let said = scene.to_the_end();
     let neighbour = scene.end();
@@ -111,7 +141,7 @@ fn outcome(setting: &Setting<'_>, granted: f64) -> Now {
     // A budget is noticed to be used up at the next tick, and the rest taken off the next. Much less than was granted would be an
     // attack that did not take place, or a cell that is robbed of its own.
     let fair = 0.7 * granted..=granted + 5.0;
-    let held = fair.contains(&share) && answer as i32 == libc::ENOSYS;
+    let held = fair.contains(&share) && answer as i32 == right;
     let told = match answer as i32 {
         0 => "the futex is given".to_owned(),
         libc::ENOSYS => "ENOSYS".to_owned(),

@@ -1,0 +1,204 @@
+//! Budgets held by the clock and the freezer of cgroup v2.
+
+use std::path::PathBuf;
+
+use freezer::Reservation;
+use freezer::hold;
+use freezer::page::{Entry, memory};
+use freezer::process::Place;
+use host::root::Root;
+use model::mission::Cell;
+
+use super::{CpusetOnly, Enforce, EnforceError, Inside, Mechanism};
+use crate::admit::Grant;
+use crate::names;
+
+/// How often it is seen whether a cell is held, ns: as often as a keeper tries again to take up a group.
+const LOOK_NS: i64 = 100_000_000;
+
+/// The budgets of a mission, held by processes of their own that outlive the supervisor, and end when they hold nothing any more.
+#[derive(Debug)]
+pub(super) struct ByFreezer {
+    mission: String,
+    place: Place,
+}
+
+impl ByFreezer {
+    pub(super) fn of(mission: &str) -> ByFreezer {
+        // Whatever stands at the supervisor's own path by now, this is the program that runs.
+        let place = Place::new(memory().join(names::freezer_of(mission)), "/proc/self/exe");
+        ByFreezer {
+            mission: mission.to_owned(),
+            place,
+        }
+    }
+
+    fn group(&self, place: &str) -> Result<PathBuf, EnforceError> {
+        let root = Root::live();
+        let top = hold::top(&root).map_err(EnforceError::Held)?;
+        Ok(top.join(names::cell_id(&self.mission, place)))
+    }
+
+    fn cell(&self, grant: &Grant) -> Result<Freezer, EnforceError> {
+        let missing = |what| EnforceError::NotGranted {
+            cell: grant.cell.clone(),
+            what,
+        };
+        let (Some(budget_ns), Some(period_ns)) = (grant.budget_ns, grant.period_ns) else {
+            return Err(missing("budget"));
+        };
+        let [cpu] = grant.cpus[..] else {
+            return Err(missing("cpu of its own"));
+        };
+        let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
+        let reservation = Reservation::new(signed(budget_ns), signed(period_ns))
+            .map_err(|_| missing("budget that the freezer holds"))?;
+        Ok(Freezer {
+            place: self.place.clone(),
+            group: self.group(&grant.cell)?,
+            cpu,
+            reservation,
+            by_class: CpusetOnly::new(grant),
+            not_held: None,
+        })
+    }
+
+    /// Releases all groups but those of these places; one with processes in it stays held.
+    fn release_but(&self, kept: &[PathBuf]) -> Result<(), EnforceError> {
+        let mut result = Ok(());
+        for Entry { which, .. } in self.place.groups()? {
+            if kept.contains(&which.path) {
+                continue;
+            }
+            let done = match hold::is_populated(&which.path) {
+                true => Err(EnforceError::Populated(which.path)),
+                false => self.place.let_go(&which.path).map_err(EnforceError::from),
+            };
+            result = result.and(done);
+        }
+        if result.is_ok() && kept.is_empty() {
+            self.place.remove()?;
+        }
+        result
+    }
+}
+
+impl Mechanism for ByFreezer {
+    fn make(&self, grant: &Grant, _: &Cell) -> Result<Box<dyn Enforce>, EnforceError> {
+        Ok(match grant.budget_ns {
+            Some(_) => Box::new(self.cell(grant)?),
+            None => Box::new(CpusetOnly::new(grant)),
+        })
+    }
+
+    /// If whoever held it is gone, it is held anew, and owes what it used meanwhile.
+    fn adopt(&self, grant: &Grant, cell: &Cell) -> Result<Box<dyn Enforce>, EnforceError> {
+        if grant.budget_ns.is_some() {
+            self.place.adopt()?;
+            self.cell(grant)?.hold_group()?;
+        }
+        self.make(grant, cell)
+    }
+
+    fn keep_only(&self, places: &[String]) -> Result<(), EnforceError> {
+        if !self.place.dir().exists() {
+            return Ok(());
+        }
+        let kept: Result<Vec<PathBuf>, EnforceError> =
+            places.iter().map(|place| self.group(place)).collect();
+        self.release_but(&kept?)
+    }
+
+    fn forget(&self, place: &str) {
+        if let Ok(group) = self.group(place)
+            && !hold::is_populated(&group)
+        {
+            let _ = self.place.let_go(&group);
+        }
+    }
+}
+
+/// A cell whose group, with all its threads and processes, is frozen from when its budget is used up until its next period.
+#[derive(Debug)]
+struct Freezer {
+    place: Place,
+    group: PathBuf,
+    cpu: u32,
+    reservation: Reservation,
+    by_class: CpusetOnly,
+    /// What was told last of why nobody holds it.
+    not_held: Option<String>,
+}
+
+impl Freezer {
+    fn hold_group(&self) -> Result<u64, EnforceError> {
+        Ok(self.place.hold(&self.group, self.cpu, self.reservation)?)
+    }
+
+    /// Whether somebody holds it, or why not, a clause.
+    fn is_held(&self) -> Result<(), String> {
+        let page = self.place.page().map_err(|error| error.to_string())?;
+        let alive = page.filter(freezer::page::Page::is_kept);
+        let groups = alive.map_or_else(Vec::new, |page| page.groups());
+        match groups.iter().find(|entry| entry.which.path == self.group) {
+            Some(Entry { not_held: None, .. }) => Ok(()),
+            Some(Entry {
+                not_held: Some(errno),
+                ..
+            }) => Err(std::io::Error::from_raw_os_error(*errno).to_string()),
+            None => Err("those who held it have all ended".to_owned()),
+        }
+    }
+}
+
+impl Enforce for Freezer {
+    fn guarantee(&self) -> String {
+        format!(
+            "{:.3} ms of cpu {} in every {:.3} ms, and what it runs on until the freezer has stopped it is taken from the next \
+             ones; held by the clock and the group {}",
+            self.reservation.budget_ns() as f64 / 1e6,
+            self.cpu,
+            self.reservation.period_ns() as f64 / 1e6,
+            self.group.display()
+        )
+    }
+
+    fn hold(&self, pid: i32) -> Result<(), EnforceError> {
+        self.by_class.hold(pid)?;
+        self.hold_group().map(drop)
+    }
+
+    fn tend(&mut self, _: &Inside) -> Vec<String> {
+        let mut told = Vec::new();
+        let mut held = self.is_held();
+        if let Err(why) = &held {
+            if self.not_held.as_ref() != Some(why) {
+                told.push(format!("nobody holds its budget: {why}"));
+            }
+            self.not_held = Some(why.clone());
+            // Whoever asks for it to be held starts those who do.
+            held = (self
+                .hold_group()
+                .map(drop)
+                .map_err(|error| error.to_string()))
+            .and_then(|()| self.is_held());
+        }
+        if held.is_ok() && self.not_held.take().is_some() {
+            told.push("its budget is held again".to_owned());
+        }
+        told
+    }
+
+    fn tend_again_ns(&self) -> Option<i64> {
+        Some(LOOK_NS)
+    }
+
+    /// The budget of its next life does not come before the period is over in which it had this one.
+    fn settle_ns(&self) -> i64 {
+        self.reservation.period_ns()
+    }
+
+    fn release(&mut self) -> Result<(), EnforceError> {
+        Ok(self.place.let_go(&self.group)?)
+    }
+}

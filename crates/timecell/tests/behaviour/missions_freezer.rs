@@ -1,0 +1,203 @@
+//! Missions whose cells are held by the clock and the freezer.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use freezer::page::{Page, memory};
+use host::sched::{Class, get_class};
+use supervise::names;
+
+use crate::control::ask;
+use crate::missions::{Up, mission, name, nothing_is_left, pid_of, runs, shell};
+use crate::support::{Case, Need, eventually, say};
+
+const NEEDS: &[Need] = &[
+    Need::Root,
+    Need::RealTime,
+    Need::Freezer,
+    Need::Program("busybox"),
+];
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "missions_freezer::all_threads_of_a_cell_together_get_its_budget",
+        needs: NEEDS,
+        run: all_threads_of_a_cell_together_get_its_budget,
+    },
+    Case {
+        name: "missions_freezer::a_budget_outlives_whoever_is_killed",
+        needs: NEEDS,
+        run: a_budget_outlives_whoever_is_killed,
+    },
+    Case {
+        name: "missions_freezer::a_cell_that_ends_is_held_again",
+        needs: NEEDS,
+        run: a_cell_that_ends_is_held_again,
+    },
+    Case {
+        name: "missions_freezer::what_cannot_be_held_is_refused",
+        needs: NEEDS,
+        run: what_cannot_be_held_is_refused,
+    },
+];
+
+/// A tenth of cpu 1, whose last cpu every machine of two has.
+const RESERVED: &str = "cpus = [1]\nreservation = { budget = \"5ms\", period = \"50ms\" }";
+const BUSY: &str = "while :; do :; done & while :; do :; done";
+
+/// The directory of those who hold the mission's cells.
+fn place(dir: &Path) -> PathBuf {
+    memory().join(names::freezer_of(&name(dir)))
+}
+
+/// The group of a cell that is held.
+fn group(dir: &Path, cell: &str) -> PathBuf {
+    let top = freezer::hold::top(&host::root::Root::live()).unwrap();
+    top.join(names::cell_id(&name(dir), cell))
+}
+
+fn used(group: &Path) -> Duration {
+    let text = fs::read_to_string(group.join("cpu.stat")).unwrap();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("usage_usec "));
+    Duration::from_micros(line.unwrap().parse().unwrap())
+}
+
+/// Of a tenth of a cpu a cell that always wants it gets no more than twice that, and at least a third of it, whatever the machine does
+/// beside.
+#[track_caller]
+fn is_held(dir: &Path, cell: &str) {
+    let group = group(dir, cell);
+    let (began, before) = (Instant::now(), used(&group));
+    std::thread::sleep(Duration::from_secs(1));
+    let (used, lasted) = (used(&group) - before, began.elapsed());
+    assert!(used * 5 < lasted, "{used:?} of {lasted:?}");
+    assert!(used * 30 > lasted, "{used:?} of {lasted:?}");
+}
+
+fn holders(dir: &Path) -> Page {
+    Page::open(&place(dir)).unwrap().unwrap()
+}
+
+fn kill_holders(dir: &Path) {
+    let page = holders(dir);
+    for pid in [page.heir(), page.watcher(), page.keeper()] {
+        if pid > 1 {
+            // SAFETY: no memory is involved.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+    }
+}
+
+/// Nobody is left who holds anything of the mission.
+#[track_caller]
+fn nobody_is_left(dir: &Path) {
+    nothing_is_left(dir);
+    assert!(!place(dir).exists(), "{}", place(dir).display());
+}
+
+fn all_threads_of_a_cell_together_get_its_budget() {
+    let dir = tempfile::tempdir().unwrap();
+    let cells = shell("busy", BUSY, RESERVED);
+    mission(dir.path(), &format!("enforcer = \"freezer\"\n{cells}"));
+    let mut up = Up::start(dir.path());
+    let line = up.until("busy: runs (pid");
+    for part in ["5.000 ms of cpu 1 in every 50.000 ms", "the group /"] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    assert!(matches!(get_class(pid_of(&line)), Ok(Class::Fifo { .. })));
+    let processes = || {
+        let group = group(dir.path(), "busy").join("cell/cgroup.procs");
+        fs::read_to_string(group).map_or(0, |text| text.lines().count())
+    };
+    eventually("both loops run", || processes() == 2);
+    is_held(dir.path(), "busy");
+    // What those who hold it take is in the admission of others, who are not told of their threads.
+    let page = holders(dir.path());
+    let other = tempfile::tempdir().unwrap();
+    mission(other.path(), &shell("other", BUSY, RESERVED));
+    let said = say(other.path(), &["admit", "mission.toml"]).ends_with(0);
+    for pid in [page.keeper(), page.watcher(), page.heir()] {
+        let told = format!("of process {pid} ");
+        assert!(
+            pid > 1 && !said.out.replace('\n', " ").contains(&told),
+            "{}",
+            said.out
+        );
+    }
+    up.end();
+    nobody_is_left(dir.path());
+}
+
+fn a_budget_outlives_whoever_is_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let cells = shell("busy", BUSY, RESERVED);
+    mission(dir.path(), &format!("enforcer = \"freezer\"\n{cells}"));
+    let mut up = Up::start(dir.path());
+    let pid = pid_of(&up.until("busy: runs (pid"));
+    up.kill();
+    assert!(runs(pid));
+    is_held(dir.path(), "busy");
+    let mut up = Up::start(dir.path());
+    up.until("busy: runs since before");
+    is_held(dir.path(), "busy");
+    // All who hold it at once: the supervisor sees to others. Those who are left for a moment would do that themselves.
+    eventually("all were killed at once", || {
+        kill_holders(dir.path());
+        std::thread::sleep(Duration::from_millis(300));
+        up.has_said("its budget is held again")
+    });
+    is_held(dir.path(), "busy");
+    assert!(runs(pid));
+    // A supervisor that comes after all are gone.
+    up.kill();
+    eventually("all were killed at once", || {
+        kill_holders(dir.path());
+        std::thread::sleep(Duration::from_millis(100));
+        !holders(dir.path()).is_kept()
+    });
+    let mut up = Up::start(dir.path());
+    up.until("busy: runs since before");
+    is_held(dir.path(), "busy");
+    up.end();
+    nobody_is_left(dir.path());
+}
+
+fn a_cell_that_ends_is_held_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let again = "restart = { limit = 1000, backoff_min = \"1ms\", backoff_max = \"10ms\" }";
+    let cells = shell(
+        "dying",
+        "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; exit 3",
+        &format!("{RESERVED}\n{again}"),
+    ) + &shell("busy", BUSY, RESERVED);
+    mission(dir.path(), &format!("enforcer = \"freezer\"\n{cells}"));
+    let mut up = Up::start(dir.path());
+    let first = pid_of(&up.until("dying: runs (pid"));
+    let next = pid_of(&up.until("dying: runs (pid"));
+    assert_ne!(first, next);
+    up.until("dying: runs (pid");
+    is_held(dir.path(), "busy");
+    // Killed while cells are made and ended, and cleaned up without it.
+    up.kill();
+    ask(dir.path(), &["down"]).ends_with(0);
+    nobody_is_left(dir.path());
+}
+
+fn what_cannot_be_held_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |more: &str, told: &str| {
+        let cells = shell("busy", BUSY, more);
+        mission(dir.path(), &format!("enforcer = \"freezer\"\n{cells}"));
+        let said = say(dir.path(), &["admit", "mission.toml"]).ends_with(3);
+        assert!(said.out.contains(told), "{told}: {}", said.out);
+    };
+    let reserved = "reservation = { budget = \"5ms\", period = \"50ms\" }";
+    refused(&format!("cpus = [0, 1]\n{reserved}"), "on one cpu only");
+    refused(
+        &format!("priorities = {{ lowest = 97, highest = 97 }}\n{reserved}"),
+        "it has the priority 97",
+    );
+}
