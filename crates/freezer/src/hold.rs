@@ -57,11 +57,14 @@ pub fn top(root: &Root) -> Result<PathBuf, HoldError> {
     let cgroups = host::cgroup::detect_at(root).map_err(|_| HoldError::NoV2)?;
     let top = cgroups.v2.ok_or(HoldError::NoV2)?.point;
     // The group at the top has no such file. Where there is none below it, whoever makes one finds out.
-    match root.dirs_in(&top).first() {
-        Some(group) if !root.exists(top.join(group).join("cgroup.freeze")) => {
-            Err(HoldError::NoFreezer(top))
-        }
-        _ => Ok(top),
+    let has = |group: &PathBuf| root.exists(group.join("cgroup.freeze"));
+    let groups: Vec<PathBuf> = (root.dirs_in(&top).iter())
+        .map(|group| top.join(group))
+        .collect();
+    // One that has been removed meanwhile says nothing.
+    match groups.iter().any(has) || !groups.iter().any(|group| root.exists(group)) {
+        true => Ok(top),
+        false => Err(HoldError::NoFreezer(top)),
     }
 }
 

@@ -145,8 +145,9 @@ impl Place {
         if !self.dir.exists() {
             return Ok(());
         }
-        let locks = handed::open_lock(&self.dir)
-            .and_then(|lock| Ok([lock, handed::open_heirs_lock(&self.dir)?]))
+        // An heir that has its own waits for the other one, to end when it sees the empty page.
+        let locks = handed::open_heirs_lock(&self.dir)
+            .and_then(|heirs| Ok([heirs, handed::open_lock(&self.dir)?]))
             .map_err(failed)?;
         let until = Instant::now() + ENDING;
         for lock in &locks {

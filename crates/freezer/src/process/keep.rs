@@ -288,6 +288,8 @@ impl Keeping {
                 Ok(id)
             }
             Command::Hold(path, cpu, reservation) => {
+                // Who was asked and holds nothing has no reason to wait for more.
+                self.held = true;
                 let groups = self.page.groups();
                 let named = |entry: &&Entry| entry.which.path == path;
                 if let Some(Entry { which, .. }) = groups.iter().find(named) {
@@ -319,7 +321,6 @@ impl Keeping {
                 let place = place.ok_or(format!("{MOST_GROUPS} groups are held already"))?;
                 let id = self.page.new_id();
                 (self.crew.hold((id, cpu), &path, place, reservation)).map_err(told)?;
-                self.held = true;
                 Ok(id)
             }
         }

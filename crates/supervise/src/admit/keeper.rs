@@ -3,12 +3,22 @@
 
 use analysis::Ns;
 use analysis::linux::{Held, Reaction};
+use freezer::{Reservation, ReservationError};
 use model::Enforcer;
 
 use super::cpu::Candidate;
 
 /// The most urgent priority of a cell that the freezer holds: below those who hold it.
 pub(super) const HIGHEST: u8 = freezer::keeper::PRIORITY - 2;
+
+/// A reservation as the freezer takes it.
+///
+/// # Errors
+/// Where it holds none of that length.
+pub(super) fn reservation(budget: Ns, period: Ns) -> Result<Reservation, ReservationError> {
+    let signed = |ns: Ns| i64::try_from(ns).unwrap_or(i64::MAX);
+    Reservation::new(signed(budget), signed(period))
+}
 
 /// What it takes of a cpu to hold a cell with this enforcer, ns in each of its periods, beside what the cell itself gets.
 pub(super) fn cost(enforcer: Enforcer) -> Ns {

@@ -174,7 +174,7 @@ fn decide(
     {
         if let Some(band) = cell.band.filter(|band| band.highest > keeper::HIGHEST) {
             let why = format!(
-                "it has the priority {}, and those who hold it with the freezer have to come before it: {} is the most",
+                "it has the priority {}, and those who hold it with the freezer have to come before it: at most {} is allowed",
                 band.highest,
                 keeper::HIGHEST
             );
@@ -204,7 +204,6 @@ fn decide(
             refuse(cell.at, refusal::plain(cell, &why, advice));
         }
     }
-    let share = share(facts);
     // Those of others first: they are where they are.
     let mut candidates: Vec<Candidate<'_>> = (others.iter())
         .map(|(asked, budget)| Candidate {
@@ -216,6 +215,7 @@ fn decide(
         if outcomes[cell.at].is_some() {
             continue;
         }
+        let share = share(cell.enforcer, facts);
         match budget(cell, share, &exact, facts, measured) {
             Ok(budget) => candidates.push(Candidate {
                 asked: cell,
@@ -334,11 +334,11 @@ fn measured_on(cell: &Asked, facts: &Facts) -> Option<(String, String)> {
     everywhere.then_some((who, why))
 }
 
-/// The share of a cpu that a cell's budget may take.
-fn share(facts: &Facts) -> (Ns, Ns) {
+/// The share of a cpu that a cell's budget may take: of real-time groups, no more than they have left.
+fn share(enforcer: Enforcer, facts: &Facts) -> (Ns, Ns) {
     match &facts.rt_cgroup {
-        Ok(room) => (room.free_us, 1_000_000),
-        Err(_) => (95, 100),
+        Ok(room) if enforcer != Enforcer::Freezer => (room.free_us, 1_000_000),
+        _ => (95, 100),
     }
 }
 
@@ -350,6 +350,16 @@ fn budget(
     facts: &Facts,
     measured: &[MeasuredSupply],
 ) -> Result<Option<(Ns, Ns)>, Box<Refused>> {
+    if let (Enforcer::Freezer, Some((budget, period))) = (cell.enforcer, cell.reservation)
+        && let Err(why) = keeper::reservation(budget, period)
+    {
+        let advice = Advice::of("reservation", "give one that it can hold");
+        return Err(Box::new(refusal::plain(
+            cell,
+            &why.to_string(),
+            vec![advice],
+        )));
+    }
     if cell.cpus.len() > 1 && cell.enforcer == Enforcer::Freezer {
         return Err(Box::new(refusal::plain(
             cell,

@@ -90,7 +90,8 @@ pub(super) fn least(
             .is_some_and(|(budget, _)| work.holds_by_model(&budget, facts))
     });
     let mut best = by_model.and_then(|(with_cost_ns, period_ns)| {
-        held(enforcer, with_cost_ns.saturating_sub(cost), period_ns)
+        let budget_ns = with_cost_ns.saturating_sub(cost).min(most(period_ns)?);
+        held(enforcer, budget_ns, period_ns)
     });
     let pair = |budget: &Budget| (budget.budget_ns.saturating_add(cost), budget.period_ns);
     for supply in measured {

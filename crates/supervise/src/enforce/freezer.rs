@@ -1,10 +1,12 @@
 //! Budgets held by the clock and the freezer of cgroup v2.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use freezer::Reservation;
 use freezer::hold;
-use freezer::page::{Entry, memory};
+use freezer::page::{Entry, Page, memory};
 use freezer::process::Place;
 use host::root::Root;
 use model::mission::Cell;
@@ -21,6 +23,24 @@ const LOOK_NS: i64 = 100_000_000;
 pub(super) struct ByFreezer {
     mission: String,
     place: Place,
+    children: Children,
+}
+
+/// Those who hold cells, as far as they are children of this process: of a supervisor, which is the parent of whoever has none any more.
+/// Nobody else waits for their end.
+#[derive(Debug, Clone, Default)]
+struct Children(Arc<Mutex<BTreeSet<i32>>>);
+
+impl Children {
+    /// Takes note of those on the page, and reaps whoever has ended.
+    fn look(&self, page: Option<&Page>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = page.map_or([0; 3], |page| [page.keeper(), page.watcher(), page.heir()]);
+        known.extend(now.into_iter().filter(|pid| *pid > 1));
+        // SAFETY: no memory is involved. Those that are no children of this process are forgotten, so that the pid is no other child's.
+        known
+            .retain(|pid| unsafe { libc::waitpid(*pid, std::ptr::null_mut(), libc::WNOHANG) } == 0);
+    }
 }
 
 impl ByFreezer {
@@ -30,6 +50,7 @@ impl ByFreezer {
         ByFreezer {
             mission: mission.to_owned(),
             place,
+            children: Children::default(),
         }
     }
 
@@ -55,6 +76,7 @@ impl ByFreezer {
             .map_err(|_| missing("budget that the freezer holds"))?;
         Ok(Freezer {
             place: self.place.clone(),
+            children: self.children.clone(),
             group: self.group(&grant.cell)?,
             cpu,
             reservation,
@@ -79,6 +101,7 @@ impl ByFreezer {
         if result.is_ok() && kept.is_empty() {
             self.place.remove()?;
         }
+        self.children.look(None);
         result
     }
 }
@@ -91,11 +114,12 @@ impl Mechanism for ByFreezer {
         })
     }
 
-    /// If whoever held it is gone, it is held anew, and owes what it used meanwhile.
+    /// If whoever held it is gone, it is held anew, and owes what it used meanwhile. A cell that runs goes on if that fails: it is tried
+    /// again, and told, as long as it runs.
     fn adopt(&self, grant: &Grant, cell: &Cell) -> Result<Box<dyn Enforce>, EnforceError> {
         if grant.budget_ns.is_some() {
-            self.place.adopt()?;
-            self.cell(grant)?.hold_group()?;
+            let cell = self.cell(grant)?;
+            let _ = self.place.adopt().map(|_| cell.hold_group());
         }
         self.make(grant, cell)
     }
@@ -115,6 +139,7 @@ impl Mechanism for ByFreezer {
         {
             let _ = self.place.let_go(&group);
         }
+        self.children.look(None);
     }
 }
 
@@ -122,6 +147,7 @@ impl Mechanism for ByFreezer {
 #[derive(Debug)]
 struct Freezer {
     place: Place,
+    children: Children,
     group: PathBuf,
     cpu: u32,
     reservation: Reservation,
@@ -138,15 +164,18 @@ impl Freezer {
     /// Whether somebody holds it, or why not, a clause.
     fn is_held(&self) -> Result<(), String> {
         let page = self.place.page().map_err(|error| error.to_string())?;
-        let alive = page.filter(freezer::page::Page::is_kept);
-        let groups = alive.map_or_else(Vec::new, |page| page.groups());
+        self.children.look(page.as_ref());
+        let Some(page) = page.filter(Page::is_kept) else {
+            return Err("those who held it have all ended".to_owned());
+        };
+        let groups = page.groups();
         match groups.iter().find(|entry| entry.which.path == self.group) {
             Some(Entry { not_held: None, .. }) => Ok(()),
             Some(Entry {
                 not_held: Some(errno),
                 ..
             }) => Err(std::io::Error::from_raw_os_error(*errno).to_string()),
-            None => Err("those who held it have all ended".to_owned()),
+            None => Err(format!("nobody holds {}", self.group.display())),
         }
     }
 }
@@ -172,16 +201,19 @@ impl Enforce for Freezer {
         let mut told = Vec::new();
         let mut held = self.is_held();
         if let Err(why) = &held {
-            if self.not_held.as_ref() != Some(why) {
-                told.push(format!("nobody holds its budget: {why}"));
-            }
-            self.not_held = Some(why.clone());
             // Whoever asks for it to be held starts those who do.
-            held = (self
-                .hold_group()
-                .map(drop)
-                .map_err(|error| error.to_string()))
-            .and_then(|()| self.is_held());
+            let again = self.hold_group().map(drop);
+            let why = match &again {
+                Ok(()) => why.clone(),
+                Err(error) => format!("{why}; to hold it again failed: {error}"),
+            };
+            if self.not_held.as_ref() != Some(&why) {
+                told.push(format!("its budget is not enforced: {why}"));
+            }
+            self.not_held = Some(why);
+            held = again
+                .map_err(|error| error.to_string())
+                .and_then(|()| self.is_held());
         }
         if held.is_ok() && self.not_held.take().is_some() {
             told.push("its budget is held again".to_owned());

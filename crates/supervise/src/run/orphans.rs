@@ -6,6 +6,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use engine::app::{self, Adoption, AppCell};
+use freezer::page::{Page, memory};
+use host::root::Root;
 use model::mission::{self, MissionFile};
 
 use super::cell::{end_of, own_places, page_dir, place, remove_page, sweep, take_down, work_dir};
@@ -16,6 +18,7 @@ use crate::end::End;
 use crate::enforce::Mechanisms;
 use crate::journal::Journal;
 use crate::ledger::{Ledger, LedgerError};
+use crate::names;
 use crate::stamp::Stamp;
 use crate::state::{Entry, Record, State, replay};
 use crate::uids;
@@ -68,6 +71,7 @@ pub fn end_orphans(
     own_places(dir).map_err(RunError::from)?;
     let state = replay(loaded.entries.iter().map(|(_, record)| record));
     let mut orphans = find(dir, &state);
+    thaw_held(&name, &orphans);
     end(&mut orphans);
     let mut done = Vec::new();
     let mut records = Vec::new();
@@ -193,6 +197,22 @@ impl Orphan {
             (None, Some(why)) => format!("could not be asked to end: {why}"),
             (None, None) => "had ended before".to_owned(),
         }
+    }
+}
+
+/// Lets cells run of which the freezer had used up the budget when those who held them were killed: they would hear no signal.
+fn thaw_held(mission: &str, orphans: &[(String, Orphan)]) {
+    let page = Page::open(&memory().join(names::freezer_of(mission)));
+    let is_kept = page.ok().flatten().is_some_and(|page| page.is_kept());
+    let (false, Ok(top)) = (is_kept, freezer::hold::top(&Root::live())) else {
+        return;
+    };
+    for (cell, _) in orphans {
+        let _ = std::fs::write(
+            top.join(names::cell_id(mission, cell))
+                .join("cgroup.freeze"),
+            "0",
+        );
     }
 }
 

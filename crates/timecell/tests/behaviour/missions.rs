@@ -314,6 +314,11 @@ impl Up {
         self.said.iter().any(|line| line.contains(part))
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// SIGKILL; its cells go on.
     pub fn kill(mut self) {
         self.signal(libc::SIGKILL);

@@ -36,13 +36,26 @@ pub const CASES: &[Case] = &[
         run: a_cell_that_ends_is_held_again,
     },
     Case {
+        name: "missions_freezer::cells_of_every_engine_are_held",
+        needs: &[
+            Need::Root,
+            Need::RealTime,
+            Need::Freezer,
+            Need::Program("busybox"),
+            Need::Program("crun"),
+            Need::Program("runc"),
+            Need::Program("podman"),
+        ],
+        run: cells_of_every_engine_are_held,
+    },
+    Case {
         name: "missions_freezer::what_cannot_be_held_is_refused",
         needs: NEEDS,
         run: what_cannot_be_held_is_refused,
     },
 ];
 
-/// A tenth of cpu 1, whose last cpu every machine of two has.
+/// A tenth of cpu 1, which every machine with two cpus has.
 const RESERVED: &str = "cpus = [1]\nreservation = { budget = \"5ms\", period = \"50ms\" }";
 const BUSY: &str = "while :; do :; done & while :; do :; done";
 
@@ -89,6 +102,20 @@ fn kill_holders(dir: &Path) {
             unsafe { libc::kill(pid, libc::SIGKILL) };
         }
     }
+}
+
+/// Children of a process that have ended and that it has not waited for.
+fn zombies(pid: u32) -> usize {
+    let children = format!("/proc/{pid}/task/{pid}/children");
+    let children = fs::read_to_string(children).unwrap();
+    let state = |child: &str| fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+    (children.split_whitespace())
+        .filter(|child| {
+            state(child)
+                .rsplit_once(") ")
+                .is_some_and(|(_, rest)| rest.starts_with('Z'))
+        })
+        .count()
 }
 
 /// Nobody is left who holds anything of the mission.
@@ -151,6 +178,10 @@ fn a_budget_outlives_whoever_is_killed() {
     });
     is_held(dir.path(), "busy");
     assert!(runs(pid));
+    // Those whom this supervisor has started have it as their parent.
+    kill_holders(dir.path());
+    is_held(dir.path(), "busy");
+    eventually("who has ended is waited for", || zombies(up.pid()) == 0);
     // A supervisor that comes after all are gone.
     up.kill();
     eventually("all were killed at once", || {
@@ -178,11 +209,33 @@ fn a_cell_that_ends_is_held_again() {
     let first = pid_of(&up.until("dying: runs (pid"));
     let next = pid_of(&up.until("dying: runs (pid"));
     assert_ne!(first, next);
-    up.until("dying: runs (pid");
+    for _ in 0..3 {
+        up.until("dying: runs (pid");
+    }
     is_held(dir.path(), "busy");
     // Killed while cells are made and ended, and cleaned up without it.
     up.kill();
     ask(dir.path(), &["down"]).ends_with(0);
+    nobody_is_left(dir.path());
+}
+
+fn cells_of_every_engine_are_held() {
+    let dir = tempfile::tempdir().unwrap();
+    let engines = ["embedded", "crun", "runc", "podman"];
+    let cells =
+        engines.map(|engine| shell(engine, BUSY, &format!("engine = \"{engine}\"\n{RESERVED}")));
+    mission(
+        dir.path(),
+        &format!("enforcer = \"freezer\"\n{}", cells.concat()),
+    );
+    let mut up = Up::start(dir.path());
+    for engine in engines {
+        up.until(&format!("{engine}: runs (pid"));
+    }
+    for engine in engines {
+        is_held(dir.path(), engine);
+    }
+    up.end();
     nobody_is_left(dir.path());
 }
 

@@ -103,6 +103,18 @@ fn a_cell_gets_the_least_budget_with_what_it_costs_to_hold_it() {
 }
 
 #[test]
+fn groups_that_have_nothing_left_are_no_matter_to_it() {
+    let mut facts = facts();
+    facts.rt_cgroup.as_mut().unwrap().free_us = 0;
+    let mission = mission(&format!(
+        "enforcer = \"freezer\"\n{}",
+        cell("c", &task("1500us", "20ms"))
+    ));
+    let admission = admit(&mission, &facts, &[], 0);
+    assert!(admission.is_admitted(), "{admission:?}");
+}
+
+#[test]
 fn what_less_urgent_cells_count_on_is_told() {
     let says = |admission: &Admission| {
         let mut notes = admission.notes.iter();
@@ -125,7 +137,7 @@ fn what_the_freezer_cannot_hold_is_refused() {
             .clone()
     };
     assert!(why("cpus = [0, 1]\n").contains("on one cpu only"));
-    assert!(why("priorities = { lowest = 97, highest = 97 }\n").contains("96 is the most"));
+    assert!(why("priorities = { lowest = 97, highest = 97 }\n").contains("at most 96 is allowed"));
     assert!(
         by_freezer(&cell(
             "c",
@@ -133,6 +145,9 @@ fn what_the_freezer_cannot_hold_is_refused() {
         ))
         .is_admitted()
     );
+    let long = "reservation = { budget = \"5ms\", period = \"2000s\" }\n";
+    let admission = by_freezer(&cell("c", long));
+    assert!(refused(&admission).why.contains("period"), "{admission:?}");
     // On a kernel without it.
     let mission = mission(&format!("enforcer = \"freezer\"\n{}", cell("c", reserved)));
     let none = Facts {
