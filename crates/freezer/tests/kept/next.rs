@@ -278,13 +278,19 @@ fn wait_until_held(held: &Held, id: u64) {
     });
 }
 
-fn what_cannot_be_adopted_is_told_of() {
+/// A spinning cell, held by way of a link, of which all who held it were killed; and its id.
+fn held_by_nobody() -> (Held, Cell, Link, u64) {
     let (held, cell) = (Held::new(), Cell::start(SPIN));
     let link = Link::new(&held, cell.hold.path());
     let id = link.hold(&held, 10).unwrap();
     cell.go();
     wait_for_budgets(&held, id, 1);
     held.kill_all();
+    (held, cell, link, id)
+}
+
+fn what_cannot_be_adopted_is_told_of() {
+    let (held, cell, link, id) = held_by_nobody();
     // It is there, and cannot be opened as a group.
     link.aim(link.0.parent().unwrap());
     let groups = held.place.adopt().unwrap();
@@ -295,12 +301,7 @@ fn what_cannot_be_adopted_is_told_of() {
 }
 
 fn what_could_not_be_adopted_is_released() {
-    let (held, cell) = (Held::new(), Cell::start(SPIN));
-    let link = Link::new(&held, cell.hold.path());
-    let id = link.hold(&held, 10).unwrap();
-    cell.go();
-    wait_for_budgets(&held, id, 1);
-    held.kill_all();
+    let (held, cell, link, id) = held_by_nobody();
     // Enough of the group to thaw it, and too little to hold it.
     let part = beside(&held, "part");
     fs::create_dir(&part).unwrap();
@@ -326,12 +327,7 @@ fn what_could_not_be_adopted_is_released() {
 }
 
 fn what_could_not_be_adopted_is_held_when_asked_for() {
-    let (held, cell) = (Held::new(), Cell::start(SPIN));
-    let link = Link::new(&held, cell.hold.path());
-    let id = link.hold(&held, 10).unwrap();
-    cell.go();
-    wait_for_budgets(&held, id, 1);
-    held.kill_all();
+    let (held, cell, link, id) = held_by_nobody();
     link.aim(link.0.parent().unwrap());
     let groups = held.place.adopt().unwrap();
     assert_eq!(not_held(&groups, id), Some(libc::ENOENT));
