@@ -22,6 +22,7 @@
 
 mod client;
 mod crew;
+mod ended;
 mod handed;
 mod heir;
 mod keep;
@@ -36,6 +37,7 @@ use std::path::{Path, PathBuf};
 use crate::keeper::{KeeperError, PRIORITY};
 use crate::page::PageError;
 pub use client::{Place, PlaceError};
+pub use ended::reap_ended_holders;
 use handed::Handed;
 
 /// The first word of the command line of each of the processes.

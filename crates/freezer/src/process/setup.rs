@@ -1,5 +1,6 @@
 //! Making a process fit to hold cells: apart from who started it, and never in the way of its own death.
 
+use std::ffi::CStr;
 use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -7,6 +8,9 @@ use std::os::fd::AsRawFd;
 use host::sched::{self, Class, SchedError};
 
 use super::ProcessError;
+
+/// What they are called in lists of processes, and known by after their end: at most 15 bytes.
+pub(super) const NAME: &CStr = c"timecell-holder";
 
 /// Leaves the starter: its session, its groups, and what the kernel would do to it when memory is short. Before any thread.
 pub(super) fn leave_starter() {
@@ -16,6 +20,7 @@ pub(super) fn leave_starter() {
         // Children that end are of no interest, but for the descriptors by which they are watched.
         libc::signal(libc::SIGCHLD, libc::SIG_IGN);
         libc::umask(0o077);
+        libc::prctl(libc::PR_SET_NAME, NAME.as_ptr());
     }
     let _ = std::env::set_current_dir("/");
     let _ = fs::write("/proc/self/oom_score_adj", "-1000");

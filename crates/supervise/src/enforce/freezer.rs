@@ -1,13 +1,13 @@
 //! Budgets held by the clock and the freezer of cgroup v2.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use freezer::Reservation;
 use freezer::hold;
 use freezer::page::{Entry, Page, memory};
-use freezer::process::Place;
+use freezer::process::{self, Place};
 use host::root::Root;
 use model::mission::Cell;
 
@@ -26,20 +26,23 @@ pub(super) struct ByFreezer {
     children: Children,
 }
 
+/// How often those who held cells and have ended are looked for.
+const REAPED_EVERY: Duration = Duration::from_secs(1);
+
 /// Those who hold cells, as far as they are children of this process: of a supervisor, which is the parent of whoever has none any more.
 /// Nobody else waits for their end.
 #[derive(Debug, Clone, Default)]
-struct Children(Arc<Mutex<BTreeSet<i32>>>);
+struct Children(Arc<Mutex<Option<Instant>>>);
 
 impl Children {
-    /// Takes note of those on the page, and reaps whoever has ended.
-    fn look(&self, page: Option<&Page>) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = page.map_or([0; 3], |page| [page.keeper(), page.watcher(), page.heir()]);
-        known.extend(now.into_iter().filter(|pid| *pid > 1));
-        // SAFETY: no memory is involved. Those that are no children of this process are forgotten, so that the pid is no other child's.
-        known
-            .retain(|pid| unsafe { libc::waitpid(*pid, std::ptr::null_mut(), libc::WNOHANG) } == 0);
+    /// Reaps whoever has ended, those included who were killed before anybody saw them at work; not sooner than a second after the
+    /// last time.
+    fn reap_now_and_then(&self) {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|last| last.elapsed() >= REAPED_EVERY) {
+            *last = Some(Instant::now());
+            process::reap_ended_holders();
+        }
     }
 }
 
@@ -101,7 +104,7 @@ impl ByFreezer {
         if result.is_ok() && kept.is_empty() {
             self.place.remove()?;
         }
-        self.children.look(None);
+        process::reap_ended_holders();
         result
     }
 }
@@ -139,7 +142,7 @@ impl Mechanism for ByFreezer {
         {
             let _ = self.place.let_go(&group);
         }
-        self.children.look(None);
+        process::reap_ended_holders();
     }
 }
 
@@ -164,7 +167,7 @@ impl Freezer {
     /// Whether somebody holds it, or why not, a clause.
     fn is_held(&self) -> Result<(), String> {
         let page = self.place.page().map_err(|error| error.to_string())?;
-        self.children.look(page.as_ref());
+        self.children.reap_now_and_then();
         let Some(page) = page.filter(Page::is_kept) else {
             return Err("those who held it have all ended".to_owned());
         };
