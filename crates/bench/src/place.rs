@@ -12,13 +12,14 @@ use serde::{Deserialize, Serialize};
 use crate::BenchError;
 use crate::load::remove_network;
 use crate::salvage::{Gone, salvage};
+use crate::supply::remove_left_by_freezer;
 use host::foreign_file;
 
-const PREFIX: &str = "timecell-";
-const OWNER: &str = "owner.json";
+pub(crate) const PREFIX: &str = "timecell-";
+pub(crate) const OWNER: &str = "owner.json";
 /// Longest note of an owner that is read: four paths and some words.
 const MOST_OWNER_BYTES: u64 = 64 << 10;
-const ISOLATION: &str = "isolation-";
+pub(crate) const ISOLATION: &str = "isolation-";
 /// Name of the directory in a run that its loads work in.
 pub(crate) const LOAD_FILES: &str = "load-files";
 
@@ -30,6 +31,9 @@ struct Owner {
     start_ticks: u64,
     /// The rt cgroup that the run made, if any.
     rt_group: Option<String>,
+    /// What the names of the groups of cgroup v2 begin with that processes of their own hold for the run, if any.
+    #[serde(default)]
+    held_groups: Option<String>,
     /// The root filesystem, if it had to be made elsewhere.
     rootfs: Option<PathBuf>,
     /// The network namespace that the run made for its loads, if any.
@@ -81,6 +85,7 @@ impl Place {
                 pid,
                 start_ticks: start_ticks(pid).unwrap_or(0),
                 rt_group: None,
+                held_groups: None,
                 rootfs: None,
                 network: None,
                 load_files: None,
@@ -122,6 +127,12 @@ impl Place {
     /// Notes the rt cgroup, before it is made, so that it can be removed after a `kill -9`.
     pub(crate) fn note_rt_group(&mut self, name: &str) -> Result<(), BenchError> {
         self.owner.rt_group = Some(name.to_owned());
+        self.write_owner()
+    }
+
+    /// Notes what the names of groups of cgroup v2 begin with that others hold, before any is made, so that they can be removed after a `kill -9`.
+    pub(crate) fn note_held_groups(&mut self, name: &str) -> Result<(), BenchError> {
+        self.owner.held_groups = Some(name.to_owned());
         self.write_owner()
     }
 
@@ -263,7 +274,7 @@ pub(crate) fn living() -> Vec<Living> {
     living_in(&base())
 }
 
-fn living_in(base: &Path) -> Vec<Living> {
+pub(crate) fn living_in(base: &Path) -> Vec<Living> {
     let entries = fs::read_dir(base).into_iter().flatten().flatten();
     let owned = entries.filter_map(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -338,6 +349,10 @@ fn sweep(dir: &Path, unsaved: Unsaved) -> Option<Swept> {
     {
         problems.push(error.to_string());
     }
+    let held = owner
+        .as_ref()
+        .and_then(|owner| owner.held_groups.as_deref());
+    problems.extend(held.and_then(|name| remove_held_groups(name).err()));
     if let Some(elsewhere) = owner.as_ref().and_then(|owner| owner.rootfs.as_deref())
         && let Err(error) = remove_tree(elsewhere)
     {
@@ -416,6 +431,14 @@ pub(crate) fn holds_cells(trial: &Path) -> bool {
         .any(|dir| engine::is_left(dir))
 }
 
+/// Only groups of a coordinator: nothing else is ever noted.
+fn remove_held_groups(name: &str) -> Result<(), String> {
+    if !name.starts_with(PREFIX) || name.contains(['/', '\0']) {
+        return Err(format!("`{name}` begins no group of timecell bench"));
+    }
+    remove_left_by_freezer(name)
+}
+
 /// Only a directory of that name: nothing else is ever noted.
 fn remove_load_files(dir: &Path) -> Result<(), String> {
     if !dir.is_absolute() || !dir.ends_with(LOAD_FILES) {
@@ -424,14 +447,14 @@ fn remove_load_files(dir: &Path) -> Result<(), String> {
     remove_tree(dir).map_err(|error| error.to_string())
 }
 
-fn list(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn list(dir: &Path) -> Vec<PathBuf> {
     fs::read_dir(dir)
         .map(|entries| entries.filter_map(|e| Some(e.ok()?.path())).collect())
         .unwrap_or_default()
 }
 
 /// tmpfs, so that no page of a control or samples file is ever written back to a disk.
-fn base() -> PathBuf {
+pub(crate) fn base() -> PathBuf {
     let shm = Path::new("/dev/shm");
     if shm.is_dir() && free_bytes(shm) > 0 {
         shm.to_owned()
@@ -461,7 +484,7 @@ pub(crate) fn free_bytes(dir: &Path) -> u64 {
     }
 }
 
-fn start_ticks(pid: i32) -> Option<u64> {
+pub(crate) fn start_ticks(pid: i32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The command name may hold spaces and parentheses: fields are counted from the last one.
     let (_, fields) = stat.rsplit_once(')')?;
@@ -507,6 +530,7 @@ mod tests {
             pid: 1,
             start_ticks: u64::MAX,
             rt_group: None,
+            held_groups: None,
             rootfs: None,
             network: None,
             load_files: None,

@@ -227,14 +227,20 @@ impl Drop for Running {
 /// The program of an experiment file as a plain process finds it: beside the file, unless its path is absolute or has no directory.
 ///
 /// # Errors
-/// When it is not there.
+/// When it is not there, or a directory.
 pub fn resolve_program(what: &str, program: &mut ProgramLoad) -> Result<(), String> {
     let beside = Path::new(what).parent().unwrap_or(Path::new(""));
     let named = beside.join(program.path());
     // Not the file behind a link: some programs go by their name.
-    let found = std::path::absolute(&named).and_then(|path| path.metadata().map(|_| path));
-    let found =
+    let found = std::path::absolute(&named).and_then(|path| Ok((path.metadata()?, path)));
+    let (about, found) =
         found.map_err(|error| format!("cannot find the program {}: {error}", program.path()))?;
+    if about.is_dir() {
+        return Err(format!(
+            "{} is a directory; name a program in it",
+            program.path()
+        ));
+    }
     let found = found.into_os_string().into_string();
     let found = found.map_err(|path| format!("{path:?} is no UTF-8 text"))?;
     if let Some(path) = program.words.first_mut() {

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::atomic::Ordering::Acquire;
 
 use engine::{Cell, CellSpec, Rights};
-use host::rtgroup::RtGroup;
 use host::sched::Class;
 use host::sched::bandwidth::release;
 use model::EngineKind;
@@ -16,6 +15,7 @@ use record::trial::LoadRecord;
 use crate::interrupt::Interrupt;
 use crate::launch::Stage;
 use crate::load::{self, Ground, PlannedLoad, Running, Start, with_words};
+use crate::supply::Held;
 use crate::watch::Watch;
 
 /// Longest time for a process to come to be and to be armed, ns; waiting for bandwidth that is given back is part of it.
@@ -39,8 +39,8 @@ pub(crate) struct Member<'a> {
     pub classes: Vec<Class>,
     /// Real-time priority that its process may take.
     pub rtprio: u8,
-    /// The real-time group that holds it.
-    pub group: Option<&'a RtGroup>,
+    /// What holds it, other than its class.
+    pub held: Option<&'a dyn Held>,
 }
 
 /// A load beside the cells.
@@ -48,6 +48,11 @@ pub(crate) struct Beside<'a> {
     planned: &'a PlannedLoad,
     running: Option<Running>,
     pub record: LoadRecord,
+}
+
+/// What the cell of this member is called in this trial.
+pub(crate) fn cell_name(number: u32, member: &str) -> String {
+    format!("{number}-{member}")
 }
 
 impl<'a> Beside<'a> {
@@ -59,7 +64,12 @@ impl<'a> Beside<'a> {
         }
     }
 
-    fn start(&mut self, around: &Around<'_>, watch: &Watch, place: usize) -> Result<(), String> {
+    pub(crate) fn start(
+        &mut self,
+        around: &Around<'_>,
+        watch: &Watch,
+        place: usize,
+    ) -> Result<(), String> {
         let started = load::start(&Start {
             planned: self.planned,
             place: &around.stage.place,
@@ -77,21 +87,21 @@ impl<'a> Beside<'a> {
         Ok(())
     }
 
-    fn last_words(&self) -> String {
+    pub(crate) fn last_words(&self) -> String {
         self.running
             .as_ref()
             .map(Running::last_words)
             .unwrap_or_default()
     }
 
-    fn close_window(&mut self) {
+    pub(crate) fn close_window(&mut self) {
         if let Some(running) = &mut self.running {
             running.close_window();
         }
     }
 
     /// Ends it; what it achieved is in its record.
-    fn stop(&mut self) -> Result<(), String> {
+    pub(crate) fn stop(&mut self) -> Result<(), String> {
         let stopped = (self.running.as_mut()).map_or(Ok(()), |load| load.stop(&mut self.record));
         let said = self.record.failure.clone();
         stopped.and(said.map_or(Ok(()), |why| {
@@ -170,7 +180,7 @@ impl These<'_> {
 
     #[expect(clippy::disallowed_methods, reason = "a control group")]
     fn create(&mut self, member: &Member<'_>) -> Result<(), String> {
-        let name = format!("{}-{}", self.around.number, member.name);
+        let name = cell_name(self.around.number, &member.name);
         let spec = (self.around.stage)
             .spec(&name, EngineKind::Bare, None, member.words.clone())
             .map_err(|error| error.to_string())?;
@@ -190,9 +200,9 @@ impl These<'_> {
         for slot in member.slots.clone() {
             self.wait(slot, State::Present, "present", CREATION_NS, &mut None)?;
         }
-        // While it is in no real-time class: a group takes a thread of one only with a budget.
-        if let Some(group) = member.group {
-            group.add(pid).map_err(|error| error.to_string())?;
+        if let Some(held) = member.held {
+            held.join(pid)?;
+            held.begin()?;
         }
         if let Some(partition) = self.partition {
             let file = partition.join("cgroup.procs");

@@ -1,5 +1,5 @@
 //! Removing the cgroups of a cell with whatever runs in them: half-made containers carry no other mark. Every
-//! engine is told to put them under `/<id>` of each hierarchy.
+//! engine is told to put them under `/<id>` of each hierarchy, or, in that of version 2, of a partition of cpus at its top.
 //!
 //! What still runs in them is part of the cell and is killed: a container whose creation was cut short has a
 //! process that bears no mark yet.
@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use host::isolate::PARTITION_PREFIX;
 use host::root::Root;
 
 use crate::process::Process;
@@ -34,12 +35,14 @@ pub(crate) fn places(id: &str) -> Vec<PathBuf> {
     let Ok(cgroups) = host::cgroup::detect() else {
         return Vec::new();
     };
-    let mut places: Vec<PathBuf> = cgroups
-        .v1
-        .iter()
-        .chain(&cgroups.v2)
+    let mut places: Vec<PathBuf> = (cgroups.v1.iter().chain(&cgroups.v2))
         .map(|mount| mount.point.join(id))
         .collect();
+    let v2 = cgroups.v2.iter();
+    places.extend(
+        v2.flat_map(|mount| partitions(&mount.point))
+            .map(|top| top.join(id)),
+    );
     // Without root, a runtime can only make groups below its own.
     places.extend(cgroups.v2_group(&Root::live(), 0).map(|own| own.join(id)));
     places.retain(|place| place.is_dir());
@@ -93,9 +96,20 @@ fn taken(stat: &str, is_v1: bool) -> u64 {
         .fold(0, u64::saturating_add)
 }
 
-/// The groups at the top of a hierarchy whose names begin so.
+/// The partitions of cpus at the top of a hierarchy: cells are in them as they are at the top.
+fn partitions(top: &Path) -> Vec<PathBuf> {
+    let mut groups = groups_below(top);
+    groups.retain(|group| {
+        let name = group.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(PARTITION_PREFIX)
+    });
+    groups
+}
+
+/// The groups of cells in a hierarchy whose names begin so.
 fn named_so(top: &Path, prefix: &str) -> Vec<PathBuf> {
     let mut groups = groups_below(top);
+    groups.extend(partitions(top).iter().flat_map(|top| groups_below(top)));
     groups.retain(|group| {
         let name = group.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with(prefix)
@@ -170,6 +184,26 @@ fn kill_in(dir: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cells_in_partitions_are_found_like_the_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let inside = "timecell-cpus-m.1/timecell-cell-m.a";
+        for group in [
+            "timecell-cell-m.b",
+            inside,
+            "timecell-cell-n.a",
+            "other/timecell-cell-m.c",
+        ] {
+            fs::create_dir_all(dir.path().join(group)).unwrap();
+        }
+        let mut found = named_so(dir.path(), "timecell-cell-m.");
+        found.sort();
+        assert_eq!(
+            found,
+            ["timecell-cell-m.b", inside].map(|group| dir.path().join(group))
+        );
+    }
 
     #[test]
     fn what_the_kernel_can_take_back_is_not_taken() {

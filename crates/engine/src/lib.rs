@@ -32,8 +32,10 @@ mod reach;
 pub mod rootfs;
 mod run_command;
 mod runc;
+pub mod running;
 mod seccomp;
 mod sweep;
+pub mod unit;
 pub mod users;
 
 pub use attached::attach;
@@ -45,6 +47,8 @@ pub use list::{Options, all, by_kind, found, programs as programs_of};
 pub use made::log_file;
 pub use manager::{Manager, Network, Source};
 pub use process::{cell_id_of, kill_marked, of_many as processes_of_many};
-pub use programs::{requirement as program_requirement, root as root_requirement};
+pub use programs::{
+    find as find_program, is_program, requirement as program_requirement, root as root_requirement,
+};
 pub use run_command::{STAMPS, Steps, payload_pid, run_command, stamps_file, step_commands};
 pub use sweep::{is_left, sweep, sweep_many};

@@ -1,7 +1,7 @@
 //! Finding programs, asking their versions, and the requirements that speak of them.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use model::Requirement;
@@ -18,17 +18,20 @@ const MORE: [&str; 6] = [
     "/bin",
 ];
 
-/// The absolute path of a program.
-pub(crate) fn find(name: &str) -> Option<PathBuf> {
+/// The absolute path of a program, by its name, on the `PATH` or where programs are.
+pub fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain(MORE.map(PathBuf::from))
         .filter(|dir| dir.is_absolute())
         .map(|dir| dir.join(name))
-        .find(|file| {
-            file.metadata()
-                .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-        })
+        .find(|file| is_program(file))
+}
+
+/// Whether this is a file that somebody may execute; links are followed.
+pub fn is_program(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 /// The first line that `name words...` prints; `None` if there is no such program or it fails.

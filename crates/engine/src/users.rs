@@ -25,6 +25,11 @@ pub fn choose(given: Option<&str>) -> Result<User, Box<Requirement>> {
     Files::at(Path::new("/etc")).choose(given, sudo.as_deref(), uid)
 }
 
+/// The user with this id; `None`: `/etc/passwd` has none.
+pub fn of_id(uid: u32) -> Option<User> {
+    Files::at(Path::new("/etc")).of_id(uid)
+}
+
 /// What is known about users.
 struct Files {
     accounts: Vec<Account>,
@@ -102,14 +107,10 @@ impl Files {
             return self.with_ids(user);
         }
         if !root {
-            let user = self
-                .accounts
-                .iter()
-                .find(|account| account.user.uid == uid)
-                .ok_or_else(|| {
-                    self.unmet(format!("user {uid} is not in /etc/passwd"), DEFAULT, true)
-                })?;
-            return self.with_ids(&user.user);
+            let user = self.of_id(uid).ok_or_else(|| {
+                self.unmet(format!("user {uid} is not in /etc/passwd"), DEFAULT, true)
+            })?;
+            return self.with_ids(&user);
         }
         if let Some(user) = sudo
             .and_then(|name| self.named(name))
@@ -132,6 +133,11 @@ impl Files {
             )),
             (None, None) => Err(self.unmet("there is no login user".to_owned(), DEFAULT, true)),
         }
+    }
+
+    fn of_id(&self, uid: u32) -> Option<User> {
+        let mut users = self.accounts.iter().map(|account| &account.user);
+        users.find(|user| user.uid == uid).cloned()
     }
 
     fn named(&self, name: &str) -> Option<&User> {

@@ -18,6 +18,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use host::cgroup::Cgroups;
 use host::root::Root;
@@ -25,9 +26,15 @@ use host::root::Root;
 /// The name of the engine's group in the held one.
 pub const INNER: &str = "cell";
 
+/// Between attempts to remove a group.
+const AGAIN: Duration = Duration::from_millis(5);
+
 /// Why there is no group to hold.
 #[derive(Debug, thiserror::Error)]
 pub enum HoldError {
+    /// What a machine needs for it and has not.
+    #[error("{0}")]
+    Missing(String),
     /// No cgroup v2.
     #[error(
         "cgroup v2 is not mounted; mount it with `mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified`"
@@ -52,20 +59,9 @@ pub enum HoldError {
 /// Where held groups are made: the top of the tree of version 2, if this kernel has the freezer there.
 ///
 /// # Errors
-/// [`HoldError::NoV2`] and [`HoldError::NoFreezer`].
+/// [`HoldError::Missing`].
 pub fn top(root: &Root) -> Result<PathBuf, HoldError> {
-    let cgroups = host::cgroup::detect_at(root).map_err(|_| HoldError::NoV2)?;
-    let top = cgroups.v2.ok_or(HoldError::NoV2)?.point;
-    // The group at the top has no such file. Where there is none below it, whoever makes one finds out.
-    let has = |group: &PathBuf| root.exists(group.join("cgroup.freeze"));
-    let groups: Vec<PathBuf> = (root.dirs_in(&top).iter())
-        .map(|group| top.join(group))
-        .collect();
-    // One that has been removed meanwhile says nothing.
-    match groups.iter().any(has) || !groups.iter().any(|group| root.exists(group)) {
-        true => Ok(top),
-        false => Err(HoldError::NoFreezer(top)),
-    }
+    host::enforcers::freezer(root).map_err(HoldError::Missing)
 }
 
 /// Whether there are processes in this group or below it; false for one that is gone.
@@ -128,24 +124,49 @@ impl Hold {
     /// # Errors
     /// EBUSY while a process is in it.
     pub fn remove(&self) -> Result<(), HoldError> {
-        remove(&self.path).map_err(|reason| HoldError::Group {
-            path: self.path.clone(),
-            reason,
-        })
+        remove(&self.path, Duration::ZERO)
     }
 }
 
-fn remove(dir: &Path) -> io::Result<()> {
+/// Removes a held group with the empty groups in it; fine if it is gone. Processes that were killed are in it until they have ended: for
+/// that it waits up to `patience`.
+///
+/// # Errors
+/// EBUSY while a process is in it.
+pub fn remove(group: &Path, patience: Duration) -> Result<(), HoldError> {
+    let until = Instant::now() + patience;
+    loop {
+        match remove_now(group) {
+            Ok(()) => return Ok(()),
+            Err(error) if is_busy(&error) && Instant::now() < until => std::thread::sleep(AGAIN),
+            Err(reason) => {
+                let path = group.to_owned();
+                return Err(HoldError::Group { path, reason });
+            }
+        }
+    }
+}
+
+/// Whether something is in it: in a control group processes, in any other directory files.
+fn is_busy(error: &io::Error) -> bool {
+    use io::ErrorKind::{DirectoryNotEmpty, ResourceBusy};
+    matches!(error.kind(), ResourceBusy | DirectoryNotEmpty)
+}
+
+fn remove_now(dir: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };
     for entry in entries.flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remove(&entry.path())?;
+            remove_now(&entry.path())?;
         }
     }
-    fs::remove_dir(dir)
+    match fs::remove_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }
 
 #[cfg(test)]
@@ -162,6 +183,26 @@ mod tests {
                 root: "/".to_owned(),
             }),
         }
+    }
+
+    #[test]
+    fn a_group_is_removed_with_those_in_it_once_it_is_empty() {
+        let dir = tempfile::tempdir().unwrap();
+        let group = dir.path().join("g");
+        let inner = group.join(INNER);
+        fs::create_dir_all(&inner).unwrap();
+        let inside = inner.join("inside");
+        fs::write(&inside, "").unwrap();
+        let error = remove(&group, Duration::ZERO).unwrap_err();
+        assert!(matches!(error, HoldError::Group { .. }), "{error}");
+        let leaves = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(30));
+            fs::remove_file(inside).unwrap();
+        });
+        assert!(remove(&group, Duration::from_secs(20)).is_ok());
+        leaves.join().unwrap();
+        assert!(!group.exists());
+        assert!(remove(&group, Duration::ZERO).is_ok());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::group::Group;
 use crate::keeper::{Came, Id};
 use crate::page::{Page, Progress, Totals};
 use crate::rule::{FIRST_USE_NS, Notice, Reservation, Server};
-use crate::stats::{GroupStats, add};
+use crate::stats::{GroupStats, Reacted, add};
 use crate::sys;
 
 /// How long a frozen group may go on before its threads are lowered, ns: of its cpu time where the kernel tells of that, of the clock
@@ -96,6 +96,7 @@ impl Slot {
         }
         self.publish();
         if let Some(Place { page, place, .. }) = &self.place {
+            page.group(*place).reacted.clear();
             let (path, inode) = (self.group.path(), self.group.inode());
             let record = page.group(*place);
             record.set_not_held(None);
@@ -171,6 +172,12 @@ impl Slot {
         stats.period_ns.store(reservation.period_ns(), Relaxed);
         self.look(stats);
         self.publish();
+    }
+
+    /// Where it is counted how exact this is; nowhere without a page.
+    fn reacted(&self) -> Option<&Reacted> {
+        let place = self.place.as_ref();
+        place.map(|Place { page, place, .. }| &page.group(*place).reacted)
     }
 
     /// Lets go of the group's place on the page; the group was released before.
@@ -254,9 +261,13 @@ impl Slot {
             self.lower(stats);
         }
         // A frozen group's notice says nothing about its budget.
-        let look_due = self.look_at_ns.is_some_and(|at_ns| at_ns <= now_ns);
-        if look_due || (noticed && self.thawed) {
+        let due_ns = self.look_at_ns.filter(|at_ns| *at_ns <= now_ns);
+        if due_ns.is_some() || (noticed && self.thawed) {
             self.look(stats);
+        }
+        if let (Some(due_ns), Some(reacted)) = (due_ns, self.reacted()) {
+            // With the thaw or freeze, which is what the group waits for.
+            reacted.late.record(sys::now_ns() - due_ns);
         }
         self.publish();
     }
@@ -283,6 +294,9 @@ impl Slot {
         if let Some(ended) = said.ended {
             stats.ended(ended);
             self.totals.count(&ended);
+            if let (true, Some(reacted)) = (ended.exhausted, self.reacted()) {
+                reacted.overruns.record(ended.overrun_ns);
+            }
         }
         self.look_at_ns = said.look_at_ns;
         match (self.thawed, said.thawed) {

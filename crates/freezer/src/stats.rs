@@ -64,6 +64,14 @@ impl Histogram {
         self.most_ns.store(0, Relaxed);
     }
 
+    /// The bins with something in them, each with the least time that lies above it, ns, and how many times are in it; ascending. What is longer
+    /// than 17 s is in the last.
+    pub fn bins(&self) -> Vec<(i64, u64)> {
+        let counts = self.bins.iter().map(|bin| bin.load(Relaxed)).enumerate();
+        let some = counts.filter(|(_, count)| *count > 0);
+        some.map(|(bin, count)| (end_of(bin), count)).collect()
+    }
+
     /// How many times were recorded.
     pub fn count(&self) -> u64 {
         self.bins.iter().map(|bin| bin.load(Relaxed)).sum()
@@ -86,6 +94,24 @@ impl Histogram {
             Some(bin) if wanted > 0 => end_of(bin).min(self.most_ns()),
             _ => 0,
         }
+    }
+}
+
+/// How exact those were who held one group, since it is held: over all keepers, one after the other. Whoever kills one loses at
+/// most what was being written.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Reacted {
+    /// From when a look was meant until it was done, which includes the thaw or freeze that it asked for, ns.
+    pub late: Histogram,
+    /// Use beyond the budget, of those periods in which it was used up, ns.
+    pub overruns: Histogram,
+}
+
+impl Reacted {
+    pub(crate) fn clear(&self) {
+        self.late.clear();
+        self.overruns.clear();
     }
 }
 
@@ -226,6 +252,15 @@ mod tests {
             let told = histogram.quantile_ns(permille);
             prop_assert!(told >= exact && told <= (exact + exact / 8 + 1).max(256));
             prop_assert_eq!(histogram.most_ns(), times[times.len() - 1]);
+            let bins = histogram.bins();
+            prop_assert_eq!(bins.iter().map(|(_, count)| count).sum::<u64>(), times.len() as u64);
+            prop_assert!(bins.is_sorted_by(|one, next| one.0 < next.0));
+            let below = |end: i64| times.iter().filter(|ns| **ns < end).count() as u64;
+            let mut seen = 0;
+            for (end, count) in bins {
+                seen += count;
+                prop_assert_eq!(below(end), seen);
+            }
         }
     }
 

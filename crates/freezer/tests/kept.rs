@@ -291,6 +291,18 @@ fn a_group_is_held_until_it_is_released_and_nothing_is_left() {
     let totals = held.progress(id).totals;
     let most_ns = (totals.periods.cast_signed() + 1) * 10 * MS + totals.overrun_ns;
     assert!(totals.used_ns <= most_ns, "{totals:?}");
+    let page = held.page();
+    let reacted = page.reacted(id).unwrap();
+    let counted = reacted.overruns.count();
+    let until = held.progress(id).totals.exhausted + 1;
+    assert!((totals.exhausted..=until).contains(&counted), "{counted}");
+    assert!(reacted.overruns.most_ns() >= totals.overrun_ns);
+    // One look to freeze it and one to thaw it, in each period.
+    assert!(reacted.late.count() > counted);
+    assert!(page.reacted(id + 1).is_none() && page.has_notice(60_000).is_none());
+    let cpu = held.place.groups().unwrap()[0].which.cpu;
+    assert!(page.has_notice(cpu).is_some());
+    assert!(page.keeper_cpu_ns().is_some_and(|ns| ns > 0));
     // Asked for again, it is the same, with another budget.
     assert_eq!(held.hold(&cell, 20, 100), id);
     assert_eq!(held.progress(id).reservation.budget_ns(), 20 * MS);
@@ -326,6 +338,9 @@ fn a_killed_keeper_is_replaced_where_it_was() {
         assert!(after.periods > before.periods && after.used_ns > before.used_ns);
         let most_ns = (after.periods.cast_signed() + 1) * 10 * MS + after.overrun_ns;
         assert!(after.used_ns <= most_ns, "{after:?}");
+        // Whoever was killed may have been about to count.
+        let counted = page.reacted(id).unwrap().overruns.count();
+        assert!(counted + round >= after.exhausted, "{counted}: {after:?}");
         assert_eq!(held.hold(&cell, 10, 100), id);
     }
 }

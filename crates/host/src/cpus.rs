@@ -91,6 +91,43 @@ pub fn format_list(cpus: &[u32]) -> String {
         .join(",")
 }
 
+/// Parses a mask such as `ff` or `1,00000003`: hexadecimal, 32 cpus between two commas, the highest first, as
+/// `/proc/irq/default_smp_affinity` has it; `None` for anything else. The result is sorted.
+pub fn parse_mask(text: &str) -> Option<Vec<u32>> {
+    let mut cpus = Vec::new();
+    for (word, digits) in text.trim().rsplit(',').enumerate() {
+        if digits.starts_with('+') {
+            return None;
+        }
+        let bits = u32::from_str_radix(digits, 16).ok()?;
+        let first = u32::try_from(word).ok()?.checked_mul(32)?;
+        if first > HIGHEST_CPU {
+            return None;
+        }
+        cpus.extend(
+            (0..32)
+                .filter(|bit| bits >> bit & 1 == 1)
+                .map(|bit| first + bit),
+        );
+    }
+    Some(cpus)
+}
+
+/// Writes a mask as [`parse_mask`] reads it, without leading zeros.
+pub fn format_mask(cpus: &[u32]) -> String {
+    let words = cpus.iter().max().map_or(1, |highest| highest / 32 + 1);
+    let word = |number: u32| {
+        (cpus.iter())
+            .filter(|cpu| **cpu / 32 == number)
+            .fold(0u32, |bits, cpu| bits | 1 << (cpu % 32))
+    };
+    let mut text = format!("{:x}", word(words - 1));
+    for number in (0..words - 1).rev() {
+        text.push_str(&format!(",{:08x}", word(number)));
+    }
+    text
+}
+
 /// The cpus that are switched on, in ascending order.
 ///
 /// # Errors
@@ -216,6 +253,20 @@ mod tests {
     }
 
     #[test]
+    fn masks_are_read_and_written_as_the_kernel_does() {
+        assert_eq!(parse_mask("3\n").unwrap(), [0, 1]);
+        assert_eq!(parse_mask("00000001,80000000").unwrap(), [31, 32]);
+        assert!(parse_mask("0").unwrap().is_empty());
+        for wrong in ["", "x", "1,,1", "+1", "100000000", "-1"] {
+            assert_eq!(parse_mask(wrong), None, "{wrong}");
+        }
+        assert_eq!(format_mask(&[0, 1]), "3");
+        assert_eq!(format_mask(&[31, 32]), "1,80000000");
+        assert_eq!(format_mask(&[33]), "2,00000000");
+        assert_eq!(format_mask(&[]), "0");
+    }
+
+    #[test]
     fn a_wrong_list_is_refused_with_the_part_that_is_wrong() {
         assert_eq!(
             parse_list("0-3,x").unwrap_err(),
@@ -240,7 +291,9 @@ mod tests {
             let text = format_list(&cpus);
             cpus.sort_unstable();
             cpus.dedup();
-            prop_assert_eq!(parse_list(&text).unwrap(), cpus);
+            prop_assert_eq!(&parse_list(&text).unwrap(), &cpus);
+            let few: Vec<u32> = cpus.into_iter().filter(|cpu| *cpu < 4096).collect();
+            prop_assert_eq!(parse_mask(&format_mask(&few)).unwrap(), few);
         }
 
         #[test]

@@ -1,6 +1,7 @@
 //! What kernel runs: its release, its build options, its command line, its preemption model.
 
 use crate::root::{Root, Unreadable};
+use crate::{cpus, debugfs};
 use std::io::Read;
 
 /// The most bytes of build options that are unpacked; real ones have about 300 kB.
@@ -119,17 +120,79 @@ fn coarse_resolution_ns() -> Option<u64> {
     (resolution.tv_sec == 0 && (800_000..=11_000_000).contains(&ns)).then_some(ns)
 }
 
-/// Whether SCHED_DEADLINE ends runtimes by a timer of its own (the scheduler's feature HRTICK_DL) instead of by the tick;
-/// `None` if nothing tells: debugfs is not mounted, or not readable. The kernel's default is no.
+/// Whether SCHED_DEADLINE ends runtimes by a timer of its own (the scheduler's feature HRTICK_DL, before Linux 5.12 HRTICK)
+/// instead of by the tick; `None` if nothing tells: debugfs is not mounted, or not readable. The kernel's default is no.
 pub fn deadline_by_timer(root: &Root) -> Option<bool> {
-    let features = root.read("/sys/kernel/debug/sched/features").ok()?;
-    features
-        .split_whitespace()
-        .find_map(|feature| match feature {
-            "HRTICK_DL" => Some(true),
-            "NO_HRTICK_DL" => Some(false),
-            _ => None,
-        })
+    let features = debugfs::read(root, FEATURES).ok()?;
+    feature(&features, "HRTICK_DL").or_else(|| feature(&features, "HRTICK"))
+}
+
+/// Where debugfs has the scheduler's features.
+pub const FEATURES: &str = "sched/features";
+
+/// Whether a feature is on in the list of them, in which `NO_` stands before those that are off; `None`: it is not in the list.
+pub(crate) fn feature(list: &str, name: &str) -> Option<bool> {
+    list.split_whitespace().find_map(|word| match word {
+        word if word == name => Some(true),
+        word if word.strip_prefix("NO_") == Some(name) => Some(false),
+        _ => None,
+    })
+}
+
+/// Whether the kernel is of this release or a later one; `None` if its release cannot be read or understood.
+pub fn is_since(root: &Root, major: u32, minor: u32) -> Option<bool> {
+    let release = release(root).ok()?;
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(has_major)), Some(Ok(has_minor))) => {
+            Some((has_major, has_minor) >= (major, minor))
+        }
+        _ => None,
+    }
+}
+
+/// Whether `kernel.sched_rt_runtime_us` stops threads of class FIFO and RR: since Linux 6.12 only a kernel built with
+/// RT_GROUP_SCHED does that, and the others leave it to the [fair server](crate::fair_server). `None` if nothing tells.
+pub fn throttles_real_time(root: &Root) -> Option<bool> {
+    if !is_since(root, 6, 12)? {
+        return Some(true);
+    }
+    match BuildOptions::read(root) {
+        Ok(options) => Some(options.has("CONFIG_RT_GROUP_SCHED")),
+        Err(_) => crate::rtgroup::detect_at(root).is_ok().then_some(true),
+    }
+}
+
+/// The cpus whose RCU callbacks run elsewhere, in threads: those of `rcu_nocbs=` and of `nohz_full`, which implies it. None on a
+/// kernel that is known to be built without RCU_NOCB_CPU, which takes no notice of the parameter.
+pub fn without_rcu_callbacks(root: &Root) -> Vec<u32> {
+    let built = |name| {
+        let options = BuildOptions::read(root).ok()?;
+        Some(options.has(name))
+    };
+    if built("CONFIG_RCU_NOCB_CPU") == Some(false) {
+        return Vec::new();
+    }
+    let possible = || cpus::list_file(root, "/sys/devices/system/cpu/possible").unwrap_or_default();
+    let line = CommandLine::read(root).ok();
+    let mut cpus = match line.as_ref().and_then(|line| line.get("rcu_nocbs")) {
+        None if built("CONFIG_RCU_NOCB_CPU_DEFAULT_ALL") == Some(true) => possible(),
+        None => Vec::new(),
+        // Without a value it only lets cpus be chosen later.
+        Some("") => Vec::new(),
+        Some("all") => possible(),
+        Some(list) => {
+            // N stands for the last cpu there can be.
+            let last = possible().last().copied().unwrap_or(0);
+            cpus::parse_list(&list.replace('N', &last.to_string())).unwrap_or_default()
+        }
+    };
+    cpus.extend(cpus::list_file(root, "/sys/devices/system/cpu/nohz_full").unwrap_or_default());
+    cpus.sort_unstable();
+    cpus.dedup();
+    cpus
 }
 
 /// The instruction set, such as `x86_64` or `aarch64`.
@@ -234,8 +297,51 @@ mod tests {
         };
         assert_eq!(of("PLACE_LAG NO_HRTICK NO_HRTICK_DL\n"), Some(false));
         assert_eq!(of("PLACE_LAG HRTICK HRTICK_DL\n"), Some(true));
+        assert_eq!(of("PLACE_LAG NO_HRTICK\n"), Some(false));
+        assert_eq!(of("PLACE_LAG HRTICK\n"), Some(true));
         assert_eq!(of("PLACE_LAG\n"), None);
         assert_eq!(tick_hz(&Tree::new().root()), None);
+    }
+
+    #[test]
+    fn who_stops_real_time_threads_depends_on_release_and_options() {
+        let of = |release: &str, options: Option<&str>| {
+            let tree = Tree::new().file("/proc/sys/kernel/osrelease", release);
+            let tree = match options {
+                Some(options) => tree.bytes("/proc/config.gz", &gzip(options)),
+                None => tree,
+            };
+            throttles_real_time(&tree.root())
+        };
+        let groups = Some("CONFIG_RT_GROUP_SCHED=y\n");
+        let none = Some("# CONFIG_RT_GROUP_SCHED is not set\n");
+        assert_eq!(of("6.1.0-56-rt-amd64\n", none), Some(true));
+        assert_eq!(of("6.11.9\n", None), Some(true));
+        assert_eq!(of("6.12.0\n", none), Some(false));
+        assert_eq!(of("6.18.44\n", groups), Some(true));
+        assert_eq!(of("7.1\n", None), None);
+        assert_eq!(of("unknown\n", groups), None);
+    }
+
+    #[test]
+    fn rcu_callbacks_are_where_the_parameter_leaves_them() {
+        let of = |line: &str, options: &str| {
+            let tree = Tree::new()
+                .file("/proc/cmdline", line)
+                .file("/sys/devices/system/cpu/possible", "0-3\n")
+                .bytes("/proc/config.gz", &gzip(options));
+            without_rcu_callbacks(&tree.root())
+        };
+        let built = "CONFIG_RCU_NOCB_CPU=y\n";
+        assert_eq!(of("quiet rcu_nocbs=1,3\n", built), [1, 3]);
+        assert_eq!(of("rcu_nocbs=2-N\n", built), [2, 3]);
+        assert_eq!(of("rcu_nocbs=all\n", built), [0, 1, 2, 3]);
+        assert!(of("rcu_nocbs\n", built).is_empty());
+        let all = "CONFIG_RCU_NOCB_CPU=y\nCONFIG_RCU_NOCB_CPU_DEFAULT_ALL=y\n";
+        assert_eq!(of("quiet\n", all), [0, 1, 2, 3]);
+        assert!(of("rcu_nocbs=1,3\n", "CONFIG_HZ=250\n").is_empty());
+        let nohz = Tree::new().file("/sys/devices/system/cpu/nohz_full", "2\n");
+        assert_eq!(without_rcu_callbacks(&nohz.root()), [2]);
     }
 
     #[test]

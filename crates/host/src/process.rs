@@ -36,6 +36,35 @@ pub fn is_dying(pid: i32) -> bool {
     pending || flags.is_some_and(|flags| flags & (EXITING | SIGNALED) != 0)
 }
 
+/// Flag of the kernel's own threads (`PF_KTHREAD` of `include/linux/sched.h`).
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// What a number in `/proc` stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A process of a program.
+    Program,
+    /// A thread, and not the first, of this process.
+    ThreadOf(i32),
+    /// A thread of the kernel's own.
+    Kernel,
+}
+
+/// What has this number now, by `Tgid` of its status and the 9th field of its stat (proc_pid_stat(5)); `None`: nothing has.
+pub fn kind(pid: i32) -> Option<Kind> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let leader = (status.lines()).find_map(|line| line.strip_prefix("Tgid:"))?;
+    let leader: i32 = leader.trim().parse().ok()?;
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let flags: u64 = rest.split(' ').nth(6)?.parse().ok()?;
+    Some(match leader == pid {
+        _ if flags & KERNEL_THREAD != 0 => Kind::Kernel,
+        true => Kind::Program,
+        false => Kind::ThreadOf(leader),
+    })
+}
+
 /// Cpu time so far of a process's first thread, or of any thread by its id, ns, not negative; `None` once it is gone. A
 /// process that has ended and is not waited for yet still has its time.
 ///
@@ -192,6 +221,25 @@ mod tests {
 
     fn own() -> i32 {
         std::process::id().cast_signed()
+    }
+
+    #[test]
+    fn a_number_is_a_process_a_thread_or_the_kernels() {
+        assert_eq!(kind(own()), Some(Kind::Program));
+        assert_eq!(kind(NOBODY), None);
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            tell.send(thread_id()).unwrap();
+            let _ = ended.recv();
+        });
+        assert_eq!(kind(told.recv().unwrap()), Some(Kind::ThreadOf(own())));
+        drop(end);
+        thread.join().unwrap();
+        // kthreadd, but not in every pid namespace.
+        if std::fs::read_to_string("/proc/2/comm").is_ok_and(|name| name.trim() == "kthreadd") {
+            assert_eq!(kind(2), Some(Kind::Kernel));
+        }
     }
 
     #[test]

@@ -75,6 +75,11 @@ impl Provenance {
 
     /// [`Provenance::collect`] for a machine whose files are under another root.
     pub fn collect_at(root: &Root, version: &str) -> Self {
+        Self::collect_for(root, version, &doctor::rt_cpus(root))
+    }
+
+    /// [`Provenance::collect_at`] with the doctor's checks for real-time work on these cpus.
+    pub fn collect_for(root: &Root, version: &str, cpus: &[u32]) -> Self {
         Self {
             schema: SCHEMA,
             time_utc: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
@@ -93,7 +98,7 @@ impl Provenance {
             capabilities: caps::effective_at(root)
                 .map(|held| held.names())
                 .unwrap_or_default(),
-            checks: doctor::examine_at(root),
+            checks: doctor::examine_for(root, cpus),
             engines: Vec::new(),
         }
     }

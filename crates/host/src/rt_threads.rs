@@ -21,6 +21,8 @@ pub struct RtThread {
     pub name: String,
     /// Class and priority, such as `FIFO 90`, or `DEADLINE`.
     pub class: String,
+    /// The priority, 1 to 99; `None`: it is of class DEADLINE, which comes before all of them.
+    pub priority: Option<u8>,
     /// Cpus on which it may run, ascending.
     pub cpus: Vec<u32>,
 }
@@ -84,7 +86,7 @@ fn threads_in(root: &Root, pid: i32) -> Vec<i32> {
 
 /// A real-time thread, by its own `stat`; `None`: it is another one or has ended.
 fn thread(root: &Root, pid: i32, tid: i32, stat: &str) -> Option<RtThread> {
-    let (name, class) = real_time(stat)?;
+    let (name, class, priority) = real_time(stat)?;
     let status = root.read(format!("/proc/{pid}/task/{tid}/status")).ok()?;
     let allowed = (status.lines()).find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     Some(RtThread {
@@ -92,6 +94,7 @@ fn thread(root: &Root, pid: i32, tid: i32, stat: &str) -> Option<RtThread> {
         tid,
         name,
         class,
+        priority,
         cpus: cpus::parse_list(allowed?.trim()).ok()?,
     })
 }
@@ -105,24 +108,26 @@ fn process(stat: &str) -> Option<(i32, u64)> {
     (number(4)? & KERNEL_THREAD == 0).then_some((parent, number(10)?))
 }
 
-/// Name and class of a real-time thread of a program; `None`: it is another one.
-fn real_time(stat: &str) -> Option<(String, String)> {
+/// Name, class and priority of a real-time thread of a program; `None`: it is another one.
+fn real_time(stat: &str) -> Option<(String, String, Option<u8>)> {
     // The name, in parentheses, may hold anything.
     let (before, rest) = stat.rsplit_once(')')?;
     let (_, name) = before.split_once('(')?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
-    if number(6)? & KERNEL_THREAD != 0 {
+    // One that waits to be reaped runs no more.
+    let has_ended = matches!(*fields.first()?, "Z" | "X");
+    if has_ended || number(6)? & KERNEL_THREAD != 0 {
         return None;
     }
-    let priority = number(37)?;
-    let class = match number(38)? {
-        1 => format!("FIFO {priority}"),
-        2 => format!("RR {priority}"),
-        6 => "DEADLINE".to_owned(),
+    let priority = u8::try_from(number(37)?).ok()?;
+    let (class, priority) = match number(38)? {
+        1 => (format!("FIFO {priority}"), Some(priority)),
+        2 => (format!("RR {priority}"), Some(priority)),
+        6 => ("DEADLINE".to_owned(), None),
         _ => return None,
     };
-    Some((name.to_owned(), class))
+    Some((name.to_owned(), class, priority))
 }
 
 #[cfg(test)]
@@ -141,11 +146,17 @@ mod tests {
     #[test]
     fn class_and_priority_stand_behind_any_name() {
         let fifo = real_time(&stat("a) b", 4_194_304, 90, 1)).unwrap();
-        assert_eq!(fifo, ("a) b".to_owned(), "FIFO 90".to_owned()));
+        let expected = ("a) b".to_owned(), "FIFO 90".to_owned(), Some(90));
+        assert_eq!(fifo, expected);
         assert_eq!(real_time(&stat("x", 0, 10, 2)).unwrap().1, "RR 10");
-        assert_eq!(real_time(&stat("x", 0, 0, 6)).unwrap().1, "DEADLINE");
+        let deadline = real_time(&stat("x", 0, 0, 6)).unwrap();
+        assert_eq!((deadline.1.as_str(), deadline.2), ("DEADLINE", None));
         assert_eq!(real_time(&stat("x", 0, 0, 0)), None);
         assert_eq!(real_time(&stat("migration/0", KERNEL_THREAD, 99, 1)), None);
+        assert_eq!(
+            real_time(&stat("x", 0, 90, 1).replace(") S ", ") Z ")),
+            None
+        );
         assert_eq!(real_time("7 (x) S 1"), None);
     }
 

@@ -58,8 +58,15 @@ impl Enforcer {
         Enforcer::Freezer,
     ];
 
-    /// Those whose supply and isolation are measured, and that share out a machine in `bench scale`.
-    pub const OF_BENCH: &'static [Enforcer] = &[Enforcer::RtCgroup, Enforcer::Deadline];
+    /// Those whose supply `bench supply` measures.
+    pub const OF_SUPPLY: &'static [Enforcer] =
+        &[Enforcer::RtCgroup, Enforcer::Deadline, Enforcer::Freezer];
+
+    /// Those under which `bench isolation` attacks cells.
+    pub const OF_ISOLATION: &'static [Enforcer] = &[Enforcer::RtCgroup, Enforcer::Deadline];
+
+    /// Those that share out a machine in `bench scale`.
+    pub const OF_SCALE: &'static [Enforcer] = &[Enforcer::RtCgroup, Enforcer::Deadline];
 
     const fn description(self) -> Description {
         match self {

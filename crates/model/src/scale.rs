@@ -34,7 +34,7 @@ pub struct Scale {
 impl Scale {
     /// What may hold the cells of a study, by its name in files and options; `none`: the class alone.
     pub fn reserves() -> Vec<(&'static str, Option<Enforcer>)> {
-        let held = Enforcer::OF_BENCH.iter().copied().map(Some);
+        let held = Enforcer::OF_SCALE.iter().copied().map(Some);
         let named = |reserve| (Scale::reserve_name(reserve), reserve);
         std::iter::once(None).chain(held).map(named).collect()
     }

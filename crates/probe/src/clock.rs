@@ -25,7 +25,7 @@ pub(crate) fn process_cpu_time_of(pid: libc::pid_t) -> i64 {
 }
 
 #[inline(always)]
-fn read(clock: libc::clockid_t) -> i64 {
+pub(crate) fn read(clock: libc::clockid_t) -> i64 {
     let mut at = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,

@@ -11,6 +11,7 @@ mod cell;
 pub mod clock;
 pub mod control;
 mod count;
+mod crowd;
 mod futex;
 mod life;
 mod map;

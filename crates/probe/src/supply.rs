@@ -18,6 +18,7 @@ use record::supply::gaps::{
 use crate::args::ArgsError;
 use crate::cell::{attend, farewell, report, wait_while};
 use crate::control::{GO, Slot, Stage, State};
+use crate::crowd::Crowd;
 use crate::map::{ControlMap, Map, preallocated};
 use crate::{EXIT_BAD_ARGS, arm, clock};
 
@@ -57,6 +58,8 @@ pub struct SupplyArgs {
     pub gaps: String,
     /// Its class.
     pub class: SpinClass,
+    /// Threads of FIFO that want the cpu when it does, one step less urgent; only with FIFO of 2 and more.
+    pub beside: u32,
     /// Its cpus; one for FIFO.
     pub cpus: Vec<u32>,
     /// Length of each stretch and, within `grid_ns`, the instant at which it begins, ns.
@@ -87,6 +90,7 @@ impl SupplyArgs {
             format!("slot={}", self.slot),
             format!("gaps={}", self.gaps),
             class,
+            format!("beside={}", self.beside),
             format!("cpus={}", host::cpus::format_list(&self.cpus)),
             format!("stretches={}", stretches.join(",")),
             format!("rest={}", self.rest_ns),
@@ -104,6 +108,7 @@ impl SupplyArgs {
             slot: 0,
             gaps: String::new(),
             class: SpinClass::Fifo { priority: 0 },
+            beside: 0,
             cpus: Vec::new(),
             stretches: Vec::new(),
             rest_ns: 0,
@@ -127,6 +132,7 @@ impl SupplyArgs {
                         period_ns: period.parse().map_err(|_| bad())?,
                     };
                 }
+                "beside" => args.beside = value.parse().map_err(|_| bad())?,
                 "cpus" => args.cpus = host::cpus::parse_list(value).map_err(|_| bad())?,
                 "stretches" => {
                     args.stretches = (value.split(','))
@@ -147,12 +153,24 @@ impl SupplyArgs {
             && args.stretches.iter().all(|(length, _)| *length > 0)
             && args.rest_ns >= 0
             && args.grid_ns > 0;
-        if !whole || !within {
+        let alone = args.beside == 0 || args.crowds_class().is_some();
+        if !whole || !within || !alone {
             return Err(ArgsError(format!(
-                "supply needs `fifo=` or `deadline=`, `cpus=`, `grid=` and 1 to {MOST_STRETCHES} `stretches=`"
+                "supply needs `fifo=` or `deadline=`, `cpus=`, `grid=` and 1 to {MOST_STRETCHES} `stretches=`; `beside=` needs \
+                 `fifo=` of 2 or more"
             )));
         }
         Ok(args)
+    }
+
+    /// The class of the threads beside it; `None`: there can be none.
+    fn crowds_class(&self) -> Option<Class> {
+        match self.class {
+            SpinClass::Fifo { priority } if priority > 1 => Some(Class::Fifo {
+                priority: priority - 1,
+            }),
+            _ => None,
+        }
     }
 }
 
@@ -307,6 +325,7 @@ fn live(args: &SupplyArgs, control: &ControlMap, slot: &Slot) -> Result<(), (Sta
     report(control, slot, State::Present);
     wait_while(&slot.permit, |permit| permit == 0)?;
     take(args)?;
+    let crowd = crowd(args)?;
     let (policy, priority) = arm::class_got();
     (sheet.header.policy, sheet.header.priority) = (policy, priority);
     slot.policy.store(policy, Relaxed);
@@ -317,11 +336,19 @@ fn live(args: &SupplyArgs, control: &ControlMap, slot: &Slot) -> Result<(), (Sta
     if wait_while(&control.head().go, |go| go == 0)? != GO {
         return Err((Stage::Abandoned, libc::ECANCELED));
     }
-    stretches(args, &mut sheet, control.head().go_ns.load(Acquire), slot);
+    let go_ns = control.head().go_ns.load(Acquire);
+    stretches(args, &mut sheet, &crowd, go_ns, slot);
+    drop(crowd);
     let _ = arm::take_class(&Class::Other);
     report(control, slot, State::Done);
     farewell(control);
     Ok(())
+}
+
+/// The threads beside it, which have its cpus.
+fn crowd(args: &SupplyArgs) -> Result<Crowd, (Stage, i32)> {
+    let class = args.crowds_class().unwrap_or(Class::Other);
+    Crowd::of(args.beside, &class).map_err(|errno| (Stage::Class, errno))
 }
 
 /// Gives the calling thread its cpus and its class.
@@ -342,16 +369,18 @@ fn take(args: &SupplyArgs) -> Result<(), (Stage, i32)> {
     set_class_when_free(0, &class, GIVEN_BACK).map_err(|error| (Stage::Class, error.errno()))
 }
 
-fn stretches(args: &SupplyArgs, sheet: &mut Sheet<'_>, go_ns: i64, slot: &Slot) {
+fn stretches(args: &SupplyArgs, sheet: &mut Sheet<'_>, crowd: &Crowd, go_ns: i64, slot: &Slot) {
     let mut earliest = go_ns;
     let before = arm::usage();
     for (place, &(length_ns, at_ns)) in args.stretches.iter().enumerate() {
         sheet.begin(args.stretches.len() - place - 1);
         clock::sleep_until(next_at(earliest, at_ns, args.grid_ns));
+        crowd.spin();
         let cpu_first = arm::current_cpu();
         let billed = clock::thread_cpu_time();
         let (begin_ns, end_ns, readings) = spin(sheet, length_ns, sheet.header.least_gap_ns);
         let billed = clock::thread_cpu_time() - billed;
+        crowd.rest();
         if place == 0 {
             slot.started_ns.store(begin_ns, Release);
         }
@@ -392,6 +421,7 @@ mod tests {
             slot: 0,
             gaps: dir.join("gaps").display().to_string(),
             class: SpinClass::Fifo { priority: 1 },
+            beside: 0,
             cpus: vec![host::cpus::default_rt_cpu()],
             stretches: vec![(2_000_000, 0), (1_000_000, 700_000)],
             rest_ns: 500_000,
@@ -417,6 +447,15 @@ mod tests {
             };
             assert_eq!(SupplyArgs::from_words(&args.to_words()[2..]), Ok(args));
         }
+        let crowded = SupplyArgs {
+            class: SpinClass::Fifo { priority: 2 },
+            beside: 7,
+            ..args(dir)
+        };
+        assert_eq!(
+            SupplyArgs::from_words(&crowded.to_words()[2..]),
+            Ok(crowded)
+        );
         let good = args(dir).to_words()[2..].to_vec();
         for (from, to) in [
             ("fifo=1", "fifo=0"),
@@ -424,6 +463,7 @@ mod tests {
             ("stretches=2000000@0,1000000@700000", "stretches=1@2,x"),
             ("stretches=2000000@0,1000000@700000", "stretches=0@0"),
             ("rest=500000", "knights=1"),
+            ("beside=0", "beside=7"),
         ] {
             let bad: Vec<String> = (good.iter())
                 .map(|word| {
@@ -455,7 +495,8 @@ mod tests {
         sheet.header.least_gap_ns = LEAST_GAP_NS;
         let barrier = Barrier::create(Path::new(&args.control), 1).unwrap();
         let go_ns = clock::now();
-        stretches(&args, &mut sheet, go_ns, barrier.slot(0));
+        let crowd = Crowd::of(1, &Class::Other).unwrap();
+        stretches(&args, &mut sheet, &crowd, go_ns, barrier.slot(0));
         let read = gaps::read(Path::new(&args.gaps)).unwrap();
         assert_eq!((read.header.complete, read.header.merged), (1, 0));
         assert_eq!(read.stretches.len(), 2);

@@ -63,7 +63,7 @@ pub use series::{
 pub use stats::Foreseen;
 pub use study::{Known, Standing, foresee, jobs_until, study};
 pub use style::Style;
-pub use supply::{supply_figures, supply_html, supply_study, supply_table};
+pub use supply::{supply_figures, supply_html, supply_reaction, supply_study, supply_table};
 pub use table::table;
 pub use units::{percent, time};
 pub use words::{FEWEST_ROUNDS, grouped, plural};

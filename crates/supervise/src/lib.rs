@@ -1,5 +1,5 @@
 //! What keeps the cells of a mission running. Here live admission ([`admit`]: can the guarantees be kept?), the kernel mechanisms
-//! that hold cells to what was granted ([`enforce`]), keeping them running ([`run`]), the page through which applications report
+//! that hold cells to what was granted ([`enforce`]), holding what runs already ([`held`]), keeping them running ([`run`]), the page through which applications report
 //! their jobs ([`page`]), the [`journal`] of what the supervisor has done and the [`state`] that it adds up to, and the records
 //! of [`incident`]s. Making cells, budgets and schedulability are crates of their own.
 
@@ -9,6 +9,7 @@ pub mod control;
 mod end;
 pub mod enforce;
 pub mod health;
+pub mod held;
 pub mod incident;
 mod inherit;
 pub mod journal;

@@ -7,11 +7,12 @@ use std::path::Path;
 use analysis::linux::{Bandwidth, DeadlineLimits, RootDomain};
 use engine::app::{self, AppSpec, Bind, Tmpfs};
 use host::root::Root;
-use host::{caps, cpus, rtgroup};
+use host::{caps, cpus, enforcers, fair_server, rtgroup};
 use model::mission::{Cell, Image, KernelBounds, Machine, Mission, PathKind, Way};
 use model::{EngineKind, Requirement};
 
-use crate::admit::{Facts, MachineMemory, RtRoom, RtShare};
+use crate::admit::{Facts, KeptCpu, MachineMemory, RtRoom, RtShare};
+use crate::enforce::partitions;
 use crate::ledger::{self, Entry, Holder};
 use crate::names;
 
@@ -181,14 +182,16 @@ impl Here {
             deadline: self.deadline(&bounds),
             deadline_on_one_cpu: match self.cpus().as_slice() {
                 [_] => Ok(()),
-                _ => Err("timecell does not divide the machine's root domain".to_owned()),
+                _ => partitions().map(drop),
             },
+            kept_cpus: kept_cpus(None),
             freezer: self.freezer(),
             memory: self.memory(),
             real_time: may_be_real_time(),
             supervisor: self.supervisor(),
             beside: Vec::new(),
             outside: Vec::new(),
+            measured_reaction: None,
             runs_under: None,
         }
     }
@@ -204,10 +207,10 @@ impl Here {
 
     /// The root domain of the whole machine, without what others may hold of it already: the kernel tells nobody.
     fn deadline(&self, bounds: &KernelBounds) -> Result<RootDomain, String> {
-        let cpus = self.cpus().len();
-        let mut domain = RootDomain::of_cpus(cpus);
+        enforcers::deadline(&self.root)?;
+        let cpus = self.cpus();
+        let mut domain = RootDomain::of_cpus(cpus.len());
         domain.share = match bounds.rt_runtime_ns {
-            Some(0) => return Err("kernel.sched_rt_runtime_us is 0".to_owned()),
             Some(runtime) => {
                 Bandwidth::new(runtime.unsigned_abs(), bounds.rt_period_ns.unsigned_abs())
             }
@@ -220,9 +223,8 @@ impl Here {
             least_period: bounds.deadline_period_min_ns.unsigned_abs(),
             longest_period: bounds.deadline_period_max_ns.unsigned_abs(),
         };
-        if self.root.exists("/sys/kernel/debug/sched/fair_server") || has_fair_server(&self.root) {
-            domain = domain.with_fair_server();
-        }
+        domain.fair_server = fair_server::most(&self.root, &cpus)
+            .map(|server| Bandwidth::new(server.runtime_ns, server.period_ns));
         Ok(domain)
     }
 }
@@ -234,6 +236,18 @@ impl Facts {
         Facts {
             rt_cgroup: rt_room(Some(mission), others),
             outside: ledger::unaccounted(others, Some(mission), cells),
+            kept_cpus: kept_cpus(Some(mission)),
+            beside: others.iter().map(Entry::neighbour).collect(),
+            ..self.clone()
+        }
+    }
+
+    /// The same machine beside `others`, for what is no mission: what others hold of it as it is now. `own` are processes that are known to
+    /// be what is asked about.
+    pub(crate) fn for_held(&self, others: &[Entry], own: &[i32]) -> Facts {
+        Facts {
+            rt_cgroup: rt_room(None, others),
+            outside: ledger::unaccounted(others, None, own),
             beside: others.iter().map(Entry::neighbour).collect(),
             ..self.clone()
         }
@@ -256,11 +270,7 @@ impl Facts {
 /// Why this kernel has no such groups, a clause.
 fn rt_room(mission: Option<&str>, others: &[Entry]) -> Result<RtRoom, String> {
     let root = Root::live();
-    let top = rtgroup::detect_at(&root).map_err(|error| error.to_string())?;
-    let budget = rtgroup::budget_of(&root, &top).map_err(|error| error.to_string())?;
-    if budget.runtime_us == 0 {
-        return Err("kernel.sched_rt_runtime_us is 0".to_owned());
-    }
+    let (top, budget) = enforcers::rt_cgroup(&root)?;
     // Groups of its cells are in every hierarchy, here without a budget.
     let own = mission.map(|mission| [names::groups_of(mission), names::cells_of(mission)]);
     let own = own.as_ref().map_or(&[][..], |own| own.as_slice());
@@ -277,11 +287,41 @@ fn rt_room(mission: Option<&str>, others: &[Entry]) -> Result<RtRoom, String> {
     })
 }
 
+/// The cpus that groups at the top of cgroup v2 keep from being made partitions, but for those of this mission.
+fn kept_cpus(mission: Option<&str>) -> Vec<KeptCpu> {
+    let Ok(partitions) = partitions() else {
+        return Vec::new();
+    };
+    // Its cells that are to be elsewhere are made anew there.
+    let own = mission.map(|mission| [names::partitions_of(mission), names::cells_of(mission)]);
+    let own: Vec<&str> = own.iter().flatten().map(String::as_str).collect();
+    let kept = partitions.kept(&own).into_iter();
+    kept.map(|kept| {
+        let of_mission = (kept.group.strip_prefix(host::isolate::PARTITION_PREFIX))
+            .and_then(|rest| rest.rsplit_once('.'));
+        let group = kept.group.escape_debug();
+        let by = match (of_mission, kept.is_partition) {
+            (Some((mission, _)), true) => {
+                format!("mission `{mission}` has it as a cpuset partition of its own")
+            }
+            (_, true) => format!("the cgroup `{group}` has it as a cpuset partition"),
+            (_, false) => format!("the cgroup `{group}` has it in its cpuset"),
+        };
+        KeptCpu {
+            cpu: kept.cpu,
+            by,
+            is_partition: kept.is_partition,
+        }
+    })
+    .collect()
+}
+
 /// Whose the groups are that hold so many us of every second: those of each of `others` together, then each that is nobody's.
 fn takers(shares: &[(String, u64)], others: &[Entry]) -> Vec<RtShare> {
     let is_of = |group: &str, entry: &Entry| match &entry.holder {
         Holder::Mission { name, .. } => group.starts_with(&names::groups_of(name)),
         Holder::Bench { pid, .. } => group == names::group_of_bench(*pid),
+        Holder::Held { .. } => false,
     };
     let mut taken: Vec<RtShare> = Vec::new();
     for (group, us) in shares {
@@ -305,20 +345,6 @@ fn takers(shares: &[(String, u64)], others: &[Entry]) -> Vec<RtShare> {
     }
     taken.sort_by_key(|share| std::cmp::Reverse(share.us));
     taken
-}
-
-/// Linux 6.12 and later keep 50 ms of every second for ordinary tasks.
-fn has_fair_server(root: &Root) -> bool {
-    let Ok(release) = host::kernel::release(root) else {
-        return true;
-    };
-    let mut numbers = release
-        .split(|c: char| !c.is_ascii_digit())
-        .map(str::parse::<u32>);
-    match (numbers.next(), numbers.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (6, 12),
-        _ => true,
-    }
 }
 
 fn may_be_real_time() -> Result<(), String> {

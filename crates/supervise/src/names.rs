@@ -21,10 +21,24 @@ pub fn groups_of(mission: &str) -> String {
     format!("timecell-mission-{mission}.")
 }
 
+/// The group of a mission that has these cpus for itself: they are known by the first, since no two partitions share a cpu.
+pub fn partition(mission: &str, cpus: &[u32]) -> String {
+    let first = cpus.iter().min().copied().unwrap_or_default();
+    format!("{}{first}", partitions_of(mission))
+}
+
+/// What the names of all such groups of a mission begin with, and no other's.
+pub fn partitions_of(mission: &str) -> String {
+    format!("{}{mission}.", host::isolate::PARTITION_PREFIX)
+}
+
 /// The directory in memory of those who hold a mission's cells with the freezer.
 pub fn freezer_of(mission: &str) -> String {
     format!("timecell-freezer-{mission}")
 }
+
+/// The directory in memory of those who hold what `timecell hold` has put under a budget. No mission's is called so.
+pub const HELD: &str = "timecell-held";
 
 /// The real-time group around all cells of a measurement by this process.
 pub fn group_of_bench(pid: i32) -> String {
@@ -41,6 +55,9 @@ mod tests {
         assert!(!cell_id("jsa-b", "c").starts_with(&cells_of("jsa")));
         assert!(!cell_id("mission-x", "c").starts_with(&groups_of("x")));
         assert!(!groups_of("jsa-b").starts_with(&groups_of("jsa")));
+        assert!(!HELD.starts_with(&freezer_of("")));
+        assert!(!partition("jsa-b", &[1]).starts_with(&partitions_of("jsa")));
+        assert_eq!(partition("m", &[3, 2]), "timecell-cpus-m.2");
         // A measurement's cells begin with a process id.
         assert!(!cell_id("7", "c").starts_with(&group_of_bench(7)));
     }

@@ -57,6 +57,39 @@ impl Process {
     }
 }
 
+/// How far up a process's ancestors are looked at.
+const GENERATIONS: usize = 64;
+
+/// Whether a process is one of these or has one of them above it.
+pub(crate) fn descends(pid: i32, from: &[i32]) -> bool {
+    let above = std::iter::successors(Some(pid), |pid| parent_of(*pid));
+    (above.take_while(|pid| *pid > 1).take(GENERATIONS)).any(|pid| from.contains(&pid))
+}
+
+fn parent_of(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in parentheses, may hold anything.
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// When a process, or a thread by its id, was started, in clock ticks since boot; `None`: it has ended.
+pub(crate) fn start_of(tid: i32) -> Option<u64> {
+    start_ticks(&fs::read_to_string(format!("/proc/{tid}/stat")).ok()?)
+}
+
+/// This instant, in clock ticks since boot, as [`start_of`] tells starts.
+pub(crate) fn ticks_now() -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: a structure on the stack; the clock is there on every kernel that is supported.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) };
+    let ns = now.tv_sec.saturating_mul(1_000_000_000) + now.tv_nsec;
+    u64::try_from(ns / host::process::tick_ns()).unwrap_or(0)
+}
+
 /// The kernel's name for this boot.
 ///
 /// # Errors
@@ -98,6 +131,8 @@ mod tests {
             .spawn()
             .unwrap();
         let process = Process::of(child.id().cast_signed()).unwrap().unwrap();
+        let now = ticks_now();
+        assert!(process.start_ticks <= now && now < process.start_ticks + 6_000);
         assert!(process.still_runs().unwrap());
         let of_another_boot = Process {
             boot_id: "another".to_owned(),

@@ -4,8 +4,10 @@ mod analyze;
 mod bench;
 mod control;
 mod enforcer;
+mod held;
 mod judge;
 mod offered;
+mod run;
 
 use std::path::PathBuf;
 
@@ -15,12 +17,14 @@ use model::Duration;
 use record::import::measured::Format as MeasuredFormat;
 
 pub use analyze::{
-    Analyze, AnalyzeCommand, Check, Design, Generate, Making, PolicyName, Schedulability, Source,
-    UnitName,
+    Analyze, AnalyzeCommand, Check, Design, Generate, Kernel, Making, PolicyName, Schedulability,
+    Source, UnitName,
 };
 pub use bench::{Bench, ClassName, SetPolicy};
 pub use control::{Down, Events, Logs, OfCells, Ps, Update, Which, WhichFirst};
+pub use held::{Budget, Hold, Release};
 pub use judge::Judge;
+pub use run::Run;
 
 /// Real-time containers that keep time on Linux, and prove it.
 #[derive(Debug, Parser)]
@@ -47,7 +51,7 @@ pub enum Command {
     /// What was measured: drawn, compared, with confidence.
     Report(Report),
     /// Do these task sets meet their deadlines, and what is the least CPU each cell must reserve?
-    Analyze(Analyze),
+    Analyze(Box<Analyze>),
     /// Write a run, or a task set, for other tools: tables, cyclictest's forms, rt-app.
     Export(Export),
     /// Print a mission that runs as it is, to begin with.
@@ -63,6 +67,8 @@ The program of its cells is timecell itself, where it is now.")]
     Admit(Admit),
     /// Admit a mission and keep it running: cells held by kernel budgets, restarted by their policies.
     Up(Up),
+    /// Run one program under a budget, as a mission of one cell; its exit status is returned.
+    Run(Box<Run>),
     /// What runs of a mission: cells, jobs, cpu time, budgets, and why stopped cells are stopped.
     Ps(Ps),
     /// What a cell of a mission has written.
@@ -79,9 +85,13 @@ The program of its cells is timecell itself, where it is now.")]
     Update(Update),
     /// End a mission; its logs and journal stay.
     Down(Down),
+    /// Put a running container, unit or process under a budget, which goes on when this command has ended.
+    Hold(Hold),
+    /// Let go of what `hold` has put under a budget.
+    Release(Release),
     /// What runs now: cells, cpu time, jobs, late or missed ones and worst times of a mission or experiment.
     Top(Top),
-    /// Save what a killed timecell had measured, and remove what it left behind: cells, cgroups, shared memory.
+    /// Save what a killed timecell had measured, and remove what it left behind: cells, cgroups, shared memory, cpus of a mission.
     Clean(Clean),
     /// Print the shell's completion script.
     Completions(Completions),
@@ -225,13 +235,35 @@ fn look_interval(text: &str) -> Result<Duration, String> {
 
 /// Options of `doctor`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  timecell doctor --cpus 2-3               for real-time work on these cpus
+  timecell doctor --fix --dry-run          what could be changed at once
+  sudo timecell doctor --fix               changes it, until the next start of the machine
+  sudo timecell doctor --undo              puts it back
+  timecell doctor --persist settings       writes what makes it last, to be put in place by you")]
 pub struct Doctor {
-    /// Print JSON: one object with `schema`, `machine`, `checks` and `engines`.
+    /// Print JSON: one object with `schema`, `machine`, `cpus`, `checks`, `enforcers`, `prefer` and `engines`, or what was changed.
     #[arg(long)]
     pub json: bool,
     /// Exit with 4 where a check is bad, as for CI; warnings are advice.
     #[arg(long)]
     pub strict: bool,
+    /// Cpus for real-time work, such as 2-3; without it the isolated ones, else the highest, and those of running missions, but for cells that may run on any cpu.
+    #[arg(long, value_name = "LIST")]
+    pub cpus: Option<String>,
+    /// Change what helps real-time work and can be changed at once, until the next start of the machine, and note how it was.
+    #[arg(long, conflicts_with = "strict")]
+    pub fix: bool,
+    /// Say what --fix would change, and change nothing.
+    #[arg(long, requires = "fix")]
+    pub dry_run: bool,
+    /// Write what makes it last into DIR, or print it without DIR: kernel parameters, a file for sysctl, a unit for systemd. Putting
+    /// them in place is yours.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, value_hint = ValueHint::DirPath, conflicts_with = "strict")]
+    pub persist: Option<Option<PathBuf>>,
+    /// Put back what --fix has changed, as the undo file FILE tells, or the usual one in /run/timecell.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, value_hint = ValueHint::FilePath, conflicts_with_all = ["fix", "persist", "strict", "cpus"])]
+    pub undo: Option<Option<PathBuf>>,
 }
 
 /// Options of `report`.

@@ -1,9 +1,11 @@
 //! Exit codes, and the errors behind them.
 
 use bench::BenchError;
+use host::mend::MendError;
 use model::{InputError, InputErrors};
 use record::RecordError;
 use supervise::control::{ControlError, Refusal};
+use supervise::held::Fault;
 use supervise::journal::JournalError;
 use supervise::ledger::LedgerError;
 use supervise::run::RunError;
@@ -19,6 +21,8 @@ pub enum Ended {
     Missed,
     /// Refused or labelled, because the machine lacks something that was required.
     Unmet,
+    /// A program that was run ended with this status.
+    Program(i32),
 }
 
 impl Ended {
@@ -32,6 +36,7 @@ impl Ended {
             Ended::Failed => 1,
             Ended::Missed => 3,
             Ended::Unmet => 4,
+            Ended::Program(status) => status,
         }
     }
 }
@@ -57,9 +62,23 @@ pub enum CommandError {
     /// The machine's ledger could not be used, or a mission's name is taken.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// Something that runs could not be held, or let go.
+    #[error(transparent)]
+    Held(#[from] supervise::held::HeldError),
     /// A running mission could not be controlled.
     #[error(transparent)]
     Control(#[from] ControlError),
+    /// The machine could not be changed, or put back.
+    #[error(transparent)]
+    Mend(#[from] MendError),
+    /// Somebody relies on the machine as it is.
+    #[error("{who} {why} (nothing was changed)")]
+    InUse {
+        /// Who.
+        who: String,
+        /// How, and what to do about it.
+        why: &'static str,
+    },
     /// A file of our own could not be written.
     #[error("{}: cannot {doing}: {source}", path.display())]
     File {
@@ -78,19 +97,29 @@ impl CommandError {
         match self {
             CommandError::Input(_)
             | CommandError::Inputs(_)
+            | CommandError::Mend(MendError::BadUndo { .. })
             | CommandError::Bench(BenchError::Input(_)) => Ended::BAD_INPUT,
             CommandError::Record(error)
             | CommandError::Bench(
                 BenchError::Record(error) | BenchError::Unwritten { source: error, .. },
             ) => record_code(error),
             CommandError::Bench(BenchError::Unmet(_))
+            | CommandError::InUse { .. }
+            | CommandError::Mend(MendError::NotRoot | MendError::ReadOnly { .. })
             | CommandError::Ledger(LedgerError::InTheWay { .. }) => 4,
             CommandError::Control(error) => control_code(error),
+            CommandError::Held(error) => match error.fault() {
+                Fault::Input => Ended::BAD_INPUT,
+                Fault::Missed => 3,
+                Fault::Unmet => 4,
+                Fault::Failed => 1,
+            },
             // The same that every other verb says of such a directory.
             CommandError::Run(RunError::Journal(JournalError::Foreign(_))) => 4,
             CommandError::Bench(_)
             | CommandError::Run(_)
             | CommandError::Ledger(_)
+            | CommandError::Mend(MendError::NoUndo { .. })
             | CommandError::File { .. } => 1,
         }
     }

@@ -91,41 +91,62 @@ impl FreezerSupply {
         period: Ns,
         reaction: Reaction,
     ) -> Result<FreezerSupply, ReservationError> {
-        let model = Periodic::new(budget, period)?;
+        let (longest_gap, alone) = FreezerSupply::alone(budget, period, reaction)?;
         let Reaction {
             late,
             overrun,
             noticed,
         } = reaction;
+        let certain = budget
+            .min(period.saturating_sub(late))
+            .saturating_sub(late)
+            .saturating_sub(Reaction::FIRST_USE);
+        let once = overrun + if noticed { 0 } else { budget };
+        Ok(FreezerSupply {
+            longest_gap,
+            alone,
+            behind: line(certain, period, 2 * (period - certain), late, once)?,
+        })
+    }
+
+    /// The longest gap of a cell that has nothing before it on its cpu, ns, and its rate and delay: where the lateness takes the whole
+    /// budget of one behind others, there still is that.
+    ///
+    /// # Errors
+    /// As [`FreezerSupply::new`]; of the reaction, only a lateness of the whole period leaves nothing.
+    pub fn alone(
+        budget: Ns,
+        period: Ns,
+        reaction: Reaction,
+    ) -> Result<(Ns, BoundedDelay), ReservationError> {
+        let model = Periodic::new(budget, period)?;
+        let Reaction { late, overrun, .. } = reaction;
         for (name, time) in [("lateness", late), ("overrun", overrun)] {
             if time > MAX_NS {
                 return Err(ReservationError::TooLong(name, time));
             }
         }
         let whole = model.budget().min(period.saturating_sub(late));
-        let behind = whole
-            .saturating_sub(late)
-            .saturating_sub(Reaction::FIRST_USE);
-        let supply = |share: Ns, gap: Ns, once: Ns| {
-            if share == 0 {
-                return Err(ReservationError::Zero(
-                    "budget that is certain beside the reaction",
-                ));
-            }
-            let paid = (u128::from(once) * u128::from(period)).div_ceil(u128::from(share));
-            let paid = Ns::try_from(paid).unwrap_or(Ns::MAX);
-            BoundedDelay::new(share, period, gap.saturating_add(late).saturating_add(paid))
-        };
-        let times = 1 + overrun / budget;
-        let gap = (period - budget).saturating_mul(times);
-        Ok(FreezerSupply {
-            longest_gap: gap.saturating_add(late).saturating_add(overrun.min(budget)),
-            alone: supply(whole, period - whole, overrun)?,
-            behind: supply(
-                behind,
-                2 * (period - behind),
-                overrun + if noticed { 0 } else { budget },
-            )?,
-        })
+        let gap = (period - budget).saturating_mul(1 + overrun / budget);
+        let gap = gap.saturating_add(late).saturating_add(overrun.min(budget));
+        Ok((gap, line(whole, period, period - whole, late, overrun)?))
     }
+}
+
+/// So much of every period, after a gap and the lateness, and once so much that is paid back.
+fn line(
+    share: Ns,
+    period: Ns,
+    gap: Ns,
+    late: Ns,
+    once: Ns,
+) -> Result<BoundedDelay, ReservationError> {
+    if share == 0 {
+        return Err(ReservationError::Zero(
+            "budget that is certain beside the reaction",
+        ));
+    }
+    let paid = (u128::from(once) * u128::from(period)).div_ceil(u128::from(share));
+    let paid = Ns::try_from(paid).unwrap_or(Ns::MAX);
+    BoundedDelay::new(share, period, gap.saturating_add(late).saturating_add(paid))
 }

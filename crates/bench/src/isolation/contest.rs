@@ -10,7 +10,7 @@ use super::Setting;
 use super::root_domain::OwnDomain;
 use crate::load::PlannedLoad;
 use crate::periodic::{self, Thread, jobs_within};
-use crate::supply::{group_name, stolen};
+use crate::supply::{Held, group_name, stolen};
 use crate::together::{self, Around, Beside, Member};
 
 /// How long the jobs of a cell are that keeps to what it declared, in thousandths of that: what is declared is a bound, and
@@ -130,7 +130,7 @@ impl Contest<'_> {
                 classes: threads.iter().map(|thread| thread.class.clone()).collect(),
                 slots,
                 rtprio: self.setting.priority,
-                group: group.as_ref(),
+                held: group.as_ref().map(|group| group as &dyn Held),
             });
         }
         let partition = domain.and_then(OwnDomain::group);

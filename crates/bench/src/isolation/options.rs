@@ -97,10 +97,7 @@ impl IsolationOptions {
                 [] => Part::ALL.to_vec(),
                 some => some.to_vec(),
             },
-            enforcers: match self.enforcers.as_slice() {
-                [] => Enforcer::OF_BENCH.to_vec(),
-                some => once(some),
-            },
+            enforcers: self.enforcers()?,
             utilisations_permille: self.utilisations_permille()?,
             overrun_permille: self.overrun_permille()?,
             seed: self.seed.unwrap_or(SEED),
@@ -120,6 +117,20 @@ impl IsolationOptions {
             cpu: self.cpus.first().copied(),
             priority: u8::try_from(priority).unwrap_or(PRIORITY),
         })
+    }
+
+    fn enforcers(&self) -> Result<Vec<Enforcer>, InputError> {
+        let known = Enforcer::OF_ISOLATION;
+        let names: Vec<&str> = known.iter().map(|enforcer| enforcer.name()).collect();
+        match self.enforcers.iter().find(|one| !known.contains(one)) {
+            Some(other) => Err(InputError::new(
+                "--enforcer",
+                format!("no cells are attacked under `{}`", other.name()),
+                format!("name some of {}", names.join(", ")),
+            )),
+            None if self.enforcers.is_empty() => Ok(known.to_vec()),
+            None => Ok(once(&self.enforcers)),
+        }
     }
 
     fn utilisations_permille(&self) -> Result<Vec<u32>, InputError> {

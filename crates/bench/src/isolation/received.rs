@@ -12,7 +12,7 @@ use record::supply::Budget;
 
 use super::Setting;
 use super::root_domain::OwnDomain;
-use crate::supply::{Reservation, group_name, stolen};
+use crate::supply::{Held, Reservation, group_name, stolen};
 use crate::together::{self, Around, Member};
 
 /// A trial of received budgets that is to take place.
@@ -138,6 +138,7 @@ impl Received<'_> {
                 slot: place,
                 gaps: format!("/cell/{place}.gaps"),
                 class: self.spin_class(place),
+                beside: 0,
                 cpus: cpus.to_vec(),
                 stretches: vec![(self.setting.received_ns, 0)],
                 rest_ns: 0,
@@ -149,7 +150,7 @@ impl Received<'_> {
                 slots: place..place + 1,
                 classes: vec![self.class(place)],
                 rtprio: self.setting.priority,
-                group: group.as_ref(),
+                held: group.as_ref().map(|group| group as &dyn Held),
             });
         }
         let partition = domain.and_then(OwnDomain::group);

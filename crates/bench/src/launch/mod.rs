@@ -75,6 +75,11 @@ impl Stage {
         self.shared.join(PAGE)
     }
 
+    /// The id of the cell called `name`.
+    pub(crate) fn id(name: &str) -> String {
+        format!("timecell-{}-{name}", std::process::id())
+    }
+
     /// What the cell called `name` is to run.
     pub(crate) fn spec(
         &self,
@@ -84,7 +89,7 @@ impl Stage {
         words: Vec<String>,
     ) -> Result<CellSpec, BenchError> {
         Ok(CellSpec {
-            id: format!("timecell-{}-{name}", std::process::id()),
+            id: Stage::id(name),
             engine: kind,
             rootfs: self.rootfs.clone(),
             words,

@@ -3,29 +3,29 @@
 //! next. The gaps that it saw go on record; what they amount to is for `report`. Then sets of tasks are run inside the
 //! budgets, chosen by what was measured.
 
+mod held;
 mod options;
-mod requirements;
 mod run;
 mod stretches;
 mod trial;
 mod tried;
 
-use model::{InputError, Requirement};
+use model::{Enforcer, InputError, LoadKind, LoadPlan, Requirement};
 use record::series::Condition;
 use record::summary::NotMeasured;
 use record::supply::Budget;
 
+pub(crate) use held::{Held, deadline, groups, remove_left_by_freezer};
 pub use options::{Reservation, SupplyOptions};
 pub(crate) use options::{once, within};
-pub(crate) use requirements::{deadline, groups};
 pub(crate) use run::left_ns;
 pub use run::run_supply;
 pub(crate) use trial::{group_name, stolen};
 pub use tried::SupplyStudy;
 
-use crate::plan;
+use crate::load::{self, PlannedLoad};
+use crate::plan::{self, fifo_requirement};
 use crate::series::condition;
-use requirements::{Needs, needs};
 use stretches::Stretches;
 use tried::Trying;
 
@@ -46,6 +46,9 @@ const SLOWEST_TICK_NS: i64 = 10_000_000;
 /// Guess of the time that making and removing a cell takes, ns.
 const CELL_GUESS_NS: i64 = 60_000_000;
 
+/// Guess of the time that a load takes to start and to end, ns.
+const LOAD_GUESS_NS: i64 = 500_000_000;
+
 /// What a run will do.
 pub struct SupplyPlan {
     /// How often every budget is measured.
@@ -56,6 +59,8 @@ pub struct SupplyPlan {
     setting: Setting,
     /// What follows the spinning; `None`: nothing.
     trying: Option<Trying>,
+    /// What is beside every trial; `None`: nothing.
+    load: Option<PlannedLoad>,
 }
 
 /// One thing that is measured once in every round.
@@ -89,6 +94,8 @@ struct Setting {
     /// All that this process may use.
     allowed: Vec<u32>,
     priority: u8,
+    /// That share a budget, the measured one among them.
+    threads: u32,
     stretches: Stretches,
 }
 
@@ -120,6 +127,7 @@ impl SupplyPlan {
                 cpu,
                 allowed: allowed.clone(),
                 priority: checked.priority,
+                threads: checked.threads,
                 stretches: Stretches {
                     long_ns: checked.long_ns,
                     starts: checked.starts,
@@ -127,7 +135,20 @@ impl SupplyPlan {
                 },
             },
             trying: None,
+            load: None,
         };
+        if let Some(kind) = checked.load
+            && let Err(unmet) = plan.find_load(kind)
+        {
+            // Without it, other figures would come out than those that were asked for.
+            plan.not_measured.push(NotMeasured {
+                trial: unmet.what.clone(),
+                reason: unmet.reason.clone(),
+                mend: unmet.mend.clone().unwrap_or_default(),
+            });
+            plan.requirements.push(unmet);
+            return Ok(plan);
+        }
         for &enforcer in &checked.enforcers {
             for reservation in &checked.reservations {
                 let held = Budget {
@@ -147,10 +168,15 @@ impl SupplyPlan {
         Ok(plan)
     }
 
+    fn find_load(&mut self, kind: LoadKind) -> Result<(), Requirement> {
+        let planned = load::resolve(&LoadPlan::new(kind), &self.setting.allowed)?;
+        self.load = Some(planned);
+        Ok(())
+    }
+
     /// Adds a subject, or the reason why it cannot be measured.
     fn add(&mut self, subject: Subject) {
-        let needs: Needs = needs(&subject, &self.setting);
-        for need in needs.0 {
+        for need in needs(&subject, &self.setting) {
             if !need.met && !self.not_measured.iter().any(|n| n.trial == subject.name()) {
                 self.not_measured.push(NotMeasured {
                     trial: subject.name(),
@@ -196,8 +222,8 @@ impl SupplyPlan {
 
     /// How long the run should take, ns.
     pub fn expected_ns(&self) -> i64 {
-        let tried =
-            (self.trying.as_ref()).map_or(0, |trying| trying.run_ns() * i64::from(trying.runs()));
+        let tried = (self.trying.as_ref())
+            .map_or(0, |trying| self.tried_ns(trying) * i64::from(trying.runs()));
         self.round_ns()
             .saturating_add(tried)
             .saturating_mul(self.rounds.into())
@@ -211,15 +237,25 @@ impl SupplyPlan {
     }
 
     fn trial_ns(&self, subject: &Subject) -> i64 {
-        (self.setting.stretches).expected_ns(subject) + CELL_GUESS_NS
+        (self.setting.stretches).expected_ns(subject) + CELL_GUESS_NS + self.load_ns()
+    }
+
+    /// One run of a set, ns.
+    fn tried_ns(&self, trying: &Trying) -> i64 {
+        trying.run_ns() + self.load_ns()
+    }
+
+    /// What the load adds to a trial, ns.
+    fn load_ns(&self) -> i64 {
+        self.load.as_ref().map_or(0, |_| LOAD_GUESS_NS)
     }
 
     fn conditions(&self) -> Vec<Condition> {
         let Setting {
             cpu,
-            allowed,
             priority,
             stretches,
+            ..
         } = &self.setting;
         let ms = |ns: i64| ns as f64 / 1e6;
         let mut all = vec![
@@ -238,20 +274,25 @@ impl SupplyPlan {
                     ms(stretches.tick_ns)
                 ),
             ),
-            condition(
-                "rt-cgroup",
+        ];
+        if self.setting.threads > 1 {
+            all.push(condition(
+                "threads",
                 format!(
-                    "SCHED_FIFO {priority} in a group of its own, directly below the root, pinned to cpu {cpu}"
+                    "{} more in the process, one step less urgent, want the cpu whenever the measured one does, but not under an \
+                     enforcer that holds threads one by one; what they get is not in what was received",
+                    self.setting.threads - 1
                 ),
-            ),
-            condition(
-                "deadline",
-                format!(
-                    "SCHED_DEADLINE, deadline at the end of the period, on cpus {}: the kernel takes no such thread that \
-                     is pinned",
-                    host::cpus::format_list(allowed)
-                ),
-            ),
+            ));
+        }
+        let mut enforcers: Vec<Enforcer> = Vec::new();
+        for held in self.subjects.iter().filter_map(|subject| subject.held) {
+            if !enforcers.contains(&held.enforcer) {
+                enforcers.push(held.enforcer);
+            }
+        }
+        all.extend(held::conditions(&enforcers, &self.setting));
+        all.extend([
             condition(
                 "no budget",
                 format!(
@@ -263,16 +304,36 @@ impl SupplyPlan {
                 "none: no other real-time thread of ours runs; whoever shares the cpu with a cell takes from it what these \
                  figures do not hold",
             ),
-        ];
+        ]);
+        all.extend(self.load.as_ref().map(|load| {
+            let text = format!(
+                "{} ({}) beside every trial, class OTHER, on cpus {}; what it achieved is on record",
+                load.plan.name,
+                load.form,
+                host::cpus::format_list(&load.cpus)
+            );
+            condition("load", text)
+        }));
         all.extend(self.trying.as_ref().map(Trying::condition));
         all
     }
 }
 
+/// What a subject needs of the machine, met and unmet.
+fn needs(subject: &Subject, setting: &Setting) -> Vec<Requirement> {
+    match subject.held.map(|held| (held, held::by(held.enforcer))) {
+        None => vec![fifo_requirement(setting.priority)],
+        Some((held, Some(holder))) => holder.needs(&held, setting),
+        Some((held, None)) => vec![Requirement::unmet(
+            held.enforcer.name(),
+            "timecell cannot measure this enforcer",
+            "name another one",
+        )],
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use model::Enforcer;
-
     use super::*;
 
     #[test]
@@ -281,7 +342,7 @@ mod tests {
         let mut names: Vec<String> = plan.subjects().iter().map(Subject::name).collect();
         names.extend(plan.not_measured().iter().map(|n| n.trial.clone()));
         for budget in ["30ms/100ms", "10ms/50ms", "3ms/10ms", "1ms/10ms"] {
-            for enforcer in ["rt-cgroup", "deadline"] {
+            for enforcer in ["rt-cgroup", "deadline", "freezer"] {
                 let name = format!("{enforcer} {budget}");
                 assert!(names.contains(&name), "{name} in {names:?}");
             }
@@ -307,7 +368,7 @@ mod tests {
         let with = plan(false);
         let held = with.subjects().iter().filter_map(|subject| subject.held);
         let groups = held
-            .filter(|held| held.enforcer == Enforcer::RtCgroup)
+            .filter(|held| held.enforcer != Enforcer::Deadline)
             .count();
         assert_eq!(with.tried().len(), groups);
         assert_eq!(

@@ -1,10 +1,11 @@
 //! What may be chosen about a supply study, and what stands where nothing is said.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use model::Enforcer;
-use model::{Duration, InputError, Limits};
+use model::{Duration, InputError, Limits, LoadKind};
 
 use super::tried::TRIED_NS;
 use super::{LONG_NS, PRIORITY, ROUNDS, STARTS};
@@ -13,6 +14,8 @@ use super::{LONG_NS, PRIORITY, ROUNDS, STARTS};
 const USUAL: [(u64, u64); 4] = [(30, 100), (10, 50), (3, 10), (1, 10)];
 /// Range of the long stretch, ns: ends as those of a gaps file do that has room for every gap of a restless machine.
 const LONG_RANGE_NS: (i64, i64) = (100_000_000, 30_000_000_000);
+/// Threads that share a budget.
+const THREADS: RangeInclusive<i64> = 1..=64;
 /// Periods that the long stretch must hold.
 const LEAST_PERIODS: i64 = 5;
 
@@ -88,6 +91,10 @@ pub struct SupplyOptions {
     pub priority: Option<i64>,
     /// Leave out the task sets that are run inside the budgets.
     pub no_try: bool,
+    /// Threads that share a budget; `None`: one.
+    pub threads: Option<i64>,
+    /// Loads beside every trial, one at most; `None` among them stands for none.
+    pub loads: Vec<Option<LoadKind>>,
 }
 
 /// The options with every default filled in.
@@ -101,6 +108,9 @@ pub(super) struct Checked {
     pub priority: u8,
     /// Length of each run of a task set, ns; `None`: none is run.
     pub tried_ns: Option<i64>,
+    pub threads: u32,
+    /// What is beside every trial.
+    pub load: Option<LoadKind>,
 }
 
 impl SupplyOptions {
@@ -115,6 +125,15 @@ impl SupplyOptions {
         within("--rounds", "number of rounds", rounds, &Limits::ROUNDS)?;
         let priority = self.priority.unwrap_or(PRIORITY.into());
         within("--priority", "priority", priority, &(1..=99))?;
+        let threads = self.threads.unwrap_or(1);
+        within("--threads", "number of threads", threads, &THREADS)?;
+        if threads > 1 && priority == 1 {
+            return Err(InputError::new(
+                "--threads",
+                "the threads beside the measured one are one step less urgent",
+                "ask for a --priority of 2 or more",
+            ));
+        }
         if self.cpus.len() > 1 {
             return Err(InputError::new(
                 "--cpus",
@@ -122,9 +141,18 @@ impl SupplyOptions {
                 "the study spins on one cpu; name one",
             ));
         }
+        if self.loads.len() > 1 {
+            return Err(InputError::new(
+                "--load",
+                format!("{} loads are named", self.loads.len()),
+                "the study has the same beside all trials; name one",
+            ));
+        }
         Ok(Checked {
+            threads: u32::try_from(threads).unwrap_or(1),
+            load: self.loads.first().copied().flatten(),
             enforcers: match self.enforcers.as_slice() {
-                [] => Enforcer::OF_BENCH.to_vec(),
+                [] => Enforcer::OF_SUPPLY.to_vec(),
                 some => once(some),
             },
             long_ns: self.long_ns(of(LONG_NS), &reservations)?,
@@ -184,7 +212,7 @@ pub(crate) fn within(
     option: &str,
     what: &str,
     value: i64,
-    range: &std::ops::RangeInclusive<i64>,
+    range: &RangeInclusive<i64>,
 ) -> Result<(), InputError> {
     if range.contains(&value) {
         return Ok(());
@@ -260,6 +288,21 @@ mod tests {
             })
             .contains("name one")
         );
+        assert!(
+            refused(SupplyOptions {
+                loads: vec![Some(LoadKind::Cpu), Some(LoadKind::Disk)],
+                ..options()
+            })
+            .contains("name one")
+        );
+        for (threads, priority, said) in [(0, 80, "1 to 64"), (2, 1, "--priority of 2")] {
+            let error = refused(SupplyOptions {
+                threads: Some(threads),
+                priority: Some(priority),
+                ..options()
+            });
+            assert!(error.contains(said), "{error}");
+        }
         let short = SupplyOptions {
             duration: Some(of("200ms")),
             ..options()

@@ -14,7 +14,9 @@ use crate::BenchError;
 use crate::elsewhere::Elsewhere;
 use crate::interrupt::Interrupt;
 use crate::launch::Stage;
+use crate::load::Ground;
 use crate::run::{Progress, Settings, alone};
+use crate::together::Around;
 use crate::utc::{stamp, utc_now};
 
 /// Runs the plan. Returns the run with its record complete, also when some trials failed. `study` says what the gaps amount
@@ -122,6 +124,12 @@ impl Going<'_> {
         let mut stage = Stage::set()?;
         // Before any is made: whoever comes after a `kill -9` removes it.
         stage.place.note_rt_group(&group_name())?;
+        stage.place.note_held_groups(&group_name())?;
+        let loads: Vec<_> = plan.load.iter().collect();
+        let (ground, remarks) = Ground::for_loads(&loads, run.dir(), &mut stage.place)?;
+        for remark in remarks {
+            progress.note(&remark);
+        }
         let _elsewhere = Elsewhere::than(&[plan.setting.cpu]);
         let _awake = match DmaLatency::hold() {
             Ok(held) => Some(held),
@@ -141,11 +149,15 @@ impl Going<'_> {
                 progress.trial(number, round, &subject.name(), left);
                 let trial = Trial {
                     subject,
-                    number,
                     round,
                     setting: &plan.setting,
-                    stage: &stage,
-                    interrupt: self.interrupt,
+                    load: plan.load.as_ref(),
+                    around: Around {
+                        stage: &stage,
+                        ground: &ground,
+                        interrupt: self.interrupt,
+                        number,
+                    },
                     run,
                 }
                 .run();
@@ -171,6 +183,7 @@ impl Going<'_> {
             run,
             interrupt: self.interrupt,
             stage: &stage,
+            ground: &ground,
             number,
             began,
             past_ns: past,

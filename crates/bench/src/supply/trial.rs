@@ -3,19 +3,18 @@
 use engine::{Cell, CellSpec, Rights};
 use host::cpu_use;
 use host::root::Root;
-use host::rtgroup::RtGroup;
 use host::sched::Class;
-use model::Enforcer;
 use model::EngineKind;
 use probe::control::State;
 use probe::{Barrier, BarrierError, SpinClass, SupplyArgs, clock, prepare_gaps};
 use record::run::Run;
-use record::supply::SupplyTrial;
+use record::supply::{Budget, Reacted, SupplyTrial};
 
+use super::held::{self, Held, Holder};
 use super::{Setting, Subject};
-use crate::interrupt::Interrupt;
 use crate::launch::Stage;
-use crate::load::with_words;
+use crate::load::{PlannedLoad, with_words};
+use crate::together::{Around, Beside};
 use crate::watch::Watch;
 
 /// Longest time for the process to come to be, ns; waiting for bandwidth that is given back is part of it.
@@ -23,14 +22,17 @@ const CREATION_NS: i64 = 30_000_000_000;
 /// Time beyond the expected in which a thread must have ended, ns: a budget of a thousandth stretches its last steps.
 const OVERTIME_NS: i64 = 60_000_000_000;
 
+/// The load among those that are watched; the cell is the first.
+const LOAD: usize = 1;
+
 /// One trial that is to take place.
 pub(super) struct Trial<'a> {
     pub subject: &'a Subject,
-    pub number: u32,
     pub round: u32,
     pub setting: &'a Setting,
-    pub stage: &'a Stage,
-    pub interrupt: &'a Interrupt,
+    /// What is beside it.
+    pub load: Option<&'a PlannedLoad>,
+    pub around: Around<'a>,
     /// Where the gaps go.
     pub run: &'a Run,
 }
@@ -39,28 +41,35 @@ impl Trial<'_> {
     /// Runs it. What fails is on the record; nothing of the trial stays on the machine.
     pub(super) fn run(&self) -> SupplyTrial {
         let mut record = SupplyTrial {
-            number: self.number,
+            number: self.around.number,
             round: self.round,
             held: self.subject.held,
             class: self.class().to_string(),
             cpus: self.cpus(),
             steal_ns: None,
+            reacted: None,
+            load: None,
             failure: None,
         };
         let before = stolen(&record.cpus);
-        record.failure = self.measure().err();
+        let mut beside = self.load.map(|load| Beside::new(load, &self.around));
+        match self.measure(beside.as_mut()) {
+            Ok(reacted) => record.reacted = reacted,
+            Err(failure) => record.failure = Some(failure),
+        }
+        record.load = beside.map(|beside| beside.record);
         let stolen = before.zip(stolen(&record.cpus));
         record.steal_ns = stolen.map(|(before, after)| after.saturating_sub(before));
         record
     }
 
-    fn measure(&self) -> Result<(), String> {
+    fn measure(&self, mut beside: Option<&mut Beside<'_>>) -> Result<Option<Reacted>, String> {
         let say = |error: std::io::Error| error.to_string();
         let laid = self.setting.stretches.of(self.subject, self.round);
-        let gaps = self.stage.shared.join("gaps");
+        let gaps = self.around.stage.shared.join("gaps");
         prepare_gaps(&gaps, laid.each.len())
             .map_err(|error| format!("{}: {error}", gaps.display()))?;
-        let control = self.stage.shared.join("control");
+        let control = self.around.stage.shared.join("control");
         match std::fs::remove_file(&control) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(format!("{}: {error}", control.display()));
@@ -69,62 +78,74 @@ impl Trial<'_> {
         }
         let barrier = Barrier::create(&control, 1).map_err(say)?;
         let watch = Watch::start(barrier.waker()).map_err(say)?;
-        self.interrupt.wakes(Some(barrier.waker()));
+        self.around.interrupt.wakes(Some(barrier.waker()));
         let args = SupplyArgs {
             control: "/cell/control".to_owned(),
             slot: 0,
             gaps: "/cell/gaps".to_owned(),
             class: self.spin_class(),
+            beside: self.beside(),
             cpus: self.cpus(),
             stretches: laid.each,
             rest_ns: laid.rest_ns,
             grid_ns: self.setting.stretches.tick_ns,
         };
-        let result = self.in_group(&args, &barrier, &watch);
-        self.interrupt.wakes(None);
-        result?;
+        let result = self.while_held(&args, &barrier, &watch, beside.as_deref_mut());
+        self.around.interrupt.wakes(None);
+        let stopped = beside.map_or(Ok(()), Beside::stop);
+        let reacted = result?;
+        stopped?;
         self.run
-            .keep_gaps(self.number, &gaps)
-            .map_err(|error| error.to_string())
+            .keep_gaps(self.around.number, &gaps)
+            .map_err(|error| error.to_string())?;
+        Ok(reacted)
     }
 
-    /// The group outlives the cell, which must have left it.
-    fn in_group(&self, args: &SupplyArgs, barrier: &Barrier, watch: &Watch) -> Result<(), String> {
-        let say = |error: host::rtgroup::RtGroupError| error.to_string();
-        let group = match self.subject.held {
-            Some(held) if held.enforcer == Enforcer::RtCgroup => {
-                let (budget, period) = (held.budget_ns / 1_000, held.period_ns / 1_000);
-                Some(RtGroup::create(&group_name(), budget, period).map_err(say)?)
+    /// What holds the cell outlives it; the cell must have left it.
+    fn while_held(
+        &self,
+        args: &SupplyArgs,
+        barrier: &Barrier,
+        watch: &Watch,
+        beside: Option<&mut Beside<'_>>,
+    ) -> Result<Option<Reacted>, String> {
+        let held = match self.holder() {
+            Some((holder, held)) => {
+                holder.hold(held, self.setting.cpu, &Stage::id(&self.name()))?
             }
-            _ => None,
+            None => None,
         };
-        let measured = self.in_cell(args, group.as_ref(), barrier, watch);
-        let removed = group.map_or(Ok(()), |group| group.remove().map_err(say));
-        measured.and(removed)
+        let measured = self.in_cell(args, held.as_deref(), (barrier, watch), beside);
+        let ended = held.map_or(Ok(()), |held| held.end());
+        measured.and_then(|reacted| ended.map(|()| reacted))
     }
 
     fn in_cell(
         &self,
         args: &SupplyArgs,
-        group: Option<&RtGroup>,
-        barrier: &Barrier,
-        watch: &Watch,
-    ) -> Result<(), String> {
+        held: Option<&dyn Held>,
+        (barrier, watch): (&Barrier, &Watch),
+        beside: Option<&mut Beside<'_>>,
+    ) -> Result<Option<Reacted>, String> {
         let spec = self.spec(args)?;
         let engine = engine::by_kind(EngineKind::Bare, &engine::Options::default());
         let mut cell = engine.create(&spec).map_err(|error| error.to_string())?;
         watch.add(0, cell.pid());
-        let measured = self.spin(cell.as_ref(), group, barrier, watch);
+        let measured = self.spin(cell.as_ref(), held, (barrier, watch), beside);
         barrier.abort();
         let removed = cell.remove().map_err(|error| error.to_string());
         let _ = std::fs::remove_dir_all(&spec.work_dir);
-        measured.and(removed)
+        measured.and_then(|reacted| removed.map(|()| reacted))
+    }
+
+    /// What the cell is called.
+    fn name(&self) -> String {
+        format!("{}-supply", self.around.number)
     }
 
     fn spec(&self, args: &SupplyArgs) -> Result<CellSpec, String> {
-        let name = format!("{}-supply", self.number);
-        let spec = (self.stage)
-            .spec(&name, EngineKind::Bare, None, args.to_words())
+        let spec = (self.around.stage)
+            .spec(&self.name(), EngineKind::Bare, None, args.to_words())
             .map_err(|error| error.to_string())?;
         Ok(CellSpec {
             rights: Rights {
@@ -139,13 +160,13 @@ impl Trial<'_> {
     fn spin(
         &self,
         cell: &dyn Cell,
-        group: Option<&RtGroup>,
-        barrier: &Barrier,
-        watch: &Watch,
-    ) -> Result<(), String> {
+        held: Option<&dyn Held>,
+        (barrier, watch): (&Barrier, &Watch),
+        mut beside: Option<&mut Beside<'_>>,
+    ) -> Result<Option<Reacted>, String> {
         let wait = |state: State, what: &'static str, patience: i64| {
             let mut stop = || {
-                self.interrupt.came()
+                self.around.interrupt.came()
                     || (barrier.state(0) < State::Done && !watch.dead().is_empty())
             };
             let result = barrier.wait_all(state, what, clock::now() + patience, &mut stop);
@@ -153,7 +174,10 @@ impl Trial<'_> {
                 return Err(failure);
             }
             result.map_err(|error| match error {
-                BarrierError::Stopped if self.interrupt.came() => "interrupted".to_owned(),
+                BarrierError::Stopped if self.around.interrupt.came() => "interrupted".to_owned(),
+                BarrierError::Stopped if watch.is_dead(LOAD) => {
+                    "the load beside it ended before its time".to_owned()
+                }
                 BarrierError::Stopped => {
                     with_words("its process ended before its time", cell.log_tail().trim())
                 }
@@ -161,9 +185,8 @@ impl Trial<'_> {
             })
         };
         wait(State::Present, "present", CREATION_NS)?;
-        if let Some(group) = group {
-            // While it is in no real-time class: a group takes a thread of one only with a budget.
-            group.add(cell.pid()).map_err(|error| error.to_string())?;
+        if let Some(held) = held {
+            held.join(cell.pid())?;
         }
         barrier.permit(0);
         wait(State::Armed, "armed", CREATION_NS)?;
@@ -172,13 +195,30 @@ impl Trial<'_> {
         if got != wanted {
             return Err(format!("asked for {wanted}, the kernel reports {got}"));
         }
+        if let Some(held) = held {
+            held.begin()?;
+        }
+        if let Some(beside) = beside.as_deref_mut() {
+            beside.start(&self.around, watch, LOAD)?;
+        }
         barrier.open(Barrier::lead_ns(1));
         let expected = self.setting.stretches.expected_ns(self.subject);
         wait(State::Done, "done", 2 * expected + OVERTIME_NS)?;
+        if let Some(beside) = beside {
+            beside.close_window();
+        }
+        // Before it ends: how the kernel takes a process apart is no matter of its supply.
+        let reacted = held.map_or(Ok(None), |held| held.reacted())?;
         // The kernel may lose count of a thread that ends in SCHED_DEADLINE. Of one that cannot be released, its end is as good.
         let _ = host::sched::bandwidth::release(cell.pid());
         barrier.leave();
-        Ok(())
+        Ok(reacted)
+    }
+
+    /// What holds the thread, and to what; `None`: nothing does.
+    fn holder(&self) -> Option<(&'static dyn Holder, &Budget)> {
+        let held = self.subject.held.as_ref()?;
+        Some((held::by(held.enforcer)?, held))
     }
 
     fn class(&self) -> Class {
@@ -196,21 +236,26 @@ impl Trial<'_> {
     }
 
     fn spin_class(&self) -> SpinClass {
-        match self.subject.held {
-            Some(held) if held.enforcer == Enforcer::Deadline => SpinClass::Deadline {
-                budget_ns: held.budget_ns,
-                period_ns: held.period_ns,
-            },
-            _ => SpinClass::Fifo {
+        match self.holder() {
+            Some((holder, held)) => holder.class(held, self.setting),
+            None => SpinClass::Fifo {
                 priority: self.setting.priority,
             },
         }
     }
 
+    /// Threads beside the measured one.
+    fn beside(&self) -> u32 {
+        match self.holder() {
+            Some((holder, _)) if holder.unshared().is_some() => 0,
+            _ => self.setting.threads - 1,
+        }
+    }
+
     fn cpus(&self) -> Vec<u32> {
-        match self.spin_class() {
-            SpinClass::Fifo { .. } => vec![self.setting.cpu],
-            SpinClass::Deadline { .. } => self.setting.allowed.clone(),
+        match self.holder() {
+            Some((holder, _)) => holder.cpus(self.setting),
+            None => vec![self.setting.cpu],
         }
     }
 }

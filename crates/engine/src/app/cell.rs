@@ -182,6 +182,18 @@ impl AppCell {
         process::send_signal(&self.pidfd, signal)
     }
 
+    /// Asks the program to end by this signal, or ends it where the kernel would drop the signal: a program that has no handler ends by it
+    /// anywhere else.
+    ///
+    /// # Errors
+    /// As [`AppCell::kill`].
+    pub fn ask_to_end(&self, signal: i32) -> io::Result<()> {
+        match process::drops(self.process.pid, signal) {
+            true => self.kill(libc::SIGKILL),
+            false => self.kill(signal),
+        }
+    }
+
     /// Stops every process of the cell where it stands, without a signal; returns when the last one does.
     ///
     /// # Errors

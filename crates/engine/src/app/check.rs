@@ -1,8 +1,7 @@
 //! Whether what is asked for can be had, before anything is made: each fault is one sentence.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use host::root::Root;
@@ -155,16 +154,16 @@ fn image(spec: &mut AppSpec) -> Result<(), String> {
         Image::Bundle(path) => *path = is_dir("the bundle", path)?,
         Image::Binary(path) => {
             let found = paths::find("the program", path)?;
-            let about = fs::metadata(&found).map_err(|error| error.to_string())?;
-            if !about.is_file() || about.permissions().mode() & 0o111 == 0 {
+            if !programs::is_program(&found) {
                 return Err(format!("{} is no program", path.display()));
             }
+            paths::check_source(&Root::live(), &found)?;
+            // A process of the machine goes by the name by which it is called: some programs do one thing or another by that.
             if spec.engine != EngineKind::Bare {
                 alone(&found, path)?;
                 binary_target(&found)?;
+                *path = found;
             }
-            paths::check_source(&Root::live(), &found)?;
-            *path = found;
         }
         Image::Reference(name) if name.is_empty() || name.starts_with('-') => {
             return Err(format!("`{name}` is not the name of an image"));
@@ -294,6 +293,29 @@ mod tests {
         spec.command = vec!["/x".into()];
         change(&mut spec);
         check(&spec).err().unwrap_or_default()
+    }
+
+    #[test]
+    fn a_process_goes_by_the_name_by_which_it_is_called() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("/bin/sh", &link).unwrap();
+        let mut spec = AppSpec::new(
+            "timecell-test",
+            EngineKind::Bare,
+            Image::Binary(link.clone()),
+            Path::new("/w"),
+        );
+        image(&mut spec).unwrap();
+        assert_eq!(spec.image, Image::Binary(link.clone()));
+        assert_eq!(
+            Program::of(&spec).unwrap().args,
+            [link.display().to_string()]
+        );
+        let plain = dir.path().join("plain");
+        std::fs::write(&plain, "").unwrap();
+        spec.image = Image::Binary(plain);
+        assert!(image(&mut spec).unwrap_err().contains("is no program"));
     }
 
     #[test]

@@ -118,17 +118,18 @@ pub(super) fn thaw(spec: &AppSpec) -> Result<(), String> {
 /// As [`thaw`], where there is anything to thaw: on version 1 a stopped process does not even die.
 pub(crate) fn thaw_if_there(cgroups: &Cgroups, id: &str) {
     // On version 2 it does, whoever has frozen it.
-    if let Some(Freezer::V1(dir)) = find_in(cgroups, id, false)
-        && dir.exists()
-    {
-        // What is not thawed does not end, and that is reported.
-        let _ = Freezer::V1(dir).set(false);
+    if let Some(mount) = cgroups.v1_mount("freezer") {
+        let dir = mount.point.join(id);
+        if dir.exists() {
+            // What is not thawed does not end, and that is reported.
+            let _ = Freezer::V1(dir).set(false);
+        }
     }
 }
 
 fn find(spec: &AppSpec) -> Result<Freezer, String> {
     let cgroups = host::cgroup::detect().map_err(|error| error.to_string())?;
-    find_in(&cgroups, &spec.id, spec.is_enclosed).ok_or_else(|| {
+    find_in(&cgroups, spec).ok_or_else(|| {
         format!(
             "there is no freezer ({}); mount one with `mkdir -p /sys/fs/cgroup/freezer && mount -t cgroup -o freezer none /sys/fs/cgroup/freezer`",
             cgroups.layout()
@@ -136,18 +137,18 @@ fn find(spec: &AppSpec) -> Result<Freezer, String> {
     })
 }
 
-fn find_in(cgroups: &Cgroups, id: &str, is_enclosed: bool) -> Option<Freezer> {
+fn find_in(cgroups: &Cgroups, spec: &AppSpec) -> Option<Freezer> {
     if let Some(mount) = cgroups.v1_mount("freezer") {
-        return Some(Freezer::V1(mount.point.join(id)));
+        return Some(Freezer::V1(mount.point.join(&spec.id)));
     }
     let v2 = cgroups.v2.as_ref()?;
-    let own = v2.point.join(id);
-    let below = match is_enclosed {
+    let own = spec.outer_group_at(&v2.point);
+    let below = match spec.is_enclosed {
         true => crate::cgroups::groups_below(&own),
         false => Vec::new(),
     };
     // Where there is none below, there is nobody to freeze, and whoever tries is told: the group around it is somebody else's.
-    Some(Freezer::V2(match (is_enclosed, below.is_empty()) {
+    Some(Freezer::V2(match (spec.is_enclosed, below.is_empty()) {
         (false, _) => vec![own],
         (true, true) => vec![own.join("cell")],
         (true, false) => below,

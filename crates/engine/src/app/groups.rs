@@ -15,13 +15,11 @@ use crate::embedded::groups::Groups;
 /// # Errors
 /// Names the group that could not be made.
 pub(super) fn make(spec: &AppSpec) -> Result<Groups, String> {
-    match spec.is_enclosed {
-        true => Groups::make_inside(&spec.id, INNER),
-        false => Groups::make(&spec.id),
-    }
+    let inner = spec.is_enclosed.then_some(INNER);
+    Groups::make_inside(&spec.id, spec.within.as_deref(), inner)
 }
 
-/// Sets the limits of the groups `/<id>`, which are there and empty: they hold for what is below, too.
+/// Sets the limits of a cell's outer groups, which are there and empty: they hold for what is below, too.
 ///
 /// # Errors
 /// Names the file that could not be written, or the controller that is not there.
@@ -29,9 +27,9 @@ pub(super) fn limit(spec: &AppSpec) -> Result<(), String> {
     let cgroups = host::cgroup::detect().map_err(|error| error.to_string())?;
     let Limits { memory_bytes, pids } = spec.limits;
     if let Some(bytes) = memory_bytes {
-        limit_memory(&cgroups, &spec.id, bytes)?;
+        limit_memory(&cgroups, spec, bytes)?;
     }
-    let group = group(&cgroups, &spec.id, "pids").ok_or_else(|| absent("pids", &cgroups))?;
+    let group = group(&cgroups, spec, "pids").ok_or_else(|| absent("pids", &cgroups))?;
     write(&group.path().join("pids.max"), &pids.to_string())?;
     match spec.engine {
         // Its devices are the host's.
@@ -65,21 +63,24 @@ impl Group {
     }
 }
 
-fn group(cgroups: &Cgroups, id: &str, controller: &str) -> Option<Group> {
+fn group(cgroups: &Cgroups, spec: &AppSpec, controller: &str) -> Option<Group> {
     if let Some(mount) = cgroups.v1_mount(controller) {
-        return Some(Group::V1(mount.point.join(id)));
+        return Some(Group::V1(mount.point.join(&spec.id)));
     }
     let v2 = cgroups.v2.as_ref()?;
     if !v2.controllers.iter().any(|name| name == controller) {
         return None;
     }
     // A group has a controller's files only where its parent hands it down, as every container runtime asks for.
-    let handed_down = v2.point.join("cgroup.subtree_control");
-    let already = fs::read_to_string(&handed_down).unwrap_or_default();
-    if !already.split_whitespace().any(|name| name == controller) {
-        fs::write(&handed_down, format!("+{controller}")).ok()?;
+    let within = spec.within.iter().map(|within| v2.point.join(within));
+    for parent in std::iter::once(v2.point.clone()).chain(within) {
+        let handed_down = parent.join("cgroup.subtree_control");
+        let already = fs::read_to_string(&handed_down).unwrap_or_default();
+        if !already.split_whitespace().any(|name| name == controller) {
+            fs::write(&handed_down, format!("+{controller}")).ok()?;
+        }
     }
-    Some(Group::V2(v2.point.join(id)))
+    Some(Group::V2(spec.outer_group_at(&v2.point)))
 }
 
 fn absent(controller: &str, cgroups: &Cgroups) -> String {
@@ -97,9 +98,9 @@ fn absent(controller: &str, cgroups: &Cgroups) -> String {
     )
 }
 
-fn limit_memory(cgroups: &Cgroups, id: &str, bytes: u64) -> Result<(), String> {
+fn limit_memory(cgroups: &Cgroups, spec: &AppSpec, bytes: u64) -> Result<(), String> {
     let bytes = bytes.to_string();
-    match group(cgroups, id, "memory").ok_or_else(|| absent("memory", cgroups))? {
+    match group(cgroups, spec, "memory").ok_or_else(|| absent("memory", cgroups))? {
         Group::V1(dir) => {
             write(&dir.join("memory.limit_in_bytes"), &bytes)?;
             let with_swap = dir.join("memory.memsw.limit_in_bytes");
@@ -130,7 +131,8 @@ fn limit_devices(cgroups: &Cgroups, spec: &AppSpec) -> Result<(), String> {
         return Ok(());
     };
     let partly = (spec.devices.iter()).find(|device| device.access != Access::ReadWrite);
-    match (devices::hold_v2(&v2.point.join(&spec.id), &rules), partly) {
+    let group = spec.outer_group_at(&v2.point);
+    match (devices::hold_v2(&group, &rules), partly) {
         // Without the program, the modes of the nodes hold everybody but their owner.
         (Err(error), Some(device)) => Err(format!(
             "the cell cannot be held to `{}` of {}: {error}; grant \"rw\", or use a kernel with CONFIG_CGROUP_BPF",

@@ -96,7 +96,7 @@ fn confine(command: &mut Command, spec: &AppSpec) -> Result<(), String> {
         .args(["--no-hosts", "--http-proxy=false"])
         .args(["--systemd=false", "--sdnotify", "ignore"])
         .args(["--cap-drop", "all", "--security-opt", "no-new-privileges"])
-        .args(["--cgroup-parent", &format!("/{}", spec.id)])
+        .args(["--cgroup-parent", &spec.outer_group()])
         .arg(format!("--pids-limit={}", spec.limits.pids))
         .arg("--pidfile")
         .arg(oci::pid_file(spec))

@@ -48,9 +48,13 @@ pub struct AppSpec {
     /// What its cgroups allow.
     pub limits: Limits,
     /// Whether its own groups lie in one around them, by which it is held from outside: nobody inside, no engine's `pause` and no
-    /// [`AppCell::thaw`](super::AppCell::thaw) undoes what that does. The outer one is `/<id>` either way.
+    /// [`AppCell::thaw`](super::AppCell::thaw) undoes what that does. The outer one is named `<id>` either way.
     #[serde(default)]
     pub is_enclosed: bool,
+    /// The group at the top of cgroup v2 in which its own lies: a partition of cpus ([`host::isolate::Partitions`]); `None`: at the top
+    /// itself, as in every other hierarchy.
+    #[serde(default)]
+    pub within: Option<String>,
     /// What its processes may.
     pub grants: Grants,
     /// How early it is killed when the machine's memory is short, 0 to 1000 (proc_pid_oom_score_adj(5)).
@@ -84,18 +88,32 @@ impl AppSpec {
             network: Network::None,
             limits: Limits::default(),
             is_enclosed: false,
+            within: None,
             grants: Grants::default(),
             oom_score_adj: 0,
             log_bytes: 1 << 20,
         }
     }
 
-    /// The group that its engine makes, from the root of every hierarchy; podman makes one below `/<id>` by itself.
+    /// The group around all that is made of it, from the root of the hierarchy of version 2.
+    pub(super) fn outer_group(&self) -> String {
+        match &self.within {
+            Some(within) => format!("/{within}/{}", self.id),
+            None => format!("/{}", self.id),
+        }
+    }
+
+    /// The group that its engine makes; podman makes one below the outer one by itself.
     pub(super) fn own_group(&self) -> String {
         match self.is_enclosed {
-            true => format!("/{}/{INNER}", self.id),
-            false => format!("/{}", self.id),
+            true => format!("{}/{INNER}", self.outer_group()),
+            false => self.outer_group(),
         }
+    }
+
+    /// The same at this mount point.
+    pub(super) fn outer_group_at(&self, point: &Path) -> PathBuf {
+        point.join(self.outer_group().trim_start_matches('/'))
     }
 }
 

@@ -33,33 +33,38 @@ struct Group {
 impl Groups {
     /// Makes the group `/<id>` in every hierarchy and starts the helper.
     pub(crate) fn make(id: &str) -> Result<Groups, String> {
-        Groups::make_all(id, None)
+        Groups::make_inside(id, None, None)
     }
 
-    /// The same, with one of this name in that of version 2, for the processes: the outer one is for those who hold the cell, and may be
-    /// there. What they use is version 2, so that elsewhere there is no need of it.
-    pub(crate) fn make_inside(id: &str, inner: &str) -> Result<Groups, String> {
-        Groups::make_all(id, Some(inner))
-    }
-
-    fn make_all(id: &str, inner: Option<&str>) -> Result<Groups, String> {
+    /// The same, in that of version 2 within the group of this name at the top, which is there, and with one of the name `inner` in it for
+    /// the processes: the outer one is for those who hold the cell, and may be there. What they use is version 2, so that elsewhere there
+    /// is no need of it.
+    pub(crate) fn make_inside(
+        id: &str,
+        within: Option<&str>,
+        inner: Option<&str>,
+    ) -> Result<Groups, String> {
         let cgroups = host::cgroup::detect().map_err(|error| error.to_string())?;
         let mut groups = Vec::new();
         let v1 = cgroups.v1.iter().map(|mount| (mount, true));
         for (mount, v1) in v1.chain(cgroups.v2.iter().map(|mount| (mount, false))) {
             let cpuset = v1 && mount.controllers.iter().any(|name| name == "cpuset");
+            let top = match within.filter(|_| !v1) {
+                Some(within) => mount.point.join(within),
+                None => mount.point.clone(),
+            };
             let made = match inner.filter(|_| !v1) {
-                None => make_one(&mount.point, id, cpuset),
+                None => make_one(&top, id, cpuset),
                 Some(inner) => {
-                    let outer = mount.point.join(id);
+                    let outer = top.join(id);
                     match fs::create_dir(&outer) {
                         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
                         _ => make_one(&outer, inner, false),
                     }
                 }
             };
-            let group = made
-                .map_err(|error| format!("cgroup {}: {error}", mount.point.join(id).display()))?;
+            let group =
+                made.map_err(|error| format!("cgroup {}: {error}", top.join(id).display()))?;
             groups.push(group);
         }
         let mut made = Groups {

@@ -18,7 +18,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use crate::stats::MOST_GROUPS;
+use crate::stats::{MOST_GROUPS, Reacted};
 use crate::sys;
 pub(crate) use lane::{Beat, Lane, NEVER};
 pub(crate) use lowered::LowerTable;
@@ -28,7 +28,7 @@ pub use record::{Entry, LONGEST_PATH, Progress, Totals, Which};
 /// The file's name in its directory.
 const NAME: &str = "page";
 /// `timecell` and the version of the layout.
-const MAGIC: u64 = u64::from_ne_bytes(*b"timecel\x02");
+const MAGIC: u64 = u64::from_ne_bytes(*b"timecel\x03");
 /// How long the enforcing threads of a new keeper may take until they are at work, ns. They wait for that already, and what they do first is to say so.
 const BEGINNING_NS: i64 = 100_000_000;
 
@@ -312,6 +312,26 @@ impl Page {
         records.filter_map(GroupRecord::entry).collect()
     }
 
+    /// How exact those were who hold the group of this number, since it is held; `None`: it is not held here. They write on meanwhile.
+    pub fn reacted(&self, id: u64) -> Option<&Reacted> {
+        let mut records = self.layout().groups.iter();
+        let found = records.find(|record| id != 0 && record.id() == id);
+        found.map(|record| &record.reacted)
+    }
+
+    /// Whether the kernel gives notice of the use of groups on this cpu in time, as the keeper has found by trying; `None`: it has not held
+    /// any there.
+    pub fn has_notice(&self, cpu: u32) -> Option<bool> {
+        let senses = self.lanes().find_map(|lane| lane.senses(cpu));
+        senses.map(|senses| senses.notice.is_some())
+    }
+
+    /// Cpu time of the keeper since it was started, ns; `None`: it has ended.
+    pub fn keeper_cpu_ns(&self) -> Option<i64> {
+        let pid = self.keeper();
+        (pid != 0).then(|| sys::process_cpu_ns(pid)).flatten()
+    }
+
     /// Whether any group is held.
     pub(crate) fn is_empty(&self) -> bool {
         self.layout().groups.iter().all(|record| record.id() == 0)
@@ -376,8 +396,9 @@ fn in_memory(file: &File) -> io::Result<bool> {
     // SAFETY: `of` is valid for the write.
     let answer = unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut of) };
     sys::checked(i64::from(answer))?;
-    // Of another type on each architecture.
-    Ok(of.f_type == libc::TMPFS_MAGIC as _ || of.f_type == RAMFS as _)
+    // Of another type on each architecture; no such number has more bits.
+    let kind = of.f_type as u32;
+    Ok(kind == libc::TMPFS_MAGIC as u32 || kind == RAMFS)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::lowered::LowerTable;
 use super::twin;
 use crate::rule::{Ended, Reservation, State};
+use crate::stats::Reacted;
 
 /// The longest path of a group, bytes.
 pub const LONGEST_PATH: usize = 256;
@@ -86,6 +87,7 @@ pub(crate) struct GroupRecord {
     /// finds that here and says no more of it.
     not_held: AtomicU64,
     pub(crate) lowered: LowerTable,
+    pub(crate) reacted: Reacted,
 }
 
 /// Stands for no time.
@@ -257,6 +259,7 @@ mod tests {
             progress: std::array::from_fn(|_| AtomicU64::new(0)),
             not_held: AtomicU64::new(0),
             lowered: LowerTable::new(),
+            reacted: Reacted::default(),
         })
     }
 

@@ -190,10 +190,29 @@ impl Place {
     /// # Errors
     /// If it cannot be read.
     pub fn page(&self) -> Result<Option<Page>, PlaceError> {
+        self.check_own()?;
         Ok(Page::open(&self.dir)?)
     }
 
+    /// Refuses a directory that others may change: in one like /dev/shm anybody may have made it before, and answer in its socket.
+    fn check_own(&self) -> Result<(), PlaceError> {
+        let made = match std::fs::symlink_metadata(&self.dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            made => made.map_err(|reason| PlaceError::Dir {
+                path: self.dir.clone(),
+                reason,
+            })?,
+        };
+        // SAFETY: no arguments, cannot fail.
+        let own = unsafe { libc::geteuid() };
+        match made.is_dir() && made.uid() == own && made.mode() & 0o077 == 0 {
+            true => Ok(()),
+            false => Err(PlaceError::Foreign(self.dir.clone())),
+        }
+    }
+
     fn ask(&self, command: &Command) -> Result<u64, PlaceError> {
+        self.check_own()?;
         let until = Instant::now() + PATIENCE;
         let mut repeats = false;
         // What is not held before is not let go either, however often that is asked for.
@@ -253,13 +272,7 @@ impl Place {
         };
         let mut builder = DirBuilder::new();
         (builder.mode(0o700).recursive(true).create(&self.dir)).map_err(failed)?;
-        // In a directory like /dev/shm anybody may have made it before.
-        let made = std::fs::symlink_metadata(&self.dir).map_err(failed)?;
-        // SAFETY: no arguments, cannot fail.
-        let own = unsafe { libc::geteuid() };
-        if !made.is_dir() || made.uid() != own || made.mode() & 0o077 != 0 {
-            return Err(PlaceError::Foreign(self.dir.clone()));
-        }
+        self.check_own()?;
         let mut child = Program::new(&self.program)
             .args([WORD, "keeper"])
             .arg(&self.dir)
@@ -339,6 +352,30 @@ mod tests {
                 error => return error,
             }
         }
+    }
+
+    /// Whoever made a directory in /dev/shm before could tell that a group is held, and release it.
+    #[test]
+    fn nobody_is_asked_in_a_directory_that_others_may_change() {
+        let dir = tempfile::tempdir_in(crate::page::memory()).unwrap();
+        let place = Place::new(dir.path().join("place"), "/nonexistent");
+        assert!(place.page().unwrap().is_none());
+        std::fs::create_dir(place.dir()).unwrap();
+        Page::open_or_make(place.dir()).unwrap();
+        let listener = std::os::unix::net::UnixListener::bind(place.dir().join(SOCKET)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        for (mode, is_own) in [(0o700, true), (0o770, false), (0o701, false)] {
+            std::fs::set_permissions(place.dir(), Permissions::from_mode(mode)).unwrap();
+            let page = place.page();
+            assert_eq!(page.is_ok(), is_own, "{mode:o}");
+            if !is_own {
+                let refused = |error| matches!(error, PlaceError::Foreign(_));
+                assert!(page.is_err_and(refused));
+                assert!(place.release(1).is_err_and(refused));
+            }
+        }
+        let asked = listener.accept().unwrap_err();
+        assert_eq!(asked.kind(), io::ErrorKind::WouldBlock);
     }
 
     #[test]

@@ -1,8 +1,41 @@
-//! Waiting for holders that have ended and are children of this process by inheritance.
+//! Telling those who hold groups from other processes, and waiting for those that have ended and are children of this process by
+//! inheritance.
 
 use std::fs;
 
+use super::WORD;
 use super::setup::NAME;
+
+/// What they are, on their command line behind [`WORD`].
+const ROLES: [&[u8]; 3] = [b"keeper", b"watcher", b"heir"];
+
+/// Whether a process is one of those who hold groups, of this or another version. A program that calls itself so is not taken for one: it is
+/// root's and in this process's pid namespace, too, or it is none.
+pub fn is_holder(pid: i32) -> bool {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    is_holder_by(&words, &status)
+}
+
+fn is_holder_by(words: &[u8], status: &str) -> bool {
+    let words: Vec<&[u8]> = words.split(|byte| *byte == 0).collect();
+    words.get(1) == Some(&WORD.as_bytes())
+        && words.get(2).is_some_and(|role| ROLES.contains(role))
+        && of(status, "Uid").split_whitespace().all(|uid| uid == "0")
+        && is_called_so(status)
+}
+
+/// Whether what `/proc/<pid>/status` says is of one that has this name and no pid namespace of its own.
+fn is_called_so(status: &str) -> bool {
+    let pids = of(status, "NSpid").split_whitespace().count();
+    of(status, "Name").as_bytes() == NAME.to_bytes() && pids == 1
+}
+
+fn of<'a>(status: &'a str, key: &str) -> &'a str {
+    let mut lines = status.lines();
+    let value = lines.find_map(|line| Some(line.strip_prefix(key)?.strip_prefix(':')?.trim()));
+    value.unwrap_or_default()
+}
 
 /// Reaps those who held cells, have ended and are children of this process: of a subreaper, which becomes the parent of whoever has
 /// none any more. All others it leaves alone, whatever they call themselves: a program in a cell has a pid namespace of its own,
@@ -23,14 +56,7 @@ pub fn reap_ended_holders() {
 
 /// Whether what `/proc/<pid>/status` says is of a holder that has ended and has not been waited for.
 fn is_ended_holder(status: &str) -> bool {
-    let of = |key: &str| {
-        let mut lines = status.lines();
-        lines.find_map(|line| Some(line.strip_prefix(key)?.strip_prefix(':')?.trim()))
-    };
-    let pids = of("NSpid").unwrap_or_default().split_whitespace().count();
-    of("Name").map(str::as_bytes) == Some(NAME.to_bytes())
-        && of("State").is_some_and(|state| state.starts_with('Z'))
-        && pids == 1
+    is_called_so(status) && of(status, "State").starts_with('Z')
 }
 
 #[cfg(test)]
@@ -48,5 +74,27 @@ mod tests {
         // A program in a cell that calls itself so.
         assert!(!of("timecell-holder", "Z (zombie)", "812\t1"));
         assert!(!is_ended_holder(""));
+    }
+
+    #[test]
+    fn a_program_that_calls_itself_a_holder_is_none() {
+        let status = |name: &str, uids: &str, pids: &str| {
+            format!("Name:\t{name}\nUid:\t{uids}\nNSpid:\t{pids}\n")
+        };
+        let root = "0\t0\t0\t0";
+        let words = b"timecell\0freezer\0keeper\0/run/timecell-held\0";
+        let is = |status: String| is_holder_by(words, &status);
+        assert!(is(status("timecell-holder", root, "812")));
+        assert!(!is(status("x", root, "812")));
+        assert!(!is(status("timecell-holder", root, "812\t1")));
+        assert!(!is(status(
+            "timecell-holder",
+            "1000\t1000\t1000\t1000",
+            "812"
+        )));
+        let right = status("timecell-holder", root, "812");
+        for words in [&b"x\0run\0keeper"[..], b"x\0freezer\0else", b"x", b""] {
+            assert!(!is_holder_by(words, &right));
+        }
     }
 }

@@ -37,7 +37,7 @@ use std::path::{Path, PathBuf};
 use crate::keeper::{KeeperError, PRIORITY};
 use crate::page::PageError;
 pub use client::{Place, PlaceError};
-pub use ended::reap_ended_holders;
+pub use ended::{is_holder, reap_ended_holders};
 use handed::Handed;
 
 /// The first word of the command line of each of the processes.
@@ -48,8 +48,10 @@ pub(crate) const PATIENCE_NS: i64 = 250_000;
 const LONGEST_SLEEP_NS: i64 = 100_000_000;
 /// The commander: above all cells, below the enforcing threads, which it must not keep from their work.
 const COMMANDER: u8 = PRIORITY - 1;
-/// The watcher: above the enforcing threads, which may have gone mad.
-const WATCHER: u8 = PRIORITY + 1;
+/// The watcher's FIFO priority, the most urgent of those who hold: above the enforcing threads, which may have gone mad.
+pub const WATCHER: u8 = PRIORITY + 1;
+/// The most urgent FIFO priority of what is held: below all who hold it.
+pub const HIGHEST_HELD: u8 = COMMANDER - 1;
 
 /// Why one of the processes ends otherwise than it should.
 #[derive(Debug, thiserror::Error)]

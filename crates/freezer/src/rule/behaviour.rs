@@ -345,4 +345,10 @@ fn budgets_that_cannot_be_held_are_refused() {
         );
     }
     assert!(Reservation::new(100 * US, 100 * US).is_ok());
+    let unsigned = Reservation::of_unsigned;
+    let own = Reservation::new(3, 100 * US);
+    assert_eq!(unsigned(3, (100 * US).unsigned_abs()), own);
+    for (budget, period) in [(0, 100_000), (3, 1 << 63), (u64::MAX, u64::MAX)] {
+        assert!(unsigned(budget, period).is_err(), "{budget} {period}");
+    }
 }

@@ -104,6 +104,16 @@ impl Reservation {
         })
     }
 
+    /// The same of times without a sign.
+    ///
+    /// # Errors
+    /// As [`Reservation::new`].
+    pub fn of_unsigned(budget_ns: u64, period_ns: u64) -> Result<Reservation, ReservationError> {
+        // What does not fit is longer than any period, and refused as such.
+        let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
+        Reservation::new(signed(budget_ns), signed(period_ns))
+    }
+
     /// Q, ns, above 0 and at most the period.
     pub fn budget_ns(self) -> i64 {
         self.budget_ns

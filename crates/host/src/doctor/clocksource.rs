@@ -1,6 +1,7 @@
 //! The clock source: what does reading the time cost?
 
 use super::{Check, Question, State};
+use crate::mend::{Fix, Form};
 use crate::root::Root;
 
 const QUESTION: Question = Question {
@@ -28,21 +29,18 @@ const SLOW: [&str; 6] = [
 ];
 
 pub(super) fn check(root: &Root) -> Check {
-    let directory = "/sys/devices/system/clocksource/clocksource0";
-    let current = match root.read(format!("{directory}/current_clocksource")) {
+    let current = match root.read(format!("{DIRECTORY}/current_clocksource")) {
         Ok(current) => current,
         Err(reason) => return QUESTION.unknown(&reason),
     };
     let available = root
-        .read(format!("{directory}/available_clocksource"))
+        .read(format!("{DIRECTORY}/available_clocksource"))
         .unwrap_or_default();
     let found = format!("{current} (available: {available})");
     if FAST.contains(&current.as_str()) {
         return QUESTION.answer(State::Good, found);
     }
-    let better = FAST
-        .iter()
-        .find(|fast| available.split_whitespace().any(|name| name == **fast));
+    let better = better(&available);
     let state = match (SLOW.contains(&current.as_str()), better) {
         (true, _) => State::Bad,
         (false, Some(_)) => State::Warning,
@@ -52,13 +50,41 @@ pub(super) fn check(root: &Root) -> Check {
     let check = QUESTION.answer(state, found);
     match better {
         Some(better) => check.with_mend(format!(
-            "echo {better} > {directory}/current_clocksource (permanently: kernel parameter clocksource={better})"
+            "echo {better} > {DIRECTORY}/current_clocksource (permanently: kernel parameter clocksource={better})"
         )),
         None if state == State::Bad => check
             .with_mend("kernel parameter tsc=reliable, if the machine keeps its time stamp counter steady"),
         None => check,
     }
 }
+
+/// The fast one among these, if there is one.
+fn better(available: &str) -> Option<&'static str> {
+    let is_there = |fast: &&&str| available.split_whitespace().any(|name| name == **fast);
+    FAST.iter().find(is_there).copied()
+}
+
+pub(super) fn fix(root: &Root, _: &[u32]) -> Fix {
+    let fix = Fix::of(QUESTION.id);
+    let read = |file: &str| root.read(format!("{DIRECTORY}/{file}"));
+    let (Ok(current), Ok(available)) = (read("current_clocksource"), read("available_clocksource"))
+    else {
+        return fix;
+    };
+    match better(&available) {
+        Some(better) if !FAST.contains(&current.as_str()) => fix
+            .write(
+                root,
+                format!("{DIRECTORY}/current_clocksource"),
+                Form::Plain,
+                better,
+            )
+            .parameter("clocksource", better),
+        _ => fix,
+    }
+}
+
+const DIRECTORY: &str = "/sys/devices/system/clocksource/clocksource0";
 
 #[cfg(test)]
 mod tests {
@@ -80,6 +106,14 @@ mod tests {
         let check = clock("hpet\n", "tsc hpet acpi_pm \n");
         assert_eq!(check.state, State::Bad);
         assert!(check.mend.unwrap().starts_with("echo tsc > "));
+        let tree = Tree::new()
+            .file(&format!("{DIRECTORY}/current_clocksource"), "hpet\n")
+            .file(&format!("{DIRECTORY}/available_clocksource"), "tsc hpet\n");
+        let made = fix(&tree.root(), &[]);
+        assert_eq!(
+            (made.writes[0].set.as_str(), made.parameters.len()),
+            ("tsc", 1)
+        );
         assert!(clock("hpet", "hpet").mend.unwrap().contains("tsc=reliable"));
     }
 

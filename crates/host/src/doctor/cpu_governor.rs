@@ -2,6 +2,7 @@
 
 use super::{Check, Question, State};
 use crate::cpus::{self, format_list};
+use crate::mend::{Fix, Form};
 use crate::root::Root;
 use std::collections::BTreeMap;
 
@@ -18,8 +19,7 @@ pub(super) fn check(root: &Root) -> Check {
     };
     let mut by_governor: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     for cpu in online {
-        let file = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
-        if let Ok(governor) = root.read(file) {
+        if let Ok(governor) = root.read(file(cpu)) {
             by_governor.entry(governor).or_default().push(cpu);
         }
     }
@@ -68,6 +68,21 @@ pub(super) fn check(root: &Root) -> Check {
     QUESTION.answer(state, found).with_mend(mend)
 }
 
+pub(super) fn fix(root: &Root, _: &[u32]) -> Fix {
+    let fix = Fix::of(QUESTION.id);
+    let files = cpus::online_at(root)
+        .unwrap_or_default()
+        .into_iter()
+        .map(file);
+    (files.filter(|file| root.exists(file))).fold(fix, |fix, file| {
+        fix.write(root, file, Form::Plain, "performance")
+    })
+}
+
+fn file(cpu: u32) -> String {
+    format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +104,15 @@ mod tests {
         assert_eq!(
             check.found,
             "performance on cpu 1, powersave on cpu 0 (driver cpufreq-dt)"
+        );
+        let writes = fix(&tree("powersave\n", "performance\n", "").root(), &[]).writes;
+        let open: Vec<&str> = (writes.iter())
+            .filter(|write| !write.is_done())
+            .map(|write| write.path.as_str())
+            .collect();
+        assert_eq!(
+            open,
+            ["/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"]
         );
         assert_eq!(
             check.mend.unwrap(),

@@ -1,8 +1,9 @@
 //! Cpu isolation: are there cpus that ordinary work, the tick and RCU callbacks leave alone?
 
-use super::{Check, Question, State, name_cpus, rt_cpus};
-use crate::cpus::{self, format_list, parse_list};
-use crate::kernel::{BuildOptions, CommandLine};
+use super::{Check, Question, State, name_cpus};
+use crate::cpus::{self, format_list};
+use crate::kernel::{self, BuildOptions};
+use crate::mend::Fix;
 use crate::root::Root;
 
 const QUESTION: Question = Question {
@@ -11,63 +12,136 @@ const QUESTION: Question = Question {
     why: "Ordinary work, timer ticks and RCU callbacks on a cpu delay the real-time tasks there unless the kernel keeps them away.",
 };
 
-pub(super) fn check(root: &Root) -> Check {
+/// What the kernel keeps off the cpus for real-time work, and could.
+struct Isolation {
+    isolated: Vec<u32>,
+    nohz: Vec<u32>,
+    nocbs: Vec<u32>,
+    /// Whether the kernel can go without tick.
+    can_nohz: bool,
+    /// Whether it can move RCU callbacks elsewhere; `None` if nothing tells.
+    can_nocbs: Option<bool>,
+}
+
+impl Isolation {
+    fn of(root: &Root) -> Isolation {
+        let nohz = cpus::list_file(root, "/sys/devices/system/cpu/nohz_full").ok();
+        let options = BuildOptions::read(root).ok();
+        let built = |name| options.as_ref().map(|options| options.has(name));
+        let can_nohz = nohz.is_some() || built("CONFIG_NO_HZ_FULL") == Some(true);
+        Isolation {
+            isolated: cpus::isolated_at(root),
+            nohz: nohz.unwrap_or_default(),
+            nocbs: kernel::without_rcu_callbacks(root),
+            can_nohz,
+            // NO_HZ_FULL is not built without it.
+            can_nocbs: if can_nohz {
+                Some(true)
+            } else {
+                built("CONFIG_RCU_NOCB_CPU")
+            },
+        }
+    }
+
+    /// The parameters that keep everything off these cpus that can be kept off.
+    fn parameters(&self, wanted: &[u32]) -> Vec<(&'static str, String)> {
+        let list = format_list(wanted);
+        let mut all = vec![("isolcpus", format!("managed_irq,domain,{list}"))];
+        if self.can_nohz {
+            all.push(("nohz_full", list.clone()));
+        }
+        if self.can_nocbs == Some(true) {
+            all.push(("rcu_nocbs", list));
+        }
+        all
+    }
+
+    /// Whether everything is kept off these cpus that can be kept off.
+    fn is_whole(&self, wanted: &[u32]) -> bool {
+        let has = |have: &[u32]| wanted.iter().all(|cpu| have.contains(cpu));
+        has(&self.isolated)
+            && (!self.can_nohz || has(&self.nohz))
+            && (self.can_nocbs != Some(true) || has(&self.nocbs))
+    }
+}
+
+pub(super) fn check(root: &Root, wanted: &[u32]) -> Check {
     let online = match cpus::online_at(root) {
         Ok(online) => online,
         Err(reason) => return QUESTION.unknown(&reason),
     };
-    let line = CommandLine::read(root).ok();
-    let parameter = |name: &str| {
-        let value = line.as_ref()?.get(name)?;
-        parse_list(value).ok()
-    };
-    let isolated = cpus::isolated_at(root);
-    let nohz_file = cpus::list_file(root, "/sys/devices/system/cpu/nohz_full").ok();
-    let can_nohz = nohz_file.is_some()
-        || BuildOptions::read(root).is_ok_and(|options| options.has("CONFIG_NO_HZ_FULL"));
-    let nohz = nohz_file.unwrap_or_default();
-    // nohz_full= implies rcu_nocbs= on the same cpus.
-    let mut nocbs = parameter("rcu_nocbs").unwrap_or_default();
-    nocbs.extend(&nohz);
-
+    let now = Isolation::of(root);
     let show = |cpus: &[u32]| match cpus {
         [] => "none".to_owned(),
         cpus => format_list(cpus),
     };
     let mut found = format!(
         "isolated {}; without tick (nohz_full) {}; without RCU callbacks (rcu_nocbs) {}",
-        show(&isolated),
-        show(&nohz),
-        show(&nocbs)
+        show(&now.isolated),
+        show(&now.nohz),
+        show(&now.nocbs)
     );
     if online.len() < 2 {
         found.push_str("; there is only one cpu");
         return QUESTION.answer(State::Warning, found);
     }
-    let wanted = rt_cpus(root);
-    let lacks = |have: &[u32]| wanted.iter().any(|cpu| !have.contains(cpu));
-    if !lacks(&isolated) && !lacks(&nohz) && !lacks(&nocbs) {
-        return QUESTION.answer(State::Good, found);
+    if now.nocbs.is_empty() && kernel::is_preempt_rt(root) == Some(true) {
+        // In the threads rcuc/N, of class FIFO with priority 1.
+        found.push_str(", which PREEMPT_RT leaves to threads of the lowest real-time priority");
     }
-    if !can_nohz {
+    if !now.can_nohz {
         found.push_str("; this kernel was built without nohz_full");
-        if !lacks(&isolated) {
-            return QUESTION.answer(State::Info, found);
-        }
     }
-    let list = format_list(&wanted);
-    let mut mend = format!("kernel parameters isolcpus=managed_irq,domain,{list}");
-    if can_nohz {
-        mend.push_str(&format!(" nohz_full={list} rcu_nocbs={list}"));
+    if now.can_nocbs == Some(false) {
+        found.push_str("; this kernel was built without rcu_nocbs");
     }
-    mend.push_str(&format!(" (for {})", name_cpus(&wanted)));
-    QUESTION.answer(State::Warning, found).with_mend(mend)
+    if now.is_whole(wanted) {
+        let state = match now.can_nohz {
+            true => State::Good,
+            false => State::Info,
+        };
+        return QUESTION.answer(state, found);
+    }
+    if !leaves_some(&online, wanted) {
+        found.push_str("; there is no other cpu for ordinary work");
+        return QUESTION.answer(State::Warning, found);
+    }
+    let parameters = now.parameters(wanted).into_iter();
+    let words: Vec<String> = parameters
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    QUESTION.answer(State::Warning, found).with_mend(format!(
+        "kernel parameters {} (for {})",
+        words.join(" "),
+        name_cpus(wanted)
+    ))
+}
+
+/// Whether ordinary work has a cpu left where these are kept free of it.
+fn leaves_some(online: &[u32], wanted: &[u32]) -> bool {
+    online.iter().any(|cpu| !wanted.contains(cpu))
+}
+
+/// Only a start of the machine changes it; until then `bench` keeps the cpus free that it measures on.
+pub(super) fn fix(root: &Root, wanted: &[u32]) -> Fix {
+    let fix = Fix::of(QUESTION.id);
+    let now = Isolation::of(root);
+    let online = cpus::online_at(root).unwrap_or_default();
+    if online.len() < 2 || wanted.is_empty() || check(root, wanted).state != State::Warning {
+        return fix;
+    }
+    if !leaves_some(&online, wanted) {
+        return fix.leave("no cpu would be left for ordinary work: name fewer with --cpus");
+    }
+    let fix = (now.parameters(wanted).into_iter())
+        .fold(fix, |fix, (name, value)| fix.parameter(name, value));
+    fix.leave("only kernel parameters change it, at the next start: --persist has them")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Tree;
+    use crate::testing::{Tree, gzip};
 
     fn tree(isolated: &str, nohz: &str) -> Tree {
         Tree::new()
@@ -78,13 +152,13 @@ mod tests {
 
     #[test]
     fn fully_isolated_cpus_are_good() {
-        let check = check(&tree("2-3\n", "2-3\n").root());
+        let check = check(&tree("2-3\n", "2-3\n").root(), &[2, 3]);
         assert_eq!(check.state, State::Good, "{check:?}");
     }
 
     #[test]
     fn without_isolation_the_parameters_are_named() {
-        let check = check(&tree("\n", "(null)\n").root());
+        let check = check(&tree("\n", "(null)\n").root(), &[3]);
         assert_eq!(check.state, State::Warning);
         assert_eq!(
             check.mend.unwrap(),
@@ -95,14 +169,63 @@ mod tests {
     #[test]
     fn a_kernel_without_nohz_full_is_not_told_to_use_it() {
         let tree = Tree::new().file("/sys/devices/system/cpu/online", "0-1\n");
-        let check = check(&tree.root());
+        let check = check(&tree.root(), &[1]);
         assert!(!check.mend.unwrap().contains("nohz_full"));
+    }
+
+    #[test]
+    fn callbacks_can_be_kept_off_where_the_tick_cannot() {
+        let of = |options: &str, line: &str| {
+            let tree = Tree::new()
+                .file("/sys/devices/system/cpu/online", "0-3\n")
+                .file("/sys/devices/system/cpu/isolated", "3\n")
+                .file("/proc/cmdline", line)
+                .bytes("/proc/config.gz", &gzip(options));
+            let made = fix(&tree.root(), &[3]).parameters;
+            (check(&tree.root(), &[3]), made)
+        };
+        let (lacking, made) = of("CONFIG_RCU_NOCB_CPU=y\n", "quiet\n");
+        assert_eq!(lacking.state, State::Warning);
+        assert_eq!(
+            lacking.mend.unwrap(),
+            "kernel parameters isolcpus=managed_irq,domain,3 rcu_nocbs=3 (for cpu 3)"
+        );
+        assert_eq!(made.len(), 2, "{made:?}");
+        let (whole, made) = of("CONFIG_RCU_NOCB_CPU=y\n", "rcu_nocbs=3\n");
+        assert_eq!(whole.state, State::Info, "{whole:?}");
+        assert!(
+            whole
+                .found
+                .ends_with("this kernel was built without nohz_full")
+        );
+        assert!(made.is_empty());
+        // A kernel without them takes no notice of the parameter.
+        let (ignored, _) = of("CONFIG_HZ=250\n", "rcu_nocbs=3\n");
+        assert!(
+            ignored.found.contains("(rcu_nocbs) none"),
+            "{}",
+            ignored.found
+        );
+    }
+
+    #[test]
+    fn a_cpu_is_left_for_ordinary_work() {
+        let tree = tree("\n", "(null)\n");
+        let of = |cpus: &[u32]| (check(&tree.root(), cpus), fix(&tree.root(), cpus));
+        let (all, nothing) = of(&[0, 1, 2, 3]);
+        assert_eq!((all.state, all.mend), (State::Warning, None));
+        assert!(nothing.parameters.is_empty(), "{nothing:?}");
+        assert!(nothing.left[0].contains("--cpus"), "{nothing:?}");
+        assert_eq!(
+            of(&[1, 2, 3]).1.parameters[0].value,
+            "managed_irq,domain,1-3"
+        );
     }
 
     #[test]
     fn one_cpu_has_nothing_to_isolate() {
         let tree = Tree::new().file("/sys/devices/system/cpu/online", "0\n");
-        let check = check(&tree.root());
+        let check = check(&tree.root(), &[1]);
         assert_eq!((check.state, check.mend), (State::Warning, None));
     }
 }

@@ -1,7 +1,8 @@
 //! Idle states: how long does a sleeping cpu take to wake?
 
-use super::{Check, Question, State, name_cpus, rt_cpus};
+use super::{Check, Question, State, name_cpus};
 use crate::kernel::CommandLine;
+use crate::mend::{Fix, Form};
 use crate::root::Root;
 
 const QUESTION: Question = Question {
@@ -13,7 +14,7 @@ const QUESTION: Question = Question {
 /// Exit latencies up to this many microseconds disappear in the cost of a wake-up.
 const HARMLESS_US: u64 = 10;
 
-pub(super) fn check(root: &Root) -> Check {
+pub(super) fn check(root: &Root, rt: &[u32]) -> Check {
     if let Ok(line) = CommandLine::read(root)
         && line.get("idle") == Some("poll")
     {
@@ -28,9 +29,8 @@ pub(super) fn check(root: &Root) -> Check {
     } else {
         "/dev/cpu_dma_latency is absent"
     };
-    let rt = rt_cpus(root);
     let mut deepest: Option<(u64, String)> = None;
-    for cpu in &rt {
+    for cpu in rt {
         let states = format!("/sys/devices/system/cpu/cpu{cpu}/cpuidle");
         for state in root.names_in(&states) {
             let state = format!("{states}/{state}");
@@ -57,7 +57,7 @@ pub(super) fn check(root: &Root) -> Check {
         Some((latency, name)) => {
             let found = format!(
                 "the deepest on {} is {name}, {latency} us to leave (driver {driver}); {switch}",
-                name_cpus(&rt)
+                name_cpus(rt)
             );
             if latency <= HARMLESS_US {
                 return QUESTION.answer(State::Good, found);
@@ -73,6 +73,22 @@ pub(super) fn check(root: &Root) -> Check {
             QUESTION.answer(State::Warning, found).with_mend(mend)
         }
     }
+}
+
+/// Whoever holds /dev/cpu_dma_latency open keeps all cpus awake for as long as he does; this is for those that matter.
+pub(super) fn fix(root: &Root, rt: &[u32]) -> Fix {
+    let mut fix = Fix::of(QUESTION.id);
+    for cpu in rt {
+        let states = format!("/sys/devices/system/cpu/cpu{cpu}/cpuidle");
+        for state in root.names_in(&states) {
+            let state = format!("{states}/{state}");
+            let latency = root.read_number::<u64>(format!("{state}/latency"));
+            if latency.is_ok_and(|us| us > HARMLESS_US) {
+                fix = fix.write(root, format!("{state}/disable"), Form::Plain, "1");
+            }
+        }
+    }
+    fix
 }
 
 #[cfg(test)]
@@ -97,18 +113,22 @@ mod tests {
 
     #[test]
     fn a_deep_state_is_a_warning_until_it_is_disabled() {
-        let deep = check(&tree("0\n").root());
+        let deep = check(&tree("0\n").root(), &[1]);
         assert_eq!(deep.state, State::Warning);
         assert!(deep.found.contains("C6, 133 us"), "{}", deep.found);
         assert!(deep.mend.unwrap().contains("cpu1/cpuidle/state*"));
-        assert_eq!(check(&tree("1\n").root()).state, State::Good);
+        assert_eq!(check(&tree("1\n").root(), &[1]).state, State::Good);
+        let writes = fix(&tree("0\n").root(), &[1]).writes;
+        assert_eq!(writes.len(), 1, "state0 is harmless: {writes:?}");
+        assert!(writes[0].path.ends_with("cpu1/cpuidle/state1/disable") && !writes[0].is_done());
+        assert!(fix(&tree("1\n").root(), &[1]).writes[0].is_done());
     }
 
     #[test]
     fn polling_is_good_and_no_driver_is_no_fault() {
         let poll = Tree::new().file("/proc/cmdline", "quiet idle=poll\n");
-        assert_eq!(check(&poll.root()).state, State::Good);
+        assert_eq!(check(&poll.root(), &[1]).state, State::Good);
         let none = Tree::new().file("/sys/devices/system/cpu/cpuidle/current_driver", "none\n");
-        assert_eq!(check(&none.root()).state, State::Info);
+        assert_eq!(check(&none.root(), &[1]).state, State::Info);
     }
 }

@@ -1,14 +1,17 @@
 //! The doctor's checks: each reads one aspect of the machine and says what it found, whether it is
-//! fit for real time, why it matters and what would mend it. Nothing here changes the machine; what
-//! runs containers is looked at elsewhere.
+//! fit for real time, why it matters and what would mend it. Nothing here changes the machine: what a check can mend is told as
+//! a [`Fix`], which [`mend`](crate::mend) makes. What runs containers is looked at elsewhere.
 //!
-//! A check is one file with `check(&Root) -> Check` and one line in `CHECKS`.
+//! A check is one file with `check(&Root) -> Check`, or `check(&Root, cpus)` where it is about the cpus for real-time work, and one
+//! line in `ASPECTS`; with a `fix` beside it where something can be done about it.
 
 mod cell_limits;
 mod cgroup_layout;
 mod clocksource;
 mod cpu_governor;
 mod cpu_isolation;
+mod deadline_timer;
+mod fair_server;
 mod hypervisor;
 mod idle_states;
 mod irq_affinity;
@@ -25,31 +28,95 @@ mod timer_resolution;
 mod transparent_huge_pages;
 
 use crate::cpus;
+use crate::mend::Fix;
 use crate::root::{Root, Unreadable};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
+/// One thing to look at.
+struct Aspect {
+    check: Look,
+    /// What could be done about it, if anything.
+    fix: Option<Mend>,
+}
+
+/// What does something about it.
+#[derive(Clone, Copy)]
+enum Mend {
+    /// It needs to know the cpus for real-time work at most.
+    Of(fn(&Root, &[u32]) -> Fix),
+    /// The same, and the cpus that others have taken for such work.
+    Beside(fn(&Root, &[u32], &[u32]) -> Fix),
+}
+
+/// What a check looks at.
+enum Look {
+    /// The machine as a whole.
+    Machine(fn(&Root) -> Check),
+    /// The cpus for real-time work.
+    Cpus(fn(&Root, &[u32]) -> Check),
+}
+
+impl Aspect {
+    const fn machine(check: fn(&Root) -> Check) -> Aspect {
+        Aspect {
+            check: Look::Machine(check),
+            fix: None,
+        }
+    }
+
+    const fn cpus(check: fn(&Root, &[u32]) -> Check) -> Aspect {
+        Aspect {
+            check: Look::Cpus(check),
+            fix: None,
+        }
+    }
+
+    const fn mended_by(self, fix: fn(&Root, &[u32]) -> Fix) -> Aspect {
+        Aspect {
+            fix: Some(Mend::Of(fix)),
+            ..self
+        }
+    }
+
+    const fn mended_beside(self, fix: fn(&Root, &[u32], &[u32]) -> Fix) -> Aspect {
+        Aspect {
+            fix: Some(Mend::Beside(fix)),
+            ..self
+        }
+    }
+
+    fn look(&self, root: &Root, cpus: &[u32]) -> Check {
+        match self.check {
+            Look::Machine(check) => check(root),
+            Look::Cpus(check) => check(root, cpus),
+        }
+    }
+}
+
 /// Every check, in the order of the answer.
-const CHECKS: &[fn(&Root) -> Check] = &[
-    preemption::check,
-    rt_throttling::check,
-    cpu_isolation::check,
-    cpu_governor::check,
-    idle_states::check,
-    smt::check,
-    transparent_huge_pages::check,
-    clocksource::check,
-    timer_resolution::check,
-    timer_migration::check,
-    hypervisor::check,
-    steal_time::check,
-    cgroup_layout::check,
-    rt_budgets::check,
-    privileges::check,
-    irq_affinity::check,
-    swap::check,
-    rootless::check,
-    cell_limits::check,
+const ASPECTS: &[Aspect] = &[
+    Aspect::machine(preemption::check).mended_by(preemption::fix),
+    Aspect::machine(rt_throttling::check).mended_by(rt_throttling::fix),
+    Aspect::cpus(fair_server::check).mended_by(fair_server::fix),
+    Aspect::machine(deadline_timer::check).mended_by(deadline_timer::fix),
+    Aspect::cpus(cpu_isolation::check).mended_by(cpu_isolation::fix),
+    Aspect::machine(cpu_governor::check).mended_by(cpu_governor::fix),
+    Aspect::cpus(idle_states::check).mended_by(idle_states::fix),
+    Aspect::cpus(smt::check).mended_by(smt::fix),
+    Aspect::machine(transparent_huge_pages::check).mended_by(transparent_huge_pages::fix),
+    Aspect::machine(clocksource::check).mended_by(clocksource::fix),
+    Aspect::machine(timer_resolution::check),
+    Aspect::machine(timer_migration::check).mended_by(timer_migration::fix),
+    Aspect::machine(hypervisor::check),
+    Aspect::machine(steal_time::check),
+    Aspect::machine(cgroup_layout::check),
+    Aspect::machine(rt_budgets::check),
+    Aspect::machine(privileges::check),
+    Aspect::cpus(irq_affinity::check).mended_beside(irq_affinity::fix),
+    Aspect::machine(swap::check).mended_by(swap::fix),
+    Aspect::machine(rootless::check),
+    Aspect::machine(cell_limits::check),
 ];
 
 /// How an aspect of the machine stands to real-time work.
@@ -128,18 +195,37 @@ impl Question {
     }
 }
 
-/// Examines this machine. Takes a little over 100 ms, because steal time is watched that long.
+/// Examines this machine, for real-time work on the cpus that [`rt_cpus`] names. Takes a little over 100 ms, because steal time is
+/// watched that long.
 pub fn examine() -> Vec<Check> {
     examine_at(&Root::live())
 }
 
 /// [`examine`] of a machine whose files are under another root.
 pub fn examine_at(root: &Root) -> Vec<Check> {
-    CHECKS.iter().map(|check| check(root)).collect()
+    examine_for(root, &rt_cpus(root))
+}
+
+/// [`examine_at`] for real-time work on these cpus.
+pub fn examine_for(root: &Root, cpus: &[u32]) -> Vec<Check> {
+    let looked = ASPECTS.iter().map(|aspect| aspect.look(root, cpus));
+    looked.collect()
+}
+
+/// What can be done about what the checks find, for real-time work on these cpus, in the order of the checks; nothing is moved to
+/// cpus that are `taken` for such work by others. Nothing is changed.
+pub fn fixes_for(root: &Root, cpus: &[u32], taken: &[u32]) -> Vec<Fix> {
+    let fixes = ASPECTS.iter().filter_map(|aspect| aspect.fix);
+    fixes
+        .map(|fix| match fix {
+            Mend::Of(fix) => fix(root, cpus),
+            Mend::Beside(fix) => fix(root, cpus, taken),
+        })
+        .collect()
 }
 
 /// The cpus that real-time work would use: the isolated ones, else the default one.
-fn rt_cpus(root: &Root) -> Vec<u32> {
+pub fn rt_cpus(root: &Root) -> Vec<u32> {
     match cpus::isolated_at(root) {
         isolated if isolated.is_empty() => vec![cpus::default_rt_cpu_at(root)],
         isolated => isolated,
@@ -182,7 +268,7 @@ mod tests {
         }
         ids.sort_unstable();
         ids.dedup();
-        assert_eq!(ids.len(), CHECKS.len());
+        assert_eq!(ids.len(), ASPECTS.len());
     }
 
     #[test]
@@ -199,7 +285,7 @@ mod tests {
     #[test]
     fn this_machine_can_be_examined() {
         let checks = examine();
-        assert_eq!(checks.len(), CHECKS.len());
+        assert_eq!(checks.len(), ASPECTS.len());
         let json = serde_json::to_string(&checks).unwrap();
         let back: Vec<Check> = serde_json::from_str(&json).unwrap();
         assert_eq!(back, checks);
@@ -209,12 +295,30 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_fix_belongs_to_a_check_and_a_machine_without_files_has_none() {
+        let root = Tree::new().root();
+        let checks = examine_at(&root);
+        for fix in fixes_for(&root, &rt_cpus(&root), &[]) {
+            assert!(checks.iter().any(|check| check.id == fix.id), "{fix:?}");
+            assert!(
+                fix.writes.is_empty() && fix.parameters.is_empty(),
+                "{fix:?}"
+            );
+        }
+    }
+
     /// Files the checks read.
-    const FILES: [&str; 39] = [
+    const FILES: [&str; 44] = [
         "/proc/sys/kernel/version",
         "/proc/sys/kernel/osrelease",
         "/sys/kernel/realtime",
         "/sys/kernel/debug/sched/preempt",
+        "/sys/kernel/debug/sched/features",
+        "/sys/kernel/debug/sched/fair_server/cpu0/runtime",
+        "/sys/kernel/debug/sched/fair_server/cpu0/period",
+        "/proc/irq/default_smp_affinity",
+        "/proc/interrupts",
         "/proc/cmdline",
         "/proc/config.gz",
         "/proc/sys/kernel/sched_rt_runtime_us",
@@ -273,7 +377,10 @@ mod tests {
                 .iter()
                 .zip(&texts)
                 .fold(Tree::new(), |tree, (file, text)| tree.file(file, text));
-            prop_assert_eq!(examine_at(&tree.root()).len(), CHECKS.len());
+            prop_assert_eq!(examine_at(&tree.root()).len(), ASPECTS.len());
+            for fix in fixes_for(&tree.root(), &[0, 1], &[2]) {
+                prop_assert!(fix.writes.iter().all(|write| !write.set.is_empty()));
+            }
         }
     }
 }

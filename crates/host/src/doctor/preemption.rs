@@ -1,7 +1,9 @@
 //! The preemption model: may a real-time task interrupt the kernel itself?
 
 use super::{Check, Question, State};
+use crate::debugfs;
 use crate::kernel;
+use crate::mend::{Fix, Form};
 use crate::root::Root;
 
 const QUESTION: Question = Question {
@@ -50,6 +52,34 @@ pub(super) fn check(root: &Root) -> Check {
         }
     }
 }
+
+/// Where the running kernel can choose, it is told to let itself be interrupted; also at its next start.
+pub(super) fn fix(root: &Root, _: &[u32]) -> Fix {
+    let fix = Fix::of(QUESTION.id);
+    if kernel::is_preempt_rt(root) != Some(false) || !kernel::is_dynamic(root) {
+        return fix;
+    }
+    match kernel::preemption_model(root).as_deref() {
+        None => fix,
+        Some(model) => {
+            // Where it is the kernel's own choice nobody need ask for it.
+            let by_itself =
+                kernel::BuildOptions::read(root).is_ok_and(|options| options.has("CONFIG_PREEMPT"));
+            let fix = match model {
+                "lazy" => return fix,
+                "full" if by_itself => fix,
+                _ => fix.parameter("preempt", "full"),
+            };
+            match (model, debugfs::read(root, MODELS)) {
+                ("full", Err(_)) => fix,
+                (_, Ok(_)) => fix.write(root, debugfs::path(MODELS), Form::Parentheses, "full"),
+                (_, Err(error)) => fix.leave(error.to_string()),
+            }
+        }
+    }
+}
+
+const MODELS: &str = "sched/preempt";
 
 /// The name of Debian's package, for the architectures that have one.
 fn debian_package(root: &Root) -> &'static str {
@@ -108,6 +138,24 @@ mod tests {
             locked.starts_with("kernel parameter preempt=full"),
             "{locked}"
         );
+    }
+
+    #[test]
+    fn a_model_that_can_be_chosen_is_chosen() {
+        let dynamic = || Tree::new().file("/proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC\n");
+        let models = "/sys/kernel/debug/sched/preempt";
+        let open = dynamic().file(models, "(none) voluntary full\n");
+        let made = fix(&open.root(), &[]);
+        let write = &made.writes[0];
+        assert_eq!((write.was.as_str(), write.set.as_str()), ("none", "full"));
+        assert_eq!(made.parameters[0].value, "full");
+        let closed = dynamic().bytes("/proc/config.gz", &gzip("CONFIG_PREEMPT_NONE=y\n"));
+        let made = fix(&closed.root(), &[]);
+        assert!(made.writes.is_empty() && made.left[0].contains("mount -t debugfs"));
+        let rt = dynamic()
+            .file(models, "(none) voluntary full\n")
+            .file("/sys/kernel/realtime", "1\n");
+        assert_eq!(fix(&rt.root(), &[]), Fix::of("preemption"));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Simultaneous multithreading: do two cpus share one core?
 
-use super::{Check, Question, State, rt_cpus};
+use super::{Check, Question, State};
 use crate::cpus::{self, format_list};
+use crate::mend::Fix;
 use crate::root::Root;
 
 const QUESTION: Question = Question {
@@ -10,7 +11,7 @@ const QUESTION: Question = Question {
     why: "Two cpus of one core share its units and caches, so work on one stretches execution times on the other, and no scheduler can prevent it.",
 };
 
-pub(super) fn check(root: &Root) -> Check {
+pub(super) fn check(root: &Root, rt: &[u32]) -> Check {
     let control = root.read("/sys/devices/system/cpu/smt/control");
     let active = match root.read("/sys/devices/system/cpu/smt/active") {
         Ok(active) => active == "1",
@@ -23,7 +24,7 @@ pub(super) fn check(root: &Root) -> Check {
         let how = control.unwrap_or_else(|_| "unknown".to_owned());
         return QUESTION.answer(State::Good, format!("not active (control: {how})"));
     }
-    let shared: Vec<String> = rt_cpus(root)
+    let shared: Vec<String> = rt
         .iter()
         .filter_map(|cpu| {
             let file = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
@@ -50,6 +51,17 @@ pub(super) fn check(root: &Root) -> Check {
         )
 }
 
+/// Switching it off takes cpus away from everything that runs on them, and what was bound to them does not come back by itself.
+pub(super) fn fix(root: &Root, rt: &[u32]) -> Fix {
+    let fix = Fix::of(QUESTION.id);
+    match check(root, rt).state {
+        State::Warning => fix.leave(
+            "switching it off takes half of the cpus away from everything that runs, which cannot be undone for what is bound to them: decide on the kernel parameter nosmt",
+        ),
+        _ => fix,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,14 +80,14 @@ mod tests {
 
     #[test]
     fn a_shared_core_is_named() {
-        let check = check(&tree("1\n", "1,3\n").root());
+        let check = check(&tree("1\n", "1,3\n").root(), &[3]);
         assert_eq!(check.state, State::Warning);
         assert_eq!(check.found, "active: cpu 3 shares its core with cpu 1");
     }
 
     #[test]
     fn unshared_or_inactive_is_good() {
-        assert_eq!(check(&tree("1\n", "3\n").root()).state, State::Good);
-        assert_eq!(check(&tree("0\n", "1,3\n").root()).state, State::Good);
+        assert_eq!(check(&tree("1\n", "3\n").root(), &[3]).state, State::Good);
+        assert_eq!(check(&tree("0\n", "1,3\n").root(), &[3]).state, State::Good);
     }
 }

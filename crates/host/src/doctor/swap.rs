@@ -1,6 +1,7 @@
 //! Swap: may memory of a real-time program be on a disk when it is needed?
 
 use super::{Check, Question, State};
+use crate::mend::Fix;
 use crate::root::Root;
 
 const QUESTION: Question = Question {
@@ -36,6 +37,17 @@ pub(super) fn check(root: &Root) -> Check {
     QUESTION
         .answer(State::Warning, areas.join(", "))
         .with_mend("swapoff -a (for ever: remove the swap lines from /etc/fstab)")
+}
+
+/// Bringing back what was swapped out takes as long as it takes, and fails where memory is short.
+pub(super) fn fix(root: &Root, _: &[u32]) -> Fix {
+    let fix = Fix::of(QUESTION.id);
+    match check(root).state {
+        State::Warning => fix.leave(
+            "`swapoff -a` brings everything back into memory, which takes long and can fail: run it when nothing else runs",
+        ),
+        _ => fix,
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Timer migration: do timers expire on the cpu that armed them, or on whichever is busy?
 
 use super::{Check, Question, State};
+use crate::mend::{Fix, Form};
 use crate::root::Root;
 
 const QUESTION: Question = Question {
@@ -10,7 +11,7 @@ const QUESTION: Question = Question {
 };
 
 pub(super) fn check(root: &Root) -> Check {
-    match root.read_number::<u32>("/proc/sys/kernel/timer_migration") {
+    match root.read_number::<u32>(FILE) {
         Ok(0) => QUESTION.answer(State::Good, "off: timers expire on the cpu that armed them"),
         Ok(_) => QUESTION
             .answer(
@@ -21,6 +22,16 @@ pub(super) fn check(root: &Root) -> Check {
         Err(reason) => QUESTION.unknown(&reason),
     }
 }
+
+pub(super) fn fix(root: &Root, _: &[u32]) -> Fix {
+    let fix = Fix::of(QUESTION.id);
+    match root.read_number::<u32>(FILE) {
+        Ok(_) => fix.write(root, FILE, Form::Plain, "0"),
+        Err(error) => fix.leave(error.to_string()),
+    }
+}
+
+const FILE: &str = "/proc/sys/kernel/timer_migration";
 
 #[cfg(test)]
 mod tests {
@@ -44,5 +55,8 @@ mod tests {
             Some("sysctl -w kernel.timer_migration=0")
         );
         assert_eq!(of("some\n").state, State::Unknown);
+        let tree = Tree::new().file(FILE, "1\n");
+        let write = &fix(&tree.root(), &[]).writes[0];
+        assert_eq!((write.was.as_str(), write.set.as_str()), ("1", "0"));
     }
 }

@@ -1,6 +1,7 @@
 //! Transparent huge pages: does the kernel rearrange the memory of running programs?
 
 use super::{Check, Question, State, chosen};
+use crate::mend::{Fix, Form};
 use crate::root::Root;
 
 const QUESTION: Question = Question {
@@ -10,8 +11,7 @@ const QUESTION: Question = Question {
 };
 
 pub(super) fn check(root: &Root) -> Check {
-    let file = "/sys/kernel/mm/transparent_hugepage/enabled";
-    let text = match root.read(file) {
+    let text = match root.read(FILE) {
         Ok(text) => text,
         Err(_) if root.exists("/sys/kernel/mm") => {
             return QUESTION.answer(State::Good, "the kernel was built without them");
@@ -20,16 +20,29 @@ pub(super) fn check(root: &Root) -> Check {
     };
     match chosen(&text) {
         Some("always") => QUESTION.answer(State::Warning, "always").with_mend(format!(
-            "echo madvise > {file} (permanently: kernel parameter transparent_hugepage=madvise)"
+            "echo madvise > {FILE} (permanently: kernel parameter transparent_hugepage=madvise)"
         )),
         Some("madvise") => QUESTION.answer(State::Good, "madvise: only programs that ask for them"),
         Some("never") => QUESTION.answer(State::Good, "never"),
         _ => QUESTION.answer(
             State::Unknown,
-            format!("{file} holds {:?}", crate::root::shorten(&text)),
+            format!("{FILE} holds {:?}", crate::root::shorten(&text)),
         ),
     }
 }
+
+pub(super) fn fix(root: &Root, _: &[u32]) -> Fix {
+    let fix = Fix::of(QUESTION.id);
+    match root.read(FILE).as_deref().map(chosen) {
+        Ok(Some("always")) => fix
+            .write(root, FILE, Form::Brackets, "madvise")
+            .parameter("transparent_hugepage", "madvise"),
+        Ok(Some("madvise")) => fix.write(root, FILE, Form::Brackets, "madvise"),
+        _ => fix,
+    }
+}
+
+const FILE: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 #[cfg(test)]
 mod tests {
@@ -47,6 +60,9 @@ mod tests {
         assert_eq!(state("always [madvise] never\n"), State::Good);
         assert_eq!(state("always madvise [never]\n"), State::Good);
         assert_eq!(state("?\n"), State::Unknown);
+        let fixed = |text: &str| fix(&Tree::new().file(FILE, text).root(), &[]);
+        assert_eq!(fixed("[always] madvise never\n").writes[0].set, "madvise");
+        assert!(fixed("always madvise [never]\n").writes.is_empty());
     }
 
     #[test]

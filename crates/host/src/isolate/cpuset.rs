@@ -109,15 +109,13 @@ fn version_2(
             "the root of the cgroup hierarchy is not mounted here".to_owned()
         ));
     }
-    let control = mount.point.join("cgroup.subtree_control");
-    let handed_down = read(&control).unwrap_or_default();
-    if !handed_down.split_whitespace().any(|name| name == "cpuset") {
+    if !is_handed_down(&mount.point) {
         journal.note(&Change::File {
-            path: control.clone(),
+            path: mount.point.join(CONTROL),
             was: "-cpuset".to_owned(),
             set: "+cpuset".to_owned(),
         })?;
-        if let Err(why) = write(&control, "+cpuset") {
+        if let Err(why) = hand_down(&mount.point) {
             return Ok(Err(why));
         }
     }
@@ -125,28 +123,73 @@ fn version_2(
     journal.note(&Change::Group {
         path: group.clone(),
     })?;
+    let made = make_partition(&group, &found.cpus, "isolated");
+    Ok(made.map(|()| group))
+}
+
+const CONTROL: &str = "cgroup.subtree_control";
+
+fn is_handed_down(top: &Path) -> bool {
+    let handed_down = read(&top.join(CONTROL)).unwrap_or_default();
+    handed_down.split_whitespace().any(|name| name == "cpuset")
+}
+
+/// Version 2: groups at the top have cpusets only where the top hands the controller down.
+pub(super) fn hand_down(top: &Path) -> Refusal {
+    match is_handed_down(top) {
+        true => Ok(()),
+        false => write(&top.join(CONTROL), "+cpuset"),
+    }
+}
+
+/// Version 2: makes a group whose cpus are a partition of this state (`root`, `isolated`); nothing is left of one that the kernel
+/// refuses.
+pub(super) fn make_partition(group: &Path, cpus: &[u32], state: &str) -> Refusal {
+    taken_already(group, cpus)?;
     let made = || -> Refusal {
-        make(&group)?;
-        write(&group.join("cpuset.cpus"), &format_list(&found.cpus))?;
-        write(&group.join("cpuset.cpus.partition"), "isolated")?;
-        match read(&group.join("cpuset.cpus.partition"))?.as_str() {
-            "isolated" => Ok(()),
-            state => Err(format!("the kernel calls the partition `{state}`")),
+        make(group)?;
+        let file = group.join("cpuset.cpus.partition");
+        write(&group.join("cpuset.cpus"), &format_list(cpus))?;
+        write(&file, state)?;
+        match read(&file)? {
+            found if found == state => Ok(()),
+            found => Err(format!("the kernel calls the partition `{found}`")),
         }
     };
-    Ok(match made() {
-        Ok(()) => Ok(group),
-        Err(why) => {
-            let _ = remove(&group);
-            Err(why)
-        }
+    made().inspect_err(|_| {
+        let _ = remove(group);
     })
+}
+
+/// That no group beside this one is a partition of one of these cpus: the kernel would call that one invalid for the mere mention of
+/// its cpu in another's `cpuset.cpus`.
+fn taken_already(group: &Path, cpus: &[u32]) -> Refusal {
+    let beside = group.parent().map(std::fs::read_dir);
+    for entry in beside.into_iter().flatten().flatten().flatten() {
+        let other = entry.path();
+        let state = read(&other.join("cpuset.cpus.partition")).unwrap_or_default();
+        if other == group || !matches!(state.as_str(), "root" | "isolated") {
+            continue;
+        }
+        let its = read(&other.join("cpuset.cpus")).unwrap_or_default();
+        let its = parse_list(&its).unwrap_or_default();
+        if let Some(cpu) = cpus.iter().find(|cpu| its.contains(cpu)) {
+            return Err(format!("cpu {cpu} is in the partition {}", other.display()));
+        }
+    }
+    Ok(())
 }
 
 /// Removes a group that was made here; whoever is still in it goes to the group above.
 pub(super) fn remove(group: &Path) -> Option<String> {
     if !group.exists() {
         return None;
+    }
+    // The kernel takes a removed group apart later on, and kernels before 6.2 bind tasks to all cpus then, also those that have been bound
+    // again meanwhile. This it does at once.
+    let state = group.join("cpuset.cpus.partition");
+    if state.exists() {
+        let _ = write(&state, "member");
     }
     let above = group.parent()?.join("cgroup.procs");
     for pid in read(&group.join("cgroup.procs"))

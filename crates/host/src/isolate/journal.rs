@@ -62,7 +62,7 @@ impl Change {
     }
 
     /// Reads a line; `None` if it is not whole, which is the last one of a writer that was killed.
-    fn parse(line: &str) -> Option<Change> {
+    pub(super) fn parse(line: &str) -> Option<Change> {
         let (kind, rest) = line.split_once(' ')?;
         let words: Vec<&str> = rest.split(' ').collect();
         Some(match (kind, words.as_slice()) {

@@ -2,9 +2,11 @@
 //! workqueues, and the cpuset file system where it allows it. Every change is written down in a journal before it is
 //! made, so that it can be undone by whoever finds the journal. What runs on the cpus is no concern of this module.
 
+mod affinities;
 mod cpuset;
 mod files;
 mod journal;
+mod partition;
 mod process;
 mod tasks;
 
@@ -17,6 +19,7 @@ use crate::root::Root;
 use journal::Journal;
 
 pub use journal::put_back;
+pub use partition::{Kept, PREFIX as PARTITION_PREFIX, Partition, Partitions, invalid};
 
 /// Why cpus cannot be kept free. Each prints as one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -101,6 +101,14 @@ fn set(pid: i32, class: &Class, reset_on_fork: bool) -> Result<(), SchedError> {
 /// # Errors
 /// [`SchedError::NoSuchProcess`], or what the kernel said.
 pub fn get_class(pid: i32) -> Result<Class, SchedError> {
+    Ok(get_class_and_reset(pid)?.0)
+}
+
+/// The same, and whether children start as OTHER ([`set_class_reset_on_fork`]).
+///
+/// # Errors
+/// As [`get_class`].
+pub fn get_class_and_reset(pid: i32) -> Result<(Class, bool), SchedError> {
     let mut attr = KernelSchedAttr::default();
     let size = size_of::<KernelSchedAttr>() as u32;
     // SAFETY: the kernel writes at most `size` bytes into `attr`, which is that large.
@@ -109,7 +117,7 @@ pub fn get_class(pid: i32) -> Result<Class, SchedError> {
         return Err(other("sched_getattr", pid));
     }
     let priority = attr.priority.min(99) as u8;
-    Ok(match attr.policy as i32 {
+    let class = match attr.policy as i32 {
         libc::SCHED_OTHER => Class::Other,
         libc::SCHED_FIFO => Class::Fifo { priority },
         libc::SCHED_RR => Class::RoundRobin { priority },
@@ -121,7 +129,8 @@ pub fn get_class(pid: i32) -> Result<Class, SchedError> {
         libc::SCHED_BATCH => Class::Batch,
         libc::SCHED_IDLE => Class::Idle,
         policy => Class::Unknown(policy),
-    })
+    };
+    Ok((class, attr.flags & SCHED_FLAG_RESET_ON_FORK != 0))
 }
 
 /// Bits of one word of a cpu mask.
@@ -404,7 +413,9 @@ mod tests {
             let before = get_class(0).unwrap();
             assert!(!matches!(before, Class::Unknown(_)));
             set_class(0, &Class::Batch).unwrap();
-            assert_eq!(get_class(0).unwrap(), Class::Batch);
+            assert_eq!(get_class_and_reset(0), Ok((Class::Batch, false)));
+            set_class_reset_on_fork(0, &Class::Batch).unwrap();
+            assert_eq!(get_class_and_reset(0), Ok((Class::Batch, true)));
         })
         .join()
         .unwrap();

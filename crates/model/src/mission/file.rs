@@ -9,7 +9,7 @@ use super::keys::{newer, survey};
 use super::lines::Lines;
 use super::{Limits, Machine, Mission, Place, check, machine, read};
 use crate::reader::Source;
-use crate::{InputError, InputErrors};
+use crate::{EngineKind, InputError, InputErrors};
 
 /// A mission as it stands in a file: its values, and the line of each of them, so that what is found wrong later, on the machine
 /// or by admission, is told with its line as well.
@@ -78,6 +78,16 @@ impl MissionFile {
     /// The mission alone, without its lines.
     pub fn into_mission(self) -> Mission {
         self.mission
+    }
+
+    /// The same with every cell a plain process, as no file can ask for it: what a user starts by hand is his own. It is not held
+    /// against the machine again.
+    #[must_use]
+    pub fn of_processes(mut self) -> MissionFile {
+        for cell in &mut self.mission.cells {
+            cell.engine = EngineKind::Bare;
+        }
+        self
     }
 
     /// What messages call the file.

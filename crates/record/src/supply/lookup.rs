@@ -40,7 +40,7 @@ pub fn load(run: &Path) -> Result<Vec<MeasuredSupply>, RecordError> {
 }
 
 /// The measurement that stands for a budget on the machine `here`: of the same enforcer, budget and period, on a machine
-/// of the same kernel, tick, cpus and host; of several that do, the last. A larger budget than one that was measured does
+/// of the same kernel, tick, cpus and host ([`Machine::difference`]); of several that do, the last. A larger budget than one that was measured does
 /// not do: the tick falls into it differently.
 ///
 /// # Errors
@@ -52,7 +52,7 @@ pub fn find<'a>(
 ) -> Result<&'a MeasuredSupply, Unfit> {
     let mut unfit = Unfit::NotMeasured { held: *held };
     for supply in measured.iter().rev().filter(|supply| supply.held == *held) {
-        match supply.machine.difference(here) {
+        match supply.machine.difference(here, held.enforcer) {
             None => return Ok(supply),
             Some(difference) => {
                 if matches!(unfit, Unfit::NotMeasured { .. }) {
@@ -108,6 +108,8 @@ mod tests {
                 kept: Kept::Held,
             },
             by_tick: None,
+            by_reaction: None,
+            reaction: None,
             cautious: None,
             least: vec![(1, 0)],
         }

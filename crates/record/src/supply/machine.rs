@@ -2,9 +2,10 @@
 
 use host::root::Root;
 use host::{cpus, kernel, provenance, virt};
+use model::Enforcer;
 use serde::{Deserialize, Serialize};
 
-/// What the supply of a kernel depends on. Two machines of which all of this is the same supply alike.
+/// What the supply of a kernel depends on. Two machines of which all of this is the same supply alike, whatever enforces a budget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// Model of the cpu.
@@ -19,7 +20,8 @@ pub struct Machine {
     pub kernel_version: Option<String>,
     /// Ticks of the scheduler in a second (`CONFIG_HZ`).
     pub tick_hz: Option<u32>,
-    /// Whether SCHED_DEADLINE ends runtimes by a timer of its own (HRTICK_DL) instead of by the tick.
+    /// Whether SCHED_DEADLINE ends runtimes by a timer of its own (HRTICK_DL) instead of by the tick, on which no other enforcer's
+    /// supply depends; `None`: nothing told.
     pub deadline_by_timer: Option<bool>,
 }
 
@@ -43,14 +45,19 @@ impl Machine {
         self.tick_hz.map(|hz| 1_000_000_000 / u64::from(hz.max(1)))
     }
 
-    /// The first thing in which another machine differs, as a clause: `it was measured on Linux 6.1, this is 6.18`.
-    pub fn difference(&self, here: &Machine) -> Option<String> {
+    /// The first thing in which another machine differs for what `enforcer` supplies, as a clause: `it was measured on another machine
+    /// (kernel 6.1, here 6.18)`. Where nothing tells what ends the runtimes of SCHED_DEADLINE, that is the tick, as admission takes it.
+    pub fn difference(&self, here: &Machine, enforcer: Enforcer) -> Option<String> {
         let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
         let hz = |hz: Option<u32>| hz.map_or("unknown".to_owned(), |hz| format!("{hz} Hz"));
         let flag = |flag: Option<bool>| match flag {
             Some(true) => "yes".to_owned(),
             Some(false) => "no".to_owned(),
             None => "unknown".to_owned(),
+        };
+        let by_timer = |machine: &Machine| {
+            let counts = enforcer == Enforcer::Deadline;
+            flag(Some(counts && machine.deadline_by_timer == Some(true)))
         };
         let all = [
             (
@@ -66,8 +73,8 @@ impl Machine {
             ("tick", hz(self.tick_hz), hz(here.tick_hz)),
             (
                 "timer for runtimes (HRTICK_DL)",
-                flag(self.deadline_by_timer),
-                flag(here.deadline_by_timer),
+                by_timer(self),
+                by_timer(here),
             ),
             ("cpu", text(&self.cpu_model), text(&here.cpu_model)),
             (
@@ -106,13 +113,14 @@ pub(super) mod tests {
 
     #[test]
     fn what_differs_is_named() {
-        assert_eq!(machine().difference(&machine()), None);
+        let of = Enforcer::RtCgroup;
+        assert_eq!(machine().difference(&machine(), of), None);
         assert_eq!(machine().tick_ns(), Some(4_000_000));
         let other = Machine {
             tick_hz: Some(1000),
             ..machine()
         };
-        let said = machine().difference(&other).unwrap();
+        let said = machine().difference(&other, of).unwrap();
         assert!(said.contains("tick 250 Hz, here 1000 Hz"), "{said}");
         let other = Machine {
             kernel_release: None,
@@ -120,16 +128,37 @@ pub(super) mod tests {
         };
         assert!(
             machine()
-                .difference(&other)
+                .difference(&other, of)
                 .unwrap()
                 .contains("kernel 6.18.0, here unknown")
         );
     }
 
     #[test]
+    fn the_timer_for_runtimes_matters_to_sched_deadline_alone() {
+        let by = |deadline_by_timer| Machine {
+            deadline_by_timer,
+            ..machine()
+        };
+        let [unknown, tick, timer] = [None, Some(false), Some(true)].map(by);
+        for of in [Enforcer::RtCgroup, Enforcer::Freezer, Enforcer::Hcbs] {
+            assert_eq!(tick.difference(&timer, of), None);
+            assert_eq!(timer.difference(&unknown, of), None);
+        }
+        let of = Enforcer::Deadline;
+        let said = tick.difference(&timer, of).unwrap();
+        assert!(said.contains("(HRTICK_DL) no, here yes"), "{said}");
+        assert!(timer.difference(&tick, of).is_some());
+        assert!(timer.difference(&unknown, of).is_some());
+        // Mounting debugfs makes no other machine of it.
+        assert_eq!(unknown.difference(&tick, of), None);
+        assert_eq!(tick.difference(&unknown, of), None);
+    }
+
+    #[test]
     fn this_machine_is_itself() {
         let here = Machine::here();
-        assert_eq!(here.difference(&Machine::here()), None);
+        assert_eq!(here.difference(&Machine::here(), Enforcer::Deadline), None);
         assert!(here.cpus > 0);
     }
 }

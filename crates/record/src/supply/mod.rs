@@ -7,6 +7,7 @@
 pub mod gaps;
 mod lookup;
 mod machine;
+mod reaction;
 mod summary;
 mod trial;
 mod tried;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use lookup::{Unfit, find, load};
 pub use machine::Machine;
+pub use reaction::{MeasuredReaction, Reacted, Spread, Times, WorstReaction};
 pub use summary::{
     Between, Kept, MeasuredSupply, Periods, Promise, Share, SupplyHost, SupplyPoint, SupplySummary,
 };
@@ -42,7 +44,7 @@ pub const SUPPLY_SUMMARY_SCHEMA: u64 = 1;
 pub(crate) const SUPPLY: &str = "supply.json";
 
 /// `supply.json`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SupplyRecord {
     /// [`SUPPLY_SCHEMA`].
     pub schema: u64,

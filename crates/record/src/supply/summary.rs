@@ -3,7 +3,7 @@
 use model::Requirement;
 use serde::{Deserialize, Serialize};
 
-use super::{Budget, Machine, TriedSummary};
+use super::{Budget, Machine, MeasuredReaction, TriedSummary};
 use crate::summary::NotMeasured;
 
 /// `summary.json` of a supply study: what its gaps amount to. Computed from the record, and computable again.
@@ -17,6 +17,9 @@ pub struct SupplySummary {
     pub supplies: Vec<MeasuredSupply>,
     /// What the host itself took from a thread without a budget; `None` where that was not measured.
     pub host: Option<SupplyHost>,
+    /// The load that all trials had beside them; `None`: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<String>,
     /// Budgets that were not measured, with the reason.
     pub not_measured: Vec<NotMeasured>,
     /// Task sets that were run inside the budgets; empty in runs that tried none.
@@ -62,6 +65,13 @@ pub struct MeasuredSupply {
     pub textbook: Promise,
     /// The bound from the length of the tick, of a cell that has its cpu to itself; `None` where that is not known.
     pub by_tick: Option<Promise>,
+    /// The bound from how exact whoever held the cell was, at the worst, of a cell that has its cpu to itself; `None` where the kernel
+    /// itself holds it, and where it was so inexact that nothing is certain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_reaction: Option<Promise>,
+    /// How exact whoever held the cell was; `None` where the kernel itself holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reaction: Option<MeasuredReaction>,
     /// What is relied on without a measurement, held against the windows; `None` where the tick is not known.
     pub cautious: Option<Promise>,
     /// The least that was received in a window: (length, received), ns, ascending. For pictures.
@@ -97,11 +107,22 @@ impl SupplyPoint {
 }
 
 impl MeasuredSupply {
+    /// What is proved of a cell that has its cpu to itself, from the length of the tick, or from how exact whoever held it was at the
+    /// worst; `None` where neither is known.
+    pub fn proved(&self) -> Option<Promise> {
+        self.by_tick.or(self.by_reaction)
+    }
+
     /// The lines that may be counted on, each as (supplied, per, delay in ns): those that were measured, none of them better than
-    /// what is proved from the length of the tick. The worst phase of refills and ticks may not have come while it was
-    /// measured.
+    /// what is proved ([`MeasuredSupply::proved`]). The worst phase of refills and ticks may not have come while it was
+    /// measured, nor all looks have been late at once.
     pub fn counted_on(&self) -> Vec<(u64, u64, u64)> {
-        let points = self.points.iter().map(|point| match &self.by_tick {
+        let proved = self.proved();
+        if proved.is_none() && self.reaction.is_some() {
+            // Whoever held it was later than a whole period: what was received was luck.
+            return Vec::new();
+        }
+        let points = self.points.iter().map(|point| match &proved {
             Some(bound) => point.within(bound),
             None => *point,
         });
@@ -239,6 +260,7 @@ impl SupplyHost {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Spread;
     use super::*;
 
     #[test]
@@ -262,6 +284,63 @@ mod tests {
             [0, 5, 5, 8, 8]
         );
         assert_eq!([101, 211].map(|w| host.lost_in(w)), [13, 24]);
+    }
+
+    #[test]
+    fn of_a_budget_whose_holder_was_too_late_nothing_is_counted_on() {
+        let share = Share {
+            cpu_ns: 3,
+            of_ns: 10,
+        };
+        let one = Between::of(vec![7]).unwrap();
+        let bound = Promise {
+            supplied: 3,
+            per: 10,
+            delay_ns: 20,
+            kept: Kept::Held,
+        };
+        let mut supply = MeasuredSupply {
+            held: Budget {
+                enforcer: model::Enforcer::Freezer,
+                budget_ns: 3,
+                period_ns: 10,
+            },
+            machine: super::super::machine::tests::machine(),
+            rounds: 1,
+            starts: 1,
+            points: vec![SupplyPoint {
+                supplied: 29,
+                per: 100,
+                delay_ns: 8,
+            }],
+            measured_to_ns: 100,
+            delay_ns: one,
+            longest_gap_ns: one,
+            billed: None,
+            received: share,
+            periods: None,
+            textbook: bound,
+            by_tick: None,
+            by_reaction: Some(bound),
+            reaction: Some(MeasuredReaction {
+                late: Spread::default(),
+                overruns: Spread::default(),
+                noticed: true,
+                cost: None,
+                textbook_gap_ns: 14,
+                longest_gap_ns: None,
+            }),
+            cautious: None,
+            least: Vec::new(),
+        };
+        assert_eq!(supply.counted_on(), [(29, 100, 20)]);
+        supply.by_reaction = None;
+        assert_eq!(supply.counted_on(), []);
+        let text = serde_json::to_string(&supply).unwrap();
+        assert_eq!(
+            serde_json::from_str::<MeasuredSupply>(&text).unwrap(),
+            supply
+        );
     }
 
     #[test]

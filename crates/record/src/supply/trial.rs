@@ -3,6 +3,9 @@
 use model::Enforcer;
 use serde::{Deserialize, Serialize};
 
+use super::Reacted;
+use crate::trial::LoadRecord;
+
 /// A budget under one enforcer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Budget {
@@ -15,7 +18,7 @@ pub struct Budget {
 }
 
 /// One trial: one spinning thread.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SupplyTrial {
     /// Number in the order of execution, from 1; `trials/<number>.gaps`.
     pub number: u32,
@@ -30,6 +33,12 @@ pub struct SupplyTrial {
     /// Time that the hypervisor says it took from these cpus meanwhile, ns, in steps of 10 ms mostly; `None` where
     /// the kernel does not tell.
     pub steal_ns: Option<u64>,
+    /// How exact whoever held it was, where that is a thread and not the kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reacted: Option<Reacted>,
+    /// The load beside it; `None`: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadRecord>,
     /// Why there are no gaps of this trial; `None` when it is good.
     pub failure: Option<String>,
 }
@@ -51,6 +60,8 @@ mod tests {
             class: "FIFO 80".to_owned(),
             cpus: vec![1],
             steal_ns: None,
+            reacted: None,
+            load: None,
             failure: None,
         };
         let text = serde_json::to_string(&trial).unwrap();

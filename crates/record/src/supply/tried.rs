@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use super::Budget;
 use crate::isolation::Misses;
 use crate::summary::NotMeasured;
+use crate::trial::LoadRecord;
 
 /// Task sets that were run inside budgets, to see whether what was found of the budgets tells anything of deadlines.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tried {
     /// The sets.
     pub sets: Vec<TriedSet>,
@@ -92,7 +93,7 @@ pub struct TriedWitness {
 }
 
 /// One run of a set; the samples of a task are `trials/<number>/<task>.samples`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TriedTrial {
     /// Number in the order of execution over all trials of the study, from 1.
     pub number: u32,
@@ -109,6 +110,9 @@ pub struct TriedTrial {
     /// Time that the hypervisor says it took from this cpu meanwhile, ns, in steps of 10 ms mostly; `None` where the kernel
     /// does not tell.
     pub steal_ns: Option<u64>,
+    /// The load beside it; `None`: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadRecord>,
     /// Why nothing counts of this trial; `None` when it is good.
     pub failure: Option<String>,
 }

@@ -115,6 +115,7 @@ mod tests {
             run: "r".to_owned(),
             supplies: Vec::new(),
             host: None,
+            load: None,
             not_measured: Vec::new(),
             tried: vec![
                 one(ChosenBy::Textbook, 3_000_000, 40),

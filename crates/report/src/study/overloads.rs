@@ -77,11 +77,15 @@ impl Limit {
     }
 }
 
-/// The limit that the doctor found when the run was made: the first two numbers of what it says.
+/// The limit that the doctor found when the run was made: the first two numbers of what it says, where it says that the kernel
+/// keeps real-time tasks to one.
 fn limit(checks: &[host::doctor::Check]) -> Option<Limit> {
     let check = checks.iter().find(|check| check.id == "rt-throttling")?;
     let known = matches!(check.state, State::Good | State::Warning | State::Bad);
-    let found = check.found.replace(',', "");
+    let found = check
+        .found
+        .strip_prefix("real-time tasks may use ")?
+        .replace(',', "");
     let mut numbers = found
         .split(|c: char| !c.is_ascii_digit())
         .filter_map(|word| word.parse().ok());
@@ -250,5 +254,7 @@ mod tests {
         let off = "off: a task that never blocks keeps its cpu";
         assert_eq!(limit(State::Warning, off), None);
         assert_eq!(limit(State::Unknown, found), None);
+        let alone = "this kernel stops no thread of class FIFO or RR, for which it has the fair server: kernel.sched_rt_runtime_us holds for SCHED_DEADLINE alone, which may have 950000 us of every 1000000 us";
+        assert_eq!(limit(State::Good, alone), None);
     }
 }

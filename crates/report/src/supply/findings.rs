@@ -2,7 +2,7 @@
 
 use record::supply::{Kept, MeasuredSupply, Promise, SupplySummary};
 
-use super::{percent, reservation, tried};
+use super::{percent, reaction, reservation, tried};
 use crate::units::time;
 use crate::words::plural;
 
@@ -10,6 +10,7 @@ use crate::words::plural;
 pub(super) fn findings(summary: &SupplySummary) -> Vec<String> {
     let mut all = Vec::new();
     all.extend(textbook(summary));
+    all.extend(reaction::findings(summary));
     all.extend(tried::findings(summary));
     all.extend(host(summary));
     for (what, pick) in BOUNDS {
@@ -22,8 +23,11 @@ pub(super) fn findings(summary: &SupplySummary) -> Vec<String> {
 /// A bound of a supply.
 type Pick = fn(&MeasuredSupply) -> Option<Promise>;
 
-const BOUNDS: [(&str, Pick); 2] = [
+const BOUNDS: [(&str, Pick); 3] = [
     ("the bound from the length of the tick", |s| s.by_tick),
+    ("the bound from the worst reaction of the freezer", |s| {
+        s.by_reaction
+    }),
     ("what is relied on before anybody has measured", |s| {
         s.cautious
     }),

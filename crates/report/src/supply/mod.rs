@@ -4,6 +4,7 @@
 mod findings;
 mod page;
 mod picture;
+mod reaction;
 mod rows;
 mod study;
 mod table;
@@ -12,13 +13,21 @@ mod tried;
 pub use page::supply_html;
 pub(crate) use page::toned;
 pub use picture::supply_figures;
+pub use reaction::supply_reaction;
 pub(crate) use study::span;
 pub use study::supply_study;
 pub use table::supply_table;
 
-use record::supply::{Budget, SupplyPoint};
+use record::supply::{Budget, SupplyPoint, SupplySummary};
 
 use crate::units::{exact, time};
+
+/// What the table is about.
+fn heading(summary: &SupplySummary) -> String {
+    let load =
+        (summary.load.as_ref()).map_or(String::new(), |load| format!(", beside load {load}"));
+    format!("cpu time of a cell that always wants it and has its cpu to itself{load}")
+}
 
 /// What a budget is called in tables: `30 ms / 100 ms`.
 pub(crate) fn reservation(held: &Budget) -> String {

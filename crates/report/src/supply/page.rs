@@ -1,20 +1,21 @@
 //! The report of a supply study as one HTML file.
 
 use maud::{Markup, html};
+use model::Enforcer;
 use record::RecordError;
 use record::run::{Manifest, Run, Status};
-use record::supply::{MeasuredSupply, Promise, SupplyRecord, SupplySummary};
+use record::supply::{MeasuredSupply, Promise, Spread, SupplyRecord, SupplySummary};
 
 use super::findings::findings;
 use super::picture::draw;
 use super::rows::{HEADINGS, host_row, kept, row};
-use super::{line, percent, reservation, tried};
+use super::{heading, line, percent, reaction, reservation, tried};
 use crate::figure::{Figure, inline};
 use crate::html::{Section, absent_table, checks_section, document, facts, region, time_cell};
 use crate::style::Tone;
 use crate::table::Text;
 use crate::units::time;
-use crate::words::{clean, count, plural, sentence};
+use crate::words::{capital, clean, count, plural, sentence};
 
 /// The report as one HTML file.
 ///
@@ -26,6 +27,7 @@ pub fn supply_html(run: &Run, summary: &SupplySummary) -> Result<String, RecordE
     let provenance = run.provenance()?;
     let figures: Vec<Figure> = summary.supplies.iter().filter_map(draw).collect();
     let mut sections = vec![asked(&record), found(summary)];
+    sections.extend(reactions(summary));
     sections.extend(deadlines(summary));
     sections.extend(pictures(&figures));
     sections.extend(lines(summary));
@@ -124,7 +126,7 @@ fn found(summary: &SupplySummary) -> Section {
         body: html! {
             ul.findings { @for finding in findings(summary) { li { (sentence(&clean(&finding))) } } }
             @if !rows.is_empty() {
-                (region("Cpu time of a cell that always wants it and has its cpu to itself", html! {
+                (region(&capital(&heading(summary)), html! {
                     thead { tr { @for heading in HEADINGS { th scope="col" { (heading) } } } }
                     tbody { @for row in &rows { tr { @for text in row { (toned(text)) } } } }
                 }))
@@ -139,6 +141,44 @@ fn found(summary: &SupplySummary) -> Section {
             }
         },
     }
+}
+
+/// How exact whoever held budgets from outside the kernel was.
+fn reactions(summary: &SupplySummary) -> Option<Section> {
+    let rows: Vec<[Text; 8]> = summary.supplies.iter().filter_map(reaction::row).collect();
+    (!rows.is_empty()).then(|| Section {
+        id: "reaction",
+        heading: "How exact the freezer was".to_owned(),
+        body: html! {
+            p.quiet {
+                "Of the grant is what the kernel billed by what was granted. A look is late by the time from the instant for which it was \
+                 meant until the thaw or freeze that it asks for is done; a cell runs on for what it used beyond a budget that was \
+                 used up, which is taken from later ones. The gap to compare with is the textbook's 2(P-Q), the longest lateness and \
+                 the longest overrun. What holding it takes is the cpu time of the process that looks. All of it was counted \
+                 while the cell spun, beside whatever else the machine did."
+            }
+            (region("Lateness, overruns and gaps", html! {
+                thead { tr { @for heading in reaction::HEADINGS { th scope="col" { (heading) } } } }
+                tbody { @for row in &rows { tr { @for text in row { (toned(text)) } } } }
+            }))
+            (region("Overruns: how many periods were overrun by how much", html! {
+                thead { tr {
+                    th scope="col" { "reservation" } th.num scope="col" { "half" } th.num scope="col" { "90 of 100" }
+                    th.num scope="col" { "99 of 100" } th.num scope="col" { "999 of 1,000" } th.num scope="col" { "all" }
+                    th.num scope="col" { "periods" }
+                } }
+                tbody { @for supply in &summary.supplies { @if let Some(found) = &supply.reaction { tr {
+                    th scope="row" { (reservation(&supply.held)) }
+                    @for ns in quantiles(&found.overruns) { (time_cell(&time(ns as f64), "")) }
+                    (time_cell(&count(found.overruns.count), ""))
+                } } } }
+            }))
+        },
+    })
+}
+
+fn quantiles(of: &Spread) -> [u64; 5] {
+    [of.median_ns, of.p90_ns, of.p99_ns, of.p999_ns, of.most_ns]
 }
 
 /// The sets that were run inside the budgets.
@@ -214,23 +254,31 @@ fn lines(summary: &SupplySummary) -> Option<Section> {
             }))
             (region("Bounds without a measurement", html! {
                 thead { tr {
-                    th scope="col" { "supply" } th scope="col" { "textbook" } th scope="col" { "by the tick, alone on the cpu" }
+                    th scope="col" { "supply" } th scope="col" { "textbook" } th scope="col" { "proved, alone on the cpu" }
                     th scope="col" { "relied on before anybody has measured" }
                 } }
                 tbody { @for supply in &summary.supplies { tr {
                     th scope="row" { (supply.held.enforcer.name()) " " (reservation(&supply.held)) }
-                    (bound(Some(&supply.textbook)))
-                    (bound(supply.by_tick.as_ref()))
-                    (bound(supply.cautious.as_ref()))
+                    (bound(Some(&supply.textbook), ""))
+                    (bound(supply.proved().as_ref(), unknown(supply)))
+                    (bound(supply.cautious.as_ref(), unknown(supply)))
                 } } }
             }))
         },
     })
 }
 
-fn bound(promise: Option<&Promise>) -> Markup {
+/// Why there is no bound.
+fn unknown(supply: &MeasuredSupply) -> &'static str {
+    match supply.held.enforcer {
+        Enforcer::Freezer => "nothing is certain",
+        _ => "the tick is unknown",
+    }
+}
+
+fn bound(promise: Option<&Promise>, unknown: &str) -> Markup {
     let Some(promise) = promise else {
-        return html! { td { span.quiet { "the tick is unknown" } } };
+        return html! { td { span.quiet { (unknown) } } };
     };
     let rate = promise.supplied as f64 / promise.per.max(1) as f64;
     let Text(verdict, tone) = kept(promise);

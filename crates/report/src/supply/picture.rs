@@ -111,7 +111,7 @@ fn curves(supply: &MeasuredSupply, until: u64) -> Option<Vec<Curve>> {
     let measured = supply.least.iter().copied();
     let mut points = vec![(0, 0)];
     points.extend(measured.take_while(|(window, _)| *window <= until));
-    let envelope = Envelope::of(&supply.counted_on())?;
+    let envelope = Envelope::of(&supply.counted_on());
     let textbook = Periodic::new(held.budget_ns, held.period_ns).ok()?;
     let sampled = |model: &dyn Fn(u64) -> u64| -> Vec<(u64, u64)> {
         let step = (until / POINTS).max(1);
@@ -133,14 +133,16 @@ fn curves(supply: &MeasuredSupply, until: u64) -> Option<Vec<Curve>> {
             name: "textbook's bound".to_owned(),
             points: bends(&textbook, until),
         },
-        Curve {
-            look: 2,
-            name: format!("fitted: {}", supply.points.first().map(line)?),
-            points: sampled(&|t| envelope.sbf(t)),
-        },
     ];
+    let fitted = supply.points.first().map(line);
+    curves.extend(fitted.zip(envelope).map(|(line, envelope)| Curve {
+        look: 2,
+        name: format!("fitted: {line}"),
+        points: sampled(&|t| envelope.sbf(t)),
+    }));
     for (look, name, promise) in [
         (3, "bound by the tick", supply.by_tick),
+        (3, "bound by the worst reaction", supply.by_reaction),
         (4, "relied on unmeasured", supply.cautious),
     ] {
         curves.extend(promise.map(|promise| Curve {

@@ -9,11 +9,12 @@ use record::RecordError;
 use record::run::Run;
 use record::supply::gaps::{Gap, Stretch};
 use record::supply::{
-    Between, Budget, Kept, Machine, MeasuredSupply, Periods, Promise, SUPPLY_SUMMARY_SCHEMA, Share,
-    SupplyHost, SupplyPoint, SupplyRecord, SupplySummary, SupplyTrial,
+    Between, Budget, Kept, Machine, MeasuredSupply, Periods, Promise, Reacted,
+    SUPPLY_SUMMARY_SCHEMA, Share, SupplyHost, SupplyPoint, SupplyRecord, SupplySummary,
+    SupplyTrial,
 };
 
-use super::tried::tried;
+use super::{reaction, tried::tried};
 
 /// Rates are in millionths, rounded down.
 const MILLION: Ns = 1_000_000;
@@ -43,6 +44,9 @@ pub fn supply_study(run: &Run) -> Result<SupplySummary, RecordError> {
         run: run.name(),
         supplies,
         host,
+        load: (record.trials.iter())
+            .find_map(|trial| trial.load.as_ref())
+            .map(|load| load.name.clone()),
         not_measured: manifest.not_measured.clone(),
         tried,
         not_tried: record.tried.without,
@@ -71,6 +75,8 @@ struct Round {
     spans: Vec<Span>,
     /// Of the long one.
     billed: Share,
+    /// How exact whoever held the thread was, other than the kernel.
+    reacted: Option<Reacted>,
 }
 
 /// The rounds of a subject; what failed or is gone is said in `failures`.
@@ -116,9 +122,27 @@ fn rounds(
             cpu_ns: long.billed_ns,
             of_ns: (long.end_ns - long.begin_ns).unsigned_abs(),
         });
-        rounds.extend(billed.map(|billed| Round { spans, billed }));
+        let reacted = trial.reacted.clone();
+        if let Some(reacted) = &reacted {
+            failures.extend(disturbed(reacted).map(|what| format!("{name}: {what}")));
+        }
+        rounds.extend(billed.map(|billed| Round {
+            spans,
+            billed,
+            reacted,
+        }));
     }
     Ok(rounds)
+}
+
+/// What went otherwise with whoever held the thread than it is to.
+fn disturbed(reacted: &Reacted) -> Option<String> {
+    match (reacted.takeovers, reacted.errors) {
+        (0, 0) => None,
+        (times, errors) => Some(format!(
+            "whoever held it was replaced {times} times, and {errors} calls on its group's files failed"
+        )),
+    }
 }
 
 fn name(trial: &SupplyTrial) -> String {
@@ -212,6 +236,11 @@ fn measured(
         let model = pick(by_tick.as_ref()?);
         Some(promise(&model, kept(&least, &model, host)))
     };
+    let reacted: Vec<&Reacted> = (rounds.iter())
+        .filter_map(|round| round.reacted.as_ref())
+        .collect();
+    let (reaction, by_reaction) = reaction::measured(&held, &reacted).unzip();
+    let kept_by = |model: BoundedDelay| promise(&model, kept(&least, &model, host));
     Some(MeasuredSupply {
         held,
         machine: machine.clone(),
@@ -226,7 +255,10 @@ fn measured(
         periods: periods(&held, rounds),
         textbook: promise(&bound, kept(&least, &textbook, host)),
         by_tick: of_tick(|tick| tick.alone),
-        cautious: of_tick(|tick| tick.cautious),
+        by_reaction: by_reaction.flatten().map(kept_by),
+        cautious: of_tick(|tick| tick.cautious)
+            .or_else(|| reaction::unmeasured(&held).map(|supply| kept_by(supply.behind))),
+        reaction,
         least,
     })
 }

@@ -4,7 +4,7 @@ use record::supply::SupplySummary;
 
 use super::findings::findings;
 use super::rows::{HEADINGS, host_row, row};
-use super::tried;
+use super::{heading, reaction, tried};
 use crate::style::Style;
 use crate::table::{Text, from_rows, render};
 use crate::words::{clean, with_mend};
@@ -16,8 +16,14 @@ pub fn supply_table(summary: &SupplySummary, style: Style) -> String {
     let mut rows: Vec<[Text; 8]> = summary.supplies.iter().map(row).collect();
     rows.extend(summary.host.as_ref().map(host_row));
     if !rows.is_empty() {
-        out += "cpu time of a cell that always wants it and has its cpu to itself\n\n";
+        out += &format!("{}\n\n", heading(summary));
         out += &render(&from_rows(&HEADINGS, rows, 2..6), style);
+        out.push('\n');
+    }
+    let reactions: Vec<[Text; 8]> = summary.supplies.iter().filter_map(reaction::row).collect();
+    if !reactions.is_empty() {
+        out += "how exact the freezer was\n\n";
+        out += &render(&from_rows(&reaction::HEADINGS, reactions, 1..8), style);
         out.push('\n');
     }
     if !summary.tried.is_empty() {

@@ -358,6 +358,7 @@ mod tests {
             run: "r".to_owned(),
             supplies: Vec::new(),
             host: None,
+            load: None,
             not_measured: Vec::new(),
             tried,
             not_tried: Vec::new(),

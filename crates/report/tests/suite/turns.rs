@@ -291,6 +291,22 @@ fn a_quiet_machine_has_one_state_and_a_plain_conclusion() {
     assert!(found.contains(&told), "{told}: {found:#?}");
 }
 
+#[test]
+fn where_no_cell_differs_it_is_told_what_would_have_been_seen() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, mut summary) = run(dir.path(), Slows::Nothing);
+    summary
+        .cells
+        .retain(|cell| ["bare", "again"].contains(&cell.trial.as_str()));
+    let found = findings(&summary);
+    assert!(
+        found[0].starts_with(
+            "Nothing was shown to change the median execution time of bare: differences above 0."
+        ),
+        "{found:#?}"
+    );
+}
+
 /// What the table calls slower by its own interval, and the conclusion does not count, is no contradiction without a word.
 #[test]
 fn an_interval_that_may_leave_out_one_by_chance_is_told() {

@@ -16,6 +16,8 @@ pub(super) struct Asked {
     /// Position in the mission.
     pub(super) at: usize,
     pub(super) name: String,
+    /// Who else was granted it, such as "mission `a`"; `None`: it is this mission's.
+    pub(super) owner: Option<String>,
     /// Of a cell that somebody else was granted: which and who, such as "`spin` of mission `a`".
     pub(super) holder: Option<String>,
     /// Whether it is no cell but a supervisor, which holds itself to its budget.
@@ -85,6 +87,7 @@ impl Asked {
         Asked {
             at,
             name: cell.name.clone(),
+            owner: None,
             holder: None,
             is_supervisor: false,
             enforcer,

@@ -3,7 +3,7 @@
 //! all that have better grounds.
 
 use model::Enforcer;
-use model::mission::{Cell, Mission, Observed};
+use model::mission::{Cell, CellClass, Mission, Observed};
 use serde::Serialize;
 
 use super::cpu::Candidate;
@@ -50,7 +50,11 @@ impl Price {
                     (u128::from(part) * Price::CPU).div_ceil(u128::from(whole.max(1)))
                 })
                 .sum();
-            one * cell.asked.cpus.len().max(1) as u128
+            match cell.asked.class {
+                // Its threads are on one cpu at a time, however many they may use.
+                CellClass::Deadline => one,
+                _ => one * cell.asked.cpus.len().max(1) as u128,
+            }
         };
         Price(cells.iter().map(of_cell).sum())
     }
@@ -175,7 +179,7 @@ impl Answer {
     /// Whether guarantees rest on what another machine was measured to do.
     fn is_borrowed(&self) -> bool {
         self.admission.cells.iter().any(|outcome| {
-            matches!(outcome, Outcome::Granted(grant) if matches!(grant.basis, Basis::Reaction { .. }))
+            matches!(outcome, Outcome::Granted(grant) if matches!(grant.basis, Basis::Reaction { unmeasured: Some(_), .. }))
         })
     }
 

@@ -13,7 +13,7 @@ use record::supply::MeasuredSupply;
 use super::asked::Asked;
 use super::facts::LimitedBy;
 use super::supplied::{Supplied, held};
-use super::{Basis, Facts, keeper, roaming, supervisor};
+use super::{Basis, Facts, keeper, partition, roaming, supervisor};
 
 /// What admission grants a cell before it knows whether it fits.
 #[derive(Debug, Clone)]
@@ -92,6 +92,7 @@ pub(super) fn check(
     let mut above: Vec<Held> = Vec::new();
     apart(cells)?;
     unmixed(cells)?;
+    partition::shared(cells, facts)?;
     deadline(cells, facts, &mut bounds, &mut above)?;
     let supervisors = supervisor::check(cells, &above)?;
     let keeper = keeper::above(cells);
@@ -138,6 +139,18 @@ pub(super) fn check(
             }
         };
         bounds[at] = Some(bound);
+    }
+    // Ordinary threads come after all: a budget is the most that they get. Who holds them comes before all, and is in `keeper`.
+    for (bound, cell) in bounds.iter_mut().zip(cells) {
+        if cell.asked.class == CellClass::Other {
+            *bound = Some(Bound {
+                basis: Basis::WholeCpu,
+                rate: cell.budget.unwrap_or((0, 1)),
+                delay_ns: None,
+                postponed_ns: 0,
+                responses: Vec::new(),
+            });
+        }
     }
     let bounds: Vec<Bound> = bounds.into_iter().flatten().collect();
     within_limit(cells, &bounds, &keeper, facts)?;
@@ -266,6 +279,8 @@ fn most_charged(cell: &Candidate<'_>, bound: &Bound, facts: &Facts, window: Ns) 
     let sum = |parts: &mut dyn Iterator<Item = Ns>| parts.fold(0, Ns::saturating_add);
     let tasks = cell.asked.work.tasks.as_slice();
     match (cell.asked.class, cell.budget, cell.asked.reservation) {
+        // Ordinary threads are charged nothing of what real-time threads may have.
+        (CellClass::Other, _, _) => 0,
         (CellClass::Deadline, _, _) => sum(&mut (cell.threads().iter())
             .map(|own| rt_most_charged(own.runtime, own.effective_period(), overdraw, window))),
         (_, Some((budget, period)), _) => rt_most_charged(budget, period, overdraw, window),
@@ -309,12 +324,18 @@ fn deadline(
         Some(true) => 0,
         _ => facts.tick_ns(),
     };
-    let roam = facts.deadline_on_one_cpu.is_err();
-    let params: Vec<DeadlineParams> = threads.iter().map(|(_, thread)| *thread).collect();
-    let verdict = match roam {
-        true => roaming::test(&params, facts.cpus.len(), tick),
-        false => threads_hold(&params, tick).verdict,
+    let span = match facts.deadline_on_one_cpu {
+        Ok(()) => partition::span(cells, facts),
+        Err(_) => facts.cpus.len(),
     };
+    let params: Vec<DeadlineParams> = threads.iter().map(|(_, thread)| *thread).collect();
+    let verdict = match (span, &facts.deadline_on_one_cpu) {
+        (1, Ok(())) => threads_hold(&params, tick).verdict,
+        _ => roaming::test(&params, span, tick),
+    };
+    let roams = places
+        .iter()
+        .any(|&at| partition::roams(cells[at].asked, facts));
     if let Verdict::Schedulable = verdict {
     } else {
         let (of, why, witness) = match verdict {
@@ -324,12 +345,16 @@ fn deadline(
                     .iter()
                     .filter(|(at, _)| *at == of)
                     .count();
-                let why = match roam {
-                    true => {
+                let why = match (roams, span) {
+                    (true, _) => {
                         "the threads of SCHED_DEADLINE, which run on any cpu, each a tick too long at most, are not shown to \
                          meet their deadlines together"
                     }
-                    false => {
+                    (false, 2..) => {
+                        "the threads of SCHED_DEADLINE in its cpuset partition, each on any cpu of it and a tick too long at most, are \
+                         not shown to meet their deadlines together"
+                    }
+                    _ => {
                         "the threads of SCHED_DEADLINE on its cpu, each a tick too long at most, demand more than there is"
                     }
                 };
@@ -377,9 +402,10 @@ fn deadline(
             .map_or((1, 1), |first| (first.runtime, first.effective_period()));
         bounds[at] = Some(Bound {
             basis: Basis::Tick {
-                unmeasured: match roam {
-                    true => "threads of SCHED_DEADLINE run on any cpu and are admitted together by global earliest deadline first",
-                    false => "threads of SCHED_DEADLINE are admitted together by earliest deadline first",
+                unmeasured: match (roams, span) {
+                    (true, _) => "threads of SCHED_DEADLINE run on any cpu and are admitted together by global earliest deadline first",
+                    (false, 2..) => "threads of SCHED_DEADLINE run on any cpu of their partition and are admitted together by global earliest deadline first",
+                    _ => "threads of SCHED_DEADLINE are admitted together by earliest deadline first",
                 }
                 .to_owned(),
             },

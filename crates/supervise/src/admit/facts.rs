@@ -1,11 +1,13 @@
 //! What admission knows of the machine.
 
+use std::borrow::Cow;
+
 use analysis::linux::{Reaction, RootDomain};
 use model::Enforcer;
 use model::mission::Cell;
-use record::supply::Machine;
+use record::supply::{Machine, MeasuredSupply, WorstReaction};
 
-use super::{MachineMemory, Neighbour, Unaccounted, keeper};
+use super::{HIGHEST_HELD, MachineMemory, Neighbour, Unaccounted};
 
 /// What admission needs to know of the machine. Collected once; nothing in admission looks at a machine itself.
 #[derive(Debug, Clone)]
@@ -18,9 +20,11 @@ pub struct Facts {
     pub rt_cgroup: Result<RtRoom, String>,
     /// Room for SCHED_DEADLINE on each cpu, or why it cannot be used.
     pub deadline: Result<RootDomain, String>,
-    /// Whether a cpu can be made a root domain of its own, so that threads of SCHED_DEADLINE can be kept to it, or why not:
-    /// then they run on any cpu.
+    /// Whether a cpu can be made a root domain of its own, by a cpuset partition where there are several, so that threads of
+    /// SCHED_DEADLINE can be kept to it, or why not: then they run on any cpu.
     pub deadline_on_one_cpu: Result<(), String>,
+    /// Cpus that others keep from being made such a partition, or have as one themselves.
+    pub kept_cpus: Vec<KeptCpu>,
     /// Whether groups can be held by the clock and the freezer of cgroup v2, or why not.
     pub freezer: Result<(), String>,
     /// Memory of the machine, or why cells cannot be held to a limit of it.
@@ -33,8 +37,21 @@ pub struct Facts {
     pub beside: Vec<Neighbour>,
     /// Real-time threads that nobody accounts for.
     pub outside: Vec<Unaccounted>,
+    /// The worst reaction of the freezer that was measured on this machine; `None`: none was.
+    pub measured_reaction: Option<Reaction>,
     /// What holds those cells of the mission that run already and leave it to timecell; it is not chosen anew while they run.
     pub runs_under: Option<Enforcer>,
+}
+
+/// A cpu that somebody keeps from being made a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptCpu {
+    /// The cpu.
+    pub cpu: u32,
+    /// Who and how, a clause.
+    pub by: String,
+    /// Whether nobody else can run there at all.
+    pub is_partition: bool,
 }
 
 /// What is free for real-time groups.
@@ -170,7 +187,7 @@ impl Facts {
     pub(super) fn of_fifo(&self, cell: &Cell) -> Enforcer {
         let suits_freezer = || {
             let highest = cell.band().map(|band| band.highest);
-            cell.cpu_count() == 1 && highest.is_none_or(|highest| highest <= keeper::HIGHEST)
+            cell.cpu_count() == 1 && highest.is_none_or(|highest| highest <= HIGHEST_HELD)
         };
         match (self.has(Enforcer::RtCgroup), self.has(Enforcer::Freezer)) {
             (Ok(()), _) => Enforcer::RtCgroup,
@@ -182,9 +199,36 @@ impl Facts {
     /// How much longer than its budget a cell can run that this holds, ns: until the kernel's tick, or the freezer's thread, looks.
     pub fn overdraw_ns(&self, enforcer: Enforcer) -> u64 {
         match enforcer {
-            Enforcer::Freezer => Reaction::MEASURED.overrun,
+            Enforcer::Freezer => self.reaction().overrun,
             _ => self.tick_ns(),
         }
+    }
+
+    /// How exact the freezer is: as measured on this machine, else as on another one.
+    pub(super) fn reaction(&self) -> Reaction {
+        self.measured_reaction.unwrap_or(Reaction::MEASURED)
+    }
+
+    /// The same machine with the worst reaction of the freezer that was measured on it, by this mission or those beside it.
+    pub(super) fn reacting(&self, measured: &[MeasuredSupply]) -> Cow<'_, Facts> {
+        let supplies = self.beside.iter().flat_map(|other| &other.supplies);
+        let worst = WorstReaction::on(&self.machine, measured.iter().chain(supplies));
+        match worst {
+            None => Cow::Borrowed(self),
+            Some(worst) => Cow::Owned(Facts {
+                measured_reaction: Some(Reaction {
+                    late: worst.late_ns,
+                    overrun: worst.overrun_ns,
+                    noticed: worst.noticed,
+                }),
+                ..self.clone()
+            }),
+        }
+    }
+
+    /// The worst reaction of the freezer that those beside know of on this machine; `None`: none of them does.
+    pub(crate) fn measured_beside(&self) -> Option<Reaction> {
+        self.reacting(&[]).measured_reaction
     }
 
     /// Length of the scheduler's tick, ns; that of 100 Hz, the longest in use, where the kernel does not tell.

@@ -3,22 +3,10 @@
 
 use analysis::Ns;
 use analysis::linux::{Held, Reaction};
-use freezer::{Reservation, ReservationError};
 use model::Enforcer;
 
+use super::Facts;
 use super::cpu::Candidate;
-
-/// The most urgent priority of a cell that the freezer holds: below those who hold it.
-pub(super) const HIGHEST: u8 = freezer::keeper::PRIORITY - 2;
-
-/// A reservation as the freezer takes it.
-///
-/// # Errors
-/// Where it holds none of that length.
-pub(super) fn reservation(budget: Ns, period: Ns) -> Result<Reservation, ReservationError> {
-    let signed = |ns: Ns| i64::try_from(ns).unwrap_or(i64::MAX);
-    Reservation::new(signed(budget), signed(period))
-}
 
 /// What it takes of a cpu to hold a cell with this enforcer, ns in each of its periods, beside what the cell itself gets.
 pub(super) fn cost(enforcer: Enforcer) -> Ns {
@@ -39,13 +27,17 @@ pub(super) fn above(cells: &[Candidate<'_>]) -> Vec<Held> {
 }
 
 /// What guarantees rest on where the freezer holds cells, of this mission or beside it.
-pub(super) fn note(candidates: &[Candidate<'_>]) -> Option<String> {
+pub(super) fn note(candidates: &[Candidate<'_>], facts: &Facts) -> Option<String> {
     let is_held = |cell: &Candidate<'_>| cell.asked.enforcer == Enforcer::Freezer;
+    let of = match facts.measured_reaction {
+        Some(_) => "the most that was measured on this machine",
+        None => "as 99 of 100 did where that was measured",
+    };
     candidates.iter().any(is_held).then(|| {
         format!(
-            "a cell that the freezer holds is taken to run on for up to {:.2} ms when its budget is used up, as 99 of 100 did where that \
-             was measured; what is granted to less urgent cells of its cpu holds as often",
-            Reaction::MEASURED.overrun as f64 / 1e6
+            "a cell that the freezer holds is taken to run on for up to {:.2} ms when its budget is used up, {of}; what is granted to \
+             less urgent cells of its cpu holds as often",
+            facts.reaction().overrun as f64 / 1e6
         )
     })
 }

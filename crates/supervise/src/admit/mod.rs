@@ -4,22 +4,25 @@
 //!
 //! A cell of class FIFO is held to its budget by a real-time group; its tasks are tested under fixed priorities inside what the
 //! kernel supplies of that budget, as measured by `timecell bench supply` or by a model of the kernel's tick, behind the
-//! cells of higher priority on its cpu. Threads of SCHED_DEADLINE are tested together by earliest deadline first, those of
-//! all cells at once where they cannot be kept to a cpu. Without
+//! cells of higher priority on its cpu. Threads of SCHED_DEADLINE are tested together by earliest deadline first: those of one cpu
+//! where the kernel can keep them to it, which is exact, else those of all cells at once. Without
 //! an enforcer the tasks of all cells of a cpu are tested together, and none is protected from another.
 
 mod advice;
 mod asked;
 mod bands;
+mod best_effort;
 mod choice;
 mod cpu;
 mod facts;
 mod fixes;
+mod held;
 mod keeper;
 mod memory;
 mod neighbour;
 mod outcome;
 mod outside;
+mod partition;
 mod place;
 mod refusal;
 mod roaming;
@@ -30,25 +33,30 @@ mod supplied;
 mod tests;
 
 pub use choice::{Choice, Offer, mechanism_of};
-pub use facts::{Facts, RtRoom, RtShare};
+pub use facts::{Facts, KeptCpu, RtRoom, RtShare};
 pub use fixes::{Edit, Fix, Fixes, find_fixes};
+pub use held::{Room, room_for};
 pub use memory::{HeldMemory, MachineMemory, MemoryShare};
+pub(crate) use neighbour::HELD;
 pub use neighbour::{HeldCell, HeldTask, Neighbour};
 pub use outcome::{Admission, CpuLoad, Grant, Late, Outcome, Refused, TaskBound};
 pub use outside::Unaccounted;
 pub use supervisor::SupervisorGrant;
-pub use supplied::Basis;
+pub use supplied::{Basis, Exactness};
 
 use analysis::linux::Held;
 use analysis::{Ns, Task};
+use freezer::Reservation;
+pub use freezer::process::HIGHEST_HELD;
 use model::Enforcer;
-use model::mission::{Cell, CellClass, Mission, Place};
+use model::mission::{CellClass, Mission, Place};
 use record::supply::MeasuredSupply;
 
 use advice::Advice;
 use asked::Asked;
 use choice::Price;
-use cpu::{Bound, Candidate};
+use cpu::{Bound, Candidate, Unfit};
+use partition::{is_apart, roams};
 
 /// Decides about every cell of a mission.
 ///
@@ -61,6 +69,8 @@ pub fn admit(
     measured: &[MeasuredSupply],
     latency_ns: Ns,
 ) -> Admission {
+    let facts = facts.reacting(measured);
+    let facts = facts.as_ref();
     let (mut admission, usual) = chosen(mission, facts, measured, latency_ns);
     if let Some(refusal) = admission
         .supervisor
@@ -84,7 +94,7 @@ pub(crate) fn decision(
     measured: &[MeasuredSupply],
     latency_ns: Ns,
 ) -> Admission {
-    chosen(mission, facts, measured, latency_ns).0
+    chosen(mission, &facts.reacting(measured), measured, latency_ns).0
 }
 
 /// The same with what holds the cells that leave it to timecell.
@@ -95,9 +105,34 @@ fn chosen(
     latency_ns: Ns,
 ) -> (Admission, Enforcer) {
     choice::choose(mission, facts, &|usual| {
-        let own = SupervisorGrant::wanted(mission, facts);
-        decide(mission, facts, measured, latency_ns, own, usual)
+        let with = |facts: &Facts| {
+            let own = SupervisorGrant::wanted(mission, facts);
+            decide(mission, facts, measured, latency_ns, own, usual)
+        };
+        let Some(undivided) = partition::none(mission, facts) else {
+            return with(facts);
+        };
+        // Whoever asks for neither the class nor for cpus does not have a cpu taken from the rest of the machine where that is not
+        // needed. And more threads than fit on cpus of their own may fit on all of them.
+        let [first, other] = match partition::is_meant(mission) {
+            true => [facts, &undivided],
+            false => [&undivided, facts],
+        };
+        let decided = with(first);
+        if decided.0.is_admitted() || usual_is_none_of_it(mission, usual) {
+            return decided;
+        }
+        let otherwise = with(other);
+        match otherwise.0.is_admitted() {
+            true => otherwise,
+            false => decided,
+        }
     })
+}
+
+/// Whether no cell has threads of SCHED_DEADLINE where this holds those that leave it to timecell.
+fn usual_is_none_of_it(mission: &Mission, usual: Enforcer) -> bool {
+    usual != Enforcer::Deadline && !partition::is_meant(mission)
 }
 
 /// Decides about every cell beside a supervisor that gets this for itself, those held by `usual` that leave it to timecell; and
@@ -172,11 +207,10 @@ fn decide(
         .iter()
         .filter(|cell| cell.enforcer == Enforcer::Freezer)
     {
-        if let Some(band) = cell.band.filter(|band| band.highest > keeper::HIGHEST) {
+        if let Some(band) = cell.band.filter(|band| band.highest > HIGHEST_HELD) {
             let why = format!(
                 "it has the priority {}, and those who hold it with the freezer have to come before it: at most {} is allowed",
-                band.highest,
-                keeper::HIGHEST
+                band.highest, HIGHEST_HELD
             );
             let advice = Advice::of("priorities", "give it lower ones, or leave them out");
             refuse(cell.at, refusal::plain(cell, &why, vec![advice]));
@@ -196,6 +230,10 @@ fn decide(
         }
     }
     for cell in &asked {
+        if let Some(why) = partition::refuses(cell, facts) {
+            let advice = Advice::of("cpus", "choose other cpus");
+            refuse(cell.at, refusal::plain(cell, &why, vec![advice]));
+        }
         if let Some((who, why)) = measured_on(cell, facts) {
             let mut advice = vec![Advice::end(&who)];
             if !roams(cell, facts) {
@@ -241,6 +279,7 @@ fn decide(
     for (candidate, place) in candidates.iter().zip(&placed.cells) {
         if let (usize::MAX, Ok((cpus, bound))) = (candidate.asked.at, place) {
             own = Some(HeldCell::of(candidate, cpus));
+            supervisor.cpus.clone_from(cpus);
             supervisor.response_ns = bound.responses.first().copied().flatten();
         }
         if candidate.asked.holder.is_some() {
@@ -263,14 +302,18 @@ fn decide(
         });
     }
     held.extend(own);
-    refusals.extend(kernel(&candidates, facts));
+    refusals.extend(kernel(&candidates, &placed.cells, facts));
+    let partitions = partition::all(&candidates, &placed.cells, facts);
+    partition::enter(&mut outcomes, &partitions);
+    refusals.extend(partition::bound_there(&partitions, &facts.outside));
+    notes.extend(partition::notes(&partitions));
     let memory = memory::share(mission, facts, &mut refusals, &mut notes);
     let own: Vec<Candidate<'_>> = (candidates.iter())
         .filter(|cell| cell.asked.holder.is_none())
         .cloned()
         .collect();
     remark(mission, &own, facts, &mut notes);
-    notes.extend(keeper::note(&candidates));
+    notes.extend(keeper::note(&candidates, facts));
     let grants: Vec<&Grant> = (outcomes.iter().flatten())
         .filter_map(|outcome| match outcome {
             Outcome::Granted(grant) => Some(grant),
@@ -287,34 +330,20 @@ fn decide(
         supervisor,
         held,
         cells: (outcomes.into_iter().zip(&mission.cells))
-            .map(|(outcome, cell)| {
-                outcome.unwrap_or_else(|| Outcome::BestEffort {
-                    cell: cell.name.clone(),
-                    cpus: beside_real_time(mission, cell, facts),
-                })
+            .enumerate()
+            .map(|(at, (outcome, cell))| {
+                outcome
+                    .unwrap_or_else(|| best_effort::outcome(mission, at, cell, facts, &partitions))
             })
             .collect(),
         cpus: placed.loads(&candidates, facts),
+        partitions,
         memory,
         choice: None,
         refusals,
         notes,
     };
     (admission, price)
-}
-
-/// The cpus of a best-effort cell: its own, else those that the mission leaves to others, else all.
-fn beside_real_time(mission: &Mission, cell: &Cell, facts: &Facts) -> Vec<u32> {
-    if !cell.cpus.is_empty() {
-        return cell.cpus.clone();
-    }
-    let free: Vec<u32> = (facts.cpus.iter().copied())
-        .filter(|cpu| !mission.cpus.contains(cpu))
-        .collect();
-    match (mission.cpus.is_empty(), free.is_empty()) {
-        (false, false) => free,
-        _ => facts.cpus.clone(),
-    }
 }
 
 /// Who measures where a cell would have its place, and why it has none there; `None`: it has one, or asks for none.
@@ -351,7 +380,7 @@ fn budget(
     measured: &[MeasuredSupply],
 ) -> Result<Option<(Ns, Ns)>, Box<Refused>> {
     if let (Enforcer::Freezer, Some((budget, period))) = (cell.enforcer, cell.reservation)
-        && let Err(why) = keeper::reservation(budget, period)
+        && let Err(why) = Reservation::of_unsigned(budget, period)
     {
         let advice = Advice::of("reservation", "give one that it can hold");
         return Err(Box::new(refusal::plain(
@@ -367,7 +396,16 @@ fn budget(
             vec![Advice::of("cpus", "give it one cpu")],
         )));
     }
-    if cell.cpus.len() > 1 && !cell.work.tasks.is_empty() {
+    let one_thread = cell.reservation.is_some() || cell.work.tasks.len() == 1;
+    if cell.cpus.len() > 1 && one_thread && is_apart(cell, facts) {
+        return Err(Box::new(refusal::plain(
+            cell,
+            "it has one thread of SCHED_DEADLINE, which needs one cpu only",
+            vec![Advice::of("cpus", "give it one cpu")],
+        )));
+    }
+    // Threads of SCHED_DEADLINE are, by global earliest deadline first.
+    if cell.cpus.len() > 1 && !cell.work.tasks.is_empty() && !is_apart(cell, facts) {
         let advice = Advice::of("cpus", "give it one cpu");
         return Err(Box::new(refusal::plain(
             cell,
@@ -423,6 +461,7 @@ fn grant(candidate: &Candidate<'_>, cpus: Vec<u32>, bound: &Bound) -> Grant {
         cell: asked.name.clone(),
         enforcer: asked.enforcer,
         cpus,
+        partition: None,
         budget_ns: candidate.budget.map(|(budget, _)| budget),
         period_ns: candidate.budget.map(|(_, period)| period),
         band: asked.band.filter(|_| asked.class == CellClass::Fifo),
@@ -435,7 +474,11 @@ fn grant(candidate: &Candidate<'_>, cpus: Vec<u32>, bound: &Bound) -> Grant {
 }
 
 /// Whether the kernel's own arithmetic takes all budgets together.
-fn kernel(candidates: &[Candidate<'_>], facts: &Facts) -> Vec<String> {
+fn kernel(
+    candidates: &[Candidate<'_>],
+    placed: &[Result<(Vec<u32>, Bound), Unfit>],
+    facts: &Facts,
+) -> Vec<String> {
     let mut refusals = Vec::new();
     if let Ok(room) = &facts.rt_cgroup {
         let held: Vec<u64> = (candidates.iter())
@@ -465,15 +508,10 @@ fn kernel(candidates: &[Candidate<'_>], facts: &Facts) -> Vec<String> {
             ));
         }
     }
-    if let Ok(domain) = &facts.deadline {
-        let threads: Vec<_> = candidates.iter().flat_map(Candidate::threads).collect();
-        if !threads.is_empty()
-            && let Err(refusal) = domain.admits(&threads)
-        {
-            let others: Vec<String> = (candidates.iter())
-                .filter(|cell| cell.asked.holder.is_some() && !cell.threads().is_empty())
-                .map(|cell| cell.asked.called())
-                .collect();
+    let domain = facts.deadline.as_ref().ok();
+    let domains = domain.map(|domain| partition::domains(candidates, placed, domain, facts));
+    for (domain, threads, others) in domains.into_iter().flatten() {
+        if let Err(refusal) = domain.admits(&threads) {
             let with = match others.as_slice() {
                 [] => String::new(),
                 others => format!(", with {}", others.join(", ")),
@@ -524,11 +562,6 @@ fn remark(mission: &Mission, candidates: &[Candidate<'_>], facts: &Facts, notes:
                 .to_owned(),
         );
     }
-}
-
-/// Whether a cell's threads run on any cpu.
-fn roams(cell: &Asked, facts: &Facts) -> bool {
-    cell.class == CellClass::Deadline && facts.deadline_on_one_cpu.is_err()
 }
 
 fn cpu_list(cpus: &[u32]) -> String {

@@ -10,6 +10,9 @@ use super::asked::Asked;
 use super::cpu::Candidate;
 use super::{Facts, HeldMemory, supervisor};
 
+/// What [`Neighbour::short`] is of what is held without a mission; no mission's name has parentheses.
+pub(crate) const HELD: &str = "(held)";
+
 /// What somebody else on this machine was granted; admission counts all of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Neighbour {
@@ -120,7 +123,8 @@ impl HeldCell {
         if self.class == CellClass::Fifo && self.priorities.is_none() {
             return fault("no priority");
         }
-        if self.class == CellClass::Other {
+        let is_capped = self.enforcer == Enforcer::Freezer && self.budget_ns.is_some();
+        if self.class == CellClass::Other && !is_capped {
             return fault("the class `other`, which is granted nothing");
         }
         if self.supervisor && self.reservation_ns.is_none() {
@@ -141,10 +145,25 @@ impl HeldCell {
             return supervisor::asked(at, name, holder, self.cpus.clone(), reservation);
         }
         Asked {
-            at,
             name: format!("{}/{}", neighbour.short, self.cell),
+            holder: Some(match neighbour.short == HELD {
+                // Its name is in that already.
+                true => neighbour.who.clone(),
+                false => format!("`{}` of {}", self.cell, neighbour.who),
+            }),
+            owner: Some(neighbour.who.clone()),
+            ..self.wanted(at)
+        }
+    }
+
+    /// The same for one that nobody has yet, as admission takes it.
+    pub(super) fn wanted(&self, at: usize) -> Asked {
+        Asked {
+            at,
+            name: self.cell.clone(),
             is_supervisor: false,
-            holder: Some(format!("`{}` of {}", self.cell, neighbour.who)),
+            owner: None,
+            holder: None,
             enforcer: self.enforcer,
             class: self.class,
             cpus: self.cpus.clone(),

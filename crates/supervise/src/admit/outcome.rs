@@ -8,6 +8,7 @@ use model::mission::{Band, Place};
 use serde::{Serialize, Serializer};
 
 use super::advice::Advice;
+use super::partition;
 use super::{Basis, Choice, HeldCell, HeldMemory, MemoryShare, SupervisorGrant, Unaccounted};
 
 /// What admission says of a mission.
@@ -21,6 +22,8 @@ pub struct Admission {
     pub supervisor: SupervisorGrant,
     /// What the cells hold of each cpu that they may use.
     pub cpus: Vec<CpuLoad>,
+    /// Cpus that the mission has for itself, as cpuset partitions: those on which its threads of SCHED_DEADLINE are kept to their cpus.
+    pub partitions: Vec<Vec<u32>>,
     /// What they may have of its memory; `None`: the kernel holds nobody to a limit.
     pub memory: Option<MemoryShare>,
     /// How what holds the cells that leave it to timecell was chosen; `None`: no cell does.
@@ -66,6 +69,11 @@ impl Admission {
         })
     }
 
+    /// The partition of the mission that has all of these cpus; `None`: none has.
+    pub fn partition_of(&self, cpus: &[u32]) -> Option<&[u32]> {
+        partition::of(&self.partitions, cpus)
+    }
+
     /// What was granted to the cell of this name.
     pub fn grant(&self, name: &str) -> Option<&Grant> {
         self.cells.iter().find_map(|cell| match cell {
@@ -101,6 +109,8 @@ pub struct Grant {
     pub enforcer: Enforcer,
     /// Its cpus.
     pub cpus: Vec<u32>,
+    /// The cpus of the partition in which it is; `None`: in none.
+    pub partition: Option<Vec<u32>>,
     /// Budget on each of them in every period, ns; `None`: no budget is enforced.
     pub budget_ns: Option<Ns>,
     /// Period, ns.
@@ -130,7 +140,7 @@ impl Grant {
         }
     }
 
-    /// Whether what the kernel is told is the same: mechanism, cpus, budget and priorities.
+    /// Whether what the kernel is told is the same: mechanism, cpus and partition, budget and priorities.
     pub fn holds_as(&self, other: &Grant) -> bool {
         let held = |grant: &Grant| {
             let threads: Vec<_> = (grant.tasks.iter())
@@ -138,6 +148,7 @@ impl Grant {
                 .collect();
             (
                 (grant.enforcer, grant.cpus.clone(), grant.band),
+                grant.partition.clone(),
                 (grant.budget_ns, grant.period_ns),
                 threads,
             )

@@ -41,7 +41,10 @@ impl fmt::Display for Unaccounted {
 /// The threads that may run where something is granted.
 pub(super) fn beside(facts: &Facts, grants: &[&Grant]) -> Vec<Unaccounted> {
     let meets = |thread: &&Unaccounted| {
-        (grants.iter()).any(|grant| grant.cpus.iter().any(|cpu| thread.cpus.contains(cpu)))
+        // Into a partition it does not come.
+        let open = grants.iter().filter(|grant| grant.partition.is_none());
+        open.flat_map(|grant| &grant.cpus)
+            .any(|cpu| thread.cpus.contains(cpu))
     };
     let mut threads: Vec<Unaccounted> = facts.outside.iter().filter(meets).cloned().collect();
     // The most urgent are named.

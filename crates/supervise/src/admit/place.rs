@@ -3,7 +3,8 @@
 use record::supply::MeasuredSupply;
 
 use super::cpu::{Bound, Candidate, Unfit, check};
-use super::{CpuLoad, Facts, roams};
+use super::partition::{self, is_apart, roams};
+use super::{CpuLoad, Facts};
 
 /// What is known of cells that share a cpu, in their order.
 type Answer = Result<Vec<Bound>, Unfit>;
@@ -17,8 +18,9 @@ pub(super) struct Placed {
 }
 
 /// Puts every candidate on its cpus: those that others were granted come first and stay where they are; then those with cpus of their own first, in the order of the file; the others by falling
-/// bandwidth, each on the first cpu where all deadlines hold with it (first fit decreasing: Johnson et al., 1974). A heuristic:
-/// that it finds no place does not prove that there is none. Cells that run on any cpu are on all of them, before all others.
+/// bandwidth, each on the first cpu where all deadlines hold with it (first fit decreasing: Johnson et al., 1974), those that need
+/// partitions before the others. A heuristic: that it finds no place does not prove that there is none. Cells that run on any cpu are
+/// on all of them, before all others.
 pub(super) fn place(
     candidates: &[Candidate<'_>],
     cpus: &[u32],
@@ -53,8 +55,10 @@ pub(super) fn place(
         members.extend(&anywhere);
     }
     let free = |at: usize| candidates[at].asked.cpus.is_empty();
+    let shares = |at: usize| free(at) && !is_apart(candidates[at].asked, facts);
     order.sort_by(|&a, &b| {
-        free(a).cmp(&free(b)).then_with(|| {
+        let by_kind = free(a).cmp(&free(b)).then(shares(a).cmp(&shares(b)));
+        by_kind.then_with(|| {
             let by_size = candidates[b]
                 .bandwidth()
                 .total_cmp(&candidates[a].bandwidth());
@@ -74,12 +78,14 @@ pub(super) fn place(
         if own.is_empty() {
             let mut last = None;
             let mut found = false;
-            for place in 0..placed.cpus.len() {
-                // Where only others are.
-                if !cpus.contains(&placed.cpus[place].0) {
-                    continue;
-                }
-                match placed.fits(place, at, candidates, facts, measured) {
+            for cpu in partition::open_to(candidates[at].asked, cpus, facts) {
+                let place = placed.place_of(cpu, &anywhere);
+                let fits = placed.fits(place, at, candidates, facts, measured);
+                let taken = placed.with_partition(at, &[cpu], candidates, facts);
+                match fits {
+                    Ok(()) if !partition::leave_one(&taken, facts) => {
+                        last = Some(partition::takes_the_last(at, &[cpu]));
+                    }
                     Ok(()) => {
                         placed.cpus[place].1.push(at);
                         found = true;
@@ -89,11 +95,7 @@ pub(super) fn place(
                 }
             }
             if !found {
-                refused[at] = Some(last.unwrap_or_else(|| Unfit {
-                    of: at,
-                    why: "there is no cpu for cells".to_owned(),
-                    witness: None,
-                }));
+                refused[at] = Some(last.unwrap_or_else(|| partition::no_cpu(at, cpus, facts)));
             }
         } else {
             let mut places = Vec::new();
@@ -104,12 +106,20 @@ pub(super) fn place(
                     Err(unfit) => refused[at] = Some(unfit),
                 }
             }
+            let taken = placed.with_partition(at, own, candidates, facts);
+            if refused[at].is_none() && !partition::leave_one(&taken, facts) {
+                refused[at] = Some(partition::takes_the_last(at, own));
+            }
             if refused[at].is_none() {
                 for place in places {
                     placed.cpus[place].1.push(at);
                 }
             }
         }
+    }
+    // The kernel takes supervisors off partitions.
+    for (_, members) in &mut placed.cpus {
+        *members = on_their_cpu(members, candidates, facts);
     }
     let mut bounds: Vec<Option<(Vec<u32>, Bound)>> = vec![None; candidates.len()];
     // Cpus that have the same cells, such as those that run anywhere, hold them alike.
@@ -147,7 +157,11 @@ pub(super) fn place(
             (None, Some(bound)) => Ok(bound),
             (None, None) => Err(Unfit {
                 of: at,
-                why: "it has no cpu".to_owned(),
+                why: match candidates[at].asked.is_supervisor {
+                    true => "every cpu on which it may run would be a cpuset partition of a mission's cells",
+                    false => "it has no cpu",
+                }
+                .to_owned(),
                 witness: None,
             }),
         })
@@ -185,8 +199,10 @@ impl Placed {
                 self.cpus[place].1.push(at);
             }
         }
-        let hold = (0..self.cpus.len())
-            .all(|place| self.hold(place, &[], candidates, facts, measured).is_ok());
+        let taken = self.partitions(candidates, facts);
+        let hold = (taken.is_empty() || partition::leave_one(&taken, facts))
+            && (0..self.cpus.len())
+                .all(|place| self.hold(place, &[], candidates, facts, measured).is_ok());
         if !hold {
             self.cpus = before;
         }
@@ -215,6 +231,7 @@ impl Placed {
         measured: &[MeasuredSupply],
     ) -> Result<(), Unfit> {
         let members: Vec<usize> = self.cpus[place].1.iter().chain(more).copied().collect();
+        let members = on_their_cpu(&members, candidates, facts);
         let cells: Vec<Candidate<'_>> = members.iter().map(|&at| candidates[at].clone()).collect();
         check(&cells, facts, measured)
             .map(|_| ())
@@ -224,9 +241,37 @@ impl Placed {
             })
     }
 
+    /// The cpus that are partitions by now.
+    fn partitions(&self, candidates: &[Candidate<'_>], facts: &Facts) -> Vec<u32> {
+        let apart =
+            |members: &[usize]| (members.iter()).any(|&at| is_apart(candidates[at].asked, facts));
+        let taken = self.cpus.iter().filter(|(_, members)| apart(members));
+        taken.map(|(cpu, _)| *cpu).collect()
+    }
+
+    /// The same with these cpus of one more, if they are to be one; none where it needs no partition.
+    fn with_partition(
+        &self,
+        at: usize,
+        cpus: &[u32],
+        candidates: &[Candidate<'_>],
+        facts: &Facts,
+    ) -> Vec<u32> {
+        match is_apart(candidates[at].asked, facts) {
+            true => {
+                let taken = self.partitions(candidates, facts);
+                taken.into_iter().chain(cpus.iter().copied()).collect()
+            }
+            false => Vec::new(),
+        }
+    }
+
     pub(super) fn loads(&self, candidates: &[Candidate<'_>], facts: &Facts) -> Vec<CpuLoad> {
         let part = |cell: &Candidate<'_>| match roams(cell.asked, facts) {
             true => cell.bandwidth() / self.cpus.len().max(1) as f64,
+            false if is_apart(cell.asked, facts) => {
+                cell.bandwidth() / cell.asked.cpus.len().max(1) as f64
+            }
             false => cell.bandwidth(),
         };
         (self.cpus.iter())
@@ -247,4 +292,11 @@ impl Placed {
             })
             .collect()
     }
+}
+
+/// Who of these is on their cpu: where it is a partition, no supervisor.
+fn on_their_cpu(members: &[usize], candidates: &[Candidate<'_>], facts: &Facts) -> Vec<usize> {
+    let apart = (members.iter()).any(|&at| is_apart(candidates[at].asked, facts));
+    let stays = |at: &usize| !(apart && candidates[*at].asked.is_supervisor);
+    members.iter().copied().filter(stays).collect()
 }

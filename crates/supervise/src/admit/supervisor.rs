@@ -120,6 +120,8 @@ pub(super) fn asked(
     Asked {
         at,
         name,
+        // It shares no partition with anybody.
+        owner: None,
         holder: Some(holder),
         is_supervisor: true,
         enforcer: Enforcer::CpusetOnly,

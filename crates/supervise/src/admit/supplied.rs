@@ -2,7 +2,7 @@
 
 use analysis::empirical::Envelope;
 use analysis::linux::{FreezerSupply, Reaction, TickSupply};
-use analysis::reservation::{BoundedDelay, Delayed};
+use analysis::reservation::{BoundedDelay, Delayed, ReservationError};
 use analysis::{Ns, Supply};
 use model::Enforcer;
 use record::supply::{Budget, MeasuredSupply, find};
@@ -18,19 +18,45 @@ pub enum Basis {
     Measured {
         /// Longest window that was seen, ns.
         to_ns: Ns,
+        /// How exact the freezer was at the worst, which the supply is no better than; `None` where the kernel itself holds the budget.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reaction: Option<Exactness>,
     },
     /// A model of the kernel's tick, with a tenth kept back.
     Tick {
         /// Why no measurement stands for it.
         unmeasured: String,
     },
-    /// The rule of the freezer and how late it reacts, as measured on another machine: looks and overruns beyond that are possible.
+    /// The rule of the freezer and how exact it is.
     Reaction {
-        /// Why no measurement stands for it.
-        unmeasured: String,
+        /// How exact.
+        #[serde(flatten)]
+        reaction: Exactness,
+        /// Why that is what was measured on another machine, of 99 of 100 looks and overruns; `None`: it is the worst that
+        /// was measured on this one, of other budgets.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        unmeasured: Option<String>,
     },
     /// The whole cpu, shared with what stands above it: no budget is enforced.
     WholeCpu,
+}
+
+/// How late the freezer looks at most, and how far a cell overruns its budget: more than that is possible wherever it was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Exactness {
+    /// Lateness, ns.
+    pub late_ns: Ns,
+    /// Overrun, ns.
+    pub overrun_ns: Ns,
+}
+
+impl Exactness {
+    fn of(reaction: Reaction) -> Exactness {
+        Exactness {
+            late_ns: reaction.late,
+            overrun_ns: reaction.overrun,
+        }
+    }
 }
 
 /// What a budget is counted on to supply.
@@ -55,26 +81,62 @@ impl Supplied {
                 "its windows were measured up to {} ms only",
                 found.measured_to_ns / 1_000_000
             ),
-            Ok(found) => match Envelope::of(&found.counted_on()) {
-                Some(supply) => {
-                    let to_ns = found.measured_to_ns;
-                    let supply = Delayed { supply, by: behind };
-                    return Ok((Supplied::Measured(supply), Basis::Measured { to_ns }));
+            Ok(found) => {
+                let by_freezer = held.enforcer == Enforcer::Freezer;
+                let (lines, by) = match by_freezer {
+                    true => (behind_others(found, behind, facts)?, 0),
+                    false => (found.counted_on(), behind),
+                };
+                match Envelope::of(&lines) {
+                    Some(supply) => {
+                        let basis = Basis::Measured {
+                            to_ns: found.measured_to_ns,
+                            reaction: by_freezer.then(|| Exactness::of(facts.reaction())),
+                        };
+                        return Ok((Supplied::Measured(Delayed { supply, by }), basis));
+                    }
+                    None => "its measurement has no usable line".to_owned(),
                 }
-                None => "its measurement has no usable line".to_owned(),
-            },
+            }
             Err(unfit) => unfit.to_string(),
         };
         let model = model(held, facts)?;
         let basis = match held.enforcer {
-            Enforcer::Freezer => Basis::Reaction { unmeasured },
+            Enforcer::Freezer => Basis::Reaction {
+                reaction: Exactness::of(facts.reaction()),
+                unmeasured: facts.measured_reaction.is_none().then_some(unmeasured),
+            },
             _ => Basis::Tick { unmeasured },
         };
         Ok((Supplied::Model(model), basis))
     }
 }
 
-/// What may be relied on without a measurement. It already allows for the budget to come as late in each period as others on
+/// The lines of a cell that the freezer holds and whose budget comes up to `behind` ns later than when it was measured, none better than
+/// what is proved of one that has others beside it: what it uses near the end of a period may be charged to the next, which costs
+/// rate and not only time.
+fn behind_others(
+    measured: &MeasuredSupply,
+    behind: Ns,
+    facts: &Facts,
+) -> Result<Vec<(Ns, Ns, Ns)>, String> {
+    let bound = model(&measured.held, facts)?;
+    let (most, of) = bound.rate();
+    let least_delay = bound.delay().unwrap_or(Ns::MAX);
+    let slower = |(supplied, per, delay): (Ns, Ns, Ns)| {
+        let is_faster = u128::from(supplied) * u128::from(of) > u128::from(most) * u128::from(per);
+        let (supplied, per) = if is_faster {
+            (most, of)
+        } else {
+            (supplied, per)
+        };
+        let delay = delay.saturating_add(behind).max(least_delay);
+        (supplied, per, delay)
+    };
+    Ok(measured.counted_on().into_iter().map(slower).collect())
+}
+
+/// What may be relied on without a measurement of this budget. It already allows for the budget to come as late in each period as others on
 /// the cpu can make it.
 pub(super) fn model(held: &Budget, facts: &Facts) -> Result<BoundedDelay, String> {
     let (budget, period) = (held.budget_ns, held.period_ns);
@@ -90,10 +152,18 @@ pub(super) fn model(held: &Budget, facts: &Facts) -> Result<BoundedDelay, String
         }
         Enforcer::RtCgroup | Enforcer::Hcbs => TickSupply::rt_cgroup(budget, period, tick),
         Enforcer::Freezer => {
-            let supply = FreezerSupply::new(budget, period, Reaction::MEASURED);
-            return supply
-                .map(|supply| supply.behind)
-                .map_err(|error| error.to_string());
+            let reaction = facts.reaction();
+            return match FreezerSupply::new(budget, period, reaction) {
+                Ok(supply) => Ok(supply.behind),
+                Err(ReservationError::Zero(_)) => Err(format!(
+                    "nothing of {:.3} ms every {:.3} ms is certain when the freezer looks up to {:.3} ms late, as it did where \
+                     that was measured",
+                    budget as f64 / 1e6,
+                    period as f64 / 1e6,
+                    reaction.late as f64 / 1e6
+                )),
+                Err(error) => Err(error.to_string()),
+            };
         }
         Enforcer::CpusetOnly => return Err("it is held to no budget".to_owned()),
     };

@@ -11,9 +11,11 @@ use super::*;
 
 mod beside;
 mod choice;
+mod held;
 mod keeper;
 mod limit;
 mod memory;
+mod partition;
 mod supervisor;
 
 const MS: Ns = 1_000_000;
@@ -42,6 +44,7 @@ pub(super) fn facts() -> Facts {
         }),
         deadline: Ok(RootDomain::of_cpus(2)),
         deadline_on_one_cpu: Ok(()),
+        kept_cpus: Vec::new(),
         freezer: Err("no cgroup v2".to_owned()),
         memory: Ok(MachineMemory {
             total_bytes: 4 << 30,
@@ -52,6 +55,7 @@ pub(super) fn facts() -> Facts {
         supervisor: Err("not asked".to_owned()),
         beside: Vec::new(),
         outside: Vec::new(),
+        measured_reaction: None,
         runs_under: None,
     }
 }
@@ -200,6 +204,8 @@ fn measured(delay_ns: Ns, machine: Machine) -> MeasuredSupply {
             kept: Kept::Held,
         },
         by_tick: None,
+        by_reaction: None,
+        reaction: None,
         cautious: None,
         least: Vec::new(),
     }
@@ -214,7 +220,13 @@ fn a_measured_supply_decides_where_it_is_of_this_machine() {
     let good = admit(&mission, &facts(), &[measured(20 * MS, machine())], 0);
     assert!(good.is_admitted(), "{good:?}");
     let grant = granted(&good)["control"].clone();
-    assert_eq!(grant.basis, Basis::Measured { to_ns: 1_000 * MS });
+    assert_eq!(
+        grant.basis,
+        Basis::Measured {
+            to_ns: 1_000 * MS,
+            reaction: None
+        }
+    );
     assert_eq!(
         grant.tasks[0].response_ns,
         Some(20 * MS + (5 * MS * 100).div_ceil(29))

@@ -54,8 +54,8 @@ pub fn find(place: Place<'_>, base: &Path) -> Result<PathBuf, ControlError> {
     };
     // A name is one part of a path.
     let plain = Path::new(name).components().count() == 1 && !name.starts_with('.');
-    let dir = base.join(name);
-    if plain && dir.join("journal").exists() {
+    let dirs = [base.join(name), crate::run::dir_of_one(name)];
+    if let Some(dir) = (dirs.into_iter()).find(|dir| plain && dir.join("journal").exists()) {
         return Ok(dir);
     }
     Err(ControlError::UnknownMission {

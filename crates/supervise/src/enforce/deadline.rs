@@ -1,11 +1,14 @@
 //! Budgets held by SCHED_DEADLINE.
 
 use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use host::sched::{self, Class, SchedError, bandwidth};
 use model::mission::Cell;
 
+use super::partition::ByPartition;
 use super::{Enforce, EnforceError, Inside, Mechanism};
 use crate::admit::Grant;
 
@@ -23,12 +26,40 @@ const NAME_BYTES: usize = 15;
 /// SCHED_DEADLINE: each task's thread has a runtime in every period and no more, whatever the other threads of the machine do.
 /// A thread's children start in class OTHER (SCHED_RESET_ON_FORK), so that a cell gets no more than its tasks were granted.
 ///
-/// The kernel takes no thread into this class that may not run on every cpu of its root domain, so the threads are not kept
-/// to single cpus.
+/// The kernel takes no thread into this class that may not run on every cpu of its root domain, so the threads are kept to cpus
+/// only where these are a cpuset partition, and the cell is in it.
 #[derive(Debug)]
 pub struct Deadline {
     cpus: Vec<u32>,
     threads: Vec<Thread>,
+    /// Where its cpus are a partition.
+    partition: Option<Own>,
+}
+
+/// The partition in which a cell is.
+#[derive(Debug)]
+struct Own {
+    cpus: Vec<u32>,
+    group: Option<PathBuf>,
+    /// What was told last of why it keeps nobody to its cpus.
+    lost: Option<String>,
+}
+
+impl Own {
+    /// What the user should know of it, a clause.
+    fn tend(&mut self) -> Option<String> {
+        let lost = self.group.as_deref().and_then(host::isolate::invalid);
+        let told = match &lost {
+            Some(why) if self.lost.is_none() => Some(format!(
+                "is not kept to cpu {} any more, which is no cpuset partition: {why}",
+                host::cpus::format_list(&self.cpus)
+            )),
+            None if self.lost.is_some() => Some("is kept to its cpus again".to_owned()),
+            _ => None,
+        };
+        self.lost = lost;
+        told
+    }
 }
 
 /// A thread that is to be in the class.
@@ -92,6 +123,7 @@ impl Deadline {
         Ok(Deadline {
             cpus: grant.cpus.clone(),
             threads,
+            partition: None,
         })
     }
 }
@@ -151,13 +183,27 @@ impl Thread {
     }
 }
 
-/// What is held is held by the threads, and nothing is kept beside them.
+/// What is held is held by the threads, and nothing is kept beside them but the partitions, which are the mission's.
 #[derive(Debug)]
-pub(super) struct ByThread;
+pub(super) struct ByThread {
+    partitions: Arc<ByPartition>,
+}
+
+impl ByThread {
+    pub(super) fn with(partitions: Arc<ByPartition>) -> ByThread {
+        ByThread { partitions }
+    }
+}
 
 impl Mechanism for ByThread {
     fn make(&self, grant: &Grant, cell: &Cell) -> Result<Box<dyn Enforce>, EnforceError> {
-        Ok(Box::new(Deadline::new(grant, cell)?))
+        let mut held = Deadline::new(grant, cell)?;
+        held.partition = grant.partition.clone().map(|cpus| Own {
+            group: self.partitions.group(&cpus),
+            cpus,
+            lost: None,
+        });
+        Ok(Box::new(held))
     }
 }
 
@@ -171,11 +217,14 @@ impl Enforce for Deadline {
             format!("{who} {}", told(&thread.class))
         };
         let threads: Vec<String> = self.threads.iter().map(own).collect();
+        let cpus = host::cpus::format_list(&self.cpus);
+        let place = match &self.partition {
+            Some(_) => format!("cpu {cpus}, a cpuset partition of its mission alone"),
+            None => format!("any of cpus {cpus} beside all other threads of that class"),
+        };
         format!(
-            "{}, and no more, held by SCHED_DEADLINE on any of cpus {} beside all other threads of that class; its other \
-             threads are best effort",
-            threads.join("; "),
-            host::cpus::format_list(&self.cpus)
+            "{}, and no more, held by SCHED_DEADLINE on {place}; its other threads are best effort",
+            threads.join("; ")
         )
     }
 
@@ -190,7 +239,10 @@ impl Enforce for Deadline {
     }
 
     fn tend(&mut self, inside: &Inside) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut told: Vec<String> = (self.partition.as_mut())
+            .and_then(Own::tend)
+            .into_iter()
+            .collect();
         let all = inside.threads();
         let now_ns = timecell_client::now_ns();
         for at in 0..self.threads.len() {
@@ -350,6 +402,7 @@ mod tests {
             budget_ns: budget.map(|(budget, _)| budget),
             period_ns: budget.map(|(_, period)| period),
             band: None,
+            partition: None,
             basis: Basis::WholeCpu,
             rate: 1.0,
             delay_ns: None,
@@ -410,5 +463,14 @@ mod tests {
              beside all other threads of that class; its other threads are best effort"
         );
         assert_eq!((held.unheld().len(), held.settle_ns()), (2, 10_000_000));
+        let apart = Grant {
+            cpus: vec![1],
+            partition: Some(vec![1]),
+            ..grant(&two, None)
+        };
+        let mechanism = ByThread::with(Arc::new(ByPartition::of("m")));
+        let guarantee = mechanism.make(&apart, &two).unwrap().guarantee();
+        let place = "held by SCHED_DEADLINE on cpu 1, a cpuset partition of its mission alone;";
+        assert!(guarantee.contains(place), "{guarantee}");
     }
 }

@@ -21,6 +21,9 @@ pub enum EnforceError {
     /// Those who hold budgets by the freezer refused, or do not answer.
     #[error(transparent)]
     Place(#[from] freezer::process::PlaceError),
+    /// A partition of cpus cannot be had, or not be removed, a sentence.
+    #[error("{0}")]
+    Partition(String),
     /// A group that is to be released.
     #[error("{}: processes are left in it, so it stays held", .0.display())]
     Populated(std::path::PathBuf),

@@ -2,16 +2,17 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use freezer::Reservation;
 use freezer::hold;
 use freezer::page::{Entry, Page, memory};
-use freezer::process::{self, Place};
+use freezer::process::{self, Place, PlaceError};
 use host::root::Root;
 use model::mission::Cell;
 
-use super::{CpusetOnly, Enforce, EnforceError, Inside, Mechanism};
+use super::{Counted, CpusetOnly, Enforce, EnforceError, Inside, Mechanism};
 use crate::admit::Grant;
 use crate::names;
 
@@ -74,8 +75,7 @@ impl ByFreezer {
         let [cpu] = grant.cpus[..] else {
             return Err(missing("cpu of its own"));
         };
-        let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
-        let reservation = Reservation::new(signed(budget_ns), signed(period_ns))
+        let reservation = Reservation::of_unsigned(budget_ns, period_ns)
             .map_err(|_| missing("budget that the freezer holds"))?;
         Ok(Freezer {
             place: self.place.clone(),
@@ -85,6 +85,8 @@ impl ByFreezer {
             reservation,
             by_class: CpusetOnly::new(grant),
             not_held: None,
+            again: None,
+            is_shed: false,
         })
     }
 
@@ -157,11 +159,22 @@ struct Freezer {
     by_class: CpusetOnly,
     /// What was told last of why nobody holds it.
     not_held: Option<String>,
+    /// Has it held again. Those who are to hold it may not answer for seconds, for which the supervisor has no time.
+    again: Option<JoinHandle<Result<u64, PlaceError>>>,
+    is_shed: bool,
 }
 
 impl Freezer {
     fn hold_group(&self) -> Result<u64, EnforceError> {
         Ok(self.place.hold(&self.group, self.cpu, self.reservation)?)
+    }
+
+    fn let_go(&mut self) -> Result<(), EnforceError> {
+        // Else it would be held again afterwards.
+        if let Some(again) = self.again.take() {
+            let _ = again.join();
+        }
+        Ok(self.place.let_go(&self.group)?)
     }
 
     /// Whether somebody holds it, or why not, a clause.
@@ -201,25 +214,33 @@ impl Enforce for Freezer {
     }
 
     fn tend(&mut self, _: &Inside) -> Vec<String> {
-        let mut told = Vec::new();
-        let mut held = self.is_held();
-        if let Err(why) = &held {
-            // Whoever asks for it to be held starts those who do.
-            let again = self.hold_group().map(drop);
-            let why = match &again {
-                Ok(()) => why.clone(),
-                Err(error) => format!("{why}; to hold it again failed: {error}"),
-            };
-            if self.not_held.as_ref() != Some(&why) {
-                told.push(format!("its budget is not enforced: {why}"));
+        let tried = match self.again.take() {
+            Some(again) if !again.is_finished() => {
+                self.again = Some(again);
+                return Vec::new();
             }
-            self.not_held = Some(why);
-            held = again
-                .map_err(|error| error.to_string())
-                .and_then(|()| self.is_held());
-        }
-        if held.is_ok() && self.not_held.take().is_some() {
-            told.push("its budget is held again".to_owned());
+            again => again.and_then(|again| again.join().ok()),
+        };
+        let mut told = Vec::new();
+        match self.is_held() {
+            Ok(()) if self.not_held.take().is_some() => {
+                told.push("its budget is held again".to_owned());
+            }
+            Ok(()) => {}
+            Err(why) => {
+                let why = match tried {
+                    Some(Err(error)) => format!("{why}; to hold it again failed: {error}"),
+                    _ => why,
+                };
+                if self.not_held.as_ref() != Some(&why) {
+                    told.push(format!("its budget is not enforced: {why}"));
+                }
+                self.not_held = Some(why);
+                // Whoever asks for it to be held starts those who do.
+                let (place, group) = (self.place.clone(), self.group.clone());
+                let (cpu, reservation) = (self.cpu, self.reservation);
+                self.again = Some(thread::spawn(move || place.hold(&group, cpu, reservation)));
+            }
         }
         told
     }
@@ -228,12 +249,38 @@ impl Enforce for Freezer {
         Some(LOOK_NS)
     }
 
+    fn counted(&self) -> Option<Counted> {
+        let groups = self.place.groups().ok()?;
+        let entry = groups.iter().find(|entry| entry.which.path == self.group)?;
+        let totals = entry.progress.totals;
+        Some(Counted {
+            periods: totals.periods,
+            exhausted: totals.exhausted,
+            overrun_ns: totals.overrun_ns,
+        })
+    }
+
     /// The budget of its next life does not come before the period is over in which it had this one.
     fn settle_ns(&self) -> i64 {
         self.reservation.period_ns()
     }
 
+    /// In a period whose budget is used up its threads have class IDLE, and those who hold it know which class they had: they give
+    /// that back first, and nobody does so later.
+    fn shed(&mut self) -> Result<(), EnforceError> {
+        self.let_go()?;
+        self.is_shed = true;
+        Ok(())
+    }
+
+    fn unshed(&mut self) -> Result<(), EnforceError> {
+        match std::mem::take(&mut self.is_shed) {
+            true => self.hold_group().map(drop),
+            false => Ok(()),
+        }
+    }
+
     fn release(&mut self) -> Result<(), EnforceError> {
-        Ok(self.place.let_go(&self.group)?)
+        self.let_go()
     }
 }

@@ -9,9 +9,11 @@ use model::mission::Cell;
 use super::cpuset_only::ByCpus;
 use super::deadline::ByThread;
 use super::freezer::ByFreezer;
+use super::partition::ByPartition;
 use super::rt_cgroup::ByGroup;
 use super::{Enforce, EnforceError};
 use crate::admit::Grant;
+use crate::names;
 
 /// A mechanism as a mission uses it: what it makes for each cell, and what it keeps for the mission beyond the lives of cells.
 pub trait Mechanism: Debug + Send + Sync {
@@ -51,20 +53,46 @@ pub trait Mechanism: Debug + Send + Sync {
 
 /// Those of a mission.
 #[derive(Debug, Clone)]
-pub struct Mechanisms(Arc<[(Enforcer, Box<dyn Mechanism>)]>);
+pub struct Mechanisms {
+    mission: Arc<str>,
+    each: Arc<[(Enforcer, Box<dyn Mechanism>)]>,
+    partitions: Arc<ByPartition>,
+}
 
 impl Mechanisms {
     /// For the mission of this name. A mechanism that the machine does not have refuses when it is asked for.
     pub fn of(mission: &str) -> Mechanisms {
-        Mechanisms(Arc::from([
-            (
-                Enforcer::RtCgroup,
-                Box::new(ByGroup::of(mission)) as Box<dyn Mechanism>,
-            ),
-            (Enforcer::Deadline, Box::new(ByThread)),
-            (Enforcer::Freezer, Box::new(ByFreezer::of(mission))),
-            (Enforcer::CpusetOnly, Box::new(ByCpus)),
-        ]))
+        let partitions = Arc::new(ByPartition::of(mission));
+        let by_thread = ByThread::with(Arc::clone(&partitions));
+        Mechanisms {
+            mission: Arc::from(mission),
+            each: Arc::from([
+                (
+                    Enforcer::RtCgroup,
+                    Box::new(ByGroup::of(mission)) as Box<dyn Mechanism>,
+                ),
+                (Enforcer::Deadline, Box::new(by_thread)),
+                (Enforcer::Freezer, Box::new(ByFreezer::of(mission))),
+                (Enforcer::CpusetOnly, Box::new(ByCpus)),
+            ]),
+            partitions,
+        }
+    }
+
+    /// The group in which a cell is that is granted this partition; `None`: it is in none.
+    pub fn within(&self, partition: Option<&[u32]>) -> Option<String> {
+        partition.map(|cpus| names::partition(&self.mission, cpus))
+    }
+
+    /// Has the partition of a cell that is to be made there.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub fn ready(&self, partition: Option<&[u32]>) -> Result<(), EnforceError> {
+        match partition {
+            Some(cpus) => self.partitions.make(&[cpus.to_vec()]),
+            None => Ok(()),
+        }
     }
 
     /// That by which a cell of this grant is held.
@@ -73,7 +101,7 @@ impl Mechanisms {
     /// When cells cannot be held by it at all.
     pub fn of_grant(&self, grant: &Grant) -> Result<&dyn Mechanism, EnforceError> {
         let found = self
-            .0
+            .each
             .iter()
             .find(|(enforcer, _)| *enforcer == grant.enforcer);
         found
@@ -84,14 +112,21 @@ impl Mechanisms {
             })
     }
 
-    /// Makes what is to be kept for these grants, after all is removed that is kept for none of the places. Returns whether
-    /// nothing of that is left: what has processes in it stays.
+    /// Makes what is to be kept for these grants, and these partitions of cpus, after all is removed that is kept for none of the
+    /// places, and all other partitions. Returns whether nothing of that is left: what has processes in it stays.
     ///
     /// # Errors
     /// When the kernel refuses something new.
-    pub fn fit(&self, grants: &[Grant], places: &[String]) -> Result<bool, EnforceError> {
-        let removed = self.keep_only(places).is_ok();
-        for (enforcer, mechanism) in self.0.iter() {
+    pub fn fit(
+        &self,
+        grants: &[Grant],
+        places: &[String],
+        partitions: &[Vec<u32>],
+    ) -> Result<bool, EnforceError> {
+        let kept = self.each_keeps_only(places);
+        let removed = self.partitions.keep_only(partitions).and(kept).is_ok();
+        self.partitions.make(partitions)?;
+        for (enforcer, mechanism) in self.each.iter() {
             let own = grants.iter().filter(|grant| grant.enforcer == *enforcer);
             mechanism.keep(&own.cloned().collect::<Vec<Grant>>())?;
         }
@@ -103,8 +138,18 @@ impl Mechanisms {
     /// # Errors
     /// Of the first that stays, because processes are left in it.
     pub fn keep_only(&self, places: &[String]) -> Result<(), EnforceError> {
+        let kept = self.each_keeps_only(places);
+        let removed = self.partitions.keep_only(&[]);
+        match places {
+            [] => kept.and(removed),
+            // Those that stay have processes in their partitions.
+            _ => kept,
+        }
+    }
+
+    fn each_keeps_only(&self, places: &[String]) -> Result<(), EnforceError> {
         let each = self
-            .0
+            .each
             .iter()
             .map(|(_, mechanism)| mechanism.keep_only(places));
         each.fold(Ok(()), Result::and)
@@ -112,7 +157,7 @@ impl Mechanisms {
 
     /// Removes what is kept for a place whose cell is gone.
     pub fn forget(&self, place: &str) {
-        for (_, mechanism) in self.0.iter() {
+        for (_, mechanism) in self.each.iter() {
             mechanism.forget(place);
         }
     }

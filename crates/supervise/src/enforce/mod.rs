@@ -10,6 +10,7 @@ mod freezer;
 mod inside;
 mod leave;
 mod mechanism;
+mod partition;
 mod rt_cgroup;
 
 pub use best_effort::BestEffort;
@@ -19,9 +20,22 @@ pub use error::EnforceError;
 pub use inside::Inside;
 pub use leave::leave_real_time;
 pub use mechanism::{Mechanism, Mechanisms};
+pub(crate) use partition::of_this_machine as partitions;
+pub use partition::{Left, sweep as sweep_partitions};
 pub use rt_cgroup::{MissionGroups, RtCgroup};
 
 use crate::admit::Grant;
+
+/// What was counted of a budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counted {
+    /// Periods that have ended. A cell that wants nothing begins none.
+    pub periods: u64,
+    /// Those whose budget was used up.
+    pub exhausted: u64,
+    /// The largest use beyond a budget, ns.
+    pub overrun_ns: i64,
+}
 
 /// What holds one cell.
 pub trait Enforce: Send {
@@ -49,6 +63,27 @@ pub trait Enforce: Send {
     /// What of the cell is not held by now, as clauses.
     fn unheld(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Lets go of what would give the threads of a cell their class back that is to lose it, because it is shed to best effort.
+    ///
+    /// # Errors
+    /// What could not be let go; the cell must not go on then.
+    fn shed(&mut self) -> Result<(), EnforceError> {
+        Ok(())
+    }
+
+    /// Takes back what [`Enforce::shed`] let go, before the threads get their class back.
+    ///
+    /// # Errors
+    /// What could not be taken back.
+    fn unshed(&mut self) -> Result<(), EnforceError> {
+        Ok(())
+    }
+
+    /// What was counted of its budget in this life; `None`: nobody counts.
+    fn counted(&self) -> Option<Counted> {
+        None
     }
 
     /// How long the kernel may still count what a cell's processes held after they have ended, ns. Its groups are left alone

@@ -9,7 +9,7 @@ use record::supply::MeasuredSupply;
 use serde::{Deserialize, Serialize};
 
 use super::alive;
-use crate::admit::{Admission, HeldCell, HeldMemory, Neighbour, mechanism_of};
+use crate::admit::{Admission, HELD, HeldCell, HeldMemory, Neighbour, mechanism_of};
 use crate::process::Process;
 use crate::stamp::Stamp;
 
@@ -31,6 +31,15 @@ pub enum Holder {
         /// Its process.
         pid: i32,
     },
+    /// Whoever put something under a budget that ran already ([`crate::held`]).
+    Held {
+        /// Its name.
+        name: String,
+        /// The group that is held.
+        group: PathBuf,
+        /// The inode of that.
+        inode: u64,
+    },
 }
 
 impl Holder {
@@ -38,6 +47,7 @@ impl Holder {
     pub fn short(&self) -> &str {
         match self {
             Holder::Mission { name, .. } | Holder::Bench { name, .. } => name,
+            Holder::Held { .. } => HELD,
         }
     }
 }
@@ -48,6 +58,7 @@ impl fmt::Display for Holder {
         match self {
             Holder::Mission { name, .. } => write!(f, "mission `{name}`"),
             Holder::Bench { name, .. } => write!(f, "`timecell bench {name}`"),
+            Holder::Held { name, .. } => write!(f, "the hold of `{name}`"),
         }
     }
 }
@@ -119,13 +130,14 @@ impl Entry {
         match &self.holder {
             Holder::Mission { name, dir } => alive::mission(name, dir),
             Holder::Bench { .. } => false,
+            Holder::Held { group, inode, .. } => crate::held::is_populated(group, *inode),
         }
     }
 
     /// Who holds it, as sentences name it: such as "mission `a`".
     pub fn who(&self) -> String {
         let process = match &self.holder {
-            Holder::Mission { .. } => String::new(),
+            Holder::Mission { .. } | Holder::Held { .. } => String::new(),
             Holder::Bench { .. } => format!(" (process {})", self.process.pid),
         };
         format!("{}{process}", self.holder)

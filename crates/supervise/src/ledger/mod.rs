@@ -1,4 +1,4 @@
-//! What all supervisors and measurements of one machine tell each other, below `/run/timecell`: which mission's name is in use
+//! What all supervisors, measurements and holds of one machine tell each other, below `/run/timecell`: which mission's name is in use
 //! ([`NameLock`]), and what is granted to whom ([`Ledger`]). It survives whoever wrote it and goes with the reboot, as all that it
 //! tells of does.
 //!
@@ -166,6 +166,14 @@ pub struct Locked {
 }
 
 impl Locked {
+    /// What is held, without what is over; it stays so while this lives.
+    ///
+    /// # Errors
+    /// When the file cannot be read or understood.
+    pub(crate) fn entries(&self) -> Result<Vec<Entry>, LedgerError> {
+        self.ledger.entries()
+    }
+
     /// What is held, without what is over and without what this holder has.
     ///
     /// # Errors
@@ -196,6 +204,17 @@ impl Locked {
         let mut entries = self.others(&entry.holder)?;
         entries.push(entry);
         self.ledger.write(&entries)
+    }
+
+    /// What this holder has is over.
+    ///
+    /// # Errors
+    /// As [`Locked::put`].
+    pub(crate) fn remove(&self, own: &Holder) -> Result<(), LedgerError> {
+        match self.file {
+            Some(_) => self.ledger.write(&self.others(own)?),
+            None => Ok(()),
+        }
     }
 
     /// A mission holds these cells of what it held and no others, and so much of the memory.
@@ -279,7 +298,7 @@ fn is_same(one: &Holder, other: &Holder) -> bool {
 }
 
 /// Whether this process is root's.
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     // SAFETY: it cannot fail.
     unsafe { libc::geteuid() == 0 }
 }

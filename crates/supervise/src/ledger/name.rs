@@ -16,6 +16,7 @@ const MOST_BYTES: u64 = 8192;
 pub struct NameLock {
     // Closed on exec, so that no cell inherits it.
     file: Option<File>,
+    path: Option<PathBuf>,
 }
 
 impl NameLock {
@@ -27,7 +28,10 @@ impl NameLock {
     /// When another supervisor has it, or cells of that name that were started from another directory still run.
     pub(super) fn take(base: &Path, mission: &str, dir: &Path) -> Result<NameLock, LedgerError> {
         if !super::is_root() {
-            return Ok(NameLock { file: None });
+            return Ok(NameLock {
+                file: None,
+                path: None,
+            });
         }
         NameLock::take_in(base, mission, dir, &|before| {
             super::alive::mission(mission, before)
@@ -96,7 +100,19 @@ impl NameLock {
             .and_then(|()| file.rewind())
             .and_then(|()| file.write_all(own.as_bytes()))
             .map_err(failed(&path, "written"))?;
-        Ok(NameLock { file: Some(file) })
+        Ok(NameLock {
+            file: Some(file),
+            path: Some(path),
+        })
+    }
+}
+
+impl NameLock {
+    /// Gives the name back with what is said of it: for one that nobody will ask for again.
+    pub fn forget(self) {
+        if let Some(path) = &self.path {
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
@@ -128,6 +144,9 @@ mod tests {
         drop(first);
         let left = take("a", "/two", true).unwrap_err().to_string();
         assert!(left.contains("--dir /one"), "{left}");
+        // One that is forgotten leaves nothing.
+        take("c", "/one", false).unwrap().forget();
+        assert!(!base.path().join("missions/c").exists());
         // Its own directory takes it over; and once nothing runs, so does any other.
         drop(take("a", "/one", true).unwrap());
         drop(take("a", "/two", false).unwrap());

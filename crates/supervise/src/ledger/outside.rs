@@ -1,32 +1,49 @@
 //! Real-time threads that nobody accounts for.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use freezer::page::{Page, memory};
 use host::root::Root;
-use host::rt_threads;
+use host::rt_threads::{self, RtThread};
 
 use super::{Entry, Holder};
 use crate::admit::Unaccounted;
 use crate::names;
-
-/// How far up a process's ancestors are looked at.
-const GENERATIONS: usize = 64;
+use crate::process::descends;
 
 /// Real-time threads of programs that belong to none of these entries, nor to the mission of the name `own`, nor to this
-/// process or these `cells`, which need not be looked up then. The kernel's own threads are not among them.
+/// process or these `cells`, which need not be looked up then. The kernel's own threads are not among them. What was put under a budget is
+/// accounted for with the priorities that it had then: a thread of it that has another one by now is among them.
 pub fn unaccounted(entries: &[Entry], own: Option<&str>, cells: &[i32]) -> Vec<Unaccounted> {
     let mut known: Vec<String> = entries
         .iter()
-        .map(|entry| cells_of(&entry.holder))
+        .filter_map(|entry| cells_of(&entry.holder))
         .collect();
+    let held: Vec<InAHold> = entries.iter().filter_map(InAHold::of).collect();
+    let cgroups = (!held.is_empty()).then(host::cgroup::detect);
+    let cgroups = cgroups.and_then(Result::ok);
+    let root = Root::live();
+    let in_a_hold = |thread: &RtThread| {
+        let group = cgroups
+            .as_ref()
+            .and_then(|all| all.v2_group(&root, thread.pid));
+        group.is_some_and(|group| held.iter().any(|held| held.accounts_for(&group, thread)))
+    };
     known.extend(own.map(names::cells_of));
-    let mut holders: Vec<i32> = entries.iter().map(|entry| entry.process.pid).collect();
+    let mut holders: Vec<i32> = entries
+        .iter()
+        // Whoever has put something under a budget is gone, and its number may be anybody's.
+        .filter(|entry| !matches!(entry.holder, Holder::Held { .. }))
+        .map(|entry| entry.process.pid)
+        .collect();
     holders.push(std::process::id().cast_signed());
+    let places: BTreeSet<String> = (entries.iter())
+        .filter_map(|entry| keepers_of(&entry.holder))
+        .chain(own.map(names::freezer_of))
+        .collect();
+    holders.extend(places.iter().flat_map(|place| keepers_in(place)));
     holders.extend(cells);
-    let missions = entries.iter().filter_map(|entry| match &entry.holder {
-        Holder::Mission { name, .. } => Some(name.as_str()),
-        Holder::Bench { .. } => None,
-    });
-    holders.extend(missions.chain(own).flat_map(keepers_of));
     let in_a_cell = |pid: i32| {
         engine::cell_id_of(pid).is_some_and(|id| known.iter().any(|known| id.starts_with(known)))
     };
@@ -35,7 +52,8 @@ pub fn unaccounted(entries: &[Entry], own: Option<&str>, cells: &[i32]) -> Vec<U
         holders.contains(&pid)
             || parent.is_some_and(|parent| descends(parent, &holders) || in_a_cell(pid))
     };
-    (rt_threads::all(&Root::live(), accounted).into_iter())
+    (rt_threads::all(&root, accounted).into_iter())
+        .filter(|thread| !in_a_hold(thread))
         .map(|thread| Unaccounted {
             pid: thread.pid,
             tid: thread.tid,
@@ -46,32 +64,89 @@ pub fn unaccounted(entries: &[Entry], own: Option<&str>, cells: &[i32]) -> Vec<U
         .collect()
 }
 
-/// What the ids of a holder's cells begin with.
-fn cells_of(holder: &Holder) -> String {
-    match holder {
-        Holder::Mission { name, .. } => names::cells_of(name),
-        Holder::Bench { pid, .. } => format!("timecell-{pid}-"),
+/// What was put under a budget, with the priorities that it is in the ledger with.
+struct InAHold<'a> {
+    group: &'a Path,
+    /// The lowest and the highest; `None`: its threads were ordinary.
+    priorities: Option<(u8, u8)>,
+}
+
+impl InAHold<'_> {
+    fn of(entry: &Entry) -> Option<InAHold<'_>> {
+        let Holder::Held { group, .. } = &entry.holder else {
+            return None;
+        };
+        Some(InAHold {
+            group,
+            priorities: entry.cells.first().and_then(|cell| cell.priorities),
+        })
+    }
+
+    /// Whether admission has counted a real-time thread that is in the group `own`.
+    fn accounts_for(&self, own: &Path, thread: &RtThread) -> bool {
+        let known = |(lowest, highest): (u8, u8)| {
+            let priority = thread.priority;
+            priority.is_some_and(|priority| (lowest..=highest).contains(&priority))
+        };
+        own.starts_with(self.group) && self.priorities.is_some_and(known)
     }
 }
 
-/// Those who hold cells of a mission by the freezer; what they take is admitted with the cells.
-fn keepers_of(mission: &str) -> Vec<i32> {
-    let page = Page::open(&memory().join(names::freezer_of(mission)));
-    let pids = |page: Page| [page.keeper(), page.watcher(), page.heir()];
-    page.ok()
-        .flatten()
-        .map_or(Vec::new(), |page| pids(page).to_vec())
+/// The name of the directory of those who hold what it has with the freezer, which is admitted with it.
+fn keepers_of(holder: &Holder) -> Option<String> {
+    match holder {
+        Holder::Mission { name, .. } => Some(names::freezer_of(name)),
+        Holder::Bench { .. } => None,
+        Holder::Held { .. } => Some(names::HELD.to_owned()),
+    }
 }
 
-/// Whether a process is one of these or has one of them above it.
-fn descends(pid: i32, from: &[i32]) -> bool {
-    let above = std::iter::successors(Some(pid), |pid| parent_of(*pid));
-    (above.take_while(|pid| *pid > 1).take(GENERATIONS)).any(|pid| from.contains(&pid))
+/// Those who hold groups from there; none where there is nobody, or this process may not ask.
+fn keepers_in(place: &str) -> Vec<i32> {
+    let page = Page::open(&memory().join(place)).ok().flatten();
+    let all = page.map(|page| [page.keeper(), page.watcher(), page.heir()]);
+    all.into_iter().flatten().filter(|pid| *pid > 1).collect()
 }
 
-fn parent_of(pid: i32) -> Option<i32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may hold anything.
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(1)?.parse().ok()
+/// What the ids of a holder's cells begin with; `None`: it has none.
+fn cells_of(holder: &Holder) -> Option<String> {
+    match holder {
+        Holder::Mission { name, .. } => Some(names::cells_of(name)),
+        Holder::Bench { pid, .. } => Some(format!("timecell-{pid}-")),
+        Holder::Held { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_of_what_is_held_count_with_the_priorities_that_were_admitted() {
+        let thread = |priority: Option<u8>| RtThread {
+            pid: 7,
+            tid: 7,
+            name: "x".to_owned(),
+            class: String::new(),
+            priority,
+            cpus: vec![1],
+        };
+        let accounts = |priorities, own: &str, priority| {
+            let held = InAHold {
+                group: Path::new("/g/a"),
+                priorities,
+            };
+            held.accounts_for(Path::new(own), &thread(priority))
+        };
+        let admitted = Some((40, 60));
+        for priority in [40, 60] {
+            assert!(accounts(admitted, "/g/a/below", Some(priority)));
+        }
+        for priority in [Some(39), Some(90), None] {
+            assert!(!accounts(admitted, "/g/a", priority), "{priority:?}");
+        }
+        assert!(!accounts(admitted, "/g/ab", Some(50)));
+        // Ordinary threads were admitted as such.
+        assert!(!accounts(None, "/g/a", Some(50)));
+    }
 }

@@ -95,12 +95,14 @@ impl Keeper<'_> {
         match result {
             Ok(made) => {
                 self.started(at, *made, starting.began_ns)?;
-                if starting.is_to_end {
-                    self.tell_to_end(at);
+                if let Some(signal) = starting.ends_by {
+                    self.tell_to_end_by(signal, at);
                 }
                 Ok(())
             }
-            Err(why) if starting.is_to_end => self.has_not_started(at, starting.generation, why),
+            Err(why) if starting.ends_by.is_some() => {
+                self.has_not_started(at, starting.generation, why)
+            }
             Err(why) => self.not_made(at, starting.generation, why),
         }
     }

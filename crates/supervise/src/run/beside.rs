@@ -16,6 +16,33 @@ pub(super) fn may_stay(
     old: &[String],
     facts: &Facts,
 ) -> (Vec<String>, BTreeMap<String, String>) {
+    // One that is promised nothing may still be where the new mission has cpus for itself.
+    let in_the_way = |name: &&String| {
+        let partitions = &after.admission.partitions;
+        let cpus = before.admission.best_effort(name).unwrap_or_default();
+        let changes = |cpu: &u32| {
+            let of = |plan: &Plan| plan.admission.partition_of(&[*cpu]).map(<[u32]>::to_vec);
+            partitions.iter().flatten().any(|apart| apart == cpu) && of(before) != of(after)
+        };
+        cpus.iter().any(changes)
+    };
+    let (first, old): (Vec<&String>, Vec<&String>) = old.iter().partition(in_the_way);
+    let old: Vec<String> = old.into_iter().cloned().collect();
+    let (stay, mut reasons) = held_may_stay(before, after, &old, facts);
+    for name in first {
+        let why = "a cpu of it becomes a cpuset partition".to_owned();
+        reasons.insert(name.clone(), why);
+    }
+    (stay, reasons)
+}
+
+/// The same where best-effort cells are in nobody's way.
+fn held_may_stay(
+    before: &Plan,
+    after: &Plan,
+    old: &[String],
+    facts: &Facts,
+) -> (Vec<String>, BTreeMap<String, String>) {
     let facts = Facts {
         runs_under: after.admission.usual(),
         ..facts.clone()

@@ -146,7 +146,7 @@ impl Keeper<'_> {
         let starting = self.work.starting.get(&cell.name);
         let removing = self.work.removing_of(&cell.name);
         if told
-            || starting.is_some_and(|starting| starting.is_to_end)
+            || starting.is_some_and(|starting| starting.ends_by.is_some())
             || removing.is_some_and(|(_, removing)| removing.asked && !removing.cleared)
         {
             return Err(format!(

@@ -9,11 +9,11 @@ use engine::Cell as _;
 use engine::app::{self, AppCell, AppSpec, Ended, Launcher};
 use host::sched::Class;
 
-use model::mission;
+use model::{EngineKind, mission};
 
 use super::tend::Tended;
 use super::watch::Counters;
-use super::{RunError, spec};
+use super::{OutputTo, RunError, spec};
 use crate::admit::{Admission, Grant};
 use crate::cause::{Cause, Reason, is_kill};
 use crate::end::End;
@@ -51,8 +51,8 @@ pub(super) struct Live {
 pub(super) enum Given {
     /// A reservation.
     Grant(Grant),
-    /// Nothing but these cpus.
-    BestEffort(Vec<u32>),
+    /// Nothing but these cpus, and the partition in which they are, if they are in one.
+    BestEffort(Vec<u32>, Option<Vec<u32>>),
 }
 
 impl Given {
@@ -60,14 +60,26 @@ impl Given {
     pub(super) fn to(admission: &Admission, cell: &str, beside: bool) -> Given {
         match admission.grant(cell) {
             Some(grant) => Given::Grant(grant.at(place(cell, beside))),
-            None => Given::BestEffort(admission.best_effort(cell).unwrap_or_default().to_vec()),
+            None => {
+                let cpus = admission.best_effort(cell).unwrap_or_default();
+                let partition = admission.partition_of(cpus).map(<[u32]>::to_vec);
+                Given::BestEffort(cpus.to_vec(), partition)
+            }
         }
     }
 
     pub(super) fn grant(&self) -> Option<&Grant> {
         match self {
             Given::Grant(grant) => Some(grant),
-            Given::BestEffort(_) => None,
+            Given::BestEffort(..) => None,
+        }
+    }
+
+    /// The cpus of the partition in which the cell is to be; `None`: in none.
+    pub(super) fn partition(&self) -> Option<&[u32]> {
+        match self {
+            Given::Grant(grant) => grant.partition.as_deref(),
+            Given::BestEffort(_, partition) => partition.as_deref(),
         }
     }
 }
@@ -80,6 +92,7 @@ impl Live {
         given: &Given,
         cell: &mission::Cell,
         generation: u64,
+        output: OutputTo,
     ) -> Result<Live, String> {
         // What an earlier life's removal has left, because its engine did not answer for instance. Nobody watches it.
         if engine::is_left(&spec.work_dir)
@@ -91,13 +104,16 @@ impl Live {
             Given::Grant(grant) => {
                 (mechanisms.of_grant(grant)).and_then(|mechanism| mechanism.make(grant, cell))
             }
-            Given::BestEffort(cpus) => Ok(Box::new(BestEffort::new(cpus))),
+            Given::BestEffort(cpus, _) => Ok(Box::new(BestEffort::new(cpus))),
         };
         let mut hold = Some(hold.map_err(|error| error.to_string())?);
+        (mechanisms.ready(given.partition())).map_err(|error| error.to_string())?;
         let created = Launcher::own()
             .map_err(|error| error.to_string())
             .and_then(|launcher| {
-                app::create(spec, spec::streams(), &launcher).map_err(|error| error.to_string())
+                let streams =
+                    spec::streams(output, spec.engine).map_err(|error| error.to_string())?;
+                app::create(spec, streams, &launcher).map_err(|error| error.to_string())
             });
         let mut app = match created {
             Ok(app) => app,
@@ -106,10 +122,17 @@ impl Live {
                 return Err(why);
             }
         };
-        let held = match &hold {
-            Some(hold) => hold.hold(app.pid()).map_err(|error| error.to_string()),
+        // The embedded engine moves its process into the groups while that waits. Who sleeps stays on the cpu where it ran last until it wakes
+        // up, and the kernel takes a thread into SCHED_DEADLINE by the root domain of that cpu: a stop wakes it up.
+        let sleeps = spec.engine == EngineKind::Embedded;
+        let there = match given.partition().filter(|_| sleeps) {
+            Some(_) => (app.freeze().and_then(|()| app.thaw())).map_err(|error| error.to_string()),
             None => Ok(()),
         };
+        let held = there.and_then(|()| match &hold {
+            Some(hold) => hold.hold(app.pid()).map_err(|error| error.to_string()),
+            None => Ok(()),
+        });
         let inside = inside(&app);
         let counters = Counters::of(app.pid(), &inside.groups);
         let started = held.and_then(|()| app.start().map_err(|error| error.to_string()));
@@ -161,11 +184,15 @@ impl Live {
             app::Adoption::Taken(app) => *app,
             app::Adoption::Ended | app::Adoption::Nothing => return Ok(None),
         };
+        // It cannot be moved with all that its groups hold it to: it is cleared, and started anew where it is to be.
+        if app.spec().within != mechanisms.within(given.partition()) {
+            return Ok(None);
+        }
         let hold: Result<Box<dyn Enforce>, EnforceError> = match given {
             Given::Grant(grant) => {
                 (mechanisms.of_grant(grant)).and_then(|mechanism| mechanism.adopt(grant, cell))
             }
-            Given::BestEffort(cpus) => Ok(Box::new(BestEffort::new(cpus))),
+            Given::BestEffort(cpus, _) => Ok(Box::new(BestEffort::new(cpus))),
         };
         let hold = Some(hold.map_err(|error| error.to_string())?);
         Ok(Some(Live {
@@ -239,11 +266,11 @@ impl Live {
         Ok(Some((end, Some(Cause::Supervisor { reason }))))
     }
 
-    /// SIGTERM, and so much time to end, ns; one that was told before keeps to its time.
-    pub(super) fn tell_to_end(&mut self, patience_ns: i64) {
+    /// This signal, and so much time to end, ns; one that was told before keeps to its time. One that does not handle it is killed.
+    pub(super) fn tell_to_end(&mut self, signal: i32, patience_ns: i64) {
         if self.told_until_ns.is_none() {
             // One that has just ended cannot be told; it is seen as ended.
-            let _ = self.app.kill(libc::SIGTERM);
+            let _ = self.app.ask_to_end(signal);
             let now_ns = timecell_client::now_ns();
             self.asked_ns = Some(now_ns);
             self.told_until_ns = Some(now_ns.saturating_add(patience_ns));
@@ -266,7 +293,7 @@ impl Live {
         {
             left.push(error.to_string());
         }
-        let told = self.app.spec().engine == model::EngineKind::Podman;
+        let told = self.app.spec().engine == EngineKind::Podman;
         (self.app.end().filter(|_| told).map(end_of), left)
     }
 }

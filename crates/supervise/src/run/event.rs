@@ -3,9 +3,24 @@
 use std::fmt;
 
 use crate::cause::{Cause, ended};
+use crate::control::TaskStatus;
 use crate::end::End;
+use crate::enforce::Counted;
 use crate::incident::Incident;
 use crate::state::{Limit, Mode};
+
+/// What a cell has used in one life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Used {
+    /// Cpu time of all its processes, ns; `None`: the kernel does not say.
+    pub cpu_ns: Option<i64>,
+    /// How long its program ran, ns.
+    pub lasted_ns: i64,
+    /// What its application has reported of its tasks.
+    pub tasks: Vec<TaskStatus>,
+    /// What whoever held it to its budget has counted; `None`: nobody counts.
+    pub counted: Option<Counted>,
+}
 
 /// What happens while a mission is kept running.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +69,13 @@ pub enum Event {
         cause: Option<Cause>,
         /// Whether it was told to.
         asked: bool,
+    },
+    /// What it has used in the life that has ended; the end itself is told when what was made for it is removed.
+    Used {
+        /// Its name.
+        cell: String,
+        /// What.
+        used: Box<Used>,
     },
     /// It has come up against a limit, for the first time in this life.
     LimitReached {
@@ -173,6 +195,10 @@ impl fmt::Display for Event {
                     false => Ok(()),
                 }
             }
+            Event::Used { cell, used } => match used.cpu_ns {
+                Some(ns) => write!(f, "{cell}: has used {:.1} ms of cpu time", ms(ns)),
+                None => write!(f, "{cell}: the kernel does not say what it has used"),
+            },
             Event::LimitReached { cell, limit } => write!(f, "{cell}: {limit}"),
             Event::Restarts { cell, wait_ns: 0 } => write!(f, "{cell}: is restarted"),
             Event::Restarts { cell, wait_ns } => {

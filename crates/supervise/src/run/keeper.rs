@@ -14,7 +14,8 @@ use super::desk::{Desk, Served};
 use super::health::Incidents;
 use super::modes::Return;
 use super::output::Output;
-use super::update::{Turn, outdated};
+use super::plan::outdated;
+use super::update::Turn;
 use super::watch::CellWatch;
 use super::work::{Clearing, Removing, Waker, Work};
 use super::{Event, Notify, Plan, RunError, Signals, protect, sources, tend, wake};
@@ -52,6 +53,17 @@ pub struct Options {
     pub version: String,
     /// Where the machine's supervisors say what is granted.
     pub ledger: Ledger,
+    /// Where what cells write goes.
+    pub output: OutputTo,
+}
+
+/// Where what cells write goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputTo {
+    /// Into a log of each cell, of bounded size.
+    Log,
+    /// To the supervisor's own standard output and error, which are the cells' as they are; cells of podman have a log all the same.
+    Own,
 }
 
 /// What ended a mission.
@@ -148,8 +160,10 @@ impl<'a> Keeper<'a> {
         let reserve = Reserve::default();
         let journal = Writer::start(journal, reserve.clone(), move || wake.wake())
             .map_err(RunError::system("make a thread for its journal"))?;
+        let mut work = Work::new(waker, output, Ballast::take(&options.dir), reserve);
+        work.output_to = options.output;
         let mut keeper = Keeper {
-            work: Work::new(waker, output, Ballast::take(&options.dir), reserve),
+            work,
             same_boot: earlier.is_some_and(|supervisor| supervisor.boot_id == boot),
             file,
             admission,
@@ -499,7 +513,7 @@ impl<'a> Keeper<'a> {
             .map(|at| self.mission().cells[*at].name.clone())
             .collect();
         for at in order.into_iter().rev() {
-            self.tell_to_end(at);
+            self.tell_to_end_by(signals.ends_by(), at);
         }
         self.tell_leaving_to_end();
         let mut waited_until = None;

@@ -5,7 +5,7 @@ use engine::Cell as _;
 use super::cell::{Given, page_dir, work_dir};
 use super::making::{Made, Making};
 use super::work::Starting;
-use super::{Event, Keeper, RunError, sources, spec};
+use super::{Event, Keeper, RunError, Used, sources, spec};
 use crate::process::Process;
 use crate::state::{Enforced, Entry, Hold, Started};
 
@@ -86,12 +86,13 @@ impl Keeper<'_> {
         let given = Given::to(self.admission, &name, beside);
         let dir = work_dir(&self.dir, &name, beside);
         let mut spec = spec::of(self.file, cell, given.grant(), self.memory_bytes(), &dir);
+        spec.within = self.mechanisms.within(given.partition());
         sources::hold(&mut spec, &self.state.sources);
         let starting = Starting {
             generation,
             beside,
             began_ns,
-            is_to_end: false,
+            ends_by: None,
         };
         let making = Making {
             mission: self.mission().name.clone(),
@@ -103,6 +104,7 @@ impl Keeper<'_> {
             generation,
             paging: self.watches[at].paging(),
             page: page_dir(&self.dir, &name, beside),
+            output: self.work.output_to,
         };
         let written = self.journal.written();
         self.work.start(starting, move || written.wait(), making);
@@ -188,6 +190,17 @@ impl Keeper<'_> {
                 continue;
             };
             let asked = live.told_until_ns.is_some();
+            let used = Used {
+                cpu_ns: self.watches[at].used_ns(),
+                lasted_ns: timecell_client::now_ns().saturating_sub(live.started_ns),
+                tasks: self.watches[at].reported(),
+                counted: live.hold.as_ref().and_then(|hold| hold.counted()),
+            };
+            let event = Event::Used {
+                cell: self.name(at),
+                used: Box::new(used),
+            };
+            (self.tell)(&event);
             if let Some(live) = self.live.remove(&at) {
                 let name = &self.mission().cells[at].name;
                 let beside = self.is_beside(name);
@@ -242,16 +255,22 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// SIGTERM; who does not handle it is killed when his time is over.
+    /// SIGTERM; who has not ended when his time is over is killed.
     pub(super) fn tell_to_end(&mut self, at: usize) {
+        self.tell_to_end_by(libc::SIGTERM, at);
+    }
+
+    /// The same by another signal.
+    pub(super) fn tell_to_end_by(&mut self, signal: i32, at: usize) {
         let patience = self.mission().cells[at].stop_timeout.ns();
         let now_ns = timecell_client::now_ns();
-        self.work.ask_for_end(&self.mission().cells[at].name);
+        self.work
+            .ask_for_end_by(signal, &self.mission().cells[at].name);
         if let Some(live) = self.live.get_mut(&at)
             && live.told_until_ns.is_none()
         {
             self.watches[at].stopping(now_ns);
-            live.tell_to_end(patience);
+            live.tell_to_end(signal, patience);
         }
     }
 }

@@ -4,8 +4,11 @@
 use std::path::PathBuf;
 
 use engine::app::AppSpec;
+use model::EngineKind;
 use model::mission::{self, Uids};
+use timecell_client::layout::VARIABLE;
 
+use super::OutputTo;
 use super::cell::{Given, Live};
 use super::spec;
 use super::watch::Paging;
@@ -26,6 +29,8 @@ pub(super) struct Making {
     pub(super) paging: Paging,
     /// Where its page is to lie.
     pub(super) page: PathBuf,
+    /// Where what it writes goes.
+    pub(super) output: OutputTo,
 }
 
 /// A cell that has been made and runs.
@@ -46,7 +51,15 @@ impl Making {
         let owner = spec::user(&self.spec);
         let page = self.paging.make(&self.page, self.generation, owner);
         let page = page.map(|(page, bind)| {
-            self.spec.binds.push(bind);
+            match self.spec.engine {
+                // It sees the files of the host, and is told where its page is.
+                EngineKind::Bare => {
+                    let (name, path) = (VARIABLE.to_string_lossy(), page.path());
+                    let env = &mut self.spec.env;
+                    env.insert(name.into_owned(), path.display().to_string());
+                }
+                _ => self.spec.binds.push(bind),
+            }
             page
         });
         let held_by = &self.mechanisms;
@@ -56,6 +69,7 @@ impl Making {
             &self.given,
             &self.cell,
             self.generation,
+            self.output,
         )?;
         Ok(Made { live, page })
     }

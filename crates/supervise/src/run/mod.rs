@@ -34,14 +34,28 @@ mod wake;
 mod watch;
 mod work;
 
+use std::path::{Path, PathBuf};
+
 pub(crate) use cell::work_dir;
 use keeper::Keeper;
 
 pub use error::RunError;
-pub use event::Event;
-pub use keeper::{Asked, Options};
+pub use event::{Event, Used};
+pub use keeper::{Asked, Options, OutputTo};
 pub use notify::Notify;
 pub use orphans::{OrphansError, end_orphans};
 pub use plan::{Inputs, Plan};
 pub use session::{LastAdmitted, keep, last_admitted};
 pub use wake::Signals;
+
+/// The directory of a mission of one program that nobody has written down: in memory, and entered by whoever knows a name in it, as the
+/// program does that reports to its page.
+pub fn dir_of_one(name: &str) -> PathBuf {
+    Path::new(crate::lock::PLACE).join("run").join(name)
+}
+
+/// Whether this is such a directory.
+pub fn is_of_one(dir: &Path) -> bool {
+    let name = dir.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| dir == dir_of_one(name))
+}

@@ -17,6 +17,8 @@ const SHORTEST_NS: i64 = 1_000_000;
 
 /// How long the supervisor itself waits for a cell to stand still; most do within a fraction of it.
 const AT_ONCE: Duration = Duration::from_millis(2);
+/// How often the threads of a cell are gone through that lose their class, at most.
+const MOST_PASSES: u32 = 100;
 
 /// How a mission in high mode comes back.
 #[derive(Debug, Clone, Copy)]
@@ -170,21 +172,16 @@ impl Keeper<'_> {
         let Some(live) = self.live.get_mut(&at) else {
             return Ok("it does not run");
         };
-        for pid in pids(live) {
-            for thread in threads(pid) {
-                // A thread that has just ended needs no class.
-                let Ok(class) = sched::get_class(thread) else {
-                    continue;
-                };
-                let left = match class {
-                    Class::Deadline { .. } => sched::bandwidth::leave(thread),
-                    _ if class.is_real_time() => sched::set_class(thread, &Class::Other),
-                    _ => continue,
-                };
-                if left.is_ok() {
-                    live.classes.push((thread, class));
-                }
+        if let Some(hold) = &mut live.hold {
+            hold.shed().map_err(|error| error.to_string())?;
+        }
+        // A thread that starts while the others are gone through has the class of the one that started it, and is found the next time.
+        for _ in 0..MOST_PASSES {
+            let had = without_class(&pids(live));
+            if had.is_empty() {
+                break;
             }
+            live.classes.extend(had);
         }
         Ok("it goes on with what cpu time is left")
     }
@@ -262,6 +259,12 @@ impl Keeper<'_> {
             self.due.insert(at, timecell_client::now_ns());
             return Ok(());
         }
+        if let Some(Err(error)) = live.hold.as_mut().map(|hold| hold.unshed()) {
+            (self.tell)(&Event::Left {
+                cell: name.clone(),
+                what: error.to_string(),
+            });
+        }
         for (thread, class) in std::mem::take(&mut live.classes) {
             // One that has ended needs none.
             let _ = match class {
@@ -302,6 +305,26 @@ impl Keeper<'_> {
             idle: None,
         });
     }
+}
+
+/// Takes their real-time class from all threads of these processes; what each of them had.
+fn without_class(pids: &[i32]) -> Vec<(i32, Class)> {
+    let mut had = Vec::new();
+    for thread in pids.iter().flat_map(|pid| threads(*pid)) {
+        // A thread that has just ended needs no class.
+        let Ok(class) = sched::get_class(thread) else {
+            continue;
+        };
+        let left = match class {
+            Class::Deadline { .. } => sched::bandwidth::leave(thread),
+            _ if class.is_real_time() => sched::set_class(thread, &Class::Other),
+            _ => continue,
+        };
+        if left.is_ok() {
+            had.push((thread, class));
+        }
+    }
+    had
 }
 
 /// The processes of a cell.

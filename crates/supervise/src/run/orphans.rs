@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use engine::app::{self, Adoption, AppCell};
-use freezer::page::{Page, memory};
+use freezer::page::memory;
+use freezer::process::Place;
 use host::root::Root;
 use model::mission::{self, MissionFile};
 
@@ -202,8 +203,8 @@ impl Orphan {
 
 /// Lets cells run of which the freezer had used up the budget when those who held them were killed: they would hear no signal.
 fn thaw_held(mission: &str, orphans: &[(String, Orphan)]) {
-    let page = Page::open(&memory().join(names::freezer_of(mission)));
-    let is_kept = page.ok().flatten().is_some_and(|page| page.is_kept());
+    let place = Place::new(memory().join(names::freezer_of(mission)), "/proc/self/exe");
+    let is_kept = (place.page().ok().flatten()).is_some_and(|page| page.is_kept());
     let (false, Ok(top)) = (is_kept, freezer::hold::top(&Root::live())) else {
         return;
     };
@@ -223,7 +224,7 @@ fn end(orphans: &mut [(String, Orphan)]) {
         if let Some(app) = &orphan.app {
             // A frozen one would not hear it; one that has just ended need not.
             let _ = app.thaw();
-            let _ = app.kill(libc::SIGTERM);
+            let _ = app.ask_to_end(libc::SIGTERM);
             orphan.cause = Some(Cause::Asked);
         }
     }

@@ -1,7 +1,9 @@
 //! A mission with its admission, as it is to be run.
 
-use model::Enforcer;
+use std::collections::BTreeSet;
+
 use model::mission::{Cell, Mission, MissionFile};
+use model::{Enforcer, EngineKind};
 use record::supply::MeasuredSupply;
 
 use super::spec;
@@ -144,7 +146,12 @@ impl Plan {
     pub(super) fn leaves(&self, before: &Plan, name: &str) -> bool {
         let held = match (before.admission.grant(name), self.admission.grant(name)) {
             (Some(old), Some(new)) => old.holds_as(new),
-            (None, None) => before.admission.best_effort(name) == self.admission.best_effort(name),
+            (None, None) => {
+                let (old, new) = (&before.admission, &self.admission);
+                let cpus = [old.best_effort(name), new.best_effort(name)];
+                let within = [old, new].map(|one| one.partition_of(cpus[1].unwrap_or_default()));
+                cpus[0] == cpus[1] && within[0] == within[1]
+            }
             _ => false,
         };
         held && is_same(before, &self.inputs, name)
@@ -176,5 +183,59 @@ impl Plan {
             file.name()
         ));
         all
+    }
+}
+
+/// Cells whose definition in this file is not that of the text that was admitted before, or cannot be compared with it.
+pub(super) fn outdated(before: Option<&Text>, file: &MissionFile) -> BTreeSet<String> {
+    let Some(text) = before else {
+        return BTreeSet::new();
+    };
+    let path = text.path.as_deref().unwrap_or(file.name());
+    let Ok(old) = MissionFile::parse(path, &text.text) else {
+        // Written by another version; what runs is taken to be what is meant.
+        return BTreeSet::new();
+    };
+    // That a cell is a plain process is in no text.
+    let is_of_processes = |cell: &Cell| cell.engine == EngineKind::Bare;
+    let old = match file.mission().cells.iter().any(is_of_processes) {
+        true => old.of_processes(),
+        false => old,
+    };
+    let made =
+        |file: &MissionFile, cell| spec::of(file, cell, None, None, std::path::Path::new("place"));
+    (file.mission().cells.iter())
+        .filter(|cell| match old.mission().cell(&cell.name) {
+            Some(known) => known != *cell || made(&old, known) != made(file, cell),
+            None => true,
+        })
+        .map(|cell| cell.name.clone())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_started_again_by_the_same_words_is_the_same() {
+        let text = |more: &str| {
+            format!(
+                "schema = 1\nname = \"m\"\n[[cell]]\nname = \"a\"\nimage = {{ binary = \"/bin/true\" }}\n{more}\
+                 class = \"other\"\n"
+            )
+        };
+        let file = |more: &str| MissionFile::parse("x", &text(more)).unwrap();
+        let before = Text::new(text(""));
+        let changed = ["a".to_owned()].into();
+        for is_process in [false, true] {
+            let file = |more: &str| match is_process {
+                true => file(more).of_processes(),
+                false => file(more),
+            };
+            assert_eq!(outdated(Some(&before), &file("")), BTreeSet::new());
+            assert_eq!(outdated(Some(&before), &file("args = [\"b\"]\n")), changed);
+        }
+        assert_eq!(outdated(None, &file("")), BTreeSet::new());
     }
 }

@@ -1,14 +1,17 @@
 //! What the engine is asked for: a cell of the mission with what was granted to it.
 
+use std::io;
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 
 use engine::app::{
     self, Access, AppSpec, Bind, Device, Grants, Ids, Image, Limits, Network, Scheduling, Seccomp,
     Tmpfs,
 };
-use model::Enforcer;
 use model::mission::{self, Cell, MissionFile};
+use model::{Enforcer, EngineKind};
 
+use super::OutputTo;
 use crate::admit::Grant;
 
 /// When the machine's memory is short, what goes first: best effort, then what may be shed, then the rest of the mission, before
@@ -54,7 +57,7 @@ pub(super) fn of(
         mission::Criticality::Low => OOM_LOW,
         mission::Criticality::High => OOM_HIGH,
     };
-    spec.hostname = Some(cell.name.clone());
+    spec.hostname = (cell.engine != EngineKind::Bare).then(|| cell.name.clone());
     spec.writable_root = rights.writable_root;
     spec.binds = (rights.mounts.iter())
         .map(|mount| Bind::new(path(&mount.source), &mount.target, mount.writable))
@@ -158,7 +161,17 @@ pub(super) fn user(spec: &AppSpec) -> Option<Ids> {
     }
 }
 
-/// The streams of a cell: a log of bounded size.
-pub(super) fn streams() -> app::Streams {
-    app::Streams::Log
+/// The streams of a cell that this engine makes.
+///
+/// # Errors
+/// When the supervisor's own streams are closed, or it has no descriptor left.
+pub(super) fn streams(to: OutputTo, engine: EngineKind) -> io::Result<app::Streams> {
+    match (to, engine) {
+        // Which writes into them itself.
+        (_, EngineKind::Podman) | (OutputTo::Log, _) => Ok(app::Streams::Log),
+        (OutputTo::Own, _) => Ok(app::Streams::Given {
+            stdout: io::stdout().as_fd().try_clone_to_owned()?,
+            stderr: io::stderr().as_fd().try_clone_to_owned()?,
+        }),
+    }
 }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::Cell as _;
-use model::mission::MissionFile;
 
 use super::carried::{Carried, Decided};
 use super::cell::place;
@@ -11,7 +10,7 @@ use super::desk::Served;
 use super::keeper::Keeper;
 use super::plan::memory;
 use super::sources::Sources;
-use super::{Asked, Event, RunError, spec};
+use super::{Asked, Event, RunError};
 use crate::admit::Grant;
 use crate::cause::ended;
 use crate::control::{CellUpdate, Change, Say, Updated};
@@ -449,7 +448,9 @@ impl Keeper<'_> {
 
     fn tell_one_leaving_to_end(&mut self, name: &str) {
         if let Some(leaving) = self.desk.leaving.get_mut(name) {
-            leaving.live.tell_to_end(leaving.stop_timeout_ns);
+            leaving
+                .live
+                .tell_to_end(libc::SIGTERM, leaving.stop_timeout_ns);
         }
     }
 
@@ -530,7 +531,8 @@ impl Keeper<'_> {
             .chain(removing)
             .chain(leaving.map(|(name, leaving)| place(name, leaving.beside)))
             .collect();
-        Ok(self.mechanisms.fit(&grants, &kept)?)
+        let partitions = &self.admission.partitions;
+        Ok(self.mechanisms.fit(&grants, &kept, partitions)?)
     }
 
     /// Gives back the room of an update that was taken back, once the kernel lets it.
@@ -557,25 +559,4 @@ impl Keeper<'_> {
         );
         self.desk.notify.ready(&status);
     }
-}
-
-/// Cells whose definition in this file is not that of the text that was admitted before, or cannot be compared with it.
-pub(super) fn outdated(before: Option<&Text>, file: &MissionFile) -> BTreeSet<String> {
-    let Some(text) = before else {
-        return BTreeSet::new();
-    };
-    let path = text.path.as_deref().unwrap_or(file.name());
-    let Ok(old) = MissionFile::parse(path, &text.text) else {
-        // Written by another version; what runs is taken to be what is meant.
-        return BTreeSet::new();
-    };
-    let made =
-        |file: &MissionFile, cell| spec::of(file, cell, None, None, std::path::Path::new("place"));
-    (file.mission().cells.iter())
-        .filter(|cell| match old.mission().cell(&cell.name) {
-            Some(known) => known != *cell || made(&old, known) != made(file, cell),
-            None => true,
-        })
-        .map(|cell| cell.name.clone())
-        .collect()
 }

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use engine::app::Freezing;
 
+use super::OutputTo;
 use super::ballast::Ballast;
 use super::cell::{Live, remove_page, sweep};
 use super::making::{Made, Making};
@@ -66,8 +67,8 @@ pub(super) struct Starting {
     pub(super) generation: u64,
     pub(super) beside: bool,
     pub(super) began_ns: i64,
-    /// Whether it is to end as soon as it runs.
-    pub(super) is_to_end: bool,
+    /// The signal by which it is to end as soon as it runs; `None`: it may run.
+    pub(super) ends_by: Option<i32>,
 }
 
 /// A cell whose program has ended or is killed now, and which is taken down.
@@ -120,6 +121,8 @@ pub(super) struct Work {
     waker: Waker,
     done: Receiver<Done>,
     hand_in: Sender<Done>,
+    /// Where what cells write goes.
+    pub(super) output_to: OutputTo,
     output: Output,
     ballast: Ballast,
     /// What the supervisor has reserved for itself, and the part of its loop in it.
@@ -139,6 +142,7 @@ impl Work {
             done,
             hand_in,
             output,
+            output_to: OutputTo::Log,
             ballast,
             member: reserve.join(),
             reserve,
@@ -198,8 +202,13 @@ impl Work {
 
     /// The end of this cell was asked for, whatever is being done with it.
     pub(super) fn ask_for_end(&mut self, cell: &str) {
+        self.ask_for_end_by(libc::SIGTERM, cell);
+    }
+
+    /// The same by another signal; the first that was asked for counts.
+    pub(super) fn ask_for_end_by(&mut self, signal: i32, cell: &str) {
         if let Some(starting) = self.starting.get_mut(cell) {
-            starting.is_to_end = true;
+            starting.ends_by.get_or_insert(signal);
         }
         for ((name, _), removing) in &mut self.removing {
             if name == cell && !removing.put_aside {
@@ -369,9 +378,12 @@ mod tests {
             generation: 1,
             beside: false,
             began_ns: 10,
-            is_to_end: false,
+            ends_by: None,
         };
         work.starting.insert("a".to_owned(), starting);
+        work.ask_for_end_by(libc::SIGHUP, "a");
+        work.ask_for_end("a");
+        assert_eq!(work.starting["a"].ends_by, Some(libc::SIGHUP));
         work.in_turn = Some("a".to_owned());
         let next = 10 + IN_TURN_NS;
         assert!(!work.turn_has_come(next - 1));

@@ -38,7 +38,7 @@ pub enum SetPolicy {
     beyond), startup (create, run, exit and delete, by every launcher), \
     recovery (until a killed or wedged cell \
     runs again), footprint (memory of an idle real-time cell), nqueens (a computation on 1, 2 and 4 threads, with and \
-    without cpu load elsewhere), supply (what rt-cgroups and SCHED_DEADLINE really give to a cell, against the textbook's \
+    without cpu load elsewhere), supply (what rt-cgroups, SCHED_DEADLINE and the freezer really give to a cell, against the textbook's \
     bound, and the deadlines that the difference costs), isolation (a cell beside one that runs longer than it declared, with each enforcer and with none; parts: \
     contest, received), self (timecell itself against cyclictest, a polling barrier and other launchers; parts: \
     wakeup, barrier, startup, memory, loads).\n\n\
@@ -120,7 +120,7 @@ pub struct Bench {
     #[arg(long, value_name = "ENGINE", value_delimiter = ',', value_parser = Offered::<EngineKind>::of(engines), hide_possible_values = true)]
     pub engine: Vec<EngineKind>,
     /// Loads beside the cells of every trial, comma-separated; --list-loads shows them. In scenario `isolation` one after the
-    /// other, with `idle` for none.
+    /// other, with `idle` for none; in `supply` one.
     #[arg(long, value_name = "LOAD", value_delimiter = ',', value_parser = load)]
     pub load: Vec<Option<LoadKind>>,
     /// Keep a histogram of each minute and the 1,000 worst jobs instead of every sample: for runs of days.
@@ -132,7 +132,7 @@ pub struct Bench {
     /// Go on with this run (`latest`: the newest below runs), which ended before its time: a power cut, an interrupt, a full disk.
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
         "experiment", "program", "quick", "duration", "jobs", "period", "deadline", "cpus", "priority", "class", "rounds", "decide", "until", "at_most", "engine",
-        "rootless_user", "heartbeat_timeout", "enforcer", "reservation", "no_try", "utilisation", "overrun", "seed", "load", "histogram", "interval", "out",
+        "rootless_user", "heartbeat_timeout", "enforcer", "reservation", "no_try", "threads", "utilisation", "overrun", "seed", "load", "histogram", "interval", "out",
     ])]
     pub resume: Option<PathBuf>,
     /// Age of the last heartbeat at which scenario `recovery` takes a payload for wedged, such as 10ms [default: 10ms].
@@ -164,8 +164,8 @@ pub struct Bench {
     /// Scenario `scale`: stop the cells when ordinary work has had no turn for so long, 1s to 60s [default: 5s].
     #[arg(long, value_name = "TIME")]
     pub starvation_limit: Option<Duration>,
-    /// Scenarios `supply` and `isolation`: the enforcers to measure, comma-separated [default: both].
-    #[arg(long, value_name = "ENFORCER", value_delimiter = ',', value_parser = enforcer::one_of(Enforcer::OF_BENCH))]
+    /// Scenarios `supply` and `isolation`, which has no `freezer`: the enforcers to measure, comma-separated [default: all].
+    #[arg(long, value_name = "ENFORCER", value_delimiter = ',', value_parser = enforcer::one_of(Enforcer::OF_SUPPLY))]
     pub enforcer: Vec<Enforcer>,
     /// Scenarios `supply` and `isolation`: budget/period of each reservation, comma-separated [default:
     /// 30ms/100ms,10ms/50ms,3ms/10ms,1ms/10ms; in `isolation` 10, 15, 20 and 25ms/100ms beside each other].
@@ -174,6 +174,9 @@ pub struct Bench {
     /// Scenario `supply`: leave out the task sets that are run inside the measured budgets.
     #[arg(long)]
     pub no_try: bool,
+    /// Scenario `supply`: threads that share each budget, 1 to 64, all but the measured one a step less urgent [default: 1].
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub threads: Option<i64>,
     /// Scenario `isolation`: declared utilisations of both cells together, comma-separated [default: 0.4,0.5,0.6,0.8].
     #[arg(
         long,

@@ -3,13 +3,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use analysis::linux::Reaction;
 use model::InputError;
 use model::mission::{Latency, MissionFile};
 use record::supply::MeasuredSupply;
 use supervise::admit::{
-    Admission, Basis, Choice, Facts, Fixes, Grant, Outcome, Refused, SupervisorGrant, TaskBound,
-    admit, find_fixes,
+    Admission, Basis, Choice, Exactness, Facts, Fixes, Grant, Outcome, Refused, SupervisorGrant,
+    TaskBound, admit, find_fixes,
 };
 use supervise::ledger::{Entry, Holder, Ledger};
 use supervise::machine::Here;
@@ -237,7 +236,11 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
     let band = grant
         .band
         .map_or(String::new(), |band| format!(", FIFO {band}"));
-    let _ = writeln!(text, "    {}, {held}{band}", cpu_list(&grant.cpus));
+    let apart = match &grant.partition {
+        Some(_) => ", a cpuset partition of this mission",
+        None => "",
+    };
+    let _ = writeln!(text, "    {}{apart}, {held}{band}", cpu_list(&grant.cpus));
     let behind = match grant.postponed_ns {
         0 => String::new(),
         ns => format!(", {} of it behind cells above", ms(ns)),
@@ -251,15 +254,24 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
         None => "assumes the cpu as the others leave it".to_owned(),
     };
     let basis = match &grant.basis {
-        Basis::Measured { to_ns } => format!("measured in all windows up to {}", ms(*to_ns)),
+        Basis::Measured { to_ns, reaction } => {
+            let within = reaction.map_or(String::new(), |reaction| {
+                format!(", and no better than by {}", by_rule(reaction))
+            });
+            format!("measured in all windows up to {}{within}", ms(*to_ns))
+        }
         Basis::Tick { unmeasured } => format!(
             "by a model of the tick of {}; {unmeasured}",
             ms(facts.tick_ns())
         ),
-        Basis::Reaction { unmeasured } => format!(
-            "by the freezer's rule with looks late by up to {} and overruns of up to {}; {unmeasured}",
-            ms(Reaction::MEASURED.late),
-            ms(Reaction::MEASURED.overrun)
+        Basis::Reaction {
+            reaction,
+            unmeasured,
+        } => format!(
+            "by {}; {}",
+            by_rule(*reaction),
+            (unmeasured.as_deref())
+                .unwrap_or("the most that was measured on this machine, of other budgets")
         ),
         Basis::WholeCpu => "while every cell keeps to what it declares".to_owned(),
     };
@@ -267,6 +279,15 @@ fn granted(text: &mut String, grant: &Grant, facts: &Facts) {
     for task in &grant.tasks {
         bound(text, task);
     }
+}
+
+/// What the freezer is certain to supply, and by what.
+fn by_rule(reaction: Exactness) -> String {
+    format!(
+        "the freezer's rule with looks late by up to {} and overruns of up to {}",
+        ms(reaction.late_ns),
+        ms(reaction.overrun_ns)
+    )
 }
 
 /// What the supervisor has for itself, like a cell; nothing where it is an ordinary process.

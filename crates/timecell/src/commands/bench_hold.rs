@@ -69,6 +69,9 @@ fn beside(
             Holder::Mission { .. } => notes.push(format!(
                 "note    {who} holds cpu {list}: its cells are in what is measured, and may be late by it"
             )),
+            Holder::Held { .. } => notes.push(format!(
+                "note    {who} is on cpu {list}: what it does is in what is measured, and may be late by it"
+            )),
             // `bench self` measures a bench that it starts.
             Holder::Bench { pid, .. } if *pid == parent() => {}
             Holder::Bench { .. } => notes.push(format!(

@@ -34,10 +34,15 @@ pub fn restart(options: &OfCells) -> Result<Ended, CommandError> {
 pub fn down(options: &Down) -> Result<Ended, CommandError> {
     let dir = directory_first(&options.which)?;
     let mut left = Vec::new();
+    let is_of_one = supervise::run::is_of_one(&dir);
+    let mut is_orphaned = false;
     let done = match ask_for(&dir, Ask::Down) {
         Ok(Say::Done { cells }) => cells,
         Ok(other) => return Err(unexpected(&other).into()),
-        Err(ControlError::NobodyListens { .. }) => orphans(&dir, &mut left)?,
+        Err(ControlError::NobodyListens { .. }) => {
+            is_orphaned = true;
+            orphans(&dir, &mut left)?
+        }
         Err(error) => return Err(error.into()),
     };
     if options.json {
@@ -51,10 +56,34 @@ pub fn down(options: &Down) -> Result<Ended, CommandError> {
     if !left.is_empty() {
         return Ok(Ended::Failed);
     }
+    // Whoever runs one program removes that; of one that was killed nobody else does.
+    if is_of_one && is_orphaned {
+        forget_one(&dir)?;
+    }
     if !options.json {
-        out::print(&all_have_ended(&dir));
+        out::print(&match is_of_one {
+            true => "all cells stopped; nothing of them is kept".to_owned(),
+            false => all_have_ended(&dir),
+        });
     }
     Ok(Ended::Fine)
+}
+
+/// Removes what is left of one program that nobody has written down.
+fn forget_one(dir: &Path) -> Result<(), CommandError> {
+    let name = dir.file_name().unwrap_or_default().to_string_lossy();
+    let name = Ledger::default().name(&name, dir)?;
+    match std::fs::remove_dir_all(dir) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(CommandError::File {
+            path: dir.to_owned(),
+            doing: "remove it",
+            source,
+        }),
+        _ => {
+            name.forget();
+            Ok(())
+        }
+    }
 }
 
 /// What is left of a mission that was ended.

@@ -6,7 +6,7 @@ use model::InputError;
 use crate::cli::Bench;
 
 /// Every option that says what is measured or how it is judged, and whether it was given.
-fn given(options: &Bench) -> [(&'static str, bool); 36] {
+fn given(options: &Bench) -> [(&'static str, bool); 37] {
     let Bench {
         experiment: _,
         parts: _,
@@ -44,6 +44,7 @@ fn given(options: &Bench) -> [(&'static str, bool); 36] {
         enforcer,
         reservation,
         no_try,
+        threads,
         utilisation,
         overrun,
         seed,
@@ -75,6 +76,7 @@ fn given(options: &Bench) -> [(&'static str, bool); 36] {
         ("--at-most", at_most.is_some()),
         ("--quick", *quick),
         ("--no-try", *no_try),
+        ("--threads", threads.is_some()),
         ("--engine", !engine.is_empty()),
         ("--rootless-user", rootless_user.is_some()),
         ("--heartbeat-timeout", heartbeat_timeout.is_some()),

@@ -10,9 +10,7 @@ use crate::commands::bench::{VERSION, give_to_sudo_user};
 use crate::commands::ignored;
 use crate::commands::judge::{Asked, Found};
 use crate::commands::report::{style, write_figures};
-use crate::commands::supply::{
-    host_line, in_parentheses, refuse_no_try, requirements, reservations,
-};
+use crate::commands::supply::{host_line, in_parentheses, refuse_own, requirements, reservations};
 use crate::exit::{CommandError, Ended};
 use crate::out;
 use crate::progress::{Teller, about};
@@ -125,7 +123,7 @@ fn wanted(options: &Bench) -> Result<IsolationOptions, InputError> {
 }
 
 fn refuse_ignored(options: &Bench) -> Result<(), InputError> {
-    refuse_no_try(NAME, options)?;
+    refuse_own(NAME, options)?;
     let applied = [
         "--utilisation",
         "--overrun",

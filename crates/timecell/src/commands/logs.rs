@@ -115,7 +115,7 @@ fn previous(place: &Path, cell: &str) -> Result<PathBuf, CommandError> {
 
 /// Where reading has come to: the newer of the two files, by its inode.
 #[derive(Default)]
-struct Reader {
+pub(super) struct Reader {
     open: Option<(File, u64)>,
 }
 
@@ -131,7 +131,7 @@ impl Reader {
         Ok(())
     }
 
-    fn go_on(&mut self, place: &Path, bytes: &mut Vec<u8>) -> io::Result<()> {
+    pub(super) fn go_on(&mut self, place: &Path, bytes: &mut Vec<u8>) -> io::Result<()> {
         if let Some((file, _)) = &mut self.open {
             file.read_to_end(bytes)?;
         }

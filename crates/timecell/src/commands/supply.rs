@@ -38,18 +38,27 @@ pub fn refuse_elsewhere(what: &str, options: &Bench) -> Result<(), InputError> {
             "remove the option",
         )),
         None => {
-            refuse_no_try(what, options)?;
+            refuse_own(what, options)?;
             isolation::refuse_elsewhere(what, options)
         }
     }
 }
 
-/// Refuses `--no-try` for whatever else is measured.
-pub fn refuse_no_try(what: &str, options: &Bench) -> Result<(), InputError> {
+/// Refuses options that only this study has, for whatever else is measured.
+pub fn refuse_own(what: &str, options: &Bench) -> Result<(), InputError> {
     if options.no_try {
         return Err(InputError::new(
             "--no-try",
             format!("`{what}` tries no task sets inside budgets; only scenario `{NAME}` does"),
+            "remove the option",
+        ));
+    }
+    if options.threads.is_some() {
+        return Err(InputError::new(
+            "--threads",
+            format!(
+                "`{what}` has no budgets that threads could share; only scenario `{NAME}` does"
+            ),
             "remove the option",
         ));
     }
@@ -137,6 +146,8 @@ fn wanted(options: &Bench) -> Result<SupplyOptions, InputError> {
         cpus,
         priority: options.priority,
         no_try: options.no_try,
+        threads: options.threads,
+        loads: options.load.clone(),
     })
 }
 
@@ -155,6 +166,8 @@ fn refuse_ignored(options: &Bench) -> Result<(), InputError> {
         "--no-try",
         "--cpus",
         "--priority",
+        "--load",
+        "--threads",
         "--fail-if",
     ];
     let why =

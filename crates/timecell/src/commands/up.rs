@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 
 use model::InputError;
 use model::mission::MissionFile;
-use supervise::admit::find_fixes;
+use supervise::admit::{Facts, find_fixes};
 use supervise::control::ControlError;
-use supervise::ledger::{Entry, Holder, Ledger, LedgerError};
+use supervise::ledger::{Entry, Holder, Holding, Ledger, LedgerError, NameLock};
 use supervise::machine::Here;
-use supervise::run::{Asked, Event, Inputs, Notify, Options, RunError, Signals, keep};
+use supervise::run::{
+    Asked, Event, Inputs, Notify, Options, OutputTo, Plan, RunError, Signals, keep,
+};
 use supervise::state::Text;
 
 use super::admit::{latency, measured, mission_text, text};
@@ -34,29 +36,13 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
         Some(dir) => std::path::absolute(dir).unwrap_or_else(|_| dir.clone()),
         None => super::control::base()?.join(&name),
     };
-    host::ground::check(&dir).map_err(ControlError::from)?;
-    // Held to the end. Whoever has the name would be taken for this mission's own.
     let ledger = Ledger::default();
-    let _name = ledger.name(&name, &dir)?;
-    let holder = Holder::Mission {
-        name: name.clone(),
-        dir: dir.clone(),
-    };
-    // Nobody else decides until what is granted here is entered.
-    let locked = ledger.lock()?;
-    let others = locked.others(&holder)?;
-    // What a killed supervisor's cells hold is theirs.
-    let own = locked.own(&holder)?;
-    let facts =
-        (here.facts().for_mission(&name, &others, &[])).taking_over(inputs.mission(), own.as_ref());
-    let mut plan = inputs.admitted(&facts);
-    let _held = if plan.admission.is_admitted() {
-        let entry = Entry::own(holder).map_err(LedgerError::from)?;
-        Some(locked.take(entry.holding(&plan.admission, &plan.inputs.measured))?)
-    } else {
-        drop(locked);
-        None
-    };
+    let Entered {
+        mut plan,
+        facts,
+        name: _name,
+        held: _held,
+    } = enter(inputs, &here, &dir, &ledger)?;
     let inputs = &plan.inputs;
     let fixes = (!plan.admission.is_admitted()).then(|| {
         let (measured, latency_ns) = (&inputs.measured, inputs.latency_ns);
@@ -87,6 +73,7 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
         dir,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         ledger,
+        output: OutputTo::Log,
     };
     let asked = keep(
         plan, &facts, &mut read, &options, notify, &signals, &mut tell,
@@ -104,6 +91,56 @@ pub fn run(options: &Up) -> Result<Ended, CommandError> {
     Ok(match asked? {
         Asked::GivenUp => Ended::Failed,
         Asked::Signal | Asked::Down | Asked::NothingLeft => Ended::Fine,
+    })
+}
+
+/// A mission that was decided about, and holds what it was granted as long as this lives.
+pub(super) struct Entered {
+    pub(super) plan: Plan,
+    pub(super) facts: Facts,
+    /// Whoever has the name would be taken for this mission's own.
+    pub(super) name: NameLock,
+    /// `None`: it was not admitted.
+    pub(super) held: Option<Holding>,
+}
+
+/// Takes a mission's name, decides about it beside what runs, and enters in the machine's ledger what it is granted.
+///
+/// # Errors
+/// When another one has the name or the directory, or the ledger cannot be used.
+pub(super) fn enter(
+    inputs: Inputs,
+    here: &Here,
+    dir: &Path,
+    ledger: &Ledger,
+) -> Result<Entered, CommandError> {
+    let mission = inputs.mission().name.clone();
+    host::ground::check(dir).map_err(ControlError::from)?;
+    let name = ledger.name(&mission, dir)?;
+    let holder = Holder::Mission {
+        name: mission.clone(),
+        dir: dir.to_owned(),
+    };
+    // Nobody else decides until what is granted here is entered.
+    let locked = ledger.lock()?;
+    let others = locked.others(&holder)?;
+    // What a killed supervisor's cells hold is theirs.
+    let own = locked.own(&holder)?;
+    let facts = (here.facts().for_mission(&mission, &others, &[]))
+        .taking_over(inputs.mission(), own.as_ref());
+    let plan = inputs.admitted(&facts);
+    let held = if plan.admission.is_admitted() {
+        let entry = Entry::own(holder).map_err(LedgerError::from)?;
+        Some(locked.take(entry.holding(&plan.admission, &plan.inputs.measured))?)
+    } else {
+        drop(locked);
+        None
+    };
+    Ok(Entered {
+        plan,
+        facts,
+        name,
+        held,
     })
 }
 
@@ -175,7 +212,11 @@ fn inputs_again(
     })
 }
 
-/// Whether a line would only repeat what the end of a program and its restart say.
+/// Whether a line would only repeat what the end of a program and its restart say, or what `ps` has told.
 fn is_told_already(event: &Event) -> bool {
-    matches!(event, Event::Incident(incident) if incident.observed.what == "exit")
+    match event {
+        Event::Incident(incident) => incident.observed.what == "exit",
+        Event::Used { .. } => true,
+        _ => false,
+    }
 }

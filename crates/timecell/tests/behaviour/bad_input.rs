@@ -120,6 +120,38 @@ fn sentences() {
         &["bench", "startup", "--parallel", "3"],
         &["--parallel", "startup"],
     );
+    for part in ["0", "nan", "inf", "1.5", "0.00001", "200%"] {
+        refused(
+            &["bench", "overhead", "--decide", part],
+            &["--decide", "0.0001 to 1"],
+        );
+    }
+    file("", "");
+    refused(
+        &["bench", "mine.toml", "--decide", "5%"],
+        &["--decide", "take no turns", "add [turns]"],
+    );
+    for deadline in ["1us", "2h"] {
+        refused(
+            &["bench", "overhead", "--deadline", deadline],
+            &["--deadline", "10us to 1h"],
+        );
+    }
+    refused(
+        &["bench", "taskset", "--deadline", "5ms"],
+        &["--deadline", "every job is kept"],
+    );
+    for condition in ["latency.p99 < 5", "latency.p99 < 5 parsecs"] {
+        let at = "character 15: ";
+        refused(
+            &["bench", "overhead", "--until", condition],
+            &["--until", at, "unit"],
+        );
+    }
+    refused(
+        &["bench", "overhead", "--program", "."],
+        &["--program", "is a directory", "name a program in it"],
+    );
     refused(&["report", "absent"], &["absent", "not a run"]);
     refused(&["export", "absent", "--csv"], &["absent", "not a run"]);
     // These are clap's own: a sentence of another form, the same code.

@@ -15,6 +15,7 @@ mod control_orphans;
 mod control_update;
 mod counters;
 mod demo;
+mod doctor_fix;
 mod extreme;
 mod faults;
 mod first_steps;
@@ -37,6 +38,7 @@ mod missions_engines;
 mod missions_freezer;
 mod missions_ground;
 mod missions_health;
+mod missions_hold;
 mod missions_killed;
 mod missions_limits;
 mod missions_mounts;
@@ -44,6 +46,7 @@ mod missions_mutexes;
 mod missions_reaction;
 mod missions_recovery;
 mod missions_reserve;
+mod missions_run;
 mod missions_seen;
 #[path = "../../../host/tests/needs/mod.rs"]
 mod needs;
@@ -61,6 +64,7 @@ mod scale_report;
 mod series;
 mod suite;
 mod supply;
+mod supply_freezer;
 mod support;
 mod taskset;
 mod thresholds;
@@ -89,6 +93,7 @@ fn main() {
         contest::CASES,
         counters::CASES,
         demo::CASES,
+        doctor_fix::CASES,
         control::CASES,
         control_orphans::CASES,
         control_update::CASES,
@@ -107,12 +112,14 @@ fn main() {
         missions_freezer::CASES,
         missions_ground::CASES,
         missions_health::CASES,
+        missions_hold::CASES,
         missions_killed::CASES,
         missions_limits::CASES,
         missions_mounts::CASES,
         missions_mutexes::CASES,
         missions_reaction::CASES,
         missions_reserve::CASES,
+        missions_run::CASES,
         missions_seen::CASES,
         missions_recovery::CASES,
         missions_admission::CASES,
@@ -131,6 +138,7 @@ fn main() {
         suite::CASES,
         nqueens::CASES,
         supply::CASES,
+        supply_freezer::CASES,
         taskset::CASES,
         thresholds::CASES,
         top::CASES,

@@ -10,6 +10,7 @@ use supervise::names;
 
 use crate::control::ask;
 use crate::missions::{Up, mission, name, nothing_is_left, pid_of, runs, shell};
+use crate::missions_health::critical;
 use crate::support::{Case, Need, eventually, say};
 
 const NEEDS: &[Need] = &[
@@ -47,6 +48,11 @@ pub const CASES: &[Case] = &[
             Need::Program("podman"),
         ],
         run: cells_of_every_engine_are_held,
+    },
+    Case {
+        name: "missions_freezer::a_cell_that_is_shed_to_best_effort_has_no_class_till_it_comes_back",
+        needs: NEEDS,
+        run: a_cell_that_is_shed_has_no_class,
     },
     Case {
         name: "missions_freezer::what_cannot_be_held_is_refused",
@@ -196,6 +202,30 @@ fn a_budget_outlives_whoever_is_killed() {
     nobody_is_left(dir.path());
 }
 
+/// The lives of a cell that ends all the time get no more together than one that goes on.
+#[track_caller]
+fn assert_lives_share_a_budget(dir: &Path, cell: &str) {
+    let stat = group(dir, cell).join("cpu.stat");
+    let now = || {
+        // Between two lives there may be no group.
+        let text = fs::read_to_string(&stat).unwrap_or_default();
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("usage_usec "));
+        line.map_or(0, |used| used.parse().unwrap())
+    };
+    let (began, mut last, mut used_us) = (Instant::now(), now(), 0_u64);
+    while began.elapsed() < Duration::from_secs(2) {
+        std::thread::sleep(Duration::from_millis(1));
+        let now = now();
+        used_us += if now < last { now } else { now - last };
+        last = now;
+    }
+    let (used, lasted) = (Duration::from_micros(used_us), began.elapsed());
+    assert!(used * 5 < lasted, "{used:?} of {lasted:?}");
+    assert!(used * 100 > lasted, "{used:?} of {lasted:?}");
+}
+
 fn a_cell_that_ends_is_held_again() {
     let dir = tempfile::tempdir().unwrap();
     let again = "restart = { limit = 1000, backoff_min = \"1ms\", backoff_max = \"10ms\" }";
@@ -213,6 +243,7 @@ fn a_cell_that_ends_is_held_again() {
         up.until("dying: runs (pid");
     }
     is_held(dir.path(), "busy");
+    assert_lives_share_a_budget(dir.path(), "dying");
     // Killed while cells are made and ended, and cleaned up without it.
     up.kill();
     ask(dir.path(), &["down"]).ends_with(0);
@@ -235,6 +266,50 @@ fn cells_of_every_engine_are_held() {
     for engine in engines {
         is_held(dir.path(), engine);
     }
+    up.end();
+    nobody_is_left(dir.path());
+}
+
+/// Mostly its budget is used up when it is shed, and its threads are of class IDLE.
+fn a_cell_that_is_shed_has_no_class() {
+    let dir = tempfile::tempdir().unwrap();
+    // So long it is idle between two jobs that are not long.
+    let critical = critical(25).replace("300ms", "160ms");
+    let payload = shell(
+        "payload",
+        BUSY,
+        &format!("{RESERVED}\nwhen_shed = \"best-effort\""),
+    );
+    mission(
+        dir.path(),
+        &format!("enforcer = \"freezer\"\n{critical}{payload}"),
+    );
+    let mut up = Up::start(dir.path());
+    up.until("payload: runs (pid");
+    let group = group(dir.path(), "payload");
+    let classes = || -> Vec<Class> {
+        let pids = fs::read_to_string(group.join("cell/cgroup.procs")).unwrap();
+        (pids.lines().filter_map(|pid| pid.parse().ok()))
+            .filter_map(|pid| get_class(pid).ok())
+            .collect()
+    };
+    up.until("payload: is shed: it goes on with what cpu time is left");
+    let began = used(&group);
+    for _ in 0..20 {
+        let classes = classes();
+        assert!(
+            classes.len() >= 2 && classes.iter().all(|class| *class == Class::Other),
+            "{classes:?}"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // Without a class it needs no budget.
+    assert!(used(&group) - began > Duration::from_millis(40));
+    up.until("payload: is shed no more");
+    eventually("it has its class again", || {
+        (classes().iter()).any(|class| matches!(class, Class::Fifo { .. }))
+    });
+    is_held(dir.path(), "payload");
     up.end();
     nobody_is_left(dir.path());
 }

@@ -352,6 +352,15 @@ fn what_the_kernel_counts_is_watched_without_a_report() {
 
 /// A cell whose jobs are longer than its wcet of low mode for a while, beside one that is shed meanwhile.
 fn two_modes(long_until: u64) -> String {
+    format!(
+        "{}{}",
+        critical(long_until),
+        cell("payload", QUIET, "", TASK)
+    )
+}
+
+/// Modes, and the cell `critical` whose jobs are longer than its wcet of low mode for a while.
+pub fn critical(long_until: u64) -> String {
     let long = Reporter {
         period_ms: 200,
         work_us: 10_000,
@@ -363,8 +372,7 @@ fn two_modes(long_until: u64) -> String {
     let task =
         "[[cell.task]]\nname = \"loop\"\nwcet = \"15ms\"\nwcet_hi = \"60ms\"\nperiod = \"200ms\"\n";
     let critical = cell("critical", long, "criticality = \"hi\"", task);
-    let payload = cell("payload", QUIET, "", TASK);
-    format!("{modes}{critical}{payload}")
+    format!("{modes}{critical}")
 }
 
 fn an_overrun_changes_the_mode_and_idleness_brings_it_back() {

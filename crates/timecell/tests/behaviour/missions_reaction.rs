@@ -380,10 +380,10 @@ fn a_locked_record_of_user_ids_holds_up_its_start_only() {
 }
 
 /// An image of podman's with nothing but busybox, removed on drop.
-struct Image(String);
+pub struct Image(pub String);
 
 impl Image {
-    fn of_busybox(dir: &Path) -> Image {
+    pub fn of_busybox(dir: &Path) -> Image {
         let root = dir.join("root");
         fs::create_dir(&root).unwrap();
         fs::copy(busybox(), root.join("busybox")).unwrap();

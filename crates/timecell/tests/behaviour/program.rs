@@ -259,6 +259,11 @@ fn told() {
         "runs a task set of its own",
     );
     refused("startup --program ./plain -- 10", 2, "--program");
+    refused(
+        "scale --program ./plain --reserve deadline -- 10",
+        2,
+        "a thread of SCHED_DEADLINE cannot start a program",
+    );
     // The period follows from the program, so it is not --period that is wrong: some 100 ms, on any machine none of the trials'.
     refused(
         "device --program ./plain --dry-run -- 5000000",

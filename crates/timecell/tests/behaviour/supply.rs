@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use analysis::Supply;
 use analysis::empirical::Envelope;
+use model::Enforcer;
 use record::run::{Run, Status};
 use record::supply::{Budget, ChosenBy, Machine, MeasuredSupply, SupplyRecord, find, load};
 
@@ -125,7 +126,8 @@ fn study() {
     let path = only_run(dir.path());
     let supplies = load(&path).unwrap();
     let absent = json["not_measured"].as_array().unwrap();
-    assert_eq!(supplies.len() + absent.len(), 4, "{}", said.out);
+    let planned = 2 * Enforcer::OF_SUPPLY.len();
+    assert_eq!(supplies.len() + absent.len(), planned, "{}", said.out);
     assert!(!supplies.is_empty(), "{}", said.out);
     supplies.iter().for_each(is_sound);
     let here = Machine::here();
@@ -309,7 +311,8 @@ fn refused() {
         ("--priority", "100", "1 to 99"),
         ("--cpus", "0,60000", "name one"),
         ("--jobs", "5", "nothing that this could apply to"),
-        ("--load", "cpu", "nothing that this could apply to"),
+        ("--load", "cpu,disk", "name one"),
+        ("--threads", "65", "1 to 64"),
         ("--engine", "crun", "nothing that this could apply to"),
     ] {
         let error = error(&["bench", "supply", option, value]);
@@ -353,7 +356,7 @@ const TRYING: [&str; 6] = [
 ];
 
 /// Starts a study and waits until so many of its trials are on record.
-fn started(dir: &std::path::Path, words: &[&str], trials: u32) -> std::process::Child {
+pub fn started(dir: &std::path::Path, words: &[&str], trials: u32) -> std::process::Child {
     let child = timecell()
         .current_dir(dir)
         .args(["bench", "supply"])
@@ -381,9 +384,21 @@ fn interrupted() {
 
 fn interrupted_while_trying() {
     let dir = tempfile::tempdir().unwrap();
-    let record = ends_by_ctrl_c(dir.path(), started(dir.path(), &TRYING, 3));
+    let words = [TRYING.as_slice(), &["--load", "cpu"]].concat();
+    let record = ends_by_ctrl_c(dir.path(), started(dir.path(), &words, 3));
     assert_eq!(record.trials.len(), 2);
     assert!(!record.tried.trials.is_empty());
+    let loads = record.tried.trials.iter().map(|trial| trial.load.as_ref());
+    for load in loads.chain(record.trials.iter().map(|trial| trial.load.as_ref())) {
+        assert_eq!(load.map(|load| load.name.as_str()), Some("cpu"));
+    }
+    let whole = record
+        .tried
+        .trials
+        .iter()
+        .find(|trial| trial.failure.is_none());
+    let achieved = whole.and_then(|trial| Some(&trial.load.as_ref()?.achieved));
+    assert!(achieved.is_some_and(|all| !all.is_empty()), "{whole:?}");
     let summary = Run::open(&only_run(dir.path()))
         .unwrap()
         .supply_summary()

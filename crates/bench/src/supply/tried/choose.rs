@@ -210,6 +210,8 @@ mod tests {
                 kept: Kept::Held,
             },
             by_tick: None,
+            by_reaction: None,
+            reaction: None,
             cautious: None,
             least: Vec::new(),
         }

@@ -7,19 +7,21 @@ mod trial;
 
 use std::time::Instant;
 
-use model::Enforcer;
 use record::RecordError;
 use record::run::{Manifest, Run};
 use record::series::Condition;
 use record::summary::NotMeasured;
 use record::supply::{Budget, SupplyRecord, SupplySummary, TriedSet};
 
+use super::held;
 use super::{SupplyPlan, name_of};
 use crate::BenchError;
 use crate::interrupt::Interrupt;
 use crate::launch::Stage;
+use crate::load::Ground;
 use crate::run::Progress;
 use crate::series::condition;
+use crate::together::Around;
 use choose::choose;
 use trial::Attempt;
 
@@ -47,19 +49,24 @@ pub(super) struct Trying {
 impl Trying {
     /// Of these budgets, which are measured.
     pub(super) fn of(length_ns: i64, measured: impl Iterator<Item = Budget>) -> Trying {
-        let (budgets, others): (Vec<Budget>, Vec<Budget>) =
-            measured.partition(|held| held.enforcer == Enforcer::RtCgroup);
-        let without = others.first().map(|held| NotMeasured {
-            trial: held.enforcer.name().to_owned(),
-            reason: "each of its threads has a runtime of its own, which two tasks cannot share"
-                .to_owned(),
-            mend: String::new(),
-        });
-        Trying {
+        let mut trying = Trying {
             length_ns,
-            budgets,
-            without: without.into_iter().collect(),
+            budgets: Vec::new(),
+            without: Vec::new(),
+        };
+        for held in measured {
+            let name = held.enforcer.name();
+            match held::by(held.enforcer).and_then(|holder| holder.unshared()) {
+                None => trying.budgets.push(held),
+                Some(_) if trying.without.iter().any(|one| one.trial == name) => {}
+                Some(why) => trying.without.push(NotMeasured {
+                    trial: name.to_owned(),
+                    reason: why.to_owned(),
+                    mend: String::new(),
+                }),
+            }
         }
+        trying
     }
 
     /// What is run in every round, as far as the measured supply tells the textbook's apart.
@@ -106,6 +113,7 @@ pub(super) struct Second<'a> {
     pub run: &'a Run,
     pub interrupt: &'a Interrupt,
     pub stage: &'a Stage,
+    pub ground: &'a Ground,
     /// The last number given to a trial.
     pub number: u32,
     pub began: Instant,
@@ -136,7 +144,8 @@ impl Second<'_> {
         manifest.trials_planned = self.number + runs.saturating_mul(self.plan.rounds);
         self.run.write_supply(record)?;
         self.run.write_manifest(manifest)?;
-        let mut left = self.trying.run_ns() * i64::from(runs) * i64::from(self.plan.rounds);
+        let mut left =
+            self.plan.tried_ns(self.trying) * i64::from(runs) * i64::from(self.plan.rounds);
         for round in 1..=self.plan.rounds {
             for turn in 0..todo.len() {
                 let (set, in_budget) = todo[(turn + round as usize - 1) % todo.len()];
@@ -147,12 +156,16 @@ impl Second<'_> {
                 let trial = Attempt {
                     set,
                     in_budget,
-                    number: self.number,
                     round,
                     cpu: self.plan.setting.cpu,
                     length_ns: self.trying.length_ns,
-                    stage: self.stage,
-                    interrupt: self.interrupt,
+                    load: self.plan.load.as_ref(),
+                    around: Around {
+                        stage: self.stage,
+                        ground: self.ground,
+                        interrupt: self.interrupt,
+                        number: self.number,
+                    },
                     run: self.run,
                 }
                 .run();
@@ -166,8 +179,8 @@ impl Second<'_> {
                 manifest.trials_done += 1;
                 self.run.write_supply(record)?;
                 self.run.write_manifest(manifest)?;
-                self.past_ns += self.trying.run_ns();
-                left -= self.trying.run_ns();
+                self.past_ns += self.plan.tried_ns(self.trying);
+                left -= self.plan.tried_ns(self.trying);
             }
         }
         Ok(())

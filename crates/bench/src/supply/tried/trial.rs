@@ -1,28 +1,30 @@
 //! One run of a task set inside a budget.
 
-use host::rtgroup::RtGroup;
 use host::sched::Class;
 use record::run::Run;
 use record::supply::{TriedSet, TriedTrial};
 
-use crate::interrupt::Interrupt;
 use crate::launch::Stage;
-use crate::load::Ground;
+use crate::load::PlannedLoad;
 use crate::periodic::{self, Thread, jobs_within};
-use crate::supply::trial::{group_name, stolen};
-use crate::together::{self, Around, Member};
+use crate::supply::held::{self, Held};
+use crate::supply::trial::stolen;
+use crate::together::{self, Around, Beside, Member};
+
+/// What the cell is called.
+const MEMBER: &str = "tried";
 
 /// A run of a set that is to take place.
 pub(super) struct Attempt<'a> {
     pub set: &'a TriedSet,
     /// Whether the budget holds it.
     pub in_budget: bool,
-    pub number: u32,
     pub round: u32,
     pub cpu: u32,
     pub length_ns: i64,
-    pub stage: &'a Stage,
-    pub interrupt: &'a Interrupt,
+    /// What is beside it.
+    pub load: Option<&'a PlannedLoad>,
+    pub around: Around<'a>,
     /// Where the samples go.
     pub run: &'a Run,
 }
@@ -43,40 +45,49 @@ impl Attempt<'_> {
             })
             .collect();
         let before = stolen(&[self.cpu]);
-        let measured = self.measure(&threads);
+        let mut beside = self.load.map(|load| Beside::new(load, &self.around));
+        let measured = self.measure(&threads, beside.as_mut());
         let stolen = before.zip(stolen(&[self.cpu]));
         TriedTrial {
-            number: self.number,
+            number: self.around.number,
             round: self.round,
             set: self.set.number,
             in_budget: self.in_budget,
             cpu: self.cpu,
             jobs: threads.iter().map(|thread| thread.jobs).collect(),
             steal_ns: stolen.map(|(before, after)| after.saturating_sub(before)),
+            load: beside.map(|beside| beside.record),
             failure: measured.err(),
         }
     }
 
-    fn measure(&self, threads: &[Thread<'_>]) -> Result<(), String> {
-        let held = self.set.held;
-        let group = if self.in_budget {
-            let (budget, period) = (held.budget_ns / 1_000, held.period_ns / 1_000);
-            let group = RtGroup::create(&group_name(), budget, period);
-            Some(group.map_err(|error| error.to_string())?)
-        } else {
-            None
+    fn measure(
+        &self,
+        threads: &[Thread<'_>],
+        beside: Option<&mut Beside<'_>>,
+    ) -> Result<(), String> {
+        let budget = &self.set.held;
+        let held = match held::by(budget.enforcer) {
+            Some(holder) if self.in_budget => {
+                let name = together::cell_name(self.around.number, MEMBER);
+                holder.hold(budget, self.cpu, &Stage::id(&name))?
+            }
+            _ => None,
         };
-        let measured = self.in_cell(threads, group.as_ref());
-        let removed = group.map_or(Ok(()), |group| {
-            group.remove().map_err(|error| error.to_string())
-        });
-        measured.and(removed)
+        let measured = self.in_cell(threads, held.as_deref(), beside);
+        let ended = held.map_or(Ok(()), |held| held.end());
+        measured.and(ended)
     }
 
-    fn in_cell(&self, threads: &[Thread<'_>], group: Option<&RtGroup>) -> Result<(), String> {
-        periodic::prepare(self.stage, threads)?;
+    fn in_cell(
+        &self,
+        threads: &[Thread<'_>],
+        held: Option<&dyn Held>,
+        beside: Option<&mut Beside<'_>>,
+    ) -> Result<(), String> {
+        periodic::prepare(self.around.stage, threads)?;
         let member = Member {
-            name: "tried".to_owned(),
+            name: MEMBER.to_owned(),
             words: periodic::words(threads, 0, self.cpu, &[self.cpu]).to_words(),
             slots: 0..threads.len(),
             classes: threads.iter().map(|thread| thread.class.clone()).collect(),
@@ -87,16 +98,11 @@ impl Attempt<'_> {
                 .map(|task| task.priority)
                 .max()
                 .unwrap_or(1),
-            group,
+            held,
         };
-        let around = Around {
-            stage: self.stage,
-            ground: &Ground::default(),
-            interrupt: self.interrupt,
-            number: self.number,
-        };
-        let ran = together::run(&around, &[member], None, None, self.length_ns);
-        let kept = periodic::keep(self.stage, threads, self.run, self.number, ran.is_ok());
+        let ran = together::run(&self.around, &[member], None, beside, self.length_ns);
+        let (stage, number) = (self.around.stage, self.around.number);
+        let kept = periodic::keep(stage, threads, self.run, number, ran.is_ok());
         ran.and(kept)
     }
 }

@@ -168,7 +168,7 @@ pub(super) static CELL: Shape = Shape {
             "stop_timeout",
             ANY_TIME,
             "\"1s\"",
-            "how long it may take to end after SIGTERM, before it is killed",
+            "how long it may take to end after SIGTERM, before it is killed; one that does not handle SIGTERM is killed at once",
         ),
         Key::without(
             "restart",

@@ -59,7 +59,7 @@ pub(super) fn inside(set: &TaskSet, reaction: Reaction) -> (Outcome, Vec<String>
     let mut notes = vec![
         format!(
             "the thread that freezes and thaws is taken to look up to {} late, cells to run on for up to {} beyond their budgets, and to \
-             give{notice} notice of their first use (`--reaction`); the figures of another machine are no bound for this one",
+             give{notice} notice of their first use (`--reaction`, or as a run named by `--supply` has it); the figures of another machine are no bound for this one",
             exact(reaction.late),
             exact(reaction.overrun)
         ),

@@ -1,6 +1,7 @@
 //! Studies of supplies that are made up.
 
 use super::*;
+use record::supply::Times;
 
 const MS: Ns = 1_000_000;
 
@@ -24,6 +25,7 @@ fn round(lengths: &[Ns]) -> Round {
     Round {
         spans: vec![span],
         billed,
+        reacted: None,
     }
 }
 
@@ -117,4 +119,90 @@ fn the_host_is_what_a_thread_without_a_budget_lost() {
 fn nothing_measured_is_no_supply() {
     assert!(measured(held(), &machine(), &[], None).is_none());
     assert!(host(&[]).is_none());
+}
+
+fn times(most_ns: Ns) -> Times {
+    Times {
+        bins: vec![(most_ns + 1, 100)],
+        most_ns,
+    }
+}
+
+fn by_freezer(lengths: &[Ns], late_ns: Ns, overrun_ns: Ns) -> MeasuredSupply {
+    let mut round = round(lengths);
+    round.reacted = Some(Reacted {
+        late: times(late_ns),
+        overruns: times(overrun_ns),
+        noticed: Some(true),
+        cost: Some(Share {
+            cpu_ns: 16,
+            of_ns: 1_000,
+        }),
+        takeovers: 0,
+        errors: 0,
+    });
+    let held = Budget {
+        enforcer: Enforcer::Freezer,
+        ..held()
+    };
+    measured(held, &machine(), &[round], None).unwrap()
+}
+
+#[test]
+fn what_the_freezer_supplies_is_bounded_by_how_exact_it_was() {
+    let exact = [3, 7, 3, 7, 3, 7, 3, 7, 3, 7, 3];
+    let found = by_freezer(&exact, 100_000, 300_000);
+    assert_eq!(found.by_tick, None);
+    let bound = found.by_reaction.unwrap();
+    // P - Q + L + O P / Q.
+    assert_eq!(
+        (bound.supplied, bound.per, bound.delay_ns),
+        (3 * MS, 10 * MS, 8_100_000)
+    );
+    assert_eq!(bound.kept, Kept::Held);
+    assert!(
+        found
+            .counted_on()
+            .iter()
+            .all(|line| line.2 >= bound.delay_ns)
+    );
+    assert_eq!(found.reaction.as_ref().unwrap().textbook_gap_ns, 14_400_000);
+    // What is relied on before anybody has measured.
+    assert_eq!(found.cautious.unwrap().kept, Kept::Held);
+    // A gap that no such reaction explains.
+    let gap = by_freezer(&[3, 7, 3, 27, 3, 7, 3, 7, 3], 100_000, 300_000);
+    assert!(matches!(gap.by_reaction.unwrap().kept, Kept::Broken { .. }));
+    let late = by_freezer(&exact, 11 * MS, 0);
+    assert_eq!((late.by_reaction, late.counted_on()), (None, Vec::new()));
+    assert!(!late.points.is_empty(), "what was seen stays");
+    // The terminal and the figures have it.
+    let summary = SupplySummary {
+        schema: SUPPLY_SUMMARY_SCHEMA,
+        run: "r".to_owned(),
+        supplies: vec![found, gap, late],
+        host: None,
+        load: Some("disk".to_owned()),
+        not_measured: Vec::new(),
+        tried: Vec::new(),
+        not_tried: Vec::new(),
+        unmet: Vec::new(),
+        failures: Vec::new(),
+    };
+    let style = crate::style::Style {
+        colour: false,
+        width: 1_000,
+    };
+    let table = super::super::supply_table(&summary, style);
+    for part in [
+        "has its cpu to itself, beside load disk",
+        "how exact the freezer was",
+        "14.4 ms",
+        "1.60 % of a cpu",
+        "the freezer looked up to 11.0 ms late",
+        "`--reaction 11000us/11000us/noticed`",
+        "nothing is certain of 3 ms / 10 ms",
+    ] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+    assert_eq!(super::super::supply_figures(&summary).len(), 3);
 }

@@ -340,7 +340,7 @@ pub fn provenance() -> Provenance {
                 "rt-throttling",
                 "real-time throttling",
                 State::Warning,
-                "950,000 us of every 1,000,000 us",
+                "real-time tasks may use 950000 us of every 1000000 us on each cpu",
                 "A real-time task that never sleeps is stopped for 50 ms in every second.",
                 "sysctl -w kernel.sched_rt_runtime_us=-1",
             ),

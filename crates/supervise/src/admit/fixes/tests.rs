@@ -206,6 +206,15 @@ fn where_deadline_threads_cannot_keep_to_a_cpu_their_cpus_are_left_out() {
     );
 }
 
+/// One stays for all else of the machine when cells have two for themselves.
+fn of_three_cpus() -> Facts {
+    Facts {
+        cpus: vec![0, 1, 2],
+        deadline: Ok(analysis::linux::RootDomain::of_cpus(3)),
+        ..facts()
+    }
+}
+
 #[test]
 fn a_full_cpu_is_left_for_a_free_one_that_is_named() {
     let own = |name: &str| {
@@ -215,12 +224,12 @@ fn a_full_cpu_is_left_for_a_free_one_that_is_named() {
         )
     };
     let mission = mission(&(own("a") + &own("b")));
-    let fixes = all_work(&mission, &facts(), 0);
+    let fixes = all_work(&mission, &of_three_cpus(), 0);
     let cpus = &fixes.found[0];
     assert_eq!((cpus.kind, cpus.edits.len()), ("cpus", 1));
     let edit = serde_json::to_value(&cpus.edits[0]).unwrap();
     assert_eq!(edit["key"], "cpus");
-    assert_eq!(edit["value"], "[1]");
+    assert_eq!(edit["value"], "[2]");
 }
 
 #[test]
@@ -233,8 +242,8 @@ fn a_mission_kept_to_one_cpu_is_told_of_another() {
     };
     let text = format!("cpus = [0]\n{}{}", each("a"), each("b"));
     let mission = mission(&text);
-    assert!(!admit(&mission, &facts(), &[], 0).is_admitted());
-    let fixes = all_work(&mission, &facts(), 0);
+    assert!(!admit(&mission, &of_three_cpus(), &[], 0).is_admitted());
+    let fixes = all_work(&mission, &of_three_cpus(), 0);
     assert_eq!(fixes.found[0].edits, [Edit::MissionCpus(vec![0, 1])]);
 }
 

@@ -127,15 +127,14 @@ fn threads_of_deadline_are_counted_together() {
             cell(name, &task("50ms", "100ms"))
         )
     };
-    let first = neighbour("a", &cells("x"), &facts());
-    let mut second = neighbour("b", &cells("y"), &beside(vec![first.clone()]));
-    second.cells[0].cpus = vec![1];
-    let admission = admit(
-        &mission(&cells("z")),
-        &beside(vec![first, second]),
-        &[],
-        50_000,
-    );
+    let beside = |others| Facts {
+        beside: others,
+        ..undivided()
+    };
+    let first = neighbour("a", &cells("x"), &undivided());
+    let second = neighbour("b", &cells("y"), &beside(vec![first.clone()]));
+    let third = beside(vec![first, second]);
+    let admission = admit(&mission(&cells("z")), &third, &[], 50_000);
     assert!(!admission.is_admitted(), "{admission:?}");
 }
 

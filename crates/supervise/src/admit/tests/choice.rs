@@ -65,6 +65,27 @@ fn of_two_at_one_price_the_first_is_taken_and_of_two_prices_the_lower() {
 }
 
 #[test]
+fn the_freezer_competes_by_its_price_once_it_was_measured_here() {
+    let second = "[[cell.task]]\nname = \"u\"\nwcet = \"1ms\"\nperiod = \"200ms\"\n";
+    let whole = mission(&cell("w", &format!("{}{second}", task("1500us", "20ms"))));
+    let facts = Facts {
+        freezer: Ok(()),
+        ..coarse()
+    };
+    let of = |supplies: &[MeasuredSupply]| admit(&whole, &facts, supplies, 0);
+    let before = of(&[]);
+    assert_eq!(choice(&before).chosen, Enforcer::RtCgroup);
+    let why = offer(&before, Enforcer::Freezer).why.as_ref().unwrap();
+    assert!(why.contains("on another machine"), "{why}");
+    // Another budget, and no more exact than elsewhere.
+    let mut supply = super::keeper::measured_by_freezer(MS, 100_000, 430_000);
+    supply.machine = coarse().machine;
+    let after = of(&[supply]);
+    assert_eq!(choice(&after).chosen, Enforcer::Freezer, "{after:?}");
+    assert!(offer(&after, Enforcer::Freezer).reserved < offer(&after, Enforcer::RtCgroup).reserved);
+}
+
+#[test]
 fn what_the_file_fixes_is_kept() {
     let of = |top: &str, own: &str| {
         let text = format!(

@@ -2,7 +2,9 @@
 
 use super::beside::{beside, neighbour};
 use super::*;
+use analysis::Supply;
 use analysis::linux::Reaction;
+use record::supply::{MeasuredReaction, Spread};
 
 fn facts() -> Facts {
     Facts {
@@ -164,7 +166,8 @@ fn what_the_freezer_cannot_hold_is_refused() {
 
 #[test]
 fn nobody_who_is_held_shares_a_cpu_with_one_who_is_not() {
-    let text = format!("enforcer = \"cpuset-only\"\n{}", cell("free", "cpus = [0]\n").replace(
+    let text =
+        format!("enforcer = \"cpuset-only\"\n{}", cell("free", "cpus = [0]\n").replace(
         "cpus = [0]\n",
         "cpus = [0]\npriorities = { lowest = 10, highest = 10 }\nreservation = { budget = \"1ms\", period = \"50ms\" }\n",
     ));
@@ -174,5 +177,136 @@ fn nobody_who_is_held_shares_a_cpu_with_one_who_is_not() {
     assert!(
         why.contains("`freezer` holds") && why.contains("nothing holds this cell"),
         "{why}"
+    );
+}
+
+/// A budget of `budget_ns` every 10 ms that was measured here, with the freezer as exact as this at the worst.
+pub(super) fn measured_by_freezer(budget_ns: Ns, late_ns: Ns, overrun_ns: Ns) -> MeasuredSupply {
+    let spread = |most_ns| Spread {
+        count: 1,
+        most_ns,
+        ..Spread::default()
+    };
+    let mut supply = measured(8 * MS, machine());
+    supply.held.enforcer = Enforcer::Freezer;
+    supply.held.budget_ns = budget_ns;
+    supply.points[0] = SupplyPoint {
+        supplied: budget_ns,
+        per: 10 * MS,
+        delay_ns: 8 * MS,
+    };
+    supply.by_reaction = Some(Promise {
+        supplied: budget_ns,
+        per: 10 * MS,
+        delay_ns: 8 * MS,
+        kept: Kept::Held,
+    });
+    supply.reaction = Some(MeasuredReaction {
+        late: spread(late_ns),
+        overruns: spread(overrun_ns),
+        noticed: true,
+        cost: None,
+        textbook_gap_ns: 0,
+        longest_gap_ns: None,
+    });
+    supply
+}
+
+/// What a cell of 3 ms every 10 ms is counted on to get with these measured, or why it is refused.
+fn with(supplies: &[MeasuredSupply], facts: &Facts) -> Result<Grant, String> {
+    let cells = cell(
+        "c",
+        &("reservation = { budget = \"3ms\", period = \"10ms\" }\n".to_owned()
+            + &task("2ms", "60ms")),
+    );
+    let mission = mission(&format!("enforcer = \"freezer\"\n{cells}"));
+    let admission = admit(&mission, facts, supplies, 0);
+    match &admission.cells[0] {
+        Outcome::Granted(grant) => Ok(grant.clone()),
+        Outcome::Refused(refused) => Err(refused.why.clone()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_was_measured_of_the_reaction_takes_the_place_of_what_was_published() {
+    let us = |us: Ns| us * 1_000;
+    let bound = |late, overrun| {
+        let reaction = Reaction {
+            late,
+            overrun,
+            noticed: true,
+        };
+        let supply = analysis::linux::FreezerSupply::new(3 * MS, 10 * MS, reaction).unwrap();
+        (supply.behind.rate(), supply.behind.delay())
+    };
+    let published = with(&[], &facts()).unwrap();
+    assert!(
+        matches!(&published.basis, Basis::Reaction { unmeasured: Some(why), .. } if why.contains("bench supply")),
+        "{published:?}"
+    );
+    // Another budget tells how exact the freezer is here.
+    let exact = |late_ns, overrun_ns| Exactness {
+        late_ns,
+        overrun_ns,
+    };
+    let other = with(&[measured_by_freezer(MS, us(50), us(200))], &facts()).unwrap();
+    let basis = Basis::Reaction {
+        reaction: exact(us(50), us(200)),
+        unmeasured: None,
+    };
+    assert_eq!(other.basis, basis);
+    let (rate, delay) = bound(us(50), us(200));
+    assert_eq!(
+        (other.rate, other.delay_ns),
+        (rate.0 as f64 / rate.1 as f64, delay)
+    );
+    assert!(other.delay_ns < published.delay_ns);
+    // The worst of all that was measured counts, for the very budget too, and the proof for one beside others.
+    let both = [
+        measured_by_freezer(3 * MS, us(40), us(90)),
+        measured_by_freezer(MS, us(300), us(20)),
+    ];
+    let own = with(&both, &facts()).unwrap();
+    let basis = Basis::Measured {
+        to_ns: 1_000 * MS,
+        reaction: Some(exact(us(300), us(300))),
+    };
+    assert_eq!(own.basis, basis);
+    let (rate, delay) = bound(us(300), us(300));
+    assert!(own.rate <= rate.0 as f64 / rate.1 as f64);
+    // Rounded up where the lines are put together.
+    let beyond = own.delay_ns.unwrap() - delay.unwrap();
+    assert!(beyond < 10, "{own:?}");
+    // Where it was worse than the rule says, that counts.
+    let mut slow = measured_by_freezer(3 * MS, us(40), us(90));
+    slow.points[0].delay_ns = 40 * MS;
+    let slow = with(&[slow], &facts()).unwrap();
+    let beyond = slow.delay_ns.unwrap() - (40 * MS + slow.postponed_ns);
+    assert!(beyond < 10, "{slow:?}");
+    // Of another machine it tells nothing.
+    let mut elsewhere = measured_by_freezer(MS, us(50), us(200));
+    elsewhere.machine.kernel_release = Some("5.10.0".to_owned());
+    assert_eq!(with(&[elsewhere], &facts()).unwrap(), published);
+}
+
+#[test]
+fn nothing_is_certain_of_a_budget_that_the_measured_lateness_takes() {
+    let why = with(&[measured_by_freezer(MS, 3 * MS, 3 * MS)], &facts()).unwrap_err();
+    assert!(
+        why.contains("nothing of 3.000 ms every 10.000 ms is certain")
+            && why.contains("3.000 ms late"),
+        "{why}"
+    );
+}
+
+#[test]
+fn what_was_measured_beside_this_mission_counts_too() {
+    let mut facts = held(1);
+    facts.freezer = Ok(());
+    facts.beside[0].supplies = vec![measured_by_freezer(MS, 70_000, 80_000)];
+    let grant = with(&[], &facts).unwrap();
+    assert!(
+        matches!(grant.basis, Basis::Reaction { reaction, .. } if reaction.overrun_ns == 80_000)
     );
 }

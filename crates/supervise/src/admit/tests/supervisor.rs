@@ -112,10 +112,15 @@ fn threads_of_sched_deadline_go_before_it_and_lose_nothing() {
         "c",
         &("class = \"deadline\"\n".to_owned() + &task("9ms", "20ms")),
     );
-    let admission = admit(&mission(&text), &facts(), &[], 0);
+    // Where they are kept to cpus, it is on the others.
+    let both = Facts {
+        supervisor: Ok(vec![0, 1]),
+        ..undivided()
+    };
+    let admission = admit(&mission(&text), &both, &[], 0);
     assert!(admission.is_admitted(), "{:?}", admission.refusals);
     let with = granted(&admission)["c"].clone();
-    let without = admit(&mission(&text), &super::facts(), &[], 0);
+    let without = admit(&mission(&text), &undivided(), &[], 0);
     assert_eq!(granted(&without)["c"].tasks, with.tasks);
     assert!(admission.supervisor.response_ns.unwrap() > 9 * MS);
 }

@@ -8,7 +8,7 @@ use report::feasibility::{
     Outcome, Study, admission, explanation, feasibility_table, picture, study, with_latency,
 };
 
-use super::{ended, load, write};
+use super::{ended, load, reaction, write};
 use crate::cli::Check;
 use crate::exit::{CommandError, Ended};
 use crate::out;
@@ -31,7 +31,7 @@ pub fn run(options: &Check) -> Result<Ended, CommandError> {
         &loaded.set,
         &study,
         options.kernel.rt_limit,
-        options.kernel.reaction.0,
+        reaction(&options.kernel)?,
     );
     let plot = match &options.plot {
         Some(path) => plot(path, &loaded.set, &study)?,

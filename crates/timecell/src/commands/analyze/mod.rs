@@ -8,13 +8,14 @@ mod schedulability;
 use std::path::Path;
 
 use analysis::generate::{Periods, Recipe, Utilizations};
+use analysis::linux::Reaction;
 use model::InputError;
 use model::taskset::{Policy, TaskSet};
 use record::import::taskset::{FIXED, Options, import_from};
 use report::feasibility::Outcome;
 
 use super::measured::is_input;
-use crate::cli::{Analyze, AnalyzeCommand, Making, PolicyName, Source};
+use crate::cli::{Analyze, AnalyzeCommand, Kernel, Making, PolicyName, Source};
 use crate::exit::{CommandError, Ended};
 use crate::out;
 
@@ -26,6 +27,19 @@ pub fn run(options: &Analyze) -> Result<Ended, CommandError> {
         Some(AnalyzeCommand::Generate(options)) => generate::run(options),
         Some(AnalyzeCommand::Schedulability(options)) => schedulability::run(options),
     }
+}
+
+/// How exact the freezer is taken to be: as asked, or as the run says that was named.
+fn reaction(kernel: &Kernel) -> Result<Reaction, CommandError> {
+    let Some(run) = &kernel.supply else {
+        return Ok(kernel.reaction.0);
+    };
+    let measured = record::supply::load(run)?;
+    report::supply_reaction(&measured).ok_or_else(|| {
+        let what = format!("{} has measured no budget under the freezer", run.display());
+        let mend = "name a run of `timecell bench supply --enforcer freezer`";
+        InputError::new("--supply", what, mend).into()
+    })
 }
 
 /// A task set, what its file is called, and what was assumed of it.

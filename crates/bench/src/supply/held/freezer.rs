@@ -1,0 +1,316 @@
+//! The clock and the freezer of cgroup v2: a group around the cell, held by processes of its own for as long as a trial lasts, as a
+//! mission's cells are held.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use freezer::hold::{self, Hold};
+use freezer::page::{Entry, Page, memory};
+use freezer::process::{HIGHEST_HELD, Place, WATCHER};
+use freezer::stats::Histogram;
+use freezer::{Reservation, ReservationError};
+use host::cpu_use::{RtLimit, rt_limit};
+use host::kernel;
+use host::root::Root;
+use model::{Enforcer, Requirement};
+use probe::clock;
+use record::series::Condition;
+use record::supply::{Budget, Reacted, Share, Times};
+
+use super::{Held, Holder, writable};
+use crate::plan::fifo_requirement;
+use crate::series::condition;
+use crate::supply::Setting;
+use crate::supply::trial::group_name;
+
+/// How long a group may take until its last process has left it.
+const LEAVING: Duration = Duration::from_secs(5);
+
+pub(super) struct Freezer;
+
+impl Holder for Freezer {
+    fn enforcer(&self) -> Enforcer {
+        Enforcer::Freezer
+    }
+
+    fn needs(&self, held: &Budget, setting: &Setting) -> Vec<Requirement> {
+        let mut needs = vec![group(held, setting.priority)];
+        if needs[0].met {
+            needs.push(fifo_requirement(WATCHER));
+        }
+        needs
+    }
+
+    fn condition(&self, setting: &Setting) -> Condition {
+        condition(
+            "freezer",
+            format!(
+                "SCHED_FIFO {} on cpu {} in a group of cgroup v2 of its own, frozen and thawed by a keeper with a watcher and an heir \
+                 as cells of missions are; looks and overruns are counted from when the thread is armed until it is done, in bins \
+                 of 12.5 %",
+                setting.priority, setting.cpu
+            ),
+        )
+    }
+
+    fn hold(&self, held: &Budget, cpu: u32, id: &str) -> Result<Option<Box<dyn Held>>, String> {
+        let cgroups = host::cgroup::detect().map_err(|error| error.to_string())?;
+        let reservation = reservation(held).map_err(|error| error.to_string())?;
+        Ok(Some(Box::new(Group {
+            place: place(&group_name()),
+            // By the name of its group whoever ends a cell finds its processes.
+            hold: Hold::make(&cgroups, id).map_err(|error| error.to_string())?,
+            cpu,
+            reservation,
+            begun: OnceCell::new(),
+        })))
+    }
+}
+
+/// The group of a trial, and those who hold it.
+struct Group {
+    place: Place,
+    hold: Hold,
+    cpu: u32,
+    reservation: Reservation,
+    begun: OnceCell<Begun>,
+}
+
+/// When it was held first.
+struct Begun {
+    id: u64,
+    page: Page,
+    at_ns: i64,
+    /// The keeper then, and its cpu time.
+    keeper: i32,
+    keeper_ns: Option<i64>,
+}
+
+impl Held for Group {
+    #[expect(clippy::disallowed_methods, reason = "a control group")]
+    fn join(&self, pid: i32) -> Result<(), String> {
+        let file = self.hold.path().join("cgroup.procs");
+        std::fs::write(&file, pid.to_string())
+            .map_err(|error| format!("{}: {error}", file.display()))
+    }
+
+    fn begin(&self) -> Result<(), String> {
+        let path = self.hold.path();
+        let id = (self.place.hold(path, self.cpu, self.reservation))
+            .map_err(|error| error.to_string())?;
+        let page = self.place.page().map_err(|error| error.to_string())?;
+        let page = page.ok_or("nobody holds its group")?;
+        let begun = Begun {
+            id,
+            at_ns: clock::now(),
+            keeper: page.keeper(),
+            keeper_ns: page.keeper_cpu_ns(),
+            page,
+        };
+        (self.begun.set(begun)).map_err(|_| "its group is held twice".to_owned())
+    }
+
+    fn reacted(&self) -> Result<Option<Reacted>, String> {
+        let Some(begun) = self.begun.get() else {
+            return Ok(None);
+        };
+        let page = &begun.page;
+        let groups = page.groups();
+        let entry = groups.iter().find(|entry| entry.which.id == begun.id);
+        let (Some(Entry { progress, .. }), Some(reacted)) = (entry, page.reacted(begun.id)) else {
+            return Err("nobody holds its group any more".to_owned());
+        };
+        let cost = (begun.keeper_ns.zip(page.keeper_cpu_ns()))
+            .filter(|_| page.keeper() == begun.keeper)
+            .map(|(before, after)| Share {
+                cpu_ns: (after - before).max(0).unsigned_abs(),
+                of_ns: (clock::now() - begun.at_ns).max(0).unsigned_abs(),
+            });
+        Ok(Some(Reacted {
+            late: times(&reacted.late),
+            overruns: times(&reacted.overruns),
+            noticed: page.has_notice(self.cpu),
+            cost,
+            takeovers: page.takeovers(),
+            errors: progress.totals.errors,
+        }))
+    }
+
+    fn end(self: Box<Self>) -> Result<(), String> {
+        remove(&self.place, self.hold.path())
+    }
+}
+
+fn times(histogram: &Histogram) -> Times {
+    let bins = histogram.bins().into_iter();
+    Times {
+        bins: bins
+            .map(|(end, count)| (end.unsigned_abs(), count))
+            .collect(),
+        most_ns: histogram.most_ns().unsigned_abs(),
+    }
+}
+
+fn reservation(held: &Budget) -> Result<Reservation, ReservationError> {
+    Reservation::of_unsigned(held.budget_ns, held.period_ns)
+}
+
+/// Where those are who hold the groups of a study; `name` is what its groups' names begin with.
+fn place(name: &str) -> Place {
+    // Whatever stands at this program's own path by now, this is the one that runs.
+    Place::new(memory().join(format!("{name}-freezer")), "/proc/self/exe")
+}
+
+/// Lets the group go and removes it, and whoever held it with their directory.
+fn remove(place: &Place, group: &Path) -> Result<(), String> {
+    let released = place.let_go(group).map_err(|error| error.to_string());
+    let removed = remove_group(group);
+    let ended = place.remove().map_err(|error| error.to_string());
+    released.and(removed).and(ended)
+}
+
+fn remove_group(group: &Path) -> Result<(), String> {
+    hold::remove(group, LEAVING).map_err(|error| error.to_string())
+}
+
+/// Removes what a study left that was killed, whose groups' names begin so; its cells were ended before.
+pub(crate) fn remove_left(name: &str) -> Result<(), String> {
+    let (place, root) = (place(name), Root::live());
+    // Without cgroups there are none of them.
+    let Ok(top) = hold::top(&root) else {
+        return Ok(());
+    };
+    let of_study = format!("{name}-");
+    let mut groups: Vec<PathBuf> = (root.dirs_in(&top).into_iter())
+        .filter(|group| group.starts_with(&of_study))
+        .map(|group| top.join(group))
+        .collect();
+    // One that is gone already is still on the page.
+    let held = place.groups().map_err(|error| error.to_string())?;
+    groups.extend(held.into_iter().map(|entry| entry.which.path));
+    let released = (groups.iter()).try_for_each(|group| {
+        let released = place.let_go(group).map_err(|error| error.to_string());
+        released.and(remove_group(group))
+    });
+    let ended = place.remove().map_err(|error| error.to_string());
+    released.and(ended)
+}
+
+fn top() -> Result<PathBuf, hold::HoldError> {
+    hold::top(&Root::live())
+}
+
+/// A group that can be held to this budget, with a cell of this priority.
+fn group(held: &Budget, priority: u8) -> Requirement {
+    let what = "freezer (cgroup v2 with cgroup.freeze)";
+    let unmet = |reason: String, mend: &str| Requirement::unmet(what, reason, mend);
+    let top = match top() {
+        Ok(top) => top,
+        Err(error) => {
+            let mend = "Linux 5.2 or later with cgroup v2, which may be mounted beside cgroup v1";
+            return unmet(error.to_string(), mend);
+        }
+    };
+    if let Err(why) = writable(&top) {
+        return unmet(why, "run the same command with sudo");
+    }
+    if let Err(why) = reservation(held) {
+        return unmet(why.to_string(), "ask for another with --reservation");
+    }
+    if priority > HIGHEST_HELD {
+        return unmet(
+            format!(
+                "those who hold a thread of priority {priority} have to come before it: {HIGHEST_HELD} is the most"
+            ),
+            "ask for less with --priority",
+        );
+    }
+    if is_stopped(held, &Root::live()) {
+        return unmet(
+            "the kernel stops all real-time threads before the budget is used up (sched_rt_runtime_us)".to_owned(),
+            "ask for less with --reservation",
+        );
+    }
+    Requirement::met(what, format!("found at {}", top.display()))
+}
+
+/// Whether the kernel stops all real-time threads before this budget is used up; one that is not known to leave them alone is taken to.
+fn is_stopped(held: &Budget, root: &Root) -> bool {
+    kernel::throttles_real_time(root) != Some(false)
+        && rt_limit(root).is_some_and(|limit| is_beyond(held, limit))
+}
+
+/// Whether the kernel's limit on all real-time threads comes before this budget.
+fn is_beyond(held: &Budget, limit: RtLimit) -> bool {
+    match limit {
+        RtLimit::Of {
+            runtime_us,
+            period_us,
+        } => {
+            let asked = u128::from(held.budget_ns) * u128::from(period_us);
+            asked > u128::from(held.period_ns) * u128::from(runtime_us)
+        }
+        RtLimit::Off => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(budget_ns: u64, period_ns: u64) -> Budget {
+        Budget {
+            enforcer: Enforcer::Freezer,
+            budget_ns,
+            period_ns,
+        }
+    }
+
+    #[test]
+    fn a_budget_beyond_what_the_kernel_lets_real_time_threads_have_is_not_measured() {
+        let limit = RtLimit::Of {
+            runtime_us: 950_000,
+            period_us: 1_000_000,
+        };
+        assert!(!is_beyond(&held(95, 100), limit));
+        assert!(is_beyond(&held(96, 100), limit));
+        assert!(!is_beyond(&held(100, 100), RtLimit::Off));
+    }
+
+    #[test]
+    fn a_limit_that_the_kernel_does_not_ask_for_stops_no_budget() {
+        let on = |release: &str, config: &str| {
+            let dir = tempfile::tempdir().unwrap();
+            let file = |path: &str, text: &str| {
+                let path = dir.path().join(path);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, text).unwrap();
+            };
+            file("proc/sys/kernel/osrelease", &format!("{release}\n"));
+            file("proc/sys/kernel/sched_rt_runtime_us", "950000\n");
+            file("proc/sys/kernel/sched_rt_period_us", "1000000\n");
+            file(&format!("boot/config-{release}"), config);
+            let root = Root::at(dir.path());
+            [95, 96].map(|budget| is_stopped(&held(budget, 100), &root))
+        };
+        let groups = "CONFIG_HZ=250\nCONFIG_RT_GROUP_SCHED=y\n";
+        let none = "CONFIG_HZ=250\n# CONFIG_RT_GROUP_SCHED is not set\n";
+        assert_eq!(on("6.18.0", none), [false, false]);
+        assert_eq!(on("6.18.0", groups), [false, true]);
+        assert_eq!(on("6.1.0", none), [false, true]);
+    }
+
+    #[test]
+    fn what_cannot_be_held_is_said_before_anything_is_made() {
+        let reason = |held: &Budget, priority| group(held, priority).reason;
+        if group(&held(1_000_000, 10_000_000), 80).met {
+            let short = reason(&held(10_000, 50_000), 80);
+            assert!(short.contains("periods from 100 us"), "{short}");
+            let high = reason(&held(1_000_000, 10_000_000), 97);
+            assert!(high.contains("96 is the most"), "{high}");
+        }
+        assert!(reservation(&held(1, u64::MAX)).is_err());
+        assert!(remove_left("timecell-nobody").is_ok());
+    }
+}

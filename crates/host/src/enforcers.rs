@@ -1,0 +1,291 @@
+//! Which mechanisms this kernel has to hold cells to what they were granted, what each needs and what is missing, and which of
+//! them to prefer. Only whether they are there: what is free for cells is a question of admission.
+
+use std::path::PathBuf;
+
+use model::Enforcer;
+use serde::Serialize;
+
+use crate::cgroup;
+use crate::kernel;
+use crate::root::Root;
+use crate::rtgroup::{self, Budget};
+
+/// One mechanism on this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// The mechanism.
+    pub enforcer: Enforcer,
+    /// Whether the kernel has it.
+    pub has: bool,
+    /// Whether a mission can have it: the kernel has it, and timecell holds cells of missions by it.
+    pub holds_missions: bool,
+    /// How it works here, or what is missing; a clause.
+    pub found: String,
+}
+
+/// Every mechanism, in the order of [`Enforcer::ALL`].
+pub fn found(root: &Root) -> Vec<Found> {
+    (Enforcer::ALL.iter())
+        .map(|&enforcer| {
+            let here = here(root, enforcer);
+            let can_be_asked = Enforcer::OF_MISSIONS.contains(&enforcer);
+            let has = here.is_ok();
+            let mut found = here.unwrap_or_else(|missing| missing);
+            if has && !can_be_asked {
+                found.push_str("; no mission of this timecell can ask for it");
+            }
+            Found {
+                enforcer,
+                has,
+                holds_missions: has && can_be_asked,
+                found,
+            }
+        })
+        .collect()
+}
+
+/// How a mechanism works on this kernel, a clause.
+///
+/// # Errors
+/// What is missing, a clause.
+pub fn here(root: &Root, enforcer: Enforcer) -> Result<String, String> {
+    match enforcer {
+        Enforcer::RtCgroup => rt_cgroup(root).map(|(top, _)| {
+            format!(
+                "real-time groups of cgroup v1 at {}; the kernel looks at budgets in its tick{}",
+                top.display(),
+                tick(root)
+            )
+        }),
+        Enforcer::Deadline => deadline(root).map(|()| {
+            let ends = match kernel::deadline_by_timer(root) {
+                Some(true) => "budgets end by a timer (HRTICK_DL)".to_owned(),
+                Some(false) => format!("budgets end in the tick{} (NO_HRTICK_DL)", tick(root)),
+                None => format!("budgets end in the tick{}, unless HRTICK_DL is on", tick(root)),
+            };
+            format!("SCHED_DEADLINE, a budget for each thread; {ends}")
+        }),
+        Enforcer::Hcbs => hcbs(root).map(|file| format!("{} is there", file.display())),
+        Enforcer::Freezer => freezer(root).map(|top| {
+            format!(
+                "cgroup v2 with its freezer at {}; a thread of class FIFO holds budgets by the clock",
+                top.display()
+            )
+        }),
+        Enforcer::CpusetOnly => {
+            Ok("affinity and cpusets, which every kernel has; no budget is enforced".to_owned())
+        }
+    }
+}
+
+/// The top group of the real-time groups and what it may give.
+///
+/// # Errors
+/// Why this kernel has no such groups, or lets none of them run anything, a clause.
+pub fn rt_cgroup(root: &Root) -> Result<(PathBuf, Budget), String> {
+    let top = rtgroup::detect_at(root).map_err(|error| error.to_string())?;
+    let budget = rtgroup::budget_of(root, &top).map_err(|error| error.to_string())?;
+    match budget.runtime_us {
+        0 => Err(NO_RUNTIME.to_owned()),
+        _ => Ok((top, budget)),
+    }
+}
+
+/// That threads can have the class SCHED_DEADLINE.
+///
+/// # Errors
+/// Why the kernel admits none, a clause.
+pub fn deadline(root: &Root) -> Result<(), String> {
+    match root.read_number::<i64>("/proc/sys/kernel/sched_rt_runtime_us") {
+        Ok(0) => Err(NO_RUNTIME.to_owned()),
+        _ => Ok(()),
+    }
+}
+
+const NO_RUNTIME: &str = "kernel.sched_rt_runtime_us is 0";
+
+/// Where the groups are made that the freezer of cgroup v2 holds: the top of that tree.
+///
+/// # Errors
+/// What is missing, a clause.
+pub fn freezer(root: &Root) -> Result<PathBuf, String> {
+    let cgroups = cgroup::detect_at(root).map_err(|error| error.to_string())?;
+    let top = match cgroups.v2 {
+        Some(mount) => mount.point,
+        None => {
+            return Err("cgroup v2 is not mounted (mkdir -p /sys/fs/cgroup/unified && mount -t cgroup2 none /sys/fs/cgroup/unified)".to_owned());
+        }
+    };
+    // The group at the top has no such file, and one that has been removed meanwhile says nothing. Where there is none below the top,
+    // the release tells.
+    let mut groups: Vec<PathBuf> = (root.dirs_in(&top).iter())
+        .map(|group| top.join(group))
+        .collect();
+    groups.retain(|group| root.exists(group.join("cgroup.procs")));
+    let has = match groups.is_empty() {
+        false => (groups.iter()).any(|group| root.exists(group.join("cgroup.freeze"))),
+        true => kernel::is_since(root, 5, 2) != Some(false),
+    };
+    has.then_some(top)
+        .ok_or_else(|| "cgroup v2 has no freezer, which needs Linux 5.2 or later".to_owned())
+}
+
+/// The file with the budget of the top group of hierarchical constant bandwidth servers.
+///
+/// # Errors
+/// What is missing, a clause.
+pub fn hcbs(root: &Root) -> Result<PathBuf, String> {
+    let cgroups = cgroup::detect_at(root).map_err(|error| error.to_string())?;
+    let top = cgroups.v2.map(|mount| mount.point.join("cpu.rt.max"));
+    top.filter(|file| root.exists(file))
+        .ok_or_else(|| "the kernel has no cpu.rt.max, which no released Linux has".to_owned())
+}
+
+/// " of 4000 us", if it is known.
+fn tick(root: &Root) -> String {
+    let us = kernel::tick_hz(root).map(|hz| 1_000_000 / hz);
+    us.map_or_else(String::new, |us| format!(" of {us} us"))
+}
+
+/// Which of these mechanisms to prefer here and why, one sentence.
+pub fn preference(found: &[Found]) -> String {
+    let has = |enforcer: Enforcer| {
+        (found.iter()).any(|each| each.enforcer == enforcer && each.holds_missions)
+    };
+    let single = has(Enforcer::Deadline).then_some(
+        "`deadline` for a cell that is one task in one thread, where the kernel itself keeps the budget and a task reserves least",
+    );
+    let whole = if has(Enforcer::RtCgroup) {
+        Some((
+            "`rt-cgroup` for a cell of several threads",
+            "because the kernel holds all of them to one budget",
+        ))
+    } else if has(Enforcer::Freezer) {
+        Some((
+            "`freezer` for a cell of several threads",
+            "because nothing else here holds all of them to one budget",
+        ))
+    } else {
+        None
+    };
+    let mut sentence = match (single, whole) {
+        (Some(single), Some((whole, why))) => format!("prefer {single}, and {whole}, {why}"),
+        (Some(single), None) => format!(
+            "prefer {single}: it is the only mechanism here that holds cells of missions to a budget, and a cell of several threads has none"
+        ),
+        (None, Some((whole, why))) => format!("prefer {whole} or one, {why}"),
+        (None, None) => {
+            "nothing here holds cells of missions to a budget: `cpuset-only` gives them cpus of their own, and no more".to_owned()
+        }
+    };
+    if has(Enforcer::RtCgroup) && has(Enforcer::Freezer) {
+        sentence.push_str("; where its tick makes that reserve too much, `freezer`");
+    }
+    sentence.push('.');
+    sentence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Tree;
+
+    const V1: &str = "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
+    const V2: &str = "41 31 0:38 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+
+    fn mounts(text: &str) -> Tree {
+        Tree::new().file("/proc/self/mountinfo", text)
+    }
+
+    fn with_groups(runtime: &str) -> Tree {
+        mounts(V1)
+            .file("/sys/fs/cgroup/cpu/cpu.rt_runtime_us", runtime)
+            .file("/sys/fs/cgroup/cpu/cpu.rt_period_us", "1000000\n")
+    }
+
+    #[test]
+    fn each_is_found_by_what_it_needs() {
+        let of = |tree: Tree, enforcer| here(&tree.root(), enforcer);
+        assert!(of(with_groups("950000\n"), Enforcer::RtCgroup).is_ok());
+        let zero = of(with_groups("0\n"), Enforcer::RtCgroup).unwrap_err();
+        assert_eq!(zero, "kernel.sched_rt_runtime_us is 0");
+        assert!(of(mounts(V2), Enforcer::RtCgroup).is_err());
+        let runtime = |text| Tree::new().file("/proc/sys/kernel/sched_rt_runtime_us", text);
+        assert!(of(runtime("950000\n"), Enforcer::Deadline).is_ok());
+        assert!(of(runtime("-1\n"), Enforcer::Deadline).is_ok());
+        assert!(of(runtime("0\n"), Enforcer::Deadline).is_err());
+        assert!(of(mounts(V1), Enforcer::Freezer).is_err());
+        assert!(of(mounts(V2), Enforcer::Freezer).is_ok());
+        let old = mounts(V2).file("/proc/sys/kernel/osrelease", "4.19.0\n");
+        assert!(of(old, Enforcer::Freezer).is_err());
+        let group = |file: &str| mounts(V2).file(&format!("/sys/fs/cgroup/init/{file}"), "0\n");
+        assert!(of(group("cgroup.freeze"), Enforcer::Freezer).is_ok());
+        assert!(of(group("cgroup.procs"), Enforcer::Freezer).is_err());
+        assert!(of(mounts(V2), Enforcer::Hcbs).is_err());
+        let hcbs = mounts(V2).file("/sys/fs/cgroup/cpu.rt.max", "0 100000\n");
+        assert!(of(hcbs, Enforcer::Hcbs).is_ok());
+        assert!(of(Tree::new(), Enforcer::CpusetOnly).is_ok());
+    }
+
+    #[test]
+    fn what_no_mission_can_ask_for_is_told_and_not_preferred() {
+        let tree = mounts(V2).file("/sys/fs/cgroup/cpu.rt.max", "0 100000\n");
+        let found = found(&tree.root());
+        assert_eq!(found.len(), Enforcer::ALL.len());
+        let hcbs = found
+            .iter()
+            .find(|each| each.enforcer == Enforcer::Hcbs)
+            .unwrap();
+        assert!(hcbs.has && !hcbs.holds_missions);
+        assert!(
+            hcbs.found
+                .ends_with("no mission of this timecell can ask for it")
+        );
+        assert!(!preference(&found).contains("hcbs"));
+    }
+
+    #[test]
+    fn the_preference_follows_from_what_is_there() {
+        let of = |there: &[Enforcer]| {
+            let found: Vec<Found> = (Enforcer::ALL.iter())
+                .map(|&enforcer| Found {
+                    enforcer,
+                    has: there.contains(&enforcer),
+                    holds_missions: there.contains(&enforcer),
+                    found: String::new(),
+                })
+                .collect();
+            preference(&found)
+        };
+        let (rt, deadline) = (Enforcer::RtCgroup, Enforcer::Deadline);
+        let (freezer, none) = (Enforcer::Freezer, Enforcer::CpusetOnly);
+        let both = of(&[rt, deadline, none]);
+        assert!(
+            both.contains("`deadline` for a cell that is one task"),
+            "{both}"
+        );
+        assert!(
+            both.contains("`rt-cgroup` for a cell of several threads"),
+            "{both}"
+        );
+        assert!(!both.contains("freezer"), "{both}");
+        let all = of(&[rt, deadline, freezer, none]);
+        assert!(
+            all.contains("`rt-cgroup` for") && all.ends_with("`freezer`."),
+            "{all}"
+        );
+        // As on a PREEMPT_RT kernel with cgroup v2 only.
+        let v2 = of(&[deadline, freezer, none]);
+        assert!(
+            v2.contains("`freezer` for a cell of several threads"),
+            "{v2}"
+        );
+        let single = of(&[deadline, none]);
+        assert!(
+            single.contains("a cell of several threads has none"),
+            "{single}"
+        );
+        assert!(of(&[none]).starts_with("nothing here"));
+    }
+}

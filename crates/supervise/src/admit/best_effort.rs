@@ -1,0 +1,47 @@
+//! Cells that ask for no guarantee: which cpus they get.
+
+use model::mission::{Cell, Mission, Place};
+
+use super::advice::Advice;
+use super::{Facts, Outcome, Refused, partition};
+
+/// What becomes of a cell that asks for no guarantee.
+pub(super) fn outcome(
+    mission: &Mission,
+    at: usize,
+    cell: &Cell,
+    facts: &Facts,
+    partitions: &[Vec<u32>],
+) -> Outcome {
+    let wanted = beside_real_time(mission, cell, facts);
+    let cpus = partition::beside(partitions, &wanted, facts);
+    let kept = (facts.kept_cpus.iter()).find(|kept| wanted.contains(&kept.cpu));
+    match (cpus.as_slice(), kept) {
+        ([], Some(kept)) => Outcome::Refused(Refused {
+            cell: cell.name.clone(),
+            place: Place::cell(at),
+            why: format!("nobody else can run on cpu {}: {}", kept.cpu, kept.by),
+            witness: None,
+            fix: None,
+            advice: vec![Advice::of("cpus", "choose other cpus")],
+        }),
+        _ => Outcome::BestEffort {
+            cell: cell.name.clone(),
+            cpus,
+        },
+    }
+}
+
+/// The cpus of a best-effort cell: its own, else those that the mission leaves to others, else all.
+fn beside_real_time(mission: &Mission, cell: &Cell, facts: &Facts) -> Vec<u32> {
+    if !cell.cpus.is_empty() {
+        return cell.cpus.clone();
+    }
+    let free: Vec<u32> = (facts.cpus.iter().copied())
+        .filter(|cpu| !mission.cpus.contains(cpu))
+        .collect();
+    match (mission.cpus.is_empty(), free.is_empty()) {
+        (false, false) => free,
+        _ => facts.cpus.clone(),
+    }
+}

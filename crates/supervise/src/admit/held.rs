@@ -1,0 +1,110 @@
+//! Whether there is room for what runs already and is to be held without a mission, beside all that others hold.
+
+use analysis::Ns;
+use record::supply::MeasuredSupply;
+
+use super::cpu::Candidate;
+use super::{Basis, Facts, Grant, HeldCell, neighbour, outside, partition, place};
+
+/// Where it has its place, and what it is sure to get there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Room {
+    /// The cpu.
+    pub cpu: u32,
+    /// Share of the cpu that it gets in the long run, and after how long, ns; of ordinary threads nothing is sure, and the share is the most.
+    pub rate: f64,
+    /// See `rate`.
+    pub delay_ns: Option<Ns>,
+    /// On what that rests.
+    pub basis: Basis,
+    /// What the user should know, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Finds a place for one on the cpu that it names, else on the first of `cpus` on which all guarantees hold with it.
+///
+/// # Errors
+/// Why there is none, a clause.
+pub fn room_for(wanted: &HeldCell, cpus: &[u32], facts: &Facts) -> Result<Room, String> {
+    // Those beside it were admitted with what was measured here, and are to be kept by that.
+    let facts = facts.reacting(&[]);
+    let facts = facts.as_ref();
+    facts.has(wanted.enforcer)?;
+    let named = wanted.cpus.iter().find_map(|cpu| {
+        let who = neighbour::measuring(facts, *cpu)?;
+        Some(format!("{} measures on cpu {cpu}", who.who))
+    });
+    if let Some(why) = named {
+        return Err(why);
+    }
+    let own = wanted.wanted(0);
+    if let Some(why) = partition::refuses(&own, facts) {
+        return Err(why);
+    }
+    let others = neighbour::all(facts, 1);
+    let candidates: Vec<Candidate<'_>> = (others.iter())
+        .map(|(asked, budget)| Candidate {
+            asked,
+            budget: *budget,
+        })
+        .chain([Candidate {
+            asked: &own,
+            budget: wanted.budget_ns.zip(wanted.period_ns),
+        }])
+        .collect();
+    let free: Vec<u32> = (cpus.iter().copied())
+        .filter(|cpu| neighbour::measuring(facts, *cpu).is_none())
+        .collect();
+    let supplies = facts.beside.iter().flat_map(|other| &other.supplies);
+    let measured: Vec<MeasuredSupply> = supplies.cloned().collect();
+    let placed = place::place(&candidates, &free, facts, &measured);
+    for (candidate, place) in candidates.iter().zip(&placed.cells) {
+        if let (true, Err(unfit)) = (candidate.asked.holder.is_some(), place) {
+            let called = candidate.asked.called();
+            return Err(format!(
+                "the guarantee of {called} would not be kept beside it: {}",
+                unfit.why
+            ));
+        }
+    }
+    match placed.cells.into_iter().next_back() {
+        Some(Ok((cpus, bound))) => {
+            let cpu = cpus.first().copied().unwrap_or_default();
+            let (part, whole) = bound.rate;
+            let grant = Grant {
+                cell: wanted.cell.clone(),
+                enforcer: wanted.enforcer,
+                cpus,
+                budget_ns: wanted.budget_ns,
+                period_ns: wanted.period_ns,
+                band: own.band,
+                basis: bound.basis.clone(),
+                rate: part as f64 / whole.max(1) as f64,
+                delay_ns: bound.delay_ns,
+                postponed_ns: bound.postponed_ns,
+                partition: None,
+                tasks: Vec::new(),
+            };
+            let beside = match wanted.priorities {
+                Some(_) => outside::beside(facts, &[&grant]),
+                None => Vec::new(),
+            };
+            Ok(Room {
+                cpu,
+                rate: grant.rate,
+                delay_ns: grant.delay_ns,
+                basis: grant.basis,
+                notes: outside::notes(&beside),
+            })
+        }
+        // What comes last is told why it has no place, and that may be what it does to others.
+        Some(Err(unfit)) => Err(match &candidates[unfit.of].asked.holder {
+            Some(called) => format!(
+                "the guarantee of {called} would not be kept beside it: {}",
+                unfit.why
+            ),
+            None => unfit.why,
+        }),
+        None => Err("there is no cpu for it".to_owned()),
+    }
+}

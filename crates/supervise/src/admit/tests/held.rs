@@ -1,0 +1,221 @@
+//! What runs already and is held without a mission: its own admission, and what it costs missions that come later.
+
+use analysis::Supply as _;
+
+use super::beside::neighbour;
+use super::keeper::measured_by_freezer;
+use super::*;
+use analysis::linux::Reaction;
+
+/// A machine with the freezer.
+fn facts() -> Facts {
+    Facts {
+        freezer: Ok(()),
+        ..super::facts()
+    }
+}
+
+fn beside(others: Vec<Neighbour>) -> Facts {
+    Facts {
+        beside: others,
+        ..facts()
+    }
+}
+
+/// So much every 10 ms on cpu 0, of FIFO threads where there is a priority.
+fn wanted(budget_ms: u64, priority: Option<u8>) -> HeldCell {
+    let budget = (budget_ms * MS, 10 * MS);
+    HeldCell {
+        cell: "web".to_owned(),
+        enforcer: Enforcer::Freezer,
+        class: match priority {
+            Some(_) => CellClass::Fifo,
+            None => CellClass::Other,
+        },
+        cpus: vec![0],
+        budget_ns: Some(budget.0),
+        period_ns: Some(budget.1),
+        reservation_ns: Some(budget),
+        priorities: priority.map(|own| (own, own)),
+        tasks: Vec::new(),
+        supervisor: false,
+    }
+}
+
+/// It as the ledger tells of it.
+fn held(cell: HeldCell) -> Neighbour {
+    Neighbour {
+        who: "the hold of `web`".to_owned(),
+        short: HELD.to_owned(),
+        cells: vec![cell],
+        supplies: Vec::new(),
+        measured_cpus: Vec::new(),
+        memory: HeldMemory::default(),
+        memory_taken_bytes: 0,
+    }
+}
+
+/// A mission that reserves so much of every 100 ms of cpu 0 with this priority.
+fn reserving(budget_ms: u64, priority: u8) -> String {
+    let reservation = format!("reservation = {{ budget = \"{budget_ms}ms\", period = \"100ms\" }}");
+    cell(
+        "own",
+        &format!(
+            "class = \"fifo\"\ncpus = [0]\npriorities = {{ lowest = {priority}, highest = {priority} }}\n{reservation}\n"
+        ),
+    )
+}
+
+#[test]
+fn threads_of_class_fifo_are_sure_of_what_the_freezer_supplies() {
+    let room = room_for(&wanted(3, Some(60)), &[], &facts()).unwrap();
+    assert_eq!(room.cpu, 0);
+    assert!(matches!(room.basis, Basis::Reaction { .. }), "{room:?}");
+    let supply = analysis::linux::FreezerSupply::new(3 * MS, 10 * MS, Reaction::MEASURED);
+    let behind = supply.unwrap().behind;
+    let (part, whole) = behind.rate();
+    assert_eq!(
+        (room.rate, room.delay_ns),
+        (part as f64 / whole as f64, behind.delay())
+    );
+    // Of ordinary ones nothing is sure, and nothing of it is charged.
+    let capped = room_for(&wanted(10, None), &[], &facts()).unwrap();
+    assert_eq!((capped.rate, capped.delay_ns), (1.0, None));
+    assert!(room_for(&wanted(10, Some(60)), &[], &facts()).is_err());
+}
+
+#[test]
+fn it_takes_the_first_cpu_on_which_there_is_room() {
+    let mission = neighbour("m", &reserving(70, 50), &facts());
+    let facts = beside(vec![mission]);
+    let why = room_for(&wanted(3, Some(40)), &[], &facts).unwrap_err();
+    assert!(why.contains("ms"), "{why}");
+    let anywhere = HeldCell {
+        cpus: Vec::new(),
+        ..wanted(3, Some(40))
+    };
+    assert_eq!(room_for(&anywhere, &[0, 1], &facts).unwrap().cpu, 1);
+    assert!(room_for(&anywhere, &[0], &facts).is_err());
+    let mut measured = facts;
+    measured.beside[0].measured_cpus = vec![0, 1];
+    let why = room_for(&wanted(3, None), &[], &measured).unwrap_err();
+    assert_eq!(why, "mission `m` measures on cpu 0");
+    assert!(room_for(&anywhere, &[0, 1], &measured).is_err());
+}
+
+#[test]
+fn it_breaks_no_guarantee_and_takes_nobodys_priority() {
+    let tight = cell(
+        "own",
+        &format!(
+            "class = \"fifo\"\ncpus = [0]\npriorities = {{ lowest = 50, highest = 50 }}\n{}",
+            task("5ms", "100ms")
+        ),
+    );
+    let facts = beside(vec![neighbour("m", &tight, &facts())]);
+    let above = room_for(&wanted(8, Some(60)), &[], &facts).unwrap_err();
+    assert!(above.contains("`own` of mission `m`"), "{above}");
+    let same = room_for(&wanted(1, Some(50)), &[], &facts).unwrap_err();
+    assert!(same.contains("has the priority 50 on its cpu"), "{same}");
+    // Ordinary threads come after it, but not those who hold them.
+    assert!(room_for(&wanted(8, None), &[], &facts).is_ok());
+}
+
+#[test]
+fn what_a_mission_beside_it_has_measured_here_counts_for_it_and_for_them() {
+    let measured = |late: Ns, overrun: Ns| {
+        let supply = measured_by_freezer(2 * MS, late, overrun);
+        Neighbour {
+            supplies: vec![supply],
+            ..neighbour("m", &reserving(60, 50), &facts())
+        }
+    };
+    let with = |late, overrun| beside(vec![measured(late, overrun)]);
+    let wanted = HeldCell {
+        budget_ns: Some(5 * MS),
+        period_ns: Some(50 * MS),
+        reservation_ns: Some((5 * MS, 50 * MS)),
+        ..wanted(5, Some(60))
+    };
+    let better = room_for(&wanted, &[], &with(20_000, 30_000)).unwrap();
+    let basis = |late_ns, overrun_ns| Basis::Reaction {
+        reaction: Exactness {
+            late_ns,
+            overrun_ns,
+        },
+        unmeasured: None,
+    };
+    assert_eq!(better.basis, basis(20_000, 30_000));
+    // A look that came later than its budget is long leaves nothing certain of it.
+    let late = room_for(&wanted, &[], &with(6 * MS, 6 * MS)).unwrap_err();
+    assert!(late.contains("up to 6.000 ms late"), "{late}");
+    // What it overruns by takes from those below it.
+    let long = room_for(&wanted, &[], &with(20_000, 30 * MS)).unwrap_err();
+    assert!(
+        long.contains("the guarantee of `own` of mission `m` would not be kept"),
+        "{long}"
+    );
+}
+
+#[test]
+fn missions_that_come_later_count_it() {
+    let own = mission(&reserving(60, 50));
+    let admitted = |held: HeldCell| {
+        let facts = beside(vec![self::held(held)]);
+        admit(&own, &facts, &[], 0)
+    };
+    assert!(!admitted(wanted(4, Some(60))).is_admitted());
+    let beside_fifo = admitted(wanted(1, Some(60)));
+    assert!(beside_fifo.is_admitted(), "{beside_fifo:?}");
+    let alone = admit(&own, &facts(), &[], 0);
+    let behind = |admission: &Admission| granted(admission)["own"].postponed_ns;
+    assert!(behind(&beside_fifo) > behind(&alone) + MS);
+    // A cap costs what it takes to hold it, and nothing else.
+    let beside_cap = admitted(wanted(10, None));
+    assert!(beside_cap.is_admitted(), "{beside_cap:?}");
+    assert!(behind(&beside_cap) >= behind(&alone) + Reaction::COST);
+    let whole: Vec<&str> = beside_cap.cpus[0]
+        .cells
+        .iter()
+        .map(String::as_str)
+        .collect();
+    assert_eq!(whole, ["own", "(held)/web"]);
+}
+
+#[test]
+fn an_entry_of_ordinary_threads_is_believed_only_with_a_budget() {
+    assert_eq!(wanted(3, None).check(), Ok(()));
+    let unheld = HeldCell {
+        budget_ns: None,
+        period_ns: None,
+        ..wanted(3, None)
+    };
+    assert!(unheld.check().is_err());
+    let by_group = HeldCell {
+        enforcer: Enforcer::RtCgroup,
+        ..wanted(3, None)
+    };
+    assert!(by_group.check().is_err());
+}
+
+#[test]
+fn nothing_is_held_on_a_cpu_that_is_anothers_partition() {
+    let kept = |is_partition: bool| Facts {
+        cpus: vec![0, 1],
+        kept_cpus: vec![KeptCpu {
+            cpu: 0,
+            by: "the cgroup `x` has it".to_owned(),
+            is_partition,
+        }],
+        ..facts()
+    };
+    let named = wanted(3, Some(60));
+    let anywhere = HeldCell {
+        cpus: Vec::new(),
+        ..named.clone()
+    };
+    let why = room_for(&named, &[], &kept(true)).unwrap_err();
+    assert!(why.contains("the cgroup `x` has it"), "{why}");
+    assert_eq!(room_for(&anywhere, &[0, 1], &kept(true)).unwrap().cpu, 1);
+    assert_eq!(room_for(&named, &[], &kept(false)).unwrap().cpu, 0);
+}

@@ -1,0 +1,163 @@
+//! The cpus that a mission has for itself: cpuset partitions, in which its threads of SCHED_DEADLINE are kept to their cpus, and all
+//! its other cells that are to run there. They outlive the supervisor, like the cells in them.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use host::isolate::{PARTITION_PREFIX, Partitions};
+
+use super::EnforceError;
+use crate::ledger::{self, Entry, Holder, Ledger, LedgerError, Locked};
+use crate::{lock, names};
+
+/// How long one waits for others that make or remove partitions.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Keeps all others of the machine from making and removing partitions: cells are made on threads of their own, several may want the same
+/// partition, and what tasks are bound to is noted of all partitions together.
+///
+/// # Errors
+/// A sentence.
+fn alone() -> Result<File, String> {
+    lock::take(Path::new(lock::PLACE), "partitions.lock", PATIENCE)
+        .map_err(|error| format!("{}/partitions.lock: {error}", lock::PLACE))
+}
+
+/// Those of this machine.
+///
+/// # Errors
+/// Why it has none, a clause.
+pub(crate) fn of_this_machine() -> Result<Partitions, String> {
+    Partitions::detect(lock::PLACE)
+}
+
+/// Those of a mission.
+#[derive(Debug)]
+pub(super) struct ByPartition {
+    mission: String,
+}
+
+impl ByPartition {
+    pub(super) fn of(mission: &str) -> ByPartition {
+        ByPartition {
+            mission: mission.to_owned(),
+        }
+    }
+
+    /// Makes those of these cpus that are not there.
+    ///
+    /// # Errors
+    /// Why one cannot be had, a sentence; none is made then.
+    pub(super) fn make(&self, wanted: &[Vec<u32>]) -> Result<(), EnforceError> {
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let partitions = of_this_machine().map_err(EnforceError::Partition)?;
+        let _alone = alone().map_err(EnforceError::Partition)?;
+        let mut new: Vec<String> = Vec::new();
+        for cpus in wanted {
+            let name = names::partition(&self.mission, cpus);
+            let was_there = partitions.path(&name).exists();
+            if let Err(why) = partitions.make(&name, cpus) {
+                for name in new {
+                    // Nobody is in it yet.
+                    let _ = partitions.remove(&name);
+                }
+                return Err(EnforceError::Partition(why));
+            }
+            if !was_there {
+                new.push(name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes all but those of these cpus; one with processes in it stays.
+    ///
+    /// # Errors
+    /// Of the first that stays.
+    pub(super) fn keep_only(&self, wanted: &[Vec<u32>]) -> Result<(), EnforceError> {
+        // They are root's.
+        let Some(partitions) = of_this_machine().ok().filter(|_| ledger::is_root()) else {
+            return Ok(());
+        };
+        let _alone = alone().map_err(EnforceError::Partition)?;
+        partitions.finish();
+        let mut result = Ok(());
+        for partition in partitions.all(&names::partitions_of(&self.mission)) {
+            if !wanted.contains(&partition.cpus) {
+                let removed = partitions.remove(&partition.name);
+                result = result.and(removed.map_err(EnforceError::Partition));
+            }
+        }
+        result
+    }
+
+    /// The group of these cpus; `None`: this machine has no partitions.
+    pub(super) fn group(&self, cpus: &[u32]) -> Option<PathBuf> {
+        let partitions = of_this_machine().ok()?;
+        Some(partitions.path(&names::partition(&self.mission, cpus)))
+    }
+}
+
+/// What became of a partition that a mission has left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// A sentence.
+    pub text: String,
+    /// Whether it could not be removed though nobody needs it.
+    pub failed: bool,
+}
+
+/// Removes the partitions of missions of which nothing runs any more, as the ledger knows it. Those of supervisors that run are not
+/// told of.
+///
+/// # Errors
+/// When the ledger cannot be locked, read or understood; nothing is removed then.
+pub fn sweep(ledger: &Ledger) -> Result<Vec<Left>, LedgerError> {
+    // They are root's.
+    match of_this_machine().ok().filter(|_| ledger::is_root()) {
+        Some(partitions) => swept(&partitions, &ledger.lock()?),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Whoever makes one has entered itself before, and nobody can while the ledger is locked: an empty one is not about to be used.
+fn swept(partitions: &Partitions, locked: &Locked) -> Result<Vec<Left>, LedgerError> {
+    let entries = locked.entries()?;
+    let mut left = Vec::new();
+    let _alone = match alone() {
+        Ok(locked) => locked,
+        Err(text) => return Ok(vec![Left { text, failed: true }]),
+    };
+    partitions.finish();
+    for partition in partitions.all(PARTITION_PREFIX) {
+        // Those of measurements have no dot, and are theirs to remove.
+        let name = partition.name.strip_prefix(PARTITION_PREFIX);
+        let Some((mission, _)) = name.and_then(|name| name.rsplit_once('.')) else {
+            continue;
+        };
+        let cpus = host::cpus::format_list(&partition.cpus);
+        let what = format!("cpuset partition of cpu {cpus} of mission `{mission}`");
+        let is_of = |entry: &&Entry| matches!(&entry.holder, Holder::Mission { name, .. } if name == mission);
+        let (text, failed) = match entries.iter().find(is_of) {
+            Some(entry) if entry.process.still_runs().unwrap_or(true) => continue,
+            _ if partitions.is_populated(&partition.name) => (
+                format!(
+                    "{what}: it stays, for cells run in it; `timecell up` takes them over, `timecell down {mission}` ends them"
+                ),
+                false,
+            ),
+            _ => match partitions.remove(&partition.name) {
+                Ok(()) => (
+                    format!("{what}: removed, nothing runs in it any more"),
+                    false,
+                ),
+                Err(why) => (format!("{what}: {why}"), true),
+            },
+        };
+        left.push(Left { text, failed });
+    }
+    Ok(left)
+}

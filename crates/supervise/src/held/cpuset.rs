@@ -1,0 +1,73 @@
+//! The cpuset of a container that is held: what `exec` starts in it later is on the one cpu too, and nothing in it can choose others. Other
+//! things have none of their own.
+
+use std::fs;
+use std::path::PathBuf;
+
+use host::cgroup::detect;
+use host::root::Root;
+use serde::{Deserialize, Serialize};
+
+use super::thing::around;
+use super::{Kind, Thing};
+
+/// The cpus of a container's own group, and what they were.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Cpuset {
+    file: PathBuf,
+    /// Empty: those of the group around it (version 2).
+    had: String,
+}
+
+impl Cpuset {
+    /// That of a container; `None`: there is no such controller, or its group is not the container's own.
+    pub(super) fn of(thing: &Thing) -> Option<Cpuset> {
+        let (Kind::Podman | Kind::Docker, Some(pid)) = (thing.kind, thing.pid) else {
+            return None;
+        };
+        let cgroups = detect().ok()?;
+        let dir = match cgroups.v1_mount("cpuset") {
+            Some(mount) => {
+                let own = cgroups.v1_group(&Root::live(), "cpuset", pid)?;
+                around(&own, &thing.id, &mount.point)?
+            }
+            None => thing.group.clone(),
+        };
+        Cpuset::at(dir.join("cpuset.cpus"))
+    }
+
+    fn at(file: PathBuf) -> Option<Cpuset> {
+        let had = fs::read_to_string(&file).ok()?.trim().to_owned();
+        Some(Cpuset { file, had })
+    }
+
+    /// Leaves it this cpu alone. Where groups in it have others, the kernel refuses it, and the affinity has to do.
+    pub(super) fn keep(&self, cpu: u32) {
+        let _ = fs::write(&self.file, cpu.to_string());
+    }
+
+    /// Gives it those that it had; fine if it is gone.
+    pub(super) fn put_back(&self) {
+        let _ = fs::write(&self.file, format!("{}\n", self.had));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_it_had_is_put_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("cpuset.cpus");
+        assert_eq!(Cpuset::at(file.clone()), None);
+        for had in ["0-3\n", "\n"] {
+            fs::write(&file, had).unwrap();
+            let cpuset = Cpuset::at(file.clone()).unwrap();
+            cpuset.keep(1);
+            assert_eq!(fs::read_to_string(&file).unwrap(), "1");
+            cpuset.put_back();
+            assert_eq!(fs::read_to_string(&file).unwrap(), had);
+        }
+    }
+}

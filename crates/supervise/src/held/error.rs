@@ -1,0 +1,328 @@
+//! Why something is not held, or not let go.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::ledger::LedgerError;
+
+/// Why something is not held, or not let go; prints as one sentence. Nothing is changed then.
+#[derive(Debug, thiserror::Error)]
+pub enum HeldError {
+    /// Groups, classes and the ledger are root's.
+    #[error("budgets need root here; run it with `sudo`")]
+    NotRoot,
+    /// There is no freezer that holds budgets.
+    #[error(transparent)]
+    NoFreezer(#[from] freezer::hold::HoldError),
+    /// Real-time threads, which hold it, cannot be had.
+    #[error("those who hold it have a real-time class, which cannot be had: {0}")]
+    NoRealTime(String),
+    /// Not a cpu of this machine at this moment.
+    #[error("cpu {cpu} is not online; {online} are")]
+    Cpu {
+        /// The one that was asked for.
+        cpu: u32,
+        /// Those that are, as a list.
+        online: String,
+    },
+    /// No budget.
+    #[error(transparent)]
+    Reservation(#[from] freezer::ReservationError),
+    /// A budget that the reaction leaves nothing of.
+    #[error(
+        "a budget of {} ms every {} ms is below what the freezer can hold: it {}, sees the first use after {} ms, and takes \
+         {} ms of each period for itself, so a budget has to be above {} ms in a period above {} ms",
+        ms(*.budget_ns), ms(*.period_ns), looks(*.late_ns, *.is_measured), ms(super::hold::FIRST_USE_NS), ms(super::hold::COST_NS),
+        ms(super::hold::least_budget_ns(*.late_ns)), ms(super::hold::least_period_ns(*.late_ns))
+    )]
+    TooSmall {
+        /// The budget, ns.
+        budget_ns: i64,
+        /// Its period, ns.
+        period_ns: i64,
+        /// How late those look who hold it, ns.
+        late_ns: i64,
+        /// Whether that was measured on this machine.
+        is_measured: bool,
+    },
+    /// Above those who hold it.
+    #[error(
+        "{what} has the priority FIFO {priority}, and those who hold it have to come before it: {} is the most",
+        crate::admit::HIGHEST_HELD
+    )]
+    Priority {
+        /// Whose.
+        what: String,
+        /// The priority.
+        priority: u8,
+    },
+    /// No container runs under this name.
+    #[error("{}; a unit of systemd is named with its suffix, such as `{}.service`, and a process by its number", .0, .0.name())]
+    NoContainer(engine::running::NotRunning),
+    /// The container does not run, or two have the name.
+    #[error(transparent)]
+    Container(engine::running::NotRunning),
+    /// No unit of this name runs.
+    #[error(transparent)]
+    Unit(#[from] engine::unit::NoUnit),
+    /// No process has this number.
+    #[error("there is no process {0}")]
+    NoProcess(i32),
+    /// A process of it could be taken out of its budget.
+    #[error(
+        "{what} cannot be given a real-time class: others than root move processes in {}, and one that is moved keeps the class without a budget; \
+         hold it without --fifo, or start it with `timecell run`",
+        group.display()
+    )]
+    Movable {
+        /// What was to be held.
+        what: String,
+        /// The group in which others may.
+        group: PathBuf,
+    },
+    /// It was not held as it should, and those who hold it do not let go of it.
+    #[error(
+        "{error}; and it is held, since it could not be let go again ({why}): `timecell release {name}` does that"
+    )]
+    StillHeld {
+        /// Why it was not held as it should.
+        error: String,
+        /// Why it was not let go.
+        why: freezer::process::PlaceError,
+        /// Its name.
+        name: String,
+    },
+    /// A thread that is not the first of its process.
+    #[error("{tid} is a thread of process {of}, and a process is held as a whole: name {of}")]
+    Thread {
+        /// The thread.
+        tid: i32,
+        /// Its process.
+        of: i32,
+    },
+    /// The kernel's own.
+    #[error("{0} is a thread of the kernel, which no group holds")]
+    Kernel(i32),
+    /// The machine's init would stop with it.
+    #[error(
+        "{0} cannot be held: the machine's init (process 1) would stop with it, and all that needs it"
+    )]
+    Init(String),
+    /// timecell would stop itself.
+    #[error(
+        "{what} cannot be held: process {pid} in it is timecell's own, which would stop with it"
+    )]
+    Own {
+        /// What was to be held.
+        what: String,
+        /// The process.
+        pid: i32,
+    },
+    /// A cell, which its mission holds.
+    #[error("{what} is a cell of timecell (`{id}`), whose budget is in its mission's file")]
+    Cell {
+        /// What was to be held.
+        what: String,
+        /// The cell's id.
+        id: String,
+    },
+    /// Its processes are in the group at the top, or share theirs with others.
+    #[error("{what} has no group of its own in the hierarchy of cgroup v2: its processes are in {}, which others are in too", group.display())]
+    Shared {
+        /// What was to be held.
+        what: String,
+        /// The group.
+        group: PathBuf,
+    },
+    /// The process that its engine names is not the container's.
+    #[error(
+        "{what} cannot be held: process {pid}, which its engine calls its first one, is in none of its groups here; it may run on another \
+         machine, or without groups"
+    )]
+    Elsewhere {
+        /// What was to be held.
+        what: String,
+        /// The process.
+        pid: i32,
+    },
+    /// Threads of SCHED_DEADLINE.
+    #[error(
+        "{what} cannot be held: its thread {tid} is of SCHED_DEADLINE, which comes before those who hold it and has a budget of its own"
+    )]
+    Deadline {
+        /// What was to be held.
+        what: String,
+        /// The thread.
+        tid: i32,
+    },
+    /// It is held already.
+    #[error("{what} is held already, with {budget} ms every {period} ms on cpu {cpu}; let it go first with `timecell release {name}`", budget = ms(*.budget_ns), period = ms(*.period_ns))]
+    Already {
+        /// What was to be held.
+        what: String,
+        /// Under which name it is.
+        name: String,
+        /// The cpu.
+        cpu: u32,
+        /// The budget, ns.
+        budget_ns: i64,
+        /// The period, ns.
+        period_ns: i64,
+    },
+    /// One that is held has the same name.
+    #[error("{other} is held under the name `{name}` already; name {what} by its id")]
+    SameName {
+        /// What was to be held.
+        what: String,
+        /// What is.
+        other: String,
+        /// The name.
+        name: String,
+    },
+    /// It is in, or around, what is held.
+    #[error("{what} cannot be held: {other}, which is held, is {how}")]
+    Nested {
+        /// What was to be held.
+        what: String,
+        /// What is.
+        other: String,
+        /// Where, a clause.
+        how: &'static str,
+    },
+    /// Nothing of this name is held.
+    #[error("`{what}` is not held; {held}")]
+    NotHeld {
+        /// What was named.
+        what: String,
+        /// What is held, a clause.
+        held: String,
+    },
+    /// Several are called so.
+    #[error("`{what}` means {}: name one of them", names.join(" and "))]
+    Several {
+        /// What was named.
+        what: String,
+        /// What is held and called so.
+        names: Vec<String>,
+    },
+    /// It has ended meanwhile.
+    #[error("{0} has ended meanwhile; nothing is held")]
+    Ended(String),
+    /// There is no room for it.
+    #[error("{what} cannot be held: {why}")]
+    NotAdmitted {
+        /// What was to be held.
+        what: String,
+        /// Why, a clause.
+        why: String,
+    },
+    /// Its threads.
+    #[error("{what} cannot be held: {reason}")]
+    Threads {
+        /// What was to be held.
+        what: String,
+        /// What the kernel said.
+        reason: host::sched::SchedError,
+    },
+    /// A group, or a file of what is held.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        reason: io::Error,
+    },
+    /// The file of what is held cannot be understood.
+    #[error("{} cannot be understood: {why}; `timecell ps --machine` tells what is held, and removing the file forgets what was to be put back", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// Why, a clause.
+        why: String,
+    },
+    /// Those who hold it.
+    #[error(transparent)]
+    Place(#[from] freezer::process::PlaceError),
+    /// The machine's ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+}
+
+/// What kind of answer an error is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The user named the wrong thing.
+    Input,
+    /// A guarantee cannot be kept.
+    Missed,
+    /// The machine lacks something.
+    Unmet,
+    /// The system refused something.
+    Failed,
+}
+
+impl HeldError {
+    /// What kind of answer it is.
+    pub fn fault(&self) -> Fault {
+        match self {
+            HeldError::NotAdmitted { .. } | HeldError::Movable { .. } => Fault::Missed,
+            HeldError::NotRoot
+            | HeldError::NoFreezer(_)
+            | HeldError::NoRealTime(_)
+            | HeldError::Unit(engine::unit::NoUnit::NoSystemd(_)) => Fault::Unmet,
+            HeldError::Ended(_)
+            | HeldError::Threads { .. }
+            | HeldError::File { .. }
+            | HeldError::Corrupt { .. }
+            | HeldError::Place(_)
+            | HeldError::StillHeld { .. }
+            | HeldError::Ledger(_)
+            | HeldError::Unit(engine::unit::NoUnit::Silent(..)) => Fault::Failed,
+            _ => Fault::Input,
+        }
+    }
+}
+
+/// How late those look who hold it, a clause.
+fn looks(late_ns: i64, is_measured: bool) -> String {
+    match is_measured {
+        true => format!("looked up to {} ms late on this machine", ms(late_ns)),
+        false => format!("looks up to {} ms late", ms(late_ns)),
+    }
+}
+
+/// Milliseconds as a user writes them.
+pub(super) fn ms(ns: i64) -> String {
+    let text = format!("{:.6}", ns as f64 / 1e6);
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    text.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_that_cannot_be_held_is_told_with_its_figures() {
+        let error = HeldError::TooSmall {
+            budget_ns: 100_000,
+            period_ns: 10_000_000,
+            late_ns: 100_000,
+            is_measured: false,
+        };
+        let said = error.to_string();
+        assert!(
+            said.starts_with("a budget of 0.1 ms every 10 ms is below"),
+            "{said}"
+        );
+        assert!(
+            said.contains("it looks up to 0.1 ms late, sees")
+                && said.contains("above 0.12 ms in a period above 0.25 ms"),
+            "{said}"
+        );
+        assert_eq!(
+            (ms(1_500_000), ms(1), ms(3_000_000)),
+            ("1.5".into(), "0.000001".into(), "3".into())
+        );
+    }
+}

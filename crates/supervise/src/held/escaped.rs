@@ -1,0 +1,91 @@
+//! Who has left the group that is held, with the class and the cpu that it was given there. Root leaves any group, systemd takes a process out
+//! of its own at its user's request, and so does whatever begins a session for it. Nobody holds such a thread to the budget.
+
+use host::cgroup;
+use host::root::Root;
+use host::sched::{self, Class};
+
+use super::file::Record;
+use super::threads::{Back, threads_of};
+use crate::process::descends;
+
+/// Threads outside of the group that were in it when it was noted, or that have their class or cpu from there: started since by one that
+/// was in it, or by what that has started. What has no such process above it any more cannot be told from others.
+pub(super) fn escaped(record: &Record) -> Vec<i32> {
+    let Ok(cgroups) = cgroup::detect() else {
+        return Vec::new();
+    };
+    let root = Root::live();
+    let group = &record.thing.group;
+    let is_inside = |pid: i32| {
+        let own = cgroups.v2_group(&root, pid);
+        own.is_some_and(|own| own.starts_with(group))
+    };
+    outside(&record.back, record.cpu, record.fifo, is_inside)
+}
+
+fn outside(back: &Back, cpu: u32, fifo: Option<u8>, is_inside: impl Fn(i32) -> bool) -> Vec<i32> {
+    let noted = back.living();
+    let mut found: Vec<i32> = noted.clone();
+    let has_from_there = |tid: &i32| {
+        let class = fifo.map(|priority| Class::Fifo { priority });
+        let is_given = class.is_some_and(|class| sched::get_class(*tid) == Ok(class));
+        is_given || sched::get_affinity(*tid).is_ok_and(|cpus| cpus == [cpu])
+    };
+    let started_since = |pid: &i32| back.began_since(*pid) && descends(*pid, &noted);
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    for pid in processes.filter(|pid| noted.contains(pid) || started_since(pid)) {
+        found.extend(threads_of(pid).into_iter().filter(has_from_there));
+    }
+    found.retain(|tid| !is_inside(*tid));
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read as _;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn whoever_is_elsewhere_is_found_with_what_it_has_started() {
+        // A shell, on one cpu, and a child of it.
+        let mut shell = Command::new("sh")
+            .args(["-c", "sleep 60 & echo $!; wait"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut byte = [0];
+        let mut line = Vec::new();
+        let out = shell.stdout.as_mut().unwrap();
+        while out.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
+            line.push(byte[0]);
+        }
+        let child: i32 = String::from_utf8(line).unwrap().parse().unwrap();
+        let own = shell.id().cast_signed();
+        let cpus = sched::get_affinity(own).unwrap();
+        let cpu = *cpus.last().unwrap();
+        let back = Back::of(&[own], Some(own)).noted_at(0);
+        sched::set_affinity(child, &[cpu]).unwrap();
+        let mut both = [own, child];
+        both.sort_unstable();
+        assert_eq!(outside(&back, cpu, None, |_| false), both);
+        assert_eq!(outside(&back, cpu, None, |pid| pid == own), [child]);
+        assert_eq!(outside(&back, cpu, None, |_| true), [0; 0]);
+        // A cpu of its own choice, and no class that was given.
+        let other = if cpu == 0 { 1 } else { 0 };
+        assert_eq!(outside(&back, other, Some(3), |_| false), [own]);
+        // What was there before, and elsewhere, has nothing of it.
+        let later = back.clone().noted_at(u64::MAX);
+        assert_eq!(outside(&later, cpu, None, |_| false), [own]);
+        for pid in [child, own] {
+            // SAFETY: our child, not waited for yet, and its own.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        shell.wait().unwrap();
+        assert_eq!(outside(&back, cpu, None, |_| false), [0; 0]);
+    }
+}

@@ -1,0 +1,274 @@
+//! The file of what is held and what is to be put back, in the place that all of a machine's supervisors share: it goes with the
+//! boot, as what it tells of does. It is read and written while the ledger is locked.
+
+use std::fs::OpenOptions;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::threads::Back;
+use super::{HeldError, Thing};
+use crate::lock::PLACE;
+
+/// Version of the file.
+const SCHEMA: u32 = 1;
+/// Longest file that is read, bytes: what is to be put back has some hundred for each thread.
+const MOST_BYTES: u64 = 256 << 20;
+const NAME: &str = "held.json";
+/// In place of the inode of a group that is not made yet.
+pub(super) const NOT_MADE: u64 = 0;
+
+/// One thing that is held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub(super) thing: Thing,
+    /// The cpu, and the budget in every period, ns.
+    pub(super) cpu: u32,
+    pub(super) budget_ns: i64,
+    pub(super) period_ns: i64,
+    /// The priority that its threads were given.
+    pub(super) fifo: Option<u8>,
+    /// The priorities that real-time threads of it have, the lowest and the highest.
+    pub(super) priorities: Option<(u8, u8)>,
+    /// Since when, RFC 3339, and CLOCK_MONOTONIC ns.
+    pub(super) since_utc: String,
+    pub(super) since_ns: i64,
+    pub(super) back: Back,
+}
+
+#[derive(Serialize, Deserialize)]
+struct File {
+    schema: u32,
+    held: Vec<Record>,
+}
+
+/// The version alone, before anything else is looked at.
+#[derive(Deserialize)]
+struct Version {
+    schema: u32,
+}
+
+/// What is held on this machine, by its file.
+#[derive(Debug)]
+pub(super) struct Records {
+    path: PathBuf,
+    pub(super) all: Vec<Record>,
+}
+
+impl Records {
+    /// Those of this machine.
+    pub(super) fn read() -> Result<Records, HeldError> {
+        Records::read_in(Path::new(PLACE))
+    }
+
+    fn read_in(dir: &Path) -> Result<Records, HeldError> {
+        let path = dir.join(NAME);
+        let failed = |reason| HeldError::File {
+            path: path.clone(),
+            reason,
+        };
+        let opened = (OpenOptions::new().read(true))
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(&path);
+        let file = match opened {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let all = Vec::new();
+                return Ok(Records { path, all });
+            }
+            opened => opened.map_err(failed)?,
+        };
+        let mut bytes = Vec::new();
+        (file.take(MOST_BYTES + 1).read_to_end(&mut bytes)).map_err(failed)?;
+        match parse(&bytes) {
+            Ok(all) => Ok(Records { path, all }),
+            Err(why) => Err(HeldError::Corrupt { path, why }),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn read_at(dir: &Path) -> Records {
+        Records::read_in(dir).unwrap()
+    }
+
+    /// Replaces the file as a whole; without anything held there is none.
+    pub(super) fn write(&self) -> Result<(), HeldError> {
+        let failed = |reason| HeldError::File {
+            path: self.path.clone(),
+            reason,
+        };
+        if self.all.is_empty() {
+            return match std::fs::remove_file(&self.path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(error)),
+                _ => Ok(()),
+            };
+        }
+        let file = File {
+            schema: SCHEMA,
+            held: self.all.clone(),
+        };
+        let part = self.path.with_extension("part");
+        let write = || -> std::io::Result<()> {
+            let text = serde_json::to_vec_pretty(&file)?;
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .custom_flags(libc::O_NOFOLLOW)
+                .open(&part)?;
+            file.write_all(&text)?;
+            std::fs::rename(&part, &self.path)
+        };
+        write().map_err(failed)
+    }
+
+    /// What a user means who says this: a name as a whole before the beginning of an id.
+    ///
+    /// # Errors
+    /// [`HeldError::Several`].
+    pub(super) fn called(&self, what: &str) -> Result<Option<&Record>, HeldError> {
+        if let Some(named) = self.all.iter().find(|record| record.thing.name == what) {
+            return Ok(Some(named));
+        }
+        let called = self
+            .all
+            .iter()
+            .filter(|record| record.thing.is_called(what));
+        match called.collect::<Vec<_>>()[..] {
+            [] => Ok(None),
+            [one] => Ok(Some(one)),
+            ref several => Err(HeldError::Several {
+                what: what.to_owned(),
+                names: several.iter().map(|held| held.thing.to_string()).collect(),
+            }),
+        }
+    }
+
+    /// Without the one of this group.
+    pub(super) fn forget(&mut self, group: &Path) {
+        self.all.retain(|record| record.thing.group != group);
+    }
+}
+
+/// What is in a file; nothing of it is believed before it is checked.
+fn parse(bytes: &[u8]) -> Result<Vec<Record>, String> {
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(format!("it has more than {} MiB", MOST_BYTES >> 20));
+    }
+    let version: Version = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    if version.schema != SCHEMA {
+        return Err(format!(
+            "it has version {}, and this timecell knows version {SCHEMA}",
+            version.schema
+        ));
+    }
+    let file: File = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let odd = |record: &&Record| {
+        let paths = [Some(&record.thing.group), record.thing.taken_from.as_ref()];
+        paths.into_iter().flatten().any(|path| !path.is_absolute())
+            || record.budget_ns < 1
+            || record.budget_ns > record.period_ns
+    };
+    match file.held.iter().find(odd) {
+        Some(record) => Err(format!("what it says of {} cannot be", record.thing)),
+        None => Ok(file.held),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::held::Kind;
+
+    pub(in crate::held) fn record(name: &str) -> Record {
+        Record {
+            thing: Thing {
+                kind: Kind::Process,
+                name: name.to_owned(),
+                id: "sleep".to_owned(),
+                pid: Some(7),
+                group: format!("/nowhere/{name}").into(),
+                inode: 3,
+                taken_from: Some("/nowhere".into()),
+            },
+            cpu: 1,
+            budget_ns: 3,
+            period_ns: 10,
+            fifo: Some(60),
+            priorities: Some((60, 60)),
+            since_utc: "2026-11-25T00:00:00.000Z".to_owned(),
+            since_ns: 5,
+            back: Back::default(),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_nothing_leaves_no_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut records = Records::read_in(dir.path()).unwrap();
+        assert_eq!(records.all, []);
+        records.all = vec![record("7"), record("8")];
+        records.write().unwrap();
+        let mut again = Records::read_in(dir.path()).unwrap();
+        assert_eq!(again.all, records.all);
+        assert_eq!(again.called("8").unwrap(), Some(&records.all[1]));
+        again.forget(Path::new("/nowhere/7"));
+        again.write().unwrap();
+        assert_eq!(Records::read_in(dir.path()).unwrap().all, records.all[1..]);
+        again.all.clear();
+        again.write().unwrap();
+        assert!(!dir.path().join(NAME).exists());
+        again.write().unwrap();
+    }
+
+    #[test]
+    fn a_name_comes_before_the_beginning_of_an_id_and_two_are_refused() {
+        let container = |name: &str, id: &str| {
+            let mut held = record(name);
+            held.thing.kind = Kind::Podman;
+            held.thing.id = id.repeat(8);
+            held
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let mut records = Records::read_at(dir.path());
+        records.all = vec![
+            container("web", "deadbeef"),
+            container("db", "deadcafe"),
+            container("deadbe", "01234567"),
+        ];
+        let called = |what: &str| {
+            let found = records.called(what).unwrap();
+            found.map(|held| held.thing.name.as_str())
+        };
+        assert_eq!(called("deadbe"), Some("deadbe"));
+        assert_eq!(called("deadbee"), Some("web"));
+        assert_eq!(called("0123"), Some("deadbe"));
+        assert_eq!((called("de"), called("feed")), (None, None));
+        let said = records.called("dead").unwrap_err().to_string();
+        assert!(said.contains("`web`") && said.contains("`db`"), "{said}");
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut records = Records::read_in(dir.path()).unwrap();
+        let refused = |text: &str| {
+            std::fs::write(dir.path().join(NAME), text).unwrap();
+            Records::read_in(dir.path()).unwrap_err().to_string()
+        };
+        assert!(refused("{").contains("cannot be understood"));
+        assert!(refused("{\"schema\": 2}").contains("version 2"));
+        let mut odd = record("7");
+        odd.thing.group = "relative".into();
+        records.all = vec![odd];
+        records.write().unwrap();
+        assert!(
+            Records::read_in(dir.path())
+                .unwrap_err()
+                .to_string()
+                .contains("cannot be")
+        );
+    }
+}

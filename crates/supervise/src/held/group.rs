@@ -1,0 +1,335 @@
+//! The group that is held: what is in it, and making one for a process that shares its own with others.
+//!
+//! A process whose group has others in it, as all of a login session are, gets one of its own **below** that group: it stays subject to
+//! the group's limits, and whoever ends the group (`systemctl stop`, the end of a session) ends it as before. What it started before
+//! comes along as far as it is in the same group.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use freezer::hold::{HoldError, remove};
+use freezer::process::is_holder;
+
+use super::HeldError;
+use super::thing::Thing;
+use crate::ledger::{Entry, Holder};
+use crate::process::descends;
+
+/// How often processes are looked for that were started meanwhile.
+const PASSES: usize = 100;
+
+/// The inode of a group's directory.
+pub(super) fn inode(group: &Path) -> io::Result<u64> {
+    Ok(fs::metadata(group)?.ino())
+}
+
+/// The processes in a group and in those below it.
+pub(super) fn processes(group: &Path) -> Vec<i32> {
+    listed(group, "cgroup.procs")
+}
+
+/// The threads in a group and in those below it.
+pub(super) fn threads(group: &Path) -> Vec<i32> {
+    listed(group, "cgroup.threads")
+}
+
+fn listed(group: &Path, file: &str) -> Vec<i32> {
+    let mut all = own(group, file);
+    for entry in fs::read_dir(group).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            all.extend(listed(&entry.path(), file));
+        }
+    }
+    all
+}
+
+/// Those in this group itself; 0 stands for one of another pid namespace.
+fn own(group: &Path, file: &str) -> Vec<i32> {
+    let text = fs::read_to_string(group.join(file)).unwrap_or_default();
+    let numbers = text.lines().filter_map(|line| line.parse().ok());
+    numbers.filter(|number| *number > 0).collect()
+}
+
+/// Whether nobody is in this group but the process and what it has started.
+pub(super) fn is_of(group: &Path, pid: i32) -> bool {
+    let all = processes(group);
+    !all.is_empty() && all.iter().all(|other| descends(*other, &[pid]))
+}
+
+/// Whether a process is this one, or one of those who hold groups, or a supervisor: runs the program of this one.
+pub(super) fn is_own(pid: i32) -> bool {
+    let program = |pid: &str| {
+        let file = fs::metadata(format!("/proc/{pid}/exe")).ok()?;
+        Some((file.dev(), file.ino()))
+    };
+    let same = || program("self").is_some_and(|own| program(&pid.to_string()) == Some(own));
+    pid == std::process::id().cast_signed() || same() || is_holder(pid)
+}
+
+/// Those who supervise or measure by the machine's ledger, whatever program they run by now: another build, or one that was replaced.
+pub(super) fn supervisors(entries: &[Entry]) -> Vec<i32> {
+    let supervised = entries
+        .iter()
+        // Whoever has put something under a budget is gone, and its number may be anybody's.
+        .filter(|entry| !matches!(entry.holder, Holder::Held { .. }));
+    let running = supervised.filter(|entry| entry.process.still_runs().unwrap_or(true));
+    running.map(|entry| entry.process.pid).collect()
+}
+
+/// Whether this group, with these `processes` in it, may be stopped now and then; `supervisors` may not.
+///
+/// # Errors
+/// [`HeldError::Init`], [`HeldError::Own`], [`HeldError::Cell`], [`HeldError::Ended`].
+pub(super) fn check(
+    thing: &Thing,
+    processes: &[i32],
+    supervisors: &[i32],
+    top: &Path,
+) -> Result<(), HeldError> {
+    let what = || thing.to_string();
+    let below_top = thing.group.strip_prefix(top).unwrap_or(Path::new(""));
+    let first = below_top.components().next();
+    if let Some(id) = first.map(|first| first.as_os_str().to_string_lossy().into_owned())
+        && id.starts_with("timecell-")
+    {
+        return Err(HeldError::Cell { what: what(), id });
+    }
+    if processes.is_empty() {
+        return Err(HeldError::Ended(what()));
+    }
+    if processes.contains(&1) {
+        return Err(HeldError::Init(what()));
+    }
+    let own = |pid: &&i32| supervisors.contains(pid) || is_own(**pid);
+    match processes.iter().find(own) {
+        Some(&pid) => Err(HeldError::Own { what: what(), pid }),
+        None => Ok(()),
+    }
+}
+
+/// Those of the group `from` that are held with a process which shares it with others: itself and what it has started.
+pub(super) fn family(from: &Path, pid: i32) -> Vec<i32> {
+    let mut all = own(from, "cgroup.procs");
+    all.retain(|other| descends(*other, &[pid]));
+    all
+}
+
+/// The name of the group that is made for a process. It must not begin as those of cells do.
+pub(super) fn name_for(pid: i32) -> String {
+    format!("held-by-timecell-{pid}")
+}
+
+/// Makes a group that nobody else needs, and tells its inode.
+///
+/// # Errors
+/// When the kernel refuses it.
+pub(super) fn make(path: &Path) -> Result<u64, HeldError> {
+    let made = match fs::create_dir(path) {
+        // Of an earlier one that was killed, and empty, else it would be this process's group.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    };
+    made.and_then(|()| inode(path))
+        .map_err(|reason| HeldError::File {
+            path: path.to_owned(),
+            reason,
+        })
+}
+
+/// A group in which, or around which, others than root move processes: whoever runs in `group` could leave it, or be moved out of it by them. Of
+/// the group itself it is only the freezer that must be `owner`'s, since whoever is moved within it stays held; `None`: there is none.
+pub(super) fn others_rule(group: &Path, top: &Path, owner: u32) -> Option<PathBuf> {
+    let ruled = |file: PathBuf| {
+        let about = fs::metadata(&file).ok()?;
+        let by_others = about.uid() != owner || about.mode() & 0o022 != 0;
+        by_others.then_some(file)
+    };
+    // To move a process takes the right to write to the file of the innermost group around both places.
+    let around = group.ancestors().skip(1);
+    let mut around = around.take_while(|dir| dir.starts_with(top) && *dir != top);
+    let freezer = ruled(group.join("cgroup.freeze"));
+    let found = freezer.or_else(|| around.find_map(|dir| ruled(dir.join("cgroup.procs"))));
+    found.and_then(|file| file.parent().map(Path::to_owned))
+}
+
+/// Moves a process with what it has started from one group to the other, which is its own.
+///
+/// # Errors
+/// When the kernel refuses it; some may be in either then.
+pub(super) fn gather(from: &Path, to: &Path, pid: i32) -> Result<(), HeldError> {
+    for _ in 0..PASSES {
+        let mut left = false;
+        // Its parents first, so that children which come meanwhile are born there.
+        for member in family(from, pid) {
+            left |= enter(to, member)?;
+        }
+        if !left {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Moves all processes of a group that was made here to where they came from, and removes it; fine if it is gone.
+///
+/// # Errors
+/// When the kernel refuses it.
+pub(super) fn dissolve(group: &Path, from: &Path) -> Result<(), HeldError> {
+    for _ in 0..PASSES {
+        let mut left = false;
+        for member in processes(group) {
+            left |= enter(from, member)?;
+        }
+        if !left {
+            break;
+        }
+    }
+    // Whoever was in it may have made others in it.
+    remove(group, Duration::ZERO).map_err(|error| match error {
+        HoldError::Group { path, reason } => HeldError::File { path, reason },
+        error => error.into(),
+    })
+}
+
+/// Puts a process into a group; `false`: it has ended.
+pub(super) fn enter(group: &Path, pid: i32) -> Result<bool, HeldError> {
+    let path = group.join("cgroup.procs");
+    match fs::write(&path, pid.to_string()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(false),
+        Err(reason) => Err(HeldError::File { path, reason }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_below_count_and_strangers_of_other_namespaces_do_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let below = dir.path().join("below");
+        fs::create_dir(&below).unwrap();
+        fs::write(dir.path().join("cgroup.procs"), "12\n0\n").unwrap();
+        fs::write(below.join("cgroup.procs"), "14\n").unwrap();
+        assert_eq!(processes(dir.path()), [12, 14]);
+        assert!(threads(dir.path()).is_empty());
+        assert!(processes(Path::new("/nowhere")).is_empty());
+    }
+
+    #[test]
+    fn a_group_is_ones_own_when_all_in_it_descend_from_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = std::process::id().cast_signed();
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let file = dir.path().join("cgroup.procs");
+        fs::write(&file, format!("{own}\n{}\n", child.id())).unwrap();
+        assert!(is_of(dir.path(), own));
+        assert!(!is_of(dir.path(), child.id().cast_signed()));
+        assert_eq!(
+            family(dir.path(), child.id().cast_signed()),
+            [child.id().cast_signed()]
+        );
+        fs::write(&file, "").unwrap();
+        assert!(!is_of(dir.path(), own));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn what_must_not_stop_is_not_held() {
+        let thing = |group: &str| Thing {
+            kind: super::super::Kind::Unit,
+            name: "a.service".to_owned(),
+            id: "a.service".to_owned(),
+            pid: None,
+            group: group.into(),
+            inode: 1,
+            taken_from: None,
+        };
+        let top = Path::new("/top");
+        let own = std::process::id().cast_signed();
+        let check = |group: &str, processes: &[i32]| check(&thing(group), processes, &[12], top);
+        assert!(matches!(
+            check("/top/init.scope", &[1]),
+            Err(HeldError::Init(_))
+        ));
+        assert!(matches!(
+            check("/top/a", &[own]),
+            Err(HeldError::Own { .. })
+        ));
+        assert!(matches!(check("/top/a", &[]), Err(HeldError::Ended(_))));
+        let cell = "/top/timecell-cell-m.a/cell";
+        assert!(matches!(check(cell, &[2]), Err(HeldError::Cell { .. })));
+        assert!(check("/top/a", &[i32::MAX]).is_ok());
+        // By the ledger, whatever it runs.
+        assert!(matches!(
+            check("/top/a", &[i32::MAX, 12]),
+            Err(HeldError::Own { pid: 12, .. })
+        ));
+    }
+
+    #[test]
+    fn those_who_supervise_are_known_by_the_ledger() {
+        let mission = |name: &str| Holder::Mission {
+            name: name.to_owned(),
+            dir: "/nowhere".into(),
+        };
+        let held = Holder::Held {
+            name: "7".to_owned(),
+            group: "/nowhere".into(),
+            inode: 1,
+        };
+        let own = Entry::own(mission("a")).unwrap();
+        let mut ended = Entry::own(mission("b")).unwrap();
+        ended.process.start_ticks += 1;
+        let entries = [own.clone(), ended, Entry::own(held).unwrap()];
+        assert_eq!(supervisors(&entries), [own.process.pid]);
+    }
+
+    #[test]
+    fn what_was_made_below_goes_with_the_group() {
+        let dir = tempfile::tempdir().unwrap();
+        let group = dir.path().join("held");
+        fs::create_dir_all(group.join("a/b")).unwrap();
+        fs::create_dir(group.join("c")).unwrap();
+        dissolve(&group, dir.path()).unwrap();
+        assert!(!group.exists());
+        dissolve(&group, dir.path()).unwrap();
+    }
+
+    #[test]
+    fn where_others_may_move_processes_is_found() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path();
+        let group = top.join("slice/service/held");
+        fs::create_dir_all(&group).unwrap();
+        for of in group.ancestors().take_while(|of| of.starts_with(top)) {
+            for file in ["cgroup.procs", "cgroup.freeze"] {
+                fs::write(of.join(file), "").unwrap();
+                let only_owner = fs::Permissions::from_mode(0o644);
+                fs::set_permissions(of.join(file), only_owner).unwrap();
+            }
+        }
+        let own = fs::metadata(top).unwrap().uid();
+        let found = |owner: u32| others_rule(&group, top, owner);
+        assert_eq!(found(own), None);
+        let open = |file: PathBuf| fs::set_permissions(file, fs::Permissions::from_mode(0o664));
+        // Whoever is moved within it is held all the same, and above the top there is nothing.
+        open(group.join("cgroup.procs")).unwrap();
+        open(top.join("cgroup.procs")).unwrap();
+        assert_eq!(found(own), None);
+        open(top.join("slice/cgroup.procs")).unwrap();
+        assert_eq!(found(own), Some(top.join("slice")));
+        open(group.join("cgroup.freeze")).unwrap();
+        assert_eq!(found(own), Some(group.clone()));
+        assert_eq!(found(own.wrapping_add(1)), Some(group.clone()));
+    }
+}

@@ -1,0 +1,546 @@
+//! Putting something that runs under a budget: found, admitted beside what others hold, noted, and then held.
+
+use std::path::Path;
+
+use analysis::linux::{FreezerSupply, Reaction};
+use freezer::Reservation;
+use freezer::hold as groups;
+use freezer::process::PlaceError;
+use host::root::Root;
+use model::Enforcer;
+use model::mission::CellClass;
+
+use super::escaped::escaped;
+use super::file::{NOT_MADE, Record, Records};
+use super::thing::{Found, find};
+use super::threads::{self, Back, Refused};
+use super::tidy::{holder, leave, tidy};
+use super::{HeldError, Thing, as_root, group, place};
+use crate::admit::{HIGHEST_HELD, HeldCell, Room, room_for};
+use crate::ledger::{Entry, Ledger, LedgerError, Locked};
+use crate::machine::Here;
+use crate::stamp::Stamp;
+
+/// What it uses before its first use is seen, ns.
+pub(super) const FIRST_USE_NS: i64 = Reaction::FIRST_USE.cast_signed();
+/// What it takes to hold it, ns in each of its periods.
+pub(super) const COST_NS: i64 = Reaction::COST.cast_signed();
+
+/// Of this budget nothing is certain any more where they look so late, ns.
+pub(super) fn least_budget_ns(late_ns: i64) -> i64 {
+    late_ns.saturating_add(FIRST_USE_NS)
+}
+
+/// In this period nothing is certain of any budget, or nothing is left but for those who hold it, ns.
+pub(super) fn least_period_ns(late_ns: i64) -> i64 {
+    late_ns
+        .saturating_add(least_budget_ns(late_ns))
+        .max(COST_NS)
+}
+
+/// What is to be held, and how.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// A container's name or id, a unit's name with its suffix, or a process's number.
+    pub what: String,
+    /// The budget, ns in every period.
+    pub budget_ns: i64,
+    /// The period, ns.
+    pub period_ns: i64,
+    /// The cpu; `None`: the first on which there is room.
+    pub cpu: Option<u32>,
+    /// The SCHED_FIFO priority that all its threads are to have; `None`: they keep their class.
+    pub fifo: Option<u8>,
+}
+
+/// What is held from now on.
+#[derive(Debug, Clone)]
+pub struct Held {
+    /// It.
+    pub thing: Thing,
+    /// Where, and what that rests on.
+    pub room: Room,
+    /// Its real-time threads' priorities, the lowest and the highest; `None`: all are ordinary.
+    pub priorities: Option<(u8, u8)>,
+    /// Its threads.
+    pub threads: usize,
+}
+
+/// Holds something that runs to a budget from now on, whatever becomes of the caller. What has ended since anybody looked goes to `told`, a
+/// sentence each, also where this fails.
+///
+/// # Errors
+/// [`HeldError`]; nothing is changed then.
+pub fn hold(wanted: &Wanted, ledger: &Ledger, told: &mut Vec<String>) -> Result<Held, HeldError> {
+    as_root()?;
+    let top = groups::top(&Root::live())?;
+    let reservation = Reservation::new(wanted.budget_ns, wanted.period_ns)?;
+    let here = Here::default();
+    let facts = here.facts();
+    facts.real_time.clone().map_err(HeldError::NoRealTime)?;
+    if let Some(cpu) = wanted.cpu.filter(|cpu| !facts.cpus.contains(cpu)) {
+        let online = host::cpus::format_list(&facts.cpus);
+        return Err(HeldError::Cpu { cpu, online });
+    }
+    // An engine may take long to answer, and nobody is to wait for it.
+    let Found { thing, is_guest } = find(&wanted.what)?;
+    let locked = ledger.lock()?;
+    let mut records = Records::read()?;
+    told.extend(tidy(&mut records, &locked)?);
+    apart(&thing, is_guest, &records)?;
+    let processes = match (is_guest, thing.pid) {
+        (true, Some(pid)) => group::family(&thing.group, pid),
+        _ => group::processes(&thing.group),
+    };
+    let others = ledger.entries()?;
+    group::check(&thing, &processes, &group::supervisors(&others), &top)?;
+    if wanted.fifo.is_some() {
+        stays(&thing, is_guest, &top)?;
+    }
+    let back = before(&thing, is_guest, &processes).with_cpuset(&thing);
+    let back = match wanted.fifo {
+        Some(_) => back.with_rt_groups(&processes),
+        None => back,
+    };
+    if let Some(tid) = back.deadline() {
+        let what = thing.to_string();
+        return Err(HeldError::Deadline { what, tid });
+    }
+    let priorities = wanted
+        .fifo
+        .map_or(back.priorities(), |own| Some((own, own)));
+    if let Some((_, priority)) = priorities.filter(|(_, highest)| *highest > HIGHEST_HELD) {
+        let what = thing.to_string();
+        return Err(HeldError::Priority { what, priority });
+    }
+    let cell = cell(&thing, wanted, priorities);
+    let facts = facts.for_held(&others, &processes);
+    let mut cpus = facts.cpus.clone();
+    cpus.retain(|cpu| back.cpus().contains(cpu));
+    // Of ordinary threads nothing is certain, however late somebody once looked here.
+    let measured = facts.measured_beside().filter(|_| priorities.is_some());
+    large_enough(wanted, measured)?;
+    let room = room_for(&cell, &cpus, &facts).map_err(|why| HeldError::NotAdmitted {
+        what: thing.to_string(),
+        why,
+    })?;
+    let mut record = Record {
+        cpu: room.cpu,
+        budget_ns: reservation.budget_ns(),
+        period_ns: reservation.period_ns(),
+        fifo: wanted.fifo,
+        priorities,
+        since_utc: Stamp::now().utc(),
+        since_ns: timecell_client::now_ns(),
+        back,
+        thing,
+    };
+    if is_guest {
+        take_out(&mut record, &mut records)?;
+    }
+    let thing = record.thing.clone();
+    let entry = entry(&record, cell)?;
+    // Noted before anything of it is changed, so that whoever finds this killed can put it back.
+    let held = note(&mut records, &locked, record.clone(), entry)
+        .and_then(|()| put_under(&record, reservation));
+    if let Err(error) = held {
+        return Err(undo(&record, &mut records, &locked, error));
+    }
+    Ok(Held {
+        threads: group::threads(&thing.group).len(),
+        thing,
+        room,
+        priorities,
+    })
+}
+
+/// Whether the reaction leaves something of the budget: the worst that was measured on this machine, else the usual one.
+fn large_enough(wanted: &Wanted, measured: Option<Reaction>) -> Result<(), HeldError> {
+    let (budget_ns, period_ns) = (wanted.budget_ns, wanted.period_ns);
+    let reaction = measured.unwrap_or(Reaction::MEASURED);
+    let (budget, period) = (budget_ns.unsigned_abs(), period_ns.unsigned_abs());
+    let supply = FreezerSupply::new(budget, period, reaction);
+    match supply.is_ok() && period_ns > COST_NS {
+        true => Ok(()),
+        false => Err(HeldError::TooSmall {
+            budget_ns,
+            period_ns,
+            late_ns: i64::try_from(reaction.late).unwrap_or(i64::MAX),
+            is_measured: measured.is_some(),
+        }),
+    }
+}
+
+/// Whether it is neither held already nor in, or around, what is.
+fn apart(thing: &Thing, is_guest: bool, records: &Records) -> Result<(), HeldError> {
+    let what = || thing.to_string();
+    for held in &records.all {
+        let other = &held.thing;
+        let nested = |how| HeldError::Nested {
+            what: what(),
+            other: other.to_string(),
+            how,
+        };
+        // One that shares its group with others has that one here.
+        if thing.group == other.group && !is_guest {
+            return Err(HeldError::Already {
+                what: what(),
+                name: other.name.clone(),
+                cpu: held.cpu,
+                budget_ns: held.budget_ns,
+                period_ns: held.period_ns,
+            });
+        }
+        if thing.group.starts_with(&other.group) {
+            return Err(nested("around it"));
+        }
+        // A process that shares a group gets one beside those of others there.
+        if !is_guest && other.group.starts_with(&thing.group) {
+            return Err(nested("in it"));
+        }
+        if other.name == thing.name {
+            return Err(HeldError::SameName {
+                what: what(),
+                other: other.to_string(),
+                name: other.name.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// That nobody but root takes it out of its group: it would keep its class, and have no budget.
+fn stays(thing: &Thing, is_guest: bool, top: &Path) -> Result<(), HeldError> {
+    let own = match (is_guest, thing.pid) {
+        (true, Some(pid)) => thing.group.join(group::name_for(pid)),
+        _ => thing.group.clone(),
+    };
+    match group::others_rule(&own, top, 0) {
+        None => Ok(()),
+        Some(group) => Err(HeldError::Movable {
+            what: thing.to_string(),
+            group,
+        }),
+    }
+}
+
+/// What its threads have now.
+fn before(thing: &Thing, is_guest: bool, processes: &[i32]) -> Back {
+    let threads = match is_guest {
+        false => group::threads(&thing.group),
+        true => (processes.iter())
+            .flat_map(|pid| threads::threads_of(*pid))
+            .collect(),
+    };
+    Back::of(&threads, thing.pid)
+}
+
+/// What is asked of admission.
+fn cell(thing: &Thing, wanted: &Wanted, priorities: Option<(u8, u8)>) -> HeldCell {
+    let budget = (
+        wanted.budget_ns.unsigned_abs(),
+        wanted.period_ns.unsigned_abs(),
+    );
+    HeldCell {
+        cell: thing.name.clone(),
+        enforcer: Enforcer::Freezer,
+        class: match priorities {
+            Some(_) => CellClass::Fifo,
+            None => CellClass::Other,
+        },
+        cpus: wanted.cpu.into_iter().collect(),
+        budget_ns: Some(budget.0),
+        period_ns: Some(budget.1),
+        reservation_ns: Some(budget),
+        priorities,
+        tasks: Vec::new(),
+        supervisor: false,
+    }
+}
+
+fn entry(record: &Record, cell: HeldCell) -> Result<Entry, HeldError> {
+    let mut entry = Entry::own(holder(record)).map_err(LedgerError::from)?;
+    entry.cells = vec![HeldCell {
+        cpus: vec![record.cpu],
+        ..cell
+    }];
+    Ok(entry)
+}
+
+/// Makes a group for what shares its own with others; the processes are moved once that is noted.
+fn take_out(record: &mut Record, records: &mut Records) -> Result<(), HeldError> {
+    let Some(pid) = record.thing.pid else {
+        return Ok(());
+    };
+    let from = record.thing.group.clone();
+    record.thing.group = from.join(group::name_for(pid));
+    record.thing.taken_from = Some(from);
+    // Noted before it is made, so that whoever finds this killed removes it.
+    record.thing.inode = NOT_MADE;
+    records.all.push(record.clone());
+    records.write()?;
+    let made = group::make(&record.thing.group);
+    records.forget(&record.thing.group);
+    match made {
+        Ok(inode) => {
+            record.thing.inode = inode;
+            Ok(())
+        }
+        Err(error) => {
+            let _ = records.write();
+            Err(error)
+        }
+    }
+}
+
+fn note(
+    records: &mut Records,
+    locked: &Locked,
+    record: Record,
+    entry: Entry,
+) -> Result<(), HeldError> {
+    records.all.push(record);
+    records.write()?;
+    Ok(locked.put(entry)?)
+}
+
+fn put_under(record: &Record, reservation: Reservation) -> Result<(), HeldError> {
+    let thing = &record.thing;
+    if let (Some(from), Some(pid)) = (&thing.taken_from, thing.pid) {
+        group::gather(from, &thing.group, pid)?;
+    }
+    let (group, cpu) = (&thing.group, record.cpu);
+    let keep = |fifo| {
+        threads::keep(group, cpu, fifo, &record.back).map_err(|refused| match refused {
+            Refused::Group(error) => error,
+            Refused::Thread(reason) => HeldError::Threads {
+                what: thing.to_string(),
+                reason,
+            },
+        })
+    };
+    // On one cpu first, so that it overruns no budget by more than one cpu's time, and its class last: what has a real-time class has
+    // a budget from its first instant on.
+    keep(None)?;
+    place().hold(group, cpu, reservation)?;
+    if record.fifo.is_some() {
+        keep(record.fifo)?;
+    }
+    match thing.runs() {
+        true => Ok(()),
+        false => Err(HeldError::Ended(thing.to_string())),
+    }
+}
+
+/// Puts everything back after an error, and says which; what cannot be put back is not there any more.
+fn undo(record: &Record, records: &mut Records, locked: &Locked, error: HeldError) -> HeldError {
+    let thing = &record.thing;
+    // What is held all the same must not be forgotten.
+    if let Err(HeldError::Place(why)) = take_away(record) {
+        return HeldError::StillHeld {
+            error: error.to_string(),
+            why,
+            name: thing.name.clone(),
+        };
+    }
+    records.forget(&thing.group);
+    let _ = records.write();
+    let _ = locked.remove(&holder(record));
+    leave();
+    error
+}
+
+/// Gives it back its classes and cpus, lets go of it, and dissolves the group that was made for it.
+///
+/// # Errors
+/// [`HeldError::Place`] where those who hold it do not let go of it: it is held then, where it is. Else the first thing that could
+/// not be put back; the others are.
+pub(super) fn take_away(record: &Record) -> Result<(), HeldError> {
+    take_away_by(record, |group| place().let_go(group))
+}
+
+fn take_away_by(
+    record: &Record,
+    let_go: impl FnOnce(&Path) -> Result<(), PlaceError>,
+) -> Result<(), HeldError> {
+    let thing = &record.thing;
+    let (cpu, fifo, back) = (record.cpu, record.fifo, &record.back);
+    let threads = |reason| HeldError::Threads {
+        what: thing.to_string(),
+        reason,
+    };
+    let put_back = || threads::put_back(&thing.group, cpu, fifo, back).map_err(threads);
+    // Its class first, while it has a budget; and again, for those threads that had been lowered and get theirs as it is let go.
+    let first = put_back();
+    let_go(&thing.group)?;
+    let then = put_back();
+    let outside = threads::put_back_of(&escaped(record), cpu, fifo, back).map_err(threads);
+    let dissolved = match &thing.taken_from {
+        Some(from) => group::dissolve(&thing.group, from),
+        None => Ok(()),
+    };
+    first.and(then).and(outside).and(dissolved)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::tests::record;
+    use super::*;
+
+    fn wanted(budget_ns: i64, period_ns: i64) -> Wanted {
+        Wanted {
+            what: "7".to_owned(),
+            budget_ns,
+            period_ns,
+            cpu: None,
+            fifo: None,
+        }
+    }
+
+    #[test]
+    fn what_the_reaction_leaves_nothing_of_is_refused() {
+        let us = 1_000;
+        let of = |budget: i64, period: i64| large_enough(&wanted(budget * us, period * us), None);
+        assert!(of(3_000, 10_000).is_ok());
+        assert!(of(121, 10_000).is_ok());
+        for (budget, period) in [(120, 10_000), (1, 10_000), (200, 250), (100, 100)] {
+            let error = of(budget, period).unwrap_err();
+            assert!(matches!(error, HeldError::TooSmall { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_reaction_that_was_measured_here_stands_in_the_place_of_the_usual_one() {
+        let with = |late: u64, budget_ns: i64| {
+            let measured = Reaction {
+                late,
+                overrun: late,
+                noticed: true,
+            };
+            large_enough(&wanted(budget_ns, 10_000_000), Some(measured))
+        };
+        assert!(with(10_000, 50_000).is_ok());
+        assert!(with(4_380_000, 4_400_001).is_ok());
+        let said = with(4_380_000, 3_000_000).unwrap_err().to_string();
+        assert!(
+            said.contains("it looked up to 4.38 ms late on this machine")
+                && said.contains("above 4.4 ms in a period above 8.78 ms"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn one_is_held_once_and_not_inside_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut records = Records::read_at(dir.path());
+        records.all = vec![record("7")];
+        let thing = |name: &str, group: &str| Thing {
+            name: name.to_owned(),
+            group: group.into(),
+            ..record("7").thing
+        };
+        let apart =
+            |name: &str, group: &str, guest: bool| apart(&thing(name, group), guest, &records);
+        assert!(apart("9", "/nowhere/9", false).is_ok());
+        assert!(matches!(
+            apart("9", "/nowhere/7", false),
+            Err(HeldError::Already { .. })
+        ));
+        for guest in [false, true] {
+            let within = apart("9", "/nowhere/7/b", guest);
+            assert!(matches!(
+                within,
+                Err(HeldError::Nested {
+                    how: "around it",
+                    ..
+                })
+            ));
+        }
+        let around = apart("9", "/nowhere", false);
+        assert!(matches!(
+            around,
+            Err(HeldError::Nested { how: "in it", .. })
+        ));
+        // Its own group will be beside the other's.
+        assert!(apart("9", "/nowhere", true).is_ok());
+        assert!(matches!(
+            apart("7", "/else", false),
+            Err(HeldError::SameName { .. })
+        ));
+    }
+
+    #[test]
+    fn a_group_is_noted_before_it_is_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let from = dir.path().join("shared");
+        let mut records = Records::read_at(dir.path());
+        let mut held = record("7");
+        held.thing.group.clone_from(&from);
+        // It cannot be made, and nothing is left of it.
+        assert!(take_out(&mut held.clone(), &mut records).is_err());
+        assert_eq!(Records::read_at(dir.path()).all, []);
+        std::fs::create_dir(&from).unwrap();
+        take_out(&mut held, &mut records).unwrap();
+        let own = from.join("held-by-timecell-7");
+        assert_eq!((&held.thing.group, own.is_dir()), (&own, true));
+        // Whoever finds this process killed by now knows of it.
+        let noted = Records::read_at(dir.path()).all;
+        assert_eq!(
+            (noted.len(), &noted[0].thing.group, noted[0].thing.inode),
+            (1, &own, NOT_MADE)
+        );
+        assert_eq!(records.all, []);
+    }
+
+    #[test]
+    fn what_is_not_let_go_stays_where_it_is_held() {
+        let dir = tempfile::tempdir().unwrap();
+        let group = dir.path().join("held");
+        std::fs::create_dir(&group).unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let tid = child.id().cast_signed();
+        let mut held = record("7");
+        held.thing.group = group.clone();
+        held.thing.taken_from = Some(dir.path().to_owned());
+        held.fifo = None;
+        // On a machine that had more cpus: they cannot be given back.
+        held.back = Back::of(&[tid], Some(tid)).with_cpus(&[4_000]);
+        held.cpu = *host::sched::get_affinity(tid).unwrap().last().unwrap();
+        host::sched::set_affinity(tid, &[held.cpu]).unwrap();
+        let listed = || std::fs::write(group.join("cgroup.threads"), format!("{tid}\n")).unwrap();
+        listed();
+        let silent = |group: &Path| Err(PlaceError::Silent(group.to_owned()));
+        let error = take_away_by(&held, silent).unwrap_err();
+        assert!(matches!(error, HeldError::Place(_)), "{error}");
+        assert!(group.exists());
+        // Once it is let go, all that can be put back is, and the other thing is told.
+        let gone = |group: &Path| {
+            std::fs::remove_file(group.join("cgroup.threads")).unwrap();
+            Ok(())
+        };
+        let error = take_away_by(&held, gone).unwrap_err();
+        assert!(matches!(error, HeldError::Threads { .. }), "{error}");
+        assert!(!group.exists());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn ordinary_threads_are_asked_for_as_such() {
+        let thing = record("7").thing;
+        let of = |priorities| cell(&thing, &wanted(3, 10), priorities);
+        assert_eq!(
+            (of(None).class, of(None).check().is_err()),
+            (CellClass::Other, true)
+        );
+        let placed = HeldCell {
+            cpus: vec![1],
+            ..of(None)
+        };
+        assert!(placed.check().is_ok());
+        assert_eq!(of(Some((3, 4))).class, CellClass::Fifo);
+    }
+}

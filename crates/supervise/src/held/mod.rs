@@ -1,0 +1,40 @@
+//! What runs already, put under a budget by the clock and the freezer, and let go again: containers of podman and docker, units of
+//! systemd, processes. The budget outlives whoever asked for it ([`freezer::process`]); what is to be put back is in a file beside the
+//! machine's ledger, where missions see it as a neighbour. Cells of missions are made and held elsewhere ([`crate::run`]).
+
+mod cpuset;
+mod error;
+mod escaped;
+mod file;
+mod group;
+mod hold;
+mod list;
+mod release;
+mod thing;
+mod threads;
+mod tidy;
+
+use freezer::page::memory;
+use freezer::process::Place;
+
+pub use error::{Fault, HeldError};
+pub use hold::{Held, Wanted, hold};
+pub use list::{Listing, Seen, list};
+pub use release::{Released, release, release_all};
+pub(crate) use thing::is_populated;
+pub use thing::{Kind, Thing};
+
+/// Where those are who hold what is held on this machine, beside those who hold the cells of each mission.
+fn place() -> Place {
+    // Whatever stands at this program's own path by now, this is the one that runs.
+    Place::new(memory().join(crate::names::HELD), "/proc/self/exe")
+}
+
+/// Whether this process is root's, which all of this takes.
+fn as_root() -> Result<(), HeldError> {
+    // SAFETY: it cannot fail.
+    match unsafe { libc::geteuid() } {
+        0 => Ok(()),
+        _ => Err(HeldError::NotRoot),
+    }
+}

@@ -1,0 +1,477 @@
+//! The threads of what is held: to one cpu and, where it was asked for, to class FIFO, and back to what they had. What else keeps them there
+//! and lets them into the class is put back with them.
+//!
+//! What they had is noted before anything is changed. A thread that is born later inherits what its parent has by then, and gets at the end
+//! what the first process had. One that has changed its cpus or class by itself meanwhile is left as it is.
+
+use std::path::{Path, PathBuf};
+
+use host::rtgroup;
+use host::sched::{self, Class, SchedError};
+use serde::{Deserialize, Serialize};
+
+use super::cpuset::Cpuset;
+use super::{HeldError, Thing, group};
+use crate::admit::HIGHEST_HELD;
+use crate::process::start_of;
+
+/// How often threads are looked for that were born meanwhile.
+const PASSES: usize = 100;
+
+/// What a thread had.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Before {
+    tid: i32,
+    start_ticks: u64,
+    cpus: Vec<u32>,
+    class: Class,
+    /// Whether its children start as OTHER.
+    #[serde(default)]
+    resets_on_fork: bool,
+}
+
+impl Before {
+    fn of(tid: i32) -> Option<Before> {
+        let (class, resets_on_fork) = sched::get_class_and_reset(tid).ok()?;
+        Some(Before {
+            tid,
+            start_ticks: start_of(tid)?,
+            cpus: sched::get_affinity(tid).ok()?,
+            class,
+            resets_on_fork,
+        })
+    }
+
+    /// Gives a thread this class.
+    fn give_class(&self, tid: i32) -> Result<(), SchedError> {
+        match self.resets_on_fork {
+            true => sched::set_class_reset_on_fork(tid, &self.class),
+            false => sched::set_class(tid, &self.class),
+        }
+    }
+}
+
+/// Where a process was among real-time groups.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct RtGroup {
+    pid: i32,
+    start_ticks: u64,
+    path: PathBuf,
+}
+
+/// What is to be put back.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Back {
+    /// The first one's counts for those that were born later.
+    threads: Vec<Before>,
+    /// When that was, in clock ticks since boot, as starts of processes are told.
+    #[serde(default)]
+    noted_ticks: u64,
+    /// Of processes whose real-time group has no budget, so that none of them could be of class FIFO.
+    rt_groups: Vec<RtGroup>,
+    /// Of a container.
+    cpuset: Option<Cpuset>,
+}
+
+impl Back {
+    /// What these threads have now, the first process's first.
+    pub(super) fn of(threads: &[i32], pid: Option<i32>) -> Back {
+        let mut order = threads.to_vec();
+        order.sort_by_key(|tid| Some(*tid) != pid);
+        Back {
+            noted_ticks: crate::process::ticks_now(),
+            // One that has just ended has nothing to be put back.
+            threads: order.into_iter().filter_map(Before::of).collect(),
+            rt_groups: Vec::new(),
+            cpuset: None,
+        }
+    }
+
+    /// The same with the cpuset that is the thing's own.
+    pub(super) fn with_cpuset(self, thing: &Thing) -> Back {
+        Back {
+            cpuset: Cpuset::of(thing),
+            ..self
+        }
+    }
+
+    /// The same with where these processes are, where their real-time groups let nobody into the class.
+    pub(super) fn with_rt_groups(self, processes: &[i32]) -> Back {
+        let Ok(top) = rtgroup::detect() else {
+            return self;
+        };
+        let group = |pid: i32| {
+            let own = rtgroup::own_group(pid).ok()?;
+            (own.path != top && !own.has_budget()).then_some(())?;
+            Some(RtGroup {
+                pid,
+                start_ticks: start_of(pid)?,
+                path: own.path,
+            })
+        };
+        Back {
+            rt_groups: processes.iter().copied().filter_map(group).collect(),
+            ..self
+        }
+    }
+
+    /// Lowest and highest priority of those that were of class FIFO or RR; `None`: none was.
+    pub(super) fn priorities(&self) -> Option<(u8, u8)> {
+        let priority = |before: &Before| match before.class {
+            Class::Fifo { priority } | Class::RoundRobin { priority } => Some(priority),
+            _ => None,
+        };
+        let all = || self.threads.iter().filter_map(priority);
+        all().min().zip(all().max())
+    }
+
+    /// A thread of SCHED_DEADLINE.
+    pub(super) fn deadline(&self) -> Option<i32> {
+        let is = |before: &&Before| matches!(before.class, Class::Deadline { .. });
+        self.threads.iter().find(is).map(|before| before.tid)
+    }
+
+    /// Cpus on which the first thread might run.
+    pub(super) fn cpus(&self) -> &[u32] {
+        self.threads.first().map_or(&[], |first| &first.cpus)
+    }
+
+    /// Those of its threads that still live, whose number is nobody else's.
+    pub(super) fn living(&self) -> Vec<i32> {
+        let lives = |before: &&Before| start_of(before.tid) == Some(before.start_ticks);
+        let living = self.threads.iter().filter(lives);
+        living.map(|before| before.tid).collect()
+    }
+
+    /// Whether a process was started since they were noted; `false`: earlier, or it is gone.
+    pub(super) fn began_since(&self, pid: i32) -> bool {
+        start_of(pid).is_some_and(|start| start >= self.noted_ticks)
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_cpus(mut self, cpus: &[u32]) -> Back {
+        for before in &mut self.threads {
+            cpus.clone_into(&mut before.cpus);
+        }
+        self
+    }
+
+    #[cfg(test)]
+    pub(super) fn noted_at(self, noted_ticks: u64) -> Back {
+        Back {
+            noted_ticks,
+            ..self
+        }
+    }
+
+    fn had(&self, tid: i32) -> Option<&Before> {
+        let known = self.threads.iter().find(|before| before.tid == tid);
+        let same = known.filter(|before| start_of(tid) == Some(before.start_ticks));
+        same.or(self.threads.first())
+    }
+
+    /// Where a process is to go among real-time groups.
+    fn rt_group(&self, pid: i32) -> Option<&Path> {
+        let known = self.rt_groups.iter().find(|group| group.pid == pid);
+        let same = known.filter(|group| start_of(pid) == Some(group.start_ticks));
+        Some(&same.or(self.rt_groups.first())?.path)
+    }
+}
+
+/// Keeps all threads of a group to a cpu, and gives them a class.
+///
+/// # Errors
+/// What the kernel refused; some are kept to it then.
+pub(super) fn keep(group: &Path, cpu: u32, fifo: Option<u8>, back: &Back) -> Result<(), Refused> {
+    if !back.rt_groups.is_empty()
+        && let Ok(top) = rtgroup::detect()
+    {
+        enter_all(&top, group).map_err(Refused::Group)?;
+    }
+    if let Some(cpuset) = &back.cpuset {
+        cpuset.keep(cpu);
+    }
+    each(group, |tid| {
+        let mut changed = false;
+        if sched::get_affinity(tid)? != [cpu] {
+            sched::set_affinity(tid, &[cpu])?;
+            changed = true;
+        }
+        if let Some(priority) = fifo
+            && sched::get_class(tid)? != (Class::Fifo { priority })
+        {
+            sched::set_class(tid, &Class::Fifo { priority })?;
+            changed = true;
+        }
+        Ok(changed)
+    })
+    .map_err(Refused::Thread)
+}
+
+/// Puts all processes of a group that can have no real-time class into the group of these at the top.
+fn enter_all(top: &Path, group: &Path) -> Result<(), HeldError> {
+    for _ in 0..PASSES {
+        let mut found = false;
+        for pid in group::processes(group) {
+            let has_none =
+                rtgroup::own_group(pid).is_ok_and(|own| own.path != top && !own.has_budget());
+            if has_none {
+                found |= group::enter(top, pid)?;
+            }
+        }
+        if !found {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Why threads are not kept.
+pub(super) enum Refused {
+    Thread(SchedError),
+    Group(HeldError),
+}
+
+/// Gives all threads of a group what they had, as far as they still have what they were given.
+///
+/// # Errors
+/// What the kernel refused, of the first; the others have it.
+pub(super) fn put_back(
+    group: &Path,
+    cpu: u32,
+    fifo: Option<u8>,
+    back: &Back,
+) -> Result<(), SchedError> {
+    let mut refused = None;
+    // Within it none could choose for itself, and older kernels give every thread all of what it is given.
+    if let Some(cpuset) = &back.cpuset {
+        cpuset.put_back();
+    }
+    let is_kept = |cpus: &[u32]| cpus == [cpu] || back.cpuset.is_some();
+    let done = each(group, |tid| {
+        give_back(tid, is_kept, fifo, back, &mut refused)
+    });
+    // Not before their class is another: the kernel takes none of that class into such a group.
+    if !back.rt_groups.is_empty()
+        && let Ok(top) = rtgroup::detect()
+    {
+        for pid in group::processes(group) {
+            if rtgroup::own_group(pid).is_ok_and(|own| own.path == top)
+                && let Some(path) = back.rt_group(pid)
+            {
+                // Its group may be gone; then it stays.
+                let _ = group::enter(path, pid);
+            }
+        }
+    }
+    done.and(refused.map_or(Ok(()), Err))
+}
+
+/// The same of threads that are not in the group any more.
+///
+/// # Errors
+/// What the kernel refused, of the first; the others have it.
+pub(super) fn put_back_of(
+    threads: &[i32],
+    cpu: u32,
+    fifo: Option<u8>,
+    back: &Back,
+) -> Result<(), SchedError> {
+    let mut refused = None;
+    for tid in threads {
+        match give_back(*tid, |cpus| cpus == [cpu], fifo, back, &mut refused) {
+            Err(error) if start_of(*tid).is_some() => {
+                refused.get_or_insert(error);
+            }
+            _ => {}
+        }
+    }
+    refused.map_or(Ok(()), Err)
+}
+
+/// Gives a thread what it had, as far as it still has the class `fifo` and cpus that it was kept to; whether that changed anything. What the
+/// kernel refuses goes to `refused`.
+fn give_back(
+    tid: i32,
+    is_kept: impl Fn(&[u32]) -> bool,
+    fifo: Option<u8>,
+    back: &Back,
+    refused: &mut Option<SchedError>,
+) -> Result<bool, SchedError> {
+    let Some(before) = back.had(tid) else {
+        return Ok(false);
+    };
+    let mut changed = false;
+    if let Some(priority) = fifo
+        && sched::get_class(tid)? == (Class::Fifo { priority })
+        && before.class != (Class::Fifo { priority })
+    {
+        match before.give_class(tid) {
+            Ok(()) => changed = true,
+            Err(error) => {
+                refused.get_or_insert(error);
+            }
+        }
+    }
+    let has = sched::get_affinity(tid)?;
+    if has != before.cpus && is_kept(&has) {
+        match sched::set_affinity(tid, &before.cpus) {
+            // Those that are offline by now, or outside of its cpuset, are left out, and what is left may be what it has.
+            Ok(()) => changed |= sched::get_affinity(tid)? != has,
+            Err(error) => {
+                refused.get_or_insert(error);
+            }
+        }
+    }
+    Ok(changed)
+}
+
+/// How many of a group's threads may run on other cpus than this one, and how many there are.
+pub(super) fn elsewhere(group: &Path, cpu: u32) -> (usize, usize) {
+    let cpus = (group::threads(group).into_iter()).filter_map(|tid| sched::get_affinity(tid).ok());
+    let all: Vec<bool> = cpus.map(|cpus| cpus != [cpu]).collect();
+    (
+        all.iter().filter(|elsewhere| **elsewhere).count(),
+        all.len(),
+    )
+}
+
+/// How many of a group's threads and of these `others` come before those who hold what is held, by their class.
+pub(super) fn above(group: &Path, others: &[i32]) -> usize {
+    let all = group::threads(group).into_iter().chain(others.to_vec());
+    let comes_before = |tid: &i32| match sched::get_class(*tid) {
+        Ok(Class::Fifo { priority } | Class::RoundRobin { priority }) => priority > HIGHEST_HELD,
+        Ok(Class::Deadline { .. }) => true,
+        _ => false,
+    };
+    all.filter(comes_before).count()
+}
+
+/// The threads of a process; none of one that is gone.
+pub(super) fn threads_of(pid: i32) -> Vec<i32> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let names = entries.into_iter().flatten().flatten();
+    names
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+/// Does something to every thread until none is left to which it does anything. Those that end meanwhile are passed over.
+fn each(
+    group: &Path,
+    mut change: impl FnMut(i32) -> Result<bool, SchedError>,
+) -> Result<(), SchedError> {
+    for _ in 0..PASSES {
+        let mut changed = false;
+        for tid in group::threads(group) {
+            match change(tid) {
+                Ok(done) => changed |= done,
+                Err(_) if start_of(tid).is_none() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// A group of one thread, which is on a cpu that it may use.
+    fn thread() -> (tempfile::TempDir, std::process::Child, i32) {
+        let dir = tempfile::tempdir().unwrap();
+        let child = Command::new("sleep").arg("60").spawn().unwrap();
+        let tid = child.id().cast_signed();
+        std::fs::write(dir.path().join("cgroup.threads"), format!("{tid}\n")).unwrap();
+        (dir, child, tid)
+    }
+
+    #[test]
+    fn threads_are_kept_to_a_cpu_and_get_back_what_they_had() {
+        let (dir, mut child, tid) = thread();
+        let had = sched::get_affinity(tid).unwrap();
+        let cpu = *had.last().unwrap();
+        let back = Back::of(&group::threads(dir.path()), Some(tid));
+        assert_eq!(
+            (back.cpus(), back.priorities(), back.deadline()),
+            (&had[..], None, None)
+        );
+        assert!(keep(dir.path(), cpu, None, &back).is_ok());
+        assert_eq!(sched::get_affinity(tid).unwrap(), [cpu]);
+        if had.len() > 1 {
+            assert_eq!(elsewhere(dir.path(), had[0]), (1, 1));
+        }
+        assert_eq!(elsewhere(dir.path(), cpu), (0, 1));
+        put_back(dir.path(), cpu, None, &back).unwrap();
+        assert_eq!(sched::get_affinity(tid).unwrap(), had);
+        // One that has chosen for itself meanwhile.
+        assert!(keep(dir.path(), cpu, None, &back).is_ok());
+        sched::set_affinity(tid, &had).unwrap();
+        put_back(dir.path(), cpu, None, &back).unwrap();
+        assert_eq!(sched::get_affinity(tid).unwrap(), had);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // Its number is nobody's, and that is no error.
+        put_back(dir.path(), cpu, None, &back).unwrap();
+    }
+
+    #[test]
+    fn a_class_that_was_given_is_taken_back() {
+        let (dir, mut child, tid) = thread();
+        let back = Back::of(&[tid], Some(tid)).with_rt_groups(&[tid]);
+        let cpu = *back.cpus().last().unwrap();
+        let had = sched::get_class(tid).unwrap();
+        // A class of its own choice stays.
+        let own = Class::Batch;
+        sched::set_class(tid, &own).unwrap();
+        put_back(dir.path(), cpu, Some(3), &back).unwrap();
+        assert_eq!(sched::get_class(tid).unwrap(), own);
+        sched::set_class(tid, &had).unwrap();
+        match keep(dir.path(), cpu, Some(3), &back) {
+            Ok(()) => {
+                let held = Class::Fifo { priority: 3 };
+                assert_eq!(sched::get_class(tid).unwrap(), held);
+                assert_eq!(Back::of(&[tid], None).priorities(), Some((3, 3)));
+                put_back(dir.path(), cpu, Some(3), &back).unwrap();
+            }
+            // Whoever may not give the class is told so, and nobody else.
+            Err(_) => assert!(sched::set_class(tid, &Class::Fifo { priority: 3 }).is_err()),
+        }
+        assert_eq!(sched::get_class(tid).unwrap(), had);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn whether_children_start_as_other_is_put_back() {
+        let (_dir, mut child, tid) = thread();
+        let (batch, other) = (Class::Batch, Class::Other);
+        sched::set_class_reset_on_fork(tid, &batch).unwrap();
+        let back = Back::of(&[tid], Some(tid));
+        // It takes a privilege to do without again, but none to be of the class again.
+        sched::set_class_reset_on_fork(tid, &other).unwrap();
+        back.threads[0].give_class(tid).unwrap();
+        assert_eq!(sched::get_class_and_reset(tid), Ok((batch, true)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn one_that_was_born_later_gets_what_the_first_had() {
+        let (_dir, mut child, tid) = thread();
+        let mut back = Back::of(&[std::process::id().cast_signed(), tid], Some(tid));
+        assert_eq!(back.threads[0].tid, tid);
+        // The same number, of another thread.
+        back.threads[1].start_ticks += 1;
+        assert_eq!(back.had(back.threads[1].tid), back.threads.first());
+        assert_eq!(back.had(i32::MAX), back.threads.first());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

@@ -1,0 +1,74 @@
+//! `timecell doctor --undo`: the machine as it was before `--fix`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use host::mend::undo::{PutBack, USUAL, put_back};
+use host::mend::{self, Failed};
+use host::root::Root;
+use model::InputError;
+
+use super::{alone, rows};
+use crate::exit::{CommandError, Ended};
+use crate::out;
+
+/// Puts back what this file tells of, or the usual one.
+pub(super) fn run(file: Option<&Path>, json: bool) -> Result<Ended, CommandError> {
+    let path = file.unwrap_or(Path::new(USUAL));
+    mend::must_be_root()?;
+    let _alone = alone::with(true)?;
+    let done = match put_back(&Root::live(), path)? {
+        Some(done) => done,
+        None if file.is_some() => {
+            let what = "there is no such file";
+            let mend = format!("`timecell doctor --fix` notes what it changes in {USUAL}");
+            return Err(InputError::new(path.display().to_string(), what, mend).into());
+        }
+        None => PutBack::default(),
+    };
+    if json {
+        let mut json = serde_json::json!(done);
+        json["schema"] = 1.into();
+        json["undo"] = path.display().to_string().into();
+        out::print(&format!("{json:#}"));
+    } else {
+        out::print(&text(&done, path));
+    }
+    Ok(match done.failed.is_empty() {
+        true => Ended::Fine,
+        false => Ended::Failed,
+    })
+}
+
+fn text(done: &PutBack, path: &Path) -> String {
+    let name = out::name(&path.display().to_string());
+    if done.other_boot {
+        return format!(
+            "the machine was started after {name} was written, and what it tells of is gone with that: nothing to put back"
+        );
+    }
+    let mut lines = rows::changes(&done.put_back, true);
+    let has = (done.already.iter()).map(|change| (change, format!("has {} already", change.was)));
+    lines.extend(rows::alike(has));
+    let not = |failed: &Failed, word: &str| format!("{word}: {}", failed.why);
+    let gone = (done.gone.iter())
+        .map(|failed| (&failed.change, not(failed, "cannot be put back any more")));
+    lines.extend(rows::alike(gone));
+    let failed = (done.failed.iter()).map(|failed| (&failed.change, not(failed, "failed")));
+    lines.extend(rows::alike(failed));
+    let mut text = String::new();
+    for (id, row) in &lines {
+        let _ = writeln!(text, "{}", rows::line(id, row, out::width()));
+    }
+    let end = match (lines.is_empty(), done.failed.is_empty()) {
+        (true, _) => format!("nothing to put back: {name} tells of nothing that is still changed"),
+        (false, true) => "the machine is as it was, as far as it can be".to_owned(),
+        (false, false) => format!("what failed stays in {name}: try again"),
+    };
+    let end = match done.gone.is_empty() && done.failed.is_empty() && !lines.is_empty() {
+        true => "the machine is as it was".to_owned(),
+        false => end,
+    };
+    text.push_str(&end);
+    text
+}

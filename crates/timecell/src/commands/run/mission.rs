@@ -1,0 +1,391 @@
+//! The mission that is made of the command line.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use engine::User;
+use model::mission::MissionFile;
+use model::{InputError, InputErrors};
+use supervise::machine::Here;
+use supervise::run::Inputs;
+
+use super::CELL;
+use crate::cli::Run;
+use crate::commands::admit::latency;
+use crate::exit::CommandError;
+
+/// What messages call it.
+const PLACE: &str = "timecell run";
+
+/// The mission of the command line, held against this machine.
+pub(super) fn inputs(options: &Run, name: &str, here: &Here) -> Result<Inputs, CommandError> {
+    let is_process =
+        options.image.is_none() && options.rootfs.is_none() && options.bundle.is_none();
+    let text = mission(options, name, is_process)?;
+    let parsed = MissionFile::parse(PLACE, &text).and_then(|file| {
+        let file = match is_process {
+            true => file.of_processes(),
+            false => file,
+        };
+        file.check(here).map(|()| file)
+    });
+    let file = parsed.map_err(without_lines)?;
+    Ok(Inputs {
+        latency_ns: latency(&file)?,
+        measured: Vec::new(),
+        text,
+        file,
+    })
+}
+
+/// The lines are those of a file that nobody has seen.
+fn without_lines(faults: InputErrors) -> CommandError {
+    let plain = |fault: &InputError| InputError {
+        line: None,
+        ..fault.clone()
+    };
+    match InputErrors::of(faults.iter().map(plain).collect()) {
+        Some(plain) => plain.into(),
+        None => faults.into(),
+    }
+}
+
+/// Its text.
+fn mission(options: &Run, name: &str, is_process: bool) -> Result<String, InputError> {
+    let words = (options.program.iter())
+        .map(|word| text_of(word))
+        .collect::<Result<Vec<&str>, InputError>>()?;
+    let mut text = format!("schema = 1\nname = {}\n", quoted(name));
+    if let Some(enforcer) = options.enforcer {
+        let _ = writeln!(text, "enforcer = {}", quoted(enforcer.name()));
+    }
+    text.push_str("supervisor = { class = \"other\" }\n\n[[cell]]\n");
+    let _ = writeln!(text, "name = {}", quoted(CELL));
+    made_of(&mut text, options, &words)?;
+    if let Some(cpu) = options.cpu {
+        let _ = writeln!(text, "cpus = [{cpu}]");
+    }
+    if let Some(priority) = options.fifo {
+        let _ = writeln!(
+            text,
+            "priorities = {{ lowest = {priority}, highest = {priority} }}"
+        );
+    }
+    if let Some(reserve) = options.reserve {
+        let _ = writeln!(
+            text,
+            "reservation = {{ budget = \"{}ns\", period = \"{}ns\" }}",
+            reserve.budget_ns, reserve.period_ns
+        );
+    }
+    let _ = writeln!(text, "stop_timeout = \"{}ns\"", options.stop_timeout.ns());
+    text.push_str("restart = { policy = \"never\" }\n");
+    let env = environment(options, is_process)?;
+    if !env.is_empty() {
+        let pairs: Vec<String> = (env.iter())
+            .map(|(name, value)| format!("{} = {}", quoted(name), quoted(value)))
+            .collect();
+        let _ = writeln!(text, "env = {{ {} }}", pairs.join(", "));
+    }
+    text.push_str("\n[cell.rights]\n");
+    rights(&mut text, options, is_process);
+    for task in &options.task {
+        let _ = write!(
+            text,
+            "\n[[cell.task]]\nname = {}\nwcet = \"{}ns\"\nperiod = \"{}ns\"\n",
+            quoted(&task.name),
+            task.work.budget_ns,
+            task.work.period_ns
+        );
+    }
+    Ok(text)
+}
+
+/// Image, engine and command.
+fn made_of(text: &mut String, options: &Run, words: &[&str]) -> Result<(), InputError> {
+    let path = |dir: &Path| {
+        let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
+        Ok::<_, InputError>(quoted(text_of(dir.as_os_str())?))
+    };
+    let image = match (&options.image, &options.rootfs, &options.bundle) {
+        (Some(name), _, _) => format!(
+            "image = {{ reference = {} }}\nengine = \"podman\"",
+            quoted(name)
+        ),
+        (_, Some(dir), _) => format!("image = {{ rootfs = {} }}", path(dir)?),
+        (_, _, Some(dir)) => format!("image = {{ bundle = {} }}", path(dir)?),
+        _ => {
+            let program = found(words.first().copied().unwrap_or_default())?;
+            let args: Vec<String> = words.iter().skip(1).map(|word| quoted(word)).collect();
+            let _ = writeln!(text, "image = {{ binary = {} }}", path(&program)?);
+            if !args.is_empty() {
+                let _ = writeln!(text, "args = [{}]", args.join(", "));
+            }
+            let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+            let _ = writeln!(text, "workdir = {}", path(&here)?);
+            return Ok(());
+        }
+    };
+    text.push_str(&image);
+    text.push('\n');
+    if !words.is_empty() {
+        let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        let _ = writeln!(text, "command = [{}]", words.join(", "));
+    }
+    Ok(())
+}
+
+/// Where a program is: a path, or a name on the PATH. Links are not followed: a program may go by the name by which it is called.
+fn found(program: &str) -> Result<PathBuf, InputError> {
+    let path = match program.contains('/') {
+        true => std::path::absolute(program)
+            .ok()
+            .filter(|path| engine::is_program(path)),
+        false => engine::find_program(program),
+    };
+    path.ok_or_else(|| InputError::new(program, "there is no such program", ""))
+}
+
+/// Variables that a plain process has from this command.
+const KEPT: [&str; 8] = [
+    "PATH", "LANG", "LC_ALL", "TERM", "TZ", "USER", "LOGNAME", "HOME",
+];
+
+/// Those of them that are the user's own.
+const OF_USER: [&str; 3] = ["USER", "LOGNAME", "HOME"];
+
+/// Who has called `sudo`, as whom a plain process runs; `None`: nobody, and it is root's.
+struct Caller {
+    uid: u32,
+    gid: u32,
+    /// Name and home, as the machine knows them.
+    user: Option<User>,
+}
+
+impl Caller {
+    fn of_sudo() -> Option<Caller> {
+        let id = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
+        let uid = id("SUDO_UID")?;
+        Some(Caller {
+            uid,
+            gid: id("SUDO_GID").unwrap_or(0),
+            user: engine::users::of_id(uid),
+        })
+    }
+
+    /// What a variable of the user's own is; the rest are those of this command.
+    fn variable(&self, name: &str) -> Option<String> {
+        let user = self.user.as_ref()?;
+        match name {
+            "HOME" => Some(user.home.to_str()?.to_owned()),
+            _ => Some(user.name.clone()),
+        }
+    }
+}
+
+/// The variables that a plain process has before any is set: `here` are those of this command, some of which are root's under `sudo`.
+fn usual(caller: Option<&Caller>, here: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
+    let value = |name: &str| match caller.filter(|_| OF_USER.contains(&name)) {
+        Some(caller) => caller.variable(name),
+        None => here(name),
+    };
+    let pairs = KEPT.into_iter();
+    pairs
+        .filter_map(|name| Some((name.to_owned(), value(name)?)))
+        .collect()
+}
+
+/// The variables that it gets: of a plain process the usual ones, and what is set.
+fn environment(options: &Run, is_process: bool) -> Result<Vec<(String, String)>, InputError> {
+    let here = |name: &str| std::env::var(name).ok();
+    let own = |name: &str| Some((name.to_owned(), here(name)?));
+    let mut env = match is_process {
+        true => usual(Caller::of_sudo().as_ref(), here),
+        false => Vec::new(),
+    };
+    for set in &options.env {
+        let pair = match set.split_once('=') {
+            Some((name, value)) => Some((name.to_owned(), value.to_owned())),
+            None => own(set),
+        };
+        let (name, value) = pair.ok_or_else(|| {
+            let what = format!("`{set}` is not set here");
+            InputError::new("--env", what, "say it as NAME=VALUE")
+        })?;
+        env.retain(|(known, _)| *known != name);
+        env.push((name, value));
+    }
+    Ok(env)
+}
+
+fn rights(text: &mut String, options: &Run, is_process: bool) {
+    if is_process || options.network {
+        text.push_str("network = \"host\"\n");
+    }
+    if let Some(memory) = &options.memory {
+        let _ = writeln!(text, "memory = {}", quoted(memory));
+    }
+    if is_process {
+        let (uid, gid) = Caller::of_sudo().map_or((0, 0), |caller| (caller.uid, caller.gid));
+        let _ = writeln!(text, "user = {{ uid = {uid}, gid = {gid} }}");
+    }
+}
+
+/// A word of the command line as text.
+fn text_of(word: &OsStr) -> Result<&str, InputError> {
+    std::str::from_utf8(word.as_bytes()).map_err(|_| {
+        InputError::new(
+            PLACE,
+            format!("{word:?} is not UTF-8"),
+            "such words cannot be in a mission",
+        )
+    })
+}
+
+/// As a basic string of TOML.
+fn quoted(text: &str) -> String {
+    let json = serde_json::Value::from(text).to_string();
+    // The one control character that JSON takes as it is.
+    json.replace('\u{7f}', "\\u007f")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    use crate::cli::{Cli, Command};
+
+    fn options(words: &[&str]) -> Run {
+        let words = ["timecell", "run"].iter().chain(words);
+        match Cli::try_parse_from(words).unwrap().command {
+            Command::Run(options) => *options,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn parsed(words: &[&str]) -> model::mission::Mission {
+        let options = options(words);
+        let is_process = options.image.is_none() && options.rootfs.is_none();
+        let text = mission(&options, "run-7", is_process).unwrap();
+        match MissionFile::parse(PLACE, &text) {
+            Ok(file) => file.into_mission(),
+            Err(faults) => panic!("{faults}: {text}"),
+        }
+    }
+
+    #[test]
+    fn a_command_line_is_a_mission_of_one_cell() {
+        let words = [
+            "--reserve",
+            "3ms/10ms",
+            "--fifo",
+            "60",
+            "--cpu",
+            "1",
+            "--enforcer",
+            "freezer",
+            "--env",
+            "A=\"\u{7f}\n",
+            "--",
+            "/bin/sh",
+            "-c",
+            "echo \"$A\"\\",
+        ];
+        let mission = parsed(&words);
+        assert_eq!(mission.enforcer, Some(model::Enforcer::Freezer));
+        let cell = &mission.cells[0];
+        assert_eq!(
+            (&cell.cpus[..], cell.band().unwrap().highest),
+            (&[1][..], 60)
+        );
+        assert_eq!(cell.args, ["-c", "echo \"$A\"\\"]);
+        assert_eq!(cell.env["A"], "\"\u{7f}\n");
+        assert_eq!(cell.reservation.unwrap().period.ns(), 10_000_000);
+        let container = [
+            "--task",
+            "t=1ms/10ms",
+            "--image",
+            "localhost/a:1",
+            "--",
+            "/a",
+            "b",
+        ];
+        let mission = parsed(&container);
+        let cell = &mission.cells[0];
+        assert_eq!(
+            (cell.engine, &cell.command[..]),
+            (
+                model::EngineKind::Podman,
+                &["/a".to_owned(), "b".to_owned()][..]
+            )
+        );
+        assert_eq!((cell.tasks.len(), cell.env.len()), (1, 0));
+    }
+
+    #[test]
+    fn what_says_neither_budget_nor_task_is_refused() {
+        for words in [
+            &["--", "/bin/true"][..],
+            &["--reserve", "3ms/10ms"],
+            &[
+                "--reserve",
+                "3ms/10ms",
+                "--image",
+                "a",
+                "--rootfs",
+                "b",
+                "--",
+                "c",
+            ],
+        ] {
+            let words = ["timecell", "run"].iter().chain(words);
+            assert!(Cli::try_parse_from(words).is_err());
+        }
+        assert!(found("no-such-program-at-all").is_err());
+        assert!(found("/bin").is_err());
+        assert!(found("sh").is_ok());
+        // No program, and one by another name.
+        let dir = tempfile::tempdir().unwrap();
+        let (plain, link) = (dir.path().join("plain"), dir.path().join("link"));
+        std::fs::write(&plain, "").unwrap();
+        assert!(found(plain.to_str().unwrap()).is_err());
+        std::os::unix::fs::symlink("/bin/sh", &link).unwrap();
+        assert_eq!(found(link.to_str().unwrap()).unwrap(), link);
+    }
+
+    #[test]
+    fn under_sudo_a_program_has_the_variables_of_its_user() {
+        let user = User {
+            name: "ann".to_owned(),
+            uid: 1002,
+            gid: 1002,
+            home: "/home/ann".into(),
+        };
+        let caller = |user| Caller {
+            uid: 1002,
+            gid: 1002,
+            user,
+        };
+        let here = |name: &str| match name {
+            "TERM" => Some("xterm".to_owned()),
+            "HOME" => Some("/root".to_owned()),
+            "USER" | "LOGNAME" => Some("root".to_owned()),
+            _ => None,
+        };
+        let usual = |caller: Option<Caller>| {
+            let pairs = usual(caller.as_ref(), here).into_iter();
+            pairs
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect::<Vec<_>>()
+        };
+        let ann = ["TERM=xterm", "USER=ann", "LOGNAME=ann", "HOME=/home/ann"];
+        assert_eq!(usual(Some(caller(Some(user)))), ann);
+        // One that is in no file of users has none of them rather than root's.
+        assert_eq!(usual(Some(caller(None))), ["TERM=xterm"]);
+        let root = ["TERM=xterm", "USER=root", "LOGNAME=root", "HOME=/root"];
+        assert_eq!(usual(None), root);
+    }
+}

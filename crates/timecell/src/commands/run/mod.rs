@@ -1,0 +1,335 @@
+//! `timecell run`: one program under a budget, as a mission of one cell made in memory.
+
+mod mission;
+
+use std::fmt::Write as _;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use supervise::End;
+use supervise::admit::{Admission, Outcome};
+use supervise::held::HeldError;
+use supervise::ledger::Ledger;
+use supervise::machine::Here;
+use supervise::run::{
+    Event, Inputs, Notify, Options, OutputTo, RunError, Signals, Used, dir_of_one, keep,
+};
+
+use super::admit::ms;
+use super::logs::Reader;
+use super::up::{Entered, enter};
+use crate::cli::Run;
+use crate::exit::{CommandError, Ended};
+use crate::out;
+use crate::printer::Printer;
+use mission::inputs;
+
+/// The name of its cell.
+const CELL: &str = "app";
+/// Between two looks at what a program has written whose engine keeps its streams.
+const LOOK: Duration = Duration::from_millis(20);
+/// What a shell adds to the number of the signal that ended a program.
+const BY_SIGNAL: i32 = 128;
+
+/// Runs it to its end; exits with its status.
+pub fn run(options: &Run) -> Result<Ended, CommandError> {
+    // SAFETY: no arguments, cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        return Err(HeldError::NotRoot.into());
+    }
+    let here = Here::default();
+    let name = match &options.name {
+        Some(name) => name.clone(),
+        None => free_name(std::process::id(), |name| dir_of_one(name).exists()),
+    };
+    let inputs = inputs(options, &name, &here)?;
+    let dir = dir_of_one(&name);
+    let ledger = Ledger::default();
+    let Entered {
+        plan,
+        facts,
+        name: own_name,
+        held: _held,
+    } = enter(inputs, &here, &dir, &ledger)?;
+    if !plan.admission.is_admitted() {
+        if options.name.is_none() {
+            own_name.forget();
+        }
+        refusals(&plan.admission)
+            .iter()
+            .for_each(|why| out::error(why));
+        return Ok(Ended::Missed);
+    }
+    if !options.quiet {
+        plan.admission
+            .notes
+            .iter()
+            .for_each(|note| out::note(&format!("note    {note}")));
+    }
+    // A program that is no container finds its page there.
+    let made = DirBuilder::new().mode(0o711).recursive(true).create(&dir);
+    made.map_err(|source| CommandError::File {
+        path: dir.clone(),
+        doing: "make it",
+        source,
+    })?;
+    let signals = Signals::take_for_one()?;
+    let mut read = |_: &Path| -> Result<Inputs, Vec<String>> {
+        Err(vec![
+            "this mission was made of a command line, and cannot be updated".to_owned(),
+        ])
+    };
+    let follow = (options.image.is_some())
+        .then(|| Follow::start(&dir))
+        .transpose();
+    let follow = follow.map_err(RunError::no_printer)?;
+    let options_of_run = Options {
+        dir: dir.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        ledger,
+        output: OutputTo::Own,
+    };
+    let mut seen = Seen::default();
+    let mut printer = Printer::of_errors().map_err(RunError::no_printer)?;
+    let mut tell = |event: &Event| {
+        if let Some(line) = seen.see(event, options.quiet) {
+            printer.print(&line);
+        }
+    };
+    // Its service manager is not told that a program of the user's is ready.
+    let notify = Notify::default();
+    let kept = keep(
+        plan,
+        &facts,
+        &mut read,
+        &options_of_run,
+        notify,
+        &signals,
+        &mut tell,
+    );
+    if let Some(follow) = follow {
+        follow.end();
+    }
+    if kept.is_ok() && !options.quiet {
+        report(&seen).iter().for_each(|line| printer.print(line));
+    }
+    // Nobody reads who does not by now.
+    let _ = printer.finish();
+    kept?;
+    // All that is of use in it was told.
+    let _ = std::fs::remove_dir_all(&dir);
+    if options.name.is_none() {
+        own_name.forget();
+    }
+    Ok(seen.status(signals.last()))
+}
+
+/// A name that no other has, also none that was killed before this process got its number: its cell may still run.
+fn free_name(pid: u32, is_taken: impl Fn(&str) -> bool) -> String {
+    let first = format!("run-{pid}");
+    let others = (2_u64..).map(|number| format!("run-{pid}-{number}"));
+    let mut names = std::iter::once(first.clone()).chain(others);
+    names.find(|name| !is_taken(name)).unwrap_or(first)
+}
+
+/// What is told while it runs.
+#[derive(Debug, Default)]
+struct Seen {
+    used: Option<Used>,
+    end: Option<End>,
+    asked: bool,
+}
+
+impl Seen {
+    /// What is to be printed of it.
+    fn see(&mut self, event: &Event, quiet: bool) -> Option<String> {
+        let line = match event {
+            Event::Started { pid, guarantee, .. } => {
+                Signals::hand_on_to(*pid);
+                format!("note    process {pid}: {guarantee}")
+            }
+            // Of an earlier command of this name, which was killed.
+            Event::Adopted { pid, .. } => {
+                Signals::hand_on_to(*pid);
+                format!(
+                    "note    process {pid} runs since before and is taken over; what it writes goes where it went"
+                )
+            }
+            Event::Used { used, .. } => {
+                Signals::hand_on_to(0);
+                self.used = Some((**used).clone());
+                return None;
+            }
+            Event::Ended { end, asked, .. } => {
+                (self.end, self.asked) = (Some(*end), *asked);
+                return None;
+            }
+            Event::NotStarted { why, .. } => {
+                return Some(format!("error: it could not be started: {why}"));
+            }
+            Event::Stays { .. } | Event::Incident(_) => return None,
+            other => format!("note    {other}"),
+        };
+        (!quiet).then_some(line)
+    }
+
+    /// What the program ended with, as a shell says it; `signal` came last.
+    fn status(&self, signal: Option<i32>) -> Ended {
+        match self.end {
+            Some(End::Exited { code }) => Ended::Program(code),
+            // One that does not handle what it is asked to end by is killed, and ended by that all the same.
+            Some(End::Killed { .. }) if self.asked && signal.is_some() => {
+                Ended::Program(BY_SIGNAL + signal.unwrap_or(0))
+            }
+            Some(End::Killed { signal, .. }) => Ended::Program(BY_SIGNAL + signal),
+            Some(End::Unknown) | None => Ended::Failed,
+        }
+    }
+}
+
+/// What it has used, a line each.
+fn report(seen: &Seen) -> Vec<String> {
+    let Some(used) = &seen.used else {
+        return Vec::new();
+    };
+    let end = seen.end.map_or(String::new(), |end| format!("; {end}"));
+    let tasks = used.tasks.iter().map(|task| {
+        let worst = task.worst_response_ns.map_or(String::new(), |ns| {
+            format!(", longest response {}", ms(ns.unsigned_abs()))
+        });
+        format!(
+            "note    {}: {} jobs, {} late{worst}",
+            task.task, task.jobs, task.late
+        )
+    });
+    [format!("note    {}{end}", sum(used))]
+        .into_iter()
+        .chain(tasks)
+        .collect()
+}
+
+/// Time, cpu and budget in a sentence.
+fn sum(used: &Used) -> String {
+    let time = |ns: i64| ms(ns.unsigned_abs());
+    let mut text = format!("ran for {}", time(used.lasted_ns));
+    match used.cpu_ns {
+        Some(cpu) => {
+            let share = cpu as f64 * 100.0 / used.lasted_ns.max(1) as f64;
+            let _ = write!(text, ", used {} of cpu time ({share:.1} %)", time(cpu));
+        }
+        None => text.push_str(", the kernel does not say how much cpu time it used"),
+    }
+    match used.counted {
+        Some(counted) => {
+            let _ = write!(
+                text,
+                ", its budget was used up in {} of {} periods, and overrun by {} at most",
+                counted.exhausted,
+                counted.periods,
+                time(counted.overrun_ns)
+            );
+        }
+        None => text.push_str("; this enforcer does not count how often its budget was used up"),
+    }
+    text
+}
+
+/// Why it is not admitted, a sentence each.
+fn refusals(admission: &Admission) -> Vec<String> {
+    let of_cell = admission.cells.iter().filter_map(|outcome| match outcome {
+        Outcome::Refused(refused) => Some(match &refused.witness {
+            Some(late) => format!("it is not admitted: {}; {late}", refused.why),
+            None => format!("it is not admitted: {}", refused.why),
+        }),
+        _ => None,
+    });
+    of_cell.chain(admission.refusals.iter().cloned()).collect()
+}
+
+/// Prints what a program has written whose engine keeps its streams, as it comes.
+struct Follow {
+    over: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Follow {
+    fn start(dir: &Path) -> std::io::Result<Follow> {
+        let place = dir.join("cells").join(CELL);
+        let over = Arc::new(AtomicBool::new(false));
+        let theirs = Arc::clone(&over);
+        let thread = std::thread::Builder::new().name("timecell-follow".to_owned());
+        let thread = thread.spawn(move || {
+            let mut reader = Reader::default();
+            loop {
+                // What came before it was over is there then.
+                let last = theirs.load(Ordering::SeqCst);
+                let mut bytes = Vec::new();
+                // The first look finds the file, the second what is in it.
+                for _ in 0..2 {
+                    let _ = reader.go_on(&place, &mut bytes);
+                }
+                if !bytes.is_empty() {
+                    out::foreign_raw(&bytes);
+                }
+                if last {
+                    return;
+                }
+                std::thread::sleep(LOOK);
+            }
+        })?;
+        Ok(Follow { over, thread })
+    }
+
+    /// Prints the rest.
+    fn end(self) {
+        self.over.store(true, Ordering::SeqCst);
+        let _ = self.thread.join();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_was_asked_to_end_ended_by_that_signal() {
+        let seen = |end, asked| Seen {
+            end: Some(end),
+            asked,
+            used: None,
+        };
+        let killed = End::Killed {
+            signal: libc::SIGKILL,
+            core_dumped: false,
+        };
+        assert_eq!(seen(End::Exited { code: 7 }, false).status(None).code(), 7);
+        assert_eq!(seen(killed, true).status(Some(libc::SIGINT)).code(), 130);
+        assert_eq!(seen(killed, false).status(None).code(), 137);
+        assert_eq!(Seen::default().status(None).code(), 1);
+    }
+
+    #[test]
+    fn the_name_of_one_that_was_killed_is_not_taken_again() {
+        assert_eq!(free_name(7, |_| false), "run-7");
+        assert_eq!(free_name(7, |name| name == "run-7"), "run-7-2");
+        let three = ["run-7", "run-7-2", "run-7-3"];
+        assert_eq!(free_name(7, |name| three.contains(&name)), "run-7-4");
+    }
+
+    #[test]
+    fn one_that_is_taken_over_is_told_of() {
+        let adopted = Event::Adopted {
+            cell: CELL.to_owned(),
+            // No process has it, and none is to get a signal.
+            pid: 0,
+        };
+        let said = Seen::default().see(&adopted, false).unwrap();
+        assert!(said.contains("is taken over"), "{said}");
+        assert_eq!(Seen::default().see(&adopted, true), None);
+    }
+}

@@ -1,0 +1,574 @@
+//! What runs already, put under a budget and let go again: `timecell hold` and `timecell release`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use freezer::page::{Page, memory};
+use host::sched::{Class, get_affinity, get_class, set_class};
+use serde_json::Value;
+use supervise::names;
+
+use crate::missions::{Up, busybox, mission, name, shell};
+use crate::missions_reaction::Image;
+use crate::support::{Case, Need, Said, eventually, say};
+
+/// All that is held on the machine is held in one place.
+const NEEDS: &[Need] = &[
+    Need::Alone,
+    Need::Root,
+    Need::RealTime,
+    Need::Freezer,
+    Need::TwoCpus,
+    Need::Program("busybox"),
+];
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "missions_hold::a_podman_container_gets_a_budget_that_outlives_all_but_itself",
+        needs: &[
+            Need::Alone,
+            Need::Root,
+            Need::RealTime,
+            Need::Freezer,
+            Need::TwoCpus,
+            Need::Program("busybox"),
+            Need::Program("podman"),
+        ],
+        run: a_podman_container_gets_a_budget_that_outlives_all_but_itself,
+    },
+    Case {
+        name: "missions_hold::a_process_is_held_with_what_it_has_started_and_gets_all_back",
+        needs: NEEDS,
+        run: a_process_is_held_with_what_it_has_started_and_gets_all_back,
+    },
+    Case {
+        name: "missions_hold::whoever_leaves_its_group_is_told_of_and_gets_all_back",
+        needs: NEEDS,
+        run: whoever_leaves_its_group_is_told_of_and_gets_all_back,
+    },
+    Case {
+        name: "missions_hold::missions_and_what_is_held_count_for_each_other",
+        needs: NEEDS,
+        run: missions_and_what_is_held_count_for_each_other,
+    },
+    Case {
+        name: "missions_hold::what_cannot_be_held_is_refused_and_nothing_changes",
+        needs: NEEDS,
+        run: what_cannot_be_held_is_refused_and_nothing_changes,
+    },
+];
+
+const BUSY: &str = "while :; do :; done & while :; do :; done";
+
+fn hold(words: &[&str]) -> Said {
+    let words: Vec<&str> = ["hold"].iter().chain(words).copied().collect();
+    say(Path::new("/"), &words)
+}
+
+fn release(what: &str) -> Said {
+    say(Path::new("/"), &["release", what])
+}
+
+fn list() -> Value {
+    let said = hold(&["--list", "--json"]).ends_with(0);
+    serde_json::from_str(&said.out).unwrap()
+}
+
+/// The only one that is held.
+#[track_caller]
+fn only() -> Value {
+    let list = list();
+    assert_eq!(list["held"].as_array().unwrap().len(), 1, "{list}");
+    list["held"][0].clone()
+}
+
+fn group(seen: &Value) -> PathBuf {
+    PathBuf::from(seen["group"].as_str().unwrap())
+}
+
+fn place() -> PathBuf {
+    memory().join(names::HELD)
+}
+
+/// Nothing that a hold has made is left.
+#[track_caller]
+fn nothing_is_held() {
+    assert_eq!(list()["held"], Value::Array(Vec::new()));
+    assert!(!place().exists(), "{}", place().display());
+    assert!(!Path::new("/run/timecell/held.json").exists());
+    let ledger = say(Path::new("/"), &["ps", "--machine"]).ends_with(0);
+    assert!(!ledger.out.contains("the hold of"), "{}", ledger.out);
+}
+
+fn used(group: &Path) -> Duration {
+    let text = fs::read_to_string(group.join("cpu.stat")).unwrap();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("usage_usec "));
+    Duration::from_micros(line.unwrap().parse().unwrap())
+}
+
+/// What a group uses, as a share of a cpu, for a second.
+fn share(group: &Path) -> f64 {
+    let (began, before) = (Instant::now(), used(group));
+    std::thread::sleep(Duration::from_secs(1));
+    (used(group) - before).as_secs_f64() / began.elapsed().as_secs_f64()
+}
+
+/// Of a tenth of a cpu one that always wants it gets no more than twice that, and some of it, whatever the machine does beside.
+#[track_caller]
+fn is_a_tenth(group: &Path) {
+    let share = share(group);
+    assert!((0.02..0.2).contains(&share), "{share}");
+}
+
+/// A container that spins, removed on drop, before its image is.
+struct Container {
+    name: String,
+    image: Image,
+}
+
+impl Container {
+    fn start(dir: &Path) -> Container {
+        let container = Container {
+            image: Image::of_busybox(dir),
+            name: name(dir).to_lowercase(),
+        };
+        let mut run = Command::new("podman");
+        run.args(["--cgroup-manager", "cgroupfs", "run", "--detach"])
+            .args([
+                "--network",
+                "none",
+                "--ulimit",
+                "nofile=1024:1024",
+                "--ulimit",
+                "nproc=1024:1024",
+            ])
+            .args(["--name", &container.name, &container.image.0])
+            .args(["/busybox", "sh", "-c", BUSY]);
+        let done = run.output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{said}");
+        container
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        let _ = release(&self.name);
+        let mut remove = Command::new("podman");
+        let _ = remove
+            .args(["rm", "--force", "--time=0", &self.name])
+            .output();
+    }
+}
+
+/// A process with a child that spin, both killed on drop.
+struct Busy(Child);
+
+impl Busy {
+    fn start() -> Busy {
+        let mut command = Command::new(busybox());
+        command.args(["sh", "-c", BUSY]).stdout(Stdio::null());
+        let busy = Busy(command.spawn().unwrap());
+        eventually("its child is there", || busy.all().len() == 2);
+        busy
+    }
+
+    fn pid(&self) -> i32 {
+        self.0.id().cast_signed()
+    }
+
+    fn id(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    fn all(&self) -> Vec<i32> {
+        let children = format!("/proc/{0}/task/{0}/children", self.pid());
+        let text = fs::read_to_string(children).unwrap_or_default();
+        let children = text.split_whitespace().map(|pid| pid.parse().unwrap());
+        [self.pid()].into_iter().chain(children).collect()
+    }
+
+    fn end(&mut self) {
+        for pid in self.all() {
+            // SAFETY: our own child and its child; once it was waited for it has none, and its own number is not asked for.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        if matches!(self.0.try_wait(), Ok(None)) {
+            let _ = release(&self.id());
+            self.end();
+        }
+    }
+}
+
+fn a_podman_container_gets_a_budget_that_outlives_all_but_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let container = Container::start(dir.path());
+    let own = container.name.as_str();
+    let said = hold(&["--reserve", "5ms/50ms", "--cpu", "1", own]).ends_with(0);
+    for part in [
+        &format!("the podman container `{own}`"),
+        "5.000 ms of cpu 1 in every 50.000 ms",
+        "ordinary: the budget is the most that they get",
+        &format!("timecell release {own}"),
+    ] {
+        assert!(said.out.contains(part), "{part}: {}", said.out);
+    }
+    let seen = only();
+    let group = group(&seen);
+    assert_eq!(
+        (&seen["kind"], &seen["threads_elsewhere"]),
+        (&"podman".into(), &0.into())
+    );
+    is_a_tenth(&group);
+    // By the beginning of its id, and once.
+    let id = seen["id"].as_str().unwrap();
+    let again = hold(&["--reserve", "5ms/50ms", &id[..12]]).ends_with(2);
+    assert!(
+        again
+            .error()
+            .contains("is held already, with 5 ms every 50 ms on cpu 1")
+    );
+    // Whoever asks sees to others.
+    kill_all_who_hold();
+    let told = hold(&["--list"]).ends_with(0);
+    assert!(told.err.contains("it is held again"), "{}", told.err);
+    assert!(told.out.contains("used up"), "{}", told.out);
+    is_a_tenth(&group);
+    let seen = only();
+    assert_eq!(seen["not_held"], Value::Null);
+    assert!(seen["exhausted"].as_u64().unwrap() >= 5, "{seen}");
+    // Whoever comes next says so.
+    kill_all_who_hold();
+    let again = hold(&["--reserve", "5ms/50ms", own]).ends_with(2);
+    assert!(again.err.contains("it is held again"), "{}", again.err);
+    kill_all_who_hold();
+    let let_go = release(own).ends_with(0);
+    assert!(let_go.err.contains("it is held again"), "{}", let_go.err);
+    assert!(let_go.out.contains(": let go"), "{}", let_go.out);
+    nothing_is_held();
+    // Beside whatever else the machine does: it had a tenth.
+    let share = share(&group);
+    assert!(share > 0.2, "{share}");
+    let refused = release(own).ends_with(2);
+    assert!(refused.error().contains("is not held; nothing is held"));
+    // One that ends while it is held.
+    hold(&["--reserve", "5ms/50ms", "--fifo", "20", own]).ends_with(0);
+    let threads = only()["threads"].as_u64();
+    assert_eq!(threads, Some(2));
+    let ended = Command::new("podman").args(["kill", own]).output().unwrap();
+    assert!(ended.status.success());
+    eventually("the container has ended", || {
+        !group.join("cgroup.procs").exists() || used_by_nobody(&group)
+    });
+    let told = hold(&["--list"]).ends_with(0);
+    assert!(
+        told.err.contains("has ended while it was held"),
+        "{}",
+        told.err
+    );
+    nothing_is_held();
+    let stopped = hold(&["--reserve", "5ms/50ms", own]).ends_with(2);
+    assert!(stopped.error().contains("does not run"));
+}
+
+/// One that is quick enough starts another before it is killed itself.
+fn kill_all_who_hold() {
+    eventually("nobody holds it", || {
+        let page = Page::open(&place()).unwrap().unwrap();
+        for pid in [page.heir(), page.watcher(), page.keeper()] {
+            // SAFETY: no memory is involved.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        !page.is_kept()
+    });
+}
+
+fn used_by_nobody(group: &Path) -> bool {
+    !freezer::hold::is_populated(group)
+}
+
+fn a_process_is_held_with_what_it_has_started_and_gets_all_back() {
+    let mut busy = Busy::start();
+    let had = get_affinity(busy.pid()).unwrap();
+    let class = get_class(busy.pid()).unwrap();
+    let from = fs::read_to_string(format!("/proc/{}/cgroup", busy.pid())).unwrap();
+    let words = [
+        "--reserve",
+        "5ms/50ms",
+        "--cpu",
+        "1",
+        "--fifo",
+        "30",
+        &busy.id(),
+    ];
+    let said = hold(&words).ends_with(0);
+    assert!(
+        said.out.contains("2 threads, FIFO 30: sure of"),
+        "{}",
+        said.out
+    );
+    let seen = only();
+    let group = group(&seen);
+    assert!(
+        group.ends_with(format!("held-by-timecell-{}", busy.id())),
+        "{}",
+        group.display()
+    );
+    is_a_tenth(&group);
+    for pid in busy.all() {
+        assert_eq!(get_affinity(pid).unwrap(), [1]);
+        // One that goes on when it is to stop is of another class for as long.
+        let is_fifo = || matches!(get_class(pid), Ok(Class::Fifo { priority: 30 }));
+        eventually("its class is FIFO 30", is_fifo);
+    }
+    // A group that was made in it goes with it.
+    let below = group.join("below");
+    fs::create_dir(&below).unwrap();
+    move_to(&below, *busy.all().last().unwrap());
+    release(&busy.id()).ends_with(0);
+    nothing_is_held();
+    assert!(!group.exists());
+    let back = fs::read_to_string(format!("/proc/{}/cgroup", busy.pid())).unwrap();
+    assert_eq!(back, from);
+    for pid in busy.all() {
+        assert_eq!(get_affinity(pid).unwrap(), had);
+        assert_eq!(get_class(pid).unwrap(), class);
+    }
+    // Its group is its own then, and goes with what was held.
+    hold(&words).ends_with(0);
+    let id = busy.id();
+    busy.end();
+    eventually("all of it has ended", || used_by_nobody(&group));
+    let told = list();
+    assert!(told["held"].as_array().unwrap().is_empty(), "{told}");
+    assert!(
+        told["told"][0]
+            .as_str()
+            .unwrap()
+            .contains("has ended while it was held"),
+        "{told}"
+    );
+    nothing_is_held();
+    assert!(!group.exists());
+    let refused = release(&id).ends_with(2);
+    assert!(refused.error().contains("is not held"));
+}
+
+fn move_to(group: &Path, pid: i32) {
+    fs::write(group.join("cgroup.procs"), pid.to_string()).unwrap();
+}
+
+fn whoever_leaves_its_group_is_told_of_and_gets_all_back() {
+    let mut busy = Busy::start();
+    let had = get_affinity(busy.pid()).unwrap();
+    let class = get_class(busy.pid()).unwrap();
+    let id = busy.id();
+    let fifo = ["--reserve", "5ms/50ms", "--cpu", "1", "--fifo", "30", &id];
+    hold(&fifo).ends_with(0);
+    let group = group(&only());
+    let around = group.parent().unwrap();
+    move_to(around, *busy.all().last().unwrap());
+    assert_eq!(only()["threads_outside"], 1);
+    let told = hold(&["--list"]).ends_with(0);
+    assert!(
+        told.out.contains("that nobody holds to the budget: 1"),
+        "{}",
+        told.out
+    );
+    // With the last one that is in it, it is held no more, and has not ended.
+    move_to(around, busy.pid());
+    let told = hold(&["--list"]).ends_with(0);
+    assert!(
+        told.err
+            .contains("had left its group with 2 of its threads"),
+        "{}",
+        told.err
+    );
+    nothing_is_held();
+    assert!(!group.exists());
+    for pid in busy.all() {
+        assert_eq!(get_affinity(pid).unwrap(), had);
+        assert_eq!(get_class(pid).unwrap(), class);
+    }
+    // Where others than root move processes it gets no class.
+    let top = freezer::hold::top(&host::root::Root::live()).unwrap();
+    let given = top.join(format!("given-{id}"));
+    let inner = given.join("inner");
+    fs::create_dir_all(&inner).unwrap();
+    std::os::unix::fs::chown(given.join("cgroup.procs"), Some(65_534), None).unwrap();
+    for pid in busy.all() {
+        move_to(&inner, pid);
+    }
+    let refused = hold(&fifo).ends_with(3);
+    let ordinary = hold(&["--reserve", "5ms/50ms", "--cpu", "1", &id]);
+    let _ = release(&id);
+    let class_then = get_class(busy.pid()).unwrap();
+    busy.end();
+    freezer::hold::remove(&given, Duration::from_secs(20)).unwrap();
+    assert!(
+        refused.error().contains("others than root move processes"),
+        "{}",
+        refused.err
+    );
+    ordinary.ends_with(0);
+    assert_eq!(class_then, class);
+    nothing_is_held();
+}
+
+fn missions_and_what_is_held_count_for_each_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let (first, second) = (Busy::start(), Busy::start());
+    let large = ["--reserve", "60ms/100ms", "--cpu", "1", "--fifo", "60"];
+    let of = |more: &str| {
+        large
+            .iter()
+            .copied()
+            .chain([more])
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let hold_all = |words: Vec<String>| hold(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    hold_all(of(&first.id())).ends_with(0);
+    let machine = say(dir.path(), &["ps", "--machine"]).ends_with(0);
+    for part in [
+        "the hold of `ID`",
+        "ID: cpu 1, 60.000 ms every 100.000 ms, freezer, FIFO 60",
+    ] {
+        let part = part.replace("ID", &first.id());
+        assert!(machine.out.contains(&part), "{part}: {}", machine.out);
+    }
+    let stranger = format!("process {}, thread", first.id());
+    assert!(!machine.out.contains(&stranger), "{}", machine.out);
+    // With another priority than was admitted it is one.
+    let admitted = Class::Fifo { priority: 60 };
+    set_class(first.pid(), &Class::Fifo { priority: 70 }).unwrap();
+    let machine = say(dir.path(), &["ps", "--machine"]).ends_with(0);
+    set_class(first.pid(), &admitted).unwrap();
+    assert!(machine.out.contains(&stranger), "{}", machine.out);
+    // The same priority, and too much together.
+    let same = hold_all(of(&second.id())).ends_with(3);
+    assert!(
+        same.error().contains("has the priority 60 on its cpu"),
+        "{}",
+        same.err
+    );
+    let full = [
+        "--reserve",
+        "60ms/100ms",
+        "--cpu",
+        "1",
+        "--fifo",
+        "50",
+        &second.id(),
+    ];
+    let full = hold(&full).ends_with(3);
+    assert!(
+        full.error().contains(&format!("process {}", second.id())),
+        "{}",
+        full.err
+    );
+    // A cap for ordinary threads takes nothing of what real-time threads may have.
+    hold(&["--reserve", "5ms/50ms", "--cpu", "1", &second.id()]).ends_with(0);
+    release(&second.id()).ends_with(0);
+    let cells = shell(
+        "busy",
+        BUSY,
+        "cpus = [1]\npriorities = { lowest = 40, highest = 40 }\nreservation = { budget = \"50ms\", period = \"100ms\" }",
+    );
+    mission(dir.path(), &format!("enforcer = \"freezer\"\n{cells}"));
+    let refused = say(dir.path(), &["admit", "mission.toml"]).ends_with(3);
+    assert!(refused.out.contains("refused"), "{}", refused.out);
+    release(&first.id()).ends_with(0);
+    let mut up = Up::start(dir.path());
+    up.until("busy: runs (pid");
+    let full = hold_all(of(&first.id())).ends_with(3);
+    assert!(!full.error().is_empty());
+    let cell = crate::missions::pid_of(&up.said.join("\n"));
+    let cell = hold(&["--reserve", "5ms/50ms", &cell.to_string()]).ends_with(2);
+    assert!(
+        cell.error().contains("is a cell of timecell"),
+        "{}",
+        cell.err
+    );
+    up.end();
+    nothing_is_held();
+}
+
+fn what_cannot_be_held_is_refused_and_nothing_changes() {
+    let busy = Busy::start();
+    let own = busy.id();
+    let had = get_affinity(busy.pid()).unwrap();
+    let refused = |words: &[&str], code: i32, told: &str| {
+        let said = hold(words).ends_with(code).error();
+        assert!(said.contains(told), "{told}: {said}");
+    };
+    let small = ["--reserve", "5ms/50ms"];
+    let of = |what: &'static str| [small[0], small[1], what];
+    refused(&of("1"), 2, "the machine's init");
+    refused(&of("4194303"), 2, "there is no process 4194303");
+    refused(
+        &of("no-such-container"),
+        2,
+        "has a container `no-such-container`",
+    );
+    if fs::read_to_string("/proc/2/comm").is_ok_and(|name| name.trim() == "kthreadd") {
+        refused(&of("2"), 2, "thread of the kernel");
+    }
+    if !Path::new("/run/systemd/system").exists() {
+        refused(&of("web.service"), 4, "systemd is not this machine's init");
+    }
+    refused(
+        &["--reserve", "100us/10ms", &own],
+        2,
+        "a budget has to be above 0.12 ms",
+    );
+    refused(&["--reserve", "10us/50us", &own], 2, "periods from 100 us");
+    refused(
+        &["--reserve", "5ms/50ms", "--cpu", "4095", &own],
+        2,
+        "cpu 4095 is not online",
+    );
+    refused(
+        &["--reserve", "5ms/50ms", "--fifo", "97", &own],
+        2,
+        "96 is the most",
+    );
+    for words in [
+        &["--reserve", "5ms", &own][..],
+        &["--reserve", "6ms/5ms", &own],
+        &[&own],
+    ] {
+        hold(words).ends_with(2);
+    }
+    let released = release("nothing").ends_with(2);
+    assert!(released.error().contains("`nothing` is not held"));
+    assert_eq!(get_affinity(busy.pid()).unwrap(), had);
+    nothing_is_held();
+    // Those who hold it are timecell's own.
+    hold(&["--reserve", "5ms/50ms", &own]).ends_with(0);
+    let page = Page::open(&place()).unwrap().unwrap();
+    let keeper = page.keeper().to_string();
+    refused(&["--reserve", "5ms/50ms", &keeper], 2, "timecell's own");
+    let child = *busy.all().last().unwrap();
+    refused(
+        &["--reserve", "5ms/50ms", &child.to_string()],
+        2,
+        "which is held, is around it",
+    );
+    let all = say(Path::new("/"), &["release", "--all"]).ends_with(0);
+    assert!(all.out.contains(&format!("process {own}")), "{}", all.out);
+    nothing_is_held();
+    let none = say(Path::new("/"), &["release", "--all"]).ends_with(0);
+    assert!(none.out.contains("nothing is held"), "{}", none.out);
+}

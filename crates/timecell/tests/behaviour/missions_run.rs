@@ -1,0 +1,389 @@
+//! One program under a budget: `timecell run`.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::missions::{busybox, name};
+use crate::support::{Case, Need, Said, timecell};
+
+const NEEDS: &[Need] = &[
+    Need::Root,
+    Need::RealTime,
+    Need::Freezer,
+    Need::TwoCpus,
+    Need::Program("busybox"),
+];
+
+pub const CASES: &[Case] = &[
+    Case {
+        name: "missions_run::output_exit_status_and_a_report_are_returned",
+        needs: NEEDS,
+        run: output_exit_status_and_a_report_are_returned,
+    },
+    Case {
+        name: "missions_run::a_program_is_held_and_ends_at_once_without_a_handler",
+        needs: NEEDS,
+        run: a_program_is_held_and_ends_at_once_without_a_handler,
+    },
+    Case {
+        name: "missions_run::signals_go_to_the_program",
+        needs: NEEDS,
+        run: signals_go_to_the_program,
+    },
+    Case {
+        name: "missions_run::one_that_was_killed_is_taken_over_or_ended",
+        needs: NEEDS,
+        run: one_that_was_killed_is_taken_over_or_ended,
+    },
+    Case {
+        name: "missions_run::jobs_that_a_program_reports_are_told",
+        needs: NEEDS,
+        run: jobs_that_a_program_reports_are_told,
+    },
+    Case {
+        name: "missions_run::an_image_of_podmans_runs_as_any_other",
+        needs: &[
+            Need::Root,
+            Need::RealTime,
+            Need::Freezer,
+            Need::Program("busybox"),
+            Need::Program("podman"),
+        ],
+        run: an_image_of_podmans_runs_as_any_other,
+    },
+    Case {
+        name: "missions_run::what_cannot_be_run_is_refused_and_nothing_is_left",
+        needs: NEEDS,
+        run: what_cannot_be_run_is_refused_and_nothing_is_left,
+    },
+];
+
+/// A tenth of cpu 1.
+const RESERVED: [&str; 6] = [
+    "--reserve",
+    "5ms/50ms",
+    "--cpu",
+    "1",
+    "--enforcer",
+    "freezer",
+];
+
+fn run_in(dir: &Path, words: &[&str], program: &[&str]) -> Command {
+    let mut command = timecell();
+    command.current_dir(dir).arg("run").args(words);
+    if !program.is_empty() {
+        command.arg("--").args(program);
+    }
+    command
+}
+
+fn said(command: &mut Command) -> Said {
+    command.output().unwrap().into()
+}
+
+/// Nothing of a mission of this name is left.
+#[track_caller]
+fn nothing_is_left(name: &str) {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for dir in [
+        "/var/lib/timecell",
+        "/run/timecell",
+        "/dev/shm",
+        "/run",
+        "/sys/fs/cgroup",
+    ] {
+        let below = fs::read_dir(dir).into_iter().flatten().flatten();
+        for entry in below {
+            let inner = fs::read_dir(entry.path()).into_iter().flatten().flatten();
+            let all = [entry.path()]
+                .into_iter()
+                .chain(inner.map(|entry| entry.path()));
+            found.extend(all.filter(|path| {
+                let file = path.file_name().unwrap_or_default().to_string_lossy();
+                // Who has a name on purpose has it until the reboot.
+                let is_lock = path.starts_with("/run/timecell/missions");
+                !is_lock && file.ends_with(name) || file.contains(&format!("{name}."))
+            }));
+        }
+    }
+    assert!(found.is_empty(), "{found:?}");
+}
+
+/// One that runs, killed on drop with what it runs.
+struct Running {
+    child: Child,
+    name: String,
+}
+
+impl Running {
+    /// Returns once its program has written its first line.
+    fn start(mut command: Command, first: &str) -> Running {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let out = child.stdout.as_mut().unwrap();
+        BufReader::new(out).read_line(&mut line).unwrap();
+        let name = format!("run-{}", child.id());
+        assert_eq!(line.trim(), first);
+        Running { child, name }
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: our own child, not waited for yet.
+        unsafe { libc::kill(self.child.id().cast_signed(), signal) };
+    }
+
+    /// How long it takes to end, and with what.
+    fn ends(&mut self) -> (Duration, Option<i32>) {
+        let began = Instant::now();
+        let code = self.child.wait().unwrap().code();
+        (began.elapsed(), code)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+            let _ = timecell().args(["down", &self.name]).output();
+        }
+    }
+}
+
+fn output_exit_status_and_a_report_are_returned() {
+    let dir = tempfile::tempdir().unwrap();
+    let own = name(dir.path());
+    let shell = busybox().display().to_string();
+    let script = "echo to out; echo to err >&2; echo $A; pwd; exit 7";
+    let words: Vec<&str> = RESERVED
+        .iter()
+        .copied()
+        .chain(["--env", "A=b c", "--name", &own])
+        .collect();
+    let told = said(&mut run_in(
+        dir.path(),
+        &words,
+        &[&shell, "sh", "-c", script],
+    ))
+    .ends_with(7);
+    assert_eq!(told.out, format!("to out\nb c\n{}\n", dir.path().display()));
+    for part in [
+        "to err\n",
+        "5.000 ms of cpu 1 in every 50.000 ms",
+        "of cpu time (",
+        "its budget was used up in",
+        "exited with status 7",
+    ] {
+        assert!(told.err.contains(part), "{part}: {}", told.err);
+    }
+    nothing_is_left(&own);
+    // In a root of its own, its first process; nothing is said but what it says.
+    let root = dir.path().join("root");
+    fs::create_dir(&root).unwrap();
+    fs::copy(busybox(), root.join("busybox")).unwrap();
+    let words: Vec<&str> = RESERVED
+        .iter()
+        .copied()
+        .chain(["--quiet", "--rootfs", "root"])
+        .collect();
+    let program = [
+        "/busybox",
+        "sh",
+        "-c",
+        "echo $$; echo to err >&2; kill -9 $$; exit 3",
+    ];
+    let told = said(&mut run_in(dir.path(), &words, &program)).ends_with(3);
+    assert_eq!((told.out.as_str(), told.err.as_str()), ("1\n", "to err\n"));
+    let words: Vec<&str> = RESERVED.iter().copied().chain(["--quiet"]).collect();
+    // What it is called by is told to it, as some programs do one thing or another by that.
+    std::os::unix::fs::symlink(busybox(), dir.path().join("echo")).unwrap();
+    let told = said(&mut run_in(dir.path(), &words, &["./echo", "as called"])).ends_with(0);
+    assert_eq!(told.out, "as called\n");
+    // A signal that ends it is told as a shell does.
+    said(&mut run_in(
+        dir.path(),
+        &words,
+        &[&shell, "sh", "-c", "kill -9 $$"],
+    ))
+    .ends_with(137);
+}
+
+fn a_program_is_held_and_ends_at_once_without_a_handler() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("root");
+    fs::create_dir(&root).unwrap();
+    fs::copy(busybox(), root.join("busybox")).unwrap();
+    let busy = "echo begins; while :; do :; done & while :; do :; done";
+    let words: Vec<&str> = RESERVED
+        .iter()
+        .copied()
+        .chain(["--rootfs", "root"])
+        .collect();
+    let mut running = Running::start(
+        run_in(dir.path(), &words, &["/busybox", "sh", "-c", busy]),
+        "begins",
+    );
+    let top = freezer::hold::top(&host::root::Root::live()).unwrap();
+    let group = top.join(supervise::names::cell_id(&running.name, "app"));
+    let used = || {
+        let text = fs::read_to_string(group.join("cpu.stat")).unwrap();
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("usage_usec "));
+        Duration::from_micros(line.unwrap().parse().unwrap())
+    };
+    let (began, before) = (Instant::now(), used());
+    std::thread::sleep(Duration::from_secs(1));
+    let (used, lasted) = (used() - before, began.elapsed());
+    assert!(
+        used * 5 < lasted && used * 30 > lasted,
+        "{used:?} of {lasted:?}"
+    );
+    let name = running.name.clone();
+    let ps = timecell().args(["ps", &name]).output().unwrap();
+    assert!(
+        String::from_utf8_lossy(&ps.stdout).contains("app"),
+        "{ps:?}"
+    );
+    running.signal(libc::SIGINT);
+    let (took, code) = running.ends();
+    // It might take 10 s.
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert_eq!(code, Some(128 + libc::SIGINT));
+    nothing_is_left(&name);
+    assert!(!Path::new("/run/timecell/missions").join(&name).exists());
+}
+
+fn signals_go_to_the_program() {
+    let dir = tempfile::tempdir().unwrap();
+    let shell = busybox().display().to_string();
+    let script = "trap 'exit 3' USR1; trap 'exit 5' TERM; echo ready; while :; do sleep 0.05; done";
+    for (signal, status) in [
+        (libc::SIGUSR1, 3),
+        (libc::SIGTERM, 5),
+        (libc::SIGHUP, 128 + libc::SIGHUP),
+    ] {
+        let command = run_in(dir.path(), &RESERVED, &[&shell, "sh", "-c", script]);
+        let mut running = Running::start(command, "ready");
+        running.signal(signal);
+        assert_eq!(running.ends().1, Some(status));
+    }
+}
+
+fn one_that_was_killed_is_taken_over_or_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let own = name(dir.path());
+    let shell = busybox().display().to_string();
+    let script = "trap 'exit 3' USR1; echo ready; while :; do sleep 0.05; done";
+    let named: Vec<&str> = (RESERVED.iter().copied()).chain(["--name", &own]).collect();
+    let start = |words: &[&str]| {
+        let command = run_in(dir.path(), words, &[&shell, "sh", "-c", script]);
+        Running::start(command, "ready")
+    };
+    let mut first = start(&named);
+    first.signal(libc::SIGKILL);
+    assert_eq!(first.ends().1, None);
+    let again = run_in(dir.path(), &named, &[&shell, "sh", "-c", script])
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut again = Running {
+        child: again.unwrap(),
+        name: own.clone(),
+    };
+    let told = BufReader::new(again.child.stderr.take().unwrap());
+    let mut told = told.lines().map(Result::unwrap);
+    let process = told.find(|line| line.starts_with("note    process "));
+    let process = process.unwrap();
+    assert!(process.contains("is taken over"), "{process}");
+    // It is the program of the first that gets it.
+    again.signal(libc::SIGUSR1);
+    assert!(told.any(|line| line.contains("ran for")));
+    assert_eq!(again.ends().1, Some(1));
+    nothing_is_left(&own);
+    let mut killed = start(&RESERVED);
+    killed.signal(libc::SIGKILL);
+    killed.ends();
+    let said = said(timecell().args(["down", &killed.name])).ends_with(0);
+    assert!(said.out.contains("nothing of them is kept"), "{}", said.out);
+    nothing_is_left(&killed.name);
+    let names = Path::new("/run/timecell/missions");
+    assert!(!names.join(&killed.name).exists());
+}
+
+fn jobs_that_a_program_reports_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = crate::support::binary().display().to_string();
+    let words = ["--task", "control=5ms/100ms", "--enforcer", "freezer"];
+    let command = run_in(dir.path(), &words, &[&program, "probe", "demo", "control"]);
+    let mut running = Running::start(command, "control runs, every 100 ms");
+    std::thread::sleep(Duration::from_secs(1));
+    running.signal(libc::SIGTERM);
+    assert_eq!(running.ends().1, Some(0));
+    let mut told = String::new();
+    running
+        .child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut told)
+        .unwrap();
+    let jobs = told
+        .lines()
+        .find_map(|line| line.strip_prefix("note    control: "));
+    let jobs = jobs.and_then(|line| line.split(' ').next()?.parse::<u64>().ok());
+    assert!(jobs.is_some_and(|jobs| jobs >= 5), "{told}");
+}
+
+fn an_image_of_podmans_runs_as_any_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = crate::missions_reaction::Image::of_busybox(dir.path());
+    let own = name(dir.path());
+    let words: Vec<&str> = RESERVED
+        .iter()
+        .copied()
+        .chain(["--image", &image.0, "--name", &own])
+        .collect();
+    let program = ["/busybox", "sh", "-c", "echo in podman; exit 9"];
+    let told = said(&mut run_in(dir.path(), &words, &program)).ends_with(9);
+    assert_eq!(told.out, "in podman\n", "{}", told.err);
+    assert!(
+        told.err.contains("its budget was used up in"),
+        "{}",
+        told.err
+    );
+    nothing_is_left(&own);
+}
+
+fn what_cannot_be_run_is_refused_and_nothing_is_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let own = name(dir.path());
+    let shell = busybox().display().to_string();
+    let refused = |words: &[&str], program: &str, code: i32, told: &str| {
+        let words: Vec<&str> = words.iter().copied().chain(["--name", &own]).collect();
+        let said = said(&mut run_in(dir.path(), &words, &[program])).ends_with(code);
+        assert!(said.error().contains(told), "{told}: {}", said.err);
+        assert!(said.out.is_empty(), "{}", said.out);
+    };
+    refused(
+        &["--reserve", "5ms/50ms"],
+        "./no-such-program",
+        2,
+        "there is no such program",
+    );
+    refused(
+        &["--reserve", "5ms/50ms", "--cpu", "4095"],
+        &shell,
+        2,
+        "4095",
+    );
+    let all = ["--reserve", "94ms/100ms", "--enforcer", "freezer"];
+    refused(&all, &shell, 3, "it is not admitted");
+    nothing_is_left(&own);
+}
