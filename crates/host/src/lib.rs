@@ -30,6 +30,7 @@ pub mod rt_threads;
 pub mod rtgroup;
 pub mod sched;
 pub mod thermal;
+pub mod versioned;
 pub mod virt;
 pub mod writer;
 

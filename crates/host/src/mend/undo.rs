@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Applied, Failed, Fix, Form, MendError, Write};
 use crate::root::{Root, reason_of};
+use crate::versioned::{self, Unusable};
 use crate::{foreign_file, ground};
 
 /// Where it is unless somebody says otherwise: in memory, as what it tells of.
@@ -270,14 +271,14 @@ impl Undo {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(bad(reason_of(&error))),
         };
-        let undo: Undo = serde_json::from_slice(&bytes)
-            .map_err(|error| bad(format!("it is no undo file of `timecell doctor` ({error})")))?;
-        if undo.schema != SCHEMA {
-            return Err(bad(format!(
-                "it has version {}, and this timecell knows version {SCHEMA}",
-                undo.schema
-            )));
-        }
+        let undo: Undo = versioned::parse(&bytes, SCHEMA).map_err(|error| {
+            bad(match error {
+                Unusable::Version { .. } => error.to_string(),
+                Unusable::Malformed(error) => {
+                    format!("it is no undo file of `timecell doctor` ({error})")
+                }
+            })
+        })?;
         if let Some(change) = undo.changes.iter().find(|change| !change.is_ours()) {
             return Err(bad(format!(
                 "it names {}, which no fix changes",

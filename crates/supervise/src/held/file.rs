@@ -44,12 +44,6 @@ struct File {
     held: Vec<Record>,
 }
 
-/// The version alone, before anything else is looked at.
-#[derive(Deserialize)]
-struct Version {
-    schema: u32,
-}
-
 /// What is held on this machine, by its file.
 #[derive(Debug)]
 pub(super) struct Records {
@@ -157,14 +151,7 @@ fn parse(bytes: &[u8]) -> Result<Vec<Record>, String> {
     if bytes.len() as u64 > MOST_BYTES {
         return Err(format!("it has more than {} MiB", MOST_BYTES >> 20));
     }
-    let version: Version = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    if version.schema != SCHEMA {
-        return Err(format!(
-            "it has version {}, and this timecell knows version {SCHEMA}",
-            version.schema
-        ));
-    }
-    let file: File = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let file: File = host::versioned::parse(bytes, SCHEMA).map_err(|error| error.to_string())?;
     let odd = |record: &&Record| {
         let paths = [Some(&record.thing.group), record.thing.taken_from.as_ref()];
         paths.into_iter().flatten().any(|path| !path.is_absolute())

@@ -16,12 +16,6 @@ struct File {
     entries: Vec<Entry>,
 }
 
-/// The version alone, before anything else is looked at.
-#[derive(Deserialize)]
-struct Version {
-    schema: u32,
-}
-
 /// The entries of a ledger's file; an empty file has none.
 ///
 /// # Errors
@@ -33,14 +27,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Entry>, String> {
     if bytes.len() as u64 > MOST_BYTES {
         return Err(format!("it has more than {} MiB", MOST_BYTES >> 20));
     }
-    let version: Version = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    if version.schema != SCHEMA {
-        return Err(format!(
-            "it has version {}, and this timecell knows version {SCHEMA}",
-            version.schema
-        ));
-    }
-    let file: File = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let file: File = host::versioned::parse(bytes, SCHEMA).map_err(|error| error.to_string())?;
     for entry in &file.entries {
         for cell in &entry.cells {
             cell.check()
