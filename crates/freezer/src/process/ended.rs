@@ -38,8 +38,8 @@ fn of<'a>(status: &'a str, key: &str) -> &'a str {
 }
 
 /// Reaps those who held cells, have ended and are children of this process: of a subreaper, which becomes the parent of whoever has
-/// none any more. All others it leaves alone, whatever they call themselves: a program in a cell has a pid namespace of its own,
-/// and no holder has. Where the kernel does not tell a process its children (`CONFIG_PROC_CHILDREN`), nothing is done.
+/// none any more. All others it leaves alone, whatever they call themselves, if they run in a container: that has a pid namespace of
+/// its own, and no holder has. Where the kernel does not tell a process its children (`CONFIG_PROC_CHILDREN`), nothing is done.
 pub fn reap_ended_holders() {
     for task in fs::read_dir("/proc/self/task").into_iter().flatten() {
         let Ok(task) = task else { continue };

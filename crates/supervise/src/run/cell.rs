@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::Cell as _;
 use engine::app::{self, AppCell, AppSpec, Ended, Launcher};
-use host::sched::Class;
 
 use model::{EngineKind, mission};
 
+use super::modes::WithoutClass;
 use super::tend::Tended;
 use super::watch::Counters;
 use super::{OutputTo, RunError, spec};
@@ -39,8 +39,8 @@ pub(super) struct Live {
     pub(super) killed_for: Option<Reason>,
     /// It did not become ready in its time, and was killed for it.
     pub(super) given_up: bool,
-    /// Threads that have lost their class for now, and which one.
-    pub(super) classes: Vec<(i32, Class)>,
+    /// Threads that have lost their class for now.
+    pub(super) classes: Vec<WithoutClass>,
     /// Takes a freeze back that is still under way.
     pub(super) unfreeze: Option<Arc<AtomicBool>>,
     pub(super) tended: Tended,

@@ -10,6 +10,7 @@ use host::sched::{self, Class};
 use model::mission::WhenShed;
 
 use super::{Event, Keeper, RunError};
+use crate::process::start_of;
 use crate::state::{Entry, Hold, Mode};
 
 /// The shortest time between two looks for an idle instant, ns.
@@ -177,13 +178,13 @@ impl Keeper<'_> {
         }
         // A thread that starts while the others are gone through has the class of the one that started it, and is found the next time.
         for _ in 0..MOST_PASSES {
-            let had = without_class(&pids(live));
+            let had = without_class(&pids(live))?;
             if had.is_empty() {
-                break;
+                return Ok("it goes on with what cpu time is left");
             }
             live.classes.extend(had);
         }
-        Ok("it goes on with what cpu time is left")
+        Err("its threads get a real-time class again and again".to_owned())
     }
 
     /// Whether the mission can go back to low mode, and if so, does.
@@ -265,12 +266,8 @@ impl Keeper<'_> {
                 what: error.to_string(),
             });
         }
-        for (thread, class) in std::mem::take(&mut live.classes) {
-            // One that has ended needs none.
-            let _ = match class {
-                Class::Deadline { .. } => sched::set_class_reset_on_fork(thread, &class),
-                _ => sched::set_class(thread, &class),
-            };
+        for thread in std::mem::take(&mut live.classes) {
+            thread.give_back();
         }
         live.unfreeze();
         // Fine if it was not frozen.
@@ -307,12 +304,39 @@ impl Keeper<'_> {
     }
 }
 
-/// Takes their real-time class from all threads of these processes; what each of them had.
-fn without_class(pids: &[i32]) -> Vec<(i32, Class)> {
+/// A thread that has lost its class for now, and what it had.
+#[derive(Debug)]
+pub(super) struct WithoutClass {
+    thread: i32,
+    /// Who has its number later is another one.
+    start_ticks: u64,
+    class: Class,
+    resets_on_fork: bool,
+}
+
+impl WithoutClass {
+    /// One that has ended needs none.
+    fn give_back(&self) {
+        if start_of(self.thread) != Some(self.start_ticks) {
+            return;
+        }
+        // The kernel takes no thread of SCHED_DEADLINE that forks others of its class.
+        let _ = match self.resets_on_fork || matches!(self.class, Class::Deadline { .. }) {
+            true => sched::set_class_reset_on_fork(self.thread, &self.class),
+            false => sched::set_class(self.thread, &self.class),
+        };
+    }
+}
+
+/// Takes their real-time class from all threads of these processes; what each of them had. A thread that keeps it is an error, a
+/// clause.
+fn without_class(pids: &[i32]) -> Result<Vec<WithoutClass>, String> {
     let mut had = Vec::new();
     for thread in pids.iter().flat_map(|pid| threads(*pid)) {
         // A thread that has just ended needs no class.
-        let Ok(class) = sched::get_class(thread) else {
+        let (Some(start_ticks), Ok((class, resets_on_fork))) =
+            (start_of(thread), sched::get_class_and_reset(thread))
+        else {
             continue;
         };
         let left = match class {
@@ -320,11 +344,18 @@ fn without_class(pids: &[i32]) -> Vec<(i32, Class)> {
             _ if class.is_real_time() => sched::set_class(thread, &Class::Other),
             _ => continue,
         };
-        if left.is_ok() {
-            had.push((thread, class));
+        match left {
+            Ok(_) => had.push(WithoutClass {
+                thread,
+                start_ticks,
+                class,
+                resets_on_fork,
+            }),
+            Err(_) if start_of(thread) != Some(start_ticks) => {}
+            Err(error) => return Err(format!("thread {thread} keeps its class: {error}")),
         }
     }
-    had
+    Ok(had)
 }
 
 /// The processes of a cell.
