@@ -22,6 +22,7 @@ mod first_steps;
 mod formats;
 mod held_file;
 mod hostile;
+mod hung;
 mod isolation;
 mod lanes;
 mod loads;
@@ -157,5 +158,8 @@ fn main() {
             needs::trial(case.name, unmet.as_deref(), move || lanes::run(case))
         })
         .collect();
-    needs::run_then(trials, Threads::OneEach, lanes::print_spent);
+    needs::run_then(trials, Threads::OneEach, || {
+        lanes::print_spent();
+        lanes::print_again();
+    });
 }

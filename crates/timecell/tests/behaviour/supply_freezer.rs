@@ -162,10 +162,16 @@ fn is_counted_on(dir: &std::path::Path, supplies: &[MeasuredSupply], run: &str) 
         late_ns => format!("{:.3} ms", late_ns as f64 / 1e6),
     };
     let by_rule = format!("by the freezer's rule with looks late by up to {late}");
-    for said in [&own, &admitted("25ms")] {
+    // One of another size that is not used up by what the freezer was late here.
+    let left_ms = [worst.late_ns, worst.overrun_ns].map(|ns| ns.div_ceil(1_000_000));
+    let other = match left_ms.iter().sum::<u64>() + 5 {
+        ..=25 => admitted("25ms"),
+        more => admitted(&format!("{}ms", more.max(31))),
+    };
+    for said in [&own, &other] {
         assert!(said.contains(&by_rule), "{by_rule}: {said}");
     }
-    assert!(admitted("25ms").contains("measured on this machine, of other budgets"));
+    assert!(other.contains("measured on this machine, of other budgets"));
     let set = "schema = 1\nenforcer = \"freezer\"\n[[cell]]\nname = \"c\"\npolicy = \"fp\"\n\
                reservation = { budget = \"30ms\", period = \"100ms\" }\n\
                [[cell.task]]\nname = \"t\"\nwcet = \"1ms\"\nperiod = \"900ms\"\n";

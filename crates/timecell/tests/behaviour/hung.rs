@@ -1,0 +1,92 @@
+//! Ends the tests when one of them hangs, and says what it waited for: whoever runs them elsewhere would only see that they never end.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::exit;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Several times what the longest case takes on a slow machine.
+const LONGEST: Duration = Duration::from_secs(420);
+const LOOKS: Duration = Duration::from_secs(5);
+
+static RUNNING: Mutex<Vec<(&str, Instant)>> = Mutex::new(Vec::new());
+
+/// Counts from now how long a case takes, until this is dropped.
+pub struct Watched(&'static str);
+
+impl Watched {
+    pub fn new(name: &'static str) -> Watched {
+        static WATCH: std::sync::Once = std::sync::Once::new();
+        WATCH.call_once(|| {
+            std::thread::spawn(watch);
+        });
+        RUNNING.lock().unwrap().push((name, Instant::now()));
+        Watched(name)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        RUNNING.lock().unwrap().retain(|&(name, _)| name != self.0);
+    }
+}
+
+fn watch() {
+    loop {
+        std::thread::sleep(LOOKS);
+        let running = RUNNING.lock().unwrap();
+        if running.iter().any(|(_, began)| began.elapsed() > LONGEST) {
+            let mut told = String::from("a test hangs; those that run:\n");
+            for (name, began) in running.iter() {
+                let _ = writeln!(told, "{:6.1} s  {name}", began.elapsed().as_secs_f64());
+            }
+            told.push_str("what they have started:\n");
+            children(std::process::id(), 1, &mut told);
+            eprint!("{told}");
+            exit(101);
+        }
+    }
+}
+
+/// Each process below this one and what its threads wait for, and so on below it.
+fn children(of: u32, depth: usize, told: &mut String) {
+    for (pid, state) in processes_of(of) {
+        let dir = Path::new("/proc").join(pid.to_string());
+        let words = fs::read(dir.join("cmdline")).unwrap_or_default();
+        let words = String::from_utf8_lossy(&words).replace(['\0', '\n'], " ");
+        let words: String = words.chars().take(150).collect();
+        let _ = writeln!(told, "{:1$}{pid} {state} {words}", "", 2 * depth);
+        let threads = fs::read_dir(dir.join("task"));
+        for thread in threads.into_iter().flatten().flatten() {
+            let read = |name| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+            let _ = writeln!(
+                told,
+                "{:4$}. {} {} {}",
+                "",
+                read("comm").trim(),
+                read("wchan"),
+                // Its number and arguments: on which descriptor or futex.
+                read("syscall").trim(),
+                2 * depth + 2,
+            );
+        }
+        children(pid, depth + 1, told);
+    }
+}
+
+/// The children of a process, with their states.
+fn processes_of(parent: u32) -> Vec<(u32, char)> {
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    all.filter_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        // The name before them may have any character in it.
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        let state = fields.next()?.chars().next()?;
+        let of: u32 = fields.next()?.parse().ok()?;
+        (of == parent).then_some((pid, state))
+    })
+    .collect()
+}
