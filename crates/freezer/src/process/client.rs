@@ -133,7 +133,8 @@ impl Place {
         }
     }
 
-    /// Removes the directory, where nothing is held any more and nobody asks for it: waits up to 2 s until its processes have ended.
+    /// Removes the directory, where nothing is held any more and nobody asks for it: waits up to 2 s until its processes have ended. A keeper whose
+    /// first group never came, since whoever started it was killed, ends with it.
     ///
     /// # Errors
     /// When they have not, or [`PlaceError::Dir`].
@@ -145,6 +146,9 @@ impl Place {
         if !self.dir.exists() {
             return Ok(());
         }
+        self.check_own()?;
+        // Nobody there is as well.
+        let _ = self.try_once(&Command::Ping);
         // An heir that has its own waits for the other one, to end when it sees the empty page.
         let locks = handed::open_heirs_lock(&self.dir)
             .and_then(|heirs| Ok([heirs, handed::open_lock(&self.dir)?]))

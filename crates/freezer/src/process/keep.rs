@@ -76,7 +76,7 @@ pub(super) struct Keeping {
     watcher_due_ns: i64,
     doubt: Doubt,
     began_ns: i64,
-    /// There was a group to hold.
+    /// There was a group to hold, or somebody asked: who holds nothing then has no reason to wait for more.
     held: bool,
 }
 
@@ -185,6 +185,8 @@ impl Keeping {
                 sys::now_ns() + super::peer::DOUBT_NS
             }
             Some(_) => longest_ns.min(self.watcher_due_ns),
+            // Nothing is to be watched until a group comes, and that is a command.
+            None if self.page.is_empty() => longest_ns,
             None => longest_ns.min(self.watcher_due_ns.max(sys::now_ns())),
         }
     }
@@ -268,7 +270,10 @@ impl Keeping {
     fn carry_out(&mut self, command: Command) -> Result<u64, String> {
         let told = |error: crate::KeeperError| error.to_string();
         match command {
-            Command::Ping => Ok(0),
+            Command::Ping => {
+                self.held = true;
+                Ok(0)
+            }
             Command::Change(id, reservation) => {
                 match self.unheld(id) {
                     Some(place) => unheld::change(&self.page, place, reservation),
@@ -288,7 +293,6 @@ impl Keeping {
                 Ok(id)
             }
             Command::Hold(path, cpu, reservation) => {
-                // Who was asked and holds nothing has no reason to wait for more.
                 self.held = true;
                 let groups = self.page.groups();
                 let named = |entry: &&Entry| entry.which.path == path;

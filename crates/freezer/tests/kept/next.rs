@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use super::*;
 
-pub(crate) const TESTS: [(&str, fn()); 14] = [
+pub(crate) const TESTS: [(&str, fn()); 15] = [
     (
         "root_a_group_made_again_while_nobody_held_it_begins",
         a_group_made_again_while_nobody_held_it_begins,
@@ -55,6 +55,10 @@ pub(crate) const TESTS: [(&str, fn()); 14] = [
     (
         "root_a_keeper_whose_starter_has_gone_is_at_work",
         a_keeper_whose_starter_has_gone_is_at_work,
+    ),
+    (
+        "root_a_keeper_whose_first_group_never_comes_waits_and_ends_with_its_place",
+        a_keeper_whose_first_group_never_comes_waits_and_ends_with_its_place,
     ),
     (
         "root_a_release_whose_answer_was_lost_is_done",
@@ -390,10 +394,9 @@ fn a_group_is_not_held_under_two_names() {
     held.place.release(id).unwrap();
 }
 
-fn a_keeper_whose_starter_has_gone_is_at_work() {
+/// A keeper that was started, and not asked for anything.
+fn start_keeper(dir: &Path) {
     use std::os::unix::fs::DirBuilderExt;
-    let (held, cell) = (Held::new(), Cell::start(SPIN));
-    let dir = held.place.dir();
     fs::DirBuilder::new().mode(0o700).create(dir).unwrap();
     let (nobody, out) = std::io::pipe().unwrap();
     drop(nobody);
@@ -402,9 +405,36 @@ fn a_keeper_whose_starter_has_gone_is_at_work() {
     starting.stdin(Stdio::null()).stdout(out);
     assert!(starting.status().unwrap().success());
     wait_until("it takes commands", || dir.join("socket").exists());
+}
+
+fn a_keeper_whose_starter_has_gone_is_at_work() {
+    let (held, cell) = (Held::new(), Cell::start(SPIN));
+    let dir = held.place.dir();
+    start_keeper(dir);
     let keeper = members(dir, "keeper");
     held.hold(&cell, 10, 100);
     assert_eq!(keeper, [held.page().keeper()]);
+}
+
+/// Whoever started it was killed before it could ask: nobody's cells are kept from a cpu by a keeper that has nothing to do.
+fn a_keeper_whose_first_group_never_comes_waits_and_ends_with_its_place() {
+    let held = Held::new();
+    let dir = held.place.dir();
+    start_keeper(dir);
+    let keeper = members(dir, "keeper")[0];
+    let used_ns = || {
+        let line = fs::read_to_string(format!("/proc/{keeper}/schedstat")).unwrap();
+        line.split(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    let (before, began) = (used_ns(), Instant::now());
+    std::thread::sleep(Duration::from_secs(1));
+    let (used, passed) = (used_ns() - before, began.elapsed().as_nanos());
+    assert!(
+        u128::from(used) < passed / 4,
+        "{used} ns of cpu time in {passed} ns"
+    );
+    held.place.remove().unwrap();
+    assert!(!dir.exists() && !lives(keeper));
 }
 
 /// Stands between the keeper and whoever asks: has the next command carried out, and loses the answer.
