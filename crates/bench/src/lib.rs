@@ -10,6 +10,7 @@ mod crowd;
 mod drain;
 mod elsewhere;
 mod error;
+mod held;
 mod interrupt;
 mod isolation;
 mod launch;

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::BenchError;
+use crate::held::remove_left_by_freezer;
 use crate::load::remove_network;
 use crate::salvage::{Gone, salvage};
-use crate::supply::remove_left_by_freezer;
 use host::foreign_file;
 
 pub(crate) const PREFIX: &str = "timecell-";

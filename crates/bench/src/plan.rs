@@ -173,6 +173,12 @@ impl Plan {
         by_deadline(&self.experiment)
     }
 
+    /// Whether this holds cells of a task set in any trial.
+    pub(crate) fn holds_by(&self, enforcer: Enforcer) -> bool {
+        let mut tasks = self.trials.iter().flat_map(|trial| &trial.tasks);
+        tasks.any(|task| task.held.is_some_and(|by| by.held.enforcer == enforcer))
+    }
+
     /// Cpus that cells are pinned to, ascending, each once.
     pub fn cpus(&self) -> Vec<u32> {
         let mut cpus: Vec<u32> = (self.trials.iter())

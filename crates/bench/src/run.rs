@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use host::latency::DmaLatency;
 use host::provenance::Provenance;
 use host::rtgroup::RtGroup;
-use model::EngineKind;
+use model::{Enforcer, EngineKind};
 use record::histogram::Counts;
 use record::run::{Manifest, RUN_SCHEMA, Run, Status};
 use record::summary::Metric;
@@ -15,6 +15,7 @@ use record::trial::{Part, TrialRecord};
 
 use crate::crowd::{self, Growth, Pot};
 use crate::elsewhere::Elsewhere;
+use crate::held::group_name;
 use crate::interrupt::Interrupt;
 use crate::load::Ground;
 use crate::place::{self, Place, Unsaved};
@@ -255,6 +256,10 @@ fn trials(
         engine::libraries::add(&rootfs, Path::new(program.path()))?;
     }
     let rt_group = rt_group(plan, place, progress)?;
+    if plan.holds_by(Enforcer::Freezer) {
+        // Before any is made: whoever comes after a `kill -9` removes it.
+        place.note_held_groups(&group_name())?;
+    }
     let pot = Pot::find(plan, rt_group.as_ref(), progress)?;
     let (ground, remarks) = Ground::make(plan, run.dir(), place)?;
     for remark in remarks {
@@ -491,7 +496,8 @@ fn rt_group(
         .flat_map(|trial| &trial.cells)
         .any(|(kind, _)| *kind != EngineKind::Bare);
     let crowd = plan.experiment.scale.is_some();
-    if !plan.real_time || !(contained || crowd) || plan.deadline() {
+    let held = plan.holds_by(Enforcer::RtCgroup);
+    if !plan.real_time || !(contained || crowd || held) || plan.deadline() {
         return Ok(None);
     }
     // A crowd takes all that it may: what is kept back is the coordinator's, which the root's throttling never meets.

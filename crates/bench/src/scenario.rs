@@ -3,11 +3,15 @@
 use model::{Experiment, InputError};
 
 /// Name and text of every scenario. Adding one: a file in `scenarios/` and a line here.
-pub const SCENARIOS: [(&str, &str); 6] = [
+pub const SCENARIOS: [(&str, &str); 7] = [
     ("overhead", include_str!("../scenarios/overhead.toml")),
     ("concurrency", include_str!("../scenarios/concurrency.toml")),
     ("latency", include_str!("../scenarios/latency.toml")),
     ("taskset", include_str!("../scenarios/taskset.toml")),
+    (
+        "reservations",
+        include_str!("../scenarios/reservations.toml"),
+    ),
     ("device", include_str!("../scenarios/device.toml")),
     ("scale", include_str!("../scenarios/scale.toml")),
 ];

@@ -1,10 +1,14 @@
-//! A task set held against the machine: which thread runs in which cell, on which cpu, in which class.
+//! A task set held against the machine: which thread runs in which cell, on which cpu, in which class. What holds its cells is in `held`.
+
+mod held;
 
 use host::sched::bandwidth::{GIVEN_BACK, leave, set_class_when_free};
 use host::sched::{self, SchedError};
 use model::task_load::{COMPETITOR, TaskLoad, TaskPolicy};
-use model::taskset::CellTask;
-use model::{Class, Experiment, Requirement, TrialPlan};
+use model::taskset::{CellTask, TaskCell};
+use model::{Class, Enforcer, Experiment, Requirement, TrialPlan};
+use record::supply::Budget;
+use record::trial::HeldBy;
 
 /// A task that will run as a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +25,8 @@ pub struct PlannedTask {
     pub class: sched::Class,
     /// Cpus that it may use.
     pub cpus: Vec<u32>,
+    /// What holds its cell; `None`: nothing does.
+    pub held: Option<HeldBy>,
 }
 
 impl PlannedTask {
@@ -67,24 +73,60 @@ pub(crate) fn planned(
     trial: &TrialPlan,
     allowed: &[u32],
 ) -> Result<Vec<PlannedTask>, Requirement> {
-    let cpus = cpus(experiment, load, allowed)?;
+    let cells: Vec<&TaskCell> = (load.cells.iter())
+        .filter(|cell| trial.parts.is_empty() || trial.parts.contains(&cell.name))
+        .collect();
+    let places = held::places(&cells);
+    let before = held::before(&cells, &places);
+    let usable = cpus(experiment, &places, cells.len(), allowed)?;
+    let cpus: Vec<u32> = places.iter().map(|place| usable[*place]).collect();
+    let holds = match trial.reserve {
+        Some(enforcer) => {
+            let priority = match experiment.scheduling.class {
+                Class::Fifo { priority } => Some(priority),
+                Class::Other => None,
+            };
+            let rival = (trial.competitors > 0).then(|| TaskLoad::competitor(trial.competitors));
+            let ground = held::Ground {
+                cpus: &cpus,
+                allowed,
+                priority,
+                rival: rival.as_ref(),
+            };
+            let holds = held::holds(enforcer, &cells, &ground)?;
+            holds.into_iter().map(Some).collect()
+        }
+        None => vec![None; cells.len()],
+    };
     let mut tasks = Vec::new();
     let mut number = 0;
-    for (cell, cpu) in load.cells.iter().zip(&cpus) {
+    for (at, cell) in cells.iter().enumerate() {
         number += 1;
         for (rank, task) in cell.tasks.iter().enumerate() {
+            let by_thread = holds[at].and_then(|by: HeldBy| of_thread(&by.held));
+            let below = 1 + (before[at] + rank) as i64;
             tasks.push(PlannedTask {
                 cell: number,
                 cell_name: cell.name.clone(),
                 task: task.clone(),
                 jobs: load.jobs(task),
-                class: class(experiment, load, task, 1 + rank as i64)?,
-                cpus: of_policy(load, *cpu, allowed),
+                cpus: match by_thread {
+                    Some(_) => allowed.to_vec(),
+                    None => of_policy(load, cpus[at], allowed),
+                },
+                class: match by_thread {
+                    Some(class) => class,
+                    None => class(experiment, load, task, below)?,
+                },
+                held: holds[at],
             });
         }
     }
     if trial.competitors > 0 {
-        for cpu in &cpus {
+        let mut with_cells = cpus.clone();
+        with_cells.sort_unstable_by_key(|cpu| usable.iter().position(|one| one == cpu));
+        with_cells.dedup();
+        for cpu in &with_cells {
             let task = CellTask {
                 name: format!("{COMPETITOR}-cpu{cpu}"),
                 ..TaskLoad::competitor(trial.competitors)
@@ -97,6 +139,7 @@ pub(crate) fn planned(
                 class: class(experiment, load, &task, 0)?,
                 task,
                 cpus: of_policy(load, *cpu, allowed),
+                held: None,
             });
         }
     }
@@ -116,13 +159,23 @@ fn of_policy(load: &TaskLoad, cpu: u32, allowed: &[u32]) -> Vec<u32> {
     }
 }
 
-/// A cpu for every cell: those asked for, else the highest.
+/// The class that holds a thread to its budget by itself; `None`: something else holds it.
+fn of_thread(held: &Budget) -> Option<sched::Class> {
+    (held.enforcer == Enforcer::Deadline).then_some(sched::Class::Deadline {
+        runtime_ns: held.budget_ns,
+        deadline_ns: held.period_ns,
+        period_ns: held.period_ns,
+    })
+}
+
+/// A cpu for every place that a cell has: those asked for, else the highest.
 fn cpus(
     experiment: &Experiment,
-    load: &TaskLoad,
+    places: &[usize],
+    cells: usize,
     allowed: &[u32],
 ) -> Result<Vec<u32>, Requirement> {
-    let wanted = load.cells.len();
+    let wanted = places.iter().max().map_or(0, |last| last + 1);
     let mut cpus = experiment.scheduling.cpus.clone();
     if cpus.len() < wanted {
         let mut rest: Vec<u32> = (allowed.iter().copied())
@@ -135,7 +188,8 @@ fn cpus(
         return Err(Requirement::unmet(
             "cpus",
             format!(
-                "the task set has {wanted} cells, each of which is analysed on a cpu of its own; {} cpus are there",
+                "the task set has {cells} cells, which are to be on {wanted} cpus: each on one of its own, unless its reservation \
+                 names another's; {} cpus are there",
                 cpus.len()
             ),
             "give the set fewer cells, or use a machine with more cpus",

@@ -12,10 +12,10 @@ use probe::control::State;
 use probe::{Barrier, BarrierError, clock};
 use record::trial::LoadRecord;
 
+use crate::held::Held;
 use crate::interrupt::Interrupt;
 use crate::launch::Stage;
 use crate::load::{self, Ground, PlannedLoad, Running, Start, with_words};
-use crate::supply::Held;
 use crate::watch::Watch;
 
 /// Longest time for a process to come to be and to be armed, ns; waiting for bandwidth that is given back is part of it.

@@ -1,6 +1,7 @@
 //! One trial: cells created, placed, armed, released together, measured, removed.
 
 mod apart;
+mod holds;
 mod waiting;
 
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ use record::trial::{CellRecord, Part, SetBy, TrialRecord};
 
 use crate::counted;
 use crate::drain::{Drain, Rings};
+use crate::held::Held;
 use crate::interrupt::Interrupt;
 use crate::load::{self, Ground, Running};
 use crate::payload::{class, prepare_page, spec, words};
@@ -104,6 +106,8 @@ struct Members {
     loads: Vec<Running>,
     isolation: Option<Isolation>,
     ahead: Option<Ahead>,
+    /// What holds cells, each with the first entry of its cell.
+    holds: Vec<(usize, Box<dyn Held>)>,
 }
 
 /// Runs the trial. A cell that fails makes a failed trial on record, not an error.
@@ -143,6 +147,7 @@ pub(crate) fn run(trial: &Trial<'_>, progress: &mut dyn Progress) -> Result<Outc
             leftovers.push(error.to_string());
         }
     }
+    leftovers.extend(holds::end(&mut live));
     if let Some(isolation) = live.isolation.take() {
         leftovers.extend(isolation.end());
         live.ahead = None;
@@ -250,6 +255,7 @@ fn steps(
     }
     mind_failures(trial, barrier, record, live)?;
 
+    holds::begin(live)?;
     start_loads(trial, barrier, &watch, record, live)?;
     let keep = trial.plan.experiment.keep;
     if let Keep::Histograms { .. } = keep {
@@ -304,6 +310,8 @@ fn steps(
     record.counters = sampler.map(Sampler::stop).unwrap_or_default();
     counted::tell(trial, shared, record);
     ended?;
+    // Before they end: how the kernel takes a process apart is no matter of what holds it.
+    holds::note(live, trial, record)?;
     release_bandwidth(trial, live);
     barrier.leave();
     Ok(())
@@ -427,6 +435,11 @@ fn create(
         .place
         .sub(&format!("trials/{}/cells/{}", trial.number, cell.id))?;
     let spec = spec(trial, index, cell, words, shared, &work);
+    if let Err(why) = holds::make(trial, index, &spec.id, live) {
+        live.cells.push(None);
+        cell.failure = Some(why);
+        return mind_failures(trial, barrier, record, live).map(drop);
+    }
     let asked_ns = clock::now();
     match trial.plan.engines[&cell.engine].create(&spec) {
         Ok(made) => {
@@ -456,6 +469,7 @@ fn create(
         .map(Path::to_owned);
     if let Some(made) = live.cells[index].as_ref()
         && let Err(why) = place_cell(trial, partition.as_deref(), index, cell, made.pid)
+            .and_then(|()| holds::join(live, index, made.pid))
     {
         cell.failure = Some(why);
         return mind_failures(trial, barrier, record, live).map(drop);

@@ -1,7 +1,8 @@
 //! The record of a trial before anything of it has happened, and how long it may take at most.
 
 use host::sched;
-use record::trial::{CellRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
+use record::supply::Machine;
+use record::trial::{CellRecord, HeldCell, HoldsRecord, SetBy, TRIAL_SCHEMA, TrialRecord};
 
 use crate::load;
 use crate::payload::{class, task_record};
@@ -61,9 +62,31 @@ pub(crate) fn new_record(trial: &Trial<'_>) -> TrialRecord {
         continues: trial.continues,
         cut_off: None,
         crowd: None,
+        holds: holds(trial),
         turns: trial.planned.turns.as_ref().map(PlannedTurns::record),
         arms: (trial.planned.turns.as_ref()).map_or_else(Vec::new, |turns| turns.arms.clone()),
     }
+}
+
+/// What holds the cells of a task set, if anything does.
+fn holds(trial: &Trial<'_>) -> Option<HoldsRecord> {
+    let tasks = trial.planned.tasks.iter().enumerate();
+    let cells: Vec<HeldCell> = tasks
+        .filter(|(index, _)| trial.planned.first_of_cell(*index) == *index)
+        .filter_map(|(_, task)| {
+            Some(HeldCell {
+                cell: task.cell_name.clone(),
+                cell_number: u32::try_from(task.cell).unwrap_or(u32::MAX),
+                cpu: task.cpu(),
+                by: task.held?,
+                reacted: None,
+            })
+        })
+        .collect();
+    (!cells.is_empty()).then(|| HoldsRecord {
+        machine: Machine::here(),
+        cells,
+    })
 }
 
 /// Notes the instant that the barrier published, on both clocks.

@@ -281,7 +281,7 @@ fn start_ticks(pid: i32) -> Option<u64> {
     rest.split_whitespace().nth(19)?.parse().ok()
 }
 
-fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
+pub(crate) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: plain system call; a descriptor that is not negative is ours.
     unsafe {
         match libc::syscall(libc::SYS_pidfd_open, pid, 0) {
@@ -307,29 +307,6 @@ pub(crate) fn send_signal(pidfd: &OwnedFd, signal: i32) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
-}
-
-/// Whether the kernel drops this signal of a process where it would end any other: the first of a cell gets only signals that it handles.
-/// One that it blocks waits for it.
-pub(crate) fn drops(pid: i32, signal: i32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    drops_in(&status, signal)
-}
-
-fn drops_in(status: &str, signal: i32) -> bool {
-    let value = |key: &str| status.lines().find_map(|line| line.strip_prefix(key));
-    let ids: Vec<&str> = value("NSpid:")
-        .unwrap_or_default()
-        .split_whitespace()
-        .collect();
-    let bit = 1_u64 << (signal - 1).clamp(0, 63);
-    let is_in = |key: &str| {
-        let set = value(key).and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
-        set.is_none_or(|set| set & bit != 0)
-    };
-    ids.len() > 1
-        && ids.last() == Some(&"1")
-        && !["SigBlk:", "SigIgn:", "SigCgt:"].into_iter().any(is_in)
 }
 
 /// Whether the process ends within this time.
@@ -497,27 +474,6 @@ fn plain(line: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_the_first_process_of_a_cell_is_not_told_what_it_does_not_handle() {
-        let status = |ids: &str, blocked: u64, ignored: u64, caught: u64| {
-            format!(
-                "Name:\tx\nNSpid:\t{ids}\nSigBlk:\t{blocked:016x}\nSigIgn:\t{ignored:016x}\nSigCgt:\t{caught:016x}\n"
-            )
-        };
-        let term = 1 << (libc::SIGTERM - 1);
-        assert!(drops_in(&status("77\t1", 0, 0, 0), libc::SIGTERM));
-        assert!(drops_in(&status("77\t1", 0, 0, term), libc::SIGINT));
-        for (blocked, ignored, caught) in [(term, 0, 0), (0, term, 0), (0, 0, term)] {
-            assert!(!drops_in(
-                &status("77\t1", blocked, ignored, caught),
-                libc::SIGTERM
-            ));
-        }
-        assert!(!drops_in(&status("77", 0, 0, 0), libc::SIGTERM));
-        assert!(!drops_in(&status("77\t2", 0, 0, 0), libc::SIGTERM));
-        assert!(!drops_in("", libc::SIGTERM));
-    }
 
     #[test]
     fn a_failing_program_is_quoted_and_only_its_own_words() {

@@ -2,9 +2,9 @@
 //! which OCI runtimes refuse the layout.
 
 use crate::caps::proc_path;
-use crate::root::{Root, Unreadable};
+use crate::root::{Root, Unreadable, reason_of};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Which generations of cgroups are mounted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -221,6 +221,36 @@ impl Cgroups {
             mend,
         }]
     }
+}
+
+/// Version 2: has every group above this one hand a controller down, where this one has not that file of it yet.
+///
+/// # Errors
+/// Names the file that does not take it, a clause.
+pub fn hand_down(
+    root: &Root,
+    top: &Path,
+    group: &Path,
+    controller: &str,
+    file: &str,
+) -> Result<(), String> {
+    if root.exists(group.join(file)) {
+        return Ok(());
+    }
+    let above: Vec<&Path> = (group.ancestors().skip(1))
+        .take_while(|dir| dir.starts_with(top))
+        .collect();
+    for dir in above.into_iter().rev() {
+        let file = dir.join("cgroup.subtree_control");
+        let handed = root.read(&file).unwrap_or_default();
+        if !handed.split_whitespace().any(|name| name == controller) {
+            let text = format!("+{controller}");
+            std::fs::write(root.path(&file), &text).map_err(|error| {
+                format!("{} takes no {text}: {}", file.display(), reason_of(&error))
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// Where `group`, a path from the root of the hierarchy, appears under the mount.

@@ -88,7 +88,7 @@ fn by_cpuset(root: &Root, cgroups: &Cgroups, pid: i32, cpus: &[u32]) -> Result<P
         .filter(|group| *group != mount.point)
         .ok_or("it is in no group of its own")?;
     if cgroups.v1_mount("cpuset").is_none() {
-        hand_down(root, &mount.point, &group)?;
+        cgroup::hand_down(root, &mount.point, &group, "cpuset", "cpuset.cpus")?;
     }
     let file = group.join("cpuset.cpus");
     let already = root.read(&file).ok();
@@ -98,24 +98,6 @@ fn by_cpuset(root: &Root, cgroups: &Cgroups, pid: i32, cpus: &[u32]) -> Result<P
         write(root, &file, &list)?;
     }
     Ok(group)
-}
-
-/// Version 2: a group has a cpuset only where every group above hands the controller down.
-fn hand_down(root: &Root, top: &Path, group: &Path) -> Result<(), String> {
-    if root.exists(group.join("cpuset.cpus")) {
-        return Ok(());
-    }
-    let above: Vec<&Path> = (group.ancestors().skip(1))
-        .take_while(|dir| dir.starts_with(top))
-        .collect();
-    for dir in above.into_iter().rev() {
-        let file = dir.join("cgroup.subtree_control");
-        let handed = root.read(&file).unwrap_or_default();
-        if !handed.split_whitespace().any(|name| name == "cpuset") {
-            write(root, &file, "+cpuset")?;
-        }
-    }
-    Ok(())
 }
 
 fn write(root: &Root, file: &Path, text: &str) -> Result<(), String> {

@@ -7,6 +7,7 @@ use model::Enforcer;
 use serde::Serialize;
 
 use crate::cgroup;
+use crate::hcbs;
 use crate::kernel;
 use crate::root::Root;
 use crate::rtgroup::{self, Budget};
@@ -66,7 +67,16 @@ pub fn here(root: &Root, enforcer: Enforcer) -> Result<String, String> {
             };
             format!("SCHED_DEADLINE, a budget for each thread; {ends}")
         }),
-        Enforcer::Hcbs => hcbs(root).map(|file| format!("{} is there", file.display())),
+        Enforcer::Hcbs => hcbs::detect_at(root)
+            .map(|top| {
+                format!(
+                    "{} of cgroup v2 at {}, as patches bring it to a kernel; the kernel looks at budgets in its tick{}",
+                    hcbs::MAX,
+                    top.display(),
+                    tick(root)
+                )
+            })
+            .map_err(|missing| missing.to_string()),
         Enforcer::Freezer => freezer(root).map(|top| {
             format!(
                 "cgroup v2 with its freezer at {}; a thread of class FIFO holds budgets by the clock",
@@ -131,17 +141,6 @@ pub fn freezer(root: &Root) -> Result<PathBuf, String> {
         .ok_or_else(|| "cgroup v2 has no freezer, which needs Linux 5.2 or later".to_owned())
 }
 
-/// The file with the budget of the top group of hierarchical constant bandwidth servers.
-///
-/// # Errors
-/// What is missing, a clause.
-pub fn hcbs(root: &Root) -> Result<PathBuf, String> {
-    let cgroups = cgroup::detect_at(root).map_err(|error| error.to_string())?;
-    let top = cgroups.v2.map(|mount| mount.point.join("cpu.rt.max"));
-    top.filter(|file| root.exists(file))
-        .ok_or_else(|| "the kernel has no cpu.rt.max, which no released Linux has".to_owned())
-}
-
 /// " of 4000 us", if it is known.
 fn tick(root: &Root) -> String {
     let us = kernel::tick_hz(root).map(|hz| 1_000_000 / hz);
@@ -159,6 +158,11 @@ pub fn preference(found: &[Found]) -> String {
     let whole = if has(Enforcer::RtCgroup) {
         Some((
             "`rt-cgroup` for a cell of several threads",
+            "because the kernel holds all of them to one budget",
+        ))
+    } else if has(Enforcer::Hcbs) {
+        Some((
+            "`hcbs` for a cell of several threads",
             "because the kernel holds all of them to one budget",
         ))
     } else if has(Enforcer::Freezer) {
@@ -179,7 +183,7 @@ pub fn preference(found: &[Found]) -> String {
             "nothing here holds cells of missions to a budget: `cpuset-only` gives them cpus of their own, and no more".to_owned()
         }
     };
-    if has(Enforcer::RtCgroup) && has(Enforcer::Freezer) {
+    if (has(Enforcer::RtCgroup) || has(Enforcer::Hcbs)) && has(Enforcer::Freezer) {
         sentence.push_str("; where its tick makes that reserve too much, `freezer`");
     }
     sentence.push('.');
@@ -229,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_mission_can_ask_for_is_told_and_not_preferred() {
+    fn servers_of_cgroup_v2_are_found_and_preferred_for_whole_cells() {
         let tree = mounts(V2).file("/sys/fs/cgroup/cpu.rt.max", "0 100000\n");
         let found = found(&tree.root());
         assert_eq!(found.len(), Enforcer::ALL.len());
@@ -237,12 +241,13 @@ mod tests {
             .iter()
             .find(|each| each.enforcer == Enforcer::Hcbs)
             .unwrap();
-        assert!(hcbs.has && !hcbs.holds_missions);
+        assert!(hcbs.has && hcbs.holds_missions);
+        let preferred = preference(&found);
         assert!(
-            hcbs.found
-                .ends_with("no mission of this timecell can ask for it")
+            preferred.contains("`hcbs` for a cell of several threads"),
+            "{preferred}"
         );
-        assert!(!preference(&found).contains("hcbs"));
+        assert!(preferred.ends_with("`freezer`."), "{preferred}");
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod fair_server;
 pub mod foreign_file;
 pub mod ground;
 pub mod handover;
+pub mod hcbs;
 pub mod isolate;
 pub mod kernel;
 pub mod latency;

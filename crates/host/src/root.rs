@@ -75,6 +75,17 @@ impl Root {
         })
     }
 
+    /// Whether there is nothing to be read at `absolute` for now: no such file, or one of a device that is gone or offline (the governor of a cpu
+    /// that is offline is "busy").
+    pub(crate) fn is_absent(&self, absolute: impl AsRef<Path>) -> bool {
+        let read = File::open(self.path(absolute)).and_then(|mut file| file.read(&mut [0]));
+        let why = read.err().and_then(|error| error.raw_os_error());
+        matches!(
+            why,
+            Some(libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::EBUSY)
+        )
+    }
+
     /// The text of a file without white space at its ends; bytes that are not UTF-8 are replaced.
     pub fn read(&self, absolute: impl AsRef<Path>) -> Result<String, Unreadable> {
         let bytes = self.read_bytes(absolute)?;

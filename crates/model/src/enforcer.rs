@@ -43,8 +43,11 @@ impl Enforcer {
     ];
 
     /// Those that hold the cells of a mission, the best first.
+    ///
+    /// What the kernel holds as a whole comes first, then what it holds thread by thread; no kernel has both mechanisms for whole cells.
     pub const OF_MISSIONS: &'static [Enforcer] = &[
         Enforcer::RtCgroup,
+        Enforcer::Hcbs,
         Enforcer::Deadline,
         Enforcer::Freezer,
         Enforcer::CpusetOnly,
@@ -58,12 +61,9 @@ impl Enforcer {
         Enforcer::Freezer,
     ];
 
-    /// Those whose supply `bench supply` measures.
-    pub const OF_SUPPLY: &'static [Enforcer] =
+    /// Those under which `bench` measures cells: what they supply, how they are attacked, what becomes of task sets.
+    pub const OF_BENCH: &'static [Enforcer] =
         &[Enforcer::RtCgroup, Enforcer::Deadline, Enforcer::Freezer];
-
-    /// Those under which `bench isolation` attacks cells.
-    pub const OF_ISOLATION: &'static [Enforcer] = &[Enforcer::RtCgroup, Enforcer::Deadline];
 
     /// Those that share out a machine in `bench scale`.
     pub const OF_SCALE: &'static [Enforcer] = &[Enforcer::RtCgroup, Enforcer::Deadline];
@@ -123,6 +123,19 @@ impl Enforcer {
         !matches!(self, Enforcer::CpusetOnly)
     }
 
+    /// Whether it holds a group of cgroup v2 around the cell's own, so that there has to be one.
+    pub const fn holds_outer_group(self) -> bool {
+        matches!(self, Enforcer::Hcbs | Enforcer::Freezer)
+    }
+
+    /// Whether the kernel itself holds cells to budgets by it.
+    pub const fn is_of_the_kernel(self) -> bool {
+        matches!(
+            self,
+            Enforcer::RtCgroup | Enforcer::Deadline | Enforcer::Hcbs
+        )
+    }
+
     /// Whether cells of this class can be held by it. A real-time group does not hold threads of SCHED_DEADLINE, and
     /// SCHED_DEADLINE none of SCHED_FIFO; best-effort cells are held by nothing, and need nothing.
     pub fn holds(self, class: CellClass) -> bool {
@@ -150,6 +163,6 @@ mod tests {
             assert_eq!(json, format!("{:?}", enforcer.name()));
             assert!(enforcer.holds(enforcer.usual_class()));
         }
-        assert_eq!(Enforcer::named("hcbs", Enforcer::OF_MISSIONS), None);
+        assert_eq!(Enforcer::named("hcbs", Enforcer::OF_BENCH), None);
     }
 }

@@ -163,6 +163,10 @@ pub struct TrialPlan {
     pub isolate: bool,
     /// Utilisation of the cell that competes with each cell of a task set, in thousandths of a cpu; 0: none does.
     pub competitors: u32,
+    /// What holds the cells of a task set to their reservations; `None`: nothing does.
+    pub reserve: Option<crate::Enforcer>,
+    /// Cells of the task set that run; empty: all.
+    pub parts: Vec<String>,
     /// Cpus for the cells, where they are not the experiment's.
     pub cpus: Vec<u32>,
     /// Whether `cells` runs once on every cpu. A plan replaces it by one cell for each cpu.
@@ -181,6 +185,8 @@ impl TrialPlan {
             jobs: None,
             isolate: false,
             competitors: 0,
+            reserve: None,
+            parts: Vec::new(),
             cpus: Vec::new(),
             per_cpu: false,
         }

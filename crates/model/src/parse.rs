@@ -7,7 +7,8 @@ use toml::de::DeTable;
 use crate::reader::{Source, Table, nearest};
 use crate::{
     Class, Counters, Duration, Experiment, InputError, Keep, Limits, Pacing, SCHEMA, Scheduling,
-    TaskLoad, Work, Workload, loads, own, program, scale_parse, task_parse, trials, turns, until,
+    TaskLoad, Work, Workload, loads, own, program, scale_parse, task_held, task_parse, trials,
+    turns, until,
 };
 
 const TOP: [&str; 16] = [
@@ -28,9 +29,22 @@ const TOP: [&str; 16] = [
     "turns",
     "until",
 ];
-const WORKLOAD: [&str; 14] = [
-    "kind", "jobs", "period", "pacing", "steps", "policy", "margin", "duration", "tasks", "task",
-    "program", "reports", "deadline", "endless",
+const WORKLOAD: [&str; 15] = [
+    "kind",
+    "jobs",
+    "period",
+    "pacing",
+    "steps",
+    "policy",
+    "margin",
+    "duration",
+    "tasks",
+    "task",
+    "reservation",
+    "program",
+    "reports",
+    "deadline",
+    "endless",
 ];
 /// How long an endless program runs in each round, ns.
 pub(crate) const RUN_OF_ENDLESS: i64 = 500_000_000;
@@ -108,6 +122,7 @@ impl Experiment {
                 "with a task set a trial names one engine, and the set has the cells and periods",
             ));
         }
+        task_held::check(&top, tasks.as_ref(), &trials)?;
         let baseline = top.text("baseline")?.unwrap_or(&trials[0].name).to_owned();
         if !trials.iter().any(|trial| trial.name == baseline) {
             let names: Vec<&str> = trials.iter().map(|t| t.name.as_str()).collect();
@@ -231,6 +246,7 @@ impl Experiment {
                 let share = f64::from(trial.competitors) / 1000.0;
                 let _ = writeln!(out, "competitors = {share:?}");
             }
+            task_held::write_trial(&mut out, trial);
             if !trial.cpus.is_empty() {
                 let _ = writeln!(out, "cpus = {:?}", trial.cpus);
             }

@@ -55,7 +55,7 @@ pub struct Overrides {
     pub parallel: Option<i64>,
     /// Share of the cells of one trial of a scale study that may fail.
     pub failure_limit: Option<f64>,
-    /// How each cell of a scale study is held to its share.
+    /// How each cell of a scale study is held to its share, or those of a task set to their reservations.
     pub reserve: Option<Option<Enforcer>>,
     /// Memory that a scale study leaves to everybody else.
     pub memory_reserve: Option<Bytes>,
@@ -396,6 +396,14 @@ impl Overrides {
             experiment.rootless_user = Some(user.clone());
         }
         scale_override::apply(self, experiment)?;
+        if experiment.tasks.is_some() {
+            if let Some(reserve) = self.reserve {
+                experiment.hold_all(reserve)?;
+            }
+            experiment
+                .check_reservations(self.reserve == Some(None))
+                .map_err(|(what, mend)| InputError::new(experiment.name.clone(), what, mend))?;
+        }
         Ok(())
     }
 }

@@ -12,12 +12,20 @@ pub(crate) fn refuse(options: &Overrides, experiment: &Experiment) -> Result<(),
             ("--counts", !options.counts.is_empty()),
             ("--parallel", options.parallel.is_some()),
             ("--failure-limit", options.failure_limit.is_some()),
-            ("--reserve", options.reserve.is_some()),
+            (
+                "--reserve",
+                options.reserve.is_some() && experiment.tasks.is_none(),
+            ),
             ("--memory-reserve", options.memory_reserve.is_some()),
             ("--starvation-limit", options.starvation_limit.is_some()),
         ];
         return match given(&of_studies) {
             None => Ok(()),
+            Some("--reserve") => Err(InputError::new(
+                "--reserve",
+                "only the cells of a scale study or of a task set are held",
+                "use scenario scale, taskset or reservations",
+            )),
             Some(option) => Err(InputError::new(
                 option,
                 "only a scale study has growing numbers of cells",
@@ -85,6 +93,18 @@ pub(crate) fn apply(options: &Overrides, experiment: &mut Experiment) -> Result<
         scale.failure_limit = thousandths(share).map_err(faulty("--failure-limit"))?;
     }
     if let Some(reserve) = options.reserve {
+        let known = Scale::reserves();
+        if !known.iter().any(|(_, one)| *one == reserve) {
+            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            return Err(InputError::new(
+                "--reserve",
+                format!(
+                    "the cells of a scale study are not held by `{}`",
+                    Scale::reserve_name(reserve)
+                ),
+                format!("it is one of {}", names.join(", ")),
+            ));
+        }
         scale.reserve = reserve;
     }
     if let Some(bytes) = options.memory_reserve {

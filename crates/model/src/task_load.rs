@@ -1,8 +1,9 @@
 //! A periodic task set as the workload of cells: what `[workload] kind = "taskset"` of an experiment file says.
 //!
 //! Cells of the set become cells of every trial; tasks become threads in them. What the set's file says beyond that
-//! (who supplies a reservation, release jitter, blocking) cannot be run as it stands and is told apart here.
+//! (release jitter, blocking) cannot be run as it stands and is told apart here. Reservations are in [`crate::task_held`].
 
+use crate::task_held;
 use crate::taskset::{CellTask, Order, Policy, TaskCell, TaskSet};
 use crate::{Duration, Limits, Pacing, Work, Workload};
 
@@ -119,12 +120,7 @@ impl TaskLoad {
 
 fn runnable(cell: &TaskCell, policy: TaskPolicy) -> Result<TaskCell, (String, String)> {
     let name = &cell.name;
-    if cell.reservation.is_some() || cell.server.is_some() {
-        return Err((
-            format!("cell `{name}` has a reservation, which this scenario does not enforce"),
-            "remove `reservation` and `server`: every cell has its cpus to itself".to_owned(),
-        ));
-    }
+    task_held::check_cell(cell, policy)?;
     let known = matches!(
         (cell.policy, policy),
         (
@@ -189,8 +185,8 @@ fn runnable(cell: &TaskCell, policy: TaskPolicy) -> Result<TaskCell, (String, St
     Ok(TaskCell {
         name: name.clone(),
         policy: Policy::Fixed(Order::Priority),
-        reservation: None,
-        server: None,
+        reservation: cell.reservation,
+        server: cell.server,
         tasks: tasks.collect::<Result<_, _>>()?,
     })
 }
@@ -234,11 +230,27 @@ mod tests {
             "name = \"a\"\n",
             "name = \"a\"\nreservation = { budget = \"2ms\", period = \"5ms\" }\n",
         );
+        let cells = load(TaskPolicy::Fifo, &reserved).unwrap();
+        assert_eq!(cells[0].reservation.map(|own| own.period), Some(ms(5)));
         assert!(
-            load(TaskPolicy::Fifo, &reserved)
+            load(TaskPolicy::Deadline, &reserved)
                 .unwrap_err()
                 .0
-                .contains("reservation")
+                .contains("runtimes of their own")
+        );
+        let early = reserved.replace("\"5ms\" }", "\"5ms\", deadline = \"4ms\" }");
+        assert!(
+            load(TaskPolicy::Fifo, &early)
+                .unwrap_err()
+                .0
+                .contains("has a deadline")
+        );
+        let periodic = reserved.replace(" }\n", " }\nserver = \"periodic\"\n");
+        assert!(
+            load(TaskPolicy::Fifo, &periodic)
+                .unwrap_err()
+                .0
+                .contains("of kind `periodic`")
         );
         let short = SET
             .replace("\"5ms\"", "\"5us\"")

@@ -4,12 +4,20 @@ use std::fmt::Write as _;
 
 use crate::parse::{choice, quoted};
 use crate::reader::Table;
+use crate::task_held;
 use crate::task_load::{TaskLoad, TaskPolicy};
 use crate::taskset::{CellTask, Order, Policy, Refill, TaskCell, TaskSet};
 use crate::{Duration, InputError};
 
 /// Keys of `[workload]` that only a task set has.
-pub(crate) const KEYS: [&str; 5] = ["policy", "margin", "duration", "tasks", "task"];
+pub(crate) const KEYS: [&str; 6] = [
+    "policy",
+    "margin",
+    "duration",
+    "tasks",
+    "task",
+    "reservation",
+];
 const TASK: [&str; 6] = ["name", "cell", "wcet", "period", "deadline", "priority"];
 /// Name of the cell of tasks that name none.
 const ONLY_CELL: &str = "set";
@@ -73,6 +81,7 @@ pub(crate) fn task_load(workload: &Table<'_>) -> Result<TaskLoad, InputError> {
             ));
         }
     }
+    task_held::reserve(workload, &mut cells)?;
     let set = TaskSet {
         cpus: None,
         refill: Refill::default(),
@@ -152,6 +161,7 @@ pub(crate) fn write(out: &mut String, load: &TaskLoad) {
             }
         }
     }
+    task_held::write(out, &load.cells);
 }
 
 #[cfg(test)]

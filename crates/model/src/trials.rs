@@ -8,9 +8,9 @@ use crate::own;
 use crate::parse::{is_name, period_of};
 use crate::reader::Table;
 use crate::task_load::MOST_COMPETITION;
-use crate::{Duration, EngineKind, InputError, Keep, Limits, LoadPlan, TrialPlan};
+use crate::{Duration, EngineKind, InputError, Keep, Limits, LoadPlan, TrialPlan, task_held};
 
-const TRIAL: [&str; 11] = [
+const TRIAL: [&str; 13] = [
     "name",
     "cells",
     "copies",
@@ -22,6 +22,8 @@ const TRIAL: [&str; 11] = [
     "cpus",
     "per_cpu",
     "competitors",
+    "reserve",
+    "parts",
 ];
 const MATRIX: [&str; 6] = [
     "cells", "loads", "periods", "isolate", "per_cpu", "duration",
@@ -95,6 +97,7 @@ fn trial(table: &Table<'_>, keep: Keep) -> Result<TrialPlan, InputError> {
         None => return Err(table.missing("name", "\"two-rootful\"")),
     };
     let jobs = table.integer("jobs", &keep.jobs())?;
+    let (reserve, parts) = task_held::of_trial(table)?;
     Ok(TrialPlan {
         name,
         cells: engines.repeat(usize::try_from(copies).unwrap_or(1)),
@@ -104,6 +107,8 @@ fn trial(table: &Table<'_>, keep: Keep) -> Result<TrialPlan, InputError> {
         jobs: jobs.and_then(|jobs| u32::try_from(jobs).ok()),
         isolate: table.boolean("isolate")?.unwrap_or(false),
         competitors: competitors(table)?,
+        reserve,
+        parts,
         cpus: table.cpus("cpus")?.unwrap_or_default(),
         per_cpu: table.boolean("per_cpu")?.unwrap_or(false),
     })
@@ -214,6 +219,8 @@ fn points(table: &Table<'_>) -> Result<Vec<TrialPlan>, InputError> {
                         },
                         isolate,
                         competitors: 0,
+                        reserve: None,
+                        parts: Vec::new(),
                         cpus: Vec::new(),
                         per_cpu,
                     });

@@ -3,6 +3,8 @@
 use model::{EngineKind, LoadKind, Requirement};
 use serde::{Deserialize, Serialize};
 
+use crate::trial::HeldBy;
+
 /// Schema of `summary.json`.
 pub const SUMMARY_SCHEMA: u64 = 1;
 
@@ -328,6 +330,25 @@ pub struct TaskSummary {
     pub response_ccdf: Vec<(i64, f64)>,
     /// Cpu time of one step of its work, ps, by the calibration of each round.
     pub step_ps: Vec<u64>,
+    /// What held its cell; `None`: nothing did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<HeldSummary>,
+}
+
+/// What held the cell of a task, and what is certain of that. The task's bound is then the textbook's in this reservation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldSummary {
+    /// By what, and to what.
+    pub by: HeldBy,
+    /// On which cpu.
+    pub cpu: u32,
+    /// The bound on the task's response time by what the enforcer is certain to supply, ns; `None` where there is none within the
+    /// deadline, or where others may keep the budget from coming within its period.
+    pub certain_ns: Option<i64>,
+    /// The latest look of whoever held it, over all rounds, ns; `None` where that is the kernel itself.
+    pub latest_look_ns: Option<u64>,
+    /// The most that the cell used beyond its budget, likewise.
+    pub most_overrun_ns: Option<u64>,
 }
 
 /// One metric of one cell.

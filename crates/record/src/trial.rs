@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::RecordError;
 use crate::run::{read_json, write_json};
+use crate::supply::{Budget, Machine, Reacted};
 
 /// Schema of `trial.json`.
 pub const TRIAL_SCHEMA: u64 = 1;
@@ -58,9 +59,46 @@ pub struct TrialRecord {
     /// Its part in the turns of its round; `None` where it had the cpus to itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnsRecord>,
+    /// What held its cells to budgets; `None`: nothing did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holds: Option<HoldsRecord>,
     /// While they run: the trials that this record joins, in the order of their cells. Empty in a run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arms: Vec<Arm>,
+}
+
+/// What held the cells of a trial to budgets, and where.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HoldsRecord {
+    /// What the machine was, as far as supplies depend on it.
+    pub machine: Machine,
+    /// Each cell that was held.
+    pub cells: Vec<HeldCell>,
+}
+
+/// A cell that was held.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HeldCell {
+    /// Name of the cell in the set.
+    pub cell: String,
+    /// Its number in the trial, from 1: that of its tasks.
+    pub cell_number: u32,
+    /// The cpu on which it was held.
+    pub cpu: u32,
+    /// By what, and to what.
+    pub by: HeldBy,
+    /// How exact whoever held it was; `None` where that is the kernel itself, or it did not come to that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reacted: Option<Reacted>,
+}
+
+/// What holds a cell, and where its budget comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldBy {
+    /// By what, and to what.
+    pub held: Budget,
+    /// Whether the experiment names the budget; else it is the least that was certain to do.
+    pub given: bool,
 }
 
 /// Who gave a cell its scheduling class and its cpu.

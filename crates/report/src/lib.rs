@@ -27,6 +27,7 @@ mod measured;
 mod patience;
 mod plan;
 mod published;
+mod reserved;
 mod scale;
 mod series;
 mod study;

@@ -8,6 +8,7 @@ use record::summary::{CellSummary, RunSummary, TaskSummary};
 use record::trial::{CellRecord, TaskRecord};
 
 use crate::feasibility;
+use crate::reserved;
 use crate::style::Style;
 use crate::table::{Column, render};
 use crate::units::{Scale, Unit, time};
@@ -34,7 +35,11 @@ pub(crate) fn bounds(cells: &[CellRecord]) -> BTreeMap<String, i64> {
         cpus.dedup();
         let on = |cpu: u32| {
             let mut group: Vec<_> = tasks.iter().filter(|(cell, _)| cell.cpu == cpu).collect();
-            group.sort_by_key(|(_, task)| !task.competes);
+            // As the threads were: cells that share a cpu are in the order of their priorities, not of the file.
+            group.sort_by_key(|(cell, task)| {
+                let urgency = reserved::priority(&cell.class_wanted);
+                (!task.competes, std::cmp::Reverse(urgency))
+            });
             (Policy::Fixed(Order::Listed), group)
         };
         cpus.into_iter().map(on).collect()
@@ -145,7 +150,12 @@ pub(crate) fn findings(summary: &RunSummary) -> Vec<String> {
             plural(bounded, "task")
         ));
     }
-    if bounded == 0 {
+    sentences.extend(reserved::findings(summary));
+    let is_certain = |(_, task, _): &Row<'_>| {
+        let held = task.held.as_ref();
+        held.is_some_and(|held| held.certain_ns.is_some())
+    };
+    if bounded == 0 && !rows.iter().any(is_certain) {
         sentences.push("The analysis has no bound for these tasks.".to_owned());
     }
     sentences
@@ -192,6 +202,12 @@ fn exceeded(group: &[&Row], all: &[Row]) -> String {
     )
 }
 
+/// The median of its responses, ns.
+pub(crate) fn median(cell: &CellSummary) -> Option<i64> {
+    let first = cell.metrics.first()?;
+    Some(first.summary.median_ns)
+}
+
 /// A ratio of two times such as `0.412`.
 pub(crate) fn normalised(ns: Option<i64>, deadline_ns: i64) -> String {
     ns.map_or("-".to_owned(), |ns| {
@@ -231,6 +247,9 @@ pub(crate) fn table(summary: &RunSummary, style: Style) -> String {
         times("deadline", &|row| Some(rows[row].1.deadline_ns)),
         times("longest response", &|row| rows[row].2),
         times("bound", &|row| rows[row].1.bound_ns),
+        texts("median/deadline", &|row| {
+            normalised(median(rows[row].0), rows[row].1.deadline_ns)
+        }),
         texts("longest/deadline", &|row| {
             normalised(rows[row].2, rows[row].1.deadline_ns)
         }),
@@ -241,6 +260,7 @@ pub(crate) fn table(summary: &RunSummary, style: Style) -> String {
         "\nthe task set against its deadlines and its analysis\n\n{}\n",
         render(&columns, style)
     );
+    out += &reserved::table(summary, style);
     for sentence in findings(summary) {
         out += &style.wrap(&clean(&sentence), 4);
         out.push('\n');
@@ -294,6 +314,16 @@ mod tests {
         let rival = thread("c", "FIFO 80", [1_000, 10_000], true);
         let together = [alone[0].clone(), alone[1].clone(), rival];
         assert_eq!(of(&together), [2_000, 4_000, 1_000]);
+    }
+
+    #[test]
+    fn cells_that_share_a_cpu_are_analysed_in_the_order_of_their_priorities() {
+        let cells = [
+            thread("a", "FIFO 78", [2_000, 10_000], false),
+            thread("b", "FIFO 79", [1_000, 4_000], false),
+        ];
+        let found = bounds(&cells);
+        assert_eq!((found["a"], found["b"]), (3_000, 1_000));
     }
 
     #[test]

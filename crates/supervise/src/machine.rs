@@ -7,12 +7,12 @@ use std::path::Path;
 use analysis::linux::{Bandwidth, DeadlineLimits, RootDomain};
 use engine::app::{self, AppSpec, Bind, Tmpfs};
 use host::root::Root;
-use host::{caps, cpus, enforcers, fair_server, rtgroup};
+use host::{caps, cpus, enforcers, fair_server, hcbs, rtgroup};
 use model::mission::{Cell, Image, KernelBounds, Machine, Mission, PathKind, Way};
 use model::{EngineKind, Requirement};
 
-use crate::admit::{Facts, KeptCpu, MachineMemory, RtRoom, RtShare};
-use crate::enforce::partitions;
+use crate::admit::{Facts, KeptCpu, MachineMemory, RtRoom, RtShare, ServerRoom};
+use crate::enforce::{Top, partitions};
 use crate::ledger::{self, Entry, Holder};
 use crate::names;
 
@@ -179,6 +179,7 @@ impl Here {
             cpus: self.cpus(),
             machine: record::supply::Machine::here(),
             rt_cgroup: rt_room(None, &[]),
+            hcbs: server_room(None, &[]),
             deadline: self.deadline(&bounds),
             deadline_on_one_cpu: match self.cpus().as_slice() {
                 [_] => Ok(()),
@@ -235,6 +236,7 @@ impl Facts {
     pub fn for_mission(&self, mission: &str, others: &[Entry], cells: &[i32]) -> Facts {
         Facts {
             rt_cgroup: rt_room(Some(mission), others),
+            hcbs: server_room(Some(mission), others),
             outside: ledger::unaccounted(others, Some(mission), cells),
             kept_cpus: kept_cpus(Some(mission)),
             beside: others.iter().map(Entry::neighbour).collect(),
@@ -247,6 +249,7 @@ impl Facts {
     pub(crate) fn for_held(&self, others: &[Entry], own: &[i32]) -> Facts {
         Facts {
             rt_cgroup: rt_room(None, others),
+            hcbs: server_room(None, others),
             outside: ledger::unaccounted(others, None, own),
             beside: others.iter().map(Entry::neighbour).collect(),
             ..self.clone()
@@ -284,6 +287,59 @@ fn rt_room(mission: Option<&str>, others: &[Entry]) -> Result<RtRoom, String> {
         taken,
         limit_ns: limit_us.map(|us| us.saturating_mul(1_000)),
         limit_period_ns: budget.period_us.saturating_mul(1_000),
+    })
+}
+
+/// What groups with budgets of cgroup v2 can have, and which of `others` has the rest; what the mission's cells hold, or is reserved for
+/// them, counts as left.
+///
+/// # Errors
+/// Why this kernel has no such budgets, a clause.
+fn server_room(mission: Option<&str>, others: &[Entry]) -> Result<ServerRoom, String> {
+    let top = Top::of_this_machine().map_err(|error| error.to_string())?;
+    let root = top.root();
+    let reserved = hcbs::reserved(root, top.path()).map_err(|error| error.to_string())?;
+    let note = top.note().map_err(|error| error.to_string())?;
+    let mut shares = hcbs::shares_in(root, top.path());
+    let reserved_us = match (&note, mission) {
+        (Some(note), Some(mission)) => note.reserved_without(mission, &shares),
+        _ => reserved.per_second_us(),
+    };
+    // What is reserved for missions is what they hold, whether the groups of their cells are there at this moment or not.
+    let noted: Vec<&str> = note.iter().flat_map(|note| note.missions()).collect();
+    shares.retain(|(group, _)| {
+        let mut known = noted.iter().copied().chain(mission);
+        !known.any(|mission| group.starts_with(&names::cells_of(mission)))
+    });
+    for other in noted.iter().filter(|other| Some(**other) != mission) {
+        let us = note.as_ref().map_or(0, |note| note.of_mission(other));
+        shares.push((names::groups_of(other), us));
+    }
+    let number = |file: &str| root.read_number::<i64>(format!("/proc/sys/kernel/{file}"));
+    let limit_us = match (number("sched_rt_runtime_us"), number("sched_rt_period_us")) {
+        (Ok(runtime_us @ 0..), Ok(period_us @ 1..)) => rtgroup::Budget {
+            runtime_us,
+            period_us: period_us.unsigned_abs(),
+        }
+        .per_second_us(),
+        _ => 1_000_000,
+    };
+    let online = cpus::online_at(root).unwrap_or_default();
+    let ordinary_us = fair_server::most(root, &online).map_or(0, |server| {
+        let us = u128::from(server.runtime_ns) * 1_000_000;
+        u64::try_from(us.div_ceil(u128::from(server.period_ns.max(1)))).unwrap_or(1_000_000)
+    });
+    let taken = takers(&shares, others);
+    let held = taken.iter().map(|share| share.us);
+    let held_us = held.fold(ordinary_us, u64::saturating_add);
+    Ok(ServerRoom {
+        room: RtRoom {
+            free_us: limit_us.saturating_sub(held_us),
+            taken,
+            limit_ns: None,
+            limit_period_ns: 1_000_000_000,
+        },
+        reserved_us,
     })
 }
 

@@ -114,7 +114,8 @@ impl HcbsTree {
         outcome
     }
 
-    /// What is left for a group's own tasks on each cpu: its ratio less those of its children (`cpu.rt.internal`).
+    /// What is left for a group's own tasks on each cpu: its ratio less those of its children (`cpu.rt.internal`, in version 7 of the series
+    /// `cpu.rt.max.effective.local`).
     ///
     /// ```
     /// use analysis::linux::{Bandwidth, HcbsTree, RootDomain};
@@ -202,6 +203,21 @@ mod tests {
             refusal,
             Refusal::RootAboveDomain { domain: 0, .. }
         ));
+    }
+
+    #[test]
+    fn the_largest_root_is_that_of_a_kernel_that_was_asked() {
+        // Linux 7.1.3 with version 6 of the series, two cpus with fair servers, sched_rt_runtime_us = sched_rt_period_us = 1 s.
+        let domain = RootDomain {
+            share: Bandwidth::new(1_000 * MS, 1_000 * MS),
+            ..RootDomain::of_cpus(2).with_fair_server()
+        };
+        let takes = |us: Ns| {
+            let root = Bandwidth::new(us * 1_000, 1_000 * MS);
+            HcbsTree::new(vec![domain.clone()], root).is_ok()
+        };
+        assert!(takes(950_001));
+        assert!(!takes(950_002));
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod deadline;
 mod freezer;
 mod hcbs;
 mod least;
+mod means;
 mod ratio;
 mod refusal;
 mod rt_cgroup;
@@ -25,9 +26,10 @@ pub use hcbs::{HcbsGroup, HcbsTree};
 pub use least::{
     BUDGET_GRID_NS, least_budget, least_reservation, less_bandwidth, reservation_periods,
 };
+pub use means::Means;
 pub use ratio::{BW_SHIFT, BW_UNIT, Bandwidth, to_ratio};
 pub use refusal::{Errno, Refusal};
 pub use rt_cgroup::{RtGroup, RtTree, RtWrite};
 pub use standing::Standing;
-pub use threads::{thread_of, threads_hold};
+pub use threads::{own_work, thread_of, threads_hold};
 pub use tick::{TickSupply, most_run, rt_most_charged};

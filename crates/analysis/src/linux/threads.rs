@@ -28,6 +28,17 @@ pub fn thread_of(task: &Task) -> DeadlineParams {
     }
 }
 
+/// What a job of a thread of SCHED_DEADLINE can take at most of its own work within so much `runtime`, ns: the rest may be billed to
+/// it for others. [`thread_of`] turned around, rounded down.
+///
+/// ```
+/// assert_eq!(analysis::linux::own_work(10_000_000), 9_000_000);
+/// ```
+pub fn own_work(runtime: Ns) -> Ns {
+    let work = u128::from(runtime) * u128::from(OWN_WORK.0) / u128::from(OWN_WORK.1);
+    Ns::try_from(work).unwrap_or(Ns::MAX)
+}
+
 /// Whether the threads of one cpu meet their deadlines, each given its runtime by earliest deadline first, where the kernel
 /// looks at runtimes every `tick` ns only: each of the others may overrun its runtime by a tick before it is stopped. 0 where
 /// runtimes end by a timer (HRTICK_DL).

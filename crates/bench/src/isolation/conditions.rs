@@ -56,6 +56,12 @@ impl IsolationPlan {
                  bound to the same cpu by a root domain of its own where cpusets allow that",
             ),
             condition(
+                "freezer",
+                "each cell in a group of cgroup v2 of its own, frozen and thawed by a keeper with a watcher and an heir as cells of \
+                 missions are: the two budgets of least bandwidth together with which both cells meet all deadlines, with the \
+                 lateness of another machine and the keeper's own time in every period (as `timecell admit` reckons)",
+            ),
+            condition(
                 "contests",
                 format!(
                     "{} s each; a set that an enforcer cannot hold by analysis is drawn again",

@@ -1,17 +1,19 @@
 //! One contest: a victim and an attacker beside each other.
 
-use host::rtgroup::RtGroup;
 use host::sched::Class;
 use model::Enforcer;
 use record::isolation::{Arm, Attacker, ContestTrial, DrawnCell, DrawnSet, DrawnTask, Role};
 use record::run::Run;
+use record::supply::Budget;
 
 use super::Setting;
 use super::root_domain::OwnDomain;
+use crate::held::{Holds, Wanted, end_all, group_name, hold_all};
+use crate::launch::Stage;
 use crate::load::PlannedLoad;
 use crate::periodic::{self, Thread, jobs_within};
-use crate::supply::{Held, group_name, stolen};
-use crate::together::{self, Around, Beside, Member};
+use crate::supply::stolen;
+use crate::together::{self, Around, Beside, Member, cell_name};
 
 /// How long the jobs of a cell are that keeps to what it declared, in thousandths of that: what is declared is a bound, and
 /// the speed of a machine is not constant. Of jobs that reach it in the mean, every tenth exceeds the runtime of its
@@ -81,36 +83,37 @@ impl Contest<'_> {
         domain: Option<&OwnDomain>,
         beside: Option<&mut Beside<'_>>,
     ) -> Result<(), String> {
-        let groups = self.groups()?;
-        let measured = self.in_groups(cpus, &groups, domain, beside);
-        let mut removed = Ok(());
-        for group in groups.into_iter().flatten() {
-            removed = removed.and(group.remove().map_err(|error| error.to_string()));
-        }
-        measured.and(removed)
+        let holds = self.holds()?;
+        let measured = self.while_held(cpus, &holds, domain, beside);
+        let ended = end_all(holds);
+        measured.and(ended)
     }
 
-    /// A real-time group for each cell, where they are to be held by such.
-    fn groups(&self) -> Result<Vec<Option<RtGroup>>, String> {
-        let make = |(role, cell): (Role, &DrawnCell)| {
-            let budget = cell.budget_ns;
-            let Some((budget, period)) =
-                budget.filter(|_| self.arm.enforcer == Some(Enforcer::RtCgroup))
-            else {
-                return Ok(None);
-            };
-            let name = format!("{}/{}", group_name(), role.name());
-            RtGroup::create(&name, budget / 1_000, period / 1_000)
-                .map(Some)
-                .map_err(|error| error.to_string())
+    /// What holds each cell, where its class does not.
+    fn holds(&self) -> Result<Holds, String> {
+        let wanted = |(role, cell): (Role, &DrawnCell)| {
+            let enforcer = self.arm.enforcer?;
+            let (budget_ns, period_ns) = cell.budget_of(enforcer)?;
+            let name = cell_name(self.around.number, role.name());
+            Some(Wanted {
+                held: Budget {
+                    enforcer,
+                    budget_ns,
+                    period_ns,
+                },
+                cpu: self.setting.cpu,
+                id: Stage::id(&name),
+                rt_group: format!("{}/{}", group_name(), role.name()),
+            })
         };
-        self.cells().into_iter().map(make).collect()
+        let wanted: Vec<_> = self.cells().into_iter().map(wanted).collect();
+        hold_all(&wanted)
     }
 
-    fn in_groups(
+    fn while_held(
         &self,
         cpus: &[u32],
-        groups: &[Option<RtGroup>],
+        holds: &Holds,
         domain: Option<&OwnDomain>,
         beside: Option<&mut Beside<'_>>,
     ) -> Result<(), String> {
@@ -120,7 +123,7 @@ impl Contest<'_> {
             .collect();
         let mut members = Vec::new();
         let mut first = 0;
-        for (((role, _), threads), group) in cells.iter().zip(&threads).zip(groups) {
+        for (((role, _), threads), held) in cells.iter().zip(&threads).zip(holds) {
             let slots = first..first + threads.len();
             first = slots.end;
             periodic::prepare(self.around.stage, threads)?;
@@ -130,7 +133,7 @@ impl Contest<'_> {
                 classes: threads.iter().map(|thread| thread.class.clone()).collect(),
                 slots,
                 rtprio: self.setting.priority,
-                held: group.as_ref().map(|group| group as &dyn Held),
+                held: held.as_deref(),
             });
         }
         let partition = domain.and_then(OwnDomain::group);

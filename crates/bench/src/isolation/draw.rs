@@ -2,10 +2,10 @@
 //! room give the same sets.
 
 use analysis::generate::{Random, rand_fixed_sum_within};
-use analysis::inside::{Policy, fixed_priority, holds};
+use analysis::inside::fixed_priority;
 use analysis::linux::{
-    DeadlineParams, Held, RootDomain, TickSupply, least_budget, less_bandwidth, postponement,
-    reservation_periods, thread_of, threads_hold,
+    DeadlineParams, Means, Reaction, RootDomain, least_budget, less_bandwidth, reservation_periods,
+    thread_of, threads_hold,
 };
 use analysis::reservation::Dedicated;
 use analysis::{Ns, Task};
@@ -31,6 +31,8 @@ pub(super) struct Room {
     pub deadline_tick_ns: Ns,
     /// Free for real-time groups, us in every second.
     pub free_us: u64,
+    /// What the kernel lets real-time threads have of a cpu, us in every second.
+    pub limit_us: u64,
     /// The root domain that the threads of SCHED_DEADLINE are admitted to.
     pub domain: RootDomain,
     /// How long the attacker's jobs are when it overruns, in thousandths.
@@ -71,41 +73,36 @@ fn tasks(share: f64, random: &mut Random) -> Option<Vec<Task>> {
     Some(tasks)
 }
 
-/// The budgets of two real-time groups, (budget, period) in ns: the attacker's and the victim's.
+/// The budgets of two cells, (budget, period) in ns: the attacker's and the victim's.
 type Budgets = ((Ns, Ns), (Ns, Ns));
 
-/// The two budgets of least bandwidth together that let both cells meet all deadlines as this kernel supplies them, the
-/// attacker's group before the victim's.
-fn budgets(pair: &Pair, room: &Room) -> Option<Budgets> {
+/// The two budgets of least bandwidth together that let both cells meet all deadlines as they are certain to be held, the
+/// attacker's before the victim's, what it costs to hold both before either, with so many us of real-time threads in every second.
+fn budgets(pair: &Pair, means: Means, limit_us: u64) -> Option<Budgets> {
     let of = |tasks: &[Task]| -> Vec<(Ns, Ns)> {
-        let fits = |budget: Ns, period: Ns| {
-            TickSupply::rt_cgroup(budget, period, room.tick_ns).is_ok_and(|supply| {
-                holds(tasks, Policy::FixedPriority, &supply.cautious) == Ok(true)
-            })
-        };
         (reservation_periods(tasks).into_iter())
             .filter_map(|period| {
-                let cap = Ns::try_from(u128::from(period) * u128::from(room.free_us) / 1_000_000);
-                let budget = least_budget(period, cap.ok()?, |budget| fits(budget, period))?;
+                let cap = Ns::try_from(u128::from(period) * u128::from(limit_us) / 1_000_000);
+                let keeps = |budget: Ns| means.keeps(tasks, budget, period);
+                let budget = least_budget(period, cap.ok()?, keeps)?;
                 Some((budget, period))
             })
             .collect()
     };
-    let held = |(budget, period): (Ns, Ns)| Held {
-        budget,
-        period,
-        overdraw: room.tick_ns,
-    };
+    // What it costs to hold a cell counts as if it were budget.
+    let taken = |(budget, period): (Ns, Ns)| (budget + means.cost(), period);
     let victims = of(&pair.victim);
     let mut best: Option<Budgets> = None;
     for above in of(&pair.attacker) {
         for &own in &victims {
             // As one budget of a common period, so that pairs can be told apart by their bandwidth.
+            let both = |above, own| sum(taken(above), taken(own));
             let better =
-                best.is_none_or(|best| less_bandwidth(sum(above, own), sum(best.0, best.1)));
+                best.is_none_or(|best| less_bandwidth(both(above, own), both(best.0, best.1)));
             if better
-                && per_second_us(above) + per_second_us(own) <= room.free_us
-                && postponement(held(own), &[held(above)]).is_ok()
+                && per_second_us(taken(above)) + per_second_us(taken(own)) <= limit_us
+                && means.comes(above, &[], &[own])
+                && means.comes(own, &[above], &[])
             {
                 best = Some((above, own));
             }
@@ -158,6 +155,7 @@ fn late_without(pair: &Pair, room: &Room) -> bool {
 struct Assessed {
     pair: Pair,
     budgets: Option<Budgets>,
+    frozen: Option<Budgets>,
     runtimes: Option<Vec<Ns>>,
 }
 
@@ -166,7 +164,10 @@ impl Assessed {
         let asked = |enforcer| enforcers.contains(&enforcer);
         Assessed {
             budgets: asked(Enforcer::RtCgroup)
-                .then(|| budgets(&pair, room))
+                .then(|| budgets(&pair, Means::RtCgroup(room.tick_ns), room.free_us))
+                .flatten(),
+            frozen: asked(Enforcer::Freezer)
+                .then(|| budgets(&pair, Means::Freezer(Reaction::MEASURED), room.limit_us))
                 .flatten(),
             runtimes: asked(Enforcer::Deadline)
                 .then(|| runtimes(&pair, room))
@@ -179,7 +180,8 @@ impl Assessed {
         match enforcer {
             Enforcer::RtCgroup => self.budgets.is_some(),
             Enforcer::Deadline => self.runtimes.is_some(),
-            Enforcer::Hcbs | Enforcer::Freezer | Enforcer::CpusetOnly => false,
+            Enforcer::Freezer => self.frozen.is_some(),
+            Enforcer::Hcbs | Enforcer::CpusetOnly => false,
         }
     }
 }
@@ -229,7 +231,12 @@ pub(super) fn draw(
                     f64::from(permille) / 1_000.0
                 ),
                 reason: format!(
-                    "the analysis of what this kernel supplies refuses {} of the {drawn} sets that were drawn{}",
+                    "the analysis of what {} refuses {} of the {drawn} sets that were drawn{}",
+                    match worst {
+                        // Nobody has measured how late it looks here.
+                        Enforcer::Freezer => "the freezer supplied on another machine",
+                        _ => "this kernel supplies",
+                    },
                     refused(&worst),
                     match worst {
                         Enforcer::RtCgroup => format!(
@@ -288,7 +295,8 @@ fn set(
     let pair = &assessed.pair;
     let runtimes = (assessed.runtimes.as_ref()).filter(|_| part.contains(&Enforcer::Deadline));
     let budgets = (assessed.budgets).filter(|_| part.contains(&Enforcer::RtCgroup));
-    let cell = |role: Role, tasks: &[Task], before: usize, budget_ns| DrawnCell {
+    let frozen = (assessed.frozen).filter(|_| part.contains(&Enforcer::Freezer));
+    let cell = |role: Role, tasks: &[Task], before: usize, budget_ns, freezer_ns| DrawnCell {
         tasks: (tasks.iter().enumerate())
             .map(|(place, task)| DrawnTask {
                 name: format!("{}-{}", role.name(), place + 1),
@@ -299,6 +307,7 @@ fn set(
             })
             .collect(),
         budget_ns,
+        freezer_ns,
     };
     DrawnSet {
         number: first + round - 1,
@@ -310,12 +319,14 @@ fn set(
             &pair.attacker,
             0,
             budgets.map(|both| both.0),
+            frozen.map(|both| both.0),
         ),
         victim: cell(
             Role::Victim,
             &pair.victim,
             pair.attacker.len(),
             budgets.map(|both| both.1),
+            frozen.map(|both| both.1),
         ),
         late_without: late_without(pair, room),
     }
@@ -324,6 +335,7 @@ fn set(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use analysis::inside::{Policy, holds};
     use proptest::prelude::*;
 
     const BOTH: [Enforcer; 2] = [Enforcer::RtCgroup, Enforcer::Deadline];
@@ -333,6 +345,7 @@ mod tests {
             tick_ns: tick_ms * 1_000_000,
             deadline_tick_ns: tick_ms * 1_000_000,
             free_us: 950_000,
+            limit_us: 950_000,
             domain: RootDomain::of_cpus(1).with_fair_server(),
             overrun_permille: 1_800,
             priority: 80,
@@ -391,6 +404,14 @@ mod tests {
                     .all(|task| task.runtime_ns.is_some())
             );
         }
+        assert!(without.reason.contains("this kernel supplies"));
+        let crowded = Room {
+            limit_us: 100_000,
+            ..room(4)
+        };
+        let (draws, _) = draw(1, 800, 2, &[Enforcer::Freezer], &crowded, 1);
+        let reason = &draws.without[0].reason;
+        assert!(reason.contains("on another machine"), "{reason}");
         let (draws, sets) = draw(1, 800, 2, &BOTH[..1], &room(4), 1);
         assert!(sets.is_empty());
         assert_eq!((draws.without.len(), draws.drawn), (1, PATIENCE));
@@ -414,11 +435,13 @@ mod tests {
         fn what_is_granted_holds_again(seed in 0u64..1 << 40, permille in 200u32..600, tick in 1u64..10) {
             let room = room(tick);
             let Some(pair) = Pair::draw(seed, permille, 0) else { return Ok(()) };
-            if let Some((above, own)) = budgets(&pair, &room) {
+            for means in [Means::RtCgroup(room.tick_ns), Means::Freezer(Reaction::MEASURED)] {
+                let Some((above, own)) = budgets(&pair, means, room.free_us) else { continue };
                 for (tasks, (budget, period)) in [(&pair.attacker, above), (&pair.victim, own)] {
-                    let supply = TickSupply::rt_cgroup(budget, period, room.tick_ns).unwrap();
-                    prop_assert_eq!(holds(tasks, Policy::FixedPriority, &supply.cautious), Ok(true));
+                    let supply = means.certain(budget, period).unwrap();
+                    prop_assert_eq!(holds(tasks, Policy::FixedPriority, &supply), Ok(true));
                 }
+                prop_assert!(means.comes(above, &[], &[own]) && means.comes(own, &[above], &[]));
                 prop_assert!(per_second_us(above) + per_second_us(own) <= room.free_us);
             }
         }

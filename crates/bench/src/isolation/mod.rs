@@ -11,6 +11,7 @@ mod room;
 mod root_domain;
 mod run;
 
+use analysis::linux::{Means, Reaction};
 use host::root::Root;
 use host::rtgroup;
 use model::Enforcer;
@@ -22,9 +23,10 @@ use record::supply::Budget;
 pub use options::IsolationOptions;
 pub use run::run_isolation;
 
+use crate::held::{self, Spot};
 use crate::load::{self, PlannedLoad};
 use crate::plan::{allowed_cpus, fifo_requirement};
-use crate::supply::{self, Reservation};
+use crate::supply::Reservation;
 use draw::Room;
 use options::Checked;
 use room::room;
@@ -104,6 +106,16 @@ struct Setting {
     received_ns: i64,
     /// Free for real-time groups, us in every second.
     free_us: u64,
+}
+
+impl Setting {
+    fn spot(&self) -> Spot {
+        Spot {
+            cpu: self.cpu,
+            allowed: self.allowed.clone(),
+            priority: self.priority,
+        }
+    }
 }
 
 /// A trial that is to take place.
@@ -190,20 +202,21 @@ impl IsolationPlan {
                 budget_ns: 1_000_000,
                 period_ns: 1_000_000_000,
             };
-            let needed = match enforcer {
-                Enforcer::Deadline => supply::deadline(&small, &self.setting.allowed),
-                _ => supply::groups(&small),
-            };
-            if needed.met {
-                self.enforcers.push(enforcer);
-            } else {
-                self.not_measured.push(NotMeasured {
+            let needs = held::by(enforcer).map(|by| by.needs(&small, &self.setting.spot()));
+            let needs = needs.unwrap_or_default();
+            match needs.iter().find(|needed| !needed.met) {
+                None => self.enforcers.push(enforcer),
+                Some(unmet) => self.not_measured.push(NotMeasured {
                     trial: enforcer.name().to_owned(),
-                    reason: needed.reason.clone(),
-                    mend: needed.mend.clone().unwrap_or_default(),
-                });
+                    reason: unmet.reason.clone(),
+                    mend: unmet.mend.clone().unwrap_or_default(),
+                }),
             }
-            self.requirements.push(needed);
+            for needed in needs {
+                if !self.requirements.contains(&needed) {
+                    self.requirements.push(needed);
+                }
+            }
         }
     }
 
@@ -211,21 +224,58 @@ impl IsolationPlan {
         if !self.checked.parts.contains(&Part::Received) {
             return;
         }
-        let share = |one: &Reservation| one.budget_ns as f64 / one.period_ns as f64;
-        let asked_us = self.checked.reservations.iter().map(share).sum::<f64>() * 1e6;
+        let real_time_us = held::real_time_us(&Root::live());
         for &enforcer in &self.enforcers {
-            let free_us = self.setting.free_us;
-            if enforcer == Enforcer::RtCgroup && asked_us > free_us as f64 {
-                self.not_measured.push(NotMeasured {
+            match self.cannot_spin(enforcer, real_time_us) {
+                None => self.spinning.push(enforcer),
+                Some((reason, mend)) => self.not_measured.push(NotMeasured {
                     trial: format!("received, {}", enforcer.name()),
-                    reason: format!(
-                        "{free_us} us of real-time budget in every second are free, {asked_us:.0} us are needed"
-                    ),
-                    mend: "take budget from other groups, or ask for less with --reservation".to_owned(),
-                });
-            } else {
-                self.spinning.push(enforcer);
+                    reason,
+                    mend,
+                }),
             }
+        }
+    }
+
+    /// Why the spinning cells cannot be held so, and the mend: one of them by itself, or all together.
+    fn cannot_spin(&self, enforcer: Enforcer, real_time_us: u64) -> Option<(String, String)> {
+        let spot = self.setting.spot();
+        for one in &self.checked.reservations {
+            let held = Budget {
+                enforcer,
+                budget_ns: one.budget_ns,
+                period_ns: one.period_ns,
+            };
+            let needs = held::by(enforcer).map(|by| by.needs(&held, &spot));
+            let unmet = needs.unwrap_or_default().into_iter().find(|one| !one.met);
+            if let Some(unmet) = unmet {
+                return Some((unmet.reason, unmet.mend.unwrap_or_default()));
+            }
+        }
+        let cost = match enforcer {
+            Enforcer::Freezer => Means::Freezer(Reaction::MEASURED).cost(),
+            _ => 0,
+        };
+        let share = |one: &Reservation| {
+            (one.budget_ns + cost.min(one.period_ns)) as f64 / one.period_ns as f64
+        };
+        let asked_us = self.checked.reservations.iter().map(share).sum::<f64>() * 1e6;
+        let free_us = self.setting.free_us;
+        match enforcer {
+            Enforcer::RtCgroup if asked_us > free_us as f64 => Some((
+                format!(
+                    "{free_us} us of real-time budget in every second are free, {asked_us:.0} us are needed"
+                ),
+                "take budget from other groups, or ask for less with --reservation".to_owned(),
+            )),
+            Enforcer::Freezer if asked_us > real_time_us as f64 => Some((
+                format!(
+                    "the kernel lets real-time threads have {real_time_us} us of every second (sched_rt_runtime_us), and {asked_us:.0} us \
+                     are needed with what it takes to hold the cells"
+                ),
+                "ask for less with --reservation".to_owned(),
+            )),
+            _ => None,
         }
     }
 
@@ -340,17 +390,12 @@ fn arms(set: &DrawnSet) -> Vec<Arm> {
         arm(Attacker::Honest, None),
         arm(Attacker::Overruns, None),
     ];
-    if set.victim.budget_ns.is_some() {
-        arms.push(arm(Attacker::Overruns, Some(Enforcer::RtCgroup)));
-    }
-    if set
-        .victim
-        .tasks
-        .iter()
-        .all(|task| task.runtime_ns.is_some())
-    {
-        arms.push(arm(Attacker::Overruns, Some(Enforcer::Deadline)));
-    }
+    let by_thread = (set.victim.tasks.iter()).all(|task| task.runtime_ns.is_some());
+    let held = (Enforcer::OF_BENCH.iter().copied()).filter(|&enforcer| match enforcer {
+        Enforcer::Deadline => by_thread,
+        by_cell => set.victim.budget_of(by_cell).is_some(),
+    });
+    arms.extend(held.map(|enforcer| arm(Attacker::Overruns, Some(enforcer))));
     arms
 }
 
@@ -358,7 +403,7 @@ fn arms(set: &DrawnSet) -> Vec<Arm> {
 mod tests {
     use super::*;
 
-    fn set(budget: bool, runtime: bool) -> DrawnSet {
+    fn set(budget: bool, runtime: bool, frozen: bool) -> DrawnSet {
         let task = record::isolation::DrawnTask {
             name: "victim-1".to_owned(),
             wcet_ns: 1_000_000,
@@ -369,6 +414,7 @@ mod tests {
         let cell = record::isolation::DrawnCell {
             tasks: vec![task],
             budget_ns: budget.then_some((2_000_000, 50_000_000)),
+            freezer_ns: frozen.then_some((2_000_000, 50_000_000)),
         };
         DrawnSet {
             number: 1,
@@ -383,22 +429,24 @@ mod tests {
 
     #[test]
     fn a_set_is_run_alone_honest_without_and_with_each_enforcer_that_can_hold_it() {
-        let names = |budget, runtime| -> Vec<String> {
-            let arms = arms(&set(budget, runtime));
+        let names = |budget, runtime, frozen| -> Vec<String> {
+            let arms = arms(&set(budget, runtime, frozen));
             arms.into_iter().map(Arm::name).collect()
         };
         assert_eq!(
-            names(true, true),
+            names(true, true, true),
             [
                 "victim alone, no enforcer",
                 "attacker honest, no enforcer",
                 "attacker overruns, no enforcer",
                 "attacker overruns, rt-cgroup",
                 "attacker overruns, deadline",
+                "attacker overruns, freezer",
             ]
         );
-        assert_eq!(names(false, true).len(), 4);
-        assert_eq!(names(true, false)[3], "attacker overruns, rt-cgroup");
+        assert_eq!(names(false, true, false).len(), 4);
+        assert_eq!(names(false, false, true)[3], "attacker overruns, freezer");
+        assert_eq!(names(true, false, false)[3], "attacker overruns, rt-cgroup");
     }
 
     #[test]
@@ -409,16 +457,54 @@ mod tests {
             ..IsolationOptions::default()
         };
         let plan = IsolationPlan::new(&options).unwrap();
-        assert_eq!(plan.requirements().len(), 3, "FIFO and two enforcers");
+        let of_each = |one: &Enforcer| {
+            let name = match one {
+                Enforcer::Deadline => "SCHED_DEADLINE",
+                named => named.name(),
+            };
+            let needed = plan.requirements().iter();
+            needed
+                .filter(|needed| needed.what.starts_with(name))
+                .count()
+        };
+        assert!(Enforcer::OF_BENCH.iter().all(|one| of_each(one) == 1));
         let unmet = plan.requirements().iter().any(|needed| !needed.met);
         let told = unmet || !plan.not_measured().is_empty();
         let names: Vec<String> = plan.trials().into_iter().map(|(name, _)| name).collect();
-        for enforcer in ["rt-cgroup", "deadline"] {
+        for enforcer in ["rt-cgroup", "deadline", "freezer"] {
             let named = names.iter().any(|name| name.ends_with(enforcer));
             assert!(named || told, "{enforcer} in {names:?}");
         }
         assert!(plan.trials().iter().all(|(_, count)| *count == 2));
         assert_eq!(plan.expected_ns() > 0, !names.is_empty());
+    }
+
+    #[test]
+    fn budgets_that_cannot_be_held_are_not_measured() {
+        let spins = |reservations: &[(u64, u64)], real_time_us: u64| {
+            let each = |&(budget_ns, period_ns): &(u64, u64)| Reservation {
+                budget_ns,
+                period_ns,
+            };
+            let options = IsolationOptions {
+                enforcers: vec![Enforcer::Freezer],
+                reservations: reservations.iter().map(each).collect(),
+                parts: vec![Part::Received],
+                ..IsolationOptions::default()
+            };
+            let plan = IsolationPlan::new(&options).unwrap();
+            plan.cannot_spin(Enforcer::Freezer, real_time_us)
+        };
+        // Either the machine cannot hold any, or not those of so short a period.
+        assert!(spins(&[(10_000, 50_000)], 950_000).is_some());
+        let ms = 1_000_000;
+        if spins(&[(ms, 10 * ms)], 950_000).is_none() {
+            // Four times 22 of 100, and four times a quarter of a millisecond every 10.
+            let four = [(22 * ms / 10, 10 * ms); 4];
+            let (reason, _) = spins(&four, 950_000).unwrap();
+            assert!(reason.contains("980000 us"), "{reason}");
+            assert_eq!(spins(&four, 980_001), None);
+        }
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl IsolationOptions {
     }
 
     fn enforcers(&self) -> Result<Vec<Enforcer>, InputError> {
-        let known = Enforcer::OF_ISOLATION;
+        let known = Enforcer::OF_BENCH;
         let names: Vec<&str> = known.iter().map(|enforcer| enforcer.name()).collect();
         match self.enforcers.iter().find(|one| !known.contains(one)) {
             Some(other) => Err(InputError::new(

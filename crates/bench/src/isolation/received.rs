@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use host::rtgroup::RtGroup;
 use host::sched::Class;
 use model::Enforcer;
 use probe::{SpinClass, SupplyArgs, prepare_gaps};
@@ -12,8 +11,10 @@ use record::supply::Budget;
 
 use super::Setting;
 use super::root_domain::OwnDomain;
-use crate::supply::{Held, Reservation, group_name, stolen};
-use crate::together::{self, Around, Member};
+use crate::held::{Holds, Wanted, end_all, group_name, hold_all};
+use crate::launch::Stage;
+use crate::supply::{Reservation, stolen};
+use crate::together::{self, Around, Member, cell_name};
 
 /// A trial of received budgets that is to take place.
 pub(super) struct Received<'a> {
@@ -99,38 +100,33 @@ impl Received<'_> {
     }
 
     fn measure(&self, cpus: &[u32], domain: Option<&OwnDomain>) -> Result<(), String> {
-        let mut groups = Vec::new();
-        let made = (0..self.reservations.len()).try_for_each(|place| {
-            groups.push(self.group(place)?);
-            Ok::<(), String>(())
-        });
-        let measured = made.and_then(|()| self.in_groups(cpus, &groups, domain));
-        let mut removed = Ok(());
-        for group in groups.into_iter().flatten() {
-            removed = removed.and(group.remove().map_err(|error| error.to_string()));
-        }
-        measured.and(removed)
+        let wanted: Vec<_> = (0..self.reservations.len())
+            .map(|place| Some(self.wanted(place)))
+            .collect();
+        let holds = hold_all(&wanted)?;
+        let measured = self.while_held(cpus, &holds, domain);
+        let ended = end_all(holds);
+        measured.and(ended)
     }
 
-    fn group(&self, place: usize) -> Result<Option<RtGroup>, String> {
-        if self.enforcer != Enforcer::RtCgroup {
-            return Ok(None);
+    fn wanted(&self, place: usize) -> Wanted {
+        let name = cell_name(self.around.number, &member(place));
+        Wanted {
+            held: self.held(place),
+            cpu: self.setting.cpu,
+            id: Stage::id(&name),
+            rt_group: format!("{}/{}", group_name(), place + 1),
         }
-        let held = self.held(place);
-        let name = format!("{}/{}", group_name(), place + 1);
-        RtGroup::create(&name, held.budget_ns / 1_000, held.period_ns / 1_000)
-            .map(Some)
-            .map_err(|error| error.to_string())
     }
 
-    fn in_groups(
+    fn while_held(
         &self,
         cpus: &[u32],
-        groups: &[Option<RtGroup>],
+        holds: &Holds,
         domain: Option<&OwnDomain>,
     ) -> Result<(), String> {
         let mut members = Vec::new();
-        for (place, group) in groups.iter().enumerate() {
+        for (place, held) in holds.iter().enumerate() {
             let path = self.gaps(place);
             prepare_gaps(&path, 1).map_err(|error| format!("{}: {error}", path.display()))?;
             let args = SupplyArgs {
@@ -145,12 +141,12 @@ impl Received<'_> {
                 grid_ns: i64::try_from(self.setting.tick_ns).unwrap_or(i64::MAX),
             };
             members.push(Member {
-                name: format!("cell-{}", place + 1),
+                name: member(place),
                 words: args.to_words(),
                 slots: place..place + 1,
                 classes: vec![self.class(place)],
                 rtprio: self.setting.priority,
-                held: group.as_ref().map(|group| group as &dyn Held),
+                held: held.as_deref(),
             });
         }
         let partition = domain.and_then(OwnDomain::group);
@@ -172,4 +168,9 @@ impl Received<'_> {
         }
         ran
     }
+}
+
+/// What the cell at this place is called.
+fn member(place: usize) -> String {
+    format!("cell-{}", place + 1)
 }

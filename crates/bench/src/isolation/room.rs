@@ -1,6 +1,7 @@
 //! What the machine has room for.
 
 use analysis::linux::{Bandwidth, DeadlineLimits, RootDomain};
+use host::cpu_use::{RtLimit, rt_limit};
 use host::root::Root;
 use host::sched::bandwidth::{bandwidth_limit_us, period_bounds_us};
 
@@ -17,6 +18,13 @@ pub(super) fn room(setting: &Setting, root: &Root) -> Room {
             _ => setting.tick_ns,
         },
         free_us: setting.free_us,
+        limit_us: match rt_limit(root) {
+            Some(RtLimit::Of {
+                runtime_us,
+                period_us,
+            }) => runtime_us * 1_000_000 / period_us.max(1),
+            Some(RtLimit::Off) | None => 1_000_000,
+        },
         domain: RootDomain {
             limits: DeadlineLimits {
                 least_period: least.saturating_mul(1_000),

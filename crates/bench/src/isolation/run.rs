@@ -15,11 +15,12 @@ use super::received::Received;
 use super::{ISOLATION_QUESTION, IsolationPlan, Todo};
 use crate::BenchError;
 use crate::elsewhere::Elsewhere;
+use crate::held::group_name;
 use crate::interrupt::Interrupt;
 use crate::launch::Stage;
 use crate::load::Ground;
 use crate::run::{Progress, Settings, alone};
-use crate::supply::{group_name, left_ns};
+use crate::supply::left_ns;
 use crate::together::Around;
 use crate::utc::{stamp, utc_now};
 
@@ -230,6 +231,8 @@ impl Going<'_> {
 
     /// The group around those of the cells: whoever comes after a `kill -9` removes it with all inside.
     fn group(&self, stage: &mut Stage) -> Result<Option<RtGroup>, BenchError> {
+        // Before any is made: whoever comes after a `kill -9` removes it.
+        stage.place.note_held_groups(&group_name())?;
         if !self.plan.enforcers.contains(&Enforcer::RtCgroup) {
             return Ok(None);
         }

@@ -3,7 +3,6 @@
 //! next. The gaps that it saw go on record; what they amount to is for `report`. Then sets of tasks are run inside the
 //! budgets, chosen by what was measured.
 
-mod held;
 mod options;
 mod run;
 mod stretches;
@@ -15,14 +14,14 @@ use record::series::Condition;
 use record::summary::NotMeasured;
 use record::supply::Budget;
 
-pub(crate) use held::{Held, deadline, groups, remove_left_by_freezer};
 pub use options::{Reservation, SupplyOptions};
 pub(crate) use options::{once, within};
 pub(crate) use run::left_ns;
 pub use run::run_supply;
-pub(crate) use trial::{group_name, stolen};
+pub(crate) use trial::stolen;
 pub use tried::SupplyStudy;
 
+use crate::held::{self, Spot};
 use crate::load::{self, PlannedLoad};
 use crate::plan::{self, fifo_requirement};
 use crate::series::condition;
@@ -97,6 +96,16 @@ struct Setting {
     /// That share a budget, the measured one among them.
     threads: u32,
     stretches: Stretches,
+}
+
+impl Setting {
+    fn spot(&self) -> Spot {
+        Spot {
+            cpu: self.cpu,
+            allowed: self.allowed.clone(),
+            priority: self.priority,
+        }
+    }
 }
 
 impl SupplyPlan {
@@ -291,7 +300,7 @@ impl SupplyPlan {
                 enforcers.push(held.enforcer);
             }
         }
-        all.extend(held::conditions(&enforcers, &self.setting));
+        all.extend(held::conditions(&enforcers, &self.setting.spot()));
         all.extend([
             condition(
                 "no budget",
@@ -323,7 +332,7 @@ impl SupplyPlan {
 fn needs(subject: &Subject, setting: &Setting) -> Vec<Requirement> {
     match subject.held.map(|held| (held, held::by(held.enforcer))) {
         None => vec![fifo_requirement(setting.priority)],
-        Some((held, Some(holder))) => holder.needs(&held, setting),
+        Some((held, Some(holder))) => holder.needs(&held, &setting.spot()),
         Some((held, None)) => vec![Requirement::unmet(
             held.enforcer.name(),
             "timecell cannot measure this enforcer",

@@ -152,7 +152,7 @@ impl SupplyOptions {
             threads: u32::try_from(threads).unwrap_or(1),
             load: self.loads.first().copied().flatten(),
             enforcers: match self.enforcers.as_slice() {
-                [] => Enforcer::OF_SUPPLY.to_vec(),
+                [] => Enforcer::OF_BENCH.to_vec(),
                 some => once(some),
             },
             long_ns: self.long_ns(of(LONG_NS), &reservations)?,

@@ -7,11 +7,12 @@ use host::provenance::Provenance;
 use record::run::{Manifest, RUN_SCHEMA, Run, Status};
 use record::supply::{Machine, SUPPLY_SCHEMA, SupplyRecord, Tried};
 
-use super::trial::{Trial, group_name};
+use super::trial::Trial;
 use super::tried::{Second, SupplyStudy};
 use super::{SUPPLY_QUESTION, SupplyPlan};
 use crate::BenchError;
 use crate::elsewhere::Elsewhere;
+use crate::held::group_name;
 use crate::interrupt::Interrupt;
 use crate::launch::Stage;
 use crate::load::Ground;

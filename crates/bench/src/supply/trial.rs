@@ -10,8 +10,8 @@ use probe::{Barrier, BarrierError, SpinClass, SupplyArgs, clock, prepare_gaps};
 use record::run::Run;
 use record::supply::{Budget, Reacted, SupplyTrial};
 
-use super::held::{self, Held, Holder};
 use super::{Setting, Subject};
+use crate::held::{self, Held, Holder, Names, group_name};
 use crate::launch::Stage;
 use crate::load::{PlannedLoad, with_words};
 use crate::together::{Around, Beside};
@@ -111,7 +111,11 @@ impl Trial<'_> {
     ) -> Result<Option<Reacted>, String> {
         let held = match self.holder() {
             Some((holder, held)) => {
-                holder.hold(held, self.setting.cpu, &Stage::id(&self.name()))?
+                let names = Names {
+                    id: &Stage::id(&self.name()),
+                    rt_group: &group_name(),
+                };
+                holder.hold(held, self.setting.cpu, &names)?
             }
             None => None,
         };
@@ -237,7 +241,7 @@ impl Trial<'_> {
 
     fn spin_class(&self) -> SpinClass {
         match self.holder() {
-            Some((holder, held)) => holder.class(held, self.setting),
+            Some((holder, held)) => holder.class(held, &self.setting.spot()),
             None => SpinClass::Fifo {
                 priority: self.setting.priority,
             },
@@ -254,7 +258,7 @@ impl Trial<'_> {
 
     fn cpus(&self) -> Vec<u32> {
         match self.holder() {
-            Some((holder, _)) => holder.cpus(self.setting),
+            Some((holder, _)) => holder.cpus(&self.setting.spot()),
             None => vec![self.setting.cpu],
         }
     }
@@ -265,9 +269,4 @@ pub(crate) fn stolen(cpus: &[u32]) -> Option<u64> {
     let ticks = cpu_use::ticks(&Root::live()).ok()?;
     let ours = ticks.iter().filter(|ticks| cpus.contains(&ticks.cpu));
     Some(ours.map(|ticks| ticks.stolen).sum::<u64>() * host::process::tick_ns().unsigned_abs())
-}
-
-/// Of the groups of this process, one at a time or one around the others.
-pub(crate) fn group_name() -> String {
-    format!("timecell-{}", std::process::id())
 }

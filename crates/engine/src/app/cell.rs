@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use model::EngineKind;
 
+use super::asking::{self, Asking, Looks};
 use super::ended::{self, Ended, Told};
 use super::log::{self, Log};
 use super::record::Record;
@@ -187,11 +188,17 @@ impl AppCell {
     ///
     /// # Errors
     /// As [`AppCell::kill`].
-    pub fn ask_to_end(&self, signal: i32) -> io::Result<()> {
-        match process::drops(self.process.pid, signal) {
-            true => self.kill(libc::SIGKILL),
-            false => self.kill(signal),
-        }
+    pub fn ask_to_end(&self, signal: i32) -> io::Result<Asking> {
+        asking::to_end(self.process.pid, &self.pidfd, signal)
+    }
+
+    /// Ends a program that was asked by this signal while it blocked it, if the kernel has dropped it since. To be called every 5 ms or so
+    /// with what was seen last, as long as the answer is [`Asking::Blocked`].
+    ///
+    /// # Errors
+    /// As [`AppCell::kill`].
+    pub fn ask_again(&self, signal: i32, looks: Looks) -> io::Result<Asking> {
+        asking::again(self.process.pid, &self.pidfd, signal, looks)
     }
 
     /// Stops every process of the cell where it stands, without a signal; returns when the last one does.

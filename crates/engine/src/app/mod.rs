@@ -3,6 +3,7 @@
 //! instruction. Here live what such a cell is asked for, its making in every engine that can, its output, its end and
 //! taking it over from a supervisor that was killed. Which cells there are to be, and what they may, is decided above.
 
+mod asking;
 mod bare;
 mod bundle;
 mod cell;
@@ -29,6 +30,7 @@ mod runtime;
 mod spec;
 mod start;
 
+pub use asking::{Asking, Looks};
 pub use bundle::{Bundle, BundleError};
 pub use cell::AppCell;
 pub use check::{check_image, check_program};

@@ -147,13 +147,13 @@ impl Place {
             return Ok(());
         }
         self.check_own()?;
+        let until = Instant::now() + ENDING;
         // Nobody there is as well.
-        let _ = self.try_once(&Command::Ping);
+        let _ = self.try_once(&Command::Ping, until);
         // An heir that has its own waits for the other one, to end when it sees the empty page.
         let locks = handed::open_heirs_lock(&self.dir)
             .and_then(|heirs| Ok([heirs, handed::open_lock(&self.dir)?]))
             .map_err(failed)?;
-        let until = Instant::now() + ENDING;
         for lock in &locks {
             while !handed::try_lock(lock).map_err(failed)? {
                 if Instant::now() > until {
@@ -216,8 +216,11 @@ impl Place {
     }
 
     fn ask(&self, command: &Command) -> Result<u64, PlaceError> {
+        self.ask_until(command, Instant::now() + PATIENCE)
+    }
+
+    fn ask_until(&self, command: &Command, until: Instant) -> Result<u64, PlaceError> {
         self.check_own()?;
-        let until = Instant::now() + PATIENCE;
         let mut repeats = false;
         // What is not held before is not let go either, however often that is asked for.
         let was_there = match command {
@@ -225,7 +228,7 @@ impl Place {
             _ => false,
         };
         while Instant::now() < until {
-            let answer = self.try_once(command);
+            let answer = self.try_once(command, until);
             // Whoever did it the first time was killed before it could say so.
             let is_refused = !matches!(answer, Ok(None | Some(Ok(_))));
             if let Command::Release(id) = command
@@ -258,9 +261,17 @@ impl Place {
         Ok(self.groups()?.iter().any(|group| group.which.id == id))
     }
 
-    fn try_once(&self, command: &Command) -> io::Result<Option<Result<u64, String>>> {
+    fn try_once(
+        &self,
+        command: &Command,
+        until: Instant,
+    ) -> io::Result<Option<Result<u64, String>>> {
         let mut stream = UnixStream::connect(self.dir.join(SOCKET))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        let left = until.saturating_duration_since(Instant::now());
+        // No time at all would be endless.
+        let left = Some(left.max(AGAIN));
+        stream.set_read_timeout(left)?;
+        stream.set_write_timeout(left)?;
         let mut line = String::new();
         let talked = stream.write_all(&command.to_line()).and_then(|()| {
             let limited = (&stream).take(wire::LONGEST_LINE as u64 * 4);
@@ -380,6 +391,19 @@ mod tests {
         }
         let asked = listener.accept().unwrap_err();
         assert_eq!(asked.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn a_keeper_that_takes_commands_and_says_nothing_is_not_waited_for_twice() {
+        let dir = tempfile::tempdir_in(crate::page::memory()).unwrap();
+        std::fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
+        let place = Place::new(dir.path(), "/nonexistent");
+        let _silent = std::os::unix::net::UnixListener::bind(place.dir().join(SOCKET)).unwrap();
+        let began = Instant::now();
+        let until = began + Duration::from_millis(50);
+        let error = place.ask_until(&Command::Ping, until).unwrap_err();
+        assert!(matches!(error, PlaceError::Silent(_)), "{error}");
+        assert!(began.elapsed() < PATIENCE / 2, "{:?}", began.elapsed());
     }
 
     #[test]

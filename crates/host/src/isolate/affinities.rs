@@ -108,11 +108,14 @@ impl Note {
         self.0.values().any(|noted| noted.left.is_none())
     }
 
-    /// Before cpusets change, once it is closed: what tasks are bound to, by what was known and how it is.
+    /// Before cpusets change: what tasks are bound to, by what was known and how it is. Of one that could not be closed, what was known counts:
+    /// what a task may use now can be what the change has left it.
     pub(super) fn open(&mut self, before: &Affinities) {
         let tasks = before.0.iter().filter_map(|(id, seen)| {
             let was = match self.0.get(id) {
-                Some(noted) if noted.left.as_ref() == Some(&seen.cpus) => noted.was.clone(),
+                Some(noted) if noted.left.as_ref().is_none_or(|left| *left == seen.cpus) => {
+                    noted.was.clone()
+                }
                 _ if seen.is_bound() => seen.cpus.clone(),
                 _ => return None,
             };
@@ -293,6 +296,28 @@ mod tests {
                 let now = [1, 2, 3].map(|tid| kernel.cpus(tid));
                 assert_eq!(now, [&[1, 2][..], &[0, 1], &[0, 2, 3]], "{remembers}");
             }
+        }
+    }
+
+    #[test]
+    fn what_was_known_counts_where_a_note_could_not_be_closed() {
+        for remembers in [false, true] {
+            let (mut kernel, mut note) = (Kernel::new(remembers), Note::default());
+            kernel.bind(1, &[1, 3]);
+            kernel.bind(2, &[3]);
+            note.open(&kernel.seen());
+            kernel.change(&[3]);
+            // What was made of it there could not be written down.
+            let open = Note(note.0.clone());
+            note.close(&kernel.seen(), |tid, cpus| {
+                kernel.bind(tid, cpus);
+                true
+            });
+            let mut note = open;
+            kernel.partitions(&mut note, &[2, 3], false);
+            kernel.partitions(&mut note, &[], false);
+            assert_eq!(kernel.cpus(1), [1, 3], "{remembers}");
+            assert_eq!(kernel.cpus(2), [3], "{remembers}");
         }
     }
 

@@ -132,7 +132,8 @@ impl Partitions {
     /// # Errors
     /// Why it cannot be had, a sentence; nothing is left of it then.
     pub fn make(&self, name: &str, cpus: &[u32]) -> Result<PathBuf, String> {
-        self.finish();
+        // Where nothing can be written down, nothing is made.
+        let _ = self.finish();
         let there = self.of(name);
         if self.root.exists(&there.path) {
             if there.cpus == cpus && invalid_at(&self.root, &there.path).is_none() {
@@ -152,7 +153,8 @@ impl Partitions {
         // Groups that had no cpusets get them now, by which kernels before 6.2 forget what tasks in them are bound to.
         let made = cpuset::hand_down(&top)
             .and_then(|()| cpuset::make_partition(&self.root.path(&there.path), cpus, "root"));
-        self.bring_back(note);
+        // `finish` does it again and tells; the partition is as it was asked for.
+        let _ = self.bring_back(note);
         made.map_err(failed)?;
         Ok(there.path)
     }
@@ -174,7 +176,7 @@ impl Partitions {
     /// # Errors
     /// When processes are left in it, a sentence.
     pub fn remove(&self, name: &str) -> Result<(), String> {
-        self.finish();
+        let _ = self.finish();
         let group = self.top.join(name);
         if !self.root.exists(&group) {
             return Ok(());
@@ -188,20 +190,24 @@ impl Partitions {
         let failed = |why: String| format!("{}: {why}", group.display());
         let note = self.note().map_err(failed)?;
         let removed = remove_partition(&self.root.path(&group));
-        self.bring_back(note);
+        let _ = self.bring_back(note);
         removed.map_err(|error| failed(reason_of(&error)))
     }
 
-    /// Binds tasks to what they were bound to where whoever made or removed a partition last was killed over it, or somebody else has
-    /// removed the last one.
-    pub fn finish(&self) {
+    /// Binds tasks to what they were bound to where whoever made or removed a partition last was killed over it or could not write down
+    /// what has become of that, or somebody else has removed the last one.
+    ///
+    /// # Errors
+    /// When it cannot be written down, a sentence: it is done once more the next time, also to tasks that were bound otherwise meanwhile.
+    pub fn finish(&self) -> Result<(), String> {
         let file = self.notes.join(NOTE);
         if file.exists() {
             let note = Note::read(&file);
             if note.is_open() || !self.are_there() {
-                self.bring_back(note);
+                return self.bring_back(note);
             }
         }
+        Ok(())
     }
 
     /// Writes down what tasks are bound to, before cpusets change.
@@ -214,14 +220,27 @@ impl Partitions {
         Ok(note)
     }
 
-    /// Binds tasks to what there is of what they were bound to, after cpusets have changed.
-    fn bring_back(&self, mut note: Note) {
+    /// Binds tasks to what there is of what they were bound to, after cpusets have changed. Where there is no room to write that down, what was
+    /// written before stays, and whoever comes next does it once more.
+    fn bring_back(&self, mut note: Note) -> Result<(), String> {
         let file = self.notes.join(NOTE);
         note.close(&Affinities::now(&self.root), affinities::bind);
-        if !self.are_there() || note.write(&file).is_err() {
-            // What it says is true no more; it is not there where it was never written.
-            let _ = std::fs::remove_file(file);
-        }
+        let written = match self.are_there() {
+            true => note.write(&file),
+            // What it says is true no more.
+            false => match std::fs::remove_file(&file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            },
+        };
+        written.map_err(|error| {
+            format!(
+                "{}: what tasks are bound to beside cpuset partitions cannot be noted ({}), so that they are bound to that once more \
+                 the next time",
+                file.display(),
+                reason_of(&error)
+            )
+        })
     }
 
     /// Whether there are any for which the note is kept. Those of measurements, which have but a process id behind the prefix, keep their own.
@@ -391,8 +410,33 @@ mod tests {
         partitions.remove("timecell-cpus-m.1").unwrap();
         assert!(file.exists() && !Note::read(&file).is_open());
         std::fs::remove_dir_all(tree.root().path("/sys/fs/cgroup/timecell-cpus-m.2")).unwrap();
-        partitions.finish();
+        partitions.finish().unwrap();
         assert!(!file.exists());
+    }
+
+    #[test]
+    fn a_note_that_cannot_be_closed_stays_and_without_one_nothing_is_made() {
+        let tree = machine(V2, "cpuset\n")
+            .file("/sys/fs/cgroup/timecell-cpus-m.2/cpuset.cpus", "2\n")
+            .file("/run/partitions.affinities", "4194304 9 1-2\n");
+        let partitions = of(&tree).unwrap();
+        let file = tree.root().path("/run/partitions.affinities");
+        // As where there is no room: what is written anew has this name first.
+        let new = file.with_extension("new");
+        std::fs::create_dir(&new).unwrap();
+        let why = partitions.finish().unwrap_err();
+        assert!(
+            why.contains("partitions.affinities: ") && why.contains("once more the next time"),
+            "{why}"
+        );
+        assert!(file.exists() && Note::read(&file).is_open());
+        let why = partitions.make("timecell-cpus-m.1", &[1]).unwrap_err();
+        assert!(why.contains("partitions.affinities"), "{why}");
+        assert!(!partitions.path("timecell-cpus-m.1").exists());
+        assert!(file.exists() && Note::read(&file).is_open());
+        std::fs::remove_dir(&new).unwrap();
+        partitions.finish().unwrap();
+        assert!(file.exists() && !Note::read(&file).is_open());
     }
 
     #[test]

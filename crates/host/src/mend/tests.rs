@@ -77,7 +77,7 @@ fn of_two_calls_the_first_value_is_put_back() {
 }
 
 #[test]
-fn what_somebody_else_has_changed_or_taken_away_is_left_and_told() {
+fn what_somebody_else_has_changed_is_left_and_what_is_absent_is_put_back_later() {
     let (tree, dir) = (tree(), tempfile::tempdir().unwrap());
     let (root, undo) = (tree.root(), dir.path().join("undo.json"));
     let irq =
@@ -91,7 +91,7 @@ fn what_somebody_else_has_changed_or_taken_away_is_left_and_told() {
     std::fs::remove_file(root.path("/proc/irq/9/smp_affinity_list")).unwrap();
     let back = undo::put_back(&root, &undo).unwrap().unwrap();
     let whys: Vec<&str> = back.gone.iter().map(|gone| gone.why.as_str()).collect();
-    assert_eq!(whys.len(), 2, "{whys:?}");
+    assert_eq!(whys.len(), 1, "{whys:?}");
     assert!(
         whys.iter().any(|why| why.contains("2 by now, neither 0")),
         "{whys:?}"
@@ -99,6 +99,24 @@ fn what_somebody_else_has_changed_or_taken_away_is_left_and_told() {
     assert_eq!(back.already.len(), 1);
     assert!(back.put_back.is_empty());
     assert_eq!(holds(&tree.root(), TIMERS), "2");
+    let absent = |back: &undo::PutBack| -> Vec<String> {
+        let paths = back.absent.iter().map(|absent| absent.change.path.clone());
+        paths.collect()
+    };
+    let irq = "/proc/irq/9/smp_affinity_list";
+    assert_eq!(absent(&back), [irq]);
+    let again = undo::put_back(&root, &undo).unwrap().unwrap();
+    assert_eq!(absent(&again), [irq]);
+    // What is there and cannot be read is no cpu that is offline.
+    std::fs::create_dir(root.path(irq)).unwrap();
+    let unreadable = undo::put_back(&root, &undo).unwrap().unwrap();
+    assert_eq!((unreadable.failed.len(), unreadable.absent.len()), (1, 0));
+    std::fs::remove_dir(root.path(irq)).unwrap();
+    // As of a cpu that is online again.
+    let tree = tree.file(irq, "0-2\n");
+    let last = undo::put_back(&tree.root(), &undo).unwrap().unwrap();
+    assert_eq!((last.put_back.len(), last.absent.len()), (1, 0), "{last:?}");
+    assert_eq!(holds(&tree.root(), irq), "0-3");
 }
 
 #[test]

@@ -154,9 +154,11 @@ pub struct PutBack {
     pub put_back: Vec<Change>,
     /// Files that had it already.
     pub already: Vec<Change>,
-    /// Files that cannot be put back any more, and why: somebody else has changed them since, or they are gone.
+    /// Files that cannot be put back any more, and why: somebody else has changed them since.
     pub gone: Vec<Failed>,
-    /// Files that could not be written; they stay in the undo file.
+    /// Files that are not there for now, and why, such as those of a cpu that is offline; they stay in the undo file.
+    pub absent: Vec<Failed>,
+    /// Files that could not be read or written; they stay in the undo file.
     pub failed: Vec<Failed>,
     /// Whether the changes were made before the machine was started last, so that they are gone.
     pub other_boot: bool,
@@ -187,13 +189,8 @@ pub fn put_back(root: &Root, path: &Path) -> Result<Option<PutBack>, MendError> 
         // Before anything is changed: whoever may not write the file changes nothing either.
         undo.save(path)?;
         for change in undo.changes.into_iter().rev() {
-            one(root, change, &mut done);
+            left.changes.extend(one(root, change, &mut done));
         }
-        left.changes = done
-            .failed
-            .iter()
-            .map(|failed| failed.change.clone())
-            .collect();
         left.changes.reverse();
     }
     // What stays in it is seen to be done the next time. A file that somebody has kept elsewhere is his to remove.
@@ -204,13 +201,20 @@ pub fn put_back(root: &Root, path: &Path) -> Result<Option<PutBack>, MendError> 
     Ok(Some(done))
 }
 
-fn one(root: &Root, change: Change, done: &mut PutBack) {
+/// Puts one back; what of it stays in the undo file.
+fn one(root: &Root, change: Change, done: &mut PutBack) -> Option<Change> {
     let now = match change.form.read(root, &change.path, &change.set) {
         Ok(now) => now,
         Err(error) => {
-            let why = error.to_string();
-            done.gone.push(Failed { change, why });
-            return;
+            let failed = Failed {
+                change: change.clone(),
+                why: error.to_string(),
+            };
+            match root.is_absent(&change.path) {
+                true => done.absent.push(failed),
+                false => done.failed.push(failed),
+            }
+            return Some(change);
         }
     };
     if now == change.was {
@@ -225,9 +229,14 @@ fn one(root: &Root, change: Change, done: &mut PutBack) {
         match super::take_back(root, &change) {
             Ok(()) => done.put_back.push(change),
             // With what it has now, so that the next time it is tried again.
-            Err(now) => done.failed.push(*now),
+            Err(now) => {
+                let stays = now.change.clone();
+                done.failed.push(*now);
+                return Some(stays);
+            }
         }
     }
+    None
 }
 
 impl Undo {

@@ -19,7 +19,12 @@ impl Budget {
         self.scaled(false)
     }
 
-    pub(super) fn scaled(&self, up: bool) -> u64 {
+    /// The same rounded up: what a group of this budget takes from the one above at most.
+    pub fn per_second_up_us(&self) -> u64 {
+        self.scaled(true)
+    }
+
+    fn scaled(&self, up: bool) -> u64 {
         if self.runtime_us < 0 {
             return 1_000_000;
         }

@@ -119,7 +119,9 @@ pub fn free_in(root: &Root, group: &Path) -> Result<u64, RtGroupError> {
 pub fn shares_in(root: &Root, group: &Path) -> Vec<(String, u64)> {
     let mut shares: Vec<(String, u64)> = (root.dirs_in(group).into_iter())
         .filter_map(|child| {
-            let held = budget_of(root, &group.join(&child)).ok()?.scaled(true);
+            let held = budget_of(root, &group.join(&child))
+                .ok()?
+                .per_second_up_us();
             (held > 0).then_some((child, held))
         })
         .collect();
@@ -349,7 +351,7 @@ fn seed(parent: &Path, group: &Path, budget: Budget) -> Result<(), RtGroupError>
         let root = Root::live();
         let has_us = budget_of(&root, parent)?.per_second_us();
         let free_us = free_in(&root, parent)?;
-        let asked_us = budget.scaled(true);
+        let asked_us = budget.per_second_up_us();
         let runtime_us = budget.runtime_us.unsigned_abs();
         if asked_us > free_us {
             return Err(RtGroupError::AncestorRefused {

@@ -32,6 +32,8 @@ impl Default for KernelBounds {
 
 /// The least runtime of SCHED_DEADLINE: `1 << DL_SCALE` ns (`__checkparam_dl`, kernel/sched/deadline.c).
 const DEADLINE_RUNTIME_MIN_NS: i64 = 1024;
+/// The same for a server of cgroup v2, whose file is in microseconds.
+const HCBS_RUNTIME_MIN_NS: i64 = 2_000;
 /// The files of real-time groups are in microseconds.
 const RT_CGROUP_STEP_NS: i64 = 1_000;
 /// The longest runtime of a real-time group: beyond it a shift would overflow (`max_rt_runtime`, kernel/sched/rt.c).
@@ -48,7 +50,16 @@ fn time(ns: i64) -> Duration {
 pub(super) fn fixed(enforcer: Enforcer, reservation: &Reservation, cpus: u32) -> Option<Beyond> {
     let budget_ns = reservation.budget.ns() / i64::from(cpus.max(1));
     match enforcer {
-        Enforcer::CpusetOnly | Enforcer::Hcbs | Enforcer::Freezer => None,
+        Enforcer::CpusetOnly | Enforcer::Freezer => None,
+        Enforcer::Hcbs if budget_ns < HCBS_RUNTIME_MIN_NS => Some((
+            "budget",
+            format!(
+                "the budget is {} on each cpu, and cpu.rt.max takes no less than 2us",
+                time(budget_ns)
+            ),
+            "give more".to_owned(),
+        )),
+        Enforcer::Hcbs => None,
         Enforcer::Deadline if budget_ns < DEADLINE_RUNTIME_MIN_NS => Some((
             "budget",
             format!(
@@ -92,7 +103,8 @@ impl KernelBounds {
         if !enforcer.has_budgets() {
             return None;
         }
-        if enforcer == Enforcer::Deadline
+        // A server of cgroup v2 is one of SCHED_DEADLINE.
+        if matches!(enforcer, Enforcer::Deadline | Enforcer::Hcbs)
             && let Some(beyond) = self.deadline_period(reservation.period)
         {
             return Some(beyond);
@@ -166,6 +178,9 @@ mod tests {
         assert_eq!(key(Enforcer::Deadline, 2_047, 2), Some("budget"));
         assert_eq!(key(Enforcer::RtCgroup, 1_000, 1), None);
         assert_eq!(key(Enforcer::RtCgroup, 999, 1), Some("budget"));
+        assert_eq!(key(Enforcer::Hcbs, 2_000, 1), None);
+        assert_eq!(key(Enforcer::Hcbs, 1_999, 1), Some("budget"));
+        assert_eq!(key(Enforcer::Hcbs, 3_999, 2), Some("budget"));
         assert_eq!(key(Enforcer::RtCgroup, 1 << 44, 1), Some("budget"));
         assert_eq!(key(Enforcer::CpusetOnly, 1, 1), None);
     }
@@ -180,6 +195,8 @@ mod tests {
         assert_eq!(key(Enforcer::Deadline, 50_000, 99_999, 1), Some("period"));
         assert_eq!(key(Enforcer::Deadline, 9, 4_194_304_000, 1), None);
         assert_eq!(key(Enforcer::Deadline, 9, 4_194_304_001, 1), Some("period"));
+        assert_eq!(key(Enforcer::Hcbs, 50_000, 99_999, 1), Some("period"));
+        assert_eq!(key(Enforcer::Hcbs, 9, 4_194_304_001, 1), Some("period"));
         assert_eq!(key(Enforcer::RtCgroup, 95, 100, 1), None);
         assert_eq!(key(Enforcer::RtCgroup, 96, 100, 1), Some("budget"));
         assert_eq!(key(Enforcer::RtCgroup, 190, 100, 2), None);

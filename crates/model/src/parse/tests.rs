@@ -295,6 +295,8 @@ fn experiments() -> impl Strategy<Value = Experiment> {
                                     cpus,
                                     per_cpu,
                                     competitors: 0,
+                                    reserve: None,
+                                    parts: Vec::new(),
                                 }
                             },
                         )

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use model::Enforcer;
+
 use crate::summary::NotMeasured;
 
 /// How the sets of one utilisation came about.
@@ -44,6 +46,20 @@ pub struct DrawnCell {
     pub tasks: Vec<DrawnTask>,
     /// Budget and period of its real-time group, ns; `None` where that enforcer takes no part.
     pub budget_ns: Option<(u64, u64)>,
+    /// Budget and period of its group that is frozen and thawed, ns; `None` where that enforcer takes no part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub freezer_ns: Option<(u64, u64)>,
+}
+
+impl DrawnCell {
+    /// Budget and period to which this enforcer holds the whole cell, ns; `None`: it takes no part, or holds thread by thread.
+    pub fn budget_of(&self, enforcer: Enforcer) -> Option<(u64, u64)> {
+        match enforcer {
+            Enforcer::RtCgroup => self.budget_ns,
+            Enforcer::Freezer => self.freezer_ns,
+            Enforcer::Deadline | Enforcer::Hcbs | Enforcer::CpusetOnly => None,
+        }
+    }
 }
 
 /// A task.

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use model::Enforcer;
+
 use super::{Budget, Machine, MeasuredSupply};
 use crate::RecordError;
 use crate::run::Run;
@@ -11,9 +13,8 @@ use crate::run::Run;
 pub enum Unfit {
     /// Nobody has measured this budget under this enforcer.
     #[error(
-        "no measurement of {} with {budget_us} us every {period_us} us; `timecell bench supply --enforcer {} \
-         --reservation {budget_us}us/{period_us}us` makes one",
-        held.enforcer.name(), held.enforcer.name(), budget_us = held.budget_ns / 1_000, period_us = held.period_ns / 1_000
+        "no measurement of {} with {} us every {} us{}",
+        held.enforcer.name(), held.budget_ns / 1_000, held.period_ns / 1_000, made(held)
     )]
     NotMeasured {
         /// What was asked for.
@@ -22,6 +23,19 @@ pub enum Unfit {
     /// It was measured, on a machine of which something is different.
     #[error("{0}")]
     Elsewhere(String),
+}
+
+/// What makes a measurement of it, a clause; nothing, where none can be made.
+fn made(held: &Budget) -> String {
+    if !Enforcer::OF_BENCH.contains(&held.enforcer) {
+        return String::new();
+    }
+    format!(
+        "; `timecell bench supply --enforcer {} --reservation {}us/{}us` makes one",
+        held.enforcer.name(),
+        held.budget_ns / 1_000,
+        held.period_ns / 1_000
+    )
 }
 
 /// The supplies that a run measured.
@@ -69,8 +83,6 @@ mod tests {
     use super::super::machine::tests::machine;
     use super::super::{Between, Kept, Promise, Share, SupplyPoint};
     use super::*;
-    use model::Enforcer;
-
     fn held(budget_ns: u64) -> Budget {
         Budget {
             enforcer: Enforcer::Deadline,
@@ -113,6 +125,26 @@ mod tests {
             cautious: None,
             least: vec![(1, 0)],
         }
+    }
+
+    #[test]
+    fn what_can_be_measured_is_told_how() {
+        let of = |enforcer| {
+            let held = Budget {
+                enforcer,
+                ..held(3_000_000)
+            };
+            find(&[], &held, &machine()).unwrap_err().to_string()
+        };
+        assert_eq!(
+            of(Enforcer::Freezer),
+            "no measurement of freezer with 3000 us every 10000 us; `timecell bench supply --enforcer freezer --reservation \
+             3000us/10000us` makes one"
+        );
+        assert_eq!(
+            of(Enforcer::Hcbs),
+            "no measurement of hcbs with 3000 us every 10000 us"
+        );
     }
 
     #[test]

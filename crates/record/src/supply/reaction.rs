@@ -54,7 +54,8 @@ pub struct Reacted {
     pub overruns: Times,
     /// Whether the kernel gave notice of the first use of an idle group in time; `None`: that is not known.
     pub noticed: Option<bool>,
-    /// What the process that holds took of the cpu; `None` where another one took its place meanwhile.
+    /// What the process that holds took of the cpu, for all groups that it holds at the time: the costs of cells that were held together
+    /// are the same one, and do not add up. `None` where another one took its place meanwhile.
     pub cost: Option<Share>,
     /// How often another one took its place.
     pub takeovers: u64,

@@ -2,7 +2,8 @@
 
 use super::tables::{lost, name, region};
 use super::{Page, Section, time_cell};
-use crate::tasks::{beyond, normalised, rows};
+use crate::reserved;
+use crate::tasks::{beyond, median, normalised, rows};
 use crate::units::Scale;
 use crate::words::clean;
 use maud::html;
@@ -26,6 +27,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
             th scope="col" { "task" } th scope="col" { "class" } th.num scope="col" { "wcet" }
             th.num scope="col" { "period" } th.num scope="col" { "deadline" }
             th.num scope="col" { "longest response" } th.num scope="col" { "bound" br; span.below { "of the analysis" } }
+            th.num scope="col" { "median" br; span.below { "by deadline" } }
             th.num scope="col" { "longest" br; span.below { "by deadline" } }
             th.num scope="col" { "late" } th.num scope="col" { "missed" }
         } }
@@ -37,6 +39,7 @@ pub(super) fn section(page: &Page) -> Option<Section> {
             (time_cell(&period.show(task.deadline_ns as f64), ""))
             (time_cell(&show(worst, *longest), ""))
             (time_cell(&show(worst, task.bound_ns), if beyond(task, *longest) { "exceeded" } else { "" }))
+            (time_cell(&normalised(median(cell), task.deadline_ns), ""))
             (time_cell(&normalised(*longest, task.deadline_ns), ""))
             (lost(task.late)) (lost(cell.missed))
         } } }
@@ -47,10 +50,22 @@ pub(super) fn section(page: &Page) -> Option<Section> {
         body: html! {
             p.quiet {
                 "The bound is what the analysis gives for the same set: fixed priorities on a cpu of its own, a competitor above \
-                 them; global EDF for deadline threads. It counts the wcet that was asked for. Late jobs ended after their \
+                 them; global EDF for deadline threads; the textbook's supply of its reservation for a cell that is held to one. It counts the wcet that was asked for. Late jobs ended after their \
                  deadline; missed ones were passed over because their successor was released before they could begin."
             }
             (region("Tasks", table))
+            @let held = reserved::rows(summary);
+            @if !held.is_empty() {
+                p.quiet { (reserved::EXPLAINED) }
+                (region("Reservations", html! {
+                    thead { tr { @for heading in reserved::HEADINGS { th scope="col" { (heading) } } } }
+                    tbody { @for row in &held { tr {
+                        @for (place, text) in row.texts().iter().enumerate() {
+                            @if place == 0 { th scope="row" { (text) } } @else { td { (text) } }
+                        }
+                    } } }
+                }))
+            }
         },
     })
 }

@@ -81,7 +81,7 @@ fn stands(standing: &Standing) -> String {
 
 fn received(summary: &IsolationSummary) -> Vec<String> {
     let mut all = Vec::new();
-    for enforcer in [Enforcer::RtCgroup, Enforcer::Deadline] {
+    for &enforcer in Enforcer::OF_BENCH {
         let of: Vec<_> = (summary.received.iter())
             .filter(|one| one.held.enforcer == enforcer)
             .collect();

@@ -1,6 +1,7 @@
 //! The report of a study of isolation as one HTML file.
 
 use maud::{Markup, html};
+use model::Enforcer;
 use record::RecordError;
 use record::isolation::{DrawnCell, DrawnSet, IsolationRecord, IsolationSummary};
 use record::run::{Manifest, Run, Status};
@@ -167,10 +168,10 @@ fn cell(cell: &DrawnCell) -> Markup {
                 (time(task.wcet_ns as f64)) " / " (time(task.period_ns as f64))
             }
         }
-        td { @match cell.budget_ns {
+        @for held in [cell.budget_ns, cell.freezer_ns] { td { @match held {
             Some((budget, period)) => { (time(budget as f64)) " / " (time(period as f64)) }
             None => { "-" }
-        } }
+        } } }
     }
 }
 
@@ -200,11 +201,15 @@ fn sets(record: &IsolationRecord) -> Option<Section> {
                 } } }
             }))
             details { summary { "Every set" }
-                (region("Execution time / period of each task, and the budget of each real-time group", html! {
+                (region("Execution time / period of each task, and the budget of each cell", html! {
                     thead { tr {
                         th scope="col" { "set" } th scope="col" { "utilisation" }
-                        th scope="col" { "attacker" } th scope="col" { "its budget" }
-                        th scope="col" { "victim" } th scope="col" { "its budget" }
+                        @for role in ["attacker", "victim"] {
+                            th scope="col" { (role) }
+                            @for held in [Enforcer::RtCgroup, Enforcer::Freezer] {
+                                th scope="col" { "its budget" br; span.below { (held.name()) } }
+                            }
+                        }
                     } }
                     tbody { @for set in &record.sets { tr {
                         th scope="row" { (set.number) } td { (utilisation(set.utilisation_permille)) }

@@ -39,7 +39,7 @@ pub fn isolation_figures(summary: &IsolationSummary) -> Vec<(String, String)> {
 /// All figures.
 pub(super) fn draw(summary: &IsolationSummary) -> Vec<Figure> {
     let mut all: Vec<Figure> = misses(summary).into_iter().collect();
-    for enforcer in [Enforcer::RtCgroup, Enforcer::Deadline] {
+    for &enforcer in Enforcer::OF_BENCH {
         all.extend(received(summary, enforcer));
     }
     all
@@ -52,8 +52,11 @@ fn kind(arm: &ArmSummary) -> (usize, String) {
         (Attacker::Absent, _) => (0, "victim alone".to_owned()),
         (Attacker::Honest, _) => (1, "attacker honest".to_owned()),
         (Attacker::Overruns, None) => (2, "attacker overruns, no enforcer".to_owned()),
-        (Attacker::Overruns, Some(Enforcer::RtCgroup)) => (3, format!("attacker overruns, {held}")),
-        (Attacker::Overruns, Some(_)) => (4, format!("attacker overruns, {held}")),
+        (Attacker::Overruns, Some(enforcer)) => {
+            let all = Enforcer::OF_BENCH.iter();
+            let place = all.take_while(|one| **one != enforcer).count();
+            (3 + place, format!("attacker overruns, {held}"))
+        }
     }
 }
 

@@ -170,6 +170,7 @@ fn task_summary(task: &TaskRecord, cells: &[&CellRecord], responses: &Rounds) ->
         period_ns: task.period_ns,
         deadline_ns: task.deadline_ns,
         bound_ns: None,
+        held: None,
         response_ccdf: ccdf(
             &Sorted::new(responses.values().flatten().copied().collect()),
             CCDF_POINTS,

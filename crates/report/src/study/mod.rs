@@ -28,7 +28,7 @@ pub(crate) use unmeasured::study as not_measured;
 pub use until::{Known, jobs_until};
 pub(crate) use until::{confidence as confidence_of_looks, with_looks};
 
-use crate::tasks;
+use crate::{reserved, tasks};
 use model::Keep;
 use std::collections::BTreeMap;
 use turns::Turned;
@@ -105,11 +105,14 @@ fn cells_of_samples(source: &Source, primary: Metric) -> Result<Vec<CellSummary>
     for trial in &plan.trials {
         let records = source.records(&trial.name);
         let bounds = (records.first()).map_or_else(BTreeMap::new, |r| tasks::bounds(&r.cells));
+        let held = reserved::study(&records);
         for id in source.cell_ids(&trial.name) {
             // A task is compared with itself.
-            let own = match &plan.tasks {
-                Some(_) => Some(source.rounds(&plan.baseline, &id, primary)?),
-                None => None,
+            let twin = source.same_task(&trial.name, &id);
+            let own = match (&plan.tasks, &twin) {
+                (Some(_), Some(twin)) => Some(source.rounds(&plan.baseline, twin, primary)?),
+                (Some(_), None) => Some(source::Rounds::new()),
+                (None, _) => None,
             };
             let same = source.counterparts(&trial.name, &id);
             let alike = match own.is_none() && same != source.cell_ids(&plan.baseline) {
@@ -126,8 +129,18 @@ fn cells_of_samples(source: &Source, primary: Metric) -> Result<Vec<CellSummary>
             cell.against_baseline = by_turns.or(cell.against_baseline);
             cell.in_turns = in_turns;
             cell.notes.extend(notes);
+            if let (Some(task), None) = (&cell.task, twin) {
+                cell.notes.push(format!(
+                    "not compared: no thread of the baseline `{}` runs task `{}` of cell `{}`",
+                    plan.baseline, task.name, task.cell
+                ));
+            }
             if let Some(task) = &mut cell.task {
                 task.bound_ns = bounds.get(&id).copied();
+                if let Some(held) = held.get(&id) {
+                    task.bound_ns = held.bound_ns;
+                    task.held = Some(held.held.clone());
+                }
             }
             cells.push(cell);
         }

@@ -6,7 +6,7 @@ use crate::units::time;
 use crate::words::{clean, count, plural, ratio};
 use host::doctor::State;
 use model::taskset::CellTask;
-use model::{Duration, TaskPolicy};
+use model::{Duration, TaskLoad};
 use record::RecordError;
 use record::summary::{CellSummary, TaskSummary};
 use std::collections::BTreeMap;
@@ -41,11 +41,11 @@ pub(super) fn study(source: &Source, cells: &[CellSummary]) -> Result<Vec<String
             sentences.extend(limit.map(|limit| limit.exceeded(&trial.name, *cpu, *demand)));
         }
         let exhausted: Vec<Exhausted> = (of_trial.iter())
-            .filter_map(|cell| Exhausted::of(source, cell))
+            .filter_map(|cell| Exhausted::of(source.plan.tasks.as_ref()?, cell))
             .collect();
         sentences.extend(used_up(&trial.name, &exhausted));
         if exhausted.is_empty() {
-            sentences.extend(late_within(source, &trial.name, &of_trial));
+            sentences.extend(late_within(&trial.name, &of_trial));
         }
         for cell in &of_trial {
             let known = exhausted.iter().any(|e| e.cell.label == cell.label);
@@ -101,6 +101,11 @@ fn fixed(cell: &CellSummary) -> bool {
     cell.class.starts_with("FIFO") || cell.class.starts_with("RR")
 }
 
+/// Whether the cell ran as a thread of SCHED_DEADLINE, which has a runtime.
+fn by_runtime(cell: &CellSummary) -> bool {
+    cell.class.starts_with("DEADLINE")
+}
+
 /// What the fixed-priority work of a trial takes of each cpu, as a part of it: the largest over rounds.
 fn demands(
     source: &Source,
@@ -131,6 +136,7 @@ fn demands(
 }
 
 /// A thread of SCHED_DEADLINE whose jobs took more cpu time in the mean than its runtime, and came late.
+#[derive(Debug)]
 struct Exhausted<'a> {
     cell: &'a CellSummary,
     task: &'a TaskSummary,
@@ -139,8 +145,7 @@ struct Exhausted<'a> {
 }
 
 impl<'a> Exhausted<'a> {
-    fn of(source: &Source, cell: &'a CellSummary) -> Option<Exhausted<'a>> {
-        let load = source.plan.tasks.as_ref()?;
+    fn of(load: &TaskLoad, cell: &'a CellSummary) -> Option<Exhausted<'a>> {
         let task = cell.task.as_ref()?;
         let used_ns = cell.cpu_time_per_activation_ns?;
         let ns = Duration::from_ns;
@@ -148,16 +153,18 @@ impl<'a> Exhausted<'a> {
             deadline: ns(task.deadline_ns),
             ..CellTask::new(task.name.clone(), ns(task.wcet_ns), ns(task.period_ns))
         };
-        let runtime_ns = load.runtime(&asked).ns();
+        // A thread that is held has its budget as its runtime.
+        let runtime_ns = match &task.held {
+            Some(held) => i64::try_from(held.by.held.budget_ns).unwrap_or(i64::MAX),
+            None => load.runtime(&asked).ns(),
+        };
         let late = task.late > 0 || cell.missed > 0;
-        (load.policy == TaskPolicy::Deadline && late && used_ns > runtime_ns as f64).then_some(
-            Exhausted {
-                cell,
-                task,
-                used_ns,
-                runtime_ns,
-            },
-        )
+        (by_runtime(cell) && late && used_ns > runtime_ns as f64).then_some(Exhausted {
+            cell,
+            task,
+            used_ns,
+            runtime_ns,
+        })
     }
 
     fn excess(&self) -> f64 {
@@ -171,9 +178,9 @@ fn used_up(trial: &str, exhausted: &[Exhausted]) -> Option<String> {
         .map(|e| e.task.late.saturating_add(e.cell.missed))
         .sum();
     Some(format!(
-        "{trial}: the jobs of {} took more cpu time in the mean than their runtime (wcet and margin), the most those \
+        "{trial}: the jobs of {} took more cpu time in the mean than their runtime (wcet and margin, or the budget of its reservation), the most those \
          of {} with {} of {}: the kernel's constant bandwidth server throttles a thread that has used up its runtime \
-         until its next period, and {} of these tasks missed their deadlines. A larger margin, or a wcet measured on this \
+         until its next period, and {} of these tasks missed their deadlines. A larger margin or budget, or a wcet measured on this \
          machine, gives them room.",
         plural(exhausted.len() as u64, "task"),
         clean(&most.task.name),
@@ -184,12 +191,12 @@ fn used_up(trial: &str, exhausted: &[Exhausted]) -> Option<String> {
 }
 
 /// Late jobs of SCHED_DEADLINE threads whose runtimes suffice in the mean.
-fn late_within(source: &Source, trial: &str, cells: &[&CellSummary]) -> Option<String> {
-    let load = source.plan.tasks.as_ref()?;
+fn late_within(trial: &str, cells: &[&CellSummary]) -> Option<String> {
     let late: u64 = (cells.iter())
+        .filter(|cell| by_runtime(cell))
         .filter_map(|cell| Some(cell.task.as_ref()?.late.saturating_add(cell.missed)))
         .sum();
-    (load.policy == TaskPolicy::Deadline && late > 0).then(|| {
+    (late > 0).then(|| {
         format!(
             "{trial}: {} missed their deadlines although no task's jobs took more cpu time in the mean than its runtime; \
              single jobs may have, and the kernel throttles those until the next period (the cpu time of single jobs is not \

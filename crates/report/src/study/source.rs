@@ -5,7 +5,7 @@ use record::RecordError;
 use record::run::Run;
 use record::samples::Samples;
 use record::summary::Metric;
-use record::trial::{CellRecord, TrialRecord};
+use record::trial::{CellRecord, TaskRecord, TrialRecord};
 use std::collections::BTreeMap;
 
 /// Samples of one metric in ns, by round, in the order recorded; rounds without a sample are absent.
@@ -95,6 +95,24 @@ impl<'a> Source<'a> {
             });
         }
         ids
+    }
+
+    /// The thread of the baseline that runs the same task as this one of a trial, by the names of cell and task: identities count the
+    /// threads of a trial, and trials may run different parts of a set. `None`: none does, or this one runs no task.
+    pub fn same_task(&self, trial: &str, id: &str) -> Option<String> {
+        let own = self.task_record(trial, id)?;
+        let baseline = self.records(&self.plan.baseline);
+        let mut cells = baseline.iter().flat_map(|record| &record.cells);
+        let same = |task: &TaskRecord| (&task.cell, &task.name) == (&own.cell, &own.name);
+        let found = cells.find(|cell| cell.task.as_ref().is_some_and(same));
+        found.map(|cell| cell.id.clone())
+    }
+
+    /// The task that a thread of a trial runs.
+    fn task_record(&self, trial: &str, id: &str) -> Option<&TaskRecord> {
+        let records = self.records(trial).into_iter();
+        let mut cells = records.filter_map(|record| cell(record, id));
+        cells.find_map(|cell| cell.task.as_ref())
     }
 
     /// Whether a trial and all its cells are good.

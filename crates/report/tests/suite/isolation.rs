@@ -27,6 +27,7 @@ fn cell(role: &str) -> DrawnCell {
             priority: 70,
         }],
         budget_ns: Some((12_000_000, 50_000_000)),
+        freezer_ns: None,
     }
 }
 

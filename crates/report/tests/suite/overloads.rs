@@ -1,8 +1,11 @@
 //! Why activations were missed and jobs came late: said only as far as the record shows it.
 
 use crate::synthetic::{Cell, Synthetic, cell, miss, provenance, taking};
+use model::Enforcer;
 use model::EngineKind::Bare;
-use record::trial::TaskRecord;
+use record::summary::RunSummary;
+use record::supply::{Budget, Machine};
+use record::trial::{HeldBy, HeldCell, HoldsRecord, TaskRecord};
 use report::{Style, findings, html, study, table};
 
 const MAC: &str = "schema = 1\nname = \"t\"\nquestion = \"q\"\nrounds = 1\n[workload]\nkind = \"mac\"\njobs = 20\n\
@@ -154,5 +157,131 @@ fn a_runtime_that_jobs_use_up_is_named() {
     assert_eq!(
         set("deadline", class, [4_500_000, 5_200_000], 9_000_000),
         [""; 0]
+    );
+}
+
+/// Two threads, each alone in a cell that its class holds to `budget_ns` of every 10 ms, in a set of FIFO threads.
+fn held(budget_ns: u64, used_ns: [u64; 2], response_ns: i64) -> RunSummary {
+    let base = tempfile::tempdir().unwrap();
+    let mut run = Synthetic::new(base.path(), &SET.replace("POLICY", "fifo"));
+    let class = "DEADLINE";
+    let mut cells = vec![
+        thread("1-a", "a", class, 4_000_000, used_ns[0], response_ns),
+        thread("2-b", "b", class, 5_000_000, used_ns[1], response_ns),
+    ];
+    let held = (cells.iter_mut().zip(1..)).map(|(cell, number)| {
+        let task = cell.record.task.as_mut().unwrap();
+        task.cell_number = number;
+        HeldCell {
+            cell: task.name.clone(),
+            cell_number: number,
+            cpu: 1,
+            by: HeldBy {
+                held: Budget {
+                    enforcer: Enforcer::Deadline,
+                    budget_ns,
+                    period_ns: 10_000_000,
+                },
+                given: true,
+            },
+            reacted: None,
+        }
+    });
+    run.holds = Some(HoldsRecord {
+        machine: Machine::here(),
+        cells: held.collect(),
+    });
+    run.trial("bare", 1, cells);
+    study(&run.run).unwrap()
+}
+
+#[test]
+fn threads_that_their_class_holds_are_told_by_their_budgets() {
+    // The runtime is the budget, whatever a margin would make of the wcet.
+    let within = held(5_500_000, [4_500_000, 5_200_000], 11_000_000).overloads;
+    assert!(
+        within.len() == 1 && within[0].contains("20 jobs missed"),
+        "{within:?}"
+    );
+    let beyond = held(5_000_000, [4_500_000, 5_200_000], 11_000_000).overloads;
+    assert!(
+        beyond.len() == 1 && beyond[0].contains("of b with 5.20 ms of 5.00 ms"),
+        "{beyond:?}"
+    );
+    // A FIFO thread has no runtime.
+    let fifo = set("deadline", "FIFO 79", [4_500_000, 4_000_000], 11_000_000);
+    assert_eq!(fifo, [""; 0]);
+}
+
+#[test]
+fn a_set_with_bounds_as_supplied_has_bounds() {
+    let mut summary = held(5_000_000, [4_000_000, 4_000_000], 9_000_000);
+    let with = |summary: &mut RunSummary, certain_ns: Option<i64>| {
+        for task in summary
+            .cells
+            .iter_mut()
+            .filter_map(|cell| cell.task.as_mut())
+        {
+            task.bound_ns = None;
+            task.held.as_mut().unwrap().certain_ns = certain_ns;
+        }
+        findings(summary)
+            .iter()
+            .any(|said| said.contains("has no bound"))
+    };
+    assert!(with(&mut summary, None));
+    assert!(!with(&mut summary, Some(10_000_000)));
+}
+
+#[test]
+fn a_task_is_compared_with_the_same_one_of_the_same_cell() {
+    let base = tempfile::tempdir().unwrap();
+    let trials =
+        ["part", "other"].map(|name| format!("[[trial]]\nname = \"{name}\"\ncells = [\"bare\"]\n"));
+    let text = SET
+        .replace("POLICY", "fifo")
+        .replace("rounds = 1", "rounds = 3")
+        + &trials.concat();
+    let mut run = Synthetic::new(base.path(), &text);
+    let of = |id: &str, name: &str, cell: &str, response_ns: i64| {
+        let mut one = thread(id, name, "FIFO 79", 1_000_000, 1_000_000, response_ns);
+        one.record.task.as_mut().unwrap().cell = cell.to_owned();
+        one
+    };
+    for round in 1..=3 {
+        let both = vec![
+            of("1-a", "a", "first", 8_000_000),
+            of("2-a", "a", "second", 2_000_000),
+            of("3-b", "b", "second", 4_000_000),
+        ];
+        run.trial("bare", round, both);
+        // Without the first cell all places are one less.
+        let second = vec![
+            of("1-a", "a", "second", 2_000_000),
+            of("2-b", "b", "second", 4_000_000),
+        ];
+        run.trial("part", round, second);
+        run.trial("other", round, vec![of("1-a", "a", "third", 2_000_000)]);
+    }
+    let summary = study(&run.run).unwrap();
+    let cell = |trial: &str, id: &str| {
+        let mut cells = summary.cells.iter();
+        cells
+            .find(|cell| cell.trial == trial && cell.cell == id)
+            .unwrap()
+    };
+    for id in ["1-a", "2-b"] {
+        let part = cell("part", id);
+        let ratio = &part.against_baseline.as_ref().unwrap().ratio_of_medians;
+        assert!((ratio.value - 1.0).abs() < 1e-9, "{id}: {ratio:?}");
+        assert!(!part.notes.iter().any(|note| note.contains("not compared")));
+    }
+    let other = cell("other", "1-a");
+    assert!(other.against_baseline.is_none());
+    let told = "no thread of the baseline `bare` runs task `a` of cell `third`";
+    assert!(
+        other.notes.iter().any(|note| note.contains(told)),
+        "{:?}",
+        other.notes
     );
 }

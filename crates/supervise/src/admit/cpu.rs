@@ -13,7 +13,7 @@ use record::supply::MeasuredSupply;
 use super::asked::Asked;
 use super::facts::LimitedBy;
 use super::supplied::{Supplied, held};
-use super::{Basis, Facts, keeper, partition, roaming, supervisor};
+use super::{Basis, Facts, keeper, partition, roaming, servers, supervisor};
 
 /// What admission grants a cell before it knows whether it fits.
 #[derive(Debug, Clone)]
@@ -91,13 +91,16 @@ pub(super) fn check(
     let mut bounds: Vec<Option<Bound>> = vec![None; cells.len()];
     let mut above: Vec<Held> = Vec::new();
     apart(cells)?;
+    servers::alone(cells)?;
     unmixed(cells)?;
     partition::shared(cells, facts)?;
     deadline(cells, facts, &mut bounds, &mut above)?;
+    servers::check(cells, facts, measured, &mut bounds, &mut above)?;
     let supervisors = supervisor::check(cells, &above)?;
     let keeper = keeper::above(cells);
     let mut order: Vec<usize> = (0..cells.len())
         .filter(|&at| cells[at].asked.class == CellClass::Fifo && !cells[at].asked.is_supervisor)
+        .filter(|&at| bounds[at].is_none())
         .collect();
     order.sort_by_key(|&at| std::cmp::Reverse(cells[at].asked.band.map(|band| band.highest)));
     let mut tasks_above: Vec<Task> = (above.iter())
@@ -121,7 +124,16 @@ pub(super) fn check(
                     period: budget.period_ns,
                     overdraw: facts.overdraw_ns(budget.enforcer),
                 };
-                let bound = reserved(at, cell, own, &above, facts, measured)?;
+                let behind = postponement(own, &above).map_err(|crowded| Unfit {
+                    of: at,
+                    why: format!(
+                        "with overruns, it and the cells above it on its cpu need {:.3} ms per {:.3} ms period",
+                        crowded.demand as f64 / 1e6,
+                        crowded.period as f64 / 1e6
+                    ),
+                    witness: None,
+                })?;
+                let bound = reserved(at, cell, own, behind, facts, measured)?;
                 above.push(own);
                 tasks_above.push(Task::new(own.budget, own.period).jittered(own.period));
                 bound
@@ -423,12 +435,12 @@ fn deadline(
     Ok(())
 }
 
-/// A cell that the kernel holds to a budget, below others that it holds.
-fn reserved(
+/// A cell that is held to a budget, which comes up to `behind` ns late for the others on its cpu.
+pub(super) fn reserved(
     at: usize,
     cell: &Candidate<'_>,
     own: Held,
-    above: &[Held],
+    behind: Ns,
     facts: &Facts,
     measured: &[MeasuredSupply],
 ) -> Result<Bound, Unfit> {
@@ -437,14 +449,6 @@ fn reserved(
         why,
         witness,
     };
-    let behind = postponement(own, above).map_err(|crowded| {
-        let why = format!(
-            "with overruns, it and the cells above it on its cpu need {:.3} ms per {:.3} ms period",
-            crowded.demand as f64 / 1e6,
-            crowded.period as f64 / 1e6
-        );
-        unfit(why, None)
-    })?;
     let budget = held(cell.asked.enforcer, own.budget, own.period)
         .ok_or_else(|| unfit("nothing enforces its budget".to_owned(), None))?;
     let work = &cell.asked.work;

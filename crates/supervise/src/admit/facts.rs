@@ -18,6 +18,8 @@ pub struct Facts {
     pub machine: Machine,
     /// Room for real-time groups, which may be none at this moment, or why this kernel has no such groups.
     pub rt_cgroup: Result<RtRoom, String>,
+    /// Room for groups with budgets of cgroup v2 (`cpu.rt.max`), or why this kernel has no such budgets.
+    pub hcbs: Result<ServerRoom, String>,
     /// Room for SCHED_DEADLINE on each cpu, or why it cannot be used.
     pub deadline: Result<RootDomain, String>,
     /// Whether a cpu can be made a root domain of its own, by a cpuset partition where there are several, so that threads of
@@ -66,6 +68,17 @@ pub struct RtRoom {
     pub limit_ns: Option<u64>,
     /// Period of that limit, ns.
     pub limit_period_ns: u64,
+}
+
+/// What is free for groups with budgets of cgroup v2.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerRoom {
+    /// What `kernel.sched_rt_runtime_us` and the servers of ordinary work leave, less what others hold. No thread is stopped beyond: the
+    /// kernel admits no more.
+    pub room: RtRoom,
+    /// What the group at the top reserves for all others, us in every second, on each cpu alike, whoever holds something of it. Nobody of
+    /// SCHED_DEADLINE can have that.
+    pub reserved_us: u64,
 }
 
 /// What somebody holds of the runtime of real-time groups.
@@ -131,6 +144,8 @@ impl Facts {
         let domain = self.deadline.as_ref().ok();
         let throttling = match &self.rt_cgroup {
             Ok(room) => room.limit_ns.map(|limit| (limit, room.limit_period_ns)),
+            // With budgets of cgroup v2, nothing is stopped for what all have had together.
+            Err(_) if self.hcbs.is_ok() => None,
             Err(_) => domain.and_then(|domain| Some((domain.share.runtime?, domain.share.period))),
         };
         let server = domain.and_then(|domain| domain.fair_server);
@@ -159,6 +174,9 @@ impl Facts {
         if let Ok(room) = &mut self.rt_cgroup {
             room.end(who);
         }
+        if let Ok(servers) = &mut self.hcbs {
+            servers.room.end(who);
+        }
     }
 
     /// Whether an enforcer works on this kernel, or why not; what it is to hold may be taken at this moment.
@@ -171,8 +189,17 @@ impl Facts {
             Enforcer::RtCgroup => self.rt_cgroup.as_ref().map(|_| ()).map_err(Clone::clone),
             Enforcer::Deadline => self.deadline.as_ref().map(|_| ()).map_err(Clone::clone),
             Enforcer::Freezer => self.freezer.clone(),
-            Enforcer::Hcbs => Err("timecell holds no cells by it yet".to_owned()),
+            Enforcer::Hcbs => self.hcbs.as_ref().map(|_| ()).map_err(Clone::clone),
             Enforcer::CpusetOnly => Ok(()),
+        }
+    }
+
+    /// What is free for the groups of an enforcer whose groups the kernel admits together; `None`: there are none.
+    pub(super) fn room(&self, enforcer: Enforcer) -> Option<&RtRoom> {
+        match enforcer {
+            Enforcer::RtCgroup => self.rt_cgroup.as_ref().ok(),
+            Enforcer::Hcbs => self.hcbs.as_ref().ok().map(|servers| &servers.room),
+            _ => None,
         }
     }
 
@@ -189,10 +216,14 @@ impl Facts {
             let highest = cell.band().map(|band| band.highest);
             cell.cpu_count() == 1 && highest.is_none_or(|highest| highest <= HIGHEST_HELD)
         };
-        match (self.has(Enforcer::RtCgroup), self.has(Enforcer::Freezer)) {
-            (Ok(()), _) => Enforcer::RtCgroup,
-            (_, Ok(())) if suits_freezer() => Enforcer::Freezer,
-            _ => Enforcer::CpusetOnly,
+        let of_the_kernel = [Enforcer::RtCgroup, Enforcer::Hcbs];
+        let mut here = of_the_kernel
+            .into_iter()
+            .filter(|each| self.has(*each).is_ok());
+        match (here.next(), self.has(Enforcer::Freezer)) {
+            (Some(enforcer), _) => enforcer,
+            (None, Ok(())) if suits_freezer() => Enforcer::Freezer,
+            (None, _) => Enforcer::CpusetOnly,
         }
     }
 

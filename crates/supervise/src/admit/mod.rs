@@ -27,13 +27,14 @@ mod place;
 mod refusal;
 mod roaming;
 mod search;
+mod servers;
 mod supervisor;
 mod supplied;
 #[cfg(test)]
 mod tests;
 
 pub use choice::{Choice, Offer, mechanism_of};
-pub use facts::{Facts, KeptCpu, RtRoom, RtShare};
+pub use facts::{Facts, KeptCpu, RtRoom, RtShare, ServerRoom};
 pub use fixes::{Edit, Fix, Fixes, find_fixes};
 pub use held::{Room, room_for};
 pub use memory::{HeldMemory, MachineMemory, MemoryShare};
@@ -190,7 +191,7 @@ fn decide(
         }
     }
     for cell in &asked {
-        if let (Enforcer::RtCgroup, Ok(room)) = (cell.enforcer, &facts.rt_cgroup)
+        if let Some(room) = facts.room(cell.enforcer)
             && room.free_us == 0
         {
             let auto = match mission.enforcer {
@@ -198,7 +199,8 @@ fn decide(
                 None => ", the best that this kernel has,",
             };
             let takers = room.takers().unwrap_or_default();
-            let why = format!("rt-cgroup{auto} has no runtime left for it: {takers}");
+            let name = cell.enforcer.name();
+            let why = format!("{name}{auto} has no runtime left for it: {takers}");
             let ends = room.taken.iter().map(|share| Advice::end(&share.who));
             refuse(cell.at, refusal::plain(cell, &why, ends.collect()));
         }
@@ -363,11 +365,11 @@ fn measured_on(cell: &Asked, facts: &Facts) -> Option<(String, String)> {
     everywhere.then_some((who, why))
 }
 
-/// The share of a cpu that a cell's budget may take: of real-time groups, no more than they have left.
+/// The share of a cpu that a cell's budget may take: of groups that the kernel admits together, no more than they have left.
 fn share(enforcer: Enforcer, facts: &Facts) -> (Ns, Ns) {
-    match &facts.rt_cgroup {
-        Ok(room) if enforcer != Enforcer::Freezer => (room.free_us, 1_000_000),
-        _ => (95, 100),
+    match facts.room(enforcer) {
+        Some(room) => (room.free_us, 1_000_000),
+        None => (95, 100),
     }
 }
 
@@ -428,7 +430,14 @@ fn budget(
         None if cell.class == CellClass::Deadline || cell.enforcer == Enforcer::CpusetOnly => {
             Ok(None)
         }
-        None => match search::least(&cell.work, cell.enforcer, share, exact, facts, measured) {
+        None => match search::least(
+            &cell.work,
+            cell.enforcer,
+            share,
+            servers::before(cell.enforcer, exact),
+            facts,
+            measured,
+        ) {
             Some(found) => Ok(Some((found.budget_ns, found.period_ns))),
             None => Err(Box::new(refusal::no_budget(cell, share, facts, measured))),
         },
@@ -480,20 +489,20 @@ fn kernel(
     facts: &Facts,
 ) -> Vec<String> {
     let mut refusals = Vec::new();
-    if let Ok(room) = &facts.rt_cgroup {
-        let held: Vec<u64> = (candidates.iter())
+    for enforcer in [Enforcer::RtCgroup, Enforcer::Hcbs] {
+        let Some(room) = facts.room(enforcer) else {
+            continue;
+        };
+        let sum = (candidates.iter())
             // What others hold is not free any more.
             .filter(|cell| cell.asked.holder.is_none())
-            .filter(|cell| cell.asked.enforcer == Enforcer::RtCgroup)
+            .filter(|cell| cell.asked.enforcer == enforcer)
             .filter_map(|cell| cell.budget)
             .map(|(budget, period)| {
                 let scaled = (u128::from(budget) * 1_000_000).div_ceil(u128::from(period.max(1)));
                 u64::try_from(scaled).unwrap_or(u64::MAX)
             })
-            .collect();
-        let sum = held
-            .iter()
-            .fold(0u64, |sum, held| sum.saturating_add(*held));
+            .fold(0u64, u64::saturating_add);
         if sum > room.free_us {
             let takers = room
                 .takers()
@@ -510,7 +519,9 @@ fn kernel(
     }
     let domain = facts.deadline.as_ref().ok();
     let domains = domain.map(|domain| partition::domains(candidates, placed, domain, facts));
-    for (domain, threads, others) in domains.into_iter().flatten() {
+    let domains = domains.unwrap_or_default();
+    refusals.extend(servers::refused(candidates, &domains, facts));
+    for (domain, threads, others) in domains {
         if let Err(refusal) = domain.admits(&threads) {
             let with = match others.as_slice() {
                 [] => String::new(),

@@ -37,14 +37,14 @@ pub(super) fn no_budget(
 ) -> Refused {
     let whole_cpu = test(&cell.work.tasks, cell.work.policy, &Dedicated).verdict;
     let percent = part as f64 * 100.0 / whole.max(1) as f64;
-    let room = facts.rt_cgroup.as_ref().ok();
-    let room = room.filter(|_| cell.enforcer == Enforcer::RtCgroup);
-    let takers = (room.and_then(RtRoom::takers)).map_or(String::new(), |who| format!("; {who}"));
+    let takers = (facts.room(cell.enforcer).and_then(RtRoom::takers))
+        .map_or(String::new(), |who| format!("; {who}"));
     let supplied = match (cell.enforcer, measured) {
         (Enforcer::Freezer, _) => "the freezer supplies it",
-        (_, []) => {
+        (enforcer, []) if Enforcer::OF_BENCH.contains(&enforcer) => {
             "a model of this kernel's tick supplies it (`timecell bench supply` measures it)"
         }
+        (Enforcer::Hcbs, _) => "a model of this kernel's tick supplies it",
         (_, _) => "this kernel supplies it",
     };
     let (why, witness, advice) = match whole_cpu {

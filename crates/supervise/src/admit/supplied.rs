@@ -150,7 +150,9 @@ pub(super) fn model(held: &Budget, facts: &Facts) -> Result<BoundedDelay, String
             };
             TickSupply::deadline(budget, period, tick)
         }
-        Enforcer::RtCgroup | Enforcer::Hcbs => TickSupply::rt_cgroup(budget, period, tick),
+        Enforcer::RtCgroup => TickSupply::rt_cgroup(budget, period, tick),
+        // A server of SCHED_DEADLINE; HRTICK_DL starts its timer for threads of that class only.
+        Enforcer::Hcbs => TickSupply::deadline(budget, period, tick),
         Enforcer::Freezer => {
             let reaction = facts.reaction();
             return match FreezerSupply::new(budget, period, reaction) {

@@ -16,6 +16,7 @@ mod keeper;
 mod limit;
 mod memory;
 mod partition;
+mod servers;
 mod supervisor;
 
 const MS: Ns = 1_000_000;
@@ -42,6 +43,7 @@ pub(super) fn facts() -> Facts {
             limit_ns: Some(950_000_000),
             limit_period_ns: 1_000_000_000,
         }),
+        hcbs: Err("no cpu.rt.max".to_owned()),
         deadline: Ok(RootDomain::of_cpus(2)),
         deadline_on_one_cpu: Ok(()),
         kept_cpus: Vec::new(),
@@ -315,6 +317,7 @@ fn what_stands_above_postpones() {
 fn without_an_enforcer_it_says_so() {
     let facts = Facts {
         rt_cgroup: Err("no cgroup v1".to_owned()),
+        hcbs: Err("no cpu.rt.max".to_owned()),
         deadline: Err("no bandwidth".to_owned()),
         ..facts()
     };

@@ -1,5 +1,6 @@
 //! Why a cell cannot be held as it was admitted.
 
+use host::hcbs::HcbsError;
 use host::rtgroup::RtGroupError;
 use host::sched::SchedError;
 
@@ -9,6 +10,9 @@ pub enum EnforceError {
     /// The kernel refused a budget, or a process in its group.
     #[error(transparent)]
     Group(#[from] RtGroupError),
+    /// The kernel refused a budget of cgroup v2, or has none.
+    #[error(transparent)]
+    Hcbs(#[from] HcbsError),
     /// The kernel refused a class or cpus.
     #[error(transparent)]
     Class(#[from] SchedError),
@@ -24,6 +28,9 @@ pub enum EnforceError {
     /// A partition of cpus cannot be had, or not be removed, a sentence.
     #[error("{0}")]
     Partition(String),
+    /// What is kept for a mission cannot be noted, a sentence.
+    #[error("{0}")]
+    Kept(String),
     /// A group that is to be released.
     #[error("{}: processes are left in it, so it stays held", .0.display())]
     Populated(std::path::PathBuf),

@@ -1,7 +1,7 @@
 //! Budgets held by the clock and the freezer of cgroup v2.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use freezer::process::{self, Place, PlaceError};
 use host::root::Root;
 use model::mission::Cell;
 
-use super::{Counted, CpusetOnly, Enforce, EnforceError, Inside, Mechanism};
+use super::{Counted, CpusetOnly, Enforce, EnforceError, Inside, Mechanism, Step};
 use crate::admit::Grant;
 use crate::names;
 
@@ -39,7 +39,7 @@ impl Children {
     /// Reaps whoever has ended, those included who were killed before anybody saw them at work; not sooner than a second after the
     /// last time.
     fn reap_now_and_then(&self) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.0);
         if last.is_none_or(|last| last.elapsed() >= REAPED_EVERY) {
             *last = Some(Instant::now());
             process::reap_ended_holders();
@@ -87,6 +87,9 @@ impl ByFreezer {
             not_held: None,
             again: None,
             is_shed: false,
+            at_shed: None,
+            before: Arc::default(),
+            over: Arc::default(),
         })
     }
 
@@ -121,8 +124,13 @@ impl Mechanism for ByFreezer {
 
     /// If whoever held it is gone, it is held anew, and owes what it used meanwhile. A cell that runs goes on if that fails: it is tried
     /// again, and told, as long as it runs.
-    fn adopt(&self, grant: &Grant, cell: &Cell) -> Result<Box<dyn Enforce>, EnforceError> {
-        if grant.budget_ns.is_some() {
+    fn adopt(
+        &self,
+        grant: &Grant,
+        cell: &Cell,
+        is_let_go: bool,
+    ) -> Result<Box<dyn Enforce>, EnforceError> {
+        if grant.budget_ns.is_some() && !is_let_go {
             let cell = self.cell(grant)?;
             let _ = self.place.adopt().map(|_| cell.hold_group());
         }
@@ -162,6 +170,14 @@ struct Freezer {
     /// Has it held again. Those who are to hold it may not answer for seconds, for which the supervisor has no time.
     again: Option<JoinHandle<Result<u64, PlaceError>>>,
     is_shed: bool,
+    /// What was counted when it was shed last.
+    at_shed: Option<Counted>,
+    /// What was counted before it was let go because it was shed: whoever holds it again begins anew. Whoever could not let it go has it among
+    /// his own yet.
+    before: Arc<Mutex<Option<Counted>>>,
+    /// Whether it is let go for good. Whoever holds it or lets it go keeps the others from that: what is slow must not come after what was
+    /// asked for later.
+    over: Arc<Mutex<bool>>,
 }
 
 impl Freezer {
@@ -169,12 +185,42 @@ impl Freezer {
         Ok(self.place.hold(&self.group, self.cpu, self.reservation)?)
     }
 
-    fn let_go(&mut self) -> Result<(), EnforceError> {
-        // Else it would be held again afterwards.
-        if let Some(again) = self.again.take() {
-            let _ = again.join();
-        }
-        Ok(self.place.let_go(&self.group)?)
+    /// What lets it go, for good or until it is held again.
+    fn letting_go(&mut self, for_good: bool) -> Step {
+        let (place, group) = (self.place.clone(), self.group.clone());
+        let (again, over) = (self.again.take(), Arc::clone(&self.over));
+        Box::new(move || {
+            let mut over = lock(&over);
+            *over |= for_good;
+            // Else it would be held again afterwards.
+            if let Some(again) = again {
+                let _ = again.join();
+            }
+            Ok(place.let_go(&group)?)
+        })
+    }
+
+    /// What lets it go until it is held again, where so much was counted.
+    fn shed_with(&mut self, counted: Option<Counted>) -> Step {
+        (self.at_shed, self.is_shed) = (counted, true);
+        let (letting_go, before) = (self.letting_go(false), Arc::clone(&self.before));
+        Box::new(move || {
+            letting_go()?;
+            *lock(&before) = counted;
+            Ok(())
+        })
+    }
+
+    /// What was counted since it was held last.
+    fn counted_now(&self) -> Option<Counted> {
+        let groups = self.place.groups().ok()?;
+        let entry = groups.iter().find(|entry| entry.which.path == self.group)?;
+        let totals = entry.progress.totals;
+        Some(Counted {
+            periods: totals.periods,
+            exhausted: totals.exhausted,
+            overrun_ns: totals.overrun_ns,
+        })
     }
 
     /// Whether somebody holds it, or why not, a clause.
@@ -194,6 +240,10 @@ impl Freezer {
             None => Err(format!("nobody holds {}", self.group.display())),
         }
     }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Enforce for Freezer {
@@ -250,14 +300,10 @@ impl Enforce for Freezer {
     }
 
     fn counted(&self) -> Option<Counted> {
-        let groups = self.place.groups().ok()?;
-        let entry = groups.iter().find(|entry| entry.which.path == self.group)?;
-        let totals = entry.progress.totals;
-        Some(Counted {
-            periods: totals.periods,
-            exhausted: totals.exhausted,
-            overrun_ns: totals.overrun_ns,
-        })
+        match self.is_shed {
+            true => self.at_shed,
+            false => Counted::both(*lock(&self.before), self.counted_now()),
+        }
     }
 
     /// The budget of its next life does not come before the period is over in which it had this one.
@@ -267,20 +313,124 @@ impl Enforce for Freezer {
 
     /// In a period whose budget is used up its threads have class IDLE, and those who hold it know which class they had: they give
     /// that back first, and nobody does so later.
-    fn shed(&mut self) -> Result<(), EnforceError> {
-        self.let_go()?;
-        self.is_shed = true;
-        Ok(())
+    fn shed(&mut self) -> Option<Step> {
+        let counted = self.counted();
+        Some(self.shed_with(counted))
     }
 
-    fn unshed(&mut self) -> Result<(), EnforceError> {
-        match std::mem::take(&mut self.is_shed) {
-            true => self.hold_group().map(drop),
-            false => Ok(()),
-        }
+    fn unshed(&mut self) -> Option<Step> {
+        std::mem::take(&mut self.is_shed).then_some(())?;
+        let (place, group) = (self.place.clone(), self.group.clone());
+        let (cpu, reservation) = (self.cpu, self.reservation);
+        let over = Arc::clone(&self.over);
+        Some(Box::new(move || {
+            let over = lock(&over);
+            // The group may be that of its next life by now.
+            match *over {
+                true => Ok(()),
+                false => Ok(place.hold(&group, cpu, reservation).map(drop)?),
+            }
+        }))
     }
 
     fn release(&mut self) -> Result<(), EnforceError> {
-        self.let_go()
+        self.letting_go(true)()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admit::Basis;
+
+    /// Of a place where nobody holds anything.
+    fn freezer(dir: &std::path::Path) -> Freezer {
+        let grant = Grant {
+            cell: "a".to_owned(),
+            enforcer: model::Enforcer::Freezer,
+            cpus: vec![1],
+            budget_ns: Some(3_000_000),
+            period_ns: Some(10_000_000),
+            band: None,
+            partition: None,
+            basis: Basis::WholeCpu,
+            rate: 0.3,
+            delay_ns: None,
+            postponed_ns: 0,
+            tasks: Vec::new(),
+        };
+        Freezer {
+            place: Place::new(dir.join("place"), "/nonexistent"),
+            children: Children::default(),
+            group: dir.join("group"),
+            cpu: 1,
+            reservation: Reservation::new(3_000_000, 10_000_000).unwrap(),
+            by_class: CpusetOnly::new(&grant),
+            not_held: None,
+            again: None,
+            is_shed: false,
+            at_shed: None,
+            before: Arc::default(),
+            over: Arc::default(),
+        }
+    }
+
+    fn counted(periods: u64, exhausted: u64, overrun_ns: i64) -> Counted {
+        Counted {
+            periods,
+            exhausted,
+            overrun_ns,
+        }
+    }
+
+    #[test]
+    fn what_was_counted_before_a_cell_was_shed_is_not_forgotten() {
+        let (one, two) = (counted(7, 3, 900), counted(5, 1, 400));
+        assert_eq!(
+            Counted::both(Some(one), Some(two)),
+            Some(counted(12, 4, 900))
+        );
+        assert_eq!(Counted::both(Some(one), None), Some(one));
+        assert_eq!(Counted::both(None, Some(two)), Some(two));
+        assert_eq!(Counted::both(None, None), None);
+        let dir = tempfile::tempdir().unwrap();
+        let mut freezer = freezer(dir.path());
+        freezer.shed_with(Some(one))().unwrap();
+        assert_eq!(freezer.counted(), Some(one));
+        assert!(freezer.unshed().is_some() && freezer.unshed().is_none());
+        assert_eq!(freezer.counted(), Some(one));
+        freezer.shed().unwrap()().unwrap();
+        assert!(freezer.unshed().is_some());
+        assert_eq!(freezer.counted(), Some(one));
+    }
+
+    #[test]
+    fn what_could_not_be_let_go_is_not_counted_twice() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let mut freezer = freezer(dir.path());
+        // Others may change it, so that nothing in it is believed.
+        std::fs::create_dir(freezer.place.dir()).unwrap();
+        let open = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(freezer.place.dir(), open).unwrap();
+        let one = counted(7, 3, 900);
+        assert!(freezer.shed_with(Some(one))().is_err());
+        assert_eq!(freezer.counted(), Some(one));
+        assert!(freezer.unshed().is_some());
+        // Whoever holds it still has counted that, and cannot be asked here.
+        assert_eq!(freezer.counted(), None);
+    }
+
+    #[test]
+    fn what_is_let_go_for_good_is_not_held_by_what_was_asked_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut freezer = freezer(dir.path());
+        freezer.shed().unwrap()().unwrap();
+        let late = freezer.unshed().unwrap();
+        freezer.release().unwrap();
+        // Nobody could hold it here, which would be an error.
+        late().unwrap();
+        freezer.shed().unwrap()().unwrap();
+        assert!(!dir.path().join("place").exists());
     }
 }

@@ -9,6 +9,7 @@ use model::mission::Cell;
 use super::cpuset_only::ByCpus;
 use super::deadline::ByThread;
 use super::freezer::ByFreezer;
+use super::hcbs::ByServer;
 use super::partition::ByPartition;
 use super::rt_cgroup::ByGroup;
 use super::{Enforce, EnforceError};
@@ -23,11 +24,17 @@ pub trait Mechanism: Debug + Send + Sync {
     /// When the machine or the kernel refuses it, or nothing was granted that it could hold.
     fn make(&self, grant: &Grant, cell: &Cell) -> Result<Box<dyn Enforce>, EnforceError>;
 
-    /// What holds a cell that runs on from a supervisor that is gone.
+    /// What holds a cell that runs on from a supervisor that is gone; one that is shed to best effort (`is_let_go`) is held by nobody until
+    /// [`Enforce::unshed`].
     ///
     /// # Errors
     /// As [`Mechanism::make`].
-    fn adopt(&self, grant: &Grant, cell: &Cell) -> Result<Box<dyn Enforce>, EnforceError> {
+    fn adopt(
+        &self,
+        grant: &Grant,
+        cell: &Cell,
+        _is_let_go: bool,
+    ) -> Result<Box<dyn Enforce>, EnforceError> {
         self.make(grant, cell)
     }
 
@@ -71,6 +78,7 @@ impl Mechanisms {
                     Enforcer::RtCgroup,
                     Box::new(ByGroup::of(mission)) as Box<dyn Mechanism>,
                 ),
+                (Enforcer::Hcbs, Box::new(ByServer::of(mission))),
                 (Enforcer::Deadline, Box::new(by_thread)),
                 (Enforcer::Freezer, Box::new(ByFreezer::of(mission))),
                 (Enforcer::CpusetOnly, Box::new(ByCpus)),

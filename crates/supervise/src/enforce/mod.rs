@@ -7,6 +7,7 @@ mod cpuset_only;
 mod deadline;
 mod error;
 mod freezer;
+mod hcbs;
 mod inside;
 mod leave;
 mod mechanism;
@@ -17,6 +18,8 @@ pub use best_effort::BestEffort;
 pub use cpuset_only::CpusetOnly;
 pub use deadline::Deadline;
 pub use error::EnforceError;
+pub use hcbs::sweep as sweep_servers;
+pub(crate) use hcbs::{Top, in_us};
 pub use inside::Inside;
 pub use leave::leave_real_time;
 pub use mechanism::{Mechanism, Mechanisms};
@@ -25,6 +28,9 @@ pub use partition::{Left, sweep as sweep_partitions};
 pub use rt_cgroup::{MissionGroups, RtCgroup};
 
 use crate::admit::Grant;
+
+/// What may take seconds because others are asked who may not answer: done beside whoever must not wait.
+pub type Step = Box<dyn FnOnce() -> Result<(), EnforceError> + Send>;
 
 /// What was counted of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +41,20 @@ pub struct Counted {
     pub exhausted: u64,
     /// The largest use beyond a budget, ns.
     pub overrun_ns: i64,
+}
+
+impl Counted {
+    /// What was counted of one cell before, and after it was held again.
+    fn both(before: Option<Counted>, after: Option<Counted>) -> Option<Counted> {
+        let (Some(one), Some(other)) = (before, after) else {
+            return before.or(after);
+        };
+        Some(Counted {
+            periods: one.periods.saturating_add(other.periods),
+            exhausted: one.exhausted.saturating_add(other.exhausted),
+            overrun_ns: one.overrun_ns.max(other.overrun_ns),
+        })
+    }
 }
 
 /// What holds one cell.
@@ -65,20 +85,16 @@ pub trait Enforce: Send {
         Vec::new()
     }
 
-    /// Lets go of what would give the threads of a cell their class back that is to lose it, because it is shed to best effort.
-    ///
-    /// # Errors
-    /// What could not be let go; the cell must not go on then.
-    fn shed(&mut self) -> Result<(), EnforceError> {
-        Ok(())
+    /// What lets go of what would give the threads of a cell their class back that is to lose it, because it is shed to best effort; where
+    /// that fails, the cell must not go on. `None`: nothing would.
+    fn shed(&mut self) -> Option<Step> {
+        None
     }
 
-    /// Takes back what [`Enforce::shed`] let go, before the threads get their class back.
-    ///
-    /// # Errors
-    /// What could not be taken back.
-    fn unshed(&mut self) -> Result<(), EnforceError> {
-        Ok(())
+    /// What takes back what [`Enforce::shed`] let go, before the threads get their class back; `None`: nothing was let go. Not before
+    /// the step of [`Enforce::shed`] is done.
+    fn unshed(&mut self) -> Option<Step> {
+        None
     }
 
     /// What was counted of its budget in this life; `None`: nobody counts.

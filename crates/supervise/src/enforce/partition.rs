@@ -83,7 +83,8 @@ impl ByPartition {
             return Ok(());
         };
         let _alone = alone().map_err(EnforceError::Partition)?;
-        partitions.finish();
+        // What of it could not be written down keeps no mission from its end; `clean` tells it.
+        let _ = partitions.finish();
         let mut result = Ok(());
         for partition in partitions.all(&names::partitions_of(&self.mission)) {
             if !wanted.contains(&partition.cpus) {
@@ -101,12 +102,12 @@ impl ByPartition {
     }
 }
 
-/// What became of a partition that a mission has left.
+/// What became of what a mission has left: a partition, or what is reserved for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Left {
     /// A sentence.
     pub text: String,
-    /// Whether it could not be removed though nobody needs it.
+    /// Whether it could not be given back though nobody needs it.
     pub failed: bool,
 }
 
@@ -131,7 +132,9 @@ fn swept(partitions: &Partitions, locked: &Locked) -> Result<Vec<Left>, LedgerEr
         Ok(locked) => locked,
         Err(text) => return Ok(vec![Left { text, failed: true }]),
     };
-    partitions.finish();
+    if let Err(text) = partitions.finish() {
+        left.push(Left { text, failed: true });
+    }
     for partition in partitions.all(PARTITION_PREFIX) {
         // Those of measurements have no dot, and are theirs to remove.
         let name = partition.name.strip_prefix(PARTITION_PREFIX);

@@ -171,7 +171,7 @@ impl Mechanism for ByGroup {
         })
     }
 
-    fn adopt(&self, grant: &Grant, _: &Cell) -> Result<Box<dyn Enforce>, EnforceError> {
+    fn adopt(&self, grant: &Grant, _: &Cell, _: bool) -> Result<Box<dyn Enforce>, EnforceError> {
         Ok(match grant.budget_ns {
             Some(_) => Box::new(self.groups()?.adopt_cell(grant)?),
             None => Box::new(CpusetOnly::new(grant)),

@@ -224,6 +224,14 @@ pub enum HeldError {
         /// What the kernel said.
         reason: host::sched::SchedError,
     },
+    /// Whether threads have left it.
+    #[error("whether threads of {what} have left its group cannot be told: {why}")]
+    Outside {
+        /// What is held.
+        what: String,
+        /// Why not, a clause.
+        why: String,
+    },
     /// A group, or a file of what is held.
     #[error("{}: {reason}", path.display())]
     File {
@@ -272,6 +280,7 @@ impl HeldError {
             | HeldError::Unit(engine::unit::NoUnit::NoSystemd(_)) => Fault::Unmet,
             HeldError::Ended(_)
             | HeldError::Threads { .. }
+            | HeldError::Outside { .. }
             | HeldError::File { .. }
             | HeldError::Corrupt { .. }
             | HeldError::Place(_)

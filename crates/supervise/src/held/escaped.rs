@@ -1,27 +1,40 @@
 //! Who has left the group that is held, with the class and the cpu that it was given there. Root leaves any group, systemd takes a process out
 //! of its own at its user's request, and so does whatever begins a session for it. Nobody holds such a thread to the budget.
 
-use host::cgroup;
+use host::cgroup::{self, Cgroups};
 use host::root::Root;
 use host::sched::{self, Class};
 
+use super::HeldError;
 use super::file::Record;
 use super::threads::{Back, threads_of};
-use crate::process::descends;
+use crate::process::{descends, start_of};
 
 /// Threads outside of the group that were in it when it was noted, or that have their class or cpu from there: started since by one that
-/// was in it, or by what that has started. What has no such process above it any more cannot be told from others.
-pub(super) fn escaped(record: &Record) -> Vec<i32> {
-    let Ok(cgroups) = cgroup::detect() else {
-        return Vec::new();
-    };
+/// was in it, or by what that has started. What has no such process above it any more cannot be told from others. None where nothing was
+/// changed.
+///
+/// # Errors
+/// [`HeldError::Outside`].
+pub(super) fn escaped(record: &Record) -> Result<Vec<i32>, HeldError> {
+    escaped_by(record, cgroup::detect().map_err(|error| error.to_string()))
+}
+
+fn escaped_by(record: &Record, cgroups: Result<Cgroups, String>) -> Result<Vec<i32>, HeldError> {
+    if !record.begun {
+        return Ok(Vec::new());
+    }
+    let cgroups = cgroups.map_err(|why| HeldError::Outside {
+        what: record.thing.to_string(),
+        why,
+    })?;
     let root = Root::live();
     let group = &record.thing.group;
     let is_inside = |pid: i32| {
         let own = cgroups.v2_group(&root, pid);
         own.is_some_and(|own| own.starts_with(group))
     };
-    outside(&record.back, record.cpu, record.fifo, is_inside)
+    Ok(outside(&record.back, record.cpu, record.fifo, is_inside))
 }
 
 fn outside(back: &Back, cpu: u32, fifo: Option<u8>, is_inside: impl Fn(i32) -> bool) -> Vec<i32> {
@@ -38,7 +51,8 @@ fn outside(back: &Back, cpu: u32, fifo: Option<u8>, is_inside: impl Fn(i32) -> b
     for pid in processes.filter(|pid| noted.contains(pid) || started_since(pid)) {
         found.extend(threads_of(pid).into_iter().filter(has_from_there));
     }
-    found.retain(|tid| !is_inside(*tid));
+    // One that has ended meanwhile is in no group, and has not left it.
+    found.retain(|tid| !is_inside(*tid) && start_of(*tid).is_some());
     found.sort_unstable();
     found.dedup();
     found
@@ -46,6 +60,7 @@ fn outside(back: &Back, cpu: u32, fifo: Option<u8>, is_inside: impl Fn(i32) -> b
 
 #[cfg(test)]
 mod tests {
+    use super::super::file::tests::record;
     use super::*;
     use std::io::Read as _;
     use std::process::{Command, Stdio};
@@ -81,11 +96,37 @@ mod tests {
         // What was there before, and elsewhere, has nothing of it.
         let later = back.clone().noted_at(u64::MAX);
         assert_eq!(outside(&later, cpu, None, |_| false), [own]);
-        for pid in [child, own] {
-            // SAFETY: our child, not waited for yet, and its own.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
-        }
-        shell.wait().unwrap();
-        assert_eq!(outside(&back, cpu, None, |_| false), [0; 0]);
+        // One that ends while its group is looked for.
+        let mut ends = Some((&mut shell, [child, own]));
+        let ends = std::cell::RefCell::new(&mut ends);
+        let ended = |_: i32| {
+            if let Some((shell, pids)) = ends.borrow_mut().take() {
+                for pid in pids {
+                    // SAFETY: our child, not waited for yet, and its own.
+                    unsafe { libc::kill(pid, libc::SIGKILL) };
+                }
+                shell.wait().unwrap();
+                while start_of(child).is_some() {
+                    std::thread::yield_now();
+                }
+            }
+            false
+        };
+        assert_eq!(outside(&back, cpu, None, ended), [0; 0]);
+    }
+
+    #[test]
+    fn where_groups_cannot_be_seen_that_is_told_and_what_was_never_held_has_left_nothing() {
+        let mut held = record("7");
+        held.back = Back::of(&[std::process::id().cast_signed()], None);
+        let blind = || Err("/proc/self/mountinfo cannot be read".to_owned());
+        let why = escaped_by(&held, blind()).unwrap_err().to_string();
+        assert!(
+            why.contains("process 7 (sleep)") && why.contains("mountinfo"),
+            "{why}"
+        );
+        assert_eq!(escaped(&held).unwrap().len(), 1);
+        held.begun = false;
+        assert_eq!(escaped(&held).unwrap(), [0; 0]);
     }
 }

@@ -36,6 +36,14 @@ pub(super) struct Record {
     pub(super) since_utc: String,
     pub(super) since_ns: i64,
     pub(super) back: Back,
+    /// Whether anything of its threads may have been changed: whoever was to hold it may have been killed before.
+    #[serde(default = "yes")]
+    pub(super) begun: bool,
+}
+
+/// Of records of an earlier timecell.
+fn yes() -> bool {
+    true
 }
 
 #[derive(Serialize, Deserialize)]
@@ -188,6 +196,7 @@ pub(super) mod tests {
             since_utc: "2026-11-25T00:00:00.000Z".to_owned(),
             since_ns: 5,
             back: Back::default(),
+            begun: true,
         }
     }
 

@@ -86,7 +86,9 @@ pub fn hold(wanted: &Wanted, ledger: &Ledger, told: &mut Vec<String>) -> Result<
     let Found { thing, is_guest } = find(&wanted.what)?;
     let locked = ledger.lock()?;
     let mut records = Records::read()?;
-    told.extend(tidy(&mut records, &locked)?);
+    told.extend(tidy(&mut records, &locked)?.told);
+    // Else it is not seen whether it is let go where it cannot be held.
+    place().page()?;
     apart(&thing, is_guest, &records)?;
     let processes = match (is_guest, thing.pid) {
         (true, Some(pid)) => group::family(&thing.group, pid),
@@ -134,6 +136,7 @@ pub fn hold(wanted: &Wanted, ledger: &Ledger, told: &mut Vec<String>) -> Result<
         since_ns: timecell_client::now_ns(),
         back,
         thing,
+        begun: false,
     };
     if is_guest {
         take_out(&mut record, &mut records)?;
@@ -142,7 +145,7 @@ pub fn hold(wanted: &Wanted, ledger: &Ledger, told: &mut Vec<String>) -> Result<
     let entry = entry(&record, cell)?;
     // Noted before anything of it is changed, so that whoever finds this killed can put it back.
     let held = note(&mut records, &locked, record.clone(), entry)
-        .and_then(|()| put_under(&record, reservation));
+        .and_then(|()| put_under(&mut record, &mut records, reservation));
     if let Err(error) = held {
         return Err(undo(&record, &mut records, &locked, error));
     }
@@ -304,11 +307,20 @@ fn note(
     Ok(locked.put(entry)?)
 }
 
-fn put_under(record: &Record, reservation: Reservation) -> Result<(), HeldError> {
-    let thing = &record.thing;
-    if let (Some(from), Some(pid)) = (&thing.taken_from, thing.pid) {
-        group::gather(from, &thing.group, pid)?;
+fn put_under(
+    record: &mut Record,
+    records: &mut Records,
+    reservation: Reservation,
+) -> Result<(), HeldError> {
+    if let (Some(from), Some(pid)) = (&record.thing.taken_from, record.thing.pid) {
+        group::gather(from, &record.thing.group, pid)?;
     }
+    // Whoever is outside of its group before was never in it.
+    record.begun = true;
+    records.forget(&record.thing.group);
+    records.all.push(record.clone());
+    records.write()?;
+    let thing = &record.thing;
     let (group, cpu) = (&thing.group, record.cpu);
     let keep = |fifo| {
         threads::keep(group, cpu, fifo, &record.back).map_err(|refused| match refused {
@@ -374,7 +386,8 @@ fn take_away_by(
     let first = put_back();
     let_go(&thing.group)?;
     let then = put_back();
-    let outside = threads::put_back_of(&escaped(record), cpu, fifo, back).map_err(threads);
+    let outside = escaped(record)
+        .and_then(|tids| threads::put_back_of(&tids, cpu, fifo, back).map_err(threads));
     let dissolved = match &thing.taken_from {
         Some(from) => group::dissolve(&thing.group, from),
         None => Ok(()),

@@ -1,11 +1,12 @@
 //! What is held, with what those who hold it have counted.
 
 use freezer::page::{Entry, Totals};
+use freezer::process::Place;
 use serde::Serialize;
 
 use super::escaped::escaped;
 use super::file::{Record, Records};
-use super::tidy::tidy;
+use super::tidy::{Tidied, not_known, tidy};
 use super::{HeldError, Thing, as_root, place, threads};
 use crate::ledger::Ledger;
 
@@ -67,25 +68,45 @@ pub struct Seen {
 /// What is held on this machine. What has ended is told of and forgotten; if all who held something were killed, it is held again.
 ///
 /// # Errors
-/// That the file or the ledger cannot be used, or nobody can hold it again.
+/// That the file or the ledger cannot be used.
 pub fn list(ledger: &Ledger) -> Result<Listing, HeldError> {
     as_root()?;
     let locked = ledger.lock()?;
     let mut records = Records::read()?;
-    let told = tidy(&mut records, &locked)?;
+    let Tidied {
+        mut told,
+        cannot_ask,
+    } = tidy(&mut records, &locked)?;
     let entries = match records.all.is_empty() {
         true => Vec::new(),
-        false => place().adopt()?,
+        false => entries(&place(), cannot_ask, &mut told),
     };
+    let held = (records.all.iter()).map(|record| {
+        let outside = escaped(record).unwrap_or_else(|why| {
+            told.push(why.to_string());
+            Vec::new()
+        });
+        seen(record, &entries, &outside)
+    });
     Ok(Listing {
-        held: (records.all.iter())
-            .map(|record| seen(record, &entries))
-            .collect(),
+        held: held.collect(),
         told,
     })
 }
 
-fn seen(record: &Record, entries: &[Entry]) -> Seen {
+/// What those who hold something say of it, or their page alone where they cannot be asked, which is told unless it was found before
+/// (`cannot_ask`).
+fn entries(place: &Place, cannot_ask: bool, told: &mut Vec<String>) -> Vec<Entry> {
+    if !cannot_ask {
+        match place.adopt() {
+            Ok(entries) => return entries,
+            Err(error) => told.push(not_known(&error)),
+        }
+    }
+    place.groups().unwrap_or_default()
+}
+
+fn seen(record: &Record, entries: &[Entry], outside: &[i32]) -> Seen {
     let thing = &record.thing;
     let entry = (entries.iter())
         .find(|entry| entry.which.path == thing.group && entry.which.inode == thing.inode);
@@ -97,8 +118,7 @@ fn seen(record: &Record, entries: &[Entry]) -> Seen {
     };
     let totals = entry.map_or_else(Totals::default, |entry| entry.progress.totals);
     let (threads_elsewhere, threads) = threads::elsewhere(&thing.group, record.cpu);
-    let outside = escaped(record);
-    let threads_above = threads::above(&thing.group, &outside);
+    let threads_above = threads::above(&thing.group, outside);
     Seen {
         cpu: record.cpu,
         budget_ns: record.budget_ns,
@@ -120,5 +140,27 @@ fn seen(record: &Record, entries: &[Entry]) -> Seen {
         waived_ns: totals.waived_ns,
         errors: totals.errors,
         thing: thing.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn that_nobody_can_be_asked_is_told_once() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place::new(dir.path().join("place"), "/nonexistent");
+        std::fs::create_dir(place.dir()).unwrap();
+        // Others may change it, so that nothing in it is believed.
+        let open = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(place.dir(), open).unwrap();
+        for (cannot_ask, said) in [(true, 0), (false, 1)] {
+            let mut told = Vec::new();
+            assert_eq!(entries(&place, cannot_ask, &mut told), []);
+            assert_eq!(told.len(), said, "{told:?}");
+            assert!(told.iter().all(|told| told.contains("cannot be told")));
+        }
     }
 }

@@ -49,7 +49,7 @@ fn each(
     let mut records = Records::read()?;
     // One that has ended is told of as such, not as one that was never held.
     let asked = which(&records)?;
-    let told = tidy(&mut records, &locked)?;
+    let told = tidy(&mut records, &locked)?.told;
     let mut released = Released {
         told,
         ..Released::default()
@@ -71,7 +71,8 @@ fn one(
     locked: &Locked,
     released: &mut Released,
 ) -> Result<(), HeldError> {
-    let outside = escaped(&record).len();
+    // Why nobody can tell is told by what comes next.
+    let outside = escaped(&record).map_or(0, |threads| threads.len());
     let done = take_away(&record);
     // Where those who hold it do not let go, it is held, and what is to be put back must not be forgotten.
     if let Err(error @ HeldError::Place(_)) = done {
@@ -79,7 +80,9 @@ fn one(
         return Ok(());
     }
     if outside > 0 {
-        released.told.push(have_left(&record, outside));
+        released
+            .told
+            .push(have_left(&record, outside, done.as_ref().err()));
     }
     released.left.extend(done.err());
     locked.remove(&holder(&record))?;

@@ -105,6 +105,25 @@ impl Ledger {
         }
     }
 
+    /// Takes out missions and measurements of which nothing runs any more; returns whose they were. What is held and has ended is forgotten
+    /// with what is to be put back ([`crate::held`]).
+    ///
+    /// # Errors
+    /// When the ledger cannot be locked, read, understood or written; then it is as it was. Without root it is not touched.
+    pub fn forget_over(&self) -> Result<Vec<Holder>, LedgerError> {
+        let locked = self.lock()?;
+        if locked.file.is_none() {
+            return Ok(Vec::new());
+        }
+        let is_over =
+            |entry: &Entry| !matches!(entry.holder, Holder::Held { .. }) && !entry.lives();
+        let (over, kept): (Vec<Entry>, Vec<Entry>) = self.read()?.into_iter().partition(is_over);
+        if !over.is_empty() {
+            self.write(&kept)?;
+        }
+        Ok(over.into_iter().map(|entry| entry.holder).collect())
+    }
+
     fn path(&self) -> PathBuf {
         self.dir.join("ledger.json")
     }

@@ -56,6 +56,20 @@ fn what_a_process_holds_is_over_with_it() {
     ledger.lock().unwrap().put(entry).unwrap();
     assert_eq!(names(&ledger), [""; 0]);
     assert_eq!(ledger.read().unwrap().len(), 1);
+    // It is in the file until somebody writes that anew, or asks for it.
+    let mut entries = ledger.read().unwrap();
+    let held = Holder::Held {
+        name: "web".to_owned(),
+        group: "/nowhere".into(),
+        inode: 3,
+    };
+    let mut ended = Entry::own(held).unwrap();
+    ended.process.start_ticks += 1;
+    entries.extend([ended, Entry::own(mission("b")).unwrap()]);
+    ledger.write(&entries).unwrap();
+    assert_eq!(ledger.forget_over().unwrap(), [mission("a")]);
+    assert_eq!(ledger.read().unwrap(), entries[1..]);
+    assert_eq!(ledger.forget_over().unwrap(), []);
 }
 
 #[test]

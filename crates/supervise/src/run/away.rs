@@ -78,6 +78,11 @@ impl Keeper<'_> {
                     generation,
                     result,
                 } => self.stands_still(&cell, generation, result),
+                Done::Stepped {
+                    cell,
+                    generation,
+                    result,
+                } => self.stepped(&cell, generation, result),
             }
         }
         Ok(())

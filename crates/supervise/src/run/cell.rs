@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::Cell as _;
-use engine::app::{self, AppCell, AppSpec, Ended, Launcher};
+use engine::app::{self, AppCell, AppSpec, Asking, Ended, Launcher, Looks};
 
 use model::{EngineKind, mission};
 
-use super::modes::WithoutClass;
+use super::best_effort::{Retaken, Under, WithoutClass};
 use super::tend::Tended;
 use super::watch::Counters;
 use super::{OutputTo, RunError, spec};
@@ -20,6 +20,9 @@ use crate::end::End;
 use crate::enforce::{BestEffort, Enforce, EnforceError, Inside, Mechanisms, leave_real_time};
 use crate::journal::JournalError;
 use crate::page::Place;
+
+/// Between two looks at what has become of a signal that was blocked when it was sent, ns.
+const AGAIN_NS: i64 = 5_000_000;
 
 /// A cell that runs.
 pub(super) struct Live {
@@ -35,12 +38,24 @@ pub(super) struct Live {
     pub(super) told_until_ns: Option<i64>,
     /// When it was asked to end (SIGTERM), CLOCK_MONOTONIC ns.
     pub(super) asked_ns: Option<i64>,
+    /// When it is to be seen to what has become of the signal by which it was asked, that signal, and what was seen; `None`: that is known.
+    asks_again: Option<(i64, i32, Looks)>,
+    /// Whether it was killed because it was asked, since it does not handle that.
+    killed_as_asked: bool,
     /// What it is killed for.
     pub(super) killed_for: Option<Reason>,
     /// It did not become ready in its time, and was killed for it.
     pub(super) given_up: bool,
     /// Threads that have lost their class for now.
     pub(super) classes: Vec<WithoutClass>,
+    /// A supervisor that is gone took them from it, and what it knew of them went with it.
+    pub(super) forgotten: bool,
+    /// Whether it was shed to best effort, and does not go on yet.
+    pub(super) is_best_effort: bool,
+    /// What is under way where it was.
+    pub(super) under: Option<Under>,
+    /// How often its threads have taken a class again meanwhile.
+    pub(super) retaken: Retaken,
     /// Takes a freeze back that is still under way.
     pub(super) unfreeze: Option<Arc<AtomicBool>>,
     pub(super) tended: Tended,
@@ -163,22 +178,29 @@ impl Live {
             counters,
             told_until_ns: None,
             asked_ns: None,
+            asks_again: None,
+            killed_as_asked: false,
             killed_for: None,
             given_up: false,
             classes: Vec::new(),
+            forgotten: false,
+            is_best_effort: false,
+            under: None,
+            retaken: Retaken::default(),
             unfreeze: None,
             tended: Tended::from_now(cell),
         })
     }
 
-    /// Takes over a cell of a supervisor that is gone, if its program still runs.
+    /// Takes over a cell of a supervisor that is gone, if its program still runs; one that is shed to best effort is held by nobody
+    /// (`is_let_go`).
     pub(super) fn adopt(
         mechanisms: &Mechanisms,
         work_dir: &Path,
         given: &Given,
         cell: &mission::Cell,
-        generation: u64,
-        started_ns: i64,
+        (generation, started_ns): (u64, i64),
+        is_let_go: bool,
     ) -> Result<Option<Live>, String> {
         let app = match app::adopt(work_dir).map_err(|error| error.to_string())? {
             app::Adoption::Taken(app) => *app,
@@ -190,7 +212,8 @@ impl Live {
         }
         let hold: Result<Box<dyn Enforce>, EnforceError> = match given {
             Given::Grant(grant) => {
-                (mechanisms.of_grant(grant)).and_then(|mechanism| mechanism.adopt(grant, cell))
+                let mechanism = mechanisms.of_grant(grant);
+                mechanism.and_then(|mechanism| mechanism.adopt(grant, cell, is_let_go))
             }
             Given::BestEffort(cpus, _) => Ok(Box::new(BestEffort::new(cpus))),
         };
@@ -204,9 +227,15 @@ impl Live {
             counters: Counters::default(),
             told_until_ns: None,
             asked_ns: None,
+            asks_again: None,
+            killed_as_asked: false,
             killed_for: None,
             given_up: false,
             classes: Vec::new(),
+            forgotten: false,
+            is_best_effort: false,
+            under: None,
+            retaken: Retaken::default(),
             unfreeze: None,
             tended: Tended::from_now(cell),
         }))
@@ -241,6 +270,7 @@ impl Live {
 
     /// How it ended, or that it did not in the time that it had and is killed now, and why; `None` as long as it may run.
     pub(super) fn over(&mut self) -> Result<Option<(End, Option<Cause>)>, RunError> {
+        self.ask_again();
         let ended = self
             .ended()
             .map_err(RunError::system("learn how a cell ended"))?;
@@ -258,23 +288,54 @@ impl Live {
             _ => 0,
         };
         let too_late = Reason::StopTimeout { waited_ns };
-        let reason = self.killed_for.clone().unwrap_or(too_late);
         let end = End::Killed {
             signal: libc::SIGKILL,
             core_dumped: false,
         };
-        Ok(Some((end, Some(Cause::Supervisor { reason }))))
+        let cause = match self.killed_for.clone() {
+            // It takes long to die, and was not late.
+            None if self.killed_as_asked => Cause::Asked,
+            reason => Cause::Supervisor {
+                reason: reason.unwrap_or(too_late),
+            },
+        };
+        Ok(Some((end, Some(cause))))
     }
 
     /// This signal, and so much time to end, ns; one that was told before keeps to its time. One that does not handle it is killed.
     pub(super) fn tell_to_end(&mut self, signal: i32, patience_ns: i64) {
         if self.told_until_ns.is_none() {
             // One that has just ended cannot be told; it is seen as ended.
-            let _ = self.app.ask_to_end(signal);
+            let asking = self.app.ask_to_end(signal).unwrap_or(Asking::Heard);
             let now_ns = timecell_client::now_ns();
+            self.was_asked(signal, asking, now_ns);
             self.asked_ns = Some(now_ns);
             self.told_until_ns = Some(now_ns.saturating_add(patience_ns));
         }
+    }
+
+    /// When something is to be done about it that was told to end.
+    pub(super) fn told_next_ns(&self) -> Option<i64> {
+        let again_ns = self.asks_again.map(|(at_ns, ..)| at_ns);
+        self.told_until_ns.into_iter().chain(again_ns).min()
+    }
+
+    /// One that blocked the signal by which it was asked to end may not have heard it.
+    fn ask_again(&mut self) {
+        let now_ns = timecell_client::now_ns();
+        let asks = self.asks_again.filter(|(at_ns, ..)| *at_ns <= now_ns);
+        if let Some((_, signal, looks)) = asks {
+            let asking = self.app.ask_again(signal, looks).unwrap_or(Asking::Heard);
+            self.was_asked(signal, asking, now_ns);
+        }
+    }
+
+    fn was_asked(&mut self, signal: i32, asking: Asking, now_ns: i64) {
+        self.asks_again = match asking {
+            Asking::Blocked(looks) => Some((now_ns.saturating_add(AGAIN_NS), signal, looks)),
+            Asking::Heard | Asking::Killed => None,
+        };
+        self.killed_as_asked |= asking == Asking::Killed;
     }
 
     /// A freeze that is under way is not wanted any more.

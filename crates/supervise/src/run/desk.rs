@@ -172,7 +172,7 @@ impl Desk {
     pub(super) fn next_ns(&self) -> Option<i64> {
         let updating = self.updating.as_ref().and_then(Updating::next_ns);
         let told = self.leaving.values();
-        let told = told.filter_map(|leaving| leaving.live.told_until_ns).min();
+        let told = told.filter_map(|leaving| leaving.live.told_next_ns()).min();
         let shrinks = (self.shrinks_until_ns).map(|_| timecell_client::now_ns() + TRYING_NS);
         let beat = self.notify.next_ns().filter(|_| self.told_ready);
         let ledger = self.asks_ledger_since_ns;

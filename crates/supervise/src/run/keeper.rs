@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use engine::Cell as _;
-use model::mission::{Mission, MissionFile};
+use model::mission::{Mission, MissionFile, WhenShed};
 
 use super::ballast::Ballast;
 use super::cell::{Given, Live, own_places, page_dir, place, work_dir};
@@ -192,6 +192,7 @@ impl<'a> Keeper<'a> {
             boot_id: boot,
         }))?;
         keeper.adopt()?;
+        keeper.take_over_shed();
         let until = timecell_client::now_ns() + CLEARING_NS;
         while !keeper.work.is_idle() && timecell_client::now_ns() < until {
             std::thread::sleep(Duration::from_millis(1));
@@ -276,7 +277,9 @@ impl<'a> Keeper<'a> {
             let found = match at {
                 Some(at) => {
                     let cell = &self.mission().cells[at];
-                    Live::adopt(&self.mechanisms, &dir, &given, cell, generation, since)
+                    let is_let_go = self.is_shed(at) && cell.when_shed == WhenShed::BestEffort;
+                    let life = (generation, since);
+                    Live::adopt(&self.mechanisms, &dir, &given, cell, life, is_let_go)
                 }
                 // It is no part of the mission any more.
                 None => Ok(None),
@@ -451,6 +454,7 @@ impl<'a> Keeper<'a> {
 
     /// Looks after what holds the cells.
     fn tend(&mut self) {
+        self.keep_to_best_effort();
         let state = &self.state;
         let shed = |cell: &str| {
             let known = state.cells.get(cell);
@@ -460,7 +464,7 @@ impl<'a> Keeper<'a> {
     }
 
     fn next_due(&self) -> Option<i64> {
-        let told = self.live.values().filter_map(|live| live.told_until_ns);
+        let told = self.live.values().filter_map(Live::told_next_ns);
         let others = [self.next_look(), self.next_return(), self.desk.next_ns()];
         let others = others.into_iter().flatten();
         let tended = self.live.values().filter_map(|live| live.tended.due_ns());

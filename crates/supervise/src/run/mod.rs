@@ -7,6 +7,7 @@
 mod away;
 mod ballast;
 mod beside;
+mod best_effort;
 mod by_hand;
 mod carried;
 mod cell;

@@ -3,23 +3,16 @@
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use engine::Cell as _;
-use host::sched::{self, Class};
 use model::mission::WhenShed;
 
+use super::work::AT_ONCE;
 use super::{Event, Keeper, RunError};
-use crate::process::start_of;
 use crate::state::{Entry, Hold, Mode};
 
 /// The shortest time between two looks for an idle instant, ns.
 const SHORTEST_NS: i64 = 1_000_000;
-
-/// How long the supervisor itself waits for a cell to stand still; most do within a fraction of it.
-const AT_ONCE: Duration = Duration::from_millis(2);
-/// How often the threads of a cell are gone through that lose their class, at most.
-const MOST_PASSES: u32 = 100;
 
 /// How a mission in high mode comes back.
 #[derive(Debug, Clone, Copy)]
@@ -72,7 +65,7 @@ impl Keeper<'_> {
         }
     }
 
-    fn is_shed(&self, at: usize) -> bool {
+    pub(super) fn is_shed(&self, at: usize) -> bool {
         let known = self.state.cells.get(&self.mission().cells[at].name);
         known.is_some_and(|cell| cell.holds.contains(&Hold::Shed))
     }
@@ -103,7 +96,11 @@ impl Keeper<'_> {
                 Ok(false) => return Ok(()),
                 done => done.map(|_| "it is frozen"),
             },
-            WhenShed::BestEffort => self.without_class(at),
+            WhenShed::BestEffort => match self.begin_best_effort(at) {
+                // It is told when it is let go.
+                None => return Ok(()),
+                Some(done) => done,
+            },
             WhenShed::Stop => {
                 self.tell_to_end(at);
                 Ok("it is stopped")
@@ -113,7 +110,7 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    fn tell_shed(&mut self, at: usize, done: Result<&'static str, String>) {
+    pub(super) fn tell_shed(&mut self, at: usize, done: Result<&'static str, String>) {
         let name = self.mission().cells[at].name.clone();
         let how = done.unwrap_or_else(|why| {
             (self.tell)(&Event::Left {
@@ -167,24 +164,6 @@ impl Keeper<'_> {
             }
         };
         self.tell_shed(at, how);
-    }
-
-    fn without_class(&mut self, at: usize) -> Result<&'static str, String> {
-        let Some(live) = self.live.get_mut(&at) else {
-            return Ok("it does not run");
-        };
-        if let Some(hold) = &mut live.hold {
-            hold.shed().map_err(|error| error.to_string())?;
-        }
-        // A thread that starts while the others are gone through has the class of the one that started it, and is found the next time.
-        for _ in 0..MOST_PASSES {
-            let had = without_class(&pids(live))?;
-            if had.is_empty() {
-                return Ok("it goes on with what cpu time is left");
-            }
-            live.classes.extend(had);
-        }
-        Err("its threads get a real-time class again and again".to_owned())
     }
 
     /// Whether the mission can go back to low mode, and if so, does.
@@ -249,7 +228,7 @@ impl Keeper<'_> {
             cell: name.clone(),
             why: Hold::Shed,
         })?;
-        let Some(live) = self.live.get_mut(&at) else {
+        let Some(live) = self.live.get(&at) else {
             if self.state.should_run(&name) {
                 self.pending.insert(at);
             }
@@ -260,15 +239,21 @@ impl Keeper<'_> {
             self.due.insert(at, timecell_client::now_ns());
             return Ok(());
         }
-        if let Some(Err(error)) = live.hold.as_mut().map(|hold| hold.unshed()) {
-            (self.tell)(&Event::Left {
-                cell: name.clone(),
-                what: error.to_string(),
-            });
+        if live.forgotten {
+            self.begin_anew(at);
+            return Ok(());
         }
-        for thread in std::mem::take(&mut live.classes) {
-            thread.give_back();
-        }
+        self.end_best_effort(at);
+        Ok(())
+    }
+
+    /// Goes on as before it was shed.
+    pub(super) fn goes_on(&mut self, at: usize) {
+        let name = self.name(at);
+        let Some(live) = self.live.get_mut(&at) else {
+            return;
+        };
+        live.give_classes_back();
         live.unfreeze();
         // Fine if it was not frozen.
         if let Err(error) = live.app.thaw() {
@@ -279,7 +264,36 @@ impl Keeper<'_> {
         }
         self.watches[at].frozen(timecell_client::now_ns(), false);
         (self.tell)(&Event::Unshed { cell: name });
-        Ok(())
+    }
+
+    /// What a supervisor that is gone had shed is shed: it may have been killed before it had come so far.
+    pub(super) fn take_over_shed(&mut self) {
+        let shed = self.live.keys().copied().filter(|at| self.is_shed(*at));
+        for at in shed.collect::<Vec<usize>>() {
+            let cell = &self.mission().cells[at];
+            let how = cell.when_shed;
+            let grant = self.admission.grant(&cell.name);
+            let has_class = grant.is_some_and(|grant| grant.band.is_some());
+            let done = match how {
+                WhenShed::Freeze => self.freeze(at).map(drop),
+                WhenShed::BestEffort => {
+                    if let Some(live) = self.live.get_mut(&at) {
+                        // Threads of SCHED_DEADLINE are found by their names and held again.
+                        live.forgotten = has_class;
+                    }
+                    self.begin_best_effort(at)
+                        .map_or(Ok(()), |done| done.map(drop))
+                }
+                WhenShed::Stop => {
+                    self.tell_to_end(at);
+                    Ok(())
+                }
+            };
+            // What goes well was told when it was shed.
+            if let Err(why) = done {
+                self.tell_shed(at, Err(why));
+            }
+        }
     }
 
     /// The mode of a supervisor that is gone goes on: what it had shed stays so until the mission comes back.
@@ -291,11 +305,6 @@ impl Keeper<'_> {
         self.shed_by_mode = (0..self.mission().cells.len())
             .filter(|at| self.is_shed(*at))
             .collect();
-        for at in self.shed_by_mode.clone() {
-            if self.live.contains_key(&at) {
-                self.watches[at].frozen(timecell_client::now_ns(), true);
-            }
-        }
         self.back = Some(Return {
             looked_ns: timecell_client::now_ns(),
             every_ns: SHORTEST_NS,
@@ -304,67 +313,13 @@ impl Keeper<'_> {
     }
 }
 
-/// A thread that has lost its class for now, and what it had.
-#[derive(Debug)]
-pub(super) struct WithoutClass {
-    thread: i32,
-    /// Who has its number later is another one.
-    start_ticks: u64,
-    class: Class,
-    resets_on_fork: bool,
-}
-
-impl WithoutClass {
-    /// One that has ended needs none.
-    fn give_back(&self) {
-        if start_of(self.thread) != Some(self.start_ticks) {
-            return;
-        }
-        // The kernel takes no thread of SCHED_DEADLINE that forks others of its class.
-        let _ = match self.resets_on_fork || matches!(self.class, Class::Deadline { .. }) {
-            true => sched::set_class_reset_on_fork(self.thread, &self.class),
-            false => sched::set_class(self.thread, &self.class),
-        };
-    }
-}
-
-/// Takes their real-time class from all threads of these processes; what each of them had. A thread that keeps it is an error, a
-/// clause.
-fn without_class(pids: &[i32]) -> Result<Vec<WithoutClass>, String> {
-    let mut had = Vec::new();
-    for thread in pids.iter().flat_map(|pid| threads(*pid)) {
-        // A thread that has just ended needs no class.
-        let (Some(start_ticks), Ok((class, resets_on_fork))) =
-            (start_of(thread), sched::get_class_and_reset(thread))
-        else {
-            continue;
-        };
-        let left = match class {
-            Class::Deadline { .. } => sched::bandwidth::leave(thread),
-            _ if class.is_real_time() => sched::set_class(thread, &Class::Other),
-            _ => continue,
-        };
-        match left {
-            Ok(_) => had.push(WithoutClass {
-                thread,
-                start_ticks,
-                class,
-                resets_on_fork,
-            }),
-            Err(_) if start_of(thread) != Some(start_ticks) => {}
-            Err(error) => return Err(format!("thread {thread} keeps its class: {error}")),
-        }
-    }
-    Ok(had)
-}
-
 /// The processes of a cell.
-fn pids(live: &super::cell::Live) -> Vec<i32> {
+pub(super) fn pids(live: &super::cell::Live) -> Vec<i32> {
     let others = live.app.processes().into_iter().map(|process| process.pid);
     std::iter::once(live.app.pid()).chain(others).collect()
 }
 
-fn threads(pid: i32) -> Vec<i32> {
+pub(super) fn threads(pid: i32) -> Vec<i32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task"));
     // A process that is gone has none.
     (tasks.into_iter().flatten().flatten())

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use engine::app::{self, Adoption, AppCell};
+use engine::app::{self, Adoption, AppCell, Asking};
 use freezer::page::memory;
 use freezer::process::Place;
 use host::root::Root;
@@ -48,6 +48,8 @@ struct Orphan {
     /// Why it could not be taken over, and so not be asked to end.
     strange: Option<String>,
     patience: Duration,
+    /// What has become of it that it was asked to end.
+    asking: Asking,
     end: End,
     cause: Option<Cause>,
 }
@@ -148,6 +150,7 @@ fn find(dir: &Path, state: &State) -> Vec<(String, Orphan)> {
                 app,
                 strange,
                 patience: known.patience(cell),
+                asking: Asking::Heard,
                 end: End::Unknown,
                 cause: None,
             };
@@ -224,7 +227,7 @@ fn end(orphans: &mut [(String, Orphan)]) {
         if let Some(app) = &orphan.app {
             // A frozen one would not hear it; one that has just ended need not.
             let _ = app.thaw();
-            let _ = app.ask_to_end(libc::SIGTERM);
+            orphan.asking = app.ask_to_end(libc::SIGTERM).unwrap_or(Asking::Heard);
             orphan.cause = Some(Cause::Asked);
         }
     }
@@ -234,6 +237,10 @@ fn end(orphans: &mut [(String, Orphan)]) {
             let Some(app) = orphan.app.as_mut().filter(|app| app.end().is_none()) else {
                 continue;
             };
+            if let Asking::Blocked(looks) = orphan.asking {
+                let again = app.ask_again(libc::SIGTERM, looks);
+                orphan.asking = again.unwrap_or(Asking::Heard);
+            }
             match app.try_wait_kernel() {
                 Ok(Some(how)) => orphan.end = end_of(how),
                 _ if began.elapsed() < orphan.patience => waits = true,
@@ -243,9 +250,13 @@ fn end(orphans: &mut [(String, Orphan)]) {
                         signal: libc::SIGKILL,
                         core_dumped: false,
                     };
-                    let waited_ns = i64::try_from(orphan.patience.as_nanos()).unwrap_or(i64::MAX);
-                    let reason = Reason::StopTimeout { waited_ns };
-                    orphan.cause = Some(Cause::Supervisor { reason });
+                    // One that was killed because it was asked, and takes long to die, was not late.
+                    if orphan.asking != Asking::Killed {
+                        let waited_ns =
+                            i64::try_from(orphan.patience.as_nanos()).unwrap_or(i64::MAX);
+                        let reason = Reason::StopTimeout { waited_ns };
+                        orphan.cause = Some(Cause::Supervisor { reason });
+                    }
                 }
                 // Its removal waits for it.
                 _ => {}

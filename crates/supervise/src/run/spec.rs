@@ -8,8 +8,8 @@ use engine::app::{
     self, Access, AppSpec, Bind, Device, Grants, Ids, Image, Limits, Network, Scheduling, Seccomp,
     Tmpfs,
 };
+use model::EngineKind;
 use model::mission::{self, Cell, MissionFile};
-use model::{Enforcer, EngineKind};
 
 use super::OutputTo;
 use crate::admit::Grant;
@@ -50,8 +50,8 @@ pub(super) fn of(
         uid: user.uid,
         gid: user.gid,
     });
-    // The group around its own is the keeper's.
-    spec.is_enclosed = grant.is_some_and(|grant| grant.enforcer == Enforcer::Freezer);
+    // The group around its own is that of whatever holds it.
+    spec.is_enclosed = grant.is_some_and(|grant| grant.enforcer.holds_outer_group());
     spec.oom_score_adj = match cell.criticality {
         _ if !cell.is_real_time() => OOM_BEST_EFFORT,
         mission::Criticality::Low => OOM_LOW,
@@ -117,7 +117,7 @@ fn is_held(grant: &Grant) -> bool {
     // Of a cell with tasks of SCHED_DEADLINE, each has a runtime of its own, and there is no budget of the cell.
     let by_task = grant.tasks.iter().any(|task| task.runtime_ns.is_some());
     let has_budget = grant.budget_ns.is_some() || by_task;
-    has_budget && grant.enforcer.has_budgets() && grant.enforcer != Enforcer::Freezer
+    has_budget && grant.enforcer.is_of_the_kernel()
 }
 
 /// Gives a cell that has none ([`has_no_user`]) a user of its own.

@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use model::mission::{Cell, Mission};
 
 use super::Event;
+use super::best_effort::Under;
 use super::cell::Live;
 
-/// How often it is seen whether a cell is still shed, ns.
-const SHED_NS: i64 = 1_000_000_000;
+/// How often it is seen whether a cell is still shed or being held again, and whether one of its threads has taken a class again, ns.
+const SHED_NS: i64 = 100_000_000;
+/// The same while it is let go by those who hold it, ns.
+const LETTING_GO_NS: i64 = 5_000_000;
 
 /// When a cell is looked after, CLOCK_MONOTONIC ns.
 #[derive(Debug)]
@@ -36,6 +39,29 @@ impl Tended {
         self.settles_ns.or(self.next_ns)
     }
 
+    /// Whether it is to be looked after now.
+    pub(super) fn is_due(&self, now_ns: i64) -> bool {
+        self.settles_ns.is_none() && self.next_ns.is_some_and(|next| next <= now_ns)
+    }
+
+    /// It is looked after from now on.
+    pub(super) fn look_now(&mut self) {
+        self.next_ns = Some(timecell_client::now_ns());
+    }
+
+    /// Whether what holds it is not looked at for now, since it is shed or about to be held again: nobody holds it on purpose.
+    fn waits(&mut self, now_ns: i64, is_shed: bool, under: Option<Under>) -> bool {
+        let waits = is_shed || under.is_some();
+        if waits {
+            let wait_ns = match under {
+                Some(Under::LettingGo) => LETTING_GO_NS,
+                _ => SHED_NS,
+            };
+            self.next_ns = Some(now_ns + wait_ns);
+        }
+        waits
+    }
+
     /// When its end may be told; `None`: it has not ended.
     pub(super) fn settles_ns(&self) -> Option<i64> {
         self.settles_ns
@@ -57,14 +83,11 @@ pub(super) fn all(
 ) {
     let now = timecell_client::now_ns();
     for (at, live) in live {
-        let due =
-            live.tended.settles_ns.is_none() && live.tended.next_ns.is_some_and(|next| next <= now);
-        if !due {
+        if !live.tended.is_due(now) {
             continue;
         }
         let name = &mission.cells[*at].name;
-        if shed(name) {
-            live.tended.next_ns = Some(now + SHED_NS);
+        if live.tended.waits(now, shed(name), live.under) {
             continue;
         }
         let Some(hold) = &mut live.hold else {
@@ -87,6 +110,30 @@ pub(super) fn all(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_that_is_shed_or_being_held_again_is_looked_at_later() {
+        let mut tended = Tended {
+            next_ns: None,
+            unheld_ns: None,
+            settles_ns: None,
+        };
+        let now_ns = timecell_client::now_ns();
+        assert!(!tended.is_due(now_ns), "nobody has to look after it");
+        tended.look_now();
+        let now_ns = timecell_client::now_ns();
+        assert!(tended.is_due(now_ns));
+        assert!(!tended.waits(now_ns, false, None) && tended.is_due(now_ns));
+        for (is_shed, under, wait_ns) in [
+            (true, None, SHED_NS),
+            (true, Some(Under::LettingGo), LETTING_GO_NS),
+            (false, Some(Under::Holding), SHED_NS),
+        ] {
+            tended.look_now();
+            assert!(tended.waits(now_ns, is_shed, under));
+            assert!(!tended.is_due(now_ns + wait_ns - 1) && tended.is_due(now_ns + wait_ns));
+        }
+    }
 
     #[test]
     fn an_end_is_told_when_what_was_held_is_not_counted_any_more() {

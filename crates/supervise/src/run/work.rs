@@ -7,7 +7,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use engine::app::Freezing;
 
@@ -18,13 +19,16 @@ use super::making::{Made, Making};
 use super::output::Output;
 use crate::cause::Cause;
 use crate::end::End;
-use crate::enforce::Mechanisms;
+use crate::enforce::{Mechanisms, Step};
 use crate::incident::OutputTail;
 use crate::reserve::{Member, Reserve};
 
 /// How long a cell's start is waited for before the next one's begins, ns: they come one after the other, but one that hangs
 /// keeps nobody else.
 const IN_TURN_NS: i64 = 1_000_000_000;
+
+/// How long the supervisor itself waits for a step that is seldom slow: for a cell to stand still, for whoever holds it to let it go.
+pub(super) const AT_ONCE: Duration = Duration::from_millis(2);
 
 /// Wakes the loop from another thread.
 #[derive(Debug, Clone)]
@@ -106,6 +110,12 @@ pub(super) enum Done {
         cell: String,
         generation: u64,
         result: Result<bool, String>,
+    },
+    /// Let go, or held again.
+    Stepped {
+        cell: String,
+        generation: u64,
+        result: Result<(), String>,
     },
 }
 
@@ -310,15 +320,56 @@ impl Work {
         });
     }
 
+    /// Has a step done that holds a cell or lets it go. What came of it, if it is done at once, within 2 ms; else that is fetched as
+    /// [`Done::Stepped`].
+    pub(super) fn step(
+        &self,
+        cell: String,
+        generation: u64,
+        step: Step,
+    ) -> Option<Result<(), String>> {
+        let turn = Arc::new((Mutex::new(Turn::Awaited), Condvar::new()));
+        let theirs = Arc::clone(&turn);
+        self.hand_out_some(move || {
+            let result = step().map_err(|error| error.to_string());
+            let mut turn = lock(&theirs.0);
+            match *turn {
+                Turn::Awaited => {
+                    *turn = Turn::Done(result);
+                    theirs.1.notify_one();
+                    None
+                }
+                _ => Some(Done::Stepped {
+                    cell,
+                    generation,
+                    result,
+                }),
+            }
+        });
+        let awaited = |turn: &mut Turn| matches!(turn, Turn::Awaited);
+        let waited = turn.1.wait_timeout_while(lock(&turn.0), AT_ONCE, awaited);
+        let mut turn = waited.unwrap_or_else(PoisonError::into_inner).0;
+        match std::mem::replace(&mut *turn, Turn::Left) {
+            Turn::Done(result) => Some(result),
+            Turn::Awaited | Turn::Left => None,
+        }
+    }
+
+    fn hand_out(&self, step: impl FnOnce() -> Done + Send + 'static) {
+        self.hand_out_some(move || Some(step()));
+    }
+
     /// Does a step on a thread of its own. Where the system gives none, the step is done here, in the loop that calls: better late
     /// for all cells than never for this one, and for as long as the step takes (up to its own bound) nobody else gets a reaction.
-    fn hand_out(&self, step: impl FnOnce() -> Done + Send + 'static) {
+    fn hand_out_some(&self, step: impl FnOnce() -> Option<Done> + Send + 'static) {
         let (waker, hand_in) = (self.waker.clone(), self.hand_in.clone());
         let reserve = self.reserve.clone();
         let whole = move || {
-            // Nobody is there to fetch it once the supervisor ends.
-            let _ = hand_in.send(step());
-            waker.wake();
+            if let Some(done) = step() {
+                // Nobody is there to fetch it once the supervisor ends.
+                let _ = hand_in.send(done);
+                waker.wake();
+            }
         };
         let slot = Arc::new(Mutex::new(Some(whole)));
         let theirs = Arc::clone(&slot);
@@ -339,6 +390,19 @@ impl Work {
     }
 }
 
+/// Whether a step is waited for.
+enum Turn {
+    Awaited,
+    /// It is done, and that is seen.
+    Done(Result<(), String>),
+    /// It is not waited for any more.
+    Left,
+}
+
+fn lock(turn: &Mutex<Turn>) -> MutexGuard<'_, Turn> {
+    turn.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Where what is left of a cell lies.
 pub(super) struct Clearing {
     pub(super) dir: PathBuf,
@@ -352,6 +416,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::enforce::EnforceError;
 
     #[test]
     fn a_waker_wakes_once() {
@@ -391,6 +456,49 @@ mod tests {
         assert_eq!(work.asks_for_turn_ns(), Some(next));
         assert!(work.turn_has_come(next));
         assert_eq!(work.asks_for_turn_ns(), None);
+    }
+
+    #[test]
+    fn a_step_that_is_slow_keeps_nobody_and_one_that_is_not_is_seen_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut work = no_work(dir.path());
+        let refused = || EnforceError::Partition("it is refused".to_owned());
+        let mut at_once = 0;
+        for _ in 0..20 {
+            let said = work.step("a".to_owned(), 1, Box::new(move || Err(refused())));
+            match said {
+                Some(said) => {
+                    assert!(said.unwrap_err().contains("it is refused"));
+                    at_once += 1;
+                }
+                // Where this machine stands still.
+                None => drop(stepped(&mut work)),
+            }
+        }
+        assert!(at_once > 0);
+        let (go_on, waits) = std::sync::mpsc::channel::<()>();
+        let slow: Step = Box::new(move || {
+            let _ = waits.recv();
+            Ok(())
+        });
+        assert_eq!(work.step("b".to_owned(), 7, slow), None);
+        assert!(work.fetch().is_empty());
+        drop(go_on);
+        assert_eq!(stepped(&mut work), ("b".to_owned(), 7, Ok(())));
+    }
+
+    fn stepped(work: &mut Work) -> (String, u64, Result<(), String>) {
+        loop {
+            match work.fetch().pop() {
+                Some(Done::Stepped {
+                    cell,
+                    generation,
+                    result,
+                }) => return (cell, generation, result),
+                Some(_) => panic!("that was no such step"),
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
     }
 
     #[test]

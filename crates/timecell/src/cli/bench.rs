@@ -33,7 +33,8 @@ pub enum SetPolicy {
 #[command(
     after_help = "Scenarios: overhead (bare metal against every container engine, one cell at a time), \
     concurrency (rootful and rootless containers together), latency (wake-up every 100 us in every engine, idle and \
-    under loads), taskset (a periodic task set against its deadlines and its analysis), device (wake-up on every cpu by \
+    under loads), taskset (a periodic task set against its deadlines and its analysis), reservations (the same inside budgets, under each \
+    enforcer), device (wake-up on every cpu by \
     load and period, before and after cpus are kept free), scale (growing numbers of cells together, up to 2,048 and \
     beyond), startup (create, run, exit and delete, by every launcher), \
     recovery (until a killed or wedged cell \
@@ -154,7 +155,8 @@ pub struct Bench {
     /// [default: 0.01].
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     pub failure_limit: Option<f64>,
-    /// Scenario `scale`: how each cell is held to an equal share of the cpus in every second [default: none].
+    /// Scenario `scale`: how each cell is held to an equal share of the cpus in every second, but by the freezer. A task set: what holds
+    /// its cells to their reservations, of which those that the set does not give are the least by analysis [default: none].
     #[arg(long, value_parser = enforcer::reserve())]
     pub reserve: Option<enforcer::Reserve>,
     /// Scenario `scale`: memory of the machine that is left to everybody else, such as 2GiB; below it no more cells are made
@@ -164,8 +166,8 @@ pub struct Bench {
     /// Scenario `scale`: stop the cells when ordinary work has had no turn for so long, 1s to 60s [default: 5s].
     #[arg(long, value_name = "TIME")]
     pub starvation_limit: Option<Duration>,
-    /// Scenarios `supply` and `isolation`, which has no `freezer`: the enforcers to measure, comma-separated [default: all].
-    #[arg(long, value_name = "ENFORCER", value_delimiter = ',', value_parser = enforcer::one_of(Enforcer::OF_SUPPLY))]
+    /// Scenarios `supply` and `isolation`: the enforcers to measure, comma-separated [default: all].
+    #[arg(long, value_name = "ENFORCER", value_delimiter = ',', value_parser = enforcer::one_of(Enforcer::OF_BENCH))]
     pub enforcer: Vec<Enforcer>,
     /// Scenarios `supply` and `isolation`: budget/period of each reservation, comma-separated [default:
     /// 30ms/100ms,10ms/50ms,3ms/10ms,1ms/10ms; in `isolation` 10, 15, 20 and 25ms/100ms beside each other].

@@ -1,7 +1,7 @@
 //! How options name the mechanisms that hold cells: the names and their help come from where each is described.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use model::{Enforcer, Scale};
+use model::Enforcer;
 
 /// What holds the cells of a study; `None`: nothing.
 pub type Reserve = Option<Enforcer>;
@@ -15,9 +15,9 @@ pub fn one_of(of: &'static [Enforcer]) -> impl TypedValueParser<Value = Enforcer
         .try_map(|name| Enforcer::named(&name, of).ok_or("no such enforcer"))
 }
 
-/// One of [`Scale::reserves`].
+/// One of [`model::task_reserves`].
 pub fn reserve() -> impl TypedValueParser<Value = Reserve> {
-    let values = Scale::reserves().into_iter().map(|(name, held)| {
+    let values = model::task_reserves().into_iter().map(|(name, held)| {
         PossibleValue::new(name).help(held.map_or("The class alone", Enforcer::summary))
     });
     PossibleValuesParser::new(values).map(|name| Enforcer::named(&name, Enforcer::ALL))

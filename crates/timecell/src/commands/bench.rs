@@ -82,8 +82,12 @@ pub fn run(options: &Bench) -> Result<Ended, CommandError> {
     bench_program::find(what, options, &mut experiment, &mut changes)?;
     changes.apply(&mut experiment)?;
     if experiment.baseline != baseline && experiment.scale.is_none() {
+        let by = match options.reserve {
+            Some(_) if options.engine.is_empty() => "--reserve",
+            _ => "--engine",
+        };
         out::note(&format!(
-            "note    {baseline} is left out by --engine: the comparison is with {}",
+            "note    {baseline} is left out by {by}: the comparison is with {}",
             experiment.baseline
         ));
     }

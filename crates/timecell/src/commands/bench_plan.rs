@@ -3,6 +3,7 @@
 use bench::{Plan, PlannedTrial};
 use host::provenance::Provenance;
 use model::{Class, Duration, Enforcer, Experiment, Pacing, ProgramLoad, Turns, Work};
+use record::trial::HeldBy;
 use report::grouped;
 
 use super::bench::VERSION;
@@ -195,7 +196,7 @@ fn threads(trial: &PlannedTrial) -> String {
     let lines = trial.tasks.iter().map(|planned| {
         let task = &planned.task;
         format!(
-            "\n    cell {} ({engine}, {})  {:<12}{} every {}, deadline {}, {}, cpu {}",
+            "\n    cell {} ({engine}, {})  {:<12}{} every {}, deadline {}, {}, cpu {}{}",
             planned.cell,
             planned.cell_name,
             task.name,
@@ -203,10 +204,27 @@ fn threads(trial: &PlannedTrial) -> String {
             task.period,
             task.deadline,
             planned.class,
-            host::cpus::format_list(&planned.cpus)
+            host::cpus::format_list(&planned.cpus),
+            planned.held.map_or(String::new(), |by| held(&by))
         )
     });
     format!("{} threads{}", trial.tasks.len(), lines.collect::<String>())
+}
+
+/// What holds a cell, behind a comma.
+fn held(by: &HeldBy) -> String {
+    let time = |ns: u64| Duration::from_ns(i64::try_from(ns).unwrap_or(i64::MAX));
+    format!(
+        ", held by {} to {} every {}{}",
+        by.held.enforcer.name(),
+        time(by.held.budget_ns),
+        time(by.held.period_ns),
+        if by.given {
+            ""
+        } else {
+            ", the least that is certain to do"
+        }
+    )
 }
 
 /// Equal neighbours as `3 x podman on cpu 1`.

@@ -4,6 +4,7 @@
 use std::fs;
 use std::process::Stdio;
 
+use model::Enforcer;
 use record::isolation::{Arm, Attacker, ContestTrial, IsolationSummary, ReceivedVerdict};
 use record::run::{Run, Status};
 
@@ -96,7 +97,7 @@ fn is_whole(run: &Run, trial: &ContestTrial) {
             samples.header.planned
         );
         let policy = match trial.arm.enforcer {
-            Some(model::Enforcer::Deadline) => 6,
+            Some(Enforcer::Deadline) => 6,
             _ => 1,
         };
         assert_eq!(samples.header.policy, policy, "{trial:?}");
@@ -135,7 +136,15 @@ fn arms() {
         .filter(|trial| trial.arm.enforcer.is_some())
         .count();
     assert_eq!(record.contests.len(), 3 + enforcers);
-    assert_eq!(enforcers + summary.not_measured.len(), 2, "{}", said.out);
+    let all = Enforcer::OF_BENCH.len();
+    assert_eq!(enforcers + summary.not_measured.len(), all, "{}", said.out);
+    // What a cell is held to by the freezer is on record of every set that it takes part in.
+    let frozen = Some(Enforcer::Freezer);
+    let takes_part = (record.contests.iter()).any(|trial| trial.arm.enforcer == frozen);
+    for set in &record.sets {
+        let both = [&set.victim, &set.attacker].map(|cell| cell.freezer_ns.is_some());
+        assert_eq!(both, [takes_part; 2], "{set:?}");
+    }
     assert_eq!(summary.arms[0].arm, Arm::NOISE);
     for arm in &summary.arms {
         let trial = record
@@ -191,7 +200,7 @@ fn received() {
     assert!(summary.arms.is_empty() && summary.standings.is_empty());
     assert_eq!(
         summary.received.len() / 2 + summary.not_measured.len(),
-        2,
+        Enforcer::OF_BENCH.len(),
         "{}",
         said.out
     );

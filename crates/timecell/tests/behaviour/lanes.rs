@@ -157,15 +157,27 @@ pub fn print_spent() {
 /// Cases that failed once and held when nothing else ran.
 static AGAIN: Mutex<Vec<&str>> = Mutex::new(Vec::new());
 
-/// Names the cases that failed once: what fails beside others only, or now and then, is to be found and mended.
-pub fn print_again() {
-    for name in AGAIN.lock().unwrap().iter() {
+/// How many cases of a run may do so. A machine that others share stands still now and then; more are a fault.
+const MOST_AGAIN: usize = 2;
+
+/// Names the cases that failed once, and ends the tests in failure if they are many: what fails beside others only, or now and then, is
+/// to be found and mended.
+pub fn judge_again() {
+    let again = AGAIN.lock().unwrap();
+    for name in again.iter() {
         eprintln!("failed at first (above), and held when run again by itself: {name}");
+    }
+    if again.len() > MOST_AGAIN {
+        eprintln!(
+            "{} cases failed at first; up to {MOST_AGAIN} may",
+            again.len()
+        );
+        std::process::exit(101);
     }
 }
 
 /// Runs a case when what it holds is free. One that fails runs once more, with the machine to itself: other machines that share this
-/// one's cpus keep cases waiting for longer than any of them can allow for. `TIMECELL_TEST_ONCE` leaves that out.
+/// one's cpus keep cases waiting for longer than any of them can allow for. With `TIMECELL_TEST_ONCE` set none does.
 pub fn run(case: &'static Case) {
     let held = Held::by(case.needs);
     let Err(panic) = run_with(case, held) else {

@@ -160,6 +160,6 @@ fn main() {
         .collect();
     needs::run_then(trials, Threads::OneEach, || {
         lanes::print_spent();
-        lanes::print_again();
+        lanes::judge_again();
     });
 }

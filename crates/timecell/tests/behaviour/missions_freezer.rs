@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use freezer::page::{Page, memory};
-use host::sched::{Class, get_class};
+use host::sched::{Class, get_class, set_class};
 use supervise::names;
 
 use crate::control::ask;
@@ -18,6 +18,14 @@ const NEEDS: &[Need] = &[
     Need::RealTime,
     Need::Freezer,
     Need::Program("busybox"),
+];
+/// A cell that is shed to best effort gets what those of other tests leave, and is shed for as long as jobs come as they should.
+const ALONE: &[Need] = &[
+    Need::Root,
+    Need::RealTime,
+    Need::Freezer,
+    Need::Program("busybox"),
+    Need::Alone,
 ];
 
 pub const CASES: &[Case] = &[
@@ -58,8 +66,18 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "missions_freezer::a_cell_that_is_shed_to_best_effort_has_no_class_till_it_comes_back",
-        needs: NEEDS,
+        needs: ALONE,
         run: a_cell_that_is_shed_has_no_class,
+    },
+    Case {
+        name: "missions_freezer::a_cell_that_a_killed_supervisor_had_shed_stays_so_and_is_started_anew",
+        needs: ALONE,
+        run: a_cell_that_a_killed_supervisor_had_shed_stays_so,
+    },
+    Case {
+        name: "missions_freezer::a_class_that_a_shed_cell_takes_again_is_taken_from_it",
+        needs: ALONE,
+        run: a_class_that_a_shed_cell_takes_again_is_taken_from_it,
     },
     Case {
         name: "missions_freezer::what_cannot_be_held_is_refused",
@@ -313,12 +331,93 @@ fn a_cell_that_is_shed_has_no_class() {
     // Without a class it needs no budget.
     assert!(used(&group) - began > Duration::from_millis(40));
     up.until("payload: is shed no more");
+    // Where the machine stands still between two long jobs, it comes back before they are over, and is shed once more.
+    std::thread::sleep(Duration::from_secs(5));
     eventually("it has its class again", || {
         (classes().iter()).any(|class| matches!(class, Class::Fifo { .. }))
     });
     is_held(dir.path(), "payload");
     up.end();
     nobody_is_left(dir.path());
+}
+
+/// A cell of low criticality that is shed to best effort, and one whose jobs are late now and then.
+fn shed_mission(dir: &Path) -> Up {
+    shed_mission_of(dir, "freezer", BUSY).0
+}
+
+/// The same under this enforcer, and the first process of that cell, which runs this script.
+fn shed_mission_of(dir: &Path, enforcer: &str, script: &str) -> (Up, i32) {
+    let critical = critical(40).replace("300ms", "160ms");
+    let payload = shell(
+        "payload",
+        script,
+        &format!("{RESERVED}\nwhen_shed = \"best-effort\""),
+    );
+    mission(
+        dir,
+        &format!("enforcer = \"{enforcer}\"\n{critical}{payload}"),
+    );
+    let mut up = Up::start(dir);
+    let pid = pid_of(&up.until("payload: runs (pid"));
+    up.until("payload: is shed: it goes on with what cpu time is left");
+    (up, pid)
+}
+
+fn classes(group: &Path) -> Vec<Class> {
+    let pids = fs::read_to_string(group.join("cell/cgroup.procs")).unwrap_or_default();
+    (pids.lines().filter_map(|pid| pid.parse().ok()))
+        .filter_map(|pid| get_class(pid).ok())
+        .collect()
+}
+
+fn a_cell_that_a_killed_supervisor_had_shed_stays_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let up = shed_mission(dir.path());
+    let group = group(dir.path(), "payload");
+    up.kill();
+    let mut up = Up::start(dir.path());
+    up.until("payload: runs since before");
+    let is_held = || {
+        holders(dir.path())
+            .groups()
+            .iter()
+            .any(|held| held.which.path == group)
+    };
+    for _ in 0..10 {
+        let classes = classes(&group);
+        assert!(
+            classes.len() >= 2 && classes.iter().all(|class| *class == Class::Other),
+            "{classes:?}"
+        );
+        assert!(!place(dir.path()).exists() || !is_held());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // Nobody knows any more which class its threads had.
+    up.until("payload: is shed no more, and is started anew");
+    up.until("payload: runs (pid");
+    eventually("it has its class again", || {
+        (classes(&group).iter()).any(|class| matches!(class, Class::Fifo { .. }))
+    });
+    up.end();
+    nobody_is_left(dir.path());
+}
+
+fn a_class_that_a_shed_cell_takes_again_is_taken_from_it() {
+    // Nobody has to look after a cell of the second one while it is not shed.
+    for (enforcer, script) in [
+        ("freezer", BUSY),
+        ("cpuset-only", "while :; do sleep 1; done"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut up, pid) = shed_mission_of(dir.path(), enforcer, script);
+        // As one does that may have such a class.
+        set_class(pid, &Class::Fifo { priority: 1 }).unwrap();
+        up.until("of its threads had taken a real-time class while it is shed, and lost it again");
+        assert_eq!(get_class(pid), Ok(Class::Other), "{enforcer}");
+        up.end();
+        nobody_is_left(dir.path());
+    }
 }
 
 fn what_cannot_be_held_is_refused() {

@@ -126,7 +126,7 @@ fn study() {
     let path = only_run(dir.path());
     let supplies = load(&path).unwrap();
     let absent = json["not_measured"].as_array().unwrap();
-    let planned = 2 * Enforcer::OF_SUPPLY.len();
+    let planned = 2 * Enforcer::OF_BENCH.len();
     assert_eq!(supplies.len() + absent.len(), planned, "{}", said.out);
     assert!(!supplies.is_empty(), "{}", said.out);
     supplies.iter().for_each(is_sound);

@@ -285,12 +285,6 @@ fn refused() {
         assert!(error.contains("no supply can be measured here"), "{error}");
         assert!(error.contains(told), "{told}: {error}");
     }
-    let words = ["bench", "isolation", "--enforcer", "freezer"];
-    let error = say(dir.path(), &words).ends_with(2).error();
-    assert!(
-        error.contains("no cells are attacked under `freezer`"),
-        "{error}"
-    );
     assert!(!dir.path().join("runs").exists(), "nothing was begun");
 }
 

@@ -100,6 +100,9 @@ pub fn enforcer() -> Result<Enforcer, String> {
     static FOUND: LazyLock<Result<Enforcer, String>> = LazyLock::new(|| {
         let unmet = |enforcer: Enforcer| match enforcer {
             Enforcer::RtCgroup => Need::RtGroups.unmet(),
+            Enforcer::Hcbs => host::hcbs::detect_at(&host::root::Root::live())
+                .err()
+                .map(|error| format!("needs cpu.rt.max: {error}")),
             Enforcer::Deadline => Need::Deadline.unmet(),
             Enforcer::Freezer => Need::Freezer.unmet().or(Need::RealTime.unmet()),
             _ => Need::RealTime.unmet(),

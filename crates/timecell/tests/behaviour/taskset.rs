@@ -5,7 +5,7 @@ use std::path::Path;
 
 use record::run::Run;
 
-use crate::support::{Case, Need, only_run, say};
+use crate::support::{Case, Need, begun, eventually, only_run, say, traces_of};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -32,6 +32,27 @@ pub const CASES: &[Case] = &[
         name: "taskset::a_file_of_analyze_is_run",
         needs: &[],
         run: file,
+    },
+    Case {
+        name: "taskset::cells_are_held_to_their_reservations_beside_the_analysis",
+        needs: &[
+            Need::Root,
+            Need::RealTime,
+            Need::Freezer,
+            Need::RtGroups,
+            Need::GroupBudget(950),
+        ],
+        run: held,
+    },
+    Case {
+        name: "taskset::a_thread_alone_is_held_by_its_class_and_several_are_not",
+        needs: &[Need::Root, Need::RealTime, Need::DeadlineBudget],
+        run: held_by_class,
+    },
+    Case {
+        name: "taskset::ctrl_c_and_kill_leave_nothing_that_holds_a_set",
+        needs: &[Need::Root, Need::RealTime, Need::Freezer],
+        run: ended,
     },
     Case {
         name: "taskset::what_cannot_be_run_is_refused",
@@ -144,6 +165,157 @@ fn deadline() {
     }
 }
 
+/// Under both that hold whole cells: a set that wants more than its budget gets no more, and one that wants less is within its bounds.
+fn held() {
+    let dir = tempfile::tempdir().unwrap();
+    let trial = |name: &str, cell: &str| {
+        format!(
+            "[[trial]]\nname = \"{cell}-{name}\"\ncells = [\"bare\"]\nparts = [\"{cell}\"]\nreserve = \"{name}\"\n"
+        )
+    };
+    let trials = ["freezer", "rt-cgroup"].map(|by| trial(by, "greedy") + &trial(by, "modest"));
+    let text = format!(
+        "schema = 1\nname = \"held\"\nrounds = 1\n[workload]\nkind = \"taskset\"\nduration = \"600ms\"\n\
+         [[workload.task]]\nname = \"a\"\ncell = \"greedy\"\nwcet = \"20ms\"\nperiod = \"600ms\"\n\
+         [[workload.task]]\nname = \"b\"\ncell = \"modest\"\nwcet = \"1ms\"\nperiod = \"100ms\"\n\
+         [[workload.task]]\nname = \"c\"\ncell = \"modest\"\nwcet = \"2ms\"\nperiod = \"200ms\"\n\
+         [[workload.reservation]]\ncell = \"greedy\"\nbudget = \"5ms\"\nperiod = \"50ms\"\n\
+         [scheduling]\nclass = \"fifo\"\n[[trial]]\nname = \"free\"\ncells = [\"bare\"]\nparts = [\"greedy\"]\n{}",
+        trials.concat()
+    );
+    fs::write(dir.path().join("held.toml"), text).unwrap();
+    let said = say(dir.path(), &["bench", "held.toml"]).ends_with(0);
+    assert!(
+        said.out
+            .contains("the reservations: what the analysis says"),
+        "{}",
+        said.out
+    );
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    let summary = run.summary().unwrap();
+    let of = |trial: &str| {
+        let mut cells = summary.cells.iter();
+        cells.find(|cell| cell.trial == trial).unwrap().clone()
+    };
+    let longest = |trial: &str| of(trial).metrics[0].summary.max_ns;
+    for by in ["freezer", "rt-cgroup"] {
+        // 5 ms of every 50: a job of 20 ms waits for three refills, less a tick's overdraft in each budget of a group.
+        let (held, free) = (longest(&format!("greedy-{by}")), longest("free"));
+        assert!(
+            held > 80_000_000,
+            "{by}: {held} ns, {free} ns where nothing holds it"
+        );
+        let modest = of(&format!("modest-{by}"));
+        let task = modest.task.unwrap();
+        let held = task.held.unwrap();
+        assert_eq!(held.by.held.enforcer.name(), by);
+        assert!(!held.by.given, "no file names its budget");
+        let bounds = [task.bound_ns, held.certain_ns].map(|bound| bound.unwrap());
+        assert!(
+            bounds[0] <= bounds[1] && bounds[1] <= task.deadline_ns,
+            "{bounds:?}"
+        );
+        assert_eq!(held.latest_look_ns.is_some(), by == "freezer");
+    }
+    for number in run.trial_numbers().unwrap() {
+        let trial = run.trial(number).unwrap();
+        assert_eq!(trial.failure, None);
+        assert_eq!(
+            trial.holds.is_some(),
+            trial.name != "free",
+            "{}",
+            trial.name
+        );
+        for cell in trial.holds.iter().flat_map(|holds| &holds.cells) {
+            let by_freezer = cell.by.held.enforcer == model::Enforcer::Freezer;
+            assert_eq!(cell.reacted.is_some(), by_freezer);
+        }
+    }
+    let page = fs::read_to_string(run.dir().join("report.html")).unwrap();
+    assert!(page.contains("Reservations") && page.contains("(least)"));
+}
+
+fn held_by_class() {
+    let dir = tempfile::tempdir().unwrap();
+    experiment(
+        dir.path(),
+        "",
+        "[[workload.task]]\nname = \"alone\"\ncell = \"one\"\nwcet = \"1ms\"\nperiod = \"50ms\"\n\
+         [[workload.task]]\nname = \"due\"\ncell = \"due\"\nwcet = \"1ms\"\nperiod = \"50ms\"\ndeadline = \"40ms\"\n\
+         [[workload.reservation]]\ncell = \"one\"\nbudget = \"3ms\"\nperiod = \"25ms\"\n\
+         [[trial]]\ncells = [\"bare\"]\nname = \"one\"\nparts = [\"one\"]\nreserve = \"deadline\"\n\
+         [[trial]]\ncells = [\"bare\"]\nname = \"two\"\nparts = [\"set\"]\nreserve = \"deadline\"\n\
+         [[trial]]\ncells = [\"bare\"]\nname = \"due\"\nparts = [\"due\"]\nreserve = \"deadline\"\n",
+    );
+    let said = say(dir.path(), &["bench", "set.toml"]).ends_with(0);
+    assert!(
+        said.out.contains("which two tasks cannot share"),
+        "{}",
+        said.out
+    );
+    // A job that takes no more than its thread's runtime ends by the thread's deadline.
+    assert!(!said.out.contains("not shown"), "{}", said.out);
+    let run = Run::open(&only_run(dir.path())).unwrap();
+    for number in run.trial_numbers().unwrap() {
+        let trial = run.trial(number).unwrap();
+        assert_eq!(trial.cells.len(), 1);
+        let class = match trial.name.as_str() {
+            "one" => "DEADLINE 3 ms/25 ms/25 ms",
+            // The least that is certain to do: a ninth more than the wcet by each deadline.
+            "due" => "DEADLINE 1.112 ms/40 ms/40 ms",
+            other => panic!("{other}"),
+        };
+        assert_eq!(trial.cells[0].class_got.as_deref(), Some(class));
+    }
+    for cell in run.summary().unwrap().cells {
+        let task = cell.task.unwrap();
+        let by_ns = if cell.trial == "one" { 25 } else { 40 } * 1_000_000;
+        let certain_ns = task.held.unwrap().certain_ns;
+        assert_eq!([task.bound_ns, certain_ns], [Some(by_ns); 2]);
+    }
+}
+
+fn ended() {
+    let dir = tempfile::tempdir().unwrap();
+    experiment(
+        dir.path(),
+        "",
+        "[[trial]]\ncells = [\"bare\"]\nreserve = \"freezer\"\n",
+    );
+    let words = ["bench", "set.toml", "--duration", "60s"];
+    let has_group = |pid: u32| {
+        let top = freezer::hold::top(&host::root::Root::live()).unwrap();
+        let prefix = format!("timecell-{pid}-");
+        let groups = fs::read_dir(top).into_iter().flatten().flatten();
+        let mut names = groups.map(|group| group.file_name().to_string_lossy().into_owned());
+        names.any(|name| name.starts_with(&prefix))
+    };
+    let has_place = |pid: u32| {
+        freezer::page::memory()
+            .join(format!("timecell-{pid}-freezer"))
+            .exists()
+    };
+    let is_held = |pid| has_group(pid) && has_place(pid);
+    let is_free = |pid| !has_group(pid) && !has_place(pid);
+    let mut child = begun(dir.path(), &words);
+    eventually("the cell is held", || is_held(child.id()));
+    // SAFETY: our own child.
+    unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
+    child.wait().unwrap();
+    assert!(is_free(child.id()) && traces_of(child.id()).is_empty());
+    let mut child = begun(dir.path(), &words);
+    eventually("the cell is held", || is_held(child.id()));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(
+        !traces_of(child.id()).is_empty(),
+        "the test sees nothing to remove"
+    );
+    say(dir.path(), &["clean"]).ends_with(0);
+    eventually("no trace is left", || traces_of(child.id()).is_empty());
+    assert!(is_free(child.id()));
+}
+
 fn file() {
     let dir = tempfile::tempdir().unwrap();
     let set = "schema = 1\n[[cell]]\nname = \"one\"\n[[cell.task]]\nname = \"a\"\nwcet = \"100us\"\nperiod = \"50ms\"\n";
@@ -187,6 +359,30 @@ fn refused() {
         margin.starts_with("set.toml:7: a FIFO thread has no runtime"),
         "{margin}"
     );
+    experiment(
+        dir.path(),
+        "",
+        "[[workload.reservation]]\ncell = \"set\"\nbudget = \"5ms\"\nperiod = \"20ms\"\n[[trial]]\ncells = [\"bare\"]\n",
+    );
+    let idle = error(&["bench", "set.toml"]);
+    assert!(idle.contains("which no trial enforces"), "{idle}");
+    assert!(error(&["bench", "overhead", "--reserve", "freezer"]).contains("--reserve"));
+    // That nothing is to hold them may be said.
+    let words = "bench reservations --reserve none --class other --dry-run";
+    let words: Vec<&str> = words.split(' ').collect();
+    say(dir.path(), &words).ends_with(0);
+    // A trial that another one repeats then leaves its place to that.
+    let words = "bench reservations --reserve freezer --dry-run";
+    let words: Vec<&str> = words.split(' ').collect();
+    let said = say(dir.path(), &words);
+    assert!(
+        said.err
+            .contains("two is left out by --reserve: the comparison is with two-freezer"),
+        "{}",
+        said.err
+    );
+    let scale = error(&["bench", "scale", "--reserve", "freezer"]);
+    assert!(scale.contains("not held by `freezer`"), "{scale}");
     experiment(dir.path(), "jobs = 5\n", "[[trial]]\ncells = [\"bare\"]\n");
     assert!(error(&["bench", "set.toml"]).contains("`jobs` says nothing of kind \"taskset\""));
     experiment(

@@ -13,9 +13,9 @@ use record::series::Condition;
 use record::summary::NotMeasured;
 use record::supply::{Budget, SupplyRecord, SupplySummary, TriedSet};
 
-use super::held;
 use super::{SupplyPlan, name_of};
 use crate::BenchError;
+use crate::held;
 use crate::interrupt::Interrupt;
 use crate::launch::Stage;
 use crate::load::Ground;

@@ -4,10 +4,10 @@ use host::sched::Class;
 use record::run::Run;
 use record::supply::{TriedSet, TriedTrial};
 
+use crate::held::{self, Held, Names, group_name};
 use crate::launch::Stage;
 use crate::load::PlannedLoad;
 use crate::periodic::{self, Thread, jobs_within};
-use crate::supply::held::{self, Held};
 use crate::supply::trial::stolen;
 use crate::together::{self, Around, Beside, Member};
 
@@ -70,7 +70,11 @@ impl Attempt<'_> {
         let held = match held::by(budget.enforcer) {
             Some(holder) if self.in_budget => {
                 let name = together::cell_name(self.around.number, MEMBER);
-                holder.hold(budget, self.cpu, &Stage::id(&name))?
+                let names = Names {
+                    id: &Stage::id(&name),
+                    rt_group: &group_name(),
+                };
+                holder.hold(budget, self.cpu, &names)?
             }
             _ => None,
         };

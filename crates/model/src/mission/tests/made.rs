@@ -159,7 +159,7 @@ fn cell(dice: &mut Dice<'_>, mission: &Mission, high: &[bool], index: usize) -> 
     let mut reservation = None;
     let mut budget_high = None;
     if tasks.is_empty() || dice.flip() {
-        let least = Duration::from_ns(1_024 * cpus.len().max(1) as i64);
+        let least = Duration::from_ns(2_000 * cpus.len().max(1) as i64);
         let budget = plus(least, dice.time());
         let ample = plus(budget, dice.time());
         let due = plus(ample, dice.time());

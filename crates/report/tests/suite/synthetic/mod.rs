@@ -12,7 +12,7 @@ use record::run::{Manifest, RUN_SCHEMA, Run, Status};
 use record::samples::{HEADER_BYTES, Header, Sample};
 use record::summary::{Metric, NotMeasured};
 use record::trial::{
-    CellRecord, CrowdRecord, LoadRecord, SetBy, TRIAL_SCHEMA, TrialRecord, TurnsRecord,
+    CellRecord, CrowdRecord, HoldsRecord, LoadRecord, SetBy, TRIAL_SCHEMA, TrialRecord, TurnsRecord,
 };
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -48,6 +48,8 @@ pub struct Synthetic {
     pub crowd: Option<CrowdRecord>,
     /// The part of the next trial in turns.
     pub turns: Option<TurnsRecord>,
+    /// What held the cells of the next trial.
+    pub holds: Option<HoldsRecord>,
     next: u32,
 }
 
@@ -94,6 +96,7 @@ impl Synthetic {
             loads: Vec::new(),
             crowd: None,
             turns: None,
+            holds: None,
             next: 1,
         }
     }
@@ -181,6 +184,7 @@ impl Synthetic {
             continues: None,
             cut_off: None,
             crowd: self.crowd.take(),
+            holds: self.holds.take(),
             turns: self.turns.take(),
             arms: Vec::new(),
         }

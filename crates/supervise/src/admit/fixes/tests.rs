@@ -85,6 +85,7 @@ fn two_small_tasks_that_an_empty_board_refuses_are_told_of_the_deadline_class() 
 fn a_class_that_this_kernel_holds_to_no_budget_is_offered_as_what_it_is() {
     let facts = Facts {
         rt_cgroup: Err("no cgroup v1".to_owned()),
+        hcbs: Err("no cpu.rt.max".to_owned()),
         deadline_on_one_cpu: Err("the root domain is one".to_owned()),
         ..facts()
     };

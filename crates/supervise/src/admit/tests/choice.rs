@@ -240,6 +240,7 @@ fn what_rests_on_another_machine_is_taken_only_where_nothing_else_admits_the_mis
 fn a_cell_of_class_fifo_is_held_by_the_freezer_where_there_are_no_groups() {
     let facts = Facts {
         rt_cgroup: Err("no cgroup v1".to_owned()),
+        hcbs: Err("no cpu.rt.max".to_owned()),
         freezer: Ok(()),
         ..facts()
     };

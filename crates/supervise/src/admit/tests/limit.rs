@@ -17,6 +17,7 @@ fn alone(wcet: &str, facts: &Facts) -> Admission {
 fn without_groups(domain: RootDomain) -> Facts {
     Facts {
         rt_cgroup: Err("no cgroup v1".to_owned()),
+        hcbs: Err("no cpu.rt.max".to_owned()),
         deadline: Ok(domain),
         ..facts()
     }

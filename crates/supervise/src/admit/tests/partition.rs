@@ -13,6 +13,7 @@ fn of_cpus(count: u32) -> Facts {
         cpus: (0..count).collect(),
         deadline: Ok(RootDomain::of_cpus(count as usize)),
         rt_cgroup: Err("there are no real-time groups".to_owned()),
+        hcbs: Err("no cpu.rt.max".to_owned()),
         freezer: Ok(()),
         ..facts()
     }

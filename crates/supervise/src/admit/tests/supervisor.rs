@@ -88,6 +88,7 @@ fn what_the_kernel_lets_all_have_includes_it() {
             limit_ns: Some(us * 1_000),
             limit_period_ns: 10_000_000_000,
         }),
+        hcbs: Err("no cpu.rt.max".to_owned()),
         ..facts()
     };
     // 21 times 450 ms and a tick, and 501 times 1 ms of the supervisor.

@@ -54,21 +54,67 @@ fn text(done: &PutBack, path: &Path) -> String {
     let gone = (done.gone.iter())
         .map(|failed| (&failed.change, not(failed, "cannot be put back any more")));
     lines.extend(rows::alike(gone));
+    let absent = (done.absent.iter()).map(|failed| (&failed.change, not(failed, "absent for now")));
+    lines.extend(rows::alike(absent));
     let failed = (done.failed.iter()).map(|failed| (&failed.change, not(failed, "failed")));
     lines.extend(rows::alike(failed));
     let mut text = String::new();
     for (id, row) in &lines {
         let _ = writeln!(text, "{}", rows::line(id, row, out::width()));
     }
-    let end = match (lines.is_empty(), done.failed.is_empty()) {
-        (true, _) => format!("nothing to put back: {name} tells of nothing that is still changed"),
-        (false, true) => "the machine is as it was, as far as it can be".to_owned(),
-        (false, false) => format!("what failed stays in {name}: try again"),
-    };
-    let end = match done.gone.is_empty() && done.failed.is_empty() && !lines.is_empty() {
-        true => "the machine is as it was".to_owned(),
-        false => end,
+    let end = match (
+        done.failed.is_empty(),
+        done.absent.is_empty(),
+        done.gone.is_empty(),
+    ) {
+        _ if lines.is_empty() => {
+            format!("nothing to put back: {name} tells of nothing that is still changed")
+        }
+        (false, true, _) => format!("what failed stays in {name}: try again"),
+        (false, false, _) => format!(
+            "what failed stays in {name}: try again; so does what is absent: try again once it is there"
+        ),
+        (true, false, _) => {
+            format!("what is absent stays in {name}: try again once it is there")
+        }
+        (true, true, false) => "the machine is as it was, as far as it can be".to_owned(),
+        (true, true, true) => "the machine is as it was".to_owned(),
     };
     text.push_str(&end);
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use host::mend::undo::Change;
+
+    use super::*;
+
+    #[test]
+    fn what_failed_and_what_is_absent_are_both_named() {
+        let change: Change = serde_json::from_str(
+            r#"{"id": "timer-migration", "path": "/proc/sys/kernel/timer_migration", "form": "plain", "was": "1", "set": "0"}"#,
+        )
+        .unwrap();
+        let failed = || {
+            vec![Failed {
+                change: change.clone(),
+                why: "it cannot be read".to_owned(),
+            }]
+        };
+        let end = |done: PutBack| {
+            let text = text(&done, Path::new(USUAL));
+            text.lines().last().unwrap_or_default().to_owned()
+        };
+        let of = |is_failed: bool, is_absent: bool| {
+            end(PutBack {
+                failed: if is_failed { failed() } else { Vec::new() },
+                absent: if is_absent { failed() } else { Vec::new() },
+                ..PutBack::default()
+            })
+        };
+        let both = of(true, true);
+        assert!(both.contains("what failed") && both.contains("what is absent"));
+        assert!(!of(true, false).contains("absent") && !of(false, true).contains("failed"));
+    }
 }

@@ -90,7 +90,7 @@ fn mission(options: &Run, name: &str, is_process: bool) -> Result<String, InputE
         let _ = writeln!(text, "env = {{ {} }}", pairs.join(", "));
     }
     text.push_str("\n[cell.rights]\n");
-    rights(&mut text, options, is_process);
+    rights(&mut text, options, is_process)?;
     for task in &options.task {
         let _ = write!(
             text,
@@ -165,14 +165,28 @@ struct Caller {
 }
 
 impl Caller {
-    fn of_sudo() -> Option<Caller> {
+    /// # Errors
+    /// When nobody says which group is theirs: it must not be root's.
+    fn of_sudo() -> Result<Option<Caller>, InputError> {
         let id = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
-        let uid = id("SUDO_UID")?;
-        Some(Caller {
-            uid,
-            gid: id("SUDO_GID").unwrap_or(0),
-            user: engine::users::of_id(uid),
-        })
+        match id("SUDO_UID") {
+            Some(uid) => Caller::of(uid, id("SUDO_GID"), engine::users::of_id(uid)).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The one of this id; `gid` is what `sudo` says, else their own group counts.
+    fn of(uid: u32, gid: Option<u32>, user: Option<User>) -> Result<Caller, InputError> {
+        let gid = gid.or_else(|| Some(user.as_ref()?.gid));
+        let gid = gid.ok_or_else(|| {
+            let what = format!("SUDO_UID is {uid}, of whom /etc/passwd does not tell the group");
+            InputError::new(
+                "SUDO_GID",
+                what,
+                "set it to the number of the group, as `sudo` does",
+            )
+        })?;
+        Ok(Caller { uid, gid, user })
     }
 
     /// What a variable of the user's own is; the rest are those of this command.
@@ -202,7 +216,7 @@ fn environment(options: &Run, is_process: bool) -> Result<Vec<(String, String)>,
     let here = |name: &str| std::env::var(name).ok();
     let own = |name: &str| Some((name.to_owned(), here(name)?));
     let mut env = match is_process {
-        true => usual(Caller::of_sudo().as_ref(), here),
+        true => usual(Caller::of_sudo()?.as_ref(), here),
         false => Vec::new(),
     };
     for set in &options.env {
@@ -220,7 +234,7 @@ fn environment(options: &Run, is_process: bool) -> Result<Vec<(String, String)>,
     Ok(env)
 }
 
-fn rights(text: &mut String, options: &Run, is_process: bool) {
+fn rights(text: &mut String, options: &Run, is_process: bool) -> Result<(), InputError> {
     if is_process || options.network {
         text.push_str("network = \"host\"\n");
     }
@@ -228,9 +242,10 @@ fn rights(text: &mut String, options: &Run, is_process: bool) {
         let _ = writeln!(text, "memory = {}", quoted(memory));
     }
     if is_process {
-        let (uid, gid) = Caller::of_sudo().map_or((0, 0), |caller| (caller.uid, caller.gid));
+        let (uid, gid) = Caller::of_sudo()?.map_or((0, 0), |caller| (caller.uid, caller.gid));
         let _ = writeln!(text, "user = {{ uid = {uid}, gid = {gid} }}");
     }
+    Ok(())
 }
 
 /// A word of the command line as text.
@@ -387,5 +402,20 @@ mod tests {
         assert_eq!(usual(Some(caller(None))), ["TERM=xterm"]);
         let root = ["TERM=xterm", "USER=root", "LOGNAME=root", "HOME=/root"];
         assert_eq!(usual(None), root);
+    }
+
+    #[test]
+    fn whoever_calls_without_a_group_has_their_own_and_never_roots() {
+        let ann = User {
+            name: "ann".to_owned(),
+            uid: 1002,
+            gid: 1003,
+            home: "/home/ann".into(),
+        };
+        let gid = |said, user| Caller::of(1002, said, user).map(|caller| caller.gid);
+        assert_eq!(gid(Some(1004), Some(ann.clone())).ok(), Some(1004));
+        assert_eq!(gid(None, Some(ann)).ok(), Some(1003));
+        let why = gid(None, None).unwrap_err().to_string();
+        assert!(why.contains("SUDO_GID") && why.contains("1002"), "{why}");
     }
 }

@@ -182,11 +182,11 @@ impl Seen {
     fn status(&self, signal: Option<i32>) -> Ended {
         match self.end {
             Some(End::Exited { code }) => Ended::Program(code),
-            // One that does not handle what it is asked to end by is killed, and ended by that all the same.
-            Some(End::Killed { .. }) if self.asked && signal.is_some() => {
-                Ended::Program(BY_SIGNAL + signal.unwrap_or(0))
+            // One that does not handle what it is asked to end by is killed, and ended by that all the same. What it crashes with is its own.
+            Some(End::Killed { signal: by, .. }) => {
+                let asked = signal.filter(|_| self.asked && by == libc::SIGKILL);
+                Ended::Program(BY_SIGNAL + asked.unwrap_or(by))
             }
-            Some(End::Killed { signal, .. }) => Ended::Program(BY_SIGNAL + signal),
             Some(End::Unknown) | None => Ended::Failed,
         }
     }
@@ -303,13 +303,19 @@ mod tests {
             asked,
             used: None,
         };
-        let killed = End::Killed {
-            signal: libc::SIGKILL,
+        let by = |signal| End::Killed {
+            signal,
             core_dumped: false,
         };
+        let killed = by(libc::SIGKILL);
         assert_eq!(seen(End::Exited { code: 7 }, false).status(None).code(), 7);
         assert_eq!(seen(killed, true).status(Some(libc::SIGINT)).code(), 130);
         assert_eq!(seen(killed, false).status(None).code(), 137);
+        // It ended by itself all the same.
+        let crashed = seen(by(libc::SIGSEGV), true).status(Some(libc::SIGINT));
+        assert_eq!(crashed.code(), 139);
+        let asked = seen(by(libc::SIGINT), true).status(Some(libc::SIGINT));
+        assert_eq!(asked.code(), 130);
         assert_eq!(Seen::default().status(None).code(), 1);
     }
 

@@ -18,11 +18,9 @@ use probe::clock;
 use record::series::Condition;
 use record::supply::{Budget, Reacted, Share, Times};
 
-use super::{Held, Holder, writable};
+use super::{Held, Holder, Names, Spot, group_name, writable};
 use crate::plan::fifo_requirement;
 use crate::series::condition;
-use crate::supply::Setting;
-use crate::supply::trial::group_name;
 
 /// How long a group may take until its last process has left it.
 const LEAVING: Duration = Duration::from_secs(5);
@@ -34,33 +32,38 @@ impl Holder for Freezer {
         Enforcer::Freezer
     }
 
-    fn needs(&self, held: &Budget, setting: &Setting) -> Vec<Requirement> {
-        let mut needs = vec![group(held, setting.priority)];
+    fn needs(&self, held: &Budget, spot: &Spot) -> Vec<Requirement> {
+        let mut needs = vec![group(held, spot.priority)];
         if needs[0].met {
             needs.push(fifo_requirement(WATCHER));
         }
         needs
     }
 
-    fn condition(&self, setting: &Setting) -> Condition {
+    fn condition(&self, spot: &Spot) -> Condition {
         condition(
             "freezer",
             format!(
                 "SCHED_FIFO {} on cpu {} in a group of cgroup v2 of its own, frozen and thawed by a keeper with a watcher and an heir \
                  as cells of missions are; looks and overruns are counted from when the thread is armed until it is done, in bins \
                  of 12.5 %",
-                setting.priority, setting.cpu
+                spot.priority, spot.cpu
             ),
         )
     }
 
-    fn hold(&self, held: &Budget, cpu: u32, id: &str) -> Result<Option<Box<dyn Held>>, String> {
+    fn hold(
+        &self,
+        held: &Budget,
+        cpu: u32,
+        names: &Names<'_>,
+    ) -> Result<Option<Box<dyn Held>>, String> {
         let cgroups = host::cgroup::detect().map_err(|error| error.to_string())?;
         let reservation = reservation(held).map_err(|error| error.to_string())?;
         Ok(Some(Box::new(Group {
             place: place(&group_name()),
             // By the name of its group whoever ends a cell finds its processes.
-            hold: Hold::make(&cgroups, id).map_err(|error| error.to_string())?,
+            hold: Hold::make(&cgroups, names.id).map_err(|error| error.to_string())?,
             cpu,
             reservation,
             begun: OnceCell::new(),
@@ -162,12 +165,17 @@ fn place(name: &str) -> Place {
     Place::new(memory().join(format!("{name}-freezer")), "/proc/self/exe")
 }
 
-/// Lets the group go and removes it, and whoever held it with their directory.
+/// Lets the group go and removes it; with the last one whoever held them, and their directory.
 fn remove(place: &Place, group: &Path) -> Result<(), String> {
     let released = place.let_go(group).map_err(|error| error.to_string());
     let removed = remove_group(group);
-    let ended = place.remove().map_err(|error| error.to_string());
-    released.and(removed).and(ended)
+    released.and(removed).and_then(|()| {
+        let left = place.groups().map_err(|error| error.to_string())?;
+        match left.is_empty() {
+            true => place.remove().map_err(|error| error.to_string()),
+            false => Ok(()),
+        }
+    })
 }
 
 fn remove_group(group: &Path) -> Result<(), String> {
@@ -216,7 +224,10 @@ fn group(held: &Budget, priority: u8) -> Requirement {
         return unmet(why, "run the same command with sudo");
     }
     if let Err(why) = reservation(held) {
-        return unmet(why.to_string(), "ask for another with --reservation");
+        return unmet(
+            why.to_string(),
+            "ask for another (--reservation, or [[workload.reservation]])",
+        );
     }
     if priority > HIGHEST_HELD {
         return unmet(
@@ -229,16 +240,31 @@ fn group(held: &Budget, priority: u8) -> Requirement {
     if is_stopped(held, &Root::live()) {
         return unmet(
             "the kernel stops all real-time threads before the budget is used up (sched_rt_runtime_us)".to_owned(),
-            "ask for less with --reservation",
+            "ask for less (--reservation, or [[workload.reservation]])",
         );
     }
     Requirement::met(what, format!("found at {}", top.display()))
 }
 
-/// Whether the kernel stops all real-time threads before this budget is used up; one that is not known to leave them alone is taken to.
+/// Whether the kernel stops all real-time threads before this budget is used up.
 fn is_stopped(held: &Budget, root: &Root) -> bool {
-    kernel::throttles_real_time(root) != Some(false)
-        && rt_limit(root).is_some_and(|limit| is_beyond(held, limit))
+    limit(root).is_some_and(|limit| is_beyond(held, limit))
+}
+
+/// What the kernel keeps real-time threads to; `None`: nothing. One that is not known to leave them alone is taken not to.
+fn limit(root: &Root) -> Option<RtLimit> {
+    rt_limit(root).filter(|_| kernel::throttles_real_time(root) != Some(false))
+}
+
+/// What the kernel lets real-time threads have of a cpu, us in every second, rounded down.
+pub(crate) fn real_time_us(root: &Root) -> u64 {
+    match limit(root) {
+        Some(RtLimit::Of {
+            runtime_us,
+            period_us,
+        }) => runtime_us.saturating_mul(1_000_000) / period_us.max(1),
+        Some(RtLimit::Off) | None => 1_000_000,
+    }
 }
 
 /// Whether the kernel's limit on all real-time threads comes before this budget.

@@ -1,0 +1,160 @@
+//! SCHED_DEADLINE: the class itself is the budget.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use host::root::Root;
+use host::sched::bandwidth::{GIVEN_BACK, bandwidth_limit_us, leave, set_class_when_free};
+use host::sched::{self, Class, SchedError};
+use model::{Enforcer, Requirement};
+use probe::SpinClass;
+use record::series::Condition;
+use record::supply::Budget;
+
+use super::{Holder, Spot};
+use crate::series::condition;
+
+pub(super) struct Deadline;
+
+impl Holder for Deadline {
+    fn enforcer(&self) -> Enforcer {
+        Enforcer::Deadline
+    }
+
+    fn needs(&self, held: &Budget, spot: &Spot) -> Vec<Requirement> {
+        vec![granted(&[*held], &spot.allowed)]
+    }
+
+    fn condition(&self, spot: &Spot) -> Condition {
+        condition(
+            "deadline",
+            format!(
+                "SCHED_DEADLINE, deadline at the end of the period, on cpus {}: the kernel takes no such thread that \
+                 is pinned",
+                host::cpus::format_list(&spot.allowed)
+            ),
+        )
+    }
+
+    fn class(&self, held: &Budget, _: &Spot) -> SpinClass {
+        SpinClass::Deadline {
+            budget_ns: held.budget_ns,
+            period_ns: held.period_ns,
+        }
+    }
+
+    fn cpus(&self, spot: &Spot) -> Vec<u32> {
+        spot.allowed.clone()
+    }
+
+    fn unshared(&self) -> Option<&'static str> {
+        Some("each of its threads has a runtime of its own, which two tasks cannot share")
+    }
+}
+
+/// Whether the kernel grants this process threads of these budgets at the same time.
+pub(crate) fn granted(all: &[Budget], allowed: &[u32]) -> Requirement {
+    let classes = all.iter().map(|held| Class::Deadline {
+        runtime_ns: held.budget_ns,
+        deadline_ns: held.period_ns,
+        period_ns: held.period_ns,
+    });
+    let classes: Vec<Class> = classes.collect();
+    let names: Vec<String> = classes
+        .iter()
+        .map(|class| format!("SCHED_{class}"))
+        .collect();
+    let what = names.join(" and ");
+    match tried(&classes, allowed) {
+        Some(Ok(())) => Requirement::met(what, "granted to this process"),
+        Some(Err(error)) => Requirement::unmet(
+            what,
+            error.to_string(),
+            "run the same command with sudo, outside of exclusive cpusets, and with bandwidth free (timecell doctor)",
+        ),
+        None => Requirement::unmet(what, "the thread that tried it ended", "try again"),
+    }
+}
+
+/// Each class tried by a thread of its own, which keeps it until all have theirs or one is refused; `None`: a thread ended before it said
+/// what became of it. What they held is free again then.
+fn tried(classes: &[Class], allowed: &[u32]) -> Option<Result<(), SchedError>> {
+    // What can never be free is not waited for.
+    let limit_us = bandwidth_limit_us(&Root::live(), allowed.len());
+    let patience = match limit_us.is_none_or(|limit| together_us(classes) <= limit) {
+        true => GIVEN_BACK,
+        false => Duration::ZERO,
+    };
+    std::thread::scope(|scope| {
+        let mut staying = Vec::new();
+        let mut result = Some(Ok(()));
+        for class in classes {
+            let (said, hears) = mpsc::channel();
+            let (stay, gone) = mpsc::channel::<()>();
+            scope.spawn(move || {
+                // Of a trial that has just ended, the threads are counted for a while.
+                let tried = sched::set_affinity(0, allowed)
+                    .and_then(|()| set_class_when_free(0, class, patience));
+                let is_held = tried.is_ok();
+                let _ = said.send(tried);
+                let _ = gone.recv();
+                if is_held {
+                    // Where it is refused, the bandwidth is given back with the thread's period.
+                    let _ = leave(0);
+                }
+            });
+            staying.push(stay);
+            result = hears.recv().ok();
+            if !matches!(result, Some(Ok(()))) {
+                break;
+            }
+        }
+        drop(staying);
+        result
+    })
+}
+
+/// Of every second, us, rounded down.
+fn together_us(classes: &[Class]) -> u64 {
+    let each = classes.iter().map(|class| match *class {
+        Class::Deadline {
+            runtime_ns,
+            period_ns,
+            ..
+        } => {
+            let us = u128::from(runtime_ns) * 1_000_000 / u128::from(period_ns.max(1));
+            u64::try_from(us).unwrap_or(u64::MAX)
+        }
+        _ => 0,
+    });
+    each.fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(budget_ns: u64) -> Budget {
+        Budget {
+            enforcer: Enforcer::Deadline,
+            budget_ns,
+            period_ns: 1_000_000_000,
+        }
+    }
+
+    #[test]
+    fn budgets_count_together_and_what_was_tried_is_free_again() {
+        let allowed = crate::plan::allowed_cpus();
+        let most = held(600_000_000);
+        if !granted(&[most], &allowed).met {
+            // Who may have no such thread is told so.
+            return;
+        }
+        for _ in 0..2 * allowed.len() {
+            assert!(granted(&[most], &allowed).met);
+        }
+        let too_many = vec![most; 2 * allowed.len()];
+        assert!(!granted(&too_many, &allowed).met);
+        assert!(granted(&[most], &allowed).met);
+    }
+}

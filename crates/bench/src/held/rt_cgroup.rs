@@ -1,0 +1,142 @@
+//! Real-time groups of the cpu controller, cgroup v1: a group of its own around the cell.
+
+use host::rtgroup::{self, RtGroup};
+use model::{Enforcer, Requirement};
+use record::series::Condition;
+use record::supply::Budget;
+
+use super::{Held, Holder, Names, Spot, writable};
+use crate::plan::fifo_requirement;
+use crate::series::condition;
+
+const WHAT: &str = "rt-cgroup (cgroup v1 with RT_GROUP_SCHED)";
+
+pub(super) struct RtCgroup;
+
+impl Holder for RtCgroup {
+    fn enforcer(&self) -> Enforcer {
+        Enforcer::RtCgroup
+    }
+
+    fn needs(&self, held: &Budget, spot: &Spot) -> Vec<Requirement> {
+        let mut needs = vec![groups(held)];
+        if needs[0].met {
+            needs.push(fifo_requirement(spot.priority));
+        }
+        needs
+    }
+
+    fn condition(&self, spot: &Spot) -> Condition {
+        condition(
+            "rt-cgroup",
+            format!(
+                "SCHED_FIFO {} in a group of its own, directly below the root, pinned to cpu {}",
+                spot.priority, spot.cpu
+            ),
+        )
+    }
+
+    fn hold(
+        &self,
+        held: &Budget,
+        _: u32,
+        names: &Names<'_>,
+    ) -> Result<Option<Box<dyn Held>>, String> {
+        let (budget, period) = (held.budget_ns / 1_000, held.period_ns / 1_000);
+        let group = RtGroup::create(names.rt_group, budget, period);
+        let group = group.map_err(|error| error.to_string())?;
+        Ok(Some(Box::new(group)))
+    }
+}
+
+impl Held for RtGroup {
+    /// A group takes a thread of a real-time class only with a budget.
+    fn join(&self, pid: i32) -> Result<(), String> {
+        self.add(pid).map_err(|error| error.to_string())
+    }
+
+    fn end(self: Box<Self>) -> Result<(), String> {
+        self.remove().map_err(|error| error.to_string())
+    }
+}
+
+/// A budget or period that the kernel's files, in which they are whole microseconds, cannot say.
+fn not_whole(held: &Budget) -> Option<Requirement> {
+    let is_whole = |ns: u64| ns > 0 && ns.is_multiple_of(1_000);
+    let unmet = || {
+        Requirement::unmet(
+            WHAT,
+            format!(
+                "a group has its budget and period in whole us, and {} ns in every {} ns are asked for",
+                held.budget_ns, held.period_ns
+            ),
+            "ask for whole us (--reservation, or [[workload.reservation]])",
+        )
+    };
+    (!is_whole(held.budget_ns) || !is_whole(held.period_ns)).then(unmet)
+}
+
+/// Groups with budgets, and so much of it that is free.
+fn groups(held: &Budget) -> Requirement {
+    let what = WHAT;
+    let free = rtgroup::detect().and_then(|_| rtgroup::largest_free_runtime());
+    let free_us = match free {
+        Ok(free_us) => free_us,
+        Err(error) => {
+            return Requirement::unmet(
+                what,
+                error.to_string(),
+                "a kernel with CONFIG_RT_GROUP_SCHED and its cpu controller on cgroup v1 (timecell doctor shows both)",
+            );
+        }
+    };
+    let asked = u128::from(held.budget_ns) * 1_000_000 / u128::from(held.period_ns.max(1));
+    if u128::from(free_us) < asked {
+        return Requirement::unmet(
+            what,
+            format!(
+                "{free_us} us of real-time budget in every second are free, {asked} us are needed"
+            ),
+            "take budget from other groups, or ask for less (--reservation, or [[workload.reservation]])",
+        );
+    }
+    if let Some(unmet) = not_whole(held) {
+        return unmet;
+    }
+    let top = rtgroup::detect().map_err(|error| error.to_string());
+    if let Err(why) = top.and_then(|top| writable(&top)) {
+        return Requirement::unmet(what, why, "run the same command with sudo");
+    }
+    Requirement::met(what, "found, with enough of the budget free")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_group_cannot_say_is_no_budget_of_one() {
+        let of = |budget_ns, period_ns| {
+            not_whole(&Budget {
+                enforcer: Enforcer::RtCgroup,
+                budget_ns,
+                period_ns,
+            })
+        };
+        assert_eq!(of(1_000, 10_000_000), None);
+        for (budget_ns, period_ns) in [(500, 10_000_000), (1_500, 10_000_000), (1_000, 1_000_500)] {
+            let unmet = of(budget_ns, period_ns).unwrap();
+            assert!(
+                !unmet.met && unmet.reason.contains("whole us"),
+                "{}",
+                unmet.reason
+            );
+        }
+        let needs = groups(&Budget {
+            enforcer: Enforcer::RtCgroup,
+            budget_ns: 500,
+            period_ns: 10_000_000,
+        });
+        assert!(!needs.met, "{}", needs.reason);
+    }
+}

@@ -1,0 +1,477 @@
+//! The reservations of a task set on this machine: which cell is on which cpu and how urgent there, and what holds it to which budget.
+
+use analysis::Task;
+use analysis::linux::{DeadlineParams, Held, Means, Reaction, thread_of};
+use host::root::Root;
+use host::rtgroup;
+use model::taskset::{CellTask, TaskCell};
+use model::{Enforcer, Requirement};
+use record::supply::{Budget, Machine};
+use record::trial::HeldBy;
+
+use crate::held::{self, Spot};
+
+/// The tick where nothing tells it: that of 100 Hz, the slowest in use, ns.
+const SLOWEST_TICK_NS: u64 = 10_000_000;
+/// Budget and period with which is asked whether there is a mechanism at all, ns.
+const SMALL_NS: (u64, u64) = (1_000_000, 1_000_000_000);
+
+/// For each cell its place among the cpus that are used, from 0: its own where it names one, else the first that is free.
+pub(super) fn places(cells: &[&TaskCell]) -> Vec<usize> {
+    let named = |cell: &TaskCell| {
+        let cpu = cell.server.and_then(|server| server.cpu)?;
+        usize::try_from(cpu).ok()
+    };
+    let mut taken: Vec<usize> = cells.iter().filter_map(|cell| named(cell)).collect();
+    let mut places = Vec::new();
+    for cell in cells {
+        let place = named(cell).or_else(|| (0..).find(|place| !taken.contains(place)));
+        let place = place.unwrap_or_default();
+        taken.push(place);
+        places.push(place);
+    }
+    places
+}
+
+/// For each cell how many tasks of cells that are more urgent are on its cpu: those of a higher priority, then those of shorter
+/// periods of their budgets, then those before it.
+pub(super) fn before(cells: &[&TaskCell], places: &[usize]) -> Vec<usize> {
+    let urgency = |at: usize| {
+        let cell = cells[at];
+        let priority = cell.server.and_then(|server| server.priority);
+        let period = cell.reservation.map(|own| own.period);
+        (std::cmp::Reverse(priority), period, at)
+    };
+    let tasks_before = |own: usize| {
+        let others = (0..cells.len()).filter(|&at| places[at] == places[own]);
+        others
+            .filter(|&at| urgency(at) < urgency(own))
+            .map(|at| cells[at].tasks.len())
+            .sum()
+    };
+    (0..cells.len()).map(tasks_before).collect()
+}
+
+/// Where the cells of a trial run, and beside whom.
+pub(super) struct Ground<'a> {
+    /// The cpu of each cell.
+    pub cpus: &'a [u32],
+    /// All that this process may use.
+    pub allowed: &'a [u32],
+    /// The top of the band of priorities; `None`: the threads are of no real-time class.
+    pub priority: Option<u8>,
+    /// What competes with the cells on each of their cpus, before all of them, held by nothing.
+    pub rival: Option<&'a CellTask>,
+}
+
+/// What holds each of these cells; or what the machine lacks for one of them, or for all together.
+pub(super) fn holds(
+    enforcer: Enforcer,
+    cells: &[&TaskCell],
+    ground: &Ground<'_>,
+) -> Result<Vec<HeldBy>, Requirement> {
+    let Some(priority) = ground.priority else {
+        return Err(Requirement::unmet(
+            format!("cells held by {}", enforcer.name()),
+            "only threads of a real-time class are held, and these are of class \"other\"",
+            "run the same command with sudo and class \"fifo\", or leave `reserve` out",
+        ));
+    };
+    let mut all = Vec::new();
+    for (cell, &cpu) in cells.iter().zip(ground.cpus) {
+        let of_cpu = ground.cpus.iter().filter(|other| **other == cpu);
+        let needs = |budget_ns: u64, period_ns: u64| {
+            let held = Budget {
+                enforcer,
+                budget_ns,
+                period_ns,
+            };
+            let spot = Spot {
+                cpu,
+                allowed: ground.allowed.to_vec(),
+                priority,
+            };
+            let needs = held::by(enforcer).map(|by| by.needs(&held, &spot));
+            let unmet = needs.unwrap_or_default().into_iter().find(|one| !one.met);
+            unmet.map_or(Ok(held), Err)
+        };
+        if cell.reservation.is_none() {
+            // Where the mechanism itself is lacking, no budget is to be looked for.
+            needs(SMALL_NS.0, SMALL_NS.1)?;
+        }
+        let (budget_ns, period_ns) = budget(enforcer, cell, of_cpu.count() == 1, ground.rival)?;
+        all.push(HeldBy {
+            held: needs(budget_ns, period_ns)?,
+            given: cell.reservation.is_some(),
+        });
+    }
+    fit_together(enforcer, &all, ground)?;
+    Ok(all)
+}
+
+/// Budget and period of a cell, ns: its own, or the least that is certain to do.
+fn budget(
+    enforcer: Enforcer,
+    cell: &TaskCell,
+    is_alone: bool,
+    rival: Option<&CellTask>,
+) -> Result<(u64, u64), Requirement> {
+    let name = &cell.name;
+    let tasks: Vec<Task> = cell.tasks.iter().map(task).collect();
+    let by_thread = held::by(enforcer).and_then(held::Holder::unshared);
+    if let (Some(why), 2..) = (by_thread, tasks.len()) {
+        return Err(Requirement::unmet(
+            format!("a reservation of {} for cell `{name}`", enforcer.name()),
+            format!(
+                "{} tasks are in cell `{name}`, and of a cell that {} holds {why}",
+                tasks.len(),
+                enforcer.name()
+            ),
+            "give each task a cell of its own, or hold the cell by rt-cgroup or freezer",
+        ));
+    }
+    if let Some(own) = cell.reservation {
+        let ns = |time: model::Duration| time.ns().unsigned_abs();
+        return Ok((ns(own.budget), ns(own.period)));
+    }
+    let unmet = |reason: String, mend: &str| {
+        let what = format!("a budget for cell `{name}`");
+        Requirement::unmet(what, reason, mend)
+    };
+    if !is_alone {
+        return Err(unmet(
+            format!("cell `{name}` shares its cpu with another one, and names no budget"),
+            "give it one ([[workload.reservation]] with cell, budget and period)",
+        ));
+    }
+    if enforcer == Enforcer::Deadline {
+        // A whole runtime by each deadline: a period of a thread that is held ends with its deadline.
+        let DeadlineParams {
+            runtime, deadline, ..
+        } = thread_of(&tasks[0]);
+        if runtime > deadline {
+            return Err(unmet(
+                format!(
+                    "{} with what the kernel bills besides do not fit the deadline of {} of cell `{name}`",
+                    cell.tasks[0].wcet, cell.tasks[0].deadline
+                ),
+                "name a budget that need not be certain to do ([[workload.reservation]])",
+            ));
+        }
+        return Ok((runtime, deadline));
+    }
+    let real_time_us = held::real_time_us(&Root::live());
+    let free_us = match enforcer {
+        Enforcer::RtCgroup => rtgroup::largest_free_runtime().unwrap_or(0),
+        _ => real_time_us,
+    };
+    let rivals = rival.map(task);
+    let before: Vec<Held> = (rivals.iter())
+        .map(|rival| Held::exactly(rival.wcet, rival.period))
+        .collect();
+    let taken_us = before
+        .iter()
+        .map(|held| per_second_us(held.budget, held.period))
+        .fold(0, u64::saturating_add);
+    let share = free_us.min(real_time_us.saturating_sub(taken_us));
+    let least = means(enforcer, &Machine::here())
+        .and_then(|means| means.least(&tasks, (share, 1_000_000), &before));
+    least.ok_or_else(|| {
+        let beside = match rival {
+            Some(_) => ", beside the cell that competes with it",
+            None => "",
+        };
+        unmet(
+            format!(
+                "no budget of at most {:.0} % of a cpu is certain to do for cell `{name}` by what {} supplies{beside}",
+                share as f64 / 10_000.0,
+                enforcer.name()
+            ),
+            "name one that need not be certain to do ([[workload.reservation]]), or hold it by another enforcer (timecell analyze shows what each takes)",
+        )
+    })
+}
+
+fn task(task: &CellTask) -> Task {
+    let ns = |time: model::Duration| time.ns().unsigned_abs();
+    Task {
+        deadline: ns(task.deadline),
+        ..Task::new(ns(task.wcet), ns(task.period))
+    }
+}
+
+/// How an enforcer holds whole cells on such a machine; `None`: it does not.
+fn means(enforcer: Enforcer, machine: &Machine) -> Option<Means> {
+    let tick = (machine.tick_hz).map_or(SLOWEST_TICK_NS, |hz| 1_000_000_000 / u64::from(hz.max(1)));
+    match enforcer {
+        Enforcer::RtCgroup => Some(Means::RtCgroup(tick)),
+        Enforcer::Freezer => Some(Means::Freezer(Reaction::MEASURED)),
+        Enforcer::Deadline | Enforcer::Hcbs | Enforcer::CpusetOnly => None,
+    }
+}
+
+/// Whether these budgets are to be had at the same time.
+fn fit_together(
+    enforcer: Enforcer,
+    all: &[HeldBy],
+    ground: &Ground<'_>,
+) -> Result<(), Requirement> {
+    match enforcer {
+        Enforcer::RtCgroup => groups_fit(all, ground.cpus)?,
+        Enforcer::Deadline if all.len() > 1 => {
+            let budgets: Vec<Budget> = all.iter().map(|by| by.held).collect();
+            let granted = held::granted_by_deadline(&budgets, ground.allowed);
+            return if granted.met { Ok(()) } else { Err(granted) };
+        }
+        Enforcer::Freezer => {}
+        Enforcer::Deadline | Enforcer::Hcbs | Enforcer::CpusetOnly => return Ok(()),
+    }
+    cpus_fit(all, ground, held::real_time_us(&Root::live()))
+}
+
+/// Whether the cells of each cpu, and what competes with them, have their budgets before the kernel stops all real-time threads of it,
+/// which it does after so many us of every second.
+fn cpus_fit(all: &[HeldBy], ground: &Ground<'_>, real_time_us: u64) -> Result<(), Requirement> {
+    let rival_us = ground
+        .rival
+        .map(task)
+        .map_or(0, |rival| per_second_us(rival.wcet, rival.period));
+    for &cpu in ground.cpus {
+        let of_cpu: Vec<HeldBy> = (all.iter().zip(ground.cpus))
+            .filter(|(_, other)| **other == cpu)
+            .map(|(by, _)| *by)
+            .collect();
+        let asked_us = together_us(&of_cpu).saturating_add(rival_us);
+        if asked_us > real_time_us {
+            let competes = if rival_us > 0 {
+                ", with what competes with them,"
+            } else {
+                ""
+            };
+            return Err(Requirement::unmet(
+                format!("budgets of the cells on cpu {cpu} together"),
+                format!(
+                    "{asked_us} us in every second are asked for on cpu {cpu}{competes} and the kernel lets real-time threads have \
+                     {real_time_us} us (sched_rt_runtime_us)"
+                ),
+                "give them smaller budgets, or run them one by one (`parts` of a [[trial]])",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the kernel takes the budgets of these groups together: it adds them up, on whichever cpus their cells are.
+fn groups_fit(all: &[HeldBy], cpus: &[u32]) -> Result<(), Requirement> {
+    // Where nothing tells it, the first group has said so.
+    let free_us = rtgroup::largest_free_runtime().unwrap_or(0);
+    let asked_us = together_us(all);
+    if asked_us <= free_us {
+        return Ok(());
+    }
+    let several = cpus.iter().any(|cpu| *cpu != cpus[0]);
+    let because = if several {
+        ": a group has its budget on every cpu, so that the kernel adds up those of cells on different cpus"
+    } else {
+        ""
+    };
+    Err(Requirement::unmet(
+        "real-time budget of the cells together",
+        format!("{asked_us} us in every second are asked for and {free_us} us are free{because}"),
+        "run the cells one by one (`parts` of a [[trial]]), hold them by freezer, or give them smaller budgets",
+    ))
+}
+
+/// Of every second, us, rounded up.
+fn together_us(all: &[HeldBy]) -> u64 {
+    all.iter()
+        .map(|HeldBy { held, .. }| per_second_us(held.budget_ns, held.period_ns))
+        .fold(0, u64::saturating_add)
+}
+
+/// A budget in every period, of every second, us, rounded up.
+fn per_second_us(budget_ns: u64, period_ns: u64) -> u64 {
+    let us = u128::from(budget_ns) * 1_000_000;
+    u64::try_from(us.div_ceil(u128::from(period_ns.max(1)))).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::taskset::TaskSet;
+
+    fn set(text: &str) -> TaskSet {
+        TaskSet::parse("x", &format!("schema = 1\n{text}")).unwrap()
+    }
+
+    fn cell(name: &str, more: &str, tasks: usize) -> String {
+        let tasks: String = (1..=tasks)
+            .map(|at| {
+                format!("[[cell.task]]\nname = \"t{at}\"\nwcet = \"1ms\"\nperiod = \"{at}0ms\"\n")
+            })
+            .collect();
+        format!("[[cell]]\nname = \"{name}\"\n{more}{tasks}")
+    }
+
+    const OWN: &str =
+        "reservation = { budget = \"5ms\", period = \"10ms\" }\nserver = \"deferrable\"\n";
+
+    #[test]
+    fn cells_have_the_cpu_they_name_or_one_of_their_own() {
+        let longer = OWN.replace("\"10ms\"", "\"12ms\"");
+        let text = [
+            cell("a", "", 1),
+            cell("b", &format!("{longer}cpu = 0\npriority = 1\n"), 2),
+            cell("c", &format!("{OWN}cpu = 0\npriority = 2\n"), 3),
+            cell("d", "", 1),
+        ];
+        let set = set(&text.concat());
+        let cells: Vec<&TaskCell> = set.cells.iter().collect();
+        let places = places(&cells);
+        assert_eq!(places, [1, 0, 0, 2]);
+        assert_eq!(before(&cells, &places), [0, 3, 0, 0]);
+        let mut by_period = set.clone();
+        for cell in &mut by_period.cells {
+            if let Some(server) = &mut cell.server {
+                server.priority = None;
+            }
+        }
+        let cells: Vec<&TaskCell> = by_period.cells.iter().collect();
+        assert_eq!(
+            before(&cells, &places),
+            [0, 3, 0, 0],
+            "the shorter period first"
+        );
+    }
+
+    #[test]
+    fn threads_of_sched_deadline_cannot_share_a_budget() {
+        let set = set(&(cell("two", OWN, 2) + &cell("one", "", 1)));
+        let refused = budget(Enforcer::Deadline, &set.cells[0], true, None).unwrap_err();
+        assert!(
+            refused.reason.starts_with("2 tasks are in cell `two`"),
+            "{}",
+            refused.reason
+        );
+        let (runtime, period) = budget(Enforcer::Deadline, &set.cells[1], true, None).unwrap();
+        assert!(runtime > 1_000_000 && period == 10_000_000);
+        assert_eq!(
+            budget(Enforcer::Freezer, &set.cells[0], true, None),
+            Ok((5_000_000, 10_000_000))
+        );
+    }
+
+    #[test]
+    fn a_budget_that_no_file_names_is_certain_to_do() {
+        let set = set(
+            "[[cell]]\nname = \"a\"\n[[cell.task]]\nname = \"t\"\nwcet = \"2ms\"\nperiod = \"50ms\"\n",
+        );
+        let (budget_ns, period_ns) = budget(Enforcer::Freezer, &set.cells[0], true, None).unwrap();
+        let tasks = [task(&set.cells[0].tasks[0])];
+        assert!(Means::Freezer(Reaction::MEASURED).keeps(&tasks, budget_ns, period_ns));
+        let crowded = budget(Enforcer::Freezer, &set.cells[0], false, None).unwrap_err();
+        assert!(
+            crowded.reason.contains("shares its cpu"),
+            "{}",
+            crowded.reason
+        );
+    }
+
+    #[test]
+    fn the_kernel_adds_up_groups_of_different_cpus() {
+        let of = |budget_ns, period_ns| HeldBy {
+            held: Budget {
+                enforcer: Enforcer::RtCgroup,
+                budget_ns,
+                period_ns,
+            },
+            given: true,
+        };
+        assert_eq!(
+            together_us(&[of(7_500, 11_000), of(27_500, 33_000)]),
+            681_819 + 833_334
+        );
+    }
+
+    fn ground<'a>(cpus: &'a [u32], rival: Option<&'a CellTask>) -> Ground<'a> {
+        Ground {
+            cpus,
+            allowed: cpus,
+            priority: Some(80),
+            rival,
+        }
+    }
+
+    #[test]
+    fn a_thread_of_sched_deadline_has_a_whole_runtime_by_each_deadline() {
+        let of = |task: &str| {
+            let set = set(&format!(
+                "[[cell]]\nname = \"a\"\n[[cell.task]]\nname = \"t\"\n{task}"
+            ));
+            budget(Enforcer::Deadline, &set.cells[0], true, None)
+        };
+        let early = "wcet = \"9ms\"\nperiod = \"100ms\"\ndeadline = \"20ms\"\n";
+        assert_eq!(of(early), Ok((10_000_000, 20_000_000)));
+        let refused = of(&early.replace("20ms", "9500us")).unwrap_err();
+        assert!(refused.reason.contains("do not fit"), "{}", refused.reason);
+    }
+
+    #[test]
+    fn a_budget_that_is_certain_to_do_comes_behind_what_competes() {
+        let set = set(
+            "[[cell]]\nname = \"a\"\n[[cell.task]]\nname = \"t\"\nwcet = \"10ms\"\nperiod = \"100ms\"\n",
+        );
+        let rival = model::task_load::TaskLoad::competitor(400);
+        let least = |rival| budget(Enforcer::Freezer, &set.cells[0], true, rival);
+        let (budget_ns, period_ns) = least(Some(&rival)).unwrap();
+        let before = task(&rival);
+        let above = [(before.wcet, before.period)];
+        let means = Means::Freezer(Reaction::MEASURED);
+        let mut all = means.costs([(budget_ns, period_ns)].into_iter());
+        all.extend(above.map(|(budget, period)| Held::exactly(budget, period)));
+        let comes = |(budget, period)| {
+            analysis::linux::postponement(means.held(budget, period), &all).is_ok()
+        };
+        assert!(comes((budget_ns, period_ns)));
+        assert!(!comes(least(None).unwrap()), "alone less would do");
+        let most = model::task_load::TaskLoad::competitor(900);
+        let refused = least(Some(&most)).unwrap_err();
+        assert!(refused.reason.contains("competes"), "{}", refused.reason);
+    }
+
+    #[test]
+    fn what_the_machine_lacks_is_told_before_a_budget_is_looked_for() {
+        let set = set(
+            "[[cell]]\nname = \"a\"\n[[cell.task]]\nname = \"t\"\nwcet = \"49ms\"\nperiod = \"50ms\"\n",
+        );
+        let cells: Vec<&TaskCell> = set.cells.iter().collect();
+        let too_urgent = Ground {
+            priority: Some(97),
+            ..ground(&[0], None)
+        };
+        let refused = holds(Enforcer::Freezer, &cells, &too_urgent).unwrap_err();
+        assert!(!refused.reason.contains("no budget"), "{}", refused.reason);
+    }
+
+    #[test]
+    fn budgets_of_a_cpu_and_what_competes_there_are_within_the_kernels_limit() {
+        let by = |share: u64| HeldBy {
+            held: Budget {
+                enforcer: Enforcer::Freezer,
+                budget_ns: share * 100_000,
+                period_ns: 10_000_000,
+            },
+            given: true,
+        };
+        let rival = model::task_load::TaskLoad::competitor(100);
+        let fit = |shares: [u64; 2], cpus: [u32; 2], rival| {
+            cpus_fit(&shares.map(by), &ground(&cpus, rival), 950_000)
+        };
+        assert_eq!(fit([60, 35], [1, 1], None), Ok(()));
+        assert_eq!(fit([60, 50], [1, 0], None), Ok(()));
+        let crowded = fit([60, 50], [1, 1], None).unwrap_err().reason;
+        assert!(crowded.starts_with("1100000 us"), "{crowded}");
+        assert!(fit([86, 50], [1, 0], Some(&rival)).is_err());
+        assert_eq!(fit([85, 50], [1, 0], Some(&rival)), Ok(()));
+    }
+}

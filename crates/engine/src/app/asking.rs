@@ -1,0 +1,403 @@
+//! Asking a program to end. The first process of a cell gets only signals that it handles: where the kernel would drop one, the program is
+//! ended as it would be anywhere else. One that it blocks waits until it is not blocked any more, and may be dropped then: a C library blocks
+//! all signals while it makes a process. One that waits for the signal, by sigwait or a signalfd, takes it.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt as _;
+
+use crate::process::send_signal;
+
+/// So many looks must find a program that would not hear the signal before it is killed: what was sent before may have been taken.
+const DROPPED_LOOKS: u8 = 5;
+/// So many in a row must find the signal blocked and not pending before it counts as taken: a program that makes processes all the time is
+/// often seen so.
+const BLOCKED_LOOKS: u8 = 10;
+/// The most files of a program that are looked at for a signalfd.
+const MOST_FILES: usize = 1024;
+
+/// What has become of a program that was asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asking {
+    /// It is as the program wishes.
+    Heard,
+    /// It blocks the signal for now, which the kernel may drop later: that is to be seen to ([`super::AppCell::ask_again`]).
+    Blocked(Looks),
+    /// It does not handle the signal, and is killed.
+    Killed,
+}
+
+/// What was seen since a signal that was sent is pending no more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Looks {
+    /// How often another one would have been dropped.
+    dropped: u8,
+    /// How often it was blocked, since it was not the last time.
+    blocked: u8,
+}
+
+/// What becomes of a signal that is sent to a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It is handled or ignored, as the program wishes, or ends it.
+    Heard,
+    /// The kernel drops it where it would end any other process.
+    Dropped,
+    /// It is blocked, and has no handler.
+    Blocked,
+}
+
+/// Asks by this signal.
+///
+/// # Errors
+/// In the kernel's words; ESRCH after its end.
+pub(super) fn to_end(pid: i32, pidfd: &OwnedFd, signal: i32) -> io::Result<Asking> {
+    let (sent, asking) = match fate_now(pid, signal) {
+        Fate::Dropped => (libc::SIGKILL, Asking::Killed),
+        Fate::Heard => (signal, Asking::Heard),
+        Fate::Blocked if has_signalfd(pid, signal) => (signal, Asking::Heard),
+        Fate::Blocked => (signal, Asking::Blocked(Looks::default())),
+    };
+    send_signal(pidfd, sent)?;
+    Ok(asking)
+}
+
+/// Ends a program that was asked by this signal while it blocked it, if the kernel has dropped it since. One that goes on blocking it, and has it
+/// no more, has taken it by itself. What was seen before is `looks`.
+///
+/// # Errors
+/// As [`to_end`].
+pub(super) fn again(pid: i32, pidfd: &OwnedFd, signal: i32, looks: Looks) -> io::Result<Asking> {
+    let status = status(pid);
+    let is_pending = |key| has(&status, key, signal) == Some(true);
+    if is_pending("SigPnd:") || is_pending("ShdPnd:") {
+        return Ok(Asking::Blocked(Looks::default()));
+    }
+    let asking = looks.and(fate_now(pid, signal));
+    if asking == Asking::Killed {
+        send_signal(pidfd, libc::SIGKILL)?;
+    }
+    Ok(asking)
+}
+
+impl Looks {
+    fn and(self, fate: Fate) -> Asking {
+        let Looks { dropped, blocked } = self;
+        let looks = match fate {
+            Fate::Heard => return Asking::Heard,
+            Fate::Dropped => Looks {
+                dropped: dropped + 1,
+                blocked: 0,
+            },
+            Fate::Blocked => Looks {
+                dropped,
+                blocked: blocked + 1,
+            },
+        };
+        match looks {
+            _ if looks.dropped >= DROPPED_LOOKS => Asking::Killed,
+            _ if looks.blocked >= BLOCKED_LOOKS => Asking::Heard,
+            _ => Asking::Blocked(looks),
+        }
+    }
+}
+
+/// What becomes of a signal that is sent now.
+fn fate_now(pid: i32, signal: i32) -> Fate {
+    match fate(&status(pid), signal) {
+        // While a thread waits for signals, the kernel shows them as not blocked.
+        Fate::Dropped if waits_for(pid, signal) => Fate::Heard,
+        // It may have come back from there between the two looks.
+        Fate::Dropped => fate(&status(pid), signal),
+        fate => fate,
+    }
+}
+
+/// Whether the first thread waits in sigwait or one of its kin for this signal: what is sent to the process is sent to it.
+fn waits_for(pid: i32, signal: i32) -> bool {
+    let call = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default();
+    let mut words = call.split_whitespace();
+    // The words of a call are its number and its arguments, the first of which is where the set of signals is.
+    if words.next() != Some(&libc::SYS_rt_sigtimedwait.to_string()) {
+        return false;
+    }
+    let at =
+        (words.next()).and_then(|at| u64::from_str_radix(at.trim_start_matches("0x"), 16).ok());
+    let mut set = [0; 8];
+    let mut read =
+        || File::open(format!("/proc/{pid}/mem"))?.read_exact_at(&mut set, at.unwrap_or(0));
+    // For which ones, where that cannot be read, is not known: it is not killed for that.
+    read().is_err() || is_in(u64::from_ne_bytes(set), signal)
+}
+
+/// Whether it has a signalfd for this signal.
+fn has_signalfd(pid: i32, signal: i32) -> bool {
+    let files = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter();
+    files.flatten().flatten().take(MOST_FILES).any(|file| {
+        let info = fs::read_to_string(file.path()).unwrap_or_default();
+        has(&info, "sigmask:", signal) == Some(true)
+    })
+}
+
+fn status(pid: i32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default()
+}
+
+fn value<'a>(status: &'a str, key: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(key))
+}
+
+/// Whether a signal is in one of the sets of a status; `None`: it has no such set.
+fn has(status: &str, key: &str, signal: i32) -> Option<bool> {
+    let set = u64::from_str_radix(value(status, key)?.trim(), 16).ok()?;
+    Some(is_in(set, signal))
+}
+
+fn is_in(set: u64, signal: i32) -> bool {
+    set & (1 << (signal - 1).clamp(0, 63)) != 0
+}
+
+fn fate(status: &str, signal: i32) -> Fate {
+    let ids: Vec<&str> = value(status, "NSpid:")
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    let is_first = ids.len() > 1 && ids.last() == Some(&"1");
+    let sets = ["SigIgn:", "SigCgt:", "SigBlk:"].map(|key| has(status, key, signal));
+    match (is_first, sets) {
+        (true, [Some(false), Some(false), Some(true)]) => Fate::Blocked,
+        (true, [Some(false), Some(false), Some(false)]) => Fate::Dropped,
+        _ => Fate::Heard,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::process::{ended, pidfd_open};
+
+    #[test]
+    fn the_first_of_a_cell_gets_only_what_it_handles() {
+        let status = |ids: &str, blocked: u64, ignored: u64, caught: u64| {
+            format!(
+                "Name:\tsh\nNSpid:\t{ids}\nSigBlk:\t{blocked:016x}\nSigIgn:\t{ignored:016x}\nSigCgt:\t{caught:016x}\n"
+            )
+        };
+        let term = 1 << (libc::SIGTERM - 1);
+        let of = |status: &str| fate(status, libc::SIGTERM);
+        assert_eq!(of(&status("77\t1", 0, 0, 0)), Fate::Dropped);
+        let other = fate(&status("77\t1", 0, 0, term), libc::SIGINT);
+        assert_eq!(other, Fate::Dropped);
+        assert_eq!(of(&status("77\t1", term, 0, 0)), Fate::Blocked);
+        for (blocked, ignored, caught) in [(0, term, 0), (0, 0, term), (term, 0, term)] {
+            assert_eq!(of(&status("77\t1", blocked, ignored, caught)), Fate::Heard);
+        }
+        assert_eq!(of(&status("77", 0, 0, 0)), Fate::Heard);
+        assert_eq!(of(&status("77\t2", term, 0, 0)), Fate::Heard);
+        assert_eq!(of(""), Fate::Heard);
+    }
+
+    /// The first process of a pid namespace of its own, which blocks SIGTERM, and the end by which it is told to go on to `then`.
+    fn first(then: extern "C" fn()) -> Option<(i32, io::PipeWriter)> {
+        let (mut says, mut ready) = io::pipe().unwrap();
+        let (mut hears, go_on) = io::pipe().unwrap();
+        let forked = std::thread::spawn(move || {
+            // SAFETY: of this thread's children alone; the child only makes calls that may follow a fork.
+            unsafe {
+                if libc::unshare(libc::CLONE_NEWPID) != 0 {
+                    return None;
+                }
+                let pid = libc::fork();
+                if pid == 0 {
+                    let mut all = std::mem::zeroed::<libc::sigset_t>();
+                    libc::sigfillset(&raw mut all);
+                    libc::sigprocmask(libc::SIG_BLOCK, &raw const all, std::ptr::null_mut());
+                    let _ = ready.write(&[1]);
+                    let _ = hears.read(&mut [0]);
+                    then();
+                    libc::_exit(7);
+                }
+                Some(pid)
+            }
+        });
+        let pid = forked.join().unwrap()?;
+        says.read_exact(&mut [0]).unwrap();
+        Some((pid, go_on))
+    }
+
+    /// As a C library that has made a process.
+    extern "C" fn unblocks() {
+        // SAFETY: a set on the stack.
+        unsafe {
+            let mut none = std::mem::zeroed::<libc::sigset_t>();
+            libc::sigemptyset(&raw mut none);
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+            libc::sleep(60);
+        }
+    }
+
+    extern "C" fn takes_it() {
+        // SAFETY: a set and a number on the stack.
+        unsafe {
+            let mut one = std::mem::zeroed::<libc::sigset_t>();
+            libc::sigaddset(&raw mut one, libc::SIGTERM);
+            let mut taken = 0;
+            libc::sigwait(&raw const one, &raw mut taken);
+            libc::usleep(300_000);
+        }
+    }
+
+    /// Ends as who has taken the signal and cleans up, with no handler.
+    extern "C" fn waits_in_a_signalfd() {
+        // SAFETY: a set and a record on the stack.
+        unsafe {
+            let mut one = std::mem::zeroed::<libc::sigset_t>();
+            libc::sigaddset(&raw mut one, libc::SIGTERM);
+            let fd = libc::signalfd(-1, &raw const one, 0);
+            let mut taken = std::mem::zeroed::<libc::signalfd_siginfo>();
+            libc::read(fd, (&raw mut taken).cast(), size_of_val(&taken));
+            libc::sigprocmask(libc::SIG_UNBLOCK, &raw const one, std::ptr::null_mut());
+            libc::usleep(300_000);
+        }
+    }
+
+    extern "C" fn waits_for_another() {
+        // SAFETY: a set and a number on the stack.
+        unsafe {
+            let mut one = std::mem::zeroed::<libc::sigset_t>();
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const one, std::ptr::null_mut());
+            libc::sigaddset(&raw mut one, libc::SIGUSR1);
+            libc::sigprocmask(libc::SIG_BLOCK, &raw const one, std::ptr::null_mut());
+            libc::sigwait(&raw const one, &mut 0);
+        }
+    }
+
+    /// What is made of one that is asked once it sleeps in this call, and how it ended.
+    fn asked_in(then: extern "C" fn(), call: i64) -> Option<(i32, Asking)> {
+        let (pid, mut go_on) = first(then)?;
+        let pidfd = pidfd_open(pid).unwrap();
+        go_on.write_all(&[1]).unwrap();
+        let is_there = || {
+            let now = fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap();
+            now.split(' ').next() == Some(&call.to_string())
+        };
+        let mut looks = 0;
+        while !is_there() {
+            looks += 1;
+            assert!(looks < 10_000, "it does not wait");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let mut asking = to_end(pid, &pidfd, libc::SIGTERM).unwrap();
+        while let Asking::Blocked(looks) = asking {
+            std::thread::sleep(Duration::from_millis(5));
+            asking = again(pid, &pidfd, libc::SIGTERM, looks).unwrap();
+        }
+        Some((ended_with(pid, &pidfd), asking))
+    }
+
+    fn ended_with(pid: i32, pidfd: &OwnedFd) -> i32 {
+        if !ended(pidfd, Duration::from_secs(20)) {
+            // It would outlive the test.
+            send_signal(pidfd, libc::SIGKILL).unwrap();
+            panic!("it goes on");
+        }
+        let mut status = 0;
+        // SAFETY: a child of this process, and a number on the stack.
+        assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+        status
+    }
+
+    /// How it ended that was asked while it blocked that, and was told to go on then, and what was made of it.
+    fn asked(then: extern "C" fn()) -> Option<(i32, Asking)> {
+        // Namespaces are root's.
+        let (pid, mut go_on) = first(then)?;
+        let pidfd = pidfd_open(pid).unwrap();
+        let none = Looks::default();
+        let again = |looks| again(pid, &pidfd, libc::SIGTERM, looks).unwrap();
+        assert_eq!(
+            to_end(pid, &pidfd, libc::SIGTERM).unwrap(),
+            Asking::Blocked(none)
+        );
+        for _ in 0..3 {
+            assert_eq!(again(none), Asking::Blocked(none), "it is blocked yet");
+        }
+        go_on.write_all(&[1]).unwrap();
+        let mut asking = again(none);
+        while let Asking::Blocked(looks) = asking {
+            std::thread::sleep(Duration::from_millis(5));
+            asking = again(looks);
+        }
+        Some((ended_with(pid, &pidfd), asking))
+    }
+
+    fn went_on(status: i32) -> bool {
+        libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7
+    }
+
+    #[test]
+    fn one_that_waits_for_the_signal_hears_it() {
+        let waits: [(extern "C" fn(), i64); 2] = [
+            (takes_it, libc::SYS_rt_sigtimedwait),
+            (waits_in_a_signalfd, libc::SYS_read),
+        ];
+        for (then, call) in waits {
+            let Some((status, asking)) = asked_in(then, call) else {
+                return;
+            };
+            assert_eq!((asking, went_on(status)), (Asking::Heard, true), "{status}");
+        }
+    }
+
+    #[test]
+    fn one_that_waits_for_another_signal_is_killed() {
+        let Some((status, asking)) = asked_in(waits_for_another, libc::SYS_rt_sigtimedwait) else {
+            return;
+        };
+        assert_eq!(asking, Asking::Killed);
+        assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL);
+    }
+
+    #[test]
+    fn several_looks_tell_what_has_become_of_a_signal() {
+        let after = |fates: &[Fate]| {
+            let mut looks = Looks::default();
+            for (at, fate) in fates.iter().enumerate() {
+                match looks.and(*fate) {
+                    Asking::Blocked(next) => looks = next,
+                    asking => return Some((at + 1, asking)),
+                }
+            }
+            None
+        };
+        // A program that makes processes all the time.
+        let forks = [Fate::Blocked, Fate::Dropped, Fate::Blocked, Fate::Blocked].repeat(9);
+        assert!(matches!(after(&forks), Some((18, Asking::Killed))));
+        assert_eq!(after(&[Fate::Dropped; 4]), None, "it may have taken it");
+        assert_eq!(after(&[Fate::Dropped; 5]), Some((5, Asking::Killed)));
+        assert_eq!(after(&[Fate::Blocked; 9]), None, "it may be at a fork");
+        assert_eq!(after(&[Fate::Blocked; 10]), Some((10, Asking::Heard)));
+        assert_eq!(after(&[Fate::Heard]), Some((1, Asking::Heard)));
+    }
+
+    #[test]
+    fn what_is_dropped_once_it_is_not_blocked_any_more_is_seen() {
+        let Some((status, asking)) = asked(unblocks) else {
+            return;
+        };
+        assert_eq!(asking, Asking::Killed);
+        assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL);
+    }
+
+    #[test]
+    fn what_a_program_takes_itself_is_its_own() {
+        let Some((status, asking)) = asked(takes_it) else {
+            return;
+        };
+        assert_eq!(asking, Asking::Heard);
+        assert!(went_on(status), "{status}");
+    }
+}

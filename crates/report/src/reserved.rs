@@ -1,0 +1,409 @@
+//! Reservations of a task set that was run: what the analysis says of each, by the textbook and by what its enforcer is certain to
+//! supply, beside what was measured in it.
+
+use std::collections::BTreeMap;
+
+use analysis::inside::fixed_priority;
+use analysis::linux::{Means, Reaction, own_work};
+use analysis::reservation::{Dedicated, Periodic};
+use analysis::{Ns, Supply, Task};
+use model::Enforcer;
+use record::summary::{CellSummary, HeldSummary, RunSummary, TaskSummary};
+use record::supply::Machine;
+use record::trial::{CellRecord, HeldCell, HoldsRecord, TaskRecord, TrialRecord};
+
+use crate::style::Style;
+use crate::table::{Column, render};
+use crate::tasks::{normalised, rows as threads};
+use crate::units::time;
+use crate::words::{clean, count, plural};
+
+/// The tick where nothing tells it: that of 100 Hz, the slowest in use, ns.
+const SLOWEST_TICK_NS: Ns = 10_000_000;
+/// A whole cpu, in parts that utilisations are rounded up to.
+const WHOLE: u128 = 1_000_000_000;
+
+/// What is said of one task whose cell was held.
+pub(crate) struct OfTask {
+    /// The textbook's bound in the reservation, ns.
+    pub bound_ns: Option<i64>,
+    pub held: HeldSummary,
+}
+
+/// A thread of a set.
+type Thread<'a> = (&'a CellRecord, &'a TaskRecord);
+
+/// What analysis and those who held say of the tasks of a trial, by the identities of their threads; empty where nothing held them.
+pub(crate) fn study(rounds: &[&TrialRecord]) -> BTreeMap<String, OfTask> {
+    let first = rounds
+        .iter()
+        .find_map(|record| Some((record, record.holds.as_ref()?)));
+    let Some((record, holds)) = first else {
+        return BTreeMap::new();
+    };
+    let threads: Vec<Thread<'_>> = (record.cells.iter())
+        .filter_map(|cell| Some((cell, cell.task.as_ref()?)))
+        .collect();
+    let mut found = BTreeMap::new();
+    for cell in &holds.cells {
+        let own: Vec<&Thread<'_>> = (threads.iter())
+            .filter(|(_, task)| task.cell_number == cell.cell_number)
+            .collect();
+        let tasks: Vec<Task> = own.iter().map(|(_, task)| of(task)).collect();
+        let [textbook, certain] = responses(cell, &tasks, holds, &threads);
+        let reacted = || {
+            let all = rounds.iter().filter_map(|record| record.holds.as_ref());
+            all.flat_map(|holds| &holds.cells)
+                .filter(|other| other.cell_number == cell.cell_number)
+                .filter_map(|other| other.reacted.as_ref())
+        };
+        for (((thread, _), bound), certain) in own.into_iter().zip(textbook).zip(certain) {
+            let held = HeldSummary {
+                by: cell.by,
+                cpu: cell.cpu,
+                certain_ns: certain,
+                latest_look_ns: reacted().map(|one| one.late.most_ns).max(),
+                most_overrun_ns: reacted().map(|one| one.overruns.most_ns).max(),
+            };
+            let of_task = OfTask {
+                bound_ns: bound,
+                held,
+            };
+            found.insert(thread.id.clone(), of_task);
+        }
+    }
+    found
+}
+
+/// The bounds of the tasks of a cell, ns: by the textbook, and by what is certain.
+fn responses(
+    cell: &HeldCell,
+    tasks: &[Task],
+    holds: &HoldsRecord,
+    threads: &[Thread<'_>],
+) -> [Vec<Option<i64>>; 2] {
+    let none = || vec![None; tasks.len()];
+    let (budget, period) = (cell.by.held.budget_ns, cell.by.held.period_ns);
+    let Some(means) = means(cell.by.held.enforcer, &holds.machine) else {
+        return [none(), none()];
+    };
+    let comes = |with_overheads: bool| match means {
+        Means::Deadline(tick) => roams(holds, threads, if with_overheads { tick } else { 0 }),
+        Means::RtCgroup(_) | Means::Freezer(_) => {
+            comes(cell, holds, threads, with_overheads.then_some(means))
+        }
+    };
+    let by_thread = matches!(means, Means::Deadline(_));
+    let due = |own_work: Ns| match tasks {
+        [task] if by_thread => due(task, own_work, period),
+        _ => None,
+    };
+    let textbook = match Periodic::new(budget, period) {
+        Ok(supply) if comes(false) => earlier(within(tasks, &supply), due(budget)),
+        _ => none(),
+    };
+    let certain = match means.certain(budget, period) {
+        _ if !comes(true) => none(),
+        Ok(supply) => earlier(within(tasks, &supply), due(own_work(budget))),
+        Err(_) => earlier(none(), due(own_work(budget))),
+    };
+    [textbook, certain]
+}
+
+/// The bound of a task alone in a thread of SCHED_DEADLINE, ns: every job finds a whole runtime, and one that takes no more than so much
+/// `own_work` of that ends by the thread's deadline, which is one period of it after the release. `None` where jobs may take longer, or
+/// come more often than runtimes.
+fn due(task: &Task, own_work: Ns, period: Ns) -> Option<i64> {
+    let is_whole = task.wcet <= own_work && task.period >= period;
+    is_whole.then(|| i64::try_from(period).unwrap_or(i64::MAX))
+}
+
+/// The bounds, or the other one where that is earlier.
+fn earlier(bounds: Vec<Option<i64>>, other: Option<i64>) -> Vec<Option<i64>> {
+    let least = |bound: Option<i64>| bound.into_iter().chain(other).min();
+    bounds.into_iter().map(least).collect()
+}
+
+fn within(tasks: &[Task], supply: &impl Supply) -> Vec<Option<i64>> {
+    let as_signed = |bound: Ns| i64::try_from(bound).unwrap_or(i64::MAX);
+    let found = fixed_priority(tasks, supply).responses;
+    found
+        .into_iter()
+        .map(|bound| bound.map(as_signed))
+        .collect()
+}
+
+fn of(task: &TaskRecord) -> Task {
+    let ns = |time: i64| time.max(0).unsigned_abs();
+    Task {
+        deadline: ns(task.deadline_ns),
+        ..Task::new(ns(task.wcet_ns), ns(task.period_ns))
+    }
+}
+
+fn means(enforcer: Enforcer, machine: &Machine) -> Option<Means> {
+    let tick = machine
+        .tick_hz
+        .map_or(SLOWEST_TICK_NS, |hz| 1_000_000_000 / Ns::from(hz.max(1)));
+    match enforcer {
+        Enforcer::RtCgroup | Enforcer::Hcbs => Some(Means::RtCgroup(tick)),
+        Enforcer::Deadline => Some(Means::Deadline(match machine.deadline_by_timer {
+            Some(true) => 0,
+            _ => tick,
+        })),
+        Enforcer::Freezer => Some(Means::Freezer(Reaction::MEASURED)),
+        Enforcer::CpusetOnly => None,
+    }
+}
+
+/// Whether a cell's budget comes within each of its periods behind whoever is before it on its cpu: competitors, and cells that are held
+/// and more urgent. Response time analysis of the budget as if it were a task (Davis and Burns, RTSS 2005), each cell above a
+/// deferrable server; with what the mechanism overdraws, and costs for all cells of the cpu, where that is to be counted.
+fn comes(
+    cell: &HeldCell,
+    holds: &HoldsRecord,
+    threads: &[Thread<'_>],
+    overheads: Option<Means>,
+) -> bool {
+    let urgency = |number: u32| {
+        let of_cell = threads
+            .iter()
+            .filter(|(_, task)| task.cell_number == number);
+        of_cell
+            .filter_map(|(cell, _)| priority(&cell.class_wanted))
+            .max()
+    };
+    let own = cell.by.held;
+    let above: Vec<(Ns, Ns)> = (holds.cells.iter())
+        .filter(|other| {
+            other.cpu == cell.cpu && urgency(other.cell_number) > urgency(cell.cell_number)
+        })
+        .map(|other| (other.by.held.budget_ns, other.by.held.period_ns))
+        .collect();
+    let overdraw = overheads.map_or(0, |means| means.held(0, 1).overdraw);
+    let competitors = (threads.iter())
+        .filter(|(record, task)| task.competes && record.cpu == cell.cpu)
+        .map(|(_, task)| of(task));
+    // Whoever holds the cells comes before all of them, for the less urgent ones too.
+    let all_held = (holds.cells.iter())
+        .filter(|other| other.cpu == cell.cpu)
+        .map(|other| (other.by.held.budget_ns, other.by.held.period_ns));
+    let costs = overheads.map_or_else(Vec::new, |means| means.costs(all_held));
+    let late = |budget: Ns, period: Ns, jitter: Ns| Task {
+        jitter,
+        ..Task::new(budget, period)
+    };
+    let servers = above.iter().map(|&(budget, period)| {
+        // What was overdrawn is paid back: counted with the refills, the saved budget is a whole one at most.
+        let saved = if overdraw > 0 {
+            period
+        } else {
+            period.saturating_sub(budget)
+        };
+        late(budget, period, saved)
+    });
+    let mut all: Vec<Task> = competitors.collect();
+    all.extend(
+        costs
+            .iter()
+            .map(|held| late(held.budget, held.period, held.period)),
+    );
+    all.extend(servers);
+    if all.is_empty() {
+        // Alone it has its budget whenever it asks: what it overdraws is in its supply.
+        return true;
+    }
+    all.push(Task {
+        deadline: own.period_ns,
+        blocking: overdraw.saturating_mul(above.len() as Ns),
+        ..Task::new(own.budget_ns.saturating_add(overdraw), own.period_ns)
+    });
+    matches!(
+        fixed_priority(&all, &Dedicated).responses.last(),
+        Some(Some(_))
+    )
+}
+
+/// The priority of a class such as `FIFO 79`.
+pub(crate) fn priority(class: &str) -> Option<u8> {
+    class.strip_prefix("FIFO ")?.parse().ok()
+}
+
+/// Whether threads of SCHED_DEADLINE that move between cpus get their budgets within their periods, each of which may run a `tick` longer
+/// than its own. No more threads than cpus: none ever waits for another. Else the utilisation bound of Goossens, Funk and Baruah
+/// (Real-Time Systems 25, 2003) for global EDF, sum <= m - (m - 1) most, a tick of each other thread counted to every budget.
+fn roams(holds: &HoldsRecord, threads: &[Thread<'_>], tick: Ns) -> bool {
+    let cpus = threads.iter().map(|(_, task)| task.cpus.len()).max();
+    let cpus = cpus.unwrap_or(1).max(1);
+    let others = holds.cells.len().saturating_sub(1) as Ns;
+    let is_apart = holds.cells.len() <= cpus;
+    let overrun = if is_apart {
+        0
+    } else {
+        tick.saturating_mul(others)
+    };
+    let part = |cell: &HeldCell| {
+        let held = cell.by.held;
+        let budget = u128::from(held.budget_ns) + u128::from(overrun);
+        (budget * WHOLE).div_ceil(u128::from(held.period_ns.max(1)))
+    };
+    let parts: Vec<u128> = holds.cells.iter().map(part).collect();
+    let (cpus, most) = (cpus as u128, parts.iter().copied().max().unwrap_or(0));
+    let fits = parts.iter().sum::<u128>() + (cpus - 1) * most <= cpus * WHOLE;
+    most <= WHOLE && (is_apart || fits)
+}
+
+/// What the table is, for a page.
+pub(crate) const EXPLAINED: &str = "Each cell was held to a budget in every period. By the textbook all deadlines hold if the periodic \
+    resource model of this budget supplies enough and the budgets of a cpu come within their periods; as supplied, if what the \
+    enforcer is certain to give does, with its own lateness and cost, as admission of missions reckons. What is not shown need not fail.";
+
+/// The headings of the table.
+pub(crate) const HEADINGS: [&str; 11] = [
+    "cell",
+    "held by",
+    "budget/period",
+    "of a cpu",
+    "cpu",
+    "by the textbook",
+    "as supplied",
+    "longest/deadline",
+    "lost jobs",
+    "latest look",
+    "most overrun",
+];
+
+/// A cell of a trial, with what analysis says and what was measured.
+pub(crate) struct Row<'a> {
+    trial: &'a str,
+    cell: &'a str,
+    held: &'a HeldSummary,
+    textbook: bool,
+    certain: bool,
+    worst: Option<(i64, i64)>,
+    lost: u64,
+    jobs: u64,
+}
+
+/// Every cell that was held, in the order of the run.
+pub(crate) fn rows(summary: &RunSummary) -> Vec<Row<'_>> {
+    let mut rows: Vec<Row<'_>> = Vec::new();
+    for (cell, task, longest) in threads(summary) {
+        let Some(held) = &task.held else { continue };
+        let known = (rows.iter_mut()).find(|row| row.trial == cell.trial && row.cell == task.cell);
+        match known {
+            Some(row) => row.add(cell, task, held, longest),
+            None => {
+                let mut row = Row {
+                    trial: &cell.trial,
+                    cell: &task.cell,
+                    held,
+                    textbook: true,
+                    certain: true,
+                    worst: None,
+                    lost: 0,
+                    jobs: 0,
+                };
+                row.add(cell, task, held, longest);
+                rows.push(row);
+            }
+        }
+    }
+    rows
+}
+
+impl Row<'_> {
+    fn add(
+        &mut self,
+        cell: &CellSummary,
+        task: &TaskSummary,
+        held: &HeldSummary,
+        longest: Option<i64>,
+    ) {
+        let within = |bound: Option<i64>| bound.is_some_and(|bound| bound <= task.deadline_ns);
+        self.textbook &= within(task.bound_ns);
+        self.certain &= within(held.certain_ns);
+        self.lost += task.late + cell.missed;
+        self.jobs += cell.planned;
+        let found = longest.map(|longest| (longest, task.deadline_ns));
+        let share = |(response, deadline): (i64, i64)| response as f64 / deadline.max(1) as f64;
+        self.worst = match (self.worst, found) {
+            (Some(known), Some(found)) if share(found) <= share(known) => Some(known),
+            (known, found) => found.or(known),
+        };
+    }
+
+    /// Its texts, in the order of [`HEADINGS`].
+    pub(crate) fn texts(&self) -> [String; 11] {
+        let held = &self.held.by.held;
+        let said = |shown: bool| if shown { "holds" } else { "not shown" }.to_owned();
+        let most = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| time(ns as f64));
+        let least = if self.held.by.given { "" } else { " (least)" };
+        let worst = self.worst.map(|(response, _)| response);
+        [
+            clean(&format!("{}/{}", self.trial, self.cell)),
+            held.enforcer.name().to_owned(),
+            format!(
+                "{}/{}{least}",
+                time(held.budget_ns as f64),
+                time(held.period_ns as f64)
+            ),
+            format!(
+                "{:.1} %",
+                held.budget_ns as f64 * 100.0 / held.period_ns.max(1) as f64
+            ),
+            match held.enforcer {
+                Enforcer::Deadline => "any".to_owned(),
+                _ => self.held.cpu.to_string(),
+            },
+            said(self.textbook),
+            said(self.certain),
+            normalised(worst, self.worst.map_or(1, |(_, deadline)| deadline)),
+            format!("{} of {}", count(self.lost), count(self.jobs)),
+            most(self.held.latest_look_ns),
+            most(self.held.most_overrun_ns),
+        ]
+    }
+}
+
+/// The table of cells that were held, for a terminal; empty where none was.
+pub(crate) fn table(summary: &RunSummary, style: Style) -> String {
+    let rows = rows(summary);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let texts: Vec<[String; 11]> = rows.iter().map(Row::texts).collect();
+    let columns: Vec<Column> = (HEADINGS.iter().enumerate())
+        .map(|(at, heading)| {
+            Column::plain(heading, texts.iter().map(|row| row[at].clone()).collect())
+        })
+        .collect();
+    format!(
+        "\nthe reservations: what the analysis says, and what was measured\n\n{}\n",
+        render(&columns, style)
+    )
+}
+
+/// Where analysis and measurement part, as sentences.
+pub(crate) fn findings(summary: &RunSummary) -> Vec<String> {
+    let apart = |row: &Row<'_>| {
+        let by = match (row.certain, row.textbook, row.lost) {
+            (_, _, 0) => return None,
+            (true, ..) => "by what its enforcer is certain to supply",
+            (false, true, _) => {
+                "by the textbook, and not by what its enforcer is certain to supply"
+            }
+            (false, false, _) => return None,
+        };
+        let [name, enforcer, budget, ..] = row.texts();
+        Some(format!(
+            "{name}, held by {enforcer} to {budget}: {} of {} missed their deadlines, which hold {by}.",
+            count(row.lost),
+            plural(row.jobs, "job")
+        ))
+    };
+    rows(summary).iter().filter_map(apart).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! Budgets held by the hierarchical constant bandwidth servers of cgroup v2 (`cpu.rt.max`), which only patched kernels have.
+
+mod sweep;
+mod top;
+
+use host::cgroup;
+use host::hcbs::{self, HcbsError};
+use host::rtgroup::Budget;
+use model::mission::Cell;
+
+pub use sweep::sweep;
+pub(crate) use top::Top;
+
+use super::rt_cgroup::place;
+use super::{CpusetOnly, Enforce, EnforceError, Mechanism};
+use crate::admit::Grant;
+
+/// The budgets of a mission. What the group at the top reserves for them outlives the supervisor and the lives of the cells, so that
+/// nobody else takes their room meanwhile; each budget is that of the group around a cell's own, and goes with it.
+#[derive(Debug)]
+pub(super) struct ByServer {
+    mission: String,
+}
+
+impl ByServer {
+    pub(super) fn of(mission: &str) -> ByServer {
+        ByServer {
+            mission: mission.to_owned(),
+        }
+    }
+
+    fn cell(&self, grant: &Grant) -> Result<Server, EnforceError> {
+        Ok(Server {
+            mission: self.mission.clone(),
+            budget: granted(grant)?,
+            grant: grant.clone(),
+        })
+    }
+}
+
+/// The budget of a grant as the file takes it: no less and no later than granted.
+fn granted(grant: &Grant) -> Result<Budget, EnforceError> {
+    let of_grant = grant.budget_ns.zip(grant.period_ns);
+    let (budget_ns, period_ns) = of_grant.ok_or_else(|| EnforceError::NotGranted {
+        cell: grant.cell.clone(),
+        what: "budget",
+    })?;
+    Ok(in_us(budget_ns, period_ns))
+}
+
+/// A budget in whole microseconds that is no less and comes no later.
+pub(crate) fn in_us(budget_ns: u64, period_ns: u64) -> Budget {
+    Budget {
+        runtime_us: i64::try_from(budget_ns.div_ceil(1_000)).unwrap_or(i64::MAX),
+        period_us: period_ns / 1_000,
+    }
+}
+
+impl Mechanism for ByServer {
+    fn make(&self, grant: &Grant, _: &Cell) -> Result<Box<dyn Enforce>, EnforceError> {
+        Ok(match grant.budget_ns {
+            Some(_) => Box::new(self.cell(grant)?),
+            None => Box::new(CpusetOnly::new(grant)),
+        })
+    }
+
+    /// Its group has its budget, which somebody may have changed; also where its threads have no class for now.
+    fn adopt(&self, grant: &Grant, cell: &Cell, _: bool) -> Result<Box<dyn Enforce>, EnforceError> {
+        if grant.budget_ns.is_some() {
+            self.cell(grant)?.give()?;
+        }
+        self.make(grant, cell)
+    }
+
+    fn keep(&self, grants: &[Grant]) -> Result<(), EnforceError> {
+        let with_budget = grants.iter().filter(|grant| grant.budget_ns.is_some());
+        let places = with_budget.map(|grant| Ok((grant.cell.clone(), granted(grant)?)));
+        let places: Vec<(String, Budget)> = places.collect::<Result<_, EnforceError>>()?;
+        if places.is_empty() {
+            return Ok(());
+        }
+        Top::of_this_machine()?.change(&self.mission, |all| {
+            let shares =
+                (places.into_iter()).map(|(place, budget)| (place, budget.per_second_up_us()));
+            all.extend(shares);
+        })
+    }
+
+    fn keep_only(&self, places: &[String]) -> Result<(), EnforceError> {
+        let Ok(top) = Top::of_this_machine() else {
+            return Ok(());
+        };
+        if !crate::ledger::is_root() {
+            return Ok(());
+        }
+        let kept: Vec<_> = (places.iter())
+            .map(|place| top.group(&self.mission, place))
+            .collect();
+        let mut result = Ok(());
+        for group in top.groups(&self.mission) {
+            match freezer::hold::is_populated(&group) {
+                _ if kept.contains(&group) => {}
+                true => result = result.and(Err(EnforceError::Populated(group))),
+                // Whoever makes cells removes it.
+                false => hcbs::give_up(top.root(), &group),
+            }
+        }
+        let changed = match top.has(&self.mission)? {
+            true => top.change(&self.mission, |all| {
+                all.retain(|place, _| places.contains(place))
+            }),
+            false => Ok(()),
+        };
+        result.and(changed)
+    }
+
+    fn forget(&self, place: &str) {
+        let Ok(top) = Top::of_this_machine() else {
+            return;
+        };
+        if top.has(&self.mission).unwrap_or(false) {
+            // What could not be given back is when the next is.
+            let _ = top.change(&self.mission, |all| {
+                all.remove(place);
+            });
+        }
+    }
+}
+
+/// A cell around which there is a group with a budget: on each cpu all its FIFO threads together get it in every period and no more, by a
+/// server of SCHED_DEADLINE.
+#[derive(Debug)]
+struct Server {
+    mission: String,
+    budget: Budget,
+    grant: Grant,
+}
+
+impl Server {
+    /// Gives the group its budget. Groups have the file only where the group at the top hands the controller down.
+    fn give(&self) -> Result<(), EnforceError> {
+        let top = Top::of_this_machine()?;
+        let group = top.group(&self.mission, &self.grant.cell);
+        cgroup::hand_down(top.root(), top.path(), &group, "cpu", hcbs::MAX)
+            .map_err(|why| EnforceError::Hcbs(HcbsError::Absent(why)))?;
+        Ok(hcbs::give(top.root(), top.path(), &group, self.budget)?)
+    }
+}
+
+impl Enforce for Server {
+    fn guarantee(&self) -> String {
+        format!(
+            "{:.3} ms of cpu {} in every {:.3} ms and no more, held by cpu.rt.max of the group around it",
+            self.budget.runtime_us as f64 / 1e3,
+            host::cpus::format_list(&self.grant.cpus),
+            self.budget.period_us as f64 / 1e3,
+        )
+    }
+
+    /// The budget first: the kernel gives none to a group with real-time threads.
+    fn hold(&self, pid: i32) -> Result<(), EnforceError> {
+        self.give()?;
+        place(&self.grant, pid)
+    }
+
+    /// The budget of its next life does not come before the period is over in which it had this one.
+    fn settle_ns(&self) -> i64 {
+        i64::try_from(self.budget.period_us.saturating_mul(1_000)).unwrap_or(i64::MAX)
+    }
+
+    /// Its group is gone with its budget by now, and what is reserved for it stays for its next life.
+    fn release(&mut self) -> Result<(), EnforceError> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_whole_microseconds_and_no_less_than_granted() {
+        let of = |budget, period| {
+            let budget = in_us(budget, period);
+            (budget.runtime_us, budget.period_us)
+        };
+        assert_eq!(of(30_000_000, 100_000_000), (30_000, 100_000));
+        assert_eq!(of(1_001, 10_999), (2, 10));
+    }
+}
