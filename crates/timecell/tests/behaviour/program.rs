@@ -4,14 +4,13 @@ mod scenarios;
 mod sources;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use record::run::Run;
 use record::summary::{Metric, RunSummary};
 
 use crate::support::{Case, Need, Said, only_run, say};
-use sources::{ENDLESS, LOOP, PLAIN, REACH, STRICT};
+use sources::{ENDLESS, LOOP, PLAIN, REACH, STRICT, built};
 
 pub const CASES: &[Case] = &[
     Case {
@@ -99,25 +98,6 @@ pub const CASES: &[Case] = &[
         run: reaches_none,
     },
 ];
-
-fn built(dir: &Path, name: &str, text: &str) -> PathBuf {
-    let source = dir.join(format!("{name}.c"));
-    fs::write(&source, text).unwrap();
-    fs::write(
-        dir.join("timecell.h"),
-        say(dir, &["header"]).ends_with(0).out,
-    )
-    .unwrap();
-    let program = dir.join(name);
-    let status = Command::new("cc")
-        .args(["-O2", "-o"])
-        .arg(&program)
-        .arg(&source)
-        .arg("-lm")
-        .status();
-    assert!(status.unwrap().success());
-    program
-}
 
 fn summary(dir: &Path) -> RunSummary {
     let run = only_run(dir);

@@ -1,5 +1,31 @@
 //! The C programs that are measured.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::say;
+
+/// Compiles a program, with timecell's header beside it.
+pub fn built(dir: &Path, name: &str, text: &str) -> PathBuf {
+    let source = dir.join(format!("{name}.c"));
+    fs::write(&source, text).unwrap();
+    fs::write(
+        dir.join("timecell.h"),
+        say(dir, &["header"]).ends_with(0).out,
+    )
+    .unwrap();
+    let program = dir.join(name);
+    let status = Command::new("cc")
+        .args(["-O2", "-o"])
+        .arg(&program)
+        .arg(&source)
+        .arg("-lm")
+        .status();
+    assert!(status.unwrap().success());
+    program
+}
+
 /// Sums sines, as many as it is told, prints the sum, and ends with the second word.
 pub const PLAIN: &str = r#"
 #include <math.h>
