@@ -32,6 +32,9 @@ pub(crate) struct Note {
     before: Budget,
     /// What was written to it last.
     written: Budget,
+    /// What somebody was about to write, who may have been killed before or after that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    meant: Option<Budget>,
     /// Of each mission, for each place of a cell, us in every second.
     missions: BTreeMap<String, BTreeMap<String, u64>>,
 }
@@ -176,17 +179,26 @@ impl Top {
             schema: SCHEMA,
             before: now,
             written: now,
+            meant: None,
             missions: BTreeMap::new(),
         });
-        if note.written != now {
+        if now != note.written && note.meant != Some(now) {
             note.before = now;
         }
+        let shares = hcbs::shares_in(&self.root, &self.path);
         let places = note.missions.entry(mission.to_owned()).or_default();
+        let had = places.clone();
         change(places);
+        // A group that is not gone yet has its budget, so the place stays noted for whoever asks again.
+        for (place, _) in had {
+            let group = names::cell_id(mission, &place);
+            if let Some((_, us)) = shares.iter().find(|(name, us)| *name == group && *us > 0) {
+                places.entry(place).or_insert(*us);
+            }
+        }
         if places.is_empty() {
             note.missions.remove(mission);
         }
-        let shares = hcbs::shares_in(&self.root, &self.path);
         let needed_us = note.needed_us(&shares);
         let wanted = match note.before.per_second_us() >= needed_us {
             true => note.before,
@@ -195,21 +207,25 @@ impl Top {
                 period_us: PERIOD_US,
             },
         };
-        note.written = wanted;
-        let more = wanted.per_second_us() > now.per_second_us();
+        (note.written, note.meant) = (now, Some(wanted));
         // Whoever is killed in between leaves a note by which the rest can be put in order: what the group at the top reserves then is what
-        // it did before, or what was noted.
-        if more {
-            self.write(&note).map_err(kept)?;
-        }
-        if wanted != now
-            && let Err(error) = reserve(wanted)
-        {
-            if more {
+        // it did, or what it is about to. Nobody's room goes before it is given back, or is used before it is there.
+        let more = wanted.per_second_us() > now.per_second_us();
+        let between = match (&known, more) {
+            (Some(known), false) => Note {
+                missions: known.missions.clone(),
+                ..note.clone()
+            },
+            _ => note.clone(),
+        };
+        if wanted != now {
+            self.write(&between).map_err(kept)?;
+            if let Err(error) = reserve(wanted) {
                 self.write_or_remove(known.as_ref()).map_err(kept)?;
+                return Err(error.into());
             }
-            return Err(error.into());
         }
+        (note.written, note.meant) = (wanted, None);
         let note = Some(&note).filter(|note| !note.missions.is_empty());
         self.write_or_remove(note).map_err(kept)
     }
@@ -345,6 +361,12 @@ mod tests {
         assert_eq!(machine.reserves(), "300000 1000000");
         machine.has("a", &[]);
         assert_eq!(machine.reserves(), "300000 1000000");
+        // Whoever asks again once it is gone gets it all back.
+        assert!(machine.is_noted());
+        fs::remove_dir_all(machine.0.path().join("c/timecell-cell-a.x")).unwrap();
+        machine.has("a", &[]);
+        assert_eq!(machine.reserves(), "0 1000000");
+        assert!(!machine.is_noted());
     }
 
     #[test]
@@ -357,6 +379,36 @@ mod tests {
         assert_eq!(machine.reserves(), "300000 1000000");
         machine.has("a", &[]);
         assert_eq!(machine.reserves(), "0 1000000");
+    }
+
+    /// Whoever is killed before or after the group is written, while another mission has its part.
+    #[test]
+    fn what_one_of_two_was_killed_at_is_not_taken_for_what_was_there_before() {
+        for (had, has) in [(&[][..], &[("y", 100_000)][..]), (&[("y", 100_000)], &[])] {
+            for is_written in [false, true] {
+                let machine = Machine::new("0 1000000");
+                machine.has("a", &[("x", 300_000)]);
+                machine.has("b", had);
+                let killed = std::panic::catch_unwind(|| {
+                    let places = has.iter().map(|(place, us)| ((*place).to_owned(), *us));
+                    let places: BTreeMap<String, u64> = places.collect();
+                    machine
+                        .top()
+                        .change_by("b", |all| *all = places, &|wanted| {
+                            if is_written {
+                                hcbs::reserve(machine.top().root(), machine.top().path(), wanted)?;
+                            }
+                            panic!("killed");
+                        })
+                });
+                assert!(killed.is_err());
+                machine.has("b", &[]);
+                assert_eq!(machine.reserves(), "300000 1000000");
+                machine.has("a", &[]);
+                assert_eq!(machine.reserves(), "0 1000000");
+                assert!(!machine.is_noted());
+            }
+        }
     }
 
     #[test]
@@ -381,7 +433,7 @@ mod tests {
         };
         let refuse = |asked: Budget| {
             // Whoever is killed just now leaves a note.
-            assert_eq!(top.note().unwrap().unwrap().written, asked);
+            assert_eq!(top.note().unwrap().unwrap().meant, Some(asked));
             Err(HcbsError::Top {
                 asked_us: asked.per_second_us(),
                 has_us: 0,
