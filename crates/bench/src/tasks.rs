@@ -176,7 +176,13 @@ fn cpus(
     allowed: &[u32],
 ) -> Result<Vec<u32>, Requirement> {
     let wanted = places.iter().max().map_or(0, |last| last + 1);
-    let mut cpus = experiment.scheduling.cpus.clone();
+    // A cpu that is named twice is one cpu: cells of two places never share it unnoticed.
+    let mut cpus: Vec<u32> = Vec::new();
+    for cpu in &experiment.scheduling.cpus {
+        if !cpus.contains(cpu) {
+            cpus.push(*cpu);
+        }
+    }
     if cpus.len() < wanted {
         let mut rest: Vec<u32> = (allowed.iter().copied())
             .filter(|cpu| !cpus.contains(cpu))
@@ -291,6 +297,11 @@ mod tests {
                 ("3-other".to_owned(), 2, "FIFO 79".to_owned(), 1, 5),
             ]
         );
+        let mut twice = experiment("fifo", "");
+        twice.scheduling.cpus = vec![1, 1];
+        let found = tasks(&twice, &[0, 1, 2]).unwrap();
+        let cpus: Vec<u32> = found.iter().map(PlannedTask::cpu).collect();
+        assert_eq!(cpus, [1, 1, 2]);
         let lacking = tasks(&experiment("fifo", ""), &[0]).unwrap_err();
         assert!(lacking.reason.contains("2 cells"), "{}", lacking.reason);
     }

@@ -204,11 +204,27 @@ impl Experiment {
     }
 
     /// Has every trial hold its cells so. Those that name something else are left out, unless all do, and those that would repeat
-    /// another one. Only trials of plain processes are left: what holds cells holds those.
+    /// another one. Only trials of plain processes are looked at: what holds cells holds those.
     ///
     /// # Errors
     /// When none is left, or its threads have runtimes of their own.
     pub(crate) fn hold_all(&mut self, reserve: Option<Enforcer>) -> Result<(), InputError> {
+        if let Some(enforcer) = reserve {
+            let is_plain =
+                |trial: &TrialPlan| trial.cells.iter().all(|kind| *kind == EngineKind::Bare);
+            self.trials.retain(is_plain);
+            if self.trials.is_empty() {
+                return Err(InputError::new(
+                    "--reserve",
+                    format!(
+                        "no trial of `{}` is one of plain processes, which {} holds here",
+                        self.name,
+                        enforcer.name()
+                    ),
+                    "remove the option, or add a trial with cells = [\"bare\"]",
+                ));
+            }
+        }
         let named = |trial: &TrialPlan| trial.reserve.is_some() && trial.reserve != reserve;
         if !self.trials.iter().all(named) {
             self.trials.retain(|trial| !named(trial));
@@ -242,23 +258,6 @@ impl Experiment {
         let mut twins = twins.iter();
         self.trials
             .retain(|_| twins.next().is_none_or(Option::is_none));
-        let Some(enforcer) = reserve else {
-            self.keep_known_baseline();
-            return Ok(());
-        };
-        let is_plain = |trial: &TrialPlan| trial.cells.iter().all(|kind| *kind == EngineKind::Bare);
-        self.trials.retain(is_plain);
-        if self.trials.is_empty() {
-            return Err(InputError::new(
-                "--reserve",
-                format!(
-                    "no trial of `{}` is one of plain processes, which {} holds here",
-                    self.name,
-                    enforcer.name()
-                ),
-                "remove the option, or add a trial with cells = [\"bare\"]",
-            ));
-        }
         self.keep_known_baseline();
         Ok(())
     }
@@ -433,6 +432,12 @@ mod tests {
                 .len(),
             1
         );
+        // One of plain processes that another enforcer holds is better than one that nothing can hold.
+        let other = alone.to_owned()
+            + "reserve = \"rt-cgroup\"\n[[trial]]\nname = \"contained\"\ncells = [\"crun\"]\n";
+        let held = with(Some(Some(Enforcer::Freezer)), &other).unwrap();
+        assert_eq!(held.trials.len(), 1);
+        assert_eq!(held.trials[0].reserve, Some(Enforcer::Freezer));
         let none = alone.replace("bare", "crun");
         let error = with(Some(Some(Enforcer::Freezer)), &none).unwrap_err();
         assert!(error.to_string().contains("plain processes"), "{error}");

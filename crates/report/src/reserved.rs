@@ -176,7 +176,10 @@ fn comes(
     let own = cell.by.held;
     let above: Vec<(Ns, Ns)> = (holds.cells.iter())
         .filter(|other| {
-            other.cpu == cell.cpu && urgency(other.cell_number) > urgency(cell.cell_number)
+            // Of two that are as urgent each may come first.
+            let before = urgency(other.cell_number);
+            let is_before = before.is_some() && before >= urgency(cell.cell_number);
+            other.cpu == cell.cpu && other.cell_number != cell.cell_number && is_before
         })
         .map(|other| (other.by.held.budget_ns, other.by.held.period_ns))
         .collect();

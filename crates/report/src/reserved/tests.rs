@@ -141,6 +141,8 @@ fn budgets_that_do_not_come_in_time_bound_nothing() {
     };
     assert_eq!(two(79, 70), [true, false]);
     assert_eq!(two(70, 79), [false, true]);
+    // As urgent as each other, either may come first.
+    assert_eq!(two(79, 79), [false, false]);
 }
 
 #[test]
